@@ -1,0 +1,73 @@
+# Start here: `make` lists what there is to do.
+
+BIN := .venv/bin
+PYTHONS := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11)
+# A virtual environment and an editable install hold absolute paths: a copied or moved tree must make its own.
+HERE := $(firstword $(shell pwd | cksum))
+VENV := .venv/.made-$(HERE)
+READY := .venv/.ready-$(HERE)
+UV = $(if $(shell uv --version 2>/dev/null),uv,$(BIN)/uv)
+
+# Runs a command and shows what it said only if it failed.
+quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out"; exit 1; }
+
+.PHONY: help setup lock lint test bench demo clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+
+setup: $(READY) ## make .venv from requirements.txt; PYTHON=path picks the interpreter
+	@:
+
+# Pyenv leaves a python3.x in PATH for versions that it will not run, so each candidate is tried by running it.
+$(VENV):
+	@rm -rf .venv; set -e; \
+	for python in $(PYTHONS) ""; do \
+	  $${python:-false} -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break; \
+	done; \
+	[ "$$python" ] || { echo "Python 3.11 or newer is needed: make setup PYTHON=/path/to/python" >&2; exit 1; }; \
+	echo "Making .venv with $$($$python --version); the first time takes a minute or two"; \
+	if uv --version >/dev/null 2>&1; then \
+	  uv venv --quiet --python "$$($$python -c 'import sys; print(sys.executable)')" .venv; \
+	else \
+	  $$python -m venv .venv; \
+	  $(BIN)/python -m pip --quiet --disable-pip-version-check install uv; \
+	fi; \
+	touch $@
+
+# Numba compiles what reads columns once, here, rather than in the first test or job that needs it.
+$(READY): requirements.txt pyproject.toml | $(VENV)
+	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes --requirement requirements.txt
+	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -c 'import local_log.formats.columns as columns; columns.warm_up()'
+	@touch $@
+	@echo "Ready"
+
+lock: | $(VENV) ## renew requirements.txt from pyproject.toml; ARGS=--upgrade takes the newest of everything
+	@echo '--editable .[spark]' | $(UV) pip compile - --group dev --quiet $(ARGS) --output-file requirements.txt \
+	  --universal --python-version 3.11 --generate-hashes --no-emit-package kafka-tiering \
+	  --no-emit-index-url --no-emit-find-links --no-annotate --no-header
+	@{ printf '# %s\n' "Every package of a developer's machine: pyproject.toml's own, its extra spark and its group dev." \
+	  "A lock with hashes for Python 3.11 to 3.14; \`make lock\` renews it."; cat requirements.txt; } >requirements.new
+	@mv requirements.new requirements.txt
+
+lint: setup ## style, types, import contracts and the tidy test; silent when all is well
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/mypy --no-error-summary
+	@$(call quietly,$(BIN)/lint-imports)
+	@$(call quietly,$(BIN)/python -m pytest tests/test_tidy.py)
+
+test: setup ## all tests; ARGS="-k name" narrows them
+	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+
+bench: setup ## how fast it is; ARGS go to tests/bench/run.py
+	@$(BIN)/python tests/bench/run.py $(ARGS)
+
+demo: setup ## a log's life on both tiers, in a minute; ARCHIVE=url keeps it in a bucket of yours
+	@$(BIN)/python -m tiering.demo $(if $(ARCHIVE),--archive $(ARCHIVE))
+
+clean: ## remove .venv, caches and whatever demo, bench and Spark left
+	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache \
+	  demo-out bench-out spark-warehouse metastore_db derby.log
+	@find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
