@@ -1,0 +1,1 @@
+"""The local tier: a Kafka log directory, byte for byte."""

@@ -1,0 +1,63 @@
+"""What can go wrong with a log, named by what to do about it.
+
+LogError
+├── Corrupt       bytes that are not what Kafka writes: quarantine the file, restore it from a replica or the archive
+├── Invalid       a question or a setting that makes no sense: fix it
+└── NotFound      no such directory, partition or offset
+    └── OffsetOutOfRange   Kafka's OFFSET_OUT_OF_RANGE
+"""
+
+
+class LogError(Exception):
+    """Base of everything that this package raises on purpose."""
+
+
+class Corrupt(LogError):
+    """Bytes that fail their checksum or break their format.
+
+    `file` is a path, an object key or "" for a bare buffer; `position` is the byte in it; `problem` says what was
+    found there against what was expected.
+    """
+
+    def __init__(self, problem: str, *, file: str = "", position: int = 0) -> None:
+        super().__init__(problem, file, position)
+        self.problem = problem
+        self.file = file
+        self.position = position
+
+    def __str__(self) -> str:
+        where = f"{self.file or 'buffer'} at byte {self.position}"
+        return f"{where}: {self.problem}"
+
+    def at(self, file: str, start: int = 0) -> "Corrupt":
+        """The same finding, placed in `file`, whose byte `start` was the buffer's first."""
+        return Corrupt(self.problem, file=file, position=self.position + start)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _corrupt, (self.problem, self.file, self.position)
+
+
+def _corrupt(problem: str, file: str, position: int) -> Corrupt:
+    return Corrupt(problem, file=file, position=position)
+
+
+class Invalid(LogError):
+    """A question or setting that cannot be met as it stands; the message says what would do."""
+
+
+class NotFound(LogError):
+    """No such directory, topic or partition."""
+
+
+class OffsetOutOfRange(NotFound):
+    """An offset below the log start offset or above the log end offset."""
+
+    def __init__(self, partition: str, offset: int, start: int, end: int) -> None:
+        super().__init__(partition, offset, start, end)
+        self.partition = partition
+        self.offset = offset
+        self.start = start
+        self.end = end
+
+    def __str__(self) -> str:
+        return f"{self.partition}: offset {self.offset} is outside [{self.start}, {self.end}); ask for one inside"

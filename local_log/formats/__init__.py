@@ -1,0 +1,1 @@
+"""Kafka's on-disk formats: bytes in, values out. No file, no clock, no thread."""

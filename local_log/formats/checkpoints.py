@@ -1,0 +1,69 @@
+"""Kafka's checkpoint files: a version line (0), a count line, then that many lines of fields.
+
+`leader-epoch-checkpoint` in a partition's folder has `epoch start-offset`; the offset checkpoints beside the folders
+(high watermarks, log start offsets, recovery points) have `topic partition offset`. Source: Kafka's CheckpointFile.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeVar
+
+from local_log.errors import Corrupt
+from local_log.formats.filenames import TopicPartition
+from local_log.formats.primitives import Buffer
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class EpochEntry:
+    """`epoch` is the leader epoch of the offsets from `start_offset` to the next entry's."""
+
+    epoch: int
+    start_offset: int
+
+
+def read_epochs(buffer: Buffer) -> tuple[EpochEntry, ...]:
+    """The leader-epoch checkpoint's entries. Raises Corrupt, also where epochs or offsets do not grow."""
+    entries = tuple(_lines(buffer, lambda epoch, start: EpochEntry(int(epoch), int(start))))
+    for before, after in pairwise(entries):
+        if after.epoch <= before.epoch or after.start_offset < before.start_offset:
+            raise Corrupt(f"leader epoch {after.epoch} from {after.start_offset} does not follow {before}")
+    return entries
+
+
+def write_epochs(entries: Iterable[EpochEntry]) -> bytes:
+    """The bytes of a leader-epoch checkpoint."""
+    lines = [f"{e.epoch} {e.start_offset}\n" for e in entries]
+    return "".join(["0\n", f"{len(lines)}\n", *lines]).encode()
+
+
+def read_offsets(buffer: Buffer) -> dict[TopicPartition, int]:
+    """An offset checkpoint's offsets by partition. Raises Corrupt."""
+    return dict(_lines(buffer, lambda topic, partition, offset: (TopicPartition(topic, int(partition)), int(offset))))
+
+
+def epoch_of(entries: Iterable[EpochEntry], offset: int) -> int | None:
+    """The leader epoch that `offset` was or will be written in, None before the first."""
+    found = None
+    for entry in entries:
+        if entry.start_offset > offset:
+            break
+        found = entry.epoch
+    return found
+
+
+def epochs_before(entries: Iterable[EpochEntry], end_offset: int) -> tuple[EpochEntry, ...]:
+    """The entries that start below `end_offset`: the lineage of a log that ends there."""
+    return tuple(e for e in entries if e.start_offset < end_offset)
+
+
+def _lines(buffer: Buffer, parse: Callable[..., T]) -> Iterable[T]:
+    try:
+        version, count, *lines = bytes(buffer).decode("ascii").splitlines()
+        if int(version) != 0 or int(count) != len(lines):
+            raise Corrupt(f"checkpoint of version {version} states {count} lines and has {len(lines)}")
+        return [parse(*line.split()) for line in lines]
+    except (ValueError, TypeError) as e:
+        raise Corrupt(f"not a checkpoint file of Kafka: {e}") from e

@@ -1,0 +1,71 @@
+"""Whole batches out of anything that can be read by byte range: a segment's file or an archived object."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from local_log.errors import Corrupt
+from local_log.formats.batch_v2 import HEADER_BYTES, Batches, check_crcs, scan
+from local_log.formats.columns import GROUP_BYTES
+from local_log.formats.primitives import INT32_MAX, Buffer
+
+CHUNK_BYTES = 8 << 20
+FIRST_CHUNK_BYTES = 256 << 10
+"""Most readers of one old record need no more, and a reader of many loses little: spans double up to CHUNK_BYTES."""
+
+BATCH_BYTES_MAX = INT32_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A byte span of `file` that holds whole batches: `buffer` is what lies from byte `position` on."""
+
+    file: str
+    position: int
+    buffer: Buffer
+    batches: Batches
+
+    @property
+    def end(self) -> int:
+        """The byte in the file after the last batch."""
+        return self.position + int(self.batches.end[-1])
+
+    def groups(self) -> Iterator["Chunk"]:
+        """The same batches in runs fit to be decoded at once."""
+        for batches in self.batches.split(GROUP_BYTES):
+            yield Chunk(self.file, self.position, self.buffer, batches)
+
+    def where(self, mask: object) -> "Chunk":
+        """The same span with only the batches that the mask picks."""
+        return Chunk(self.file, self.position, self.buffer, self.batches[mask])
+
+    def check(self) -> None:
+        """Raises Corrupt, placed in the file, unless every batch has the CRC that it states."""
+        try:
+            check_crcs(self.buffer, self.batches)
+        except Corrupt as e:
+            raise e.at(self.file, self.position) from e
+
+
+def read_chunks(
+    read: Callable[[int, int], Buffer], file: str, start: int, end: int, *, first_bytes: int = FIRST_CHUNK_BYTES
+) -> Iterator[Chunk]:
+    """Reads `[start, end)` of `file` through `read(start, end)` in spans of whole batches, at first of about `first_bytes`.
+
+    `start` must be where a batch starts. It stops before a batch that `end` cuts; the caller sees by the last chunk's end
+    whether that is a torn tail. Raises Corrupt, placed in the file.
+    """
+    chunk_bytes = want = first_bytes
+    while end - start >= HEADER_BYTES:
+        buffer = read(start, min(end, start + want))
+        try:
+            batches, stop = scan(buffer)
+        except Corrupt as e:
+            raise e.at(file, start) from e
+        if not len(batches):
+            if start + len(buffer) >= end or len(buffer) < want:
+                return
+            want = min(want * 4, BATCH_BYTES_MAX)  # one batch is larger than the span: ask again for more
+            continue
+        yield Chunk(file, start, buffer, batches)
+        start += stop
+        chunk_bytes = want = min(chunk_bytes * 2, max(first_bytes, CHUNK_BYTES))

@@ -1,0 +1,166 @@
+"""Batches to Arrow columns: what every reader of records goes through, whole groups of batches in one call."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from local_log.errors import Corrupt
+from local_log.formats import kernels
+from local_log.formats.batch_v2 import HEADER_BYTES, RECORD_BYTES_MIN, Batches
+from local_log.formats.compression import inflate
+from local_log.formats.primitives import INT32_MAX, Buffer
+from local_log.formats.record import NO_TIMESTAMP, Codec, TimestampType
+
+GROUP_BYTES = 2 << 20
+"""How much to decode at a time: large enough to hide a call, small enough that its output stays in the cache."""
+
+HEADERS_TYPE = pa.list_(pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())]))
+
+_PROBLEM = {
+    kernels.BAD_VARINT: "a varint does not end where its record ends",
+    kernels.RECORD_PAST_BATCH: "a record is longer than what is left of its batch",
+    kernels.FIELD_PAST_RECORD: "a key, value or header is longer than what is left of its record",
+    kernels.BYTES_LEFT_OVER: "bytes are left over after the last record or header",
+    kernels.BAD_HEADER_COUNT: "a record claims more headers than it has bytes for",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """Which of the columns that cost something are wanted; offset and timestamp always come."""
+
+    key: bool = True
+    value: bool = True
+    headers: bool = True
+    timestamp_type: bool = False
+
+
+EVERYTHING = Projection()
+
+
+def decode(buffer: Buffer, batches: Batches, want: Projection = EVERYTHING) -> pa.RecordBatch:
+    """The records of `batches`, in order: offset int64, timestamp int64 (ms), key, value binary, headers list of structs,
+    timestamp_type int32.
+
+    Only the wanted of the last four are there. Their checksums should have been checked. Raises Corrupt, placed at the
+    batch in `buffer`, for records that do not have the form that they claim.
+    """
+    counts = batches.count
+    room = batches.size - np.uint64(HEADER_BYTES)
+    data, starts, ends = _sections(buffer, batches)
+    # A count is a claim: memory is taken for it only when the bytes could hold so many records.
+    bad = np.flatnonzero((counts < 0) | (counts.astype(np.int64) * RECORD_BYTES_MIN > (ends - starts).astype(np.int64)))
+    if len(bad):
+        b = bad[0]
+        raise Corrupt(f"a batch of {room[b]} bytes claims {counts[b]} records", position=int(batches.positions[b]))
+    rows, size = int(counts.sum()), int((ends - starts).sum())
+    if size > INT32_MAX:
+        raise Corrupt(f"batches that inflate to {size} bytes together", position=int(batches.positions[0]))
+
+    offsets, timestamps = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    keys = _Binary.make(rows, size, wanted=want.key)
+    values = _Binary.make(rows, size, wanted=want.value)
+    headers_at = np.empty(rows if want.headers else 0, np.uint64)
+    headers_end = np.empty(rows if want.headers else 0, np.uint64)
+    append = np.where(batches.timestamp_type == TimestampType.LOG_APPEND_TIME, batches.max_timestamp, NO_TIMESTAMP)
+    status, at, _, key_bytes, value_bytes, key_nulls, value_nulls, headers = kernels.decode_records(
+        data, starts, ends, counts.astype(np.uint64),
+        np.ascontiguousarray(batches.base_offset), np.ascontiguousarray(batches.header["base_timestamp"]), append,
+        want.key, want.value, want.headers,
+        offsets, timestamps, keys.ends, keys.data, keys.valid, values.ends, values.data, values.valid, headers_at, headers_end,
+    )  # fmt: skip
+    if status != kernels.DONE:
+        raise Corrupt(_PROBLEM[status], position=int(batches.positions[at]))
+
+    columns: dict[str, Any] = {"offset": _int64(offsets), "timestamp": _int64(timestamps)}
+    if want.key:
+        columns["key"] = keys.array(key_bytes, key_nulls)
+    if want.value:
+        columns["value"] = values.array(value_bytes, value_nulls)
+    if want.headers:
+        columns["headers"] = _headers(data, headers_at, headers_end, headers, batches)
+    if want.timestamp_type:
+        columns["timestamp_type"] = pa.array(per_record(batches, batches.timestamp_type))
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def per_record(batches: Batches, of_batch: Any) -> Any:
+    """A value of each batch, repeated for each of its records: a column beside those of `decode`."""
+    return np.repeat(of_batch, batches.count)
+
+
+def _sections(buffer: Buffer, batches: Batches) -> tuple[Any, Any, Any]:
+    """One buffer with all records sections uncompressed, and where each starts and ends in it."""
+    starts, ends = batches.positions + np.uint64(HEADER_BYTES), batches.end
+    codecs = batches.codec.tolist()
+    if not any(codecs):
+        return np.frombuffer(buffer, np.uint8), starts, ends
+    view = memoryview(buffer)
+    parts: list[Buffer] = []
+    for codec, start, end, count in zip(codecs, starts.tolist(), ends.tolist(), batches.count.tolist(), strict=True):
+        # A batch that compaction emptied is a bare header, whatever codec it names.
+        section = view[start:end]
+        try:
+            parts.append(section if codec == Codec.none or (not count and not section) else inflate(codec, section))
+        except Corrupt as e:
+            raise Corrupt(e.problem, position=start - HEADER_BYTES) from e
+    ends = np.cumsum([len(part) for part in parts], dtype=np.uint64)
+    starts = np.concatenate([np.zeros(1, np.uint64), ends[:-1]])
+    data = parts[0] if len(parts) == 1 else b"".join(parts)
+    return np.frombuffer(data, np.uint8), starts, ends
+
+
+@dataclass(frozen=True, slots=True)
+class _Binary:
+    """The buffers of an Arrow binary column, being filled."""
+
+    ends: Any
+    data: Any
+    valid: Any
+
+    @classmethod
+    def make(cls, rows: int, size: int, *, wanted: bool) -> "_Binary":
+        rows, size = (rows, size) if wanted else (0, 0)
+        ends = np.empty(rows + 1, np.int32)
+        ends[0] = 0
+        return cls(ends, _memory(size), np.empty(rows, np.uint8))
+
+    def array(self, size: int, nulls: int) -> Any:
+        bitmap = pa.py_buffer(np.packbits(self.valid, bitorder="little")) if nulls else None
+        buffers = [bitmap, pa.py_buffer(self.ends), pa.py_buffer(self.data[:size])]
+        return pa.Array.from_buffers(pa.binary(), len(self.valid), buffers, nulls)
+
+
+def _int64(values: Any) -> Any:
+    # pa.array looks at numpy arrays for so long that it shows in the profile.
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(values)], 0)
+
+
+def _memory(size: int) -> Any:
+    """Bytes from Arrow's pool, which keeps its pages; numpy gives them back, and touching them anew costs as much as decoding."""
+    return np.frombuffer(pa.allocate_buffer(size), np.uint8)
+
+
+def _headers(data: Any, at: Any, end: Any, count: int, batches: Batches) -> Any:
+    rows = len(at)
+    list_ends = np.zeros(rows + 1, np.int32)
+    size = int((end - at).sum()) if count else 0
+    keys, values = _Binary.make(int(count), size, wanted=True), _Binary.make(int(count), size, wanted=True)
+    key_bytes = value_bytes = nulls = 0
+    if count:
+        status, pos, key_bytes, value_bytes, nulls = kernels.decode_headers(
+            data, at, end, list_ends, keys.ends, keys.data, values.ends, values.data, values.valid
+        )
+        if status != kernels.DONE:
+            b = int(np.searchsorted(np.cumsum(batches.count), np.flatnonzero(end >= pos)[0], side="right"))
+            raise Corrupt(_PROBLEM[status], position=int(batches.positions[b]))
+    pairs = pa.StructArray.from_arrays(
+        [keys.array(key_bytes, 0), values.array(value_bytes, nulls)], fields=list(HEADERS_TYPE.value_type)
+    )
+    return pa.Array.from_buffers(HEADERS_TYPE, rows, [None, pa.py_buffer(list_ends)], 0, children=[pairs])
+
+
+def warm_up() -> None:
+    """Makes numba's compiled code exist on disk, so that the first real call does not wait for it: importing does it all."""

@@ -1,0 +1,22 @@
+"""`partition.metadata` in a partition's folder: version 0 and the topic's id, as Kafka prints uuids (22 characters of base64).
+
+Source: Kafka's PartitionMetadataFile.
+"""
+
+import re
+
+from local_log.errors import Corrupt
+from local_log.formats.primitives import Buffer
+
+ZERO_TOPIC_ID = "A" * 22
+"""Kafka's Uuid.ZERO_UUID: the id of a topic from before topics had ids."""
+
+_TEXT = re.compile(r"version: 0\s+topic_id: ([A-Za-z0-9_-]{22})\s*")
+
+
+def read_topic_id(buffer: Buffer) -> str:
+    """The topic id. Raises Corrupt."""
+    match = _TEXT.fullmatch(bytes(buffer).decode("ascii", errors="replace"))
+    if match is None:
+        raise Corrupt("not a partition.metadata file of version 0 with a topic id")
+    return match[1]

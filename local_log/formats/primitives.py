@@ -1,0 +1,36 @@
+"""The integers of Kafka's files: big-endian, zigzag varints, and the bounds checks that every reader starts with."""
+
+from local_log.errors import Corrupt
+
+Buffer = bytes | bytearray | memoryview
+
+INT32_MAX = (1 << 31) - 1
+
+
+def need(buffer: Buffer, pos: int, size: int, what: str) -> None:
+    """Raises Corrupt at `pos` unless `size` more bytes are there for `what`."""
+    left = len(buffer) - pos
+    if left < size:
+        raise Corrupt(f"{what} takes {size} bytes, {left} are left", position=pos)
+
+
+def read_uvarint(buffer: Buffer, pos: int, what: str) -> tuple[int, int]:
+    """An unsigned varint of at most 5 bytes (32 bits) and the position after it."""
+    value = 0
+    for i in range(5):
+        need(buffer, pos + i, 1, what)
+        byte = buffer[pos + i]
+        value |= (byte & 0x7F) << (7 * i)
+        if byte < 0x80:
+            return value, pos + i + 1
+    raise Corrupt(f"{what}: a varint of more than 5 bytes", position=pos)
+
+
+def next_sequence(sequence: int, by: int) -> int:
+    """A producer's sequence number `by` records later; past 2^31-1 it starts again at 0 (DefaultRecordBatch)."""
+    return (sequence + by) & INT32_MAX
+
+
+def previous_sequence(sequence: int, by: int) -> int:
+    """A producer's sequence number `by` records earlier; below 0 it goes on at 2^31-1 (DefaultRecordBatch)."""
+    return (sequence - by) & INT32_MAX

@@ -1,0 +1,70 @@
+"""The producer snapshot (`.snapshot`): what a log knows of its producers before the offset that the file is named after.
+
+    at  bytes  field
+     0      2  version, 1
+     2      4  CRC-32C of everything from byte 6 on
+     6      4  number of producers, then 46 bytes each:
+             8  producer id         4  offset delta (of the last batch)
+             2  producer epoch      8  last timestamp, ms
+             4  last sequence       4  coordinator epoch
+             8  last offset         8  first offset of the open transaction, -1 for none
+
+Source: Kafka's ProducerSnapshot.json and ProducerStateManager.
+"""
+
+import struct
+from dataclasses import dataclass
+
+from local_log.errors import Corrupt
+from local_log.formats.checksum import crc32c
+from local_log.formats.primitives import Buffer, need, previous_sequence
+from local_log.formats.record import NO_SEQUENCE
+
+_HEADER = struct.Struct(">hIi")
+_CRC_FROM = 6
+_PRODUCER = struct.Struct(">qhiqiqiq")
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerEntry:
+    """One producer. Sequences and last_offset are -1 where it has only written a marker."""
+
+    producer_id: int
+    producer_epoch: int
+    first_sequence: int
+    last_sequence: int
+    last_offset: int
+    last_timestamp: int
+    coordinator_epoch: int
+    current_txn_first_offset: int | None
+
+
+def read_producer_snapshot(buffer: Buffer) -> tuple[ProducerEntry, ...]:
+    """The producers of a whole snapshot file, in its order. Raises Corrupt."""
+    need(buffer, 0, _HEADER.size, "a producer snapshot's header")
+    version, crc, count = _HEADER.unpack_from(buffer)
+    if version != 1:
+        raise Corrupt(f"producer snapshot of version {version}; Kafka writes version 1")
+    found = crc32c(memoryview(buffer)[_CRC_FROM:])
+    if found != crc:
+        raise Corrupt(f"producer snapshot has CRC-32C {found:08x} where its header states {crc:08x}")
+    if count < 0 or len(buffer) != _HEADER.size + count * _PRODUCER.size:
+        raise Corrupt(f"producer snapshot of {len(buffer)} bytes claims {count} producers", position=_CRC_FROM)
+    return tuple(_producer(*fields) for fields in _PRODUCER.iter_unpack(memoryview(buffer)[_HEADER.size :]))
+
+
+def _producer(
+    producer_id: int, epoch: int, last_sequence: int, last_offset: int, offset_delta: int, timestamp: int,
+    coordinator_epoch: int, txn_first_offset: int,
+) -> ProducerEntry:  # fmt: skip
+    wrote = last_offset >= 0
+    return ProducerEntry(
+        producer_id,
+        epoch,
+        previous_sequence(last_sequence, offset_delta) if wrote else NO_SEQUENCE,
+        last_sequence if wrote else NO_SEQUENCE,
+        last_offset,
+        timestamp,
+        coordinator_epoch,
+        txn_first_offset if txn_first_offset >= 0 else None,
+    )

@@ -1,0 +1,26 @@
+"""The words that batches and records share: codecs, timestamp types and Kafka's values for "none"."""
+
+from enum import IntEnum
+
+
+class Codec(IntEnum):
+    """Bits 0 to 2 of a batch's attributes; the names are Kafka's `compression.type`."""
+
+    none = 0
+    gzip = 1
+    snappy = 2
+    lz4 = 3
+    zstd = 4
+
+
+class TimestampType(IntEnum):
+    """Bit 3 of a batch's attributes, and Spark's column `timestampType`."""
+
+    NO_TIMESTAMP_TYPE = -1
+    CREATE_TIME = 0
+    LOG_APPEND_TIME = 1
+
+
+NO_SEQUENCE = -1
+NO_TIMESTAMP = -1
+NO_EPOCH = -1

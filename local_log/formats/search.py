@@ -1,0 +1,63 @@
+"""Timestamps to offsets, as Kafka's ListOffsets answers them."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from local_log.formats.chunks import Chunk
+from local_log.formats.columns import Projection, decode
+
+_TIMES_ONLY = Projection(key=False, value=False, headers=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampOffset:
+    """An offset, its record's timestamp in ms (-1 where the question was not about time) and its leader epoch (-1: none)."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+def first_at_or_after(chunks: Iterable[Chunk], timestamp_ms: int, start_offset: int, end_offset: int) -> TimestampOffset | None:
+    """The first record in `[start_offset, end_offset)` that is as late as `timestamp_ms`, in the order of offsets.
+
+    Control records count, as they do for Kafka.
+    """
+    for chunk in _rows(chunks):
+        b = chunk.batches
+        if b.max_timestamp[0] < timestamp_ms or b.last_offset[0] < start_offset:
+            continue
+        if b.base_offset[0] >= end_offset:
+            return None
+        records = decode(chunk.buffer, b, _TIMES_ONLY)
+        offsets, times = records.column("offset").to_numpy(), records.column("timestamp").to_numpy()
+        hits = np.flatnonzero((times >= timestamp_ms) & (offsets >= start_offset) & (offsets < end_offset))
+        if len(hits):
+            return TimestampOffset(int(offsets[hits[0]]), int(times[hits[0]]), int(b.header["partition_leader_epoch"][0]))
+    return None
+
+
+def latest_timestamp(chunks: Iterable[Chunk]) -> TimestampOffset | None:
+    """The record with the greatest timestamp, the first of several."""
+    best: Chunk | None = None
+    for chunk in chunks:
+        if len(chunk.batches):
+            at = int(np.argmax(chunk.batches.max_timestamp))
+            if best is None or chunk.batches.max_timestamp[at] > best.batches.max_timestamp[0]:
+                best = chunk.where(slice(at, at + 1))
+    if best is None:
+        return None
+    b = best.batches
+    timestamp, epoch = int(b.max_timestamp[0]), int(b.header["partition_leader_epoch"][0])
+    records = decode(best.buffer, b, _TIMES_ONLY)
+    hits = np.flatnonzero(records.column("timestamp").to_numpy() == timestamp)
+    offset = int(records.column("offset").to_numpy()[hits[0]]) if len(hits) else int(b.last_offset[0])
+    return TimestampOffset(offset, timestamp, epoch)
+
+
+def _rows(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+    for chunk in chunks:
+        for i in range(len(chunk.batches)):
+            yield chunk.where(slice(i, i + 1))

@@ -1,0 +1,157 @@
+"""One partition's log as it lies in its folder, for reading: its segments, its offsets and what lies between them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+from local_log.errors import Corrupt, NotFound, OffsetOutOfRange
+from local_log.formats.checkpoints import EpochEntry, epoch_of, read_epochs
+from local_log.formats.chunks import Chunk
+from local_log.formats.filenames import (
+    LEADER_EPOCH_CHECKPOINT,
+    LOG,
+    PARTITION_METADATA,
+    SNAPSHOT,
+    TopicPartition,
+    parse_offset_file,
+)
+from local_log.formats.partition_metadata import ZERO_TOPIC_ID, read_topic_id
+from local_log.formats.producer_snapshot import ProducerEntry, read_producer_snapshot
+from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP
+from local_log.formats.search import TimestampOffset, first_at_or_after, latest_timestamp
+from local_log.formats.txn_index import AbortedTxn
+from local_log.producer_state import last_stable_offset
+from local_log.segment import Segment
+from local_log.storage import Disk
+
+
+@dataclass(frozen=True)
+class LocalLog:
+    """The log of `partition` in `folder`, as it was when its folder was listed. Later appends are not seen.
+
+    `checkpointed_start` and `checkpointed_high_watermark` come from the log directory's checkpoint files, None where they
+    have no line for the partition.
+    """
+
+    disk: Disk
+    folder: str
+    partition: TopicPartition
+    segments: tuple[Segment, ...]
+    checkpointed_start: int | None
+    checkpointed_high_watermark: int | None
+
+    @cached_property
+    def log_start_offset(self) -> int:
+        """The first offset that may be read."""
+        first = self.segments[0].base_offset if self.segments else 0
+        return max(first, self.checkpointed_start or 0)
+
+    @cached_property
+    def log_end_offset(self) -> int:
+        """The offset after the last whole batch."""
+        if not self.segments:
+            return self.log_start_offset
+        active = self.segments[-1]
+        index = active.offset_index().offsets
+        end = active.base_offset
+        for chunk in active.chunks(int(index[-1]) if len(index) else None):
+            end = chunk.batches.next_offset
+        return end
+
+    @cached_property
+    def high_watermark(self) -> int:
+        """The checkpointed high watermark; without one nothing is known to be replicated, and it is the log start offset."""
+        known = self.log_start_offset if self.checkpointed_high_watermark is None else self.checkpointed_high_watermark
+        return max(self.log_start_offset, min(known, self.log_end_offset))
+
+    @cached_property
+    def last_stable_offset(self) -> int:
+        """The offset below which every transaction is decided and replicated."""
+        offset, producers = self._snapshot()
+        return max(self.log_start_offset, last_stable_offset(producers, self._chunks(offset), self.high_watermark))
+
+    @cached_property
+    def topic_id(self) -> str:
+        """The topic's id, all zeros for a folder from before there were any."""
+        try:
+            return read_topic_id(self._file(PARTITION_METADATA))
+        except NotFound:
+            return ZERO_TOPIC_ID
+        except Corrupt as e:
+            raise e.at(f"{self.folder}/{PARTITION_METADATA}") from e
+
+    @cached_property
+    def leader_epochs(self) -> tuple[EpochEntry, ...]:
+        """The leader-epoch lineage, empty for a folder that has none."""
+        try:
+            return read_epochs(self._file(LEADER_EPOCH_CHECKPOINT))
+        except NotFound:
+            return ()
+        except Corrupt as e:
+            raise e.at(f"{self.folder}/{LEADER_EPOCH_CHECKPOINT}") from e
+
+    def chunks(self, start_offset: int, end_offset: int) -> Iterator[Chunk]:
+        """The batches of `[start_offset, end_offset)`, and a few around them. Raises OffsetOutOfRange, Corrupt."""
+        if not self.log_start_offset <= start_offset <= self.log_end_offset:
+            raise OffsetOutOfRange(str(self.partition), start_offset, self.log_start_offset, self.log_end_offset)
+        for chunk in self._chunks(start_offset):
+            if chunk.batches.base_offset[0] >= end_offset:
+                return
+            yield chunk
+
+    def aborted(self, start_offset: int, end_offset: int) -> tuple[AbortedTxn, ...]:
+        """The aborted transactions with records in `[start_offset, end_offset)`: their markers may lie far behind."""
+        found = (t for segment in self._from(start_offset) for t in segment.aborted())
+        return tuple(t for t in found if t.first_offset < end_offset and t.last_offset >= start_offset)
+
+    def offset_for_time(self, timestamp_ms: int, start_offset: int, end_offset: int) -> TimestampOffset | None:
+        """The first record of `[start_offset, end_offset)` that is as late as `timestamp_ms`."""
+        for segment in self._from(start_offset):
+            if segment.base_offset >= end_offset:
+                return None
+            found = first_at_or_after(segment.chunks_from_time(timestamp_ms), timestamp_ms, start_offset, end_offset)
+            if found is not None:
+                return found
+        return None
+
+    def latest_timestamp(self) -> TimestampOffset | None:
+        """The record with the greatest timestamp below the high watermark."""
+        return latest_timestamp(
+            chunk.where(chunk.batches.base_offset < self.high_watermark) for chunk in self._chunks(self.log_start_offset)
+        )
+
+    def at(self, offset: int) -> TimestampOffset:
+        """`offset` with its leader epoch, as ListOffsets answers questions that are not about time."""
+        epoch = epoch_of(self.leader_epochs, offset)
+        return TimestampOffset(offset, NO_TIMESTAMP, NO_EPOCH if epoch is None else epoch)
+
+    def _chunks(self, start_offset: int) -> Iterator[Chunk]:
+        for segment in self._from(start_offset):
+            yield from segment.chunks(start_offset)
+
+    def _from(self, offset: int) -> tuple[Segment, ...]:
+        return tuple(s for s in self.segments if s.next_base_offset is None or s.next_base_offset > offset)
+
+    def _snapshot(self) -> tuple[int, tuple[ProducerEntry, ...]]:
+        """The newest sound snapshot not above the high watermark, or the log's start with no producers."""
+        offsets = [p[0] for name in self.disk.names(self.folder) if (p := parse_offset_file(name)) and p[1] == SNAPSHOT]
+        for offset in sorted((o for o in offsets if o <= self.high_watermark), reverse=True):
+            try:
+                return offset, read_producer_snapshot(self.disk.read(f"{self.folder}/{offset:020d}{SNAPSHOT}"))
+            except (Corrupt, NotFound):
+                continue  # Kafka, too, drops a broken snapshot and replays more of the log
+        return self.log_start_offset, ()
+
+    def _file(self, name: str) -> bytes:
+        return self.disk.read(f"{self.folder}/{name}")
+
+
+def open_log(
+    disk: Disk, folder: str, partition: TopicPartition, start: int | None = None, high_watermark: int | None = None
+) -> LocalLog:
+    """Lists a partition's folder. Raises NotFound."""
+    parsed = (parse_offset_file(name) for name in disk.names(folder))
+    bases = sorted(p[0] for p in parsed if p and p[1] == LOG)
+    segments = tuple(Segment(disk, folder, base, after) for base, after in pairwise([*bases, None]) if base is not None)
+    return LocalLog(disk, folder, partition, segments, start, high_watermark)

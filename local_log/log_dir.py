@@ -1,0 +1,52 @@
+"""A log directory (one of `log.dirs`): a folder a partition, and the checkpoint files that speak of all of them."""
+
+from dataclasses import dataclass
+
+from local_log.errors import Corrupt, NotFound
+from local_log.formats.checkpoints import read_offsets
+from local_log.formats.filenames import (
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    META_PROPERTIES,
+    TopicPartition,
+    parse_partition_dir,
+)
+from local_log.log import LocalLog, open_log
+from local_log.storage import Disk
+
+
+@dataclass(frozen=True, slots=True)
+class LogDir:
+    """The log directory at `path`. Nothing is kept: each question reads what lies there now."""
+
+    disk: Disk
+    path: str
+
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """The partitions that have a folder here, in order. Raises NotFound."""
+        found = (parse_partition_dir(name) for name in self.disk.names(self.path) if self.disk.is_folder(f"{self.path}/{name}"))
+        return tuple(sorted(p for p in found if p is not None))
+
+    def logs(self) -> tuple[LocalLog, ...]:
+        """The logs of all partitions, with what the checkpoint files say of them. Raises NotFound, Corrupt."""
+        starts = self._checkpoint(LOG_START_OFFSET_CHECKPOINT)
+        high_watermarks = self._checkpoint(HIGH_WATERMARK_CHECKPOINT)
+        return tuple(open_log(self.disk, f"{self.path}/{p}", p, starts.get(p), high_watermarks.get(p)) for p in self.partitions())
+
+    def id(self) -> str:
+        """What tells this directory from another replica's: its `directory.id`, else its broker's id, else its path."""
+        try:
+            lines = self.disk.read(f"{self.path}/{META_PROPERTIES}").decode("utf-8", errors="replace").splitlines()
+        except NotFound:
+            return self.path
+        properties = dict(line.partition("=")[::2] for line in lines if not line.startswith("#"))
+        return properties.get("directory.id") or properties.get("node.id") or properties.get("broker.id") or self.path
+
+    def _checkpoint(self, name: str) -> dict[TopicPartition, int]:
+        file = f"{self.path}/{name}"
+        try:
+            return read_offsets(self.disk.read(file))
+        except NotFound:
+            return {}
+        except Corrupt as e:
+            raise e.at(file) from e

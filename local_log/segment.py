@@ -1,0 +1,85 @@
+"""One segment: a `.log` file and the files beside it that bear its base offset."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from local_log.errors import Corrupt, NotFound
+from local_log.formats.chunks import Chunk, read_chunks
+from local_log.formats.filenames import LOG, OFFSET_INDEX, SNAPSHOT, TIME_INDEX, TXN_INDEX, offset_file
+from local_log.formats.offset_index import OffsetIndex, read_offset_index
+from local_log.formats.time_index import TimeIndex, read_time_index
+from local_log.formats.txn_index import AbortedTxn, read_txn_index
+from local_log.storage import Disk
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment of the log in `folder`. `next_base_offset` is where the next segment starts, None for the active segment."""
+
+    disk: Disk
+    folder: str
+    base_offset: int
+    next_base_offset: int | None
+
+    def path(self, suffix: str) -> str:
+        """The file with this suffix; a snapshot is the one taken where the segment ends (there is none for an active one)."""
+        offset = self.next_base_offset if suffix == SNAPSHOT else self.base_offset
+        if offset is None:
+            raise NotFound(f"{self.folder}: the active segment {self.base_offset} has no producer snapshot yet")
+        return f"{self.folder}/{offset_file(offset, suffix)}"
+
+    def size(self) -> int:
+        """Bytes of the log file now."""
+        return self.disk.size(self.path(LOG))
+
+    def read(self, suffix: str) -> bytes | None:
+        """A whole file of the segment, None where it does not have one."""
+        try:
+            return self.disk.read(self.path(suffix))
+        except NotFound:
+            return None
+
+    def offset_index(self) -> OffsetIndex:
+        """Raises Corrupt, placed in the file; an index that is missing is empty."""
+        try:
+            return read_offset_index(self.read(OFFSET_INDEX) or b"", self.base_offset)
+        except Corrupt as e:
+            raise e.at(self.path(OFFSET_INDEX)) from e
+
+    def time_index(self) -> TimeIndex:
+        """Raises Corrupt, placed in the file; an index that is missing is empty."""
+        try:
+            return read_time_index(self.read(TIME_INDEX) or b"", self.base_offset)
+        except Corrupt as e:
+            raise e.at(self.path(TIME_INDEX)) from e
+
+    def aborted(self) -> tuple[AbortedTxn, ...]:
+        """The transactions whose abort marker lies in this segment. Raises Corrupt, placed in the file."""
+        try:
+            return read_txn_index(self.read(TXN_INDEX) or b"")
+        except Corrupt as e:
+            raise e.at(self.path(TXN_INDEX)) from e
+
+    def chunks(self, start_offset: int | None = None) -> Iterator[Chunk]:
+        """The batches from the one with `start_offset` on (a few before it may come first), checksums unchecked.
+
+        Stops before a torn tail. Raises Corrupt, NotFound when the file has gone.
+        """
+        file = self.path(LOG)
+        start = 0 if start_offset is None or start_offset <= self.base_offset else self._position_of(start_offset)
+        yield from read_chunks(lambda a, b: self.disk.read(file, a, b), file, start, self.size())
+
+    def chunks_from_time(self, timestamp_ms: int) -> Iterator[Chunk]:
+        """The batches from where the first record as late as `timestamp_ms` can lie on."""
+        try:
+            offset = self.time_index().lookup(timestamp_ms, self.base_offset)
+        except Corrupt:
+            offset = self.base_offset
+        yield from self.chunks(offset)
+
+    def _position_of(self, offset: int) -> int:
+        # An index only saves reading: without a sound one the answer is the same, from the segment's first byte on.
+        try:
+            return self.offset_index().lookup(offset)
+        except Corrupt:
+            return 0
