@@ -1,0 +1,59 @@
+"""Which parts of which segments answer a read: pure, from a manifest, each offset once."""
+
+from dataclasses import dataclass
+
+from local_log.errors import OffsetOutOfRange
+from remote.errors import NotFound
+from remote.manifest.model import Manifest, SegmentEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The offsets `[start, end)` of one segment."""
+
+    entry: SegmentEntry
+    start: int
+    end: int
+
+
+class MissingRange(NotFound):
+    """Offsets that the archive knows it does not have; its fields are those of the gap, cut to what was asked for."""
+
+    def __init__(self, partition: str, start: int, end: int, reason: str) -> None:
+        super().__init__(partition, start, end, reason)
+        self.partition = partition
+        self.start = start
+        self.end = end
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.partition}: the archive lacks offsets [{self.start}, {self.end}): {self.reason}; read from {self.end} on"
+
+
+def plan(manifest: Manifest, start: int, end: int, *, fail_on_data_loss: bool = True) -> tuple[Span, ...]:
+    """The spans that hold `[start, end)`, in order; `end` is cut to the archive's end.
+
+    Overlapping segments give each offset once, from the segment that starts first. Raises OffsetOutOfRange where `start` is
+    outside the archive, MissingRange where offsets between are missing, unless data loss is allowed: then they are left out.
+    """
+    name = f"{manifest.topic}-{manifest.partition}"
+    if not manifest.log_start_offset <= start <= manifest.end_offset:
+        raise OffsetOutOfRange(name, start, manifest.log_start_offset, manifest.end_offset)
+    end = min(end, manifest.end_offset)
+    spans: list[Span] = []
+    for entry in manifest.entries:
+        if entry.base_offset >= end:
+            break
+        if entry.end_offset > start:
+            spans.append(Span(entry, max(start, entry.base_offset), min(end, entry.end_offset)))
+            start = entry.end_offset
+    if fail_on_data_loss:
+        _refuse_gaps(manifest, name, spans)
+    return tuple(spans)
+
+
+def _refuse_gaps(manifest: Manifest, name: str, spans: list[Span]) -> None:
+    first, last = (spans[0].start, spans[-1].end) if spans else (0, 0)
+    for gap in manifest.gaps:
+        if gap.start < last and gap.end > first:
+            raise MissingRange(name, max(gap.start, first), min(gap.end, last), gap.reason)

@@ -1,0 +1,102 @@
+"""Manifests as bytes: JSON with sorted keys, so that one manifest has one form and one hash.
+
+A major version above ours is refused; fields that we do not know, of a newer minor version, are kept as they are.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from local_log.errors import Corrupt
+from local_log.formats.checkpoints import EpochEntry
+from remote.errors import Invalid
+from remote.manifest.model import ByteRange, Gap, Manifest, SegmentEntry
+
+MAJOR, MINOR = 1, 0
+MANIFEST_BYTES_MAX = 256 << 20
+
+_ENTRY_FIELDS = tuple(f.name for f in fields(SegmentEntry) if f.name != "unknown")
+_MANIFEST_FIELDS = tuple(f.name for f in fields(Manifest) if f.name != "unknown")
+
+
+def sha256(body: bytes) -> str:
+    """The hash by which a version names its parent."""
+    return hashlib.sha256(body).hexdigest()
+
+
+def encode(manifest: Manifest) -> bytes:
+    """The manifest's stored form."""
+    value = {name: getattr(manifest, name) for name in _MANIFEST_FIELDS} | {
+        "format": {"major": MAJOR, "minor": MINOR},
+        "local_log_start_offsets": dict(manifest.local_log_start_offsets),
+        "leader_epochs": _epochs(manifest.leader_epochs),
+        "entries": [_entry(e) for e in manifest.entries],
+        "gaps": [{f.name: getattr(g, f.name) for f in fields(Gap)} for g in manifest.gaps],
+    }
+    return json.dumps({**manifest.unknown, **value}, sort_keys=True, indent=1).encode() + b"\n"
+
+
+def decode(body: bytes, key: str) -> Manifest:
+    """The manifest stored under `key`. Raises Corrupt for what is no manifest, Invalid for a newer format."""
+    value = read_json(body, key)
+    check_format(value, key)
+    try:
+        return Manifest(
+            **{name: value[name] for name in _MANIFEST_FIELDS if name not in ("leader_epochs", "entries", "gaps")},
+            leader_epochs=_read_epochs(value["leader_epochs"]),
+            entries=tuple(_read_entry(e) for e in value["entries"]),
+            gaps=tuple(Gap(**g) for g in value["gaps"]),
+            unknown={k: v for k, v in value.items() if k not in _MANIFEST_FIELDS and k != "format"},
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
+        raise Corrupt(f"not a manifest: {e!r}", file=key) from e
+
+
+def read_json(body: bytes, key: str) -> dict[str, Any]:
+    """A stored JSON object. Raises Corrupt for anything else."""
+    if len(body) > MANIFEST_BYTES_MAX:
+        raise Corrupt(f"{len(body)} bytes where at most {MANIFEST_BYTES_MAX} can be", file=key)
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError) as e:
+        raise Corrupt(f"not JSON: {e}", file=key) from e
+    if not isinstance(value, dict):
+        raise Corrupt("not a JSON object", file=key)
+    return value
+
+
+def check_format(value: Mapping[str, Any], key: str) -> None:
+    """Raises Invalid unless the object under `key` is of a format that we know."""
+    form = value.get("format")
+    major = form.get("major") if isinstance(form, dict) else None
+    if not isinstance(major, int):
+        raise Corrupt("no format version", file=key)
+    if major > MAJOR:
+        raise Invalid(f"{key} is of format {major}; this version reads up to {MAJOR}: upgrade kafka-tiering")
+
+
+def _epochs(entries: tuple[EpochEntry, ...]) -> list[list[int]]:
+    return [[e.epoch, e.start_offset] for e in entries]
+
+
+def _read_epochs(value: Any) -> tuple[EpochEntry, ...]:
+    return tuple(EpochEntry(epoch, start) for epoch, start in value)
+
+
+def _entry(entry: SegmentEntry) -> dict[str, Any]:
+    value = {name: getattr(entry, name) for name in _ENTRY_FIELDS} | {
+        "leader_epochs": _epochs(entry.leader_epochs),
+        "aux_ranges": {name: [r.start, r.end] for name, r in entry.aux_ranges.items()},
+    }
+    return {**entry.unknown, **value}
+
+
+def _read_entry(value: dict[str, Any]) -> SegmentEntry:
+    return SegmentEntry(
+        **{name: value[name] for name in _ENTRY_FIELDS if name not in ("leader_epochs", "aux_ranges")},
+        leader_epochs=_read_epochs(value["leader_epochs"]),
+        aux_ranges={name: ByteRange(start, end) for name, (start, end) in value["aux_ranges"].items()},
+        unknown={k: v for k, v in value.items() if k not in _ENTRY_FIELDS},
+    )

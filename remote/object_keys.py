@@ -1,0 +1,83 @@
+"""Every key of the archive: made and parsed here and nowhere else.
+
+    archive.json
+    <topic>/<topic id>/<partition>/segments/<base offset, 20 digits>-<leader epoch>-<segment id>.log | .aux
+    <topic>/<topic id>/<partition>/manifest/<20 digits, counting down>-v<version>.json
+
+The count-down makes the newest manifest the first key that a store lists.
+"""
+
+import re
+from dataclasses import dataclass
+
+from remote.errors import Invalid
+
+ARCHIVE = "archive.json"
+LOG = ".log"
+AUX = ".aux"
+PROBE_PREFIX = "probe-"
+
+_VERSION_MAX = 10**20 - 1
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}")
+_SEGMENT = re.compile(r"(\d{20})-(-1|\d+)-([0-9a-f]{32})(\.log|\.aux)")
+_MANIFEST = re.compile(r"(\d{20})-v(\d{1,20})\.json")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PartitionPath:
+    """Where a partition lies in the archive. The topic id keeps a topic apart from a deleted one of the same name."""
+
+    topic: str
+    topic_id: str
+    partition: int
+
+    def __post_init__(self) -> None:
+        if not _TOPIC.fullmatch(self.topic) or self.topic in (".", "..", ARCHIVE):
+            raise Invalid(f"{self.topic!r} cannot be archived: it is no name of a Kafka topic, or the archive's own")
+        if not _TOPIC_ID.fullmatch(self.topic_id):
+            raise Invalid(f"{self.topic_id!r} is no topic id; Kafka's have 22 characters of base64")
+
+    @property
+    def prefix(self) -> str:
+        """What every key of the partition starts with."""
+        return f"{self.topic}/{self.topic_id}/{self.partition}/"
+
+    @property
+    def manifests(self) -> str:
+        """What the key of every manifest starts with."""
+        return f"{self.prefix}manifest/"
+
+    def segment(self, name: str) -> str:
+        """The key of a segment's object by its name; a name that could lead elsewhere is refused."""
+        if not _SEGMENT.fullmatch(name):
+            raise Invalid(f"{name!r} is no segment's name")
+        return f"{self.prefix}segments/{name}"
+
+    def manifest(self, version: int) -> str:
+        """The key of a manifest version, 1 and up."""
+        if not 1 <= version <= _VERSION_MAX:
+            raise Invalid(f"manifest version {version} is outside [1, 10^20)")
+        return f"{self.manifests}{_VERSION_MAX - version:020d}-v{version}.json"
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+def segment_name(base_offset: int, leader_epoch: int, segment_id: str, suffix: str) -> str:
+    """The name of a segment's object; `segment_id` is 32 hexadecimal digits, new for every attempt to copy."""
+    return f"{base_offset:020d}-{leader_epoch}-{segment_id}{suffix}"
+
+
+def parse_segment_name(name: str) -> tuple[int, int, str, str] | None:
+    """Base offset, leader epoch, segment id and suffix, or None for a name that is no segment's."""
+    match = _SEGMENT.fullmatch(name)
+    return None if match is None else (int(match[1]), int(match[2]), match[3], match[4])
+
+
+def parse_manifest_key(key: str) -> int | None:
+    """The version that a manifest's key (or name) stands for, None for a foreign key."""
+    match = _MANIFEST.fullmatch(key.rpartition("/")[2])
+    if match is None or int(match[1]) + int(match[2]) != _VERSION_MAX:
+        return None
+    return int(match[2])

@@ -1,0 +1,78 @@
+"""The object store as the archive needs it: four verbs, each a protocol of its own, so that code asks for the least.
+
+Keys are relative to the archive's root, with "/" between their parts. Bodies are bytes-like; ranges are `[start, end)`.
+Every backend raises the errors of `remote.errors` and nothing else: what a docstring names, and Invalid where the address, the
+rights or the key are at fault.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+Body = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectMeta:
+    """An object as the store describes it: its key, size in bytes, and the whole object's CRC-32C where the store keeps it."""
+
+    key: str
+    size: int
+    crc32c: int | None = None
+
+
+class ObjectReader(Protocol):
+    """Reads objects."""
+
+    def get(self, key: str) -> bytes:
+        """The whole object. Raises NotFound, Unavailable."""
+
+    def get_range(self, key: str, start: int, end: int) -> bytes:
+        """Exactly bytes `[start, end)`; `end` may not pass the object's end. Raises NotFound, Unavailable, Invalid."""
+
+    def head(self, key: str) -> ObjectMeta:
+        """Size and checksum. Raises NotFound, Unavailable."""
+
+
+class ObjectLister(Protocol):
+    """Lists objects."""
+
+    def list(self, prefix: str, *, limit: int | None = None) -> Iterator[ObjectMeta]:
+        """Objects whose key starts with `prefix`, in the order of their keys' bytes, at most `limit`. Raises Unavailable."""
+
+    def list_folders(self, prefix: str) -> Iterator[str]:
+        """The distinct next parts of keys below `prefix` (which ends with "/" or is empty), without the slash.
+
+        In the order of keys' bytes, slash included, as S3 has it: `a-b` before `a`.
+        """
+
+
+class ObjectWriter(Protocol):
+    """Writes objects, never over another one."""
+
+    def put_if_absent(self, key: str, body: Body) -> None:
+        """Creates a small object in one request, durable on return.
+
+        Raises AlreadyExists (the key was taken, perhaps by this very call's lost first try), Unknown, Unavailable.
+        """
+
+    def upload(self, key: str, parts: Iterable[Body], *, size: int, crc32c: int) -> None:
+        """Creates an object of any size under a key that nobody else uses, durable on return, with the given CRC-32C.
+
+        `parts` come in order, each of the same length but the last, and at least 5 MiB unless there is only one.
+        Nothing is left visible under the key when it fails. Raises AlreadyExists, Unknown, Unavailable, and
+        `local_log.errors.Corrupt` where the parts are not what `size` and `crc32c` say.
+        """
+
+
+class ObjectDeleter(Protocol):
+    """Deletes objects."""
+
+    def delete(self, key: str) -> None:
+        """Removes an object; one that is not there counts as removed. Raises Unavailable."""
+
+
+class ObjectStore(ObjectReader, ObjectLister, ObjectWriter, ObjectDeleter, Protocol):
+    """Everything an archive's owner does with a store. `url` names it for people."""
+
+    url: str

@@ -1,0 +1,129 @@
+"""One archived partition as a log to read: the same questions as to a local log, answered from objects by ranged reads.
+
+It answers from the manifest version that it was given, whatever is committed meanwhile.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from local_log.errors import Corrupt
+from local_log.formats.checkpoints import epoch_of
+from local_log.formats.chunks import FIRST_CHUNK_BYTES, Chunk, read_chunks
+from local_log.formats.offset_index import OffsetIndex, read_offset_index
+from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP
+from local_log.formats.search import TimestampOffset, first_at_or_after, latest_timestamp
+from local_log.formats.time_index import read_time_index
+from local_log.formats.txn_index import AbortedTxn, read_txn_index
+from remote.fetch_plan import Span, plan
+from remote.manifest.model import ABORTED_LATER, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, Manifest, SegmentEntry
+from remote.object_keys import PartitionPath
+from remote.object_store import ObjectReader
+
+INDEXES_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedLog:
+    """The partition that `manifest` describes. Keeps the offset indexes of the last segments that it was asked about."""
+
+    store: ObjectReader
+    manifest: Manifest
+    first_bytes: int = FIRST_CHUNK_BYTES
+    _indexes: dict[str, OffsetIndex] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that may be read."""
+        return self.manifest.log_start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last archived one; every transaction below it is decided."""
+        return self.manifest.end_offset
+
+    def chunks(self, start_offset: int, end_offset: int, *, fail_on_data_loss: bool = True) -> Iterator[Chunk]:
+        """The batches of `[start_offset, end_offset)`, each once. Raises OffsetOutOfRange, MissingRange, Corrupt, Unavailable."""
+        for span in plan(self.manifest, start_offset, end_offset, fail_on_data_loss=fail_on_data_loss):
+            yield from self.span_chunks(span)
+
+    def span_chunks(self, span: Span) -> Iterator[Chunk]:
+        """The batches of a span of one segment."""
+        start, end = self._bytes_of(span)
+        for chunk in self._read(span.entry, start, end):
+            inside = (chunk.batches.last_offset >= span.start) & (chunk.batches.base_offset < span.end)
+            if inside.any():
+                yield chunk.where(inside)
+
+    def aborted(self, start_offset: int, end_offset: int) -> tuple[AbortedTxn, ...]:
+        """The aborted transactions with records in `[start_offset, end_offset)`."""
+        spans = plan(self.manifest, start_offset, end_offset, fail_on_data_loss=False)
+        found = {t for span in spans for t in self._aborted_in(span.entry)}
+        return tuple(sorted(t for t in found if t.first_offset < end_offset and t.last_offset >= start_offset))
+
+    def offset_for_time(self, timestamp_ms: int, start_offset: int, end_offset: int) -> TimestampOffset | None:
+        """The first record of `[start_offset, end_offset)` that is as late as `timestamp_ms`."""
+        for span in plan(self.manifest, start_offset, end_offset, fail_on_data_loss=False):
+            if span.entry.max_timestamp_ms >= timestamp_ms:
+                offset = self._time_lookup(span.entry, timestamp_ms)
+                later = Span(span.entry, min(max(span.start, offset), span.end), span.end)
+                found = first_at_or_after(self.span_chunks(later), timestamp_ms, span.start, span.end)
+                if found is not None:
+                    return found
+        return None
+
+    def latest_timestamp(self) -> TimestampOffset | None:
+        """The record with the greatest timestamp, of the first segment that has it."""
+        latest = max(self.manifest.entries, key=lambda e: e.max_timestamp_ms, default=None)
+        return None if latest is None else latest_timestamp(self._read(latest, 0, latest.log_size))
+
+    def at(self, offset: int) -> TimestampOffset:
+        """`offset` with its leader epoch, as ListOffsets answers questions that are not about time."""
+        epoch = epoch_of(self.manifest.leader_epochs, offset)
+        return TimestampOffset(offset, NO_TIMESTAMP, NO_EPOCH if epoch is None else epoch)
+
+    def _read(self, entry: SegmentEntry, start: int, end: int) -> Iterator[Chunk]:
+        key = self._path().segment(entry.log_name)
+        reached = start
+        for chunk in read_chunks(lambda a, b: self.store.get_range(key, a, b), key, start, end, first_bytes=self.first_bytes):
+            reached = chunk.end
+            yield chunk
+        if reached < end:
+            raise Corrupt(f"no whole batch where {end - reached} bytes of them should be", file=key, position=reached)
+
+    def _bytes_of(self, span: Span) -> tuple[int, int]:
+        """The bytes of the segment that hold the span, as near as the offset index says."""
+        entry = span.entry
+        if span.start <= entry.base_offset and span.end >= entry.end_offset:
+            return 0, entry.log_size
+        index = self._offset_index(entry)
+        return index.lookup(span.start), index.end_position(span.end, entry.log_size)
+
+    def _offset_index(self, entry: SegmentEntry) -> OffsetIndex:
+        if entry.segment_id not in self._indexes:
+            while len(self._indexes) >= INDEXES_MAX:
+                del self._indexes[next(iter(self._indexes))]
+            key = self._path().segment(entry.aux_name)
+            try:
+                self._indexes[entry.segment_id] = read_offset_index(self._aux(entry, OFFSET_INDEX), entry.base_offset)
+            except Corrupt as e:
+                raise e.at(key, entry.aux_ranges[OFFSET_INDEX].start) from e
+        return self._indexes[entry.segment_id]
+
+    def _time_lookup(self, entry: SegmentEntry, timestamp_ms: int) -> int:
+        try:
+            index = read_time_index(self._aux(entry, TIME_INDEX), entry.base_offset)
+        except Corrupt as e:
+            raise e.at(self._path().segment(entry.aux_name), entry.aux_ranges[TIME_INDEX].start) from e
+        return index.lookup(timestamp_ms, entry.base_offset)
+
+    def _aborted_in(self, entry: SegmentEntry) -> tuple[AbortedTxn, ...]:
+        if entry.txn_index_empty:
+            return ()
+        return read_txn_index(self._aux(entry, TRANSACTION_INDEX)) + read_txn_index(self._aux(entry, ABORTED_LATER))
+
+    def _aux(self, entry: SegmentEntry, part: str) -> bytes:
+        where = entry.aux_ranges.get(part)
+        return self.store.get_range(self._path().segment(entry.aux_name), where.start, where.end) if where else b""
+
+    def _path(self) -> PartitionPath:
+        return PartitionPath(self.manifest.topic, self.manifest.topic_id, self.manifest.partition)

@@ -1,0 +1,66 @@
+"""The stores that an archive can live on, each an `ObjectStore`: a folder, S3, whatever fsspec reaches.
+
+Here are the way in (`open_store`) and the proof that a store keeps its word (`probe`). The backends and their SDKs are
+imported when one is opened, since they take most of a second.
+"""
+
+import re
+
+from remote.errors import AlreadyExists, Invalid
+from remote.object_store import ObjectStore
+
+_examples = "a folder's path, file:///folder, s3://bucket/prefix, gs://bucket/prefix or abfs://container@account/prefix"
+
+
+def open_store(url: str) -> ObjectStore:
+    """The store that `url` names. Nothing is asked of it yet. Raises Invalid."""
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        if not url or re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", url):
+            raise Invalid(f"{url!r} names no store; give {_examples}")
+        return _folder(url)
+    scheme = scheme.lower()
+    if re.match(r"[^/@]*:[^/]*@", rest):
+        # The URL goes into messages, manifests and logs, so it is not repeated here either.
+        raise Invalid(f"a {scheme}:// URL carries a password; give credentials through the environment instead")
+    if scheme == "file":
+        if not rest.startswith("/"):
+            raise Invalid(f"{url!r} names a host, not a folder; give file:/// and an absolute path")
+        return _folder(rest)
+    if scheme in ("s3", "s3a"):
+        from remote.stores.s3 import S3Store
+
+        bucket, _, prefix = rest.partition("/")
+        if not bucket:
+            raise Invalid(f"{url!r} names no bucket; give s3://bucket/prefix")
+        return S3Store(bucket, prefix)
+    from remote.stores.fsspec_store import FsspecStore
+
+    return FsspecStore(url)
+
+
+def _folder(path: str) -> ObjectStore:
+    from remote.stores.folder import FolderStore
+
+    return FolderStore(path)
+
+
+def probe(store: ObjectStore, key: str) -> None:
+    """Proves that `store` honours put-if-absent, by two puts of `key`, a fresh one, which is deleted afterwards.
+
+    Raises Invalid when the second put is let through, or the first one is not; else what put_if_absent raises.
+    """
+    try:
+        store.put_if_absent(key, b"first")
+    except AlreadyExists as error:
+        raise Invalid(f"{store.url}: {key} is taken, so it proves nothing; probe with a fresh key") from error
+    try:
+        store.put_if_absent(key, b"second")
+    except AlreadyExists:
+        return
+    finally:
+        store.delete(key)
+    raise Invalid(
+        f"{store.url} ignores the put-if-absent condition (If-None-Match) and must not be used for an archive: "
+        "two writers would overwrite each other's commits; use a store that honours it"
+    )
