@@ -1,0 +1,36 @@
+"""The command `tiering`: a file a verb. A verb's file is imported when it is called, so that `--version` waits for none."""
+
+import importlib
+
+import click
+
+from tiering import __version__
+
+_VERBS = {
+    "describe": "Show what lies in which tier.",
+    "fetch": "Read records from an offset on, from whichever tier has it.",
+    "log": "Look at a log directory.",
+    "offload": "Copy inactive segments of a log directory into the archive.",
+    "offsets": "Find offsets by time, as kafka-get-offsets does.",
+}
+
+
+class _Verbs(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _VERBS:
+            return None
+        command = importlib.import_module(f"tiering.cli.{cmd_name}").command
+        return command if isinstance(command, click.Command) else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(_VERBS.items()))
+
+
+@click.command(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tiering", message="%(prog)s %(version)s")
+def main() -> None:
+    """Kafka's log, kept for ever on object storage and read from anywhere."""

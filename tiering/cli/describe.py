@@ -1,0 +1,38 @@
+"""`tiering describe`: what lies in which tier, per partition."""
+
+import click
+
+from tiering.console import Row, emit, output_option, reports_errors
+from tiering.service import open_tiers
+from tiering.tiered_log import TieredLog
+
+
+@click.command("describe")
+@click.option("--archive", "archive_url", required=True, metavar="URL", help="A folder, s3://bucket/prefix or any fsspec URL.")
+@click.option("--log-dir", "log_dir_path", metavar="DIR", help="One of the broker's log.dirs, to see both tiers.")
+@click.argument("topic", required=False)
+@output_option()
+@reports_errors
+def command(archive_url: str, log_dir_path: str | None, topic: str | None, output: str) -> None:
+    """Show offsets, segments and bytes of each tier for every partition, of all topics or of TOPIC."""
+    tiers = open_tiers(log_dir_path, archive_url)
+    topics = tiers.topics() if topic is None else (topic,)
+    emit((_row(name, n, log) for name in topics for n, log in tiers.partitions(name).items()), output)
+
+
+def _row(topic: str, partition: int, log: TieredLog) -> Row:
+    local, archived = log.local, log.archived
+    entries = archived.manifest.entries if archived else ()
+    return {
+        "topic": topic,
+        "partition": partition,
+        "log_start_offset": log.log_start_offset,
+        "local_log_start_offset": local.log_start_offset if local else None,
+        "archived_up_to": archived.end_offset if archived else None,
+        "log_end_offset": local.log_end_offset if local else None,
+        "local_segments": len(local.segments) if local else None,
+        "local_bytes": sum(s.size() for s in local.segments) if local else None,
+        "archived_segments": len(entries),
+        "archived_bytes": sum(e.log_size + e.aux_size for e in entries),
+        "gaps": len(archived.manifest.gaps) if archived else 0,
+    }

@@ -1,0 +1,75 @@
+"""`tiering fetch`: records from an offset on, from whichever tier has them."""
+
+from base64 import b64encode
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+import click
+
+from tiering.console import Row, emit, output_option, reports_errors
+from tiering.service import open_tiers
+from tiering.tiered_log import Isolation, TieredLog
+
+_TEXT_MAX = 60
+
+
+@click.command("fetch")
+@click.option("--archive", "archive_url", metavar="URL", help="A folder, s3://bucket/prefix or any fsspec URL.")
+@click.option("--log-dir", "log_dir_path", metavar="DIR", help="One of the broker's log.dirs; it is only read.")
+@click.option("--topic", required=True)
+@click.option("--partition", type=click.IntRange(min=0), required=True)
+@click.option("--offset", type=click.IntRange(min=0), required=True, help="The first offset to read.")
+@click.option("--max-records", type=click.IntRange(min=1), help="Stop after so many records; without it, at the end of the log.")
+@click.option("--isolation", type=click.Choice([i.value for i in Isolation]), default="read_uncommitted", show_default=True)
+@output_option()
+@reports_errors
+def command(
+    archive_url: str | None, log_dir_path: str | None, topic: str, partition: int, offset: int, max_records: int | None,
+    isolation: str, output: str,
+) -> None:  # fmt: skip
+    """Read records from an offset on. JSON has keys, values and headers in base64; the table shows their beginnings as text."""
+    if archive_url is None and log_dir_path is None:
+        raise click.UsageError("give --archive, --log-dir or both")
+    log = open_tiers(log_dir_path, archive_url).partition(topic, partition)
+    emit(islice(_rows(log, offset, Isolation(isolation)), max_records), output, as_text=_as_text)
+
+
+def _rows(log: TieredLog, offset: int, isolation: Isolation) -> Iterator[dict[str, Any]]:
+    for batch in log.read(offset, isolation=isolation):
+        for r in batch.to_pylist():
+            headers = [[_base64(h["key"]), _base64(h["value"])] for h in r["headers"]]
+            yield {
+                "offset": r["offset"],
+                "timestamp": r["timestamp"],
+                "key": _base64(r["key"]),
+                "value": _base64(r["value"]),
+                "headers": headers,
+            }
+
+
+def _base64(data: bytes | None) -> str | None:
+    return None if data is None else b64encode(data).decode()
+
+
+def _as_text(row: Row) -> Row:
+    time = datetime.fromtimestamp(row["timestamp"] / 1000, UTC).isoformat(timespec="milliseconds")
+    headers = ", ".join(f"{_text(k)}={_text(v)}" for k, v in row["headers"])
+    return {
+        "offset": row["offset"],
+        "timestamp": time,
+        "key": _text(row["key"]),
+        "value": _text(row["value"]),
+        "headers": headers[:_TEXT_MAX],
+    }
+
+
+def _text(encoded: str | None) -> str | None:
+    from base64 import b64decode
+
+    if encoded is None:
+        return "null"
+    text = b64decode(encoded[: _TEXT_MAX * 4]).decode("utf-8", errors="replace")
+    shown = "".join(c if c.isprintable() else "·" for c in text)
+    return shown if len(shown) <= _TEXT_MAX else shown[: _TEXT_MAX - 1] + "…"

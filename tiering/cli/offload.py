@@ -1,0 +1,81 @@
+"""`tiering offload`: copies what is due of a log directory into the archive."""
+
+import sys
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+import click
+
+from local_log.errors import Corrupt, NotFound
+from local_log.log import LocalLog
+from remote import archive
+from remote.stores import open_store
+from tiering import offload as engine
+from tiering.clock import RandomIds, SystemClock
+from tiering.console import Exit, Row, emit, exit_code_of, output_option, reports_errors, say
+from tiering.policy import Action
+from tiering.service import log_dir
+
+
+@click.command("offload")
+@click.option("--log-dir", "log_dir_path", required=True, metavar="DIR", help="One of the broker's log.dirs; it is only read.")
+@click.option("--archive", "archive_url", required=True, metavar="URL", help="A folder, s3://bucket/prefix or any fsspec URL.")
+@click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only topics that match; may be given several times.")
+@click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")
+@output_option()
+@reports_errors
+def command(log_dir_path: str, archive_url: str, topics: tuple[str, ...], dry_run: bool, output: str) -> Exit | None:
+    """Copy inactive segments below the last stable offset into the archive, with their indexes and snapshots.
+
+    Run it as often as you like: what is archived already is not copied again. A damaged segment is refused and named, the
+    others are taken, and the exit code is 6.
+    """
+    source = log_dir(log_dir_path)
+    logs = [log for log in source.logs() if not topics or any(fnmatchcase(log.partition.topic, t) for t in topics)]
+    if not logs:
+        raise NotFound(
+            f"{source.path}: no partition{' of ' + ', '.join(topics) if topics else ''} there; check --log-dir, --topic"
+        )
+    store, clock, ids = open_store(archive_url), SystemClock(), RandomIds()
+    if dry_run:
+        emit((_row(log, engine.Done(d)) for log in logs for d in engine.plan(log, store).decisions), output)
+        return None
+
+    archive.create_archive(store, clock, ids)
+    results: list[tuple[LocalLog, engine.Done]] = []
+    with click.progressbar(length=0, label="offload", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+
+        def run() -> Iterator[Row]:
+            for log in logs:
+                due = engine.plan(log, store)
+                copied = {d.segment.base_offset for d in due.decisions if d.action is Action.copy}
+                bar.length = (bar.length or 0) + sum(2 * s.size() for s in log.segments if s.base_offset in copied)
+                for done in engine.offload(due, store, clock, ids, source.id(), bar.update):
+                    results.append((log, done))
+                    if done.error is not None:
+                        say(f"tiering: {done.error}")
+                    yield _row(log, done)
+
+        emit(run(), output)
+    return _exit_code([done for _, done in results])
+
+
+def _row(log: LocalLog, done: engine.Done) -> Row:
+    action = "copied" if done.entry else "refused" if done.error else str(done.decision.action)
+    return {
+        "topic": log.partition.topic,
+        "partition": log.partition.partition,
+        "segment": done.decision.segment.base_offset,
+        "action": action,
+        "bytes": done.entry.log_size if done.entry else None,
+        "reason": str(done.error) if done.error else done.decision.reason,
+    }
+
+
+def _exit_code(results: list[engine.Done]) -> Exit | None:
+    errors = [done.error for done in results if done.error is not None]
+    if any(isinstance(e, Corrupt) for e in errors):
+        return Exit.corruption
+    if errors and any(done.entry for done in results):
+        return Exit.partly
+    return exit_code_of(errors[0]) if errors else None

@@ -1,0 +1,59 @@
+"""`tiering offsets`: ListOffsets over both tiers, with the words and the form of kafka-get-offsets."""
+
+from collections.abc import Callable
+
+import click
+
+from local_log.formats.search import TimestampOffset
+from tiering.console import Row, emit, output_option, reports_errors
+from tiering.service import open_tiers
+from tiering.tiered_log import TieredLog
+
+_TIMES: dict[str, Callable[[TieredLog], TimestampOffset | None]] = {
+    "latest": TieredLog.latest,
+    "earliest": TieredLog.earliest,
+    "max-timestamp": TieredLog.latest_timestamp,
+    "earliest-local": TieredLog.earliest_local,
+    "latest-tiered": TieredLog.latest_tiered,
+}
+_NUMBERS = {str(-1 - i): name for i, name in enumerate(_TIMES)}
+
+
+def _time(_context: click.Context, _param: click.Parameter, value: str) -> str:
+    value = _NUMBERS.get(value, value)
+    if value in _TIMES or value.isdigit():
+        return value
+    raise click.BadParameter(f"{value!r} is neither milliseconds since 1970 nor one of {', '.join(_TIMES)}")
+
+
+@click.command("offsets")
+@click.option("--archive", "archive_url", metavar="URL", help="A folder, s3://bucket/prefix or any fsspec URL.")
+@click.option("--log-dir", "log_dir_path", metavar="DIR", help="One of the broker's log.dirs; it is only read.")
+@click.option("--topic", required=True)
+@click.option("--time", callback=_time, default="latest", show_default=True, help=f"Milliseconds, or {', '.join(_TIMES)}.")
+@output_option()
+@reports_errors
+def command(archive_url: str | None, log_dir_path: str | None, topic: str, time: str, output: str) -> None:
+    """Find the first offset whose record is as late as a time, or one of the log's own offsets, for every partition.
+
+    The table has a line `topic:partition:offset`, nothing after the last colon where there is no such offset.
+    """
+    if archive_url is None and log_dir_path is None:
+        raise click.UsageError("give --archive, --log-dir or both")
+    find = _TIMES.get(time) or (lambda log: log.offset_for_time(int(time)))
+    rows = (_row(topic, n, find(log)) for n, log in open_tiers(log_dir_path, archive_url).partitions(topic).items())
+    if output == "table":
+        for row in rows:
+            click.echo(f"{row['topic']}:{row['partition']}:{'' if row['offset'] is None else row['offset']}")
+    else:
+        emit(rows, output)
+
+
+def _row(topic: str, partition: int, found: TimestampOffset | None) -> Row:
+    return {
+        "topic": topic,
+        "partition": partition,
+        "offset": found.offset if found else None,
+        "timestamp": found.timestamp if found else None,
+        "leader_epoch": found.leader_epoch if found else None,
+    }

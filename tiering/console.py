@@ -1,0 +1,105 @@
+"""What every command shares: data on standard output in three forms, messages on standard error, and exit codes.
+
+0 done    1 failure    2 usage    3 partly done    4 not found    5 retry later    6 corruption
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import IntEnum
+from functools import wraps
+from itertools import islice
+from typing import Any, ParamSpec
+
+import click
+
+P = ParamSpec("P")
+
+Row = Mapping[str, Any]
+_ROWS_PER_TABLE = 1000
+
+
+class Exit(IntEnum):
+    """The exit codes."""
+
+    done = 0
+    failure = 1
+    usage = 2
+    partly = 3
+    not_found = 4
+    retry = 5
+    corruption = 6
+
+
+def output_option(default: str = "table") -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--output`, the same on every command that answers data."""
+    return click.option(
+        "--output", type=click.Choice(["table", "json", "jsonl"]), default=default, show_default=True, help="Form of the answer."
+    )
+
+
+def emit(rows: Iterable[Row], output: str, *, as_text: Callable[[Row], Row] = lambda row: row) -> None:
+    """Prints rows: as one JSON array, a JSON object a line, or tables of what `as_text` makes of each row."""
+    if output == "json":
+        click.echo(json.dumps(list(rows), indent=1))
+    elif output == "jsonl":
+        for row in rows:
+            click.echo(json.dumps(row, separators=(",", ":")))
+    else:
+        texts = iter(as_text(row) for row in rows)
+        while block := list(islice(texts, _ROWS_PER_TABLE)):
+            for line in _table(block):
+                click.echo(line)
+
+
+def _table(rows: list[Row]) -> Iterator[str]:
+    names = list(rows[0])
+    cells = [[_cell(row.get(name)) for name in names] for row in rows]
+    widths = [max(len(name), *(len(row[i]) for row in cells)) for i, name in enumerate(names)]
+    numeric = [all(isinstance(row.get(name), int | None) for row in rows) for name in names]
+    for row in [names, *cells]:
+        aligned = (c.rjust(w) if n else c.ljust(w) for c, w, n in zip(row, widths, numeric, strict=True))
+        yield "  ".join(aligned).rstrip()
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def say(message: str) -> None:
+    """A message for a person, on standard error."""
+    click.echo(message, err=True)
+
+
+def exit_code_of(error: Exception) -> Exit:
+    """The exit code that tells a script what to do about an error of ours."""
+    from local_log import errors as local
+    from remote import errors as remote
+
+    if isinstance(error, local.Corrupt):
+        return Exit.corruption
+    if isinstance(error, local.NotFound | remote.NotFound):
+        return Exit.not_found
+    if isinstance(error, remote.Unavailable | remote.Unknown | remote.Conflict):
+        return Exit.retry
+    return Exit.failure
+
+
+def reports_errors(command: Callable[P, Exit | None]) -> Callable[P, None]:
+    """Makes the errors of both tiers a message on standard error and an exit code; all others are bugs and stay as they are."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        from local_log.errors import LogError
+        from remote.errors import RemoteError
+
+        try:
+            code = command(*args, **kwargs) or Exit.done
+        except BrokenPipeError:
+            raise
+        except (LogError, RemoteError, OSError) as e:
+            say(f"tiering: {e}")
+            code = exit_code_of(e)
+        sys.exit(code)
+
+    return run

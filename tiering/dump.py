@@ -1,0 +1,108 @@
+"""A partition's folder as rows, with the names that Kafka's own classes give to what is in it."""
+
+from base64 import b64encode
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from local_log.errors import Corrupt
+from local_log.formats.batch_v2 import Batches, crcs
+from local_log.formats.chunks import Chunk
+from local_log.formats.columns import decode, per_record
+from local_log.formats.filenames import LOG, SNAPSHOT, TopicPartition, parse_offset_file
+from local_log.formats.primitives import INT32_MAX
+from local_log.formats.producer_snapshot import read_producer_snapshot
+from local_log.formats.record import NO_SEQUENCE, Codec
+from local_log.log import open_log
+from local_log.storage import OsDisk
+
+Row = dict[str, Any]
+
+
+def batches(folder: str) -> Iterator[Row]:
+    """Every batch header, with whether its checksum holds. Raises NotFound, Corrupt."""
+    for segment, chunk in _chunks(folder):
+        yield from _batch_rows(segment, chunk)
+
+
+def records(folder: str) -> Iterator[Row]:
+    """Every record, control records too. Raises NotFound, Corrupt."""
+    for _, chunk in _chunks(folder):
+        for group in chunk.groups():
+            group.check()
+            try:
+                decoded = decode(group.buffer, group.batches)
+            except Corrupt as e:
+                raise e.at(group.file, group.position) from e
+            control = per_record(group.batches, group.batches.is_control).tolist()
+            sequences = _sequences(group.batches, decoded.column("offset").to_numpy()).tolist()
+            for r, sequence, is_control in zip(decoded.to_pylist(), sequences, control, strict=True):
+                yield {
+                    "offset": r["offset"],
+                    "timestamp": r["timestamp"],
+                    "sequence": sequence,
+                    "control": is_control,
+                    "key": _base64(r["key"]),
+                    "value": _base64(r["value"]),
+                    "headers": [[_base64(h["key"]), _base64(h["value"])] for h in r["headers"]],
+                }
+
+
+def snapshots(folder: str) -> Iterator[Row]:
+    """Every producer in every snapshot. Raises NotFound, Corrupt."""
+    disk = OsDisk()
+    for name in disk.names(folder):
+        parsed = parse_offset_file(name)
+        if parsed and parsed[1] == SNAPSHOT:
+            try:
+                producers = read_producer_snapshot(disk.read(f"{folder}/{name}"))
+            except Corrupt as e:
+                raise e.at(f"{folder}/{name}") from e
+            for producer in producers:
+                yield {"file": name, **asdict(producer)}
+
+
+def _chunks(folder: str) -> Iterator[tuple[str, Chunk]]:
+    log = open_log(OsDisk(), folder, TopicPartition("", 0))
+    for segment in log.segments:
+        for chunk in segment.chunks():
+            yield segment.path(LOG).rpartition("/")[2], chunk
+
+
+def _batch_rows(segment: str, chunk: Chunk) -> Iterator[Row]:
+    b = chunk.batches
+    columns = {
+        "position": b.positions + np.uint64(chunk.position),
+        "size": b.size,
+        "magic": b.header["magic"],
+        "base_offset": b.base_offset,
+        "last_offset": b.last_offset,
+        "count": b.count,
+        "codec": [Codec(c).name if c in Codec else str(c) for c in b.codec.tolist()],
+        "timestamp_type": b.timestamp_type,
+        "max_timestamp": b.max_timestamp,
+        "leader_epoch": b.header["partition_leader_epoch"],
+        "producer_id": b.header["producer_id"],
+        "producer_epoch": b.header["producer_epoch"],
+        "base_sequence": b.header["base_sequence"],
+        "last_sequence": b.last_sequence,
+        "transactional": b.is_transactional,
+        "control": b.is_control,
+        "delete_horizon_ms": [None if ms < 0 else ms for ms in b.delete_horizon_ms.tolist()],
+        "crc": b.header["crc"],
+        "valid": np.array(crcs(chunk.buffer, b), np.uint32) == b.header["crc"],
+    }
+    lists = [c if isinstance(c, list) else c.tolist() for c in columns.values()]
+    for values in zip(*lists, strict=True):
+        yield {"segment": segment, **dict(zip(columns, values, strict=True))}
+
+
+def _sequences(b: Batches, offsets: Any) -> Any:
+    base = per_record(b, b.header["base_sequence"].astype(np.int64))
+    return np.where(base < 0, NO_SEQUENCE, (base + offsets - per_record(b, b.base_offset)) & INT32_MAX)
+
+
+def _base64(data: bytes | None) -> str | None:
+    return None if data is None else b64encode(data).decode()

@@ -1,0 +1,128 @@
+"""Copies what is due of one log into the archive: plan, then a flat loop of copy and commit, segment by segment.
+
+A segment that turns out to be damaged is refused and named; the others go on, and the hole that it leaves is a named gap
+until a sound copy fills it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from local_log.errors import Corrupt, LogError, NotFound
+from local_log.formats.checkpoints import epochs_before
+from local_log.formats.filenames import LOG, OFFSET_INDEX, SNAPSHOT, TIME_INDEX, TXN_INDEX
+from local_log.log import LocalLog
+from local_log.segment import Segment
+from remote.clock import Clock, Ids
+from remote.errors import RemoteError
+from remote.manifest.model import Manifest, SegmentEntry, never_archived
+from remote.manifest.store import ManifestWriter, load_newest
+from remote.manifest.transitions import segment_copied, source_seen
+from remote.object_keys import PartitionPath
+from remote.object_store import ObjectStore
+from remote.uploader import LogSegmentData, SegmentFile, copy_segment
+from tiering.policy import Action, Decision, LocalSegment, plan_offload
+
+
+@dataclass(frozen=True, slots=True)
+class OffloadPlan:
+    """What an offload of one log would do, and from what it starts."""
+
+    log: LocalLog
+    path: PartitionPath
+    manifest: Manifest
+    decisions: tuple[Decision, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of one segment: its entry, or the error that stopped it; neither where there was nothing to do."""
+
+    decision: Decision
+    entry: SegmentEntry | None = None
+    error: LogError | RemoteError | None = None
+
+
+def plan(log: LocalLog, store: ObjectStore) -> OffloadPlan:
+    """The plan for one log. Reads only. Raises Corrupt, NotFound, Unavailable."""
+    path = PartitionPath(log.partition.topic, log.topic_id, log.partition.partition)
+    newest = load_newest(store, path)
+    first = never_archived(path.topic, path.topic_id, path.partition, log.log_start_offset)
+    manifest = newest.manifest if newest else first
+    segments = tuple(LocalSegment(s.base_offset, s.next_base_offset) for s in log.segments)
+    return OffloadPlan(log, path, manifest, plan_offload(segments, log.last_stable_offset, manifest))
+
+
+def offload(
+    due: OffloadPlan, store: ObjectStore, clock: Clock, ids: Ids, source: str, progress: Callable[[int], None]
+) -> Iterator[Done]:
+    """Does what `due` says, a result a segment. `progress` is told the bytes of the log files as they are read.
+
+    Every error of a segment is in its result. An error of the store stops the log: what follows would fail alike.
+    """
+    writer = ManifestWriter(store, due.path, clock, ids, source, due.manifest.writer_epoch)
+    manifest = due.manifest
+    gap_reason = "never archived: an earlier segment had left the local log before"
+    for segment, decision in zip(due.log.segments, due.decisions, strict=True):
+        if decision.action is not Action.copy:
+            yield Done(decision)
+            continue
+        try:
+            entry = copy_segment(store, due.path, segment_data(due.log, segment, progress), clock, ids)
+        except (Corrupt, NotFound) as e:
+            gap_reason = f"refused: {e}"
+            yield Done(decision, error=e)
+            continue
+        except RemoteError as e:
+            yield Done(decision, error=e)
+            return
+
+        def change(before: Manifest, entry: SegmentEntry = entry, gap_reason: str = gap_reason) -> Manifest:
+            lineage = epochs_before(due.log.leader_epochs, entry.end_offset)
+            seen = source_seen(before, source, due.log.log_start_offset)
+            return segment_copied(seen, entry, lineage, gap_reason, clock.now_ms())
+
+        try:
+            manifest = writer.commit(manifest, change)
+        except (LogError, RemoteError) as e:
+            yield Done(decision, error=e)
+            return
+        yield Done(decision, entry=entry)
+
+
+def segment_data(log: LocalLog, segment: Segment, progress: Callable[[int], None]) -> LogSegmentData:
+    """An inactive segment as the uploader takes it. Raises Corrupt, NotFound."""
+    end = segment.next_base_offset
+    if end is None:
+        raise AssertionError("the active segment is never archived")
+    file = segment.path(LOG)
+
+    def read(start: int, stop: int) -> bytes:
+        progress(stop - start)
+        return segment.disk.read(file, start, stop)
+
+    own = set(segment.aborted())
+    return LogSegmentData(
+        path=file,
+        base_offset=segment.base_offset,
+        end_offset=end,
+        size=segment.size(),
+        read=read,
+        offset_index=_needed(segment, OFFSET_INDEX),
+        time_index=_needed(segment, TIME_INDEX),
+        txn_index=_optional(segment, TXN_INDEX),
+        producer_snapshot=_optional(segment, SNAPSHOT),
+        lineage=epochs_before(log.leader_epochs, end),
+        aborted_later=tuple(t for t in log.aborted(segment.base_offset, end) if t not in own),
+    )
+
+
+def _optional(segment: Segment, suffix: str) -> SegmentFile | None:
+    body = segment.read(suffix)
+    return None if body is None else SegmentFile(segment.path(suffix), body)
+
+
+def _needed(segment: Segment, suffix: str) -> SegmentFile:
+    file = _optional(segment, suffix)
+    if file is None:
+        raise Corrupt("the index is missing; let its broker rebuild it, then offload again", file=segment.path(suffix))
+    return file

@@ -1,0 +1,50 @@
+"""What is due: pure decisions from what lies in the local log and what its manifest says."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from remote.manifest.model import Manifest, covers
+
+
+class Action(StrEnum):
+    """What becomes of a local segment in an offload."""
+
+    copy = "copy"
+    archived = "archived"
+    keep = "keep"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSegment:
+    """A segment as the policy sees it; `end_offset` is None for the active one."""
+
+    base_offset: int
+    end_offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One segment, what is done with it, and why when nothing is."""
+
+    segment: LocalSegment
+    action: Action
+    reason: str
+
+
+def plan_offload(segments: tuple[LocalSegment, ...], last_stable_offset: int, manifest: Manifest) -> tuple[Decision, ...]:
+    """A decision for each segment, in order. To copy: inactive, wholly below the last stable offset, not yet archived.
+
+    The last stable offset is never above the high watermark, so what is copied is replicated and decided.
+    """
+    return tuple(_decide(segment, last_stable_offset, manifest) for segment in segments)
+
+
+def _decide(segment: LocalSegment, last_stable_offset: int, manifest: Manifest) -> Decision:
+    if segment.end_offset is None:
+        return Decision(segment, Action.keep, "active")
+    if covers(manifest, segment.base_offset, segment.end_offset):
+        below = segment.end_offset <= manifest.log_start_offset
+        return Decision(segment, Action.keep if below else Action.archived, "below the log start offset" if below else "archived")
+    if segment.end_offset > last_stable_offset:
+        return Decision(segment, Action.keep, f"reaches past the last stable offset {last_stable_offset}")
+    return Decision(segment, Action.copy, "")
