@@ -1,0 +1,1 @@
+"""Spark over the archive: a data source and the jobs that reread it."""

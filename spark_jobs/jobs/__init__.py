@@ -1,0 +1,1 @@
+"""The jobs, one file each: `python -m spark_jobs.jobs.NAME`."""

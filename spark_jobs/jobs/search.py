@@ -1,0 +1,70 @@
+"""Timestamp to offset for all partitions of topics, spread over Spark's executors.
+
+python -m spark_jobs.jobs.search --archive s3://bucket/prefix --topic orders --timestamp 1700000000000
+"""
+
+import click
+
+from local_log.errors import LogError
+from local_log.formats.search import TimestampOffset
+from remote import archive as archives
+from remote.errors import NotFound, RemoteError
+from remote.manifest.model import Manifest
+from remote.reader import ArchivedLog
+from remote.stores import open_store
+from tiering.console import emit, exit_code_of, output_option
+
+Found = tuple[str, int, TimestampOffset | None]
+
+
+def find(archive: str, manifest: Manifest, timestamp_ms: int) -> Found:
+    """The first record of one partition that is as late as the timestamp; runs on an executor."""
+    log = ArchivedLog(open_store(archive), manifest)
+    return manifest.topic, manifest.partition, log.offset_for_time(timestamp_ms, log.log_start_offset, log.end_offset)
+
+
+def run(archive: str, topics: tuple[str, ...], timestamp_ms: int, master: str | None = None) -> tuple[Found, ...]:
+    """The answers for all partitions of the topics (of all topics where none is named), in order."""
+    from spark_jobs.session import session
+
+    store = open_store(archive)
+    archives.open_archive(store)
+    manifests = [m for topic in topics or archives.topics(store) for m in archives.manifests(store, topic)]
+    if not manifests:
+        raise NotFound(f"{store.url} holds none of the topics {', '.join(topics)}")
+    tasks = session("tiering search", master=master).sparkContext.parallelize(manifests, min(len(manifests), 1000))
+    return tuple(sorted(tasks.map(lambda m: find(archive, m, timestamp_ms)).collect(), key=lambda f: f[:2]))
+
+
+@click.command("search")
+@click.option("--archive", required=True, metavar="URL", help="A folder, s3://bucket/prefix or any fsspec URL.")
+@click.option("--topic", "topics", multiple=True, help="A topic; may be given several times; default: all.")
+@click.option("--timestamp", type=click.IntRange(min=0), required=True, metavar="MS", help="Milliseconds since 1970.")
+@click.option("--master", help="Spark's master; default: the one of spark-submit, or all cores of this machine.")
+@output_option()
+def main(archive: str, topics: tuple[str, ...], timestamp: int, master: str | None, output: str) -> None:
+    """Find the first offset whose record is as late as a time, for every archived partition."""
+    try:
+        answers = run(archive, topics, timestamp, master)
+    except (LogError, RemoteError) as e:
+        click.echo(f"search: {e}", err=True)
+        raise SystemExit(exit_code_of(e)) from e
+    if output == "table":
+        for topic, partition, found in answers:
+            click.echo(f"{topic}:{partition}:{found.offset if found else ''}")
+        return
+    rows = (
+        {
+            "topic": topic,
+            "partition": partition,
+            "offset": found.offset if found else None,
+            "timestamp": found.timestamp if found else None,
+            "leader_epoch": found.leader_epoch if found else None,
+        }
+        for topic, partition, found in answers
+    )
+    emit(rows, output)
+
+
+if __name__ == "__main__":
+    main()

