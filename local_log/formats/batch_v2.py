@@ -122,6 +122,11 @@ class Batches:
         return self.header["max_timestamp"]
 
     @property
+    def append_timestamp(self) -> Column:
+        """The time that all records of a LogAppendTime batch have, in milliseconds; -1 where each has its own."""
+        return np.where(self.header["attributes"] & _APPEND_TIME, self.header["max_timestamp"], NO_TIMESTAMP)
+
+    @property
     def is_transactional(self) -> Column:
         """Whether the batch is part of a transaction (markers are)."""
         return (self.header["attributes"] & _TRANSACTIONAL) != 0

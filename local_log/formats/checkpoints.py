@@ -60,6 +60,8 @@ def epochs_before(entries: Iterable[EpochEntry], end_offset: int) -> tuple[Epoch
 
 
 def _lines(buffer: Buffer, parse: Callable[..., T]) -> Iterable[T]:
+    if not len(buffer):
+        return ()  # a broker makes the file before it has anything to write down
     try:
         version, count, *lines = bytes(buffer).decode("ascii").splitlines()
         if int(version) != 0 or int(count) != len(lines):

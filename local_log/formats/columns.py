@@ -11,13 +11,14 @@ from local_log.formats import kernels
 from local_log.formats.batch_v2 import HEADER_BYTES, RECORD_BYTES_MIN, Batches
 from local_log.formats.compression import inflate
 from local_log.formats.primitives import INT32_MAX, Buffer
-from local_log.formats.record import NO_TIMESTAMP, Codec, TimestampType
+from local_log.formats.record import Codec
 
 GROUP_BYTES = 2 << 20
 """How much to decode at a time: large enough to hide a call, small enough that its output stays in the cache."""
 
 HEADERS_TYPE = pa.list_(pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())]))
 
+_RECORD_BYTES_MIN = np.uint64(RECORD_BYTES_MIN)
 _PROBLEM = {
     kernels.BAD_VARINT: "a varint does not end where its record ends",
     kernels.RECORD_PAST_BATCH: "a record is longer than what is left of its batch",
@@ -47,15 +48,14 @@ def decode(buffer: Buffer, batches: Batches, want: Projection = EVERYTHING) -> p
     Only the wanted of the last four are there. Their checksums should have been checked. Raises Corrupt, placed at the
     batch in `buffer`, for records that do not have the form that they claim.
     """
-    counts = batches.count
-    room = batches.size - np.uint64(HEADER_BYTES)
     data, starts, ends = _sections(buffer, batches)
-    # A count is a claim: memory is taken for it only when the bytes could hold so many records.
-    bad = np.flatnonzero((counts < 0) | (counts.astype(np.int64) * RECORD_BYTES_MIN > (ends - starts).astype(np.int64)))
-    if len(bad):
-        b = bad[0]
-        raise Corrupt(f"a batch of {room[b]} bytes claims {counts[b]} records", position=int(batches.positions[b]))
-    rows, size = int(counts.sum()), int((ends - starts).sum())
+    counts, room = batches.count.astype(np.uint64), ends - starts
+    # A count is a claim: memory is taken for it only when the bytes could hold so many records. A negative one is huge here.
+    bad = counts > room // _RECORD_BYTES_MIN
+    if bad.any():
+        b = int(bad.argmax())
+        raise Corrupt(f"a batch of {room[b]} bytes of records claims {batches.count[b]}", position=int(batches.positions[b]))
+    rows, size = int(counts.sum()), int(room.sum())
     if size > INT32_MAX:
         raise Corrupt(f"batches that inflate to {size} bytes together", position=int(batches.positions[0]))
 
@@ -64,10 +64,9 @@ def decode(buffer: Buffer, batches: Batches, want: Projection = EVERYTHING) -> p
     values = _Binary.make(rows, size, wanted=want.value)
     headers_at = np.empty(rows if want.headers else 0, np.uint64)
     headers_end = np.empty(rows if want.headers else 0, np.uint64)
-    append = np.where(batches.timestamp_type == TimestampType.LOG_APPEND_TIME, batches.max_timestamp, NO_TIMESTAMP)
     status, at, _, key_bytes, value_bytes, key_nulls, value_nulls, headers = kernels.decode_records(
-        data, starts, ends, counts.astype(np.uint64),
-        np.ascontiguousarray(batches.base_offset), np.ascontiguousarray(batches.header["base_timestamp"]), append,
+        data, starts, ends, counts, np.ascontiguousarray(batches.base_offset),
+        np.ascontiguousarray(batches.header["base_timestamp"]), batches.append_timestamp,
         want.key, want.value, want.headers,
         offsets, timestamps, keys.ends, keys.data, keys.valid, values.ends, values.data, values.valid, headers_at, headers_end,
     )  # fmt: skip

@@ -1,0 +1,92 @@
+"""A real Kafka broker on loopback, and the jars that it and Spark's own Kafka source are made of (Maven brings them once)."""
+
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from spark_jobs.java import java_home
+
+BROKER = Path(__file__).parent / "kafka" / "broker-pom.xml"
+SPARK_SOURCE = Path(__file__).parent / "kafka" / "spark-pom.xml"
+
+_CLUSTER_ID = "dGllcmluZy10ZXN0cy0wMQ"
+_CONFIG = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs={data}
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+transaction.state.log.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+group.initial.rebalance.delay.ms=0
+log.message.timestamp.after.max.ms=9223372036854775807
+"""
+
+
+def maven() -> str | None:
+    """Maven, without which none of this can be had."""
+    return shutil.which("mvn")
+
+
+def jars(pom: Path) -> list[Path]:
+    """The jars that `pom` names, from the user's cache, brought by Maven the first time."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafka-tiering"
+    folder = cache / f"{pom.stem}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:16]}"
+    if not folder.exists():
+        arriving = cache / f"{folder.name}.{os.getpid()}"
+        command = ["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies", f"-DoutputDirectory={arriving}"]
+        subprocess.run(command, check=True, capture_output=True, env={**os.environ, "JAVA_HOME": java_home()})
+        arriving.rename(folder)
+    return sorted(folder.glob("*.jar"))
+
+
+@contextmanager
+def broker(folder: Path, **config: str) -> Iterator[str]:
+    """A broker that keeps its log directory in `folder`/data; gives its address. It ends cleanly with the block."""
+    folder.mkdir(parents=True, exist_ok=True)
+    port, controller = _free_ports()
+    properties = folder / "server.properties"
+    text = _CONFIG.format(port=port, controller=controller, data=folder / "data")
+    properties.write_text(text + "".join(f"{name.replace('_', '.')}={value}\n" for name, value in config.items()))
+    java = [f"{java_home()}/bin/java", "-Xmx1g", "-cp", ":".join(map(str, jars(BROKER)))]
+    storage = [*java, "kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", properties]
+    subprocess.run(storage, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with open(folder / "broker.out", "wb") as out:
+        process = subprocess.Popen([*java, "kafka.Kafka", properties], cwd=folder, stdout=out, stderr=subprocess.STDOUT)
+    try:
+        _wait_for(port, process)
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def _free_ports() -> tuple[int, int]:
+    with socket.socket() as one, socket.socket() as other:
+        one.bind(("127.0.0.1", 0))
+        other.bind(("127.0.0.1", 0))
+        return one.getsockname()[1], other.getsockname()[1]
+
+
+def _wait_for(port: int, process: "subprocess.Popen[bytes]", seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise RuntimeError(f"the broker ended with exit code {process.returncode}; see its broker.out")
+        with socket.socket() as s:
+            if s.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.2)
+    raise RuntimeError(f"the broker does not answer on port {port} after {seconds} s")
