@@ -53,10 +53,13 @@ class LocalLog:
         if not self.segments:
             return self.log_start_offset
         active = self.segments[-1]
-        index = active.offset_index().offsets
         end = active.base_offset
-        for chunk in active.chunks(int(index[-1]) if len(index) else None):
-            end = chunk.batches.next_offset
+        # After a crash the index may point behind what is left of the log: then all of the segment is read.
+        for start in (active.last_indexed_offset(), active.base_offset):
+            for chunk in active.chunks(start):
+                end = chunk.batches.next_offset
+            if end > active.base_offset:
+                break
         return end
 
     @cached_property

@@ -1,5 +1,6 @@
 """A log directory (one of `log.dirs`): a folder a partition, and the checkpoint files that speak of all of them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from local_log.errors import Corrupt, NotFound
@@ -27,8 +28,11 @@ class LogDir:
         found = (parse_partition_dir(name) for name in self.disk.names(self.path) if self.disk.is_folder(f"{self.path}/{name}"))
         return tuple(sorted(p for p in found if p is not None))
 
-    def logs(self) -> tuple[LocalLog, ...]:
-        """The logs of all partitions, with what the checkpoint files say of them. Raises NotFound, Corrupt."""
+    def logs(self, wanted: Callable[[str], bool] = lambda topic: True) -> tuple[LocalLog, ...]:
+        """The logs of all partitions of the wanted topics, with what the checkpoint files say of them.
+
+        Raises NotFound, Corrupt.
+        """
         starts = self._checkpoint(LOG_START_OFFSET_CHECKPOINT)
         high_watermarks = self._checkpoint(HIGH_WATERMARK_CHECKPOINT)
         return tuple(open_log(self.disk, f"{self.path}/{p}", p, starts.get(p), high_watermarks.get(p)) for p in self.partitions())

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 
-import numpy as np
-
 from local_log.formats.chunks import Chunk
 from local_log.formats.producer_snapshot import ProducerEntry
 
@@ -17,13 +15,13 @@ def last_stable_offset(snapshot: Iterable[ProducerEntry], chunks: Iterable[Chunk
     first_offsets = {p.producer_id: p.current_txn_first_offset for p in snapshot if p.current_txn_first_offset is not None}
     for chunk in chunks:
         batches = chunk.batches[chunk.batches.is_transactional & (chunk.batches.base_offset < high_watermark)]
-        producers = batches.header["producer_id"].tolist()
-        for row in np.arange(len(batches)):
+        columns = (batches.header["producer_id"], batches.is_control, batches.base_offset)
+        for producer, ends, offset in zip(*(column.tolist() for column in columns), strict=True):
             # A transactional control batch is an abort or a commit marker: either ends the producer's transaction.
-            if batches.is_control[row]:
-                first_offsets.pop(producers[row], None)
+            if ends:
+                first_offsets.pop(producer, None)
             else:
-                first_offsets.setdefault(producers[row], int(batches.base_offset[row]))
+                first_offsets.setdefault(producer, offset)
         if len(chunk.batches) and chunk.batches.last_offset[-1] >= high_watermark:
             break
     return min(high_watermark, *first_offsets.values()) if first_offsets else high_watermark

@@ -60,6 +60,14 @@ class Segment:
         except Corrupt as e:
             raise e.at(self.path(TXN_INDEX)) from e
 
+    def last_indexed_offset(self) -> int:
+        """The last entry's offset, the base offset where the index is empty or unsound."""
+        try:
+            offsets = self.offset_index().offsets
+        except Corrupt:
+            return self.base_offset
+        return int(offsets[-1]) if len(offsets) else self.base_offset
+
     def chunks(self, start_offset: int | None = None) -> Iterator[Chunk]:
         """The batches from the one with `start_offset` on (a few before it may come first), checksums unchecked.
 

@@ -40,14 +40,14 @@ class OsDisk:
         """See Disk."""
         try:
             return os.stat(file).st_size
-        except FileNotFoundError as e:
+        except (FileNotFoundError, NotADirectoryError) as e:
             raise NotFound(f"{file}: no such file") from e
 
     def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
         """See Disk."""
         try:
             descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError as e:
+        except (FileNotFoundError, NotADirectoryError) as e:
             raise NotFound(f"{file}: no such file") from e
         try:
             left = (os.fstat(descriptor).st_size if end is None else end) - start

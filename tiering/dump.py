@@ -10,7 +10,7 @@ import numpy as np
 from local_log.errors import Corrupt
 from local_log.formats.batch_v2 import Batches, crcs
 from local_log.formats.chunks import Chunk
-from local_log.formats.columns import decode, per_record
+from local_log.formats.columns import per_record
 from local_log.formats.filenames import LOG, SNAPSHOT, TopicPartition, parse_offset_file
 from local_log.formats.primitives import INT32_MAX
 from local_log.formats.producer_snapshot import read_producer_snapshot
@@ -30,14 +30,9 @@ def batches(folder: str) -> Iterator[Row]:
 def records(folder: str) -> Iterator[Row]:
     """Every record, control records too. Raises NotFound, Corrupt."""
     for _, chunk in _chunks(folder):
-        for group in chunk.groups():
-            group.check()
-            try:
-                decoded = decode(group.buffer, group.batches)
-            except Corrupt as e:
-                raise e.at(group.file, group.position) from e
-            control = per_record(group.batches, group.batches.is_control).tolist()
-            sequences = _sequences(group.batches, decoded.column("offset").to_numpy()).tolist()
+        for of, decoded in chunk.records():
+            control = per_record(of, of.is_control).tolist()
+            sequences = _sequences(of, decoded.column("offset").to_numpy()).tolist()
             for r, sequence, is_control in zip(decoded.to_pylist(), sequences, control, strict=True):
                 yield {
                     "offset": r["offset"],

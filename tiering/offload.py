@@ -35,9 +35,12 @@ class OffloadPlan:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What became of one segment: its entry, or the error that stopped it; neither where there was nothing to do."""
+    """What became of one segment: its entry, or the error that stopped it; neither where there was nothing to do.
 
-    decision: Decision
+    Without a decision it is the log as a whole that could not be planned for.
+    """
+
+    decision: Decision | None
     entry: SegmentEntry | None = None
     error: LogError | RemoteError | None = None
 

@@ -37,7 +37,7 @@ class Tiers:
 
         What a topic of the same name but another id has left in the archive is another topic's.
         """
-        logs = (log for log in self.log_dir.logs() if log.partition.topic == topic) if self.log_dir else ()
+        logs = self.log_dir.logs(lambda name: name == topic) if self.log_dir else ()
         local = {log.partition.partition: log for log in logs}
         archived = self._archived(topic, local)
         numbers = sorted({*local, *archived})

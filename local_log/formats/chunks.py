@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from local_log.errors import Corrupt
 from local_log.formats.batch_v2 import HEADER_BYTES, Batches, check_crcs, scan
-from local_log.formats.columns import GROUP_BYTES
+from local_log.formats.columns import EVERYTHING, GROUP_BYTES, Projection, decode
 from local_log.formats.primitives import INT32_MAX, Buffer
 
 CHUNK_BYTES = 8 << 20
@@ -29,10 +31,17 @@ class Chunk:
         """The byte in the file after the last batch."""
         return self.position + int(self.batches.end[-1])
 
-    def groups(self) -> Iterator["Chunk"]:
-        """The same batches in runs fit to be decoded at once."""
-        for batches in self.batches.split(GROUP_BYTES):
-            yield Chunk(self.file, self.position, self.buffer, batches)
+    def records(self, want: Projection = EVERYTHING) -> Iterator[tuple[Batches, pa.RecordBatch]]:
+        """The records of all batches, a few MB at a time, each with the batches that they are of (see `columns.decode`).
+
+        Every batch's CRC is checked first. Raises Corrupt, placed in the file.
+        """
+        try:
+            for group in self.batches.split(GROUP_BYTES):
+                check_crcs(self.buffer, group)
+                yield from decode(self.buffer, group, want)
+        except Corrupt as e:
+            raise e.at(self.file, self.position) from e
 
     def where(self, mask: object) -> "Chunk":
         """The same span with only the batches that the mask picks."""
@@ -64,6 +73,8 @@ def read_chunks(
         if not len(batches):
             if start + len(buffer) >= end or len(buffer) < want:
                 return
+            if want >= BATCH_BYTES_MAX:
+                raise Corrupt(f"a batch that claims more than {BATCH_BYTES_MAX} bytes", file=file, position=start)
             want = min(want * 4, BATCH_BYTES_MAX)  # one batch is larger than the span: ask again for more
             continue
         yield Chunk(file, start, buffer, batches)

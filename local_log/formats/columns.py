@@ -1,5 +1,6 @@
 """Batches to Arrow columns: what every reader of records goes through, whole groups of batches in one call."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +11,14 @@ from local_log.errors import Corrupt
 from local_log.formats import kernels
 from local_log.formats.batch_v2 import HEADER_BYTES, RECORD_BYTES_MIN, Batches
 from local_log.formats.compression import inflate
-from local_log.formats.primitives import INT32_MAX, Buffer
+from local_log.formats.primitives import Buffer
 from local_log.formats.record import Codec
 
 GROUP_BYTES = 2 << 20
 """How much to decode at a time: large enough to hide a call, small enough that its output stays in the cache."""
+
+INFLATED_GROUP_BYTES = 8 << 20
+"""How far compressed batches may inflate before those that are done are decoded; one batch alone may go up to its own cap."""
 
 HEADERS_TYPE = pa.list_(pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())]))
 
@@ -41,14 +45,57 @@ class Projection:
 EVERYTHING = Projection()
 
 
-def decode(buffer: Buffer, batches: Batches, want: Projection = EVERYTHING) -> pa.RecordBatch:
+def decode(buffer: Buffer, batches: Batches, want: Projection = EVERYTHING) -> Iterator[tuple[Batches, pa.RecordBatch]]:
     """The records of `batches`, in order: offset int64, timestamp int64 (ms), key, value binary, headers list of structs,
     timestamp_type int32.
 
-    Only the wanted of the last four are there. Their checksums should have been checked. Raises Corrupt, placed at the
-    batch in `buffer`, for records that do not have the form that they claim.
+    Only the wanted of the last four are there. They come with the batches that they are of: all at once, unless the batches
+    are compressed and inflate to more than a group should have. Their checksums should have been checked. Raises Corrupt,
+    placed at the batch in `buffer`, for records that do not have the form that they claim.
     """
-    data, starts, ends = _sections(buffer, batches)
+    for group, data, starts, ends in _sections(buffer, batches):
+        yield group, _decode(data, starts, ends, group, want)
+
+
+def per_record(batches: Batches, of_batch: Any) -> Any:
+    """A value of each batch, repeated for each of its records: a column beside those of `decode`."""
+    return np.repeat(of_batch, batches.count)
+
+
+def _sections(buffer: Buffer, batches: Batches) -> Iterator[tuple[Batches, Any, Any, Any]]:
+    """Buffers with uncompressed records sections, and where the section of each batch starts and ends in them."""
+    if not len(batches) or not batches.codec.any():
+        yield batches, np.frombuffer(buffer, np.uint8), batches.positions + np.uint64(HEADER_BYTES), batches.end
+        return
+    parts: list[Buffer] = []
+    first = size = 0
+    for row, part in enumerate(_inflated(buffer, batches)):
+        parts.append(part)
+        size += len(part)
+        if size >= INFLATED_GROUP_BYTES or row + 1 == len(batches):
+            ends = np.cumsum([len(p) for p in parts], dtype=np.uint64)
+            starts = np.concatenate([np.zeros(1, np.uint64), ends[:-1]])
+            data = parts[0] if len(parts) == 1 else b"".join(parts)
+            yield batches[first : row + 1], np.frombuffer(data, np.uint8), starts, ends
+            parts, first, size = [], row + 1, 0
+
+
+def _inflated(buffer: Buffer, batches: Batches) -> Iterator[Buffer]:
+    view = memoryview(buffer)
+    columns = (batches.codec, batches.positions, batches.end, batches.count)
+    for codec, position, end, count in zip(*(column.tolist() for column in columns), strict=True):
+        section = view[position + HEADER_BYTES : end]
+        # A batch that compaction emptied is a bare header, whatever codec it names.
+        if codec == Codec.none or (not count and not section):
+            yield section
+            continue
+        try:
+            yield inflate(codec, section)
+        except Corrupt as e:
+            raise Corrupt(e.problem, position=position) from e
+
+
+def _decode(data: Any, starts: Any, ends: Any, batches: Batches, want: Projection) -> pa.RecordBatch:
     counts, room = batches.count.astype(np.uint64), ends - starts
     # A count is a claim: memory is taken for it only when the bytes could hold so many records. A negative one is huge here.
     bad = counts > room // _RECORD_BYTES_MIN
@@ -56,8 +103,6 @@ def decode(buffer: Buffer, batches: Batches, want: Projection = EVERYTHING) -> p
         b = int(bad.argmax())
         raise Corrupt(f"a batch of {room[b]} bytes of records claims {batches.count[b]}", position=int(batches.positions[b]))
     rows, size = int(counts.sum()), int(room.sum())
-    if size > INT32_MAX:
-        raise Corrupt(f"batches that inflate to {size} bytes together", position=int(batches.positions[0]))
 
     offsets, timestamps = np.empty(rows, np.int64), np.empty(rows, np.int64)
     keys = _Binary.make(rows, size, wanted=want.key)
@@ -83,32 +128,6 @@ def decode(buffer: Buffer, batches: Batches, want: Projection = EVERYTHING) -> p
     if want.timestamp_type:
         columns["timestamp_type"] = pa.array(per_record(batches, batches.timestamp_type))
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-
-
-def per_record(batches: Batches, of_batch: Any) -> Any:
-    """A value of each batch, repeated for each of its records: a column beside those of `decode`."""
-    return np.repeat(of_batch, batches.count)
-
-
-def _sections(buffer: Buffer, batches: Batches) -> tuple[Any, Any, Any]:
-    """One buffer with all records sections uncompressed, and where each starts and ends in it."""
-    starts, ends = batches.positions + np.uint64(HEADER_BYTES), batches.end
-    codecs = batches.codec.tolist()
-    if not any(codecs):
-        return np.frombuffer(buffer, np.uint8), starts, ends
-    view = memoryview(buffer)
-    parts: list[Buffer] = []
-    for codec, start, end, count in zip(codecs, starts.tolist(), ends.tolist(), batches.count.tolist(), strict=True):
-        # A batch that compaction emptied is a bare header, whatever codec it names.
-        section = view[start:end]
-        try:
-            parts.append(section if codec == Codec.none or (not count and not section) else inflate(codec, section))
-        except Corrupt as e:
-            raise Corrupt(e.problem, position=start - HEADER_BYTES) from e
-    ends = np.cumsum([len(part) for part in parts], dtype=np.uint64)
-    starts = np.concatenate([np.zeros(1, np.uint64), ends[:-1]])
-    data = parts[0] if len(parts) == 1 else b"".join(parts)
-    return np.frombuffer(data, np.uint8), starts, ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +168,11 @@ def _headers(data: Any, at: Any, end: Any, count: int, batches: Batches) -> Any:
     keys, values = _Binary.make(int(count), size, wanted=True), _Binary.make(int(count), size, wanted=True)
     key_bytes = value_bytes = nulls = 0
     if count:
-        status, pos, key_bytes, value_bytes, nulls = kernels.decode_headers(
+        status, row, key_bytes, value_bytes, nulls = kernels.decode_headers(
             data, at, end, list_ends, keys.ends, keys.data, values.ends, values.data, values.valid
         )
         if status != kernels.DONE:
-            b = int(np.searchsorted(np.cumsum(batches.count), np.flatnonzero(end >= pos)[0], side="right"))
+            b = int(np.searchsorted(np.cumsum(batches.count), row, side="right"))
             raise Corrupt(_PROBLEM[status], position=int(batches.positions[b]))
     pairs = pa.StructArray.from_arrays(
         [keys.array(key_bytes, 0), values.array(value_bytes, nulls)], fields=list(HEADERS_TYPE.value_type)

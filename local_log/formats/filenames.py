@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from local_log.errors import Invalid
+from local_log.formats.primitives import INT32_MAX
 
 LOG = ".log"
 OFFSET_INDEX = ".index"
@@ -18,8 +19,8 @@ LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
 RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
 META_PROPERTIES = "meta.properties"
 
-_OFFSET_FILE = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)")
-_PARTITION_DIR = re.compile(r"([a-zA-Z0-9._-]{1,249})-(\d{1,10})")
+_OFFSET_FILE = re.compile(r"([0-9]{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)")
+_PARTITION_DIR = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
 _OFFSET_MAX = (1 << 63) - 1
 
 
@@ -52,4 +53,4 @@ def parse_offset_file(name: str) -> tuple[int, str] | None:
 def parse_partition_dir(name: str) -> TopicPartition | None:
     """The partition that a folder holds, or None for a folder that is none (`…-delete`, `…-stray`, `…-future` are not)."""
     match = _PARTITION_DIR.fullmatch(name)
-    return None if match is None else TopicPartition(match[1], int(match[2]))
+    return None if match is None or int(match[2]) > INT32_MAX else TopicPartition(match[1], int(match[2]))

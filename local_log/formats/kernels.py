@@ -58,6 +58,8 @@ def walk(data: Any, pos: Any, end: Any, positions: Any, headers: Any) -> Any:
             | (np.uint64(data[at + _2]) << _8)
             | np.uint64(data[at + _3])
         )
+        if length == _0 and data[at - _1] == 0 and left > _MAGIC_AT and data[pos + _MAGIC_AT] == 0:
+            return TORN, n, pos  # the zeros of a preallocated file
         if length < _HEADER - _OVERHEAD or length >= np.uint64(1 << 31):
             return BAD_LENGTH, n, pos
         if left > _MAGIC_AT and data[pos + _MAGIC_AT] != 2:
@@ -221,6 +223,8 @@ def decode_records(
                 if size & _1 or (size >> _1) > record_end - p:
                     return BAD_HEADER_COUNT, b, p, _0, _0, _0, _0, _0
                 headers += size >> _1
+                if size == _0 and p != record_end:
+                    return BYTES_LEFT_OVER, b, p, _0, _0, _0, _0, _0
             p = record_end
             row += _1
         if p != end:
@@ -240,7 +244,7 @@ def decode_headers(
 ) -> Any:  # fmt: skip
     """Turns the headers that `decode_records` found into Arrow's list of structs.
 
-    Returns (status, position, key bytes, value bytes, null values).
+    Returns (status, row, key bytes, value bytes, null values).
     """
     n = _0
     key_size = _0
@@ -252,9 +256,9 @@ def decode_headers(
         for _ in range(count >> _1):
             size, p = _varint(data, p, end)
             if p > end:
-                return BAD_VARINT, p, _0, _0, _0
+                return BAD_VARINT, np.uint64(row), _0, _0, _0
             if size & _1 or (size >> _1) > end - p:
-                return FIELD_PAST_RECORD, p, _0, _0, _0
+                return FIELD_PAST_RECORD, np.uint64(row), _0, _0, _0
             size >>= _1
             _copy(keys, key_size, data, p, size)
             key_size += size
@@ -263,14 +267,14 @@ def decode_headers(
 
             size, p = _varint(data, p, end)
             if p > end:
-                return BAD_VARINT, p, _0, _0, _0
+                return BAD_VARINT, np.uint64(row), _0, _0, _0
             if size & _1:
                 nulls += _1
                 value_valid[n] = 0
             else:
                 size >>= _1
                 if size > end - p:
-                    return FIELD_PAST_RECORD, p, _0, _0, _0
+                    return FIELD_PAST_RECORD, np.uint64(row), _0, _0, _0
                 value_valid[n] = 1
                 _copy(values, value_size, data, p, size)
                 value_size += size
@@ -278,6 +282,6 @@ def decode_headers(
             value_ends[n + _1] = value_size
             n += _1
         if p != end:
-            return BYTES_LEFT_OVER, p, _0, _0, _0
+            return BYTES_LEFT_OVER, np.uint64(row), _0, _0, _0
         list_ends[row + _1] = n
     return DONE, _0, key_size, value_size, nulls

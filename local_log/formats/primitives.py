@@ -26,11 +26,6 @@ def read_uvarint(buffer: Buffer, pos: int, what: str) -> tuple[int, int]:
     raise Corrupt(f"{what}: a varint of more than 5 bytes", position=pos)
 
 
-def next_sequence(sequence: int, by: int) -> int:
-    """A producer's sequence number `by` records later; past 2^31-1 it starts again at 0 (DefaultRecordBatch)."""
-    return (sequence + by) & INT32_MAX
-
-
 def previous_sequence(sequence: int, by: int) -> int:
     """A producer's sequence number `by` records earlier; below 0 it goes on at 2^31-1 (DefaultRecordBatch)."""
     return (sequence - by) & INT32_MAX

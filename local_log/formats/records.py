@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from local_log.errors import Corrupt
 from local_log.formats.chunks import Chunk
-from local_log.formats.columns import EVERYTHING, Projection, decode
+from local_log.formats.columns import EVERYTHING, Projection
 from local_log.formats.txn_index import AbortedTxn
 
 
@@ -41,12 +40,7 @@ def record_batches(
     """
     aborted = tuple(aborted)
     for chunk in chunks:
-        for group in visible(chunk, start_offset, end_offset, aborted).groups():
-            group.check()
-            try:
-                records = decode(group.buffer, group.batches, want)
-            except Corrupt as e:
-                raise e.at(group.file, group.position) from e
+        for _, records in visible(chunk, start_offset, end_offset, aborted).records(want):
             # Offsets rise, so what the first and the last batch have outside the range lies at the ends.
             lowest, highest = np.searchsorted(records.column("offset").to_numpy(), [start_offset, end_offset])
             if highest > lowest:

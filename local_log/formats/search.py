@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from local_log.formats.chunks import Chunk
-from local_log.formats.columns import Projection, decode
+from local_log.formats.columns import Projection
 
 _TIMES_ONLY = Projection(key=False, value=False, headers=False)
 
@@ -31,7 +32,7 @@ def first_at_or_after(chunks: Iterable[Chunk], timestamp_ms: int, start_offset: 
             continue
         if b.base_offset[0] >= end_offset:
             return None
-        records = decode(chunk.buffer, b, _TIMES_ONLY)
+        records = _times(chunk)
         offsets, times = records.column("offset").to_numpy(), records.column("timestamp").to_numpy()
         hits = np.flatnonzero((times >= timestamp_ms) & (offsets >= start_offset) & (offsets < end_offset))
         if len(hits):
@@ -51,10 +52,14 @@ def latest_timestamp(chunks: Iterable[Chunk]) -> TimestampOffset | None:
         return None
     b = best.batches
     timestamp, epoch = int(b.max_timestamp[0]), int(b.header["partition_leader_epoch"][0])
-    records = decode(best.buffer, b, _TIMES_ONLY)
+    records = _times(best)
     hits = np.flatnonzero(records.column("timestamp").to_numpy() == timestamp)
     offset = int(records.column("offset").to_numpy()[hits[0]]) if len(hits) else int(b.last_offset[0])
     return TimestampOffset(offset, timestamp, epoch)
+
+
+def _times(one_batch: Chunk) -> pa.RecordBatch:
+    return next(records for _, records in one_batch.records(_TIMES_ONLY))
 
 
 def _rows(chunks: Iterable[Chunk]) -> Iterator[Chunk]:

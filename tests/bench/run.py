@@ -148,7 +148,7 @@ def read_kernel(segments: list[Path], want: Projection) -> Figure:
                 break
             for group in batches.split(GROUP_BYTES):
                 check_crcs(buffer, group)
-                records += decode(buffer, group, want).num_rows
+                records += sum(r.num_rows for _, r in decode(buffer, group, want))
             position = stop
         seconds += time.perf_counter() - started
         size += position

@@ -5,10 +5,13 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
 import click
+from click._termui_impl import ProgressBar
 
-from local_log.errors import Corrupt, NotFound
+from local_log.errors import Corrupt, LogError, NotFound
 from local_log.log import LocalLog
 from remote import archive
+from remote.clock import Clock, Ids
+from remote.object_store import ObjectStore
 from remote.stores import open_store
 from tiering import offload as engine
 from tiering.clock import RandomIds, SystemClock
@@ -31,44 +34,55 @@ def command(log_dir_path: str, archive_url: str, topics: tuple[str, ...], dry_ru
     others are taken, and the exit code is 6.
     """
     source = log_dir(log_dir_path)
-    logs = [log for log in source.logs() if not topics or any(fnmatchcase(log.partition.topic, t) for t in topics)]
+    logs = source.logs(lambda name: not topics or any(fnmatchcase(name, glob) for glob in topics))
     if not logs:
         raise NotFound(
             f"{source.path}: no partition{' of ' + ', '.join(topics) if topics else ''} there; check --log-dir, --topic"
         )
     store, clock, ids = open_store(archive_url), SystemClock(), RandomIds()
-    if dry_run:
-        emit((_row(log, engine.Done(d)) for log in logs for d in engine.plan(log, store).decisions), output)
-        return None
-
-    archive.create_archive(store, clock, ids)
-    results: list[tuple[LocalLog, engine.Done]] = []
+    if not dry_run:
+        archive.create_archive(store, clock, ids)
+    results: list[engine.Done] = []
     with click.progressbar(length=0, label="offload", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
 
         def run() -> Iterator[Row]:
             for log in logs:
-                due = engine.plan(log, store)
-                copied = {d.segment.base_offset for d in due.decisions if d.action is Action.copy}
-                bar.length = (bar.length or 0) + sum(2 * s.size() for s in log.segments if s.base_offset in copied)
-                for done in engine.offload(due, store, clock, ids, source.id(), bar.update):
-                    results.append((log, done))
+                for done in _offload(log, store, source.id(), clock, ids, bar, dry_run=dry_run):
+                    results.append(done)
                     if done.error is not None:
                         say(f"tiering: {done.error}")
                     yield _row(log, done)
 
         emit(run(), output)
-    return _exit_code([done for _, done in results])
+    return _exit_code(results)
+
+
+def _offload(
+    log: LocalLog, store: ObjectStore, source: str, clock: Clock, ids: Ids, bar: ProgressBar[int], *, dry_run: bool
+) -> Iterator[engine.Done]:
+    try:
+        due = engine.plan(log, store)
+        copied = {d.segment.base_offset for d in due.decisions if d.action is Action.copy}
+        bar.length = (bar.length or 0) + sum(2 * s.size() for s in log.segments if s.base_offset in copied)
+    except LogError as e:
+        yield engine.Done(None, error=e)  # a log that cannot be read does not keep the others from being archived
+        return
+    if dry_run:
+        yield from (engine.Done(decision) for decision in due.decisions)
+    else:
+        yield from engine.offload(due, store, clock, ids, source, bar.update)
 
 
 def _row(log: LocalLog, done: engine.Done) -> Row:
-    action = "copied" if done.entry else "refused" if done.error else str(done.decision.action)
+    decision = done.decision
+    action = "copied" if done.entry else "refused" if done.error else str(decision.action) if decision else None
     return {
         "topic": log.partition.topic,
         "partition": log.partition.partition,
-        "segment": done.decision.segment.base_offset,
+        "segment": decision.segment.base_offset if decision else None,
         "action": action,
         "bytes": done.entry.log_size if done.entry else None,
-        "reason": str(done.error) if done.error else done.decision.reason,
+        "reason": str(done.error) if done.error else decision.reason if decision else None,
     }
 
 

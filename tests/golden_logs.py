@@ -1,0 +1,71 @@
+"""The golden logs of tests/golden: what a real broker wrote, and what Kafka reads in it."""
+
+import hashlib
+import json
+import lzma
+import tarfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+_GOLDEN = Path(__file__).parent / "golden"
+_CHECKPOINTS = "checkpoints"
+_DIGEST_BYTES = 8
+
+
+@cache
+def partitions() -> tuple[str, ...]:
+    """The names of the partitions' folders, in order."""
+    names = {file.name.removesuffix(".tar.xz") for file in (_GOLDEN / "broker").glob("*.tar.xz")}
+    return tuple(sorted(names - {_CHECKPOINTS}))
+
+
+def broker_logs(tmp_dir: Path, *only: str) -> Path:
+    """Unpacks a fresh log directory into `tmp_dir` (with `only` these partitions of it) and gives its path."""
+    for name in (_CHECKPOINTS, *(only or partitions())):
+        with tarfile.open(_GOLDEN / "broker" / f"{name}.tar.xz") as archive:
+            archive.extractall(tmp_dir, filter="data")
+    return tmp_dir
+
+
+def expected_batches(partition: str) -> tuple[dict[str, Any], ...]:
+    """What Kafka's classes read in each batch's header, segment by segment."""
+    return _lines(f"{partition}.batches.jsonl.xz")
+
+
+def expected_snapshots(partition: str) -> tuple[dict[str, Any], ...]:
+    """What Kafka's classes read in the producer snapshots, a producer a line."""
+    return _lines(f"{partition}.snapshots.jsonl.xz")
+
+
+def expected_records(partition: str) -> tuple[bytes, ...]:
+    """The digest of every record that Kafka's classes read, control records too: compare with `record_digest`."""
+    digests = (_GOLDEN / "expected" / f"{partition}.records.digests").read_bytes()
+    return tuple(digests[at : at + _DIGEST_BYTES] for at in range(0, len(digests), _DIGEST_BYTES))
+
+
+def record_digest(record: dict[str, Any]) -> bytes:
+    """The digest of a record: offset, timestamp, sequence, control, key, value and headers, the bytes in base64 or None."""
+    text = json.dumps(record, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).digest()[:_DIGEST_BYTES]
+
+
+@cache
+def live(partition: str) -> dict[str, Any]:
+    """What the running broker answered about the partition."""
+    answers: dict[str, Any] = json.loads(_unpacked(f"{partition}.live.json.xz"))
+    return answers
+
+
+def segments(logs: Path, partition: str) -> list[tuple[str, bytes]]:
+    """Name and bytes of each of the partition's log files, in order."""
+    return [(file.name, file.read_bytes()) for file in sorted((logs / partition).glob("*.log"))]
+
+
+@cache
+def _lines(name: str) -> tuple[dict[str, Any], ...]:
+    return tuple(json.loads(line) for line in _unpacked(name).splitlines())
+
+
+def _unpacked(name: str) -> bytes:
+    return lzma.decompress((_GOLDEN / "expected" / name).read_bytes())

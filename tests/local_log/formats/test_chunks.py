@@ -1,0 +1,142 @@
+"""Whole batches by byte range: the same whatever is read at a time."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from golden_logs import segments
+from hand_made import batch, record
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from local_log.errors import Corrupt
+from local_log.formats import chunks
+from local_log.formats.batch_v2 import HEADER_BYTES, scan
+from local_log.formats.chunks import Chunk, read_chunks
+
+NAMES = ["g-mixed-0", "g-compacted-txn-0", "g-big-0", "g-epochs-0", "g-tiny-0"]
+
+
+def chunks_of(data: bytes, start: int = 0, end: int | None = None, first_bytes: int = 1 << 20) -> list[Chunk]:
+    return list(read_chunks(lambda a, b: data[a:b], "file", start, len(data) if end is None else end, first_bytes=first_bytes))
+
+
+def rows(found: list[Chunk]) -> list[tuple[int, bytes]]:
+    return [
+        (chunk.position + position, row.tobytes())
+        for chunk in found
+        for position, row in zip(chunk.batches.positions.tolist(), chunk.batches.header, strict=True)
+    ]
+
+
+@settings(deadline=None, max_examples=40)
+@given(name=st.sampled_from(NAMES), first_bytes=st.one_of(st.integers(HEADER_BYTES, 5_000), st.integers(HEADER_BYTES, 5_000_000)))
+@example(name="g-mixed-0", first_bytes=HEADER_BYTES)
+@example(name="g-big-0", first_bytes=HEADER_BYTES)
+def test_spans_of_any_size_give_the_batches_of_one_scan(broker: Path, name: str, first_bytes: int) -> None:
+    for _, data in segments(broker, name):
+        batches, _ = scan(data)
+        found = chunks_of(data, first_bytes=first_bytes)
+        expected = list(zip(batches.positions.tolist(), (row.tobytes() for row in batches.header), strict=True))
+        assert rows(found) == expected
+        for chunk in found:
+            chunk.check()
+            assert bytes(chunk.buffer) == data[chunk.position : chunk.position + len(chunk.buffer)]
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    cut=st.integers(0, 60_000),
+    first_bytes=st.integers(HEADER_BYTES, 20_000),
+    short=st.booleans(),
+)
+def test_a_file_that_ends_anywhere_gives_its_whole_batches(broker: Path, cut: int, first_bytes: int, short: bool) -> None:
+    data = segments(broker, "g-mixed-0")[0][1]
+    # Short: the file was cut after its size was asked for.
+    found = chunks_of(data[:cut], end=len(data), first_bytes=first_bytes) if short else chunks_of(data, 0, cut, first_bytes)
+    assert rows(found) == rows(chunks_of(data))[: sum(end <= cut for end in scan(data)[0].end.tolist())]
+
+
+def test_reading_starts_at_any_batch(broker: Path) -> None:
+    data = segments(broker, "g-mixed-0")[0][1]
+    whole = rows(chunks_of(data))
+    for n, (position, _) in enumerate(whole):
+        assert rows(chunks_of(data, start=position, first_bytes=20_000)) == whole[n:]
+
+
+def test_each_byte_is_read_once_where_spans_hold_many_batches() -> None:
+    data = b"".join(batch(record(), base_offset=n) for n in range(1_000))
+    asked: list[tuple[int, int]] = []
+
+    def read(start: int, end: int) -> bytes:
+        asked.append((start, end))
+        return data[start:end]
+
+    list(read_chunks(read, "file", 0, len(data), first_bytes=10_000))
+    assert sum(end - start for start, end in asked) < 1.05 * len(data)
+
+
+def test_bad_bytes_are_corrupt_in_the_file_after_the_batches_before_them() -> None:
+    good = batch(record()) * 50
+    data = good + b"\xff" * 100
+    found: list[Chunk] = []
+    with pytest.raises(Corrupt) as caught:
+        found.extend(read_chunks(lambda a, b: data[a:b], "some.log", 0, len(data), first_bytes=300))
+    assert len(rows(found)) == 50
+    assert (caught.value.file, caught.value.position) == ("some.log", len(good))
+
+
+def test_the_zeros_of_a_preallocated_file_end_the_reading() -> None:
+    good = batch(record()) * 3
+    found = chunks_of(good + bytes(10_000), first_bytes=1 << 14)
+    assert len(rows(found)) == 3
+    assert found[-1].end == len(good)
+
+
+def test_a_failing_crc_is_placed_in_the_file() -> None:
+    good = batch(record())
+    data = good * 3 + good[:-1] + b"\xff"
+    *sound, bad = chunks_of(data, first_bytes=len(good) + 5)
+    for chunk in sound:
+        chunk.check()
+    with pytest.raises(Corrupt, match="CRC") as caught:
+        bad.check()
+    assert (caught.value.file, caught.value.position) == ("file", 3 * len(good))
+
+
+def test_a_chunk_ends_after_its_last_batch() -> None:
+    good = batch(record())
+    (chunk,) = chunks_of(good * 3 + good[:40])
+    assert chunk.end == 3 * len(good)
+
+
+def test_records_come_with_the_batches_that_they_are_of_and_none_is_lost(broker: Path, partition: str) -> None:
+    for _, data in segments(broker, partition):
+        for chunk in chunks_of(data, first_bytes=1 << 24):
+            groups = list(chunk.records())
+            assert [o for of, _ in groups for o in of.base_offset.tolist()] == chunk.batches.base_offset.tolist()
+            assert [records.num_rows for _, records in groups] == [int(of.count.sum()) for of, _ in groups]
+
+
+def test_a_mask_keeps_the_place_of_what_it_picks() -> None:
+    data = batch(record()) * 4
+    (chunk,) = chunks_of(data)
+    picked = chunk.where(np.array([False, True, False, True]))
+    assert rows([picked]) == rows([chunk])[1::2]
+    assert chunk.where(np.zeros(4, bool)).batches.positions.tolist() == []
+
+
+def test_a_batch_that_claims_more_than_can_be_read_at_once_ends_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    # In small what a claim of 2^31-1 bytes is in a file of more: reading must not ask for the same bytes for ever.
+    monkeypatch.setattr(chunks, "BATCH_BYTES_MAX", 1_000)
+    claim = batch(section=bytes(3_000), count=0)
+    asked = []
+
+    def read(start: int, end: int) -> bytes:
+        asked.append((start, end))
+        assert len(asked) < 50, "reads the same bytes again and again"
+        return (claim * 2)[start:end]
+
+    with suppress(Corrupt):  # torn or corrupt, either will do
+        assert list(read_chunks(read, "file", 0, 2 * len(claim), first_bytes=100)) == []

@@ -1,0 +1,73 @@
+"""One segment: its files by name, and indexes that only save reading."""
+
+from pathlib import Path
+
+import pytest
+from golden_logs import expected_batches, segments
+
+from local_log.errors import Corrupt, NotFound
+from local_log.formats.filenames import LOG, OFFSET_INDEX, SNAPSHOT, TIME_INDEX, TXN_INDEX, offset_file
+from local_log.segment import Segment
+from local_log.storage import OsDisk
+
+NAME = "g-txn-0"
+
+
+@pytest.fixture
+def segment(broker: Path) -> Segment:
+    return Segment(OsDisk(), str(broker / NAME), 102, 2683)
+
+
+def test_its_files_bear_its_base_offset_and_its_snapshot_the_next_one_s(segment: Segment) -> None:
+    assert [Path(segment.path(s)).name for s in (LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT)] == [
+        "00000000000000000102.log",
+        "00000000000000000102.index",
+        "00000000000000000102.timeindex",
+        "00000000000000000102.txnindex",
+        "00000000000000002683.snapshot",
+    ]
+
+
+def test_an_active_segment_has_no_snapshot_yet(broker: Path) -> None:
+    active = Segment(OsDisk(), str(broker / NAME), 2744, None)
+    with pytest.raises(NotFound, match="active segment 2744"):
+        active.path(SNAPSHOT)
+    assert active.read(SNAPSHOT) is None
+
+
+def test_its_files_are_read_whole_and_missing_ones_are_none(broker: Path, segment: Segment) -> None:
+    log = dict(segments(broker, NAME))["00000000000000000102.log"]
+    assert segment.size() == len(log)
+    assert segment.read(LOG) == log
+    assert Segment(OsDisk(), str(broker / NAME), 0, 102).read(TXN_INDEX) is None
+
+
+def test_its_batches_start_at_or_before_any_offset(segment: Segment) -> None:
+    lines = [line for line in expected_batches(NAME) if line["segment"].startswith(offset_file(102, ""))]
+    for line in lines:
+        for offset in (line["base_offset"], line["last_offset"]):
+            first = next(segment.chunks(offset))
+            assert first.position + int(first.batches.positions[0]) <= line["position"]
+    found = [offset for chunk in segment.chunks() for offset in chunk.batches.base_offset.tolist()]
+    assert found == [line["base_offset"] for line in lines]
+
+
+def test_indexes_that_are_missing_are_empty(tmp_path: Path) -> None:
+    bare = Segment(OsDisk(), str(tmp_path), 0, None)
+    assert len(bare.offset_index().offsets) == len(bare.time_index().offsets) == len(bare.aborted()) == 0
+
+
+@pytest.mark.parametrize(
+    ("suffix", "ask"),
+    [(OFFSET_INDEX, Segment.offset_index), (TIME_INDEX, Segment.time_index), (TXN_INDEX, Segment.aborted)],
+)
+def test_a_broken_index_is_corrupt_by_name(tmp_path: Path, suffix: str, ask: object) -> None:
+    (tmp_path / offset_file(0, suffix)).write_bytes(b"x" * 41)
+    with pytest.raises(Corrupt) as caught:
+        ask(Segment(OsDisk(), str(tmp_path), 0, None))  # type: ignore[operator]
+    assert caught.value.file == str(tmp_path / offset_file(0, suffix))
+
+
+def test_a_segment_without_a_log_is_not_found(tmp_path: Path) -> None:
+    with pytest.raises(NotFound):
+        list(Segment(OsDisk(), str(tmp_path), 0, None).chunks())
