@@ -35,7 +35,8 @@ class LogDir:
         """
         starts = self._checkpoint(LOG_START_OFFSET_CHECKPOINT)
         high_watermarks = self._checkpoint(HIGH_WATERMARK_CHECKPOINT)
-        return tuple(open_log(self.disk, f"{self.path}/{p}", p, starts.get(p), high_watermarks.get(p)) for p in self.partitions())
+        partitions = (p for p in self.partitions() if wanted(p.topic))
+        return tuple(open_log(self.disk, f"{self.path}/{p}", p, starts.get(p), high_watermarks.get(p)) for p in partitions)
 
     def id(self) -> str:
         """What tells this directory from another replica's: its `directory.id`, else its broker's id, else its path."""
