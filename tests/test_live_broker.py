@@ -31,7 +31,8 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path, 
     folder = tmp_path_factory.mktemp("live")
     with real_kafka.broker(folder, log_segment_bytes="1048576") as address:
         admin = AdminClient({"bootstrap.servers": address})
-        for future in admin.create_topics([NewTopic(t, 2, 1, config={"retention.ms": "-1"}) for t in ("events", "payments")]).values():
+        topics = [NewTopic(name, 2, 1, config={"retention.ms": "-1"}) for name in ("events", "payments")]
+        for future in admin.create_topics(topics).values():
             future.result()
         for codec in CODECS:
             fill(address, codec)

@@ -38,13 +38,7 @@ class OffsetIndex:
 
 def read_offset_index(buffer: Buffer, base_offset: int) -> OffsetIndex:
     """The entries of a whole index file. Raises Corrupt for a size or an order that no index has."""
-    if len(buffer) % ENTRY.itemsize:
-        raise Corrupt(
-            f"{len(buffer)} bytes are not a whole number of {ENTRY.itemsize}-byte entries: the offset index is truncated",
-            position=len(buffer) - len(buffer) % ENTRY.itemsize,
-        )
-    entries = np.frombuffer(buffer, ENTRY)
-    entries = entries[: used_entries(entries)]
+    entries = read_entries(buffer, ENTRY, "offset index")
     offsets, positions = entries["offset"].astype(np.int64), entries["position"].astype(np.int64)
     wrong = np.flatnonzero((np.diff(offsets, prepend=-1) <= 0) | (np.diff(positions, prepend=-1) <= 0))
     if len(wrong):
@@ -53,7 +47,12 @@ def read_offset_index(buffer: Buffer, base_offset: int) -> OffsetIndex:
     return OffsetIndex(offsets + base_offset, positions)
 
 
-def used_entries(entries: Any) -> int:
-    """How many entries of an index come before its preallocated tail of zeros; the first one may be zeros itself."""
-    used = np.flatnonzero(entries.view(np.uint8).reshape(-1, entries.itemsize).any(axis=1))
-    return int(used[-1]) + 1 if len(used) else 0
+def read_entries(buffer: Buffer, entry: "np.dtype[np.void]", what: str) -> Any:
+    """The entries of an index file before its preallocated tail of zeros. Raises Corrupt unless they are whole."""
+    over = len(buffer) % entry.itemsize
+    if over:
+        problem = f"{len(buffer)} bytes are not a whole number of {entry.itemsize}-byte entries: the {what} is truncated"
+        raise Corrupt(problem, position=len(buffer) - over)
+    entries = np.frombuffer(buffer, entry)
+    used = np.flatnonzero(entries.view(np.uint8).reshape(-1, entry.itemsize).any(axis=1))
+    return entries[: used[-1] + 1 if len(used) else 0]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from local_log.errors import Corrupt
-from local_log.formats.offset_index import used_entries
+from local_log.formats.offset_index import read_entries
 from local_log.formats.primitives import Buffer
 
 ENTRY = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
@@ -31,13 +31,7 @@ class TimeIndex:
 
 def read_time_index(buffer: Buffer, base_offset: int) -> TimeIndex:
     """The entries of a whole index file. Raises Corrupt for a size or an order that no index has."""
-    if len(buffer) % ENTRY.itemsize:
-        raise Corrupt(
-            f"{len(buffer)} bytes are not a whole number of {ENTRY.itemsize}-byte entries: the time index is truncated",
-            position=len(buffer) - len(buffer) % ENTRY.itemsize,
-        )
-    entries = np.frombuffer(buffer, ENTRY)
-    entries = entries[: used_entries(entries)]
+    entries = read_entries(buffer, ENTRY, "time index")
     timestamps, offsets = entries["timestamp"].astype(np.int64), entries["offset"].astype(np.int64)
     wrong = np.flatnonzero((np.diff(timestamps) <= 0) | (np.diff(offsets) < 0))
     if len(wrong):
