@@ -7,6 +7,11 @@ LogError
     └── OffsetOutOfRange   Kafka's OFFSET_OUT_OF_RANGE
 """
 
+from collections.abc import Iterable
+from itertools import islice
+
+_LISTED_MAX = 10
+
 
 class LogError(Exception):
     """Base of everything that this package raises on purpose."""
@@ -61,3 +66,9 @@ class OffsetOutOfRange(NotFound):
 
     def __str__(self) -> str:
         return f"{self.partition}: offset {self.offset} is outside [{self.start}, {self.end}); ask for one inside"
+
+
+def listed(names: Iterable[str]) -> str:
+    """The first few of what there is, for a message that says what else could have been asked for."""
+    first = list(islice(names, _LISTED_MAX + 1))
+    return ", ".join(first[:_LISTED_MAX]) + (", …" if len(first) > _LISTED_MAX else "") if first else "none"

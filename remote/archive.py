@@ -2,41 +2,43 @@
 
 import json
 
+from local_log.errors import listed
 from remote.clock import Clock, Ids
 from remote.errors import AlreadyExists, NotFound
 from remote.manifest.codec import MAJOR, MINOR, check_format, read_json
 from remote.manifest.model import Manifest
 from remote.manifest.store import load_newest
-from remote.object_keys import ARCHIVE, PROBE_PREFIX, PartitionPath
+from remote.object_keys import ARCHIVE, PROBE_PREFIX, PartitionPath, parse_partition
 from remote.object_store import ObjectReader, ObjectStore
 from remote.stores import probe
 
 
 def open_archive(store: ObjectStore) -> None:
     """Checks that there is an archive of a format that we know. Raises NotFound, Invalid, Corrupt."""
-    try:
-        _check(store)
-    except NotFound as e:
-        raise NotFound(f"{store.url}: no archive there ({ARCHIVE} is missing); check the address, or offload to it first") from e
+    if not is_archive(store):
+        raise NotFound(f"{store.url}: no archive there ({ARCHIVE} is missing); check the address, or offload to it first")
 
 
 def create_archive(store: ObjectStore, clock: Clock, ids: Ids) -> None:
     """Makes the archive where there is none; first proves that the store honours put-if-absent. Raises Invalid."""
-    try:
-        _check(store)
-    except NotFound:
-        probe(store, f"{PROBE_PREFIX}{ids.new_id()}")
-    else:
+    if is_archive(store):
         return
+    probe(store, f"{PROBE_PREFIX}{ids.new_id()}")
     body = {"format": {"major": MAJOR, "minor": MINOR}, "created_at_ms": clock.now_ms()}
     try:
         store.put_if_absent(ARCHIVE, json.dumps(body, sort_keys=True).encode() + b"\n")
     except AlreadyExists:
-        _check(store)
+        is_archive(store)
 
 
-def _check(store: ObjectReader) -> None:
-    check_format(read_json(store.get(ARCHIVE), ARCHIVE), ARCHIVE)
+def is_archive(store: ObjectReader) -> bool:
+    """Whether there is an archive. Raises Invalid for one of a newer format, Corrupt."""
+    try:
+        body = store.get(ARCHIVE)
+    except NotFound:
+        return False
+    check_format(read_json(body, ARCHIVE), ARCHIVE)
+    return True
 
 
 def topics(store: ObjectStore) -> tuple[str, ...]:
@@ -45,17 +47,22 @@ def topics(store: ObjectStore) -> tuple[str, ...]:
 
 
 def manifests(store: ObjectStore, topic: str) -> tuple[Manifest, ...]:
-    """The newest manifest of each partition of a topic, in order of partitions; empty for a topic that is not archived.
+    """The newest manifest of each partition of a topic, in order of partitions. Raises NotFound.
 
     Of topics that had the same name one after the other, the one whose newest commit is the latest counts.
     """
-    by_id: list[tuple[Manifest, ...]] = []
-    for topic_id in store.list_folders(f"{topic}/"):
-        numbers = (p for p in store.list_folders(f"{topic}/{topic_id}/") if p.isdigit())
-        stored = (load_newest(store, PartitionPath(topic, topic_id, int(n))) for n in numbers)
-        by_id.append(tuple(s.manifest for s in stored if s is not None))
+    by_id = (manifests_of(store, topic, topic_id) for topic_id in store.list_folders(f"{topic}/"))
     newest = max((m for m in by_id if m), key=lambda ms: max(m.committed_at_ms for m in ms), default=())
-    return tuple(sorted(newest, key=lambda m: m.partition))
+    if not newest:
+        raise NotFound(f"topic {topic} is not in the archive {store.url}; there are: {listed(topics(store))}")
+    return newest
+
+
+def manifests_of(store: ObjectStore, topic: str, topic_id: str) -> tuple[Manifest, ...]:
+    """The newest manifest of each partition of the topic with this id, in order of partitions; empty where there is none."""
+    numbers = (parse_partition(folder) for folder in store.list_folders(f"{topic}/{topic_id}/"))
+    stored = (load_newest(store, PartitionPath(topic, topic_id, n)) for n in sorted(n for n in numbers if n is not None))
+    return tuple(s.manifest for s in stored if s is not None)
 
 
 def path_of(manifest: Manifest) -> PartitionPath:

@@ -40,20 +40,19 @@ def plan(manifest: Manifest, start: int, end: int, *, fail_on_data_loss: bool = 
     if not manifest.log_start_offset <= start <= manifest.end_offset:
         raise OffsetOutOfRange(name, start, manifest.log_start_offset, manifest.end_offset)
     end = min(end, manifest.end_offset)
+    if fail_on_data_loss:
+        _refuse_gaps(manifest, name, start, end)
     spans: list[Span] = []
     for entry in manifest.entries:
-        if entry.base_offset >= end:
+        if max(start, entry.base_offset) >= end:
             break
         if entry.end_offset > start:
             spans.append(Span(entry, max(start, entry.base_offset), min(end, entry.end_offset)))
             start = entry.end_offset
-    if fail_on_data_loss:
-        _refuse_gaps(manifest, name, spans)
     return tuple(spans)
 
 
-def _refuse_gaps(manifest: Manifest, name: str, spans: list[Span]) -> None:
-    first, last = (spans[0].start, spans[-1].end) if spans else (0, 0)
+def _refuse_gaps(manifest: Manifest, name: str, start: int, end: int) -> None:
     for gap in manifest.gaps:
-        if gap.start < last and gap.end > first:
-            raise MissingRange(name, max(gap.start, first), min(gap.end, last), gap.reason)
+        if gap.start < end and gap.end > start:
+            raise MissingRange(name, max(gap.start, start), min(gap.end, end), gap.reason)

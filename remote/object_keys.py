@@ -18,10 +18,11 @@ AUX = ".aux"
 PROBE_PREFIX = "probe-"
 
 _VERSION_MAX = 10**20 - 1
+_PARTITION = re.compile(r"0|[1-9][0-9]{0,9}")
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}")
-_SEGMENT = re.compile(r"(\d{20})-(-1|\d+)-([0-9a-f]{32})(\.log|\.aux)")
-_MANIFEST = re.compile(r"(\d{20})-v(\d{1,20})\.json")
+_SEGMENT = re.compile(r"([0-9]{20})-(-1|0|[1-9][0-9]*)-([0-9a-f]{32})(\.log|\.aux)")
+_MANIFEST = re.compile(r"([0-9]{20})-v([1-9][0-9]{0,19})\.json")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -62,6 +63,11 @@ class PartitionPath:
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+def parse_partition(folder: str) -> int | None:
+    """The partition that a folder below a topic's id holds, None for a foreign folder."""
+    return int(folder) if _PARTITION.fullmatch(folder) else None
 
 
 def segment_name(base_offset: int, leader_epoch: int, segment_id: str, suffix: str) -> str:

@@ -3,8 +3,9 @@
 It answers from the manifest version that it was given, whatever is committed meanwhile.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import epoch_of
@@ -15,11 +16,13 @@ from local_log.formats.search import TimestampOffset, first_at_or_after, latest_
 from local_log.formats.time_index import read_time_index
 from local_log.formats.txn_index import AbortedTxn, read_txn_index
 from remote.fetch_plan import Span, plan
-from remote.manifest.model import ABORTED_LATER, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, Manifest, SegmentEntry
+from remote.manifest.model import ABORTED_LATER, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, ByteRange, Manifest, SegmentEntry
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectReader
 
 INDEXES_MAX = 64
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,28 +105,27 @@ class ArchivedLog:
         if entry.segment_id not in self._indexes:
             while len(self._indexes) >= INDEXES_MAX:
                 del self._indexes[next(iter(self._indexes))]
-            key = self._path().segment(entry.aux_name)
-            try:
-                self._indexes[entry.segment_id] = read_offset_index(self._aux(entry, OFFSET_INDEX), entry.base_offset)
-            except Corrupt as e:
-                raise e.at(key, entry.aux_ranges[OFFSET_INDEX].start) from e
+            index = self._aux(entry, OFFSET_INDEX, lambda body: read_offset_index(body, entry.base_offset))
+            self._indexes[entry.segment_id] = index
         return self._indexes[entry.segment_id]
 
     def _time_lookup(self, entry: SegmentEntry, timestamp_ms: int) -> int:
-        try:
-            index = read_time_index(self._aux(entry, TIME_INDEX), entry.base_offset)
-        except Corrupt as e:
-            raise e.at(self._path().segment(entry.aux_name), entry.aux_ranges[TIME_INDEX].start) from e
+        index = self._aux(entry, TIME_INDEX, lambda body: read_time_index(body, entry.base_offset))
         return index.lookup(timestamp_ms, entry.base_offset)
 
     def _aborted_in(self, entry: SegmentEntry) -> tuple[AbortedTxn, ...]:
         if entry.txn_index_empty:
             return ()
-        return read_txn_index(self._aux(entry, TRANSACTION_INDEX)) + read_txn_index(self._aux(entry, ABORTED_LATER))
+        return self._aux(entry, TRANSACTION_INDEX, read_txn_index) + self._aux(entry, ABORTED_LATER, read_txn_index)
 
-    def _aux(self, entry: SegmentEntry, part: str) -> bytes:
-        where = entry.aux_ranges.get(part)
-        return self.store.get_range(self._path().segment(entry.aux_name), where.start, where.end) if where else b""
+    def _aux(self, entry: SegmentEntry, part: str, read: Callable[[bytes], T]) -> T:
+        """One part of the aux object, read; of a part that the segment does not have, what no bytes at all are."""
+        where = entry.aux_ranges.get(part, ByteRange(0, 0))
+        key = self._path().segment(entry.aux_name)
+        try:
+            return read(self.store.get_range(key, where.start, where.end) if where.end > where.start else b"")
+        except Corrupt as e:
+            raise e.at(key, where.start) from e
 
     def _path(self) -> PartitionPath:
         return PartitionPath(self.manifest.topic, self.manifest.topic_id, self.manifest.partition)

@@ -20,6 +20,8 @@ from local_log.storage import OsDisk
 
 Row = dict[str, Any]
 
+_CODECS = {codec.value: codec.name for codec in Codec}
+
 
 def batches(folder: str) -> Iterator[Row]:
     """Every batch header, with whether its checksum holds. Raises NotFound, Corrupt."""
@@ -75,7 +77,7 @@ def _batch_rows(segment: str, chunk: Chunk) -> Iterator[Row]:
         "base_offset": b.base_offset,
         "last_offset": b.last_offset,
         "count": b.count,
-        "codec": [Codec(c).name if c in Codec else str(c) for c in b.codec.tolist()],
+        "codec": [_CODECS.get(c, str(c)) for c in b.codec.tolist()],
         "timestamp_type": b.timestamp_type,
         "max_timestamp": b.max_timestamp,
         "leader_epoch": b.header["partition_leader_epoch"],

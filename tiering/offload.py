@@ -19,7 +19,8 @@ from remote.manifest.store import ManifestWriter, load_newest
 from remote.manifest.transitions import segment_copied, source_seen
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectStore
-from remote.uploader import LogSegmentData, SegmentFile, copy_segment
+from remote.segment_check import LogSegmentData, SegmentFile
+from remote.uploader import copy_segment
 from tiering.policy import Action, Decision, LocalSegment, plan_offload
 
 
@@ -49,8 +50,7 @@ def plan(log: LocalLog, store: ObjectStore) -> OffloadPlan:
     """The plan for one log. Reads only. Raises Corrupt, NotFound, Unavailable."""
     path = PartitionPath(log.partition.topic, log.topic_id, log.partition.partition)
     newest = load_newest(store, path)
-    first = never_archived(path.topic, path.topic_id, path.partition, log.log_start_offset)
-    manifest = newest.manifest if newest else first
+    manifest = newest.manifest if newest else _never_archived(path, log)
     segments = tuple(LocalSegment(s.base_offset, s.next_base_offset) for s in log.segments)
     return OffloadPlan(log, path, manifest, plan_offload(segments, log.last_stable_offset, manifest))
 
@@ -61,9 +61,20 @@ def offload(
     """Does what `due` says, a result a segment. `progress` is told the bytes of the log files as they are read.
 
     Every error of a segment is in its result. An error of the store stops the log: what follows would fail alike.
+    Where the local log's start has moved, the manifest is told first.
     """
     writer = ManifestWriter(store, due.path, clock, ids, source, due.manifest.writer_epoch)
-    manifest = due.manifest
+    first = _never_archived(due.path, due.log)
+
+    def seen(before: Manifest) -> Manifest:
+        return source_seen(before, source, due.log.log_start_offset)
+
+    if due.manifest.version and seen(due.manifest) != due.manifest:
+        try:
+            writer.commit(first, seen)
+        except (LogError, RemoteError) as e:
+            yield Done(None, error=e)
+            return
     gap_reason = "never archived: an earlier segment had left the local log before"
     for segment, decision in zip(due.log.segments, due.decisions, strict=True):
         if decision.action is not Action.copy:
@@ -81,15 +92,21 @@ def offload(
 
         def change(before: Manifest, entry: SegmentEntry = entry, gap_reason: str = gap_reason) -> Manifest:
             lineage = epochs_before(due.log.leader_epochs, entry.end_offset)
-            seen = source_seen(before, source, due.log.log_start_offset)
-            return segment_copied(seen, entry, lineage, gap_reason, clock.now_ms())
+            return segment_copied(seen(before), entry, lineage, gap_reason, clock.now_ms())
 
         try:
-            manifest = writer.commit(manifest, change)
+            committed = writer.commit(first, change)
         except (LogError, RemoteError) as e:
             yield Done(decision, error=e)
             return
-        yield Done(decision, entry=entry)
+        if entry in committed.entries:
+            yield Done(decision, entry=entry)
+        else:
+            yield Done(Decision(decision.segment, Action.archived, "archived by somebody else meanwhile"))
+
+
+def _never_archived(path: PartitionPath, log: LocalLog) -> Manifest:
+    return never_archived(path.topic, path.topic_id, path.partition, log.log_start_offset)
 
 
 def segment_data(log: LocalLog, segment: Segment, progress: Callable[[int], None]) -> LogSegmentData:

@@ -2,13 +2,11 @@
 
 from dataclasses import dataclass
 
-from local_log.errors import NotFound
+from local_log.errors import NotFound, listed
 from local_log.log import LocalLog
 from local_log.log_dir import LogDir
 from local_log.storage import OsDisk
 from remote import archive
-from remote.manifest.store import load_newest
-from remote.object_keys import PartitionPath
 from remote.object_store import ObjectStore
 from remote.reader import ArchivedLog
 from remote.stores import open_store
@@ -43,26 +41,26 @@ class Tiers:
         numbers = sorted({*local, *archived})
         if not numbers:
             places = " and ".join(t for t in (self.log_dir and self.log_dir.path, self.store and self.store.url) if t)
-            known = ", ".join(self.topics()[:10]) or "none"
-            raise NotFound(f"topic {topic} is not in {places}; there are: {known}")
+            raise NotFound(f"topic {topic} is not in {places}; there are: {listed(self.topics())}")
         return {n: TieredLog(local.get(n), archived.get(n)) for n in numbers}
 
     def partition(self, topic: str, number: int) -> TieredLog:
         """One partition. Raises NotFound."""
         partitions = self.partitions(topic)
         if number not in partitions:
-            raise NotFound(f"topic {topic} has no partition {number}; it has {', '.join(map(str, partitions))}")
+            raise NotFound(f"topic {topic} has no partition {number}; it has {listed(map(str, partitions))}")
         return partitions[number]
 
     def _archived(self, topic: str, local: dict[int, LocalLog]) -> dict[int, ArchivedLog]:
         if self.store is None:
             return {}
-        if not local:
-            return {m.partition: ArchivedLog(self.store, m) for m in archive.manifests(self.store, topic)}
-        topic_id = next(iter(local.values())).topic_id
-        numbers = {int(n) for n in self.store.list_folders(f"{topic}/{topic_id}/") if n.isdigit()}
-        stored = {n: load_newest(self.store, PartitionPath(topic, topic_id, n)) for n in sorted(numbers)}
-        return {n: ArchivedLog(self.store, s.manifest) for n, s in stored.items() if s is not None}
+        if local:
+            manifests = archive.manifests_of(self.store, topic, next(iter(local.values())).topic_id)
+        elif topic in archive.topics(self.store):
+            manifests = archive.manifests(self.store, topic)
+        else:
+            manifests = ()
+        return {m.partition: ArchivedLog(self.store, m) for m in manifests}
 
 
 def open_tiers(log_dir_path: str | None, archive_url: str | None) -> Tiers:

@@ -17,8 +17,9 @@ from remote.manifest.model import ByteRange, Gap, Manifest, SegmentEntry
 MAJOR, MINOR = 1, 0
 MANIFEST_BYTES_MAX = 256 << 20
 
-_ENTRY_FIELDS = tuple(f.name for f in fields(SegmentEntry) if f.name != "unknown")
-_MANIFEST_FIELDS = tuple(f.name for f in fields(Manifest) if f.name != "unknown")
+
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind) if f.name != "unknown")
 
 
 def sha256(body: bytes) -> str:
@@ -28,12 +29,12 @@ def sha256(body: bytes) -> str:
 
 def encode(manifest: Manifest) -> bytes:
     """The manifest's stored form."""
-    value = {name: getattr(manifest, name) for name in _MANIFEST_FIELDS} | {
+    value = {name: getattr(manifest, name) for name in _names(Manifest)} | {
         "format": {"major": MAJOR, "minor": MINOR},
         "local_log_start_offsets": dict(manifest.local_log_start_offsets),
         "leader_epochs": _epochs(manifest.leader_epochs),
         "entries": [_entry(e) for e in manifest.entries],
-        "gaps": [{f.name: getattr(g, f.name) for f in fields(Gap)} for g in manifest.gaps],
+        "gaps": [{**g.unknown, **{name: getattr(g, name) for name in _names(Gap)}} for g in manifest.gaps],
     }
     return json.dumps({**manifest.unknown, **value}, sort_keys=True, indent=1).encode() + b"\n"
 
@@ -44,11 +45,12 @@ def decode(body: bytes, key: str) -> Manifest:
     check_format(value, key)
     try:
         return Manifest(
-            **{name: value[name] for name in _MANIFEST_FIELDS if name not in ("leader_epochs", "entries", "gaps")},
+            **_plain(Manifest, value),
+            local_log_start_offsets={str(k): _int(v) for k, v in value["local_log_start_offsets"].items()},
             leader_epochs=_read_epochs(value["leader_epochs"]),
-            entries=tuple(_read_entry(e) for e in value["entries"]),
-            gaps=tuple(Gap(**g) for g in value["gaps"]),
-            unknown={k: v for k, v in value.items() if k not in _MANIFEST_FIELDS and k != "format"},
+            entries=tuple(_read_entry(e) for e in _list(value["entries"])),
+            gaps=tuple(_read_gap(g) for g in _list(value["gaps"])),
+            unknown=_unknown(Manifest, value, "format"),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         raise Corrupt(f"not a manifest: {e!r}", file=key) from e
@@ -82,11 +84,11 @@ def _epochs(entries: tuple[EpochEntry, ...]) -> list[list[int]]:
 
 
 def _read_epochs(value: Any) -> tuple[EpochEntry, ...]:
-    return tuple(EpochEntry(epoch, start) for epoch, start in value)
+    return tuple(EpochEntry(_int(epoch), _int(start)) for epoch, start in _list(value))
 
 
 def _entry(entry: SegmentEntry) -> dict[str, Any]:
-    value = {name: getattr(entry, name) for name in _ENTRY_FIELDS} | {
+    value = {name: getattr(entry, name) for name in _names(SegmentEntry)} | {
         "leader_epochs": _epochs(entry.leader_epochs),
         "aux_ranges": {name: [r.start, r.end] for name, r in entry.aux_ranges.items()},
     }
@@ -95,8 +97,37 @@ def _entry(entry: SegmentEntry) -> dict[str, Any]:
 
 def _read_entry(value: dict[str, Any]) -> SegmentEntry:
     return SegmentEntry(
-        **{name: value[name] for name in _ENTRY_FIELDS if name not in ("leader_epochs", "aux_ranges")},
+        **_plain(SegmentEntry, value),
         leader_epochs=_read_epochs(value["leader_epochs"]),
-        aux_ranges={name: ByteRange(start, end) for name, (start, end) in value["aux_ranges"].items()},
-        unknown={k: v for k, v in value.items() if k not in _ENTRY_FIELDS},
+        aux_ranges={name: ByteRange(_int(start), _int(end)) for name, (start, end) in value["aux_ranges"].items()},
+        unknown=_unknown(SegmentEntry, value),
     )
+
+
+def _read_gap(value: dict[str, Any]) -> Gap:
+    return Gap(**_plain(Gap, value), unknown=_unknown(Gap, value))
+
+
+def _plain(kind: type, value: dict[str, Any]) -> dict[str, Any]:
+    """The fields that JSON has as they are, each checked to be of its type: True is no int, and 5 no text."""
+    plain = {f.name: f.type for f in fields(kind) if f.type in (int, str, bool)}
+    for name, wanted in plain.items():
+        if type(value[name]) is not wanted:
+            raise TypeError(f"{name} is {value[name]!r}")
+    return {name: value[name] for name in plain}
+
+
+def _unknown(kind: type, value: dict[str, Any], *besides: str) -> dict[str, Any]:
+    return {k: v for k, v in value.items() if k not in _names(kind) and k not in besides}
+
+
+def _int(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{value!r} is no whole number")
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    if type(value) is not list:
+        raise TypeError(f"{value!r} is no list")
+    return value

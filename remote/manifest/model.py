@@ -64,6 +64,7 @@ class Gap:
     end: int
     reason: str
     noticed_at_ms: int
+    unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from remote.clock import Clock, Ids
-from remote.errors import AlreadyExists, Conflict, Fenced, NotFound, Unknown
+from remote.errors import AlreadyExists, Conflict, Fenced, NotFound, Unavailable, Unknown
 from remote.manifest import codec, invariants
 from remote.manifest.model import Manifest
 from remote.object_keys import PartitionPath, parse_manifest_key
@@ -21,6 +21,7 @@ from remote.object_store import ObjectLister, ObjectReader, ObjectStore
 
 COMMIT_ATTEMPTS_MAX = 50
 PUT_ATTEMPTS_MAX = 4
+LOAD_ATTEMPTS_MAX = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,23 +44,36 @@ def newest_version(store: ObjectLister, path: PartitionPath) -> int:
     for limit in (1, None):
         for meta in store.list(path.manifests, limit=limit):
             version = parse_manifest_key(meta.key)
-            if version is not None:
+            if version is not None and meta.key == path.manifest(version):
                 return version
     return 0
 
 
 def load_newest(store: ObjectStore, path: PartitionPath, *, at_least: int = 0) -> Stored | None:
-    """The newest version, None where there is none. `at_least` is a version known to exist, should the listing lag behind."""
-    version = max(at_least, newest_version(store, path))
-    if version == 0:
-        return None
-    newest = load_version(store, path, version)
-    while at_least:  # the listing lagged once: go on by key
+    """The newest version, None where there is none. `at_least` is a version known to have been, should the listing lag behind.
+
+    A version may be swept between listing and reading: then there is a newer one, and the listing is asked again.
+    Raises Unavailable where it goes on showing what is not there.
+    """
+    for _ in range(LOAD_ATTEMPTS_MAX):
+        listed = newest_version(store, path)
+        if max(listed, at_least) == 0:
+            return None
         try:
-            newest = load_version(store, path, newest.manifest.version + 1)
+            newest = load_version(store, path, max(listed, at_least))
         except NotFound:
-            break
-    return newest
+            at_least = 0
+            continue
+        return newest if listed >= at_least else _go_on_by_key(store, path, newest)
+    raise Unavailable(f"{path}: the store lists manifests that it does not have; try again when its listing has caught up")
+
+
+def _go_on_by_key(store: ObjectReader, path: PartitionPath, stored: Stored) -> Stored:
+    while True:
+        try:
+            stored = load_version(store, path, stored.manifest.version + 1)
+        except NotFound:
+            return stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +88,7 @@ class ManifestWriter:
     writer_epoch: int
 
     def commit(self, first: Manifest, change: Callable[[Manifest], Manifest]) -> Manifest:
-        """Commits `change` of the newest version (of `first`, version 0, where there is none) and gives the new newest.
+        """Commits `change` of the newest version (of `first`, a version 0, where there is none) and gives the new newest.
 
         `change` is applied again to whatever has come in between; where it changes nothing, nothing is written.
         Raises Conflict, Fenced, Unknown, Unavailable, Invalid (an invariant would break), Corrupt.
@@ -108,39 +122,51 @@ class ManifestWriter:
         """Whether the version under the manifest's key is ours."""
         body = codec.encode(manifest)
         key = self.path.manifest(manifest.version)
+        unknown = False
         for attempt in range(PUT_ATTEMPTS_MAX):
             try:
                 self.store.put_if_absent(key, body)
             except AlreadyExists:
-                return self._is_ours(manifest)
+                return bool(self._is_ours(manifest))
             except Unknown:
-                if attempt + 1 == PUT_ATTEMPTS_MAX:
-                    return self._read_back(manifest)
-                self.clock.sleep(0.1 * 4**attempt)
+                unknown = True
+            except Unavailable:
+                if not unknown:
+                    raise  # nothing has been written, and the caller may say so
             else:
                 return True
-        raise AssertionError("unreachable: the last attempt returns or raises")
+            if attempt + 1 < PUT_ATTEMPTS_MAX:
+                self.clock.sleep(0.1 * 4**attempt)
+        ours = self._is_ours(manifest)
+        if ours is None:
+            raise self._unknown(manifest)
+        return ours
 
-    def _is_ours(self, manifest: Manifest) -> bool:
-        return load_version(self.store, self.path, manifest.version).manifest.put_id == manifest.put_id
-
-    def _read_back(self, manifest: Manifest) -> bool:
+    def _is_ours(self, manifest: Manifest) -> bool | None:
+        """Whether the version that is stored has our put id; None where there is no such version (any more)."""
         try:
-            return self._is_ours(manifest)
-        except NotFound as e:
-            raise Unknown(
-                f"{self.path}: nobody knows whether manifest {manifest.version} is or will be written; nothing was deleted, "
-                "run the same command again"
-            ) from e
+            return load_version(self.store, self.path, manifest.version).manifest.put_id == manifest.put_id
+        except NotFound:
+            return None
+        except Unavailable as e:
+            raise self._unknown(manifest) from e
 
     def _is_in_chain(self, manifest: Manifest) -> bool:
-        newest = newest_version(self.store, self.path)
-        if newest == manifest.version:
-            return True
-        if newest < manifest.version:
-            raise Unknown(f"{self.path}: the store does not list manifest {manifest.version}, which it has just taken")
         try:
+            newest = newest_version(self.store, self.path)
+            if newest <= manifest.version:
+                if newest < manifest.version:
+                    raise self._unknown(manifest)
+                return True
             child = load_version(self.store, self.path, manifest.version + 1)
         except NotFound:
             return False
+        except Unavailable as e:
+            raise self._unknown(manifest) from e
         return child.manifest.parent_sha256 == codec.sha256(codec.encode(manifest))
+
+    def _unknown(self, manifest: Manifest) -> Unknown:
+        return Unknown(
+            f"{self.path}: nobody knows whether manifest {manifest.version} is or will be in the chain; nothing was deleted, "
+            "run the same command again"
+        )

@@ -23,7 +23,7 @@ def segment_copied(
     if covers(manifest, entry.base_offset, entry.end_offset):
         return manifest
     entries = tuple(sorted((*manifest.entries, entry), key=lambda e: (e.base_offset, e.end_offset)))
-    extended = replace(manifest, entries=entries, leader_epochs=_merged(manifest.leader_epochs, lineage))
+    extended = replace(manifest, entries=entries, leader_epochs=_merged(manifest.leader_epochs, tuple(lineage), entry.end_offset))
     known = {(g.start, g.end): g for g in manifest.gaps}
     gaps = (known.get(r) or _within(manifest.gaps, *r) or Gap(*r, gap_reason, now_ms) for r in missing_ranges(extended))
     return replace(extended, gaps=tuple(gaps))
@@ -50,19 +50,30 @@ def _within(gaps: Iterable[Gap], start: int, end: int) -> Gap | None:
     return None
 
 
-def _merged(known: tuple[EpochEntry, ...], lineage: Iterable[EpochEntry]) -> tuple[EpochEntry, ...]:
-    """`known` and the epochs after it. A log whose start has moved names a later start for its first epoch: ours stays."""
-    merged = list(known)
-    for position, entry in enumerate(lineage):
-        same = next((k for k in known if k.epoch == entry.epoch), None)
-        if same is not None:
-            if same.start_offset == entry.start_offset or (position == 0 and entry.start_offset > same.start_offset):
-                continue
-        elif not merged or (entry.epoch > merged[-1].epoch and entry.start_offset >= merged[-1].start_offset):
-            merged.append(entry)
-            continue
+def _merged(known: tuple[EpochEntry, ...], lineage: tuple[EpochEntry, ...], end_offset: int) -> tuple[EpochEntry, ...]:
+    """`known` and the epochs after it, where `lineage` is of the same history up to `end_offset`; without a lineage `known`.
+
+    A log whose start has moved names a later start for its first epoch, so the first epochs may differ in that.
+    """
+    if not lineage:
+        return known
+    starts = {k.epoch: k.start_offset for k in known}
+    firsts = {lineage[0].epoch} | {k.epoch for k in known[:1]}
+    newer = tuple(e for e in lineage if e.epoch not in starts)
+    shared = (e for e in lineage if e.epoch in starts)
+    lacking = {k.epoch for k in known if k.epoch >= lineage[0].epoch and k.start_offset < end_offset} - {e.epoch for e in lineage}
+    after = known[-1] if known else EpochEntry(-1, -1)
+    if (
+        lacking
+        or any(e.start_offset != starts[e.epoch] and e.epoch not in firsts for e in shared)
+        or any(e.epoch < after.epoch or e.start_offset < after.start_offset for e in newer)
+    ):
         raise Conflict(
-            f"leader epoch {entry.epoch} starts at {entry.start_offset} in the log and the archive's lineage is "
-            f"{[(k.epoch, k.start_offset) for k in known]}: this log is of another history, so it is not archived over it"
+            f"the log's leader epochs are {_pairs(lineage)} up to offset {end_offset} and the archive's {_pairs(known)}: "
+            "this log is of another history, so it is not archived over it"
         )
-    return tuple(merged)
+    return known + newer
+
+
+def _pairs(entries: tuple[EpochEntry, ...]) -> str:
+    return ", ".join(f"{e.epoch} from {e.start_offset}" for e in entries) or "unknown"

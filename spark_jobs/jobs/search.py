@@ -8,7 +8,7 @@ import click
 from local_log.errors import LogError
 from local_log.formats.search import TimestampOffset
 from remote import archive as archives
-from remote.errors import NotFound, RemoteError
+from remote.errors import RemoteError
 from remote.manifest.model import Manifest
 from remote.reader import ArchivedLog
 from remote.stores import open_store
@@ -31,7 +31,7 @@ def run(archive: str, topics: tuple[str, ...], timestamp_ms: int, master: str | 
     archives.open_archive(store)
     manifests = [m for topic in topics or archives.topics(store) for m in archives.manifests(store, topic)]
     if not manifests:
-        raise NotFound(f"{store.url} holds none of the topics {', '.join(topics)}")
+        return ()
     tasks = session("tiering search", master=master).sparkContext.parallelize(manifests, min(len(manifests), 1000))
     return tuple(sorted(tasks.map(lambda m: find(archive, m, timestamp_ms)).collect(), key=lambda f: f[:2]))
 

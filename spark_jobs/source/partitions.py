@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from local_log.errors import OffsetOutOfRange
 from remote import archive
-from remote.errors import NotFound
 from remote.fetch_plan import Span, plan
 from remote.manifest.model import Manifest
 from remote.object_store import ObjectStore
@@ -37,16 +36,8 @@ def plan_splits(store: ObjectStore, options: ReadOptions) -> tuple[Split, ...]:
     Raises NotFound, OffsetOutOfRange, MissingRange (unless failOnDataLoss is false), OptionError.
     """
     archive.open_archive(store)
-    splits = tuple(s for topic in options.topics for m in _manifests(store, topic) for s in _splits(store, m, options))
+    splits = tuple(s for topic in options.topics for m in archive.manifests(store, topic) for s in _splits(store, m, options))
     return splits if options.min_partitions is None else tuple(_divided(splits, options.min_partitions))
-
-
-def _manifests(store: ObjectStore, topic: str) -> tuple[Manifest, ...]:
-    found = archive.manifests(store, topic)
-    if not found:
-        known = ", ".join(archive.topics(store)[:10]) or "none"
-        raise NotFound(f"topic {topic} is not in the archive {store.url}; there are: {known}")
-    return found
 
 
 def _splits(store: ObjectStore, manifest: Manifest, options: ReadOptions) -> Iterator[Split]:

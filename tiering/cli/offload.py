@@ -11,6 +11,7 @@ from local_log.errors import Corrupt, LogError, NotFound
 from local_log.log import LocalLog
 from remote import archive
 from remote.clock import Clock, Ids
+from remote.errors import RemoteError, Unavailable
 from remote.object_store import ObjectStore
 from remote.stores import open_store
 from tiering import offload as engine
@@ -40,7 +41,9 @@ def command(log_dir_path: str, archive_url: str, topics: tuple[str, ...], dry_ru
             f"{source.path}: no partition{' of ' + ', '.join(topics) if topics else ''} there; check --log-dir, --topic"
         )
     store, clock, ids = open_store(archive_url), SystemClock(), RandomIds()
-    if not dry_run:
+    if dry_run:
+        archive.is_archive(store)
+    else:
         archive.create_archive(store, clock, ids)
     results: list[engine.Done] = []
     with click.progressbar(length=0, label="offload", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
@@ -52,6 +55,8 @@ def command(log_dir_path: str, archive_url: str, topics: tuple[str, ...], dry_ru
                     if done.error is not None:
                         say(f"tiering: {done.error}")
                     yield _row(log, done)
+                    if isinstance(done.error, Unavailable):
+                        return  # the other logs would wait for the same store
 
         emit(run(), output)
     return _exit_code(results)
@@ -64,7 +69,7 @@ def _offload(
         due = engine.plan(log, store)
         copied = {d.segment.base_offset for d in due.decisions if d.action is Action.copy}
         bar.length = (bar.length or 0) + sum(2 * s.size() for s in log.segments if s.base_offset in copied)
-    except LogError as e:
+    except (LogError, RemoteError) as e:
         yield engine.Done(None, error=e)  # a log that cannot be read does not keep the others from being archived
         return
     if dry_run:

@@ -21,7 +21,7 @@ _NUMBERS = {str(-1 - i): name for i, name in enumerate(_TIMES)}
 
 def _time(_context: click.Context, _param: click.Parameter, value: str) -> str:
     value = _NUMBERS.get(value, value)
-    if value in _TIMES or value.isdigit():
+    if value in _TIMES or (value.isascii() and value.isdigit()):
         return value
     raise click.BadParameter(f"{value!r} is neither milliseconds since 1970 nor one of {', '.join(_TIMES)}")
 

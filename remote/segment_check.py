@@ -1,0 +1,206 @@
+"""What is proved of a segment before it is copied: every batch, and that the files beside the log speak of this very log.
+
+Kafka trusts its own files, since it can rebuild them. A reader of the archive has nothing else, so an index that would lead it
+astray is refused here, by the file's name.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from local_log.errors import Corrupt
+from local_log.formats.checkpoints import EpochEntry, epoch_of
+from local_log.formats.checksum import crc32c
+from local_log.formats.chunks import CHUNK_BYTES, Chunk, read_chunks
+from local_log.formats.columns import Projection
+from local_log.formats.control import ControlType, read_control_type
+from local_log.formats.offset_index import read_offset_index
+from local_log.formats.producer_snapshot import read_producer_snapshot
+from local_log.formats.record import NO_EPOCH
+from local_log.formats.time_index import read_time_index
+from local_log.formats.txn_index import AbortedTxn, read_txn_index
+
+T = TypeVar("T")
+
+_KEYS_ONLY = Projection(value=False, headers=False)
+_REBUILD = "delete the file, let its broker rebuild it, then offload again"
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFile:
+    """A file that lies beside a segment's log: its path, for messages, and its bytes."""
+
+    path: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LogSegmentData:
+    """A segment to copy (Kafka's word). `read(start, end)` gives bytes of the log file at `path`, which has `size` of them.
+
+    `end_offset` is the next segment's base. `lineage` are the leader epochs up to there. `aborted_later` are the aborted
+    transactions with records in this segment whose marker lies in a later one. Files that the segment lacks are None.
+    """
+
+    path: str
+    base_offset: int
+    end_offset: int
+    size: int
+    read: Callable[[int, int], bytes]
+    offset_index: SegmentFile
+    time_index: SegmentFile
+    txn_index: SegmentFile | None
+    producer_snapshot: SegmentFile | None
+    lineage: tuple[EpochEntry, ...]
+    aborted_later: tuple[AbortedTxn, ...]
+
+
+@dataclass(slots=True)
+class CheckedSegment:
+    """What reading the whole log file showed; the arrays have a value for each batch."""
+
+    crc32c: int = 0
+    size: int = 0
+    record_count: int = 0
+    positions: Any = field(default_factory=lambda: np.empty(0, np.int64))
+    last_offsets: Any = field(default_factory=lambda: np.empty(0, np.int64))
+    max_timestamps: Any = field(default_factory=lambda: np.empty(0, np.int64))
+    leader_epochs: list[EpochEntry] = field(default_factory=list)
+    abort_markers: set[int] = field(default_factory=set)
+    """Offsets of the abort markers that end transactions with records in this segment."""
+    in_transaction: set[int] = field(default_factory=set)
+    """Producers that have written such records since their last marker."""
+
+
+def check_segment(segment: LogSegmentData) -> CheckedSegment:
+    """Reads the log file once and checks it and the files beside it. Raises Corrupt, placed in the file at fault."""
+    checked = _check_log(segment)
+    _check_offset_index(segment, checked)
+    _check_time_index(segment, checked)
+    _check_txn_index(segment, checked)
+    if segment.producer_snapshot is not None:
+        _parsed(segment.producer_snapshot, read_producer_snapshot)
+    return checked
+
+
+def _check_log(segment: LogSegmentData) -> CheckedSegment:
+    checked = CheckedSegment()
+    before = segment.base_offset - 1
+    columns: list[tuple[Any, Any, Any]] = []
+    for chunk in read_chunks(segment.read, segment.path, 0, segment.size, first_bytes=CHUNK_BYTES):
+        chunk.check()
+        _check_order(chunk, before, segment)
+        batches = chunk.batches
+        before = batches.next_offset - 1
+        checked.size = chunk.end
+        checked.crc32c = crc32c(memoryview(chunk.buffer)[: chunk.end - chunk.position], checked.crc32c)
+        checked.record_count += int(batches.count.sum())
+        columns.append((batches.positions.astype(np.int64) + chunk.position, batches.last_offset, batches.max_timestamp))
+        _check_epochs(chunk, checked, segment)
+        _follow_transactions(chunk, checked)
+    if checked.size != segment.size:
+        raise Corrupt(
+            f"the last {segment.size - checked.size} bytes of an inactive segment are no whole batch; "
+            "restore the file from a replica",
+            file=segment.path,
+            position=checked.size,
+        )
+    if not columns:
+        raise Corrupt("an inactive segment without a batch; let its broker recover the log", file=segment.path)
+    checked.positions, checked.last_offsets, checked.max_timestamps = map(np.concatenate, zip(*columns, strict=True))
+    return checked
+
+
+def _check_order(chunk: Chunk, before: int, segment: LogSegmentData) -> None:
+    first, last = chunk.batches.base_offset, chunk.batches.last_offset
+    wrong = np.flatnonzero((first <= np.concatenate([[before], last[:-1]])) | (last < first) | (last >= segment.end_offset))
+    if len(wrong):
+        row = int(wrong[0])
+        raise Corrupt(
+            f"batch of offsets {first[row]} to {last[row]} is out of order in a segment of "
+            f"[{segment.base_offset}, {segment.end_offset}); restore the file from a replica",
+            file=chunk.file,
+            position=chunk.position + int(chunk.batches.positions[row]),
+        )
+
+
+def _check_epochs(chunk: Chunk, checked: CheckedSegment, segment: LogSegmentData) -> None:
+    """No CRC covers a batch's leader epoch; what it must be, the log's lineage says."""
+    batches, known = chunk.batches, checked.leader_epochs
+    epochs = batches.header["partition_leader_epoch"]
+    for row in np.flatnonzero(np.diff(epochs, prepend=known[-1].epoch if known else NO_EPOCH)):
+        entry = EpochEntry(int(epochs[row]), int(batches.base_offset[row]))
+        expected = epoch_of(segment.lineage, entry.start_offset)
+        if (known and entry.epoch < known[-1].epoch) or (expected is not None and entry.epoch != expected):
+            raise Corrupt(
+                f"batch of offset {entry.start_offset} has leader epoch {entry.epoch} where the log's lineage says "
+                f"{expected if expected is not None else known[-1].epoch}; restore the file from a replica",
+                file=chunk.file,
+                position=chunk.position + int(batches.positions[row]),
+            )
+        known.append(entry)
+
+
+def _follow_transactions(chunk: Chunk, checked: CheckedSegment) -> None:
+    transactional = chunk.where(chunk.batches.is_transactional)
+    markers = transactional.where(transactional.batches.is_control)
+    types = {
+        offset: read_control_type(key)
+        for _, records in markers.records(_KEYS_ONLY)
+        for offset, key in zip(records.column("offset").to_pylist(), records.column("key").to_pylist(), strict=True)
+    }
+    b = transactional.batches
+    columns = (b.header["producer_id"], b.is_control, b.base_offset, b.count)
+    for producer, is_marker, offset, count in zip(*(column.tolist() for column in columns), strict=True):
+        if not is_marker:
+            if count:  # what compaction has emptied nobody can be given
+                checked.in_transaction.add(producer)
+        elif producer in checked.in_transaction:
+            checked.in_transaction.discard(producer)
+            if types.get(offset) == ControlType.ABORT:
+                checked.abort_markers.add(offset)
+
+
+def _check_offset_index(segment: LogSegmentData, checked: CheckedSegment) -> None:
+    """An entry is the last offset of a batch and the position where the append that wrote it starts."""
+    index = _parsed(segment.offset_index, lambda body: read_offset_index(body, segment.base_offset))
+    starts, ends = np.searchsorted(checked.positions, index.positions), np.searchsorted(checked.last_offsets, index.offsets)
+    known = np.isin(index.positions, checked.positions) & np.isin(index.offsets, checked.last_offsets)
+    sound = known & (starts <= ends) & (starts > np.concatenate([[-1], ends[:-1]]))
+    _refuse_unless(sound, segment.offset_index, 8, "batch and position are not those of a batch")
+
+
+def _check_time_index(segment: LogSegmentData, checked: CheckedSegment) -> None:
+    """An entry (T, O) says that no record before O is later than T."""
+    index = _parsed(segment.time_index, lambda body: read_time_index(body, segment.base_offset))
+    latest = np.concatenate([[-1], np.maximum.accumulate(checked.max_timestamps)])
+    before = np.searchsorted(checked.last_offsets, index.offsets, side="left")
+    sound = (index.timestamps >= latest[before]) & (index.offsets < segment.end_offset)
+    _refuse_unless(sound, segment.time_index, 12, "a record before its offset is later than its time, or the offset is outside")
+
+
+def _check_txn_index(segment: LogSegmentData, checked: CheckedSegment) -> None:
+    """Without an entry for each abort, read_committed would give out aborted records for ever."""
+    aborted = _parsed(segment.txn_index, read_txn_index) if segment.txn_index else ()
+    marked = {t.last_offset for t in aborted}
+    missing = checked.abort_markers - marked
+    outside = {o for o in marked if not segment.base_offset <= o < segment.end_offset}
+    if missing or outside:
+        file = segment.txn_index.path if segment.txn_index else segment.path.removesuffix(".log") + ".txnindex"
+        problem = f"lacks the abort at offset {min(missing)}" if missing else f"has an abort at {min(outside)}, outside"
+        raise Corrupt(f"the transaction index {problem} of its segment; {_REBUILD}", file=file)
+
+
+def _refuse_unless(sound: Any, file: SegmentFile, entry_bytes: int, problem: str) -> None:
+    if not sound.all():
+        at = int(np.argmin(sound))
+        raise Corrupt(f"index entry {at} does not fit the log: {problem}; {_REBUILD}", file=file.path, position=at * entry_bytes)
+
+
+def _parsed(file: SegmentFile, read: Callable[[bytes], T]) -> T:
+    try:
+        return read(file.body)
+    except Corrupt as e:
+        raise Corrupt(f"{e.problem}; {_REBUILD}", file=file.path, position=e.position) from e

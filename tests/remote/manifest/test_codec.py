@@ -1,0 +1,202 @@
+"""Manifests as bytes."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from archive_fakes import entry, manifest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from local_log.errors import Corrupt
+from local_log.formats.checkpoints import EpochEntry
+from remote.errors import Invalid
+from remote.manifest.codec import MAJOR, decode, encode, sha256
+from remote.manifest.model import ByteRange, Gap, Manifest, SegmentEntry
+
+KEY = "topic/id/0/manifest/1"
+
+ints = st.integers(-(2**63), 2**63 - 1)
+epochs = st.lists(st.builds(EpochEntry, ints, ints), max_size=3).map(tuple)
+values = st.recursive(
+    st.none() | st.booleans() | ints | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2),
+    max_leaves=5,
+)
+unknowns = st.dictionaries(st.text(max_size=5).map("x_".__add__), values, max_size=3)
+entries = st.builds(
+    SegmentEntry,
+    *[st.text(max_size=8), *[ints] * 5, epochs, st.text(max_size=8), ints, ints, st.text(max_size=8), ints, ints],
+    st.dictionaries(st.text(max_size=8), st.builds(ByteRange, ints, ints), max_size=3),
+    st.booleans(),
+    st.text(max_size=8),
+    ints,
+    unknowns,
+)
+gaps = st.builds(Gap, ints, ints, st.text(max_size=8), ints, unknowns)
+manifests = st.builds(
+    Manifest,
+    *[st.text(max_size=8), st.text(max_size=8), ints, ints, st.text(max_size=8), st.text(max_size=8), st.text(max_size=8)],
+    *[ints, ints, ints],
+    st.dictionaries(st.text(max_size=8), ints, max_size=3),
+    epochs,
+    st.lists(entries, max_size=3).map(tuple),
+    st.lists(gaps, max_size=3).map(tuple),
+    unknowns,
+)
+
+SAMPLE = manifest(
+    entry(0, 10, leader_epochs=(EpochEntry(0, 0), EpochEntry(2, 5))),
+    entry(20, 30),
+    reason="refused: «Größe» \u2028",
+    local_log_start_offsets={"b": 7, "a": 0},
+    leader_epochs=(EpochEntry(0, 0), EpochEntry(2, 5)),
+    put_id="c" * 32,
+)
+
+
+def stored(change: dict[str, Any]) -> bytes:
+    """The sample with some of its fields changed in the stored form."""
+    return json.dumps({**json.loads(encode(SAMPLE)), **change}).encode()
+
+
+@given(manifests)
+def test_a_manifest_comes_back_as_it_was(some: Manifest) -> None:
+    assert decode(encode(some), KEY) == some
+
+
+@given(manifests)
+def test_one_manifest_has_one_form_and_one_hash(some: Manifest) -> None:
+    body = encode(some)
+    assert encode(decode(body, KEY)) == body
+    assert sha256(encode(decode(body, KEY))) == sha256(body)
+
+
+def test_the_order_in_which_a_mapping_was_filled_does_not_show() -> None:
+    other = {k: SAMPLE.local_log_start_offsets[k] for k in sorted(SAMPLE.local_log_start_offsets)}
+    assert list(other) != list(SAMPLE.local_log_start_offsets)
+    assert encode(SAMPLE) == encode(decode(stored({"local_log_start_offsets": other}), KEY))
+
+
+def test_the_stored_form_is_json_that_says_its_format() -> None:
+    value = json.loads(encode(SAMPLE))
+    assert value["format"] == {"major": 1, "minor": 0}
+    assert list(value) == sorted(value)
+    assert value["leader_epochs"] == [[0, 0], [2, 5]]
+    assert value["gaps"] == [{"start": 10, "end": 20, "reason": SAMPLE.gaps[0].reason, "noticed_at_ms": 7}]
+    assert value["entries"][0]["aux_ranges"] == {"offset_index": [0, 10]}
+
+
+def test_fields_of_a_newer_writer_are_kept() -> None:
+    value = json.loads(encode(SAMPLE))
+    value |= {"pages": [{"first": 0}], "deleting": []}
+    value["format"]["minor"] = 7
+    value["entries"][0] |= {"keys": ["k1"], "encryption": None}
+    again = json.loads(encode(decode(json.dumps(value).encode(), KEY)))
+    assert again["pages"] == [{"first": 0}]
+    assert again["deleting"] == []
+    assert (again["entries"][0]["keys"], again["entries"][0]["encryption"]) == (["k1"], None)
+    assert again["entries"][1] == value["entries"][1]
+
+
+def test_fields_of_a_newer_writer_in_a_gap_are_kept() -> None:
+    value = json.loads(encode(SAMPLE))
+    value["gaps"][0]["noticed_by"] = "scrub"
+    assert json.loads(encode(decode(json.dumps(value).encode(), KEY)))["gaps"] == value["gaps"]
+
+
+def test_a_newer_major_version_is_refused_by_name() -> None:
+    with pytest.raises(Invalid, match=KEY):
+        decode(stored({"format": {"major": MAJOR + 1, "minor": 0}, "entries": "of another shape"}), KEY)
+
+
+def assert_corrupt(body: bytes) -> None:
+    with pytest.raises(Corrupt) as raised:
+        decode(body, KEY)
+    assert raised.value.file == KEY
+
+
+def test_a_truncated_manifest_is_corrupt_wherever_it_is_cut() -> None:
+    body = encode(SAMPLE)
+    for end in {*range(0, len(body) - 1, 50), len(body) - 2}:
+        assert_corrupt(body[:end])
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\n", b"\0" * 50, b"\xff\xfe{}", b"{'a': 1}", b"[]", b"1", b"null", b'"manifest"', b"{}{}"]
+)
+def test_what_is_no_json_object_is_corrupt(body: bytes) -> None:
+    assert_corrupt(body)
+
+
+@pytest.mark.parametrize("form", [None, 1, [], {}, {"major": "1"}, {"major": None}, {"minor": 0}])
+def test_a_manifest_without_a_format_is_corrupt(form: object) -> None:
+    assert_corrupt(stored({"format": form}))
+
+
+@pytest.mark.parametrize(
+    "body", [b"[" * 10_000, b'{"a":' * 10_000, b"[" * 10_000 + b"]" * 10_000, b'{"a":' * 10_000 + b"1" + b"}" * 10_000]
+)
+def test_json_nested_ten_thousand_deep_is_corrupt(body: bytes) -> None:
+    assert_corrupt(body)
+    assert_corrupt(encode(SAMPLE).rstrip()[:-1] + b',"x":' + body + b"}")
+
+
+WRONG = (None, "text", 5, 1.5, True, [], {}, [5], {"a": "b"})
+
+
+def accepted(fields: dict[str, Any], put: Callable[[dict[str, Any], str, object], None]) -> list[tuple[str, object]]:
+    """The changes of a field to a value of another type (or its absence) that decode lets pass."""
+    passed: list[tuple[str, object]] = []
+    for name, good in fields.items():
+        for wrong in (w for w in WRONG if type(w) is not type(good)):
+            value = json.loads(encode(SAMPLE))
+            put(value, name, wrong)
+            try:
+                decode(json.dumps(value).encode(), KEY)
+            except Corrupt as e:
+                assert e.file == KEY  # noqa: PT017  # the loop goes on to the next field
+            else:
+                passed.append((name, wrong))
+    return passed
+
+
+def test_a_field_of_another_type_is_corrupt() -> None:
+    fields = {name: good for name, good in json.loads(encode(SAMPLE)).items() if name != "format"}
+    assert accepted(fields, lambda value, name, wrong: value.update({name: wrong})) == []
+
+
+def test_a_field_of_an_entry_of_another_type_is_corrupt() -> None:
+    fields = json.loads(encode(SAMPLE))["entries"][0]
+    assert accepted(fields, lambda value, name, wrong: value["entries"][0].update({name: wrong})) == []
+
+
+def test_a_field_of_a_gap_of_another_type_is_corrupt() -> None:
+    fields = json.loads(encode(SAMPLE))["gaps"][0]
+    assert accepted(fields, lambda value, name, wrong: value["gaps"][0].update({name: wrong})) == []
+
+
+@pytest.mark.parametrize("where", ["manifest", "entry", "gap"])
+def test_what_lacks_a_field_is_corrupt(where: str) -> None:
+    def part(value: dict[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {"manifest": value, "entry": value["entries"][1], "gap": value["gaps"][0]}[where]
+        return found
+
+    for name in part(json.loads(encode(SAMPLE))):
+        value = json.loads(encode(SAMPLE))
+        del part(value)[name]
+        assert_corrupt(json.dumps(value).encode())
+
+
+@pytest.mark.parametrize("wrong", [[[5]], [["a", "b"]], [[1, 2, 3]], [None], [{}], [[]]], ids=repr)
+@pytest.mark.parametrize("name", ["entries", "gaps", "leader_epochs"])
+def test_lists_of_another_shape_are_corrupt(name: str, wrong: object) -> None:
+    assert_corrupt(stored({name: wrong}))
+
+
+@pytest.mark.parametrize("ranges", [{"offset_index": 5}, {"offset_index": [1]}, {"offset_index": [1, 2, 3]}, {"x": ["a", "b"]}])
+def test_aux_ranges_of_another_shape_are_corrupt(ranges: object) -> None:
+    value = json.loads(encode(SAMPLE))
+    value["entries"][0]["aux_ranges"] = ranges
+    assert_corrupt(json.dumps(value).encode())

@@ -1,0 +1,217 @@
+"""What may happen to a manifest."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+from archive_fakes import entry, manifest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from local_log.formats.checkpoints import EpochEntry
+from remote.errors import Conflict
+from remote.manifest import invariants
+from remote.manifest.model import Gap, Manifest, SegmentEntry, covers, missing_ranges
+from remote.manifest.transitions import claimed, segment_copied, source_seen
+
+EMPTY = manifest(version=0)
+
+
+def epochs(*pairs: tuple[int, int]) -> tuple[EpochEntry, ...]:
+    return tuple(EpochEntry(*pair) for pair in pairs)
+
+
+def copied(before: Manifest, *entries: SegmentEntry, reason: str = "lost", now_ms: int = 7) -> Manifest:
+    for one in entries:
+        before = segment_copied(before, one, epochs((0, 0)), reason, now_ms)
+    return before
+
+
+def ranges(gaps: Iterable[Gap]) -> list[tuple[int, int]]:
+    return [(gap.start, gap.end) for gap in gaps]
+
+
+# copies
+
+
+def test_the_first_copy_is_the_only_entry_and_brings_its_lineage() -> None:
+    first = entry(0, 10)
+    after = segment_copied(EMPTY, first, epochs((0, 0), (1, 4)), "", 7)
+    assert after == replace(EMPTY, entries=(first,), leader_epochs=epochs((0, 0), (1, 4)))
+    assert after.end_offset == 10
+
+
+def test_a_copy_applied_twice_gives_the_same() -> None:
+    once = copied(EMPTY, entry(0, 10), one := entry(20, 30))
+    assert segment_copied(once, one, epochs((0, 0)), "another reason", 99) == once
+
+
+def test_another_copy_of_what_is_archived_changes_nothing() -> None:
+    before = copied(EMPTY, entry(0, 10), entry(10, 20))
+    for base, end in ((0, 10), (10, 20), (0, 20), (5, 15), (3, 4)):
+        assert copied(before, entry(base, end)) == before
+
+
+def test_a_copy_below_the_log_start_offset_changes_nothing() -> None:
+    before = replace(EMPTY, log_start_offset=10)
+    assert copied(before, entry(0, 10)) == before
+    assert copied(before, entry(0, 11)).entries != ()
+
+
+def test_a_copy_that_leaves_a_range_open_names_the_gap_with_its_reason_and_time() -> None:
+    after = copied(EMPTY, entry(0, 10), entry(25, 30), reason="refused: bad CRC", now_ms=42)
+    assert after.gaps == (Gap(10, 25, "refused: bad CRC", 42),)
+
+
+def test_a_range_open_behind_the_log_start_offset_is_a_gap() -> None:
+    assert ranges(copied(replace(EMPTY, log_start_offset=5), entry(20, 30)).gaps) == [(5, 20)]
+
+
+def test_a_gap_shrinks_splits_and_disappears_and_what_is_left_keeps_its_reason_and_time() -> None:
+    before = copied(EMPTY, entry(0, 10), entry(40, 50), reason="first", now_ms=1)
+    split = copied(before, entry(20, 25), reason="second", now_ms=2)
+    assert split.gaps == (Gap(10, 20, "first", 1), Gap(25, 40, "first", 1))
+    shrunk = copied(split, entry(5, 15), entry(35, 45), reason="third", now_ms=3)
+    assert shrunk.gaps == (Gap(15, 20, "first", 1), Gap(25, 35, "first", 1))
+    filled = copied(shrunk, entry(15, 20), entry(24, 36))
+    assert filled.gaps == ()
+
+
+def test_a_second_gap_has_a_reason_of_its_own() -> None:
+    before = copied(EMPTY, entry(10, 20), reason="first", now_ms=1)
+    after = copied(before, entry(30, 40), reason="second", now_ms=2)
+    assert after.gaps == (Gap(0, 10, "first", 1), Gap(20, 30, "second", 2))
+
+
+def test_overlapping_copies_are_kept_in_the_order_of_their_offsets() -> None:
+    after = copied(EMPTY, entry(10, 20), entry(5, 12), entry(10, 30), entry(0, 6))
+    assert [(e.base_offset, e.end_offset) for e in after.entries] == [(0, 6), (5, 12), (10, 20), (10, 30)]
+    assert after.gaps == ()
+
+
+def test_copies_may_come_in_any_order() -> None:
+    parts = [entry(base, base + 10) for base in range(0, 50, 10)]
+    for order in ([4, 3, 2, 1, 0], [2, 0, 4, 1, 3], [0, 1, 2, 3, 4]):
+        after = copied(EMPTY, *(parts[i] for i in order))
+        assert after.entries == tuple(parts)
+        assert after.gaps == ()
+
+
+# leader epochs
+
+
+def merged(
+    known: tuple[EpochEntry, ...], lineage: tuple[EpochEntry, ...], base: int = 300, end: int = 400
+) -> tuple[EpochEntry, ...]:
+    before = manifest(entry(0, 300), leader_epochs=known)
+    return segment_copied(before, entry(base, end), lineage, "", 7).leader_epochs
+
+
+def test_new_epochs_are_added_behind_the_known_ones() -> None:
+    assert merged(epochs((0, 0)), epochs((0, 0), (3, 310))) == epochs((0, 0), (3, 310))
+    assert merged((), epochs((0, 0), (3, 310))) == epochs((0, 0), (3, 310))
+    assert merged(epochs((0, 0)), ()) == epochs((0, 0))
+
+
+def test_an_older_lineage_that_agrees_leaves_the_known_one() -> None:
+    known = epochs((0, 0), (1, 100), (2, 350))
+    before = manifest(entry(0, 100), entry(300, 400), leader_epochs=known)
+    assert segment_copied(before, entry(100, 300), known[:2], "", 7).leader_epochs == known
+
+
+def test_a_log_whose_start_has_moved_names_a_later_start_for_its_first_epoch() -> None:
+    known = epochs((0, 0), (1, 100), (2, 200))
+    assert merged(known, epochs((2, 250), (3, 310))) == epochs((0, 0), (1, 100), (2, 200), (3, 310))
+    assert merged(known, epochs((1, 150), (2, 200), (3, 310))) == epochs((0, 0), (1, 100), (2, 200), (3, 310))
+    assert merged(known, epochs((5, 300))) == epochs((0, 0), (1, 100), (2, 200), (5, 300))
+
+
+def test_a_log_whose_start_has_not_moved_yet_is_of_the_same_history() -> None:
+    """The archive was begun by a replica whose log start had moved; another one, which lags behind, goes on."""
+    before = manifest(entry(100, 300), log_start_offset=100, leader_epochs=epochs((0, 100)))
+    after = segment_copied(before, entry(300, 400), epochs((0, 0)), "", 7)
+    assert after.end_offset == 400
+
+
+@pytest.mark.parametrize(
+    "lineage",
+    [
+        epochs((0, 0), (1, 99), (2, 200)),
+        epochs((0, 0), (1, 101), (2, 200)),
+        epochs((0, 0), (1, 100), (2, 260)),
+        epochs((0, 0), (3, 150)),
+        epochs((0, 0), (1, 100), (3, 150)),
+    ],
+    ids=str,
+)
+def test_a_lineage_that_contradicts_the_archives_is_a_conflict(lineage: tuple[EpochEntry, ...]) -> None:
+    with pytest.raises(Conflict, match="another history"):
+        merged(epochs((0, 0), (1, 100), (2, 200)), lineage)
+
+
+@pytest.mark.parametrize(
+    "lineage", [epochs((0, 0), (1, 100)), epochs((1, 250)), epochs((0, 0)), epochs((0, 0), (1, 100), (5, 310))], ids=str
+)
+def test_a_log_that_lacks_an_epoch_of_the_archive_is_of_another_history(lineage: tuple[EpochEntry, ...]) -> None:
+    """It has offset 399 and knows nothing of epoch 2 from offset 200 on: what it holds there was written by another leader."""
+    with pytest.raises(Conflict, match="another history"):
+        merged(epochs((0, 0), (1, 100), (2, 200)), lineage)
+
+
+# sources and writers
+
+
+def test_a_source_seen_twice_gives_the_same() -> None:
+    once = source_seen(EMPTY, "a", 5)
+    assert once.local_log_start_offsets == {"a": 5}
+    assert source_seen(once, "a", 5) is once
+    assert source_seen(source_seen(once, "b", 3), "a", 9).local_log_start_offsets == {"a": 9, "b": 3}
+
+
+def test_a_claim_takes_the_next_writer_epoch_and_nothing_else() -> None:
+    assert claimed(replace(EMPTY, writer_epoch=4)) == replace(EMPTY, writer_epoch=5)
+
+
+# any order, any overlap
+
+END = 40
+
+
+class Copies(RuleBasedStateMachine):
+    """Segments copied in any order, overlapping too, against a set of offsets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.manifest = replace(EMPTY, log_start_offset=3)
+        self.held: set[int] = set()
+        self.reasons: dict[int, str] = {}
+
+    @rule(base=st.integers(0, END - 1), length=st.integers(1, 15), reason=st.sampled_from(["first", "second"]))
+    def copy(self, base: int, length: int, reason: str) -> None:
+        one = entry(base, base + length)
+        before, end = self.manifest, self.manifest.end_offset
+        after = segment_copied(before, one, epochs((0, 0)), reason, 7)
+        assert segment_copied(after, one, epochs((0, 0)), "again", 8) == after
+        self.held.update(range(base, base + length))
+        self.reasons |= dict.fromkeys(range(end, base), reason)
+        if after != before:
+            self.manifest = replace(after, version=before.version + 1)
+            invariants.check(before, self.manifest)
+
+    @invariant()
+    def the_gaps_are_the_missing_ranges_with_the_reasons_of_their_first_sight(self) -> None:
+        gaps = self.manifest.gaps
+        assert ranges(gaps) == list(missing_ranges(self.manifest))
+        assert {o for g in gaps for o in range(g.start, g.end)} == set(range(3, self.manifest.end_offset)) - self.held
+        assert all(self.reasons[o] == g.reason for g in gaps for o in range(g.start, g.end))
+
+    @invariant()
+    def covers_says_what_the_set_says(self) -> None:
+        for start in range(0, END + 16, 3):
+            for end in range(start, END + 16):
+                assert covers(self.manifest, start, end) == self.held.issuperset(range(max(start, 3), end))
+
+
+Copies.TestCase.settings = settings(max_examples=60, stateful_step_count=15, deadline=None)
+TestCopies = Copies.TestCase

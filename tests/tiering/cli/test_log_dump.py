@@ -1,0 +1,111 @@
+"""`tiering log dump`: what a real broker's folders hold, as Kafka's own classes read it."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import pytest
+from click.testing import Result
+from golden_logs import expected_batches, expected_records, expected_snapshots, record_digest
+
+Rows = Callable[..., list[dict[str, Any]]]
+Run = Callable[..., Result]
+
+RECORD_FIELDS = {"offset", "timestamp", "sequence", "control", "key", "value", "headers"}
+FLIPPED = "g-codec-none-0"
+
+
+def texts(values: Any) -> list[str]:
+    """Values as text, so that neither a field's place nor 1 for true goes unnoticed the wrong way round."""
+    return [json.dumps(value, sort_keys=True) for value in values]
+
+
+@pytest.fixture
+def flipped(broker: Path, tmp_path: Path) -> tuple[Path, dict[str, Any]]:
+    """A copy of a partition with one bit of one record flipped, and the batch that it is in."""
+    folder = copytree(broker / FLIPPED, tmp_path / FLIPPED)
+    batch = next(b for b in expected_batches(FLIPPED) if b["segment"] != f"{0:020d}.log" and b["position"] > 0)
+    file = folder / batch["segment"]
+    body = bytearray(file.read_bytes())
+    body[batch["position"] + batch["size"] - 1] ^= 1
+    file.write_bytes(body)
+    return folder, batch
+
+
+def test_batches_are_those_that_kafka_reads(rows: Rows, broker: Path, partition: str) -> None:
+    assert texts(rows("log", "dump", broker / partition, "--batches")) == texts(expected_batches(partition))
+
+
+def test_records_are_those_that_kafka_reads(rows: Rows, broker: Path, partition: str) -> None:
+    dumped = rows("log", "dump", broker / partition, "--records")
+    assert all(set(record) == RECORD_FIELDS for record in dumped)
+    assert tuple(map(record_digest, dumped)) == expected_records(partition)
+
+
+def test_snapshots_are_those_that_kafka_reads(rows: Rows, broker: Path, partition: str) -> None:
+    dumped = rows("log", "dump", broker / partition, "--snapshots")
+    assert sorted(texts(dumped)) == sorted(texts(expected_snapshots(partition)))
+
+
+@pytest.mark.parametrize("what", ["--batches", "--records", "--snapshots"])
+def test_a_line_a_thing_is_the_default_and_json_gives_the_same_as_one_array(run: Run, broker: Path, what: str) -> None:
+    folder = broker / "g-txn-0"
+    lines = run("log", "dump", folder, what)
+    array = run("log", "dump", f"{folder}/", what, "--output", "json")
+    assert lines.exit_code == array.exit_code == 0
+    values = json.loads(array.stdout)
+    assert values
+    assert [json.loads(line) for line in lines.stdout.splitlines()] == values
+
+
+def test_the_table_has_the_fields_as_its_head(run: Run, broker: Path) -> None:
+    table = run("log", "dump", broker / "g-txn-0", "--snapshots", "--output", "table").stdout.splitlines()
+    assert table[0].split() == list(expected_snapshots("g-txn-0")[0])
+    assert len(table) == 1 + len(expected_snapshots("g-txn-0"))
+
+
+def test_nothing_to_dump_is_no_line_and_an_empty_array(run: Run, broker: Path) -> None:
+    for what in ("--batches", "--records", "--snapshots"):
+        assert run("log", "dump", broker / "g-empty-0", what).stdout == ""
+        assert json.loads(run("log", "dump", broker / "g-empty-0", what, "--output", "json").stdout) == []
+
+
+def test_batches_go_on_behind_a_flipped_bit_and_call_its_batch_invalid(rows: Rows, flipped: tuple[Path, dict[str, Any]]) -> None:
+    folder, damaged = flipped
+    expected = [{**b, "valid": b != damaged} for b in expected_batches(FLIPPED)]
+    assert texts(rows("log", "dump", folder, "--batches")) == texts(expected)
+
+
+def test_records_stop_at_a_flipped_bit_and_name_file_and_byte(run: Run, flipped: tuple[Path, dict[str, Any]]) -> None:
+    folder, damaged = flipped
+    stopped = run("log", "dump", folder, "--records")
+    assert stopped.exit_code == 6
+    assert f"{folder / damaged['segment']} at byte {damaged['position']}" in stopped.stderr
+    given = [json.loads(line) for line in stopped.stdout.splitlines()]
+    assert tuple(map(record_digest, given)) == expected_records(FLIPPED)[: len(given)]
+    assert all(record["offset"] < damaged["base_offset"] for record in given)
+
+
+def test_the_process_ends_with_the_same_code_and_no_traceback(flipped: tuple[Path, dict[str, Any]]) -> None:
+    command = [sys.executable, "-m", "tiering", "log", "dump", str(flipped[0]), "--records"]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.returncode == 6
+    assert ran.stderr.startswith("tiering: ")
+    assert len(ran.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("what", ["--batches", "--records", "--snapshots"])
+def test_a_folder_that_is_not_there_is_not_found(run: Run, tmp_path: Path, what: str) -> None:
+    missing = run("log", "dump", tmp_path / "nowhere-0", what)
+    assert (missing.exit_code, missing.stdout) == (4, "")
+    assert str(tmp_path / "nowhere-0") in missing.stderr
+
+
+def test_what_to_dump_has_to_be_said(run: Run, broker: Path) -> None:
+    refused = run("log", "dump", broker / "g-tiny-0")
+    assert refused.exit_code == 2
+    assert "--records" in refused.stderr

@@ -1,0 +1,50 @@
+"""`tiering` without a command: it answers before anything heavy is imported."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+from click.testing import Result
+
+from tiering import __version__
+
+HEAVY = {"boto3", "botocore", "fsspec", "numba", "numpy", "pyarrow", "pyspark", "s3fs"}
+MODULES = """
+import runpy, sys
+try:
+    runpy.run_module("tiering", run_name="__main__", alter_sys=True)
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("option", ["--version", "--help", "-h"])
+def test_an_answer_without_a_command_imports_nothing_heavy(option: str) -> None:
+    ran = subprocess.run([sys.executable, "-c", MODULES, option], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    imported = set(ran.stderr.split())
+    assert "tiering.cli" in imported
+    assert not imported & HEAVY
+
+
+def test_version_is_the_name_and_the_number() -> None:
+    ran = subprocess.run([sys.executable, "-m", "tiering", "--version"], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"tiering {__version__}\n", "")
+
+
+def test_help_lists_every_command(run: Callable[..., Result]) -> None:
+    shown = run("--help")
+    assert shown.exit_code == 0
+    assert {"describe", "fetch", "log", "offload", "offsets"} <= {line.split()[0] for line in shown.stdout.splitlines() if line}
+
+
+@pytest.mark.parametrize("command", ["describe", "fetch", "log", "log dump", "offload", "offsets"])
+def test_every_command_explains_itself(run: Callable[..., Result], command: str) -> None:
+    assert run(*command.split(), "--help").exit_code == 0
+
+
+def test_a_command_that_does_not_exist_is_a_usage_error_that_names_it(run: Callable[..., Result]) -> None:
+    refused = run("ofload")
+    assert refused.exit_code == 2
+    assert "ofload" in refused.stderr

@@ -1,0 +1,70 @@
+"""What is due: segments against the last stable offset and the manifest."""
+
+import pytest
+from archive_fakes import entry, manifest
+
+from tiering.policy import Action, Decision, LocalSegment, plan_offload
+
+NOTHING = manifest(version=0)
+SOME = manifest(entry(0, 10), entry(20, 30))
+TRIMMED = manifest(entry(10, 20), log_start_offset=5)
+
+COPY, KEEP, ARCHIVED = (Action.copy, ""), (Action.keep, "active"), (Action.archived, "archived")
+BELOW = (Action.keep, "below the log start offset")
+
+
+def past(last_stable_offset: int) -> tuple[Action, str]:
+    return Action.keep, f"reaches past the last stable offset {last_stable_offset}"
+
+
+@pytest.mark.parametrize(
+    ("archived", "base_offset", "end_offset", "last_stable_offset", "due"),
+    [
+        (NOTHING, 0, 10, 100, COPY),
+        (NOTHING, 0, 10, 10, COPY),
+        (NOTHING, 0, 10, 9, past(9)),
+        (NOTHING, 0, 10, 5, past(5)),
+        (NOTHING, 0, 10, 0, past(0)),
+        (NOTHING, 0, None, 100, KEEP),
+        (NOTHING, 90, None, 100, KEEP),
+        (SOME, 0, 10, 100, ARCHIVED),
+        (SOME, 0, 10, 5, ARCHIVED),
+        (SOME, 2, 8, 100, ARCHIVED),
+        (SOME, 10, 20, 100, COPY),
+        (SOME, 12, 18, 100, COPY),
+        (SOME, 5, 15, 100, COPY),
+        (SOME, 0, 30, 100, COPY),
+        (SOME, 20, 30, 100, ARCHIVED),
+        (SOME, 25, 35, 100, COPY),
+        (SOME, 30, 40, 100, COPY),
+        (SOME, 30, 40, 39, past(39)),
+        (SOME, 10, 20, 15, past(15)),
+        (SOME, 20, None, 100, KEEP),
+        (TRIMMED, 0, 5, 100, BELOW),
+        (TRIMMED, 0, 3, 100, BELOW),
+        (TRIMMED, 0, 5, 0, BELOW),
+        (TRIMMED, 0, 6, 100, COPY),
+        (TRIMMED, 0, 10, 100, COPY),
+        (TRIMMED, 10, 20, 100, ARCHIVED),
+    ],
+)
+def test_a_segment_is_copied_when_inactive_stable_and_not_archived_yet(
+    archived: object, base_offset: int, end_offset: int | None, last_stable_offset: int, due: tuple[Action, str]
+) -> None:
+    segment = LocalSegment(base_offset, end_offset)
+    (decision,) = plan_offload((segment,), last_stable_offset, archived)  # type: ignore[arg-type]
+    assert decision == Decision(segment, *due)
+
+
+def test_a_trimmed_segment_whose_offsets_above_the_start_are_archived_is_archived() -> None:
+    segment = LocalSegment(0, 20)
+    (decision,) = plan_offload((segment,), 100, manifest(entry(0, 20), log_start_offset=5))
+    assert decision.action is Action.archived
+
+
+def test_there_is_a_decision_for_each_segment_in_order() -> None:
+    segments = (*(LocalSegment(base, base + 10) for base in range(0, 50, 10)), LocalSegment(50, None))
+    decisions = plan_offload(segments, 45, SOME)
+    assert tuple(d.segment for d in decisions) == segments
+    assert [d.action for d in decisions] == ["archived", "copy", "archived", "copy", "keep", "keep"]
+    assert plan_offload((), 0, NOTHING) == ()
