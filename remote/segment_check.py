@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from local_log.errors import Corrupt
-from local_log.formats.checkpoints import EpochEntry, epoch_of
+from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.checksum import crc32c
 from local_log.formats.chunks import CHUNK_BYTES, Chunk, read_chunks
 from local_log.formats.columns import Projection
@@ -129,18 +129,20 @@ def _check_order(chunk: Chunk, before: int, segment: LogSegmentData) -> None:
 def _check_epochs(chunk: Chunk, checked: CheckedSegment, segment: LogSegmentData) -> None:
     """No CRC covers a batch's leader epoch; what it must be, the log's lineage says."""
     batches, known = chunk.batches, checked.leader_epochs
-    epochs = batches.header["partition_leader_epoch"]
-    for row in np.flatnonzero(np.diff(epochs, prepend=known[-1].epoch if known else NO_EPOCH)):
-        entry = EpochEntry(int(epochs[row]), int(batches.base_offset[row]))
-        expected = epoch_of(segment.lineage, entry.start_offset)
-        if (known and entry.epoch < known[-1].epoch) or (expected is not None and entry.epoch != expected):
-            raise Corrupt(
-                f"batch of offset {entry.start_offset} has leader epoch {entry.epoch} where the log's lineage says "
-                f"{expected if expected is not None else known[-1].epoch}; restore the file from a replica",
-                file=chunk.file,
-                position=chunk.position + int(batches.positions[row]),
-            )
-        known.append(entry)
+    epochs, offsets = batches.header["partition_leader_epoch"], batches.base_offset
+    before = np.concatenate([[known[-1].epoch if known else NO_EPOCH], epochs[:-1]])
+    lineage = np.array([NO_EPOCH, *(e.epoch for e in segment.lineage)])
+    expected = lineage[np.searchsorted([e.start_offset for e in segment.lineage], offsets, side="right")]
+    wrong = np.flatnonzero((epochs < before) | ((expected != NO_EPOCH) & (epochs != expected)))
+    if len(wrong):
+        row = int(wrong[0])
+        raise Corrupt(
+            f"batch of offset {offsets[row]} has leader epoch {epochs[row]} after {before[row]}, and the log's lineage says "
+            f"{expected[row]} (-1: nothing); restore the file from a replica",
+            file=chunk.file,
+            position=chunk.position + int(batches.positions[row]),
+        )
+    known.extend(EpochEntry(int(epochs[row]), int(offsets[row])) for row in np.flatnonzero(epochs != before))
 
 
 def _follow_transactions(chunk: Chunk, checked: CheckedSegment) -> None:

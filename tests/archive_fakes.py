@@ -7,6 +7,7 @@ test does between two calls cannot change it.
 import itertools
 import shutil
 import struct
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -55,6 +56,7 @@ class MemoryStore:
         self.url = "memory://store"
         self.objects: dict[str, bytes] = {}
         self.calls: list[Call] = []
+        self.turn = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _handle, (id(self),)
@@ -108,8 +110,10 @@ class MemoryStore:
 
     def _create(self, key: str, body: bytes) -> None:
         check_key(key)
-        if self.objects.setdefault(key, body) is not body:
-            raise AlreadyExists(key)
+        with self.turn:
+            if key in self.objects:
+                raise AlreadyExists(key)
+            self.objects[key] = body
 
 
 def _handle(number: int) -> MemoryStore:

@@ -89,7 +89,7 @@ def _batch_rows(segment: str, chunk: Chunk) -> Iterator[Row]:
         "control": b.is_control,
         "delete_horizon_ms": [None if ms < 0 else ms for ms in b.delete_horizon_ms.tolist()],
         "crc": b.header["crc"],
-        "valid": np.array(crcs(chunk.buffer, b), np.uint32) == b.header["crc"],
+        "valid": np.fromiter(crcs(chunk.buffer, b), np.uint32) == b.header["crc"],
     }
     lists = [c if isinstance(c, list) else c.tolist() for c in columns.values()]
     for values in zip(*lists, strict=True):

@@ -122,6 +122,11 @@ class Batches:
         return self.header["max_timestamp"]
 
     @property
+    def base_timestamp(self) -> Column:
+        """What the records' timestamps are counted from, in milliseconds: the first one's, or a delete horizon."""
+        return np.ascontiguousarray(self.header["base_timestamp"])
+
+    @property
     def append_timestamp(self) -> Column:
         """The time that all records of a LogAppendTime batch have, in milliseconds; -1 where each has its own."""
         return np.where(self.header["attributes"] & _APPEND_TIME, self.header["max_timestamp"], NO_TIMESTAMP)
@@ -181,21 +186,19 @@ def scan(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MAX) -> tup
     return Batches(positions[:n], headers[:n].view(HEADER)[:, 0].astype(_NATIVE)), int(stop)
 
 
-def crcs(buffer: Buffer, batches: Batches) -> list[int]:
+def crcs(buffer: Buffer, batches: Batches) -> Iterator[int]:
     """The CRC-32C that each batch's bytes really have."""
     view = memoryview(buffer)
-    starts = (batches.positions + np.uint64(CRC_FROM)).tolist()
-    return [crc32c(view[start:end]) for start, end in zip(starts, batches.end.tolist(), strict=True)]
+    for start, end in zip(batches.positions.tolist(), batches.end.tolist(), strict=True):
+        yield crc32c(view[start + CRC_FROM : end])
 
 
 def check_crcs(buffer: Buffer, batches: Batches) -> None:
     """Raises Corrupt at the first batch whose bytes do not have the CRC-32C that its header states."""
-    found = np.array(crcs(buffer, batches), np.uint32)
-    wrong = np.flatnonzero(found != batches.header["crc"])
-    if len(wrong):
-        bad = batches[wrong[:1]]
-        raise Corrupt(
-            f"batch of offsets {bad.base_offset[0]} to {bad.last_offset[0]} has CRC-32C {found[wrong[0]]:08x} "
-            f"where its header states {bad.header['crc'][0]:08x}",
-            position=int(bad.positions[0]),
-        )
+    for row, (found, stated) in enumerate(zip(crcs(buffer, batches), batches.header["crc"].tolist(), strict=True)):
+        if found != stated:
+            raise Corrupt(
+                f"batch of offsets {batches.base_offset[row]} to {batches.last_offset[row]} has CRC-32C {found:08x} "
+                f"where its header states {stated:08x}",
+                position=int(batches.positions[row]),
+            )

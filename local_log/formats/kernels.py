@@ -124,6 +124,7 @@ def _signed(value: Any) -> Any:
 
 @njit(
     types.UniTuple(types.uint64, 8)(
+        types.uint64, types.uint64, types.uint64, types.uint64, types.uint64,  # which batches, and where to go on
         _bytes, _in_u64, _in_u64, _in_u64, _in_i64, _in_i64, _in_i64,  # data and batches
         types.boolean, types.boolean, types.boolean,  # wanted
         _i64, _i64, _i32, _u8, _u8, _i32, _u8, _u8, _u64, _u64,  # out
@@ -133,25 +134,24 @@ def _signed(value: Any) -> Any:
     boundscheck=False,
 )  # fmt: skip
 def decode_records(
+    first: Any, last: Any, row: Any, key_size: Any, value_size: Any,
     data: Any, starts: Any, ends: Any, counts: Any, base_offsets: Any, base_timestamps: Any, append_timestamps: Any,
     want_key: Any, want_value: Any, want_headers: Any,
     offsets: Any, timestamps: Any, key_ends: Any, keys: Any, key_valid: Any, value_ends: Any, values: Any,
     value_valid: Any, headers_at: Any, headers_end: Any,
 ) -> Any:  # fmt: skip
-    """Turns the records in `data[starts[b]:ends[b]]` of every batch b into columns.
+    """Turns the records in `data[starts[b]:ends[b]]` of every batch b of `[first, last)` into columns.
 
+    It goes on at `row` with `key_size` and `value_size` bytes filled, so that a group may be decoded in steps.
     `append_timestamps[b]` is the timestamp of every record of b, or -1 where each has its own. `key_ends` and `value_ends`
     are Arrow's offsets (one longer than the rows, [0] already 0); `headers_at` and `headers_end` bound each record's headers
     from their count on. Outputs that are not wanted may be empty.
-    Returns (status, batch, position, key bytes, value bytes, null keys, null values, headers).
+    Returns (status, failed batch, row, key bytes, value bytes, null keys, null values, headers).
     """
-    row = _0
-    key_size = _0
-    value_size = _0
     key_nulls = _0
     value_nulls = _0
     headers = _0
-    for b in range(starts.size):
+    for b in range(first, last):
         p = starts[b]
         end = ends[b]
         base_offset = base_offsets[b]
@@ -160,24 +160,24 @@ def decode_records(
         for _ in range(counts[b]):
             length, p = _varint(data, p, end)
             if p > end:
-                return BAD_VARINT, b, p, _0, _0, _0, _0, _0
+                return BAD_VARINT, b, row, _0, _0, _0, _0, _0
             if length & _1 or (length >> _1) > end - p:
-                return RECORD_PAST_BATCH, b, p, _0, _0, _0, _0, _0
+                return RECORD_PAST_BATCH, b, row, _0, _0, _0, _0, _0
             record_end = p + (length >> _1)
             p += _1  # the record's attributes, unused
             delta, p = _varint(data, p, record_end)
             if p > record_end:
-                return BAD_VARINT, b, p, _0, _0, _0, _0, _0
+                return BAD_VARINT, b, row, _0, _0, _0, _0, _0
             timestamps[row] = append_timestamp if append_timestamp >= 0 else base_timestamp + _signed(delta)
             delta, p = _varint(data, p, record_end)
             if p > record_end:
-                return BAD_VARINT, b, p, _0, _0, _0, _0, _0
+                return BAD_VARINT, b, row, _0, _0, _0, _0, _0
             offsets[row] = base_offset + _signed(delta)
 
             # The same for key and value: as a function, numba counts references to its arrays for every record (5 times slower).
             size, p = _varint(data, p, record_end)
             if p > record_end:
-                return BAD_VARINT, b, p, _0, _0, _0, _0, _0
+                return BAD_VARINT, b, row, _0, _0, _0, _0, _0
             if size & _1:
                 key_nulls += _1
                 size = _0
@@ -186,7 +186,7 @@ def decode_records(
             else:
                 size >>= _1
                 if size > record_end - p:
-                    return FIELD_PAST_RECORD, b, p, _0, _0, _0, _0, _0
+                    return FIELD_PAST_RECORD, b, row, _0, _0, _0, _0, _0
                 if want_key:
                     key_valid[row] = 1
                     _copy(keys, key_size, data, p, size)
@@ -197,7 +197,7 @@ def decode_records(
 
             size, p = _varint(data, p, record_end)
             if p > record_end:
-                return BAD_VARINT, b, p, _0, _0, _0, _0, _0
+                return BAD_VARINT, b, row, _0, _0, _0, _0, _0
             if size & _1:
                 value_nulls += _1
                 size = _0
@@ -206,7 +206,7 @@ def decode_records(
             else:
                 size >>= _1
                 if size > record_end - p:
-                    return FIELD_PAST_RECORD, b, p, _0, _0, _0, _0, _0
+                    return FIELD_PAST_RECORD, b, row, _0, _0, _0, _0, _0
                 if want_value:
                     value_valid[row] = 1
                     _copy(values, value_size, data, p, size)
@@ -220,17 +220,17 @@ def decode_records(
                 headers_end[row] = record_end
                 size, p = _varint(data, p, record_end)
                 if p > record_end:
-                    return BAD_VARINT, b, p, _0, _0, _0, _0, _0
+                    return BAD_VARINT, b, row, _0, _0, _0, _0, _0
                 if size & _1 or (size >> _1) > record_end - p:
-                    return BAD_HEADER_COUNT, b, p, _0, _0, _0, _0, _0
+                    return BAD_HEADER_COUNT, b, row, _0, _0, _0, _0, _0
                 headers += size >> _1
                 if size == _0 and p != record_end:
-                    return BYTES_LEFT_OVER, b, p, _0, _0, _0, _0, _0
+                    return BYTES_LEFT_OVER, b, row, _0, _0, _0, _0, _0
             p = record_end
             row += _1
         if p != end:
-            return BYTES_LEFT_OVER, b, p, _0, _0, _0, _0, _0
-    return DONE, _0, _0, key_size, value_size, key_nulls, value_nulls, headers
+            return BYTES_LEFT_OVER, b, row, _0, _0, _0, _0, _0
+    return DONE, last, row, key_size, value_size, key_nulls, value_nulls, headers
 
 
 @njit(

@@ -23,7 +23,7 @@ def segment_copied(
     if covers(manifest, entry.base_offset, entry.end_offset):
         return manifest
     entries = tuple(sorted((*manifest.entries, entry), key=lambda e: (e.base_offset, e.end_offset)))
-    extended = replace(manifest, entries=entries, leader_epochs=_merged(manifest.leader_epochs, tuple(lineage), entry.end_offset))
+    extended = replace(manifest, entries=entries, leader_epochs=_merged(manifest, tuple(lineage), entry.end_offset))
     known = {(g.start, g.end): g for g in manifest.gaps}
     gaps = (known.get(r) or _within(manifest.gaps, *r) or Gap(*r, gap_reason, now_ms) for r in missing_ranges(extended))
     return replace(extended, gaps=tuple(gaps))
@@ -50,27 +50,33 @@ def _within(gaps: Iterable[Gap], start: int, end: int) -> Gap | None:
     return None
 
 
-def _merged(known: tuple[EpochEntry, ...], lineage: tuple[EpochEntry, ...], end_offset: int) -> tuple[EpochEntry, ...]:
-    """`known` and the epochs after it, where `lineage` is of the same history up to `end_offset`; without a lineage `known`.
+def _merged(manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offset: int) -> tuple[EpochEntry, ...]:
+    """The archive's lineage and the epochs after it, where the log's, up to `end_offset`, is of the same history.
 
-    A log whose start has moved names a later start for its first epoch, so the first epochs may differ in that.
+    What each knows starts where its log started: of its first epoch it may name a later start than the other does, and of
+    those before nothing. Everything else must agree, and a new epoch starts where the archive ends or later.
     """
-    if not lineage:
-        return known
+    known = manifest.leader_epochs
+    if not lineage or not known:
+        return known or lineage
     starts = {k.epoch: k.start_offset for k in known}
-    firsts = {lineage[0].epoch} | {k.epoch for k in known[:1]}
-    newer = tuple(e for e in lineage if e.epoch not in starts)
-    shared = (e for e in lineage if e.epoch in starts)
-    lacking = {k.epoch for k in known if k.epoch >= lineage[0].epoch and k.start_offset < end_offset} - {e.epoch for e in lineage}
-    after = known[-1] if known else EpochEntry(-1, -1)
-    if (
-        lacking
-        or any(e.start_offset != starts[e.epoch] and e.epoch not in firsts for e in shared)
-        or any(e.epoch < after.epoch or e.start_offset < after.start_offset for e in newer)
-    ):
+    theirs = {e.epoch: e.start_offset for e in lineage}
+    differ = {
+        e.epoch
+        for e in lineage
+        if e.epoch in starts
+        and e.start_offset != starts[e.epoch]
+        and not (e == lineage[0] and e.start_offset > starts[e.epoch])
+        and not (e.epoch == known[0].epoch and e.start_offset < starts[e.epoch])
+    }
+    lacking = {k.epoch for k in known if k.epoch > lineage[0].epoch and k.start_offset < end_offset} - theirs.keys()
+    newer = tuple(e for e in lineage if e.epoch > known[-1].epoch)
+    strange = {e.epoch for e in lineage if known[0].epoch < e.epoch < known[-1].epoch} - starts.keys()
+    early = any(e.start_offset < manifest.end_offset for e in newer)
+    if differ or lacking or strange or early:
         raise Conflict(
-            f"the log's leader epochs are {_pairs(lineage)} up to offset {end_offset} and the archive's {_pairs(known)}: "
-            "this log is of another history, so it is not archived over it"
+            f"the log's leader epochs are {_pairs(lineage)} up to offset {end_offset} and the archive's {_pairs(known)} up to "
+            f"{manifest.end_offset}: this log is of another history, so it is not archived over it"
         )
     return known + newer
 

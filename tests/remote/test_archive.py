@@ -23,7 +23,7 @@ from test_stores import ObjectStoreConformance
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
 from remote.archive import create_archive, manifests, open_archive, path_of, topics
-from remote.errors import Invalid, NotFound, Unknown
+from remote.errors import AlreadyExists, Invalid, NotFound, Unknown
 from remote.manifest.model import Manifest, never_archived
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import segment_copied
@@ -37,6 +37,12 @@ class TestMemoryStore(ObjectStoreConformance):
     @pytest.fixture
     def store(self) -> ObjectStore:
         return MemoryStore()
+
+    def test_the_very_same_body_put_again_finds_the_key_taken(self, store: ObjectStore) -> None:
+        for body in (b"", b"a", b"a body"):
+            store.put_if_absent(f"key {body!r}", body)
+            with pytest.raises(AlreadyExists):
+                store.put_if_absent(f"key {body!r}", body)
 
 
 def create(store: ObjectStore) -> None:

@@ -243,6 +243,20 @@ def test_a_flipped_bit_in_a_leader_epoch_is_refused(segment: LogSegmentData, bod
         assert (found.file, found.position) == (segment.path, start)
 
 
+def test_a_batch_of_an_epoch_that_had_ended_is_refused(segment: LogSegmentData, body: bytes, batches: Batches) -> None:
+    """The first batch of epoch 6 says 4, as the batches before it do: nothing goes back, and yet it is wrong."""
+    changed, row = bytearray(body), len(batches) // 2
+    for number, position in enumerate(batches.positions.tolist()):
+        struct.pack_into(">i", changed, position + 12, 6 if number >= row else 4)
+    lineage = (EpochEntry(4, 102), EpochEntry(6, int(batches.base_offset[row])))
+    sound = replace(with_body(segment, changed), lineage=lineage)
+    assert copy(MemoryStore(), sound).leader_epochs == lineage
+    for number in (row, row + 1):
+        struct.pack_into(">i", changed, int(batches.positions[number]) + 12, 4)
+        found = refused(replace(with_body(segment, changed), lineage=lineage))
+        assert (found.file, found.position) == (segment.path, int(batches.positions[row]))
+
+
 def test_a_flipped_bit_in_the_records_is_refused_by_file_and_batch(
     segment: LogSegmentData, body: bytes, batches: Batches
 ) -> None:

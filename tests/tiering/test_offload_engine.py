@@ -192,6 +192,19 @@ def test_what_has_become_stable_since_is_all_that_a_later_offload_copies(tmp_pat
     assert verbs(store.calls).count("upload") == 2 * (len(after.entries) - len(before.entries))
 
 
+def test_a_local_log_start_that_has_moved_is_told_to_the_manifest_once(tmp_path: Path, txn: Path) -> None:
+    folder = copy_of(txn, tmp_path / "logs")
+    store = MemoryStore()
+    run(store, local_logs(folder)[TXN])
+    drop_segments_below(folder, TXN, 2_683)
+    log = local_logs(folder)[TXN]
+    for _ in range(2):
+        assert [done.error for done in run(store, log, prefix="b") if done.error] == []
+        manifest = assert_sound_archive(store, path_of(log))
+        assert (manifest.version, manifest.local_log_start_offsets) == (4, {"source": 2_683})
+    assert named(manifest) == [(0, 102), (102, 2_683), (2_683, 2_744)]
+
+
 def test_two_offloads_at_once_name_each_segment_once(txn: Path) -> None:
     log = local_logs(txn)[TXN]
     door = Door(MemoryStore())

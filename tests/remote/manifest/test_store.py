@@ -136,10 +136,10 @@ def test_a_change_that_breaks_an_invariant_writes_nothing() -> None:
 
 def test_a_change_that_no_longer_makes_sense_writes_nothing() -> None:
     store = MemoryStore()
-    Writer(store).copy(0)
+    Writer(store).commit(lambda m: segment_copied(m, entry(0, 10), (EpochEntry(1, 0),), "", 7))
     store.calls.clear()
     with pytest.raises(Conflict, match="another history"):
-        Writer(store).commit(lambda m: segment_copied(m, entry(10, 20), (EpochEntry(0, 5), EpochEntry(0, 6)), "", 7))
+        Writer(store).commit(lambda m: segment_copied(m, entry(10, 20), (EpochEntry(0, 0),), "", 7))
     assert WRITES.isdisjoint(verbs(store.calls))
 
 

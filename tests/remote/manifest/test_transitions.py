@@ -127,11 +127,15 @@ def test_a_log_whose_start_has_moved_names_a_later_start_for_its_first_epoch() -
     assert merged(known, epochs((5, 300))) == epochs((0, 0), (1, 100), (2, 200), (5, 300))
 
 
-def test_a_log_whose_start_has_not_moved_yet_is_of_the_same_history() -> None:
+@pytest.mark.parametrize(
+    "lineage", [epochs((1, 0), (2, 200)), epochs((0, 0), (1, 50), (2, 200)), epochs((0, 0), (1, 100), (2, 200))], ids=str
+)
+def test_a_log_whose_start_has_not_moved_yet_is_of_the_same_history(lineage: tuple[EpochEntry, ...]) -> None:
     """The archive was begun by a replica whose log start had moved; another one, which lags behind, goes on."""
-    before = manifest(entry(100, 300), log_start_offset=100, leader_epochs=epochs((0, 100)))
-    after = segment_copied(before, entry(300, 400), epochs((0, 0)), "", 7)
+    before = manifest(entry(100, 300), log_start_offset=100, leader_epochs=epochs((1, 100), (2, 200)))
+    after = segment_copied(before, entry(300, 400), lineage, "", 7)
     assert after.end_offset == 400
+    assert after.leader_epochs[-2:] in (epochs((1, 100), (2, 200)), lineage[-2:])
 
 
 @pytest.mark.parametrize(
@@ -142,6 +146,8 @@ def test_a_log_whose_start_has_not_moved_yet_is_of_the_same_history() -> None:
         epochs((0, 0), (1, 100), (2, 260)),
         epochs((0, 0), (3, 150)),
         epochs((0, 0), (1, 100), (3, 150)),
+        epochs((1, 50), (2, 200)),
+        epochs((2, 150), (3, 310)),
     ],
     ids=str,
 )
@@ -157,6 +163,21 @@ def test_a_log_that_lacks_an_epoch_of_the_archive_is_of_another_history(lineage:
     """It has offset 399 and knows nothing of epoch 2 from offset 200 on: what it holds there was written by another leader."""
     with pytest.raises(Conflict, match="another history"):
         merged(epochs((0, 0), (1, 100), (2, 200)), lineage)
+
+
+def test_a_log_that_puts_an_epochs_start_behind_where_the_archive_begins_with_it_is_of_another_history() -> None:
+    """At offset 120 the archive has a record of epoch 1, the log one of epoch 0."""
+    before = manifest(entry(100, 300), log_start_offset=100, leader_epochs=epochs((1, 100), (2, 200)))
+    with pytest.raises(Conflict, match="another history"):
+        segment_copied(before, entry(300, 400), epochs((0, 0), (1, 150), (2, 200)), "", 7)
+
+
+def test_an_epoch_that_starts_below_the_archives_end_is_of_another_history() -> None:
+    """The archive knows its lineage up to its end, so what it has of [250, 300) was written in epoch 2."""
+    with pytest.raises(Conflict, match="another history"):
+        merged(epochs((0, 0), (1, 100), (2, 200)), epochs((0, 0), (1, 100), (2, 200), (5, 250)))
+    with pytest.raises(Conflict, match="another history"):
+        merged(epochs((0, 0), (1, 100), (2, 200)), epochs((5, 250)))
 
 
 # sources and writers
