@@ -2,6 +2,7 @@
 
 LogError
 ├── Corrupt       bytes that are not what Kafka writes: quarantine the file, restore it from a replica or the archive
+├── Unreadable    the operating system does not give a file: mend rights or disk, then try again
 ├── Invalid       a question or a setting that makes no sense: fix it
 └── NotFound      no such directory, partition or offset
     └── OffsetOutOfRange   Kafka's OFFSET_OUT_OF_RANGE
@@ -44,6 +45,10 @@ class Corrupt(LogError):
 
 def _corrupt(problem: str, file: str, position: int) -> Corrupt:
     return Corrupt(problem, file=file, position=position)
+
+
+class Unreadable(LogError):
+    """A file that is there and that the operating system does not give: rights, a failing disk, too many open files."""
 
 
 class Invalid(LogError):

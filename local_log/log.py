@@ -14,6 +14,7 @@ from local_log.formats.filenames import (
     PARTITION_METADATA,
     SNAPSHOT,
     TopicPartition,
+    offset_file,
     parse_offset_file,
 )
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID, read_topic_id
@@ -124,6 +125,14 @@ class LocalLog:
             chunk.where(chunk.batches.base_offset < self.high_watermark) for chunk in self._chunks(self.log_start_offset)
         )
 
+    def producers_in_transaction_at(self, offset: int) -> frozenset[int]:
+        """The producers whose transaction is open at `offset`, by the snapshot taken there; none where there is no sound one."""
+        try:
+            producers = read_producer_snapshot(self.disk.read(f"{self.folder}/{offset_file(offset, SNAPSHOT)}"))
+        except (Corrupt, NotFound):
+            return frozenset()
+        return frozenset(p.producer_id for p in producers if p.current_txn_first_offset is not None)
+
     def at(self, offset: int) -> TimestampOffset:
         """`offset` with its leader epoch, as ListOffsets answers questions that are not about time."""
         epoch = epoch_of(self.leader_epochs, offset)
@@ -141,7 +150,7 @@ class LocalLog:
         offsets = [p[0] for name in self.disk.names(self.folder) if (p := parse_offset_file(name)) and p[1] == SNAPSHOT]
         for offset in sorted((o for o in offsets if o <= self.high_watermark), reverse=True):
             try:
-                return offset, read_producer_snapshot(self.disk.read(f"{self.folder}/{offset:020d}{SNAPSHOT}"))
+                return offset, read_producer_snapshot(self.disk.read(f"{self.folder}/{offset_file(offset, SNAPSHOT)}"))
             except (Corrupt, NotFound):
                 continue  # Kafka, too, drops a broken snapshot and replays more of the log
         return self.log_start_offset, ()

@@ -1,6 +1,7 @@
 """A log directory (one of `log.dirs`): a folder a partition, and the checkpoint files that speak of all of them."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from local_log.errors import Corrupt, NotFound
@@ -35,8 +36,12 @@ class LogDir:
         """
         starts = self._checkpoint(LOG_START_OFFSET_CHECKPOINT)
         high_watermarks = self._checkpoint(HIGH_WATERMARK_CHECKPOINT)
-        partitions = (p for p in self.partitions() if wanted(p.topic))
-        return tuple(open_log(self.disk, f"{self.path}/{p}", p, starts.get(p), high_watermarks.get(p)) for p in partitions)
+        found = []
+        for p in self.partitions():
+            if wanted(p.topic):
+                with suppress(NotFound):  # a topic that is deleted meanwhile is not there
+                    found.append(open_log(self.disk, f"{self.path}/{p}", p, starts.get(p), high_watermarks.get(p)))
+        return tuple(found)
 
     def id(self) -> str:
         """What tells this directory from another replica's: its `directory.id`, else its broker's id, else its path."""

@@ -71,11 +71,16 @@ class Segment:
     def chunks(self, start_offset: int | None = None) -> Iterator[Chunk]:
         """The batches from the one with `start_offset` on (a few before it may come first), checksums unchecked.
 
-        Stops before a torn tail. Raises Corrupt, NotFound when the file has gone.
+        Stops before the torn tail of an active segment; an inactive one has none. Raises Corrupt, NotFound when the file has
+        gone.
         """
-        file = self.path(LOG)
-        start = 0 if start_offset is None or start_offset <= self.base_offset else self._position_of(start_offset)
-        yield from read_chunks(lambda a, b: self.disk.read(file, a, b), file, start, self.size())
+        file, size = self.path(LOG), self.size()
+        end = start = 0 if start_offset is None or start_offset <= self.base_offset else self._position_of(start_offset)
+        for chunk in read_chunks(lambda a, b: self.disk.read(file, a, b), file, start, size):
+            end = chunk.end
+            yield chunk
+        if end < size and self.next_base_offset is not None:
+            raise Corrupt(f"the last {size - end} bytes of an inactive segment are no whole batch", file=file, position=end)
 
     def chunks_from_time(self, timestamp_ms: int) -> Iterator[Chunk]:
         """The batches from where the first record as late as `timestamp_ms` can lie on."""

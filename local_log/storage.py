@@ -1,13 +1,16 @@
 """The one door to the file system. What reads a live broker's folder goes through here and only reads."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
-from local_log.errors import NotFound
+from local_log.errors import NotFound, Unreadable
 
 
 class Disk(Protocol):
-    """Files and folders by path. Every verb raises NotFound for a path that is not there (a broker deletes under our feet)."""
+    """Files and folders by path. Every verb raises NotFound for a path that is not there (a broker deletes under our feet)
+    and Unreadable for one that the operating system does not give."""
 
     def names(self, folder: str) -> list[str]:
         """The names in a folder, sorted."""
@@ -27,10 +30,8 @@ class OsDisk:
 
     def names(self, folder: str) -> list[str]:
         """See Disk."""
-        try:
+        with _translated(folder):
             return sorted(os.listdir(folder))
-        except (FileNotFoundError, NotADirectoryError) as e:
-            raise NotFound(f"{folder}: no such folder") from e
 
     def is_folder(self, path: str) -> bool:
         """See Disk."""
@@ -38,24 +39,30 @@ class OsDisk:
 
     def size(self, file: str) -> int:
         """See Disk."""
-        try:
+        with _translated(file):
             return os.stat(file).st_size
-        except (FileNotFoundError, NotADirectoryError) as e:
-            raise NotFound(f"{file}: no such file") from e
 
     def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
         """See Disk."""
-        try:
+        with _translated(file):
             descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-        except (FileNotFoundError, NotADirectoryError) as e:
-            raise NotFound(f"{file}: no such file") from e
-        try:
-            left = (os.fstat(descriptor).st_size if end is None else end) - start
-            parts: list[bytes] = []
-            while left > 0 and (part := os.pread(descriptor, left, start)):
-                parts.append(part)
-                start += len(part)
-                left -= len(part)
-            return parts[0] if len(parts) == 1 else b"".join(parts)
-        finally:
-            os.close(descriptor)
+            try:
+                left = (os.fstat(descriptor).st_size if end is None else end) - start
+                parts: list[bytes] = []
+                while left > 0 and (part := os.pread(descriptor, left, start)):
+                    parts.append(part)
+                    start += len(part)
+                    left -= len(part)
+                return parts[0] if len(parts) == 1 else b"".join(parts)
+            finally:
+                os.close(descriptor)
+
+
+@contextmanager
+def _translated(path: str) -> Iterator[None]:
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError) as e:
+        raise NotFound(f"{path}: no such file or folder") from e
+    except (OSError, ValueError) as e:
+        raise Unreadable(f"{path}: {e}; mend it, then try again") from e

@@ -8,7 +8,7 @@ from remote.errors import AlreadyExists, NotFound
 from remote.manifest.codec import MAJOR, MINOR, check_format, read_json
 from remote.manifest.model import Manifest
 from remote.manifest.store import load_newest
-from remote.object_keys import ARCHIVE, PROBE_PREFIX, PartitionPath, parse_partition
+from remote.object_keys import ARCHIVE, PROBE_PREFIX, PartitionPath, is_topic, is_topic_id, parse_partition
 from remote.object_store import ObjectReader, ObjectStore
 from remote.stores import probe
 
@@ -42,20 +42,25 @@ def is_archive(store: ObjectReader) -> bool:
 
 
 def topics(store: ObjectStore) -> tuple[str, ...]:
-    """The names of all archived topics, in order."""
-    return tuple(sorted(store.list_folders("")))
+    """The names that may be archived topics, in order: a folder is made before its first manifest."""
+    return tuple(sorted(name for name in store.list_folders("") if is_topic(name)))
 
 
 def manifests(store: ObjectStore, topic: str) -> tuple[Manifest, ...]:
-    """The newest manifest of each partition of a topic, in order of partitions. Raises NotFound.
-
-    Of topics that had the same name one after the other, the one whose newest commit is the latest counts.
-    """
-    by_id = (manifests_of(store, topic, topic_id) for topic_id in store.list_folders(f"{topic}/"))
-    newest = max((m for m in by_id if m), key=lambda ms: max(m.committed_at_ms for m in ms), default=())
+    """The newest manifest of each partition of a topic, in order of partitions. Raises NotFound where there is none."""
+    newest = newest_manifests(store, topic)
     if not newest:
         raise NotFound(f"topic {topic} is not in the archive {store.url}; there are: {listed(topics(store))}")
     return newest
+
+
+def newest_manifests(store: ObjectStore, topic: str) -> tuple[Manifest, ...]:
+    """The newest manifest of each partition of a topic, in order of partitions; empty where there is none.
+
+    Of topics that had the same name one after the other, the one whose newest commit is the latest counts.
+    """
+    by_id = (manifests_of(store, topic, topic_id) for topic_id in store.list_folders(f"{topic}/") if is_topic_id(topic_id))
+    return max((m for m in by_id if m), key=lambda ms: max(m.committed_at_ms for m in ms), default=())
 
 
 def manifests_of(store: ObjectStore, topic: str, topic_id: str) -> tuple[Manifest, ...]:
@@ -63,8 +68,3 @@ def manifests_of(store: ObjectStore, topic: str, topic_id: str) -> tuple[Manifes
     numbers = (parse_partition(folder) for folder in store.list_folders(f"{topic}/{topic_id}/"))
     stored = (load_newest(store, PartitionPath(topic, topic_id, n)) for n in sorted(n for n in numbers if n is not None))
     return tuple(s.manifest for s in stored if s is not None)
-
-
-def path_of(manifest: Manifest) -> PartitionPath:
-    """Where a manifest's partition lies."""
-    return PartitionPath(manifest.topic, manifest.topic_id, manifest.partition)

@@ -34,9 +34,9 @@ class PartitionPath:
     partition: int
 
     def __post_init__(self) -> None:
-        if not _TOPIC.fullmatch(self.topic) or self.topic in (".", "..", ARCHIVE):
+        if not is_topic(self.topic):
             raise Invalid(f"{self.topic!r} cannot be archived: it is no name of a Kafka topic, or the archive's own")
-        if not _TOPIC_ID.fullmatch(self.topic_id):
+        if not is_topic_id(self.topic_id):
             raise Invalid(f"{self.topic_id!r} is no topic id; Kafka's have 22 characters of base64")
 
     @property
@@ -63,6 +63,16 @@ class PartitionPath:
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+def is_topic(folder: str) -> bool:
+    """Whether a folder's name may be a topic's."""
+    return _TOPIC.fullmatch(folder) is not None and folder not in (".", "..", ARCHIVE)
+
+
+def is_topic_id(folder: str) -> bool:
+    """Whether a folder's name may be a topic's id."""
+    return _TOPIC_ID.fullmatch(folder) is not None
 
 
 def parse_partition(folder: str) -> int | None:

@@ -15,9 +15,18 @@ from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP
 from local_log.formats.search import TimestampOffset, first_at_or_after, latest_timestamp
 from local_log.formats.time_index import read_time_index
 from local_log.formats.txn_index import AbortedTxn, read_txn_index
+from remote.errors import Invalid
 from remote.fetch_plan import Span, plan
-from remote.manifest.model import ABORTED_LATER, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, ByteRange, Manifest, SegmentEntry
-from remote.object_keys import PartitionPath
+from remote.manifest.model import (
+    ABORTED_LATER,
+    IDENTITY,
+    OFFSET_INDEX,
+    TIME_INDEX,
+    TRANSACTION_INDEX,
+    ByteRange,
+    Manifest,
+    SegmentEntry,
+)
 from remote.object_store import ObjectReader
 
 INDEXES_MAX = 64
@@ -85,7 +94,9 @@ class ArchivedLog:
         return TimestampOffset(offset, NO_TIMESTAMP, NO_EPOCH if epoch is None else epoch)
 
     def _read(self, entry: SegmentEntry, start: int, end: int) -> Iterator[Chunk]:
-        key = self._path().segment(entry.log_name)
+        key = self.manifest.path.segment(entry.log_name)
+        if entry.encoding != IDENTITY:
+            raise Invalid(f"{key} is encoded as {entry.encoding!r}, which this version does not read: upgrade kafka-tiering")
         reached = start
         for chunk in read_chunks(lambda a, b: self.store.get_range(key, a, b), key, start, end, first_bytes=self.first_bytes):
             reached = chunk.end
@@ -121,11 +132,8 @@ class ArchivedLog:
     def _aux(self, entry: SegmentEntry, part: str, read: Callable[[bytes], T]) -> T:
         """One part of the aux object, read; of a part that the segment does not have, what no bytes at all are."""
         where = entry.aux_ranges.get(part, ByteRange(0, 0))
-        key = self._path().segment(entry.aux_name)
+        key = self.manifest.path.segment(entry.aux_name)
         try:
             return read(self.store.get_range(key, where.start, where.end) if where.end > where.start else b"")
         except Corrupt as e:
             raise e.at(key, where.start) from e
-
-    def _path(self) -> PartitionPath:
-        return PartitionPath(self.manifest.topic, self.manifest.topic_id, self.manifest.partition)

@@ -41,7 +41,8 @@ class LogSegmentData:
     """A segment to copy (Kafka's word). `read(start, end)` gives bytes of the log file at `path`, which has `size` of them.
 
     `end_offset` is the next segment's base. `lineage` are the leader epochs up to there. `aborted_later` are the aborted
-    transactions with records in this segment whose marker lies in a later one. Files that the segment lacks are None.
+    transactions with records in this segment whose marker lies in a later one. `in_transaction` are the producers
+    whose transaction is open where the segment starts. Files that the segment lacks are None.
     """
 
     path: str
@@ -55,6 +56,7 @@ class LogSegmentData:
     producer_snapshot: SegmentFile | None
     lineage: tuple[EpochEntry, ...]
     aborted_later: tuple[AbortedTxn, ...]
+    in_transaction: frozenset[int] = frozenset()
 
 
 @dataclass(slots=True)
@@ -69,7 +71,7 @@ class CheckedSegment:
     max_timestamps: Any = field(default_factory=lambda: np.empty(0, np.int64))
     leader_epochs: list[EpochEntry] = field(default_factory=list)
     abort_markers: set[int] = field(default_factory=set)
-    """Offsets of the abort markers that end transactions with records in this segment."""
+    """Offsets of the abort markers that end transactions with records."""
     in_transaction: set[int] = field(default_factory=set)
     """Producers that have written such records since their last marker."""
 
@@ -86,7 +88,7 @@ def check_segment(segment: LogSegmentData) -> CheckedSegment:
 
 
 def _check_log(segment: LogSegmentData) -> CheckedSegment:
-    checked = CheckedSegment()
+    checked = CheckedSegment(in_transaction=set(segment.in_transaction))
     before = segment.base_offset - 1
     columns: list[tuple[Any, Any, Any]] = []
     for chunk in read_chunks(segment.read, segment.path, 0, segment.size, first_bytes=CHUNK_BYTES):
@@ -148,11 +150,13 @@ def _check_epochs(chunk: Chunk, checked: CheckedSegment, segment: LogSegmentData
 def _follow_transactions(chunk: Chunk, checked: CheckedSegment) -> None:
     transactional = chunk.where(chunk.batches.is_transactional)
     markers = transactional.where(transactional.batches.is_control)
-    types = {
-        offset: read_control_type(key)
-        for _, records in markers.records(_KEYS_ONLY)
-        for offset, key in zip(records.column("offset").to_pylist(), records.column("key").to_pylist(), strict=True)
-    }
+    types: dict[int, int] = {}
+    for _, records in markers.records(_KEYS_ONLY):
+        for offset, key in zip(records.column("offset").to_pylist(), records.column("key").to_pylist(), strict=True):
+            try:
+                types[offset] = read_control_type(key or b"")
+            except Corrupt as e:
+                raise Corrupt(f"control record of offset {offset}: {e.problem}", file=chunk.file, position=chunk.position) from e
     b = transactional.batches
     columns = (b.header["producer_id"], b.is_control, b.base_offset, b.count)
     for producer, is_marker, offset, count in zip(*(column.tolist() for column in columns), strict=True):

@@ -70,7 +70,11 @@ def broker(folder: Path, **config: str) -> Iterator[str]:
         yield f"127.0.0.1:{port}"
     finally:
         process.terminate()
-        process.wait(60)
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
 
 
 def _free_ports() -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""The machine's clock and randomness: the only file that reads either."""
+"""The machine's time of day and randomness: the only file that reads either."""
 
 import time
 import uuid

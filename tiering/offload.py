@@ -7,16 +7,16 @@ until a sound copy fills it.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from local_log.errors import Corrupt, LogError, NotFound
+from local_log.errors import Corrupt, LogError
 from local_log.formats.checkpoints import epochs_before
-from local_log.formats.filenames import LOG, OFFSET_INDEX, SNAPSHOT, TIME_INDEX, TXN_INDEX
+from local_log.formats.filenames import LOG, OFFSET_INDEX, SNAPSHOT, TIME_INDEX, TXN_INDEX, parse_offset_file
 from local_log.log import LocalLog
 from local_log.segment import Segment
 from remote.clock import Clock, Ids
 from remote.errors import RemoteError
-from remote.manifest.model import Manifest, SegmentEntry, never_archived
+from remote.manifest.model import Manifest, SegmentEntry, covers, never_archived
 from remote.manifest.store import ManifestWriter, load_newest
-from remote.manifest.transitions import segment_copied, source_seen
+from remote.manifest.transitions import check_history, segment_copied, source_seen
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectStore
 from remote.segment_check import LogSegmentData, SegmentFile
@@ -49,8 +49,7 @@ class Done:
 def plan(log: LocalLog, store: ObjectStore) -> OffloadPlan:
     """The plan for one log. Reads only. Raises Corrupt, NotFound, Unavailable."""
     path = PartitionPath(log.partition.topic, log.topic_id, log.partition.partition)
-    newest = load_newest(store, path)
-    manifest = newest.manifest if newest else _never_archived(path, log)
+    manifest = _newest(store, path) or _never_archived(path, log)
     segments = tuple(LocalSegment(s.base_offset, s.next_base_offset) for s in log.segments)
     return OffloadPlan(log, path, manifest, plan_offload(segments, log.last_stable_offset, manifest))
 
@@ -81,8 +80,15 @@ def offload(
             yield Done(decision)
             continue
         try:
+            end = segment_end(segment)
+            before = _newest(store, due.path) or first
+            if covers(before, segment.base_offset, end):
+                yield Done(_by_somebody_else(decision))
+                continue
+            check_history(before, epochs_before(due.log.leader_epochs, end), end)
             entry = copy_segment(store, due.path, segment_data(due.log, segment, progress), clock, ids)
-        except (Corrupt, NotFound) as e:
+            refuse_unless_whole(due.log, segment)  # what the broker did meanwhile
+        except LogError as e:
             gap_reason = f"refused: {e}"
             yield Done(decision, error=e)
             continue
@@ -102,7 +108,43 @@ def offload(
         if entry in committed.entries:
             yield Done(decision, entry=entry)
         else:
-            yield Done(Decision(decision.segment, Action.archived, "archived by somebody else meanwhile"))
+            yield Done(_by_somebody_else(decision))
+
+
+def _by_somebody_else(decision: Decision) -> Decision:
+    return Decision(decision.segment, Action.archived, "archived by somebody else meanwhile")
+
+
+def _newest(store: ObjectStore, path: PartitionPath) -> Manifest | None:
+    stored = load_newest(store, path)
+    return stored.manifest if stored else None
+
+
+def segment_end(segment: Segment) -> int:
+    """Where an inactive segment ends: at the next one's base offset."""
+    if segment.next_base_offset is None:
+        raise AssertionError("the active segment is never archived")
+    return segment.next_base_offset
+
+
+def refuse_unless_whole(log: LocalLog, segment: Segment) -> None:
+    """Raises Corrupt where the folder, listed anew, has traces of a segment between this one and the next.
+
+    A cleaner that swaps files shows, for a moment, neither the old ones nor the new: what comes next is then not what
+    followed. A file that somebody has deleted by hand looks the same, but for good.
+    """
+    end = segment_end(segment)
+    names = log.disk.names(log.folder)
+    bases = [p[0] for name in names if (p := parse_offset_file(name)) and p[1] != SNAPSHOT]
+    between = [base for base in bases if segment.base_offset < base < end]
+    swapping = [name for name in names if name.endswith((".swap", ".cleaned"))]
+    if between or swapping or end not in bases:
+        raise Corrupt(
+            f"the segment after {segment.base_offset} is being replaced or has lost its log file "
+            f"({swapping[0] if swapping else f'offset {between[0] if between else end}'}); offload again, and if that does not "
+            "help let the broker recover the log",
+            file=log.folder,
+        )
 
 
 def _never_archived(path: PartitionPath, log: LocalLog) -> Manifest:
@@ -110,10 +152,9 @@ def _never_archived(path: PartitionPath, log: LocalLog) -> Manifest:
 
 
 def segment_data(log: LocalLog, segment: Segment, progress: Callable[[int], None]) -> LogSegmentData:
-    """An inactive segment as the uploader takes it. Raises Corrupt, NotFound."""
-    end = segment.next_base_offset
-    if end is None:
-        raise AssertionError("the active segment is never archived")
+    """An inactive segment as the uploader takes it. Raises Corrupt, NotFound, Unreadable."""
+    end = segment_end(segment)
+    refuse_unless_whole(log, segment)
     file = segment.path(LOG)
 
     def read(start: int, stop: int) -> bytes:
@@ -133,6 +174,7 @@ def segment_data(log: LocalLog, segment: Segment, progress: Callable[[int], None
         producer_snapshot=_optional(segment, SNAPSHOT),
         lineage=epochs_before(log.leader_epochs, end),
         aborted_later=tuple(t for t in log.aborted(segment.base_offset, end) if t not in own),
+        in_transaction=log.producers_in_transaction_at(segment.base_offset),
     )
 
 

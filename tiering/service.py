@@ -56,10 +56,8 @@ class Tiers:
             return {}
         if local:
             manifests = archive.manifests_of(self.store, topic, next(iter(local.values())).topic_id)
-        elif topic in archive.topics(self.store):
-            manifests = archive.manifests(self.store, topic)
         else:
-            manifests = ()
+            manifests = archive.newest_manifests(self.store, topic)
         return {m.partition: ArchivedLog(self.store, m) for m in manifests}
 
 

@@ -1,4 +1,4 @@
-"""One log over both tiers: the local log where it has the offset, the archive below. Everything that reads comes through here.
+"""One log over both tiers: the local log where it has the offset, the archive below. The one seam for whoever reads both.
 
 log start offset        local log start offset              archive's end        high watermark     log end offset
      |---------------- archive ------------------------------------|
@@ -53,8 +53,7 @@ class TieredLog:
         archived = self.archived.end_offset if self.archived else 0
         if self.local is None:
             return archived
-        committed = isolation is Isolation.read_committed
-        return max(archived, self.local.last_stable_offset if committed else self.local.high_watermark)
+        return max(archived, self._local_end(isolation))
 
     def read(
         self,
@@ -72,13 +71,13 @@ class TieredLog:
             raise OffsetOutOfRange(self.name, start_offset, self.log_start_offset, limit)
         end_offset = limit if end_offset is None else min(end_offset, limit)
         self._refuse_hole(start_offset, end_offset)
-        for tier, start, end in self._split(start_offset, end_offset):
+        for tier, start, end in self._split(start_offset, end_offset, isolation):
             aborted = tier.aborted(start, end) if isolation is Isolation.read_committed else ()
             yield from record_batches(tier.chunks(start, end), start, end, aborted, want)
 
     def offset_for_time(self, timestamp_ms: int) -> TimestampOffset | None:
         """The first record that is as late as `timestamp_ms`, below the end offset (ListOffsets)."""
-        for tier, start, end in self._split(self.log_start_offset, self.end_offset()):
+        for tier, start, end in self._split(self.log_start_offset, self.end_offset(), Isolation.read_uncommitted):
             found = tier.offset_for_time(timestamp_ms, start, end)
             if found is not None:
                 return found
@@ -110,13 +109,26 @@ class TieredLog:
         has = self.archived is not None and self.archived.end_offset > self.archived.log_start_offset
         return self._at(self.archived.end_offset - 1) if has and self.archived else None
 
-    def _split(self, start: int, end: int) -> Iterator[tuple[LocalLog | ArchivedLog, int, int]]:
-        """The range as tiers answer it, in order: below the local log start offset the archive, from there on the local log."""
-        local_start = self.local.log_start_offset if self.local else end
+    def _split(self, start: int, end: int, isolation: Isolation) -> Iterator[tuple[LocalLog | ArchivedLog, int, int]]:
+        """The range as the tiers answer it, in order: from the local log what it has and knows to be final, else the archive.
+
+        A replica that lags behind may hold, above its own high watermark, what was never committed.
+        """
+        local_start, local_end = end, end
+        if self.local is not None:
+            local_start = self.local.log_start_offset
+            local_end = self._local_end(isolation)
         if self.archived is not None and start < min(end, local_start):
             yield self.archived, start, min(end, local_start)
-        if self.local is not None and max(start, local_start) < end:
-            yield self.local, max(start, local_start), end
+        if self.local is not None and max(start, local_start) < min(end, local_end):
+            yield self.local, max(start, local_start), min(end, local_end)
+        if self.archived is not None and self.local is not None and max(start, local_start, local_end) < end:
+            yield self.archived, max(start, local_start, local_end), end
+
+    def _local_end(self, isolation: Isolation) -> int:
+        if self.local is None:
+            raise AssertionError("there is no local log")
+        return self.local.last_stable_offset if isolation is Isolation.read_committed else self.local.high_watermark
 
     def _refuse_hole(self, start: int, end: int) -> None:
         """Raises MissingRange where the local log starts behind the archive's end and the range has offsets in between."""

@@ -60,7 +60,7 @@ def _gzip(payload: Buffer, bytes_max: int) -> bytes:
             raise _too_large(bytes_max)
         if not member.eof:
             raise Corrupt("gzip frame ends early")
-        if len(out) == GZIP_MEMBERS_MAX:
+        if len(out) > GZIP_MEMBERS_MAX:
             raise Corrupt(f"more than {GZIP_MEMBERS_MAX} gzip members in one batch")
         rest = member.unused_data
     return out[0] if len(out) == 1 else b"".join(out)

@@ -36,7 +36,10 @@ def encode(manifest: Manifest) -> bytes:
         "entries": [_entry(e) for e in manifest.entries],
         "gaps": [{**g.unknown, **{name: getattr(g, name) for name in _names(Gap)}} for g in manifest.gaps],
     }
-    return json.dumps({**manifest.unknown, **value}, sort_keys=True, indent=1).encode() + b"\n"
+    body = json.dumps({**manifest.unknown, **value}, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+    if len(body) > MANIFEST_BYTES_MAX:
+        raise Invalid(f"{manifest.path}: a manifest of {len(body)} bytes, and nobody reads more than {MANIFEST_BYTES_MAX}")
+    return body
 
 
 def decode(body: bytes, key: str) -> Manifest:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from local_log.formats.checkpoints import EpochEntry
+from remote.object_keys import PartitionPath
 
 IDENTITY = "identity"
 
@@ -91,6 +92,11 @@ class Manifest:
     entries: tuple[SegmentEntry, ...]
     gaps: tuple[Gap, ...]
     unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+    @property
+    def path(self) -> PartitionPath:
+        """Where the partition lies in the archive."""
+        return PartitionPath(self.topic, self.topic_id, self.partition)
 
     @property
     def end_offset(self) -> int:

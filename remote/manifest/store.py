@@ -12,6 +12,7 @@ fresh put id, with put-if-absent. What may come back:
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from local_log.errors import Corrupt
 from remote.clock import Clock, Ids
 from remote.errors import AlreadyExists, Conflict, Fenced, NotFound, Unavailable, Unknown
 from remote.manifest import codec, invariants
@@ -36,7 +37,10 @@ def load_version(store: ObjectReader, path: PartitionPath, version: int) -> Stor
     """One version. Raises NotFound, Corrupt, Invalid (a newer format)."""
     key = path.manifest(version)
     body = store.get(key)
-    return Stored(codec.decode(body, key), codec.sha256(body))
+    manifest = codec.decode(body, key)
+    if (manifest.path, manifest.version) != (path, version):
+        raise Corrupt(f"the manifest of {manifest.path.prefix}, version {manifest.version}, lies under another's key", file=key)
+    return Stored(manifest, codec.sha256(body))
 
 
 def newest_version(store: ObjectLister, path: PartitionPath) -> int:

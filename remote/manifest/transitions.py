@@ -50,6 +50,11 @@ def _within(gaps: Iterable[Gap], start: int, end: int) -> Gap | None:
     return None
 
 
+def check_history(manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offset: int) -> None:
+    """Raises Conflict where a log with these leader epochs up to `end_offset` contradicts the archive: ask before copying."""
+    _merged(manifest, lineage, end_offset)
+
+
 def _merged(manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offset: int) -> tuple[EpochEntry, ...]:
     """The archive's lineage and the epochs after it, where the log's, up to `end_offset`, is of the same history.
 

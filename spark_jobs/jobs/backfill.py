@@ -1,6 +1,6 @@
 """Archive to Parquet: Spark schedules, each task decodes one split and writes one file with Arrow; no row crosses the JVM.
 
-    python -m spark_jobs.jobs.backfill --archive s3://bucket/prefix --to s3://bucket/parquet --option subscribe=orders
+    python -m spark_jobs.jobs.backfill --archive s3://bucket/prefix --to s3://bucket/parquet --topic orders
 
 A file is named after the offsets in it, `topic=T/P-<start>-<end>.parquet`, and appears whole: a task that runs twice writes
 the same file again, so every offset is there once, however often tasks are retried or the job is run.
@@ -50,8 +50,11 @@ def columns_of(options: ReadOptions) -> tuple[str, ...]:
     return COLUMNS if options.include_headers else COLUMNS[:-1]
 
 
-def write_split(split: Split, options: ReadOptions, target: Target, compression: str) -> Written:
-    """Decodes a split and writes its file; runs on an executor. Raises Corrupt, NotFound, Unavailable."""
+def write_split(split: Split, options: ReadOptions, target: Target, compression: str, run_id: str = "") -> Written:
+    """Decodes a split and writes its file; runs on an executor. Raises Corrupt, NotFound, Unavailable.
+
+    `run_id` tells this run from every other: Spark counts its attempts from 0 in each.
+    """
     columns = columns_of(options)
     schema = pa.schema([(name, FIELDS[name]) for name in columns])
     store = open_store(options.archive)
@@ -68,7 +71,7 @@ def write_split(split: Split, options: ReadOptions, target: Target, compression:
 
     name = file_name(split)
     task = TaskContext.get()
-    size = target.write(name, f"attempt-{task.taskAttemptId() if task else os.getpid()}", fill)
+    size = target.write(name, f"{run_id}-{task.taskAttemptId() if task else os.getpid()}", fill)
     return Written(name, rows, size)
 
 
@@ -111,6 +114,7 @@ def main(archive: str, to: str, topics: tuple[str, ...], pairs: tuple[str, ...],
 def run(options: ReadOptions, target: Target, compression: str, master: str | None = None) -> dict[str, Any]:
     """Plans, lets Spark run the tasks and gives the report. Raises OptionError, what planning raises, and Spark's errors."""
     from spark_jobs.session import session
+    from tiering.clock import RandomIds
 
     started = time.monotonic()
     splits = plan_splits(open_store(options.archive), options)
@@ -121,7 +125,8 @@ def run(options: ReadOptions, target: Target, compression: str, master: str | No
     if ordered:
         spark = session("tiering backfill", master=master)
         tasks = spark.sparkContext.parallelize(ordered, len(ordered))
-        written = tasks.map(lambda split: write_split(split, options, target, compression)).collect()
+        run_id = RandomIds().new_id()
+        written = tasks.map(lambda split: write_split(split, options, target, compression, run_id)).collect()
     return {
         "target": target.url,
         "files": [asdict(w) for w in sorted(written, key=lambda w: w.name)],

@@ -29,7 +29,10 @@ def run(archive: str, topics: tuple[str, ...], timestamp_ms: int, master: str | 
 
     store = open_store(archive)
     archives.open_archive(store)
-    manifests = [m for topic in topics or archives.topics(store) for m in archives.manifests(store, topic)]
+    if topics:
+        manifests = [m for topic in topics for m in archives.manifests(store, topic)]
+    else:
+        manifests = [m for topic in archives.topics(store) for m in archives.newest_manifests(store, topic)]
     if not manifests:
         return ()
     tasks = session("tiering search", master=master).sparkContext.parallelize(manifests, min(len(manifests), 1000))

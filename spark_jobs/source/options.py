@@ -85,7 +85,7 @@ def parse(options: Mapping[str, str]) -> ReadOptions:
             return default
         try:
             return read(given[name].strip())
-        except (ValueError, TypeError, AttributeError) as e:
+        except (ValueError, TypeError, AttributeError, RecursionError) as e:
             raise OptionError(f"option {name} is {given[name]!r}: {e}") from e
 
     if not given.get("archive", "").strip():
@@ -129,6 +129,12 @@ def _whole(value: str) -> int | None:
     return number
 
 
+def _whole_number(value: Any) -> int:
+    if type(value) is not int:
+        raise ValueError(f"{value!r} is no offset")
+    return value
+
+
 def _positive(value: str) -> int | None:
     number = int(value)
     if number < 1:
@@ -142,7 +148,7 @@ def _offsets(value: str, *, forbidden: str) -> Offsets:
             raise ValueError(f"a batch cannot {'start at latest' if forbidden == LATEST else 'end at earliest'}")
         return Offsets(value.lower())
     parsed: Any = json.loads(value)
-    by_partition = {topic: {int(p): int(o) for p, o in offsets.items()} for topic, offsets in parsed.items()}
+    by_partition = {topic: {int(p): _whole_number(o) for p, o in offsets.items()} for topic, offsets in parsed.items()}
     refused = _LATEST_OFFSET if forbidden == LATEST else _EARLIEST_OFFSET
     if any(o < _EARLIEST_OFFSET or o == refused for offsets in by_partition.values() for o in offsets.values()):
         raise ValueError(f"offsets are 0 or more; {refused} ({forbidden}) cannot stand here")

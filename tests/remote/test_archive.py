@@ -22,7 +22,7 @@ from test_stores import ObjectStoreConformance
 
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
-from remote.archive import create_archive, manifests, open_archive, path_of, topics
+from remote.archive import create_archive, manifests, open_archive, topics
 from remote.errors import AlreadyExists, Invalid, NotFound, Unknown
 from remote.manifest.model import Manifest, never_archived
 from remote.manifest.store import ManifestWriter
@@ -172,7 +172,7 @@ def test_partitions_come_in_the_order_of_their_numbers_with_their_newest_manifes
     newest = [archived(store, "topic", NEW, partition, copies=2) for partition in (10, 9, 0)]
     assert manifests(store, "topic") == tuple(reversed(newest))
     assert [m.version for m in manifests(store, "topic")] == [2, 2, 2]
-    assert [path_of(m) for m in manifests(store, "topic")] == [PartitionPath("topic", NEW, n) for n in (0, 9, 10)]
+    assert [m.path for m in manifests(store, "topic")] == [PartitionPath("topic", NEW, n) for n in (0, 9, 10)]
 
 
 def test_of_topics_with_one_name_the_one_with_the_latest_commit_counts() -> None:

@@ -116,7 +116,7 @@ def test_two_offloads_at_once_make_one_chain_and_name_every_segment_once(
         store = open_store(url)
         for partition in PARTITIONS:
             (manifest,) = archive.manifests(store, partition.removesuffix("-0"))
-            path = archive.path_of(manifest)
+            path = manifest.path
             assert_one_chain(store, path)
             assert [(e.base_offset, e.end_offset) for e in manifest.entries] == due(logs, partition)
             assert manifest.gaps == ()

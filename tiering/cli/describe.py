@@ -1,9 +1,12 @@
 """`tiering describe`: what lies in which tier, per partition."""
 
+from collections.abc import Iterator
+
 import click
 
+from local_log.errors import NotFound
 from tiering.console import Row, emit, output_option, reports_errors
-from tiering.service import open_tiers
+from tiering.service import Tiers, open_tiers
 from tiering.tiered_log import TieredLog
 
 
@@ -16,8 +19,19 @@ from tiering.tiered_log import TieredLog
 def command(archive_url: str, log_dir_path: str | None, topic: str | None, output: str) -> None:
     """Show offsets, segments and bytes of each tier for every partition, of all topics or of TOPIC."""
     tiers = open_tiers(log_dir_path, archive_url)
-    topics = tiers.topics() if topic is None else (topic,)
-    emit((_row(name, n, log) for name in topics for n, log in tiers.partitions(name).items()), output)
+    emit((_row(name, n, log) for name, n, log in _partitions(tiers, topic)), output)
+
+
+def _partitions(tiers: Tiers, topic: str | None) -> Iterator[tuple[str, int, TieredLog]]:
+    for name in tiers.topics() if topic is None else (topic,):
+        try:
+            partitions = tiers.partitions(name)
+        except NotFound:
+            if topic is None:
+                continue  # a folder without a manifest: nobody asked for it by name
+            raise
+        for number, log in partitions.items():
+            yield name, number, log
 
 
 def _row(topic: str, partition: int, log: TieredLog) -> Row:

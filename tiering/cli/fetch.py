@@ -54,7 +54,10 @@ def _base64(data: bytes | None) -> str | None:
 
 
 def _as_text(row: Row) -> Row:
-    time = datetime.fromtimestamp(row["timestamp"] / 1000, UTC).isoformat(timespec="milliseconds")
+    try:
+        time = datetime.fromtimestamp(row["timestamp"] / 1000, UTC).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):
+        time = str(row["timestamp"])  # some producers write micro- or nanoseconds
     headers = ", ".join(f"{_text(k)}={_text(v)}" for k, v in row["headers"])
     return {
         "offset": row["offset"],

@@ -1,14 +1,14 @@
 """`tiering offload`: copies what is due of a log directory into the archive."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 
 import click
-from click._termui_impl import ProgressBar
 
 from local_log.errors import Corrupt, LogError, NotFound
 from local_log.log import LocalLog
+from local_log.segment import Segment
 from remote import archive
 from remote.clock import Clock, Ids
 from remote.errors import RemoteError, Unavailable
@@ -17,7 +17,6 @@ from remote.stores import open_store
 from tiering import offload as engine
 from tiering.clock import RandomIds, SystemClock
 from tiering.console import Exit, Row, emit, exit_code_of, output_option, reports_errors, say
-from tiering.policy import Action
 from tiering.service import log_dir
 
 
@@ -46,11 +45,13 @@ def command(log_dir_path: str, archive_url: str, topics: tuple[str, ...], dry_ru
     else:
         archive.create_archive(store, clock, ids)
     results: list[engine.Done] = []
-    with click.progressbar(length=0, label="offload", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+    source_id = source.id()
+    bytes_max = sum(2 * _size(segment) for log in logs for segment in log.segments)
+    with click.progressbar(length=bytes_max, label="offload", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
 
         def run() -> Iterator[Row]:
             for log in logs:
-                for done in _offload(log, store, source.id(), clock, ids, bar, dry_run=dry_run):
+                for done in _offload(log, store, source_id, clock, ids, bar.update, dry_run=dry_run):
                     results.append(done)
                     if done.error is not None:
                         say(f"tiering: {done.error}")
@@ -63,19 +64,24 @@ def command(log_dir_path: str, archive_url: str, topics: tuple[str, ...], dry_ru
 
 
 def _offload(
-    log: LocalLog, store: ObjectStore, source: str, clock: Clock, ids: Ids, bar: ProgressBar[int], *, dry_run: bool
+    log: LocalLog, store: ObjectStore, source: str, clock: Clock, ids: Ids, progress: Callable[[int], None], *, dry_run: bool
 ) -> Iterator[engine.Done]:
     try:
         due = engine.plan(log, store)
-        copied = {d.segment.base_offset for d in due.decisions if d.action is Action.copy}
-        bar.length = (bar.length or 0) + sum(2 * s.size() for s in log.segments if s.base_offset in copied)
     except (LogError, RemoteError) as e:
         yield engine.Done(None, error=e)  # a log that cannot be read does not keep the others from being archived
         return
     if dry_run:
         yield from (engine.Done(decision) for decision in due.decisions)
     else:
-        yield from engine.offload(due, store, clock, ids, source, bar.update)
+        yield from engine.offload(due, store, clock, ids, source, progress)
+
+
+def _size(segment: Segment) -> int:
+    try:
+        return segment.size()
+    except LogError:
+        return 0  # it only moves the bar
 
 
 def _row(log: LocalLog, done: engine.Done) -> Row:

@@ -53,7 +53,7 @@ def assert_holds_exactly(store: ObjectStore, logs: Path, names: tuple[str, ...])
     assert {name: [(e.base_offset, e.end_offset) for e in m.entries] for name, m in found.items()} == expected
     named = set()
     for name, manifest in found.items():
-        path = archives.path_of(manifest)
+        path = manifest.path
         for entry in manifest.entries:
             body = store.get(path.segment(entry.log_name))
             assert body == (logs / name / f"{entry.base_offset:020d}.log").read_bytes()
@@ -391,7 +391,7 @@ def test_an_archive_of_a_newer_format_asks_for_an_upgrade_and_stays_as_it_is(
 def newer_manifest(store: ObjectStore, name: str) -> str:
     """Commits a version of the next format behind a partition's newest, and gives its key."""
     manifest = manifests(store)[name]
-    path = archives.path_of(manifest)
+    path = manifest.path
     value = json.loads(store.get(path.manifest(manifest.version)))
     value |= {"format": {"major": 2, "minor": 0}, "version": manifest.version + 1}
     key = path.manifest(manifest.version + 1)

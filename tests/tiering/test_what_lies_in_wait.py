@@ -1,0 +1,162 @@
+"""Directories as a lagging replica, a cleaner in the middle of its work, a torn disk and a failing one leave them."""
+
+import errno
+import os
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from archive_fakes import MemoryStore, copy_of, finer_logs, local_logs, offload_all, path_of, set_checkpoint, verbs
+from golden_logs import live
+
+from local_log.errors import Corrupt, Unreadable
+from local_log.log import open_log
+from local_log.storage import OsDisk
+from remote.errors import Conflict
+from remote.manifest.store import load_newest
+from remote.reader import ArchivedLog
+from tiering.offload import plan
+from tiering.policy import Action
+from tiering.tiered_log import Isolation, TieredLog
+
+NONE, TXN = "g-codec-none-0", "g-txn-0"
+
+
+@pytest.fixture(scope="module")
+def finer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return finer_logs(tmp_path_factory.mktemp("finer"))
+
+
+@pytest.fixture
+def logs(finer: Path, tmp_path: Path) -> Path:
+    return copy_of(finer, tmp_path / "logs")
+
+
+def archived(store: MemoryStore, folder: Path, partition: str) -> ArchivedLog:
+    newest = load_newest(store, path_of(local_logs(folder)[partition]))
+    assert newest is not None
+    return ArchivedLog(store, newest.manifest)
+
+
+def offsets(log: TieredLog, start: int = 0, isolation: Isolation = Isolation.read_uncommitted) -> list[int]:
+    return [o for batch in log.read(start, isolation=isolation) for o in batch.column("offset").to_pylist()]
+
+
+@pytest.mark.parametrize("behind", [0, 100, 800])
+def test_what_a_lagging_replica_does_not_know_to_be_final_comes_from_the_archive(finer: Path, logs: Path, behind: int):
+    store = MemoryStore()
+    offload_all(finer, store)
+    sound = archived(store, finer, NONE)
+    set_checkpoint(logs / "replication-offset-checkpoint", NONE, behind)
+    log = TieredLog(local_logs(logs)[NONE], sound)
+    assert offsets(log) == list(range(sound.end_offset))
+    assert offsets(log, sound.end_offset - 7) == list(range(sound.end_offset - 7, sound.end_offset))
+    assert log.offset_for_time(1_700_000_500_000) == TieredLog(local_logs(finer)[NONE], sound).offset_for_time(1_700_000_500_000)
+
+
+@pytest.mark.parametrize("left", [".index", ".timeindex", ".swap", ".cleaned"])
+def test_a_segment_is_not_archived_while_traces_of_another_lie_behind_it(logs: Path, left: str):
+    folder = logs / NONE
+    first, second, *_ = sorted(int(f.stem) for f in folder.glob("*.log"))
+    for file in folder.glob(f"{second:020d}.*"):
+        if file.suffix in (".swap", ".cleaned") or file.suffix != left:
+            file.unlink()
+    if left in (".swap", ".cleaned"):
+        (folder / f"{second:020d}.log{left}").touch()
+    store = MemoryStore()
+    refused = [d for d in offload_all(logs, store) if isinstance(d.error, Corrupt)]
+    assert next(d.decision.segment.base_offset for d in refused if d.decision) == first
+    assert str(folder) in str(refused[0].error)
+
+
+def test_an_inactive_segment_that_is_torn_is_not_passed_over(logs: Path):
+    file = sorted((logs / NONE).glob("*.log"))[1]
+    os.truncate(file, file.stat().st_size // 2)
+    log = TieredLog(local_logs(logs)[NONE], None)
+    with pytest.raises(Corrupt, match="no whole batch") as caught:
+        offsets(log)
+    assert caught.value.file == str(file)
+
+
+def test_a_transaction_index_that_lacks_an_abort_begun_in_an_earlier_segment_is_refused(tmp_path: Path):
+    """The snapshot where the segment starts says whose transactions are open there."""
+    from golden_logs import broker_logs
+
+    logs = broker_logs(tmp_path, TXN)
+    entry = struct.Struct(">hqqqq")
+    log = local_logs(logs)[TXN]
+    crossing = [
+        (segment, aborted)
+        for segment in log.segments
+        for aborted in segment.aborted()
+        if aborted.first_offset < segment.base_offset and segment.next_base_offset is not None
+    ]
+    assert crossing
+    segment, aborted = crossing[0]
+    file = Path(segment.path(".txnindex"))
+    kept = [e for e in entry.iter_unpack(file.read_bytes()) if e[3] != aborted.last_offset]
+    file.write_bytes(b"".join(entry.pack(*e) for e in kept))
+    errors = {d.decision.segment.base_offset: d.error for d in offload_all(logs, MemoryStore()) if d.decision and d.error}
+    assert list(errors) == [segment.base_offset]
+    assert f"offset {aborted.last_offset}" in str(errors[segment.base_offset])
+
+
+def test_a_log_of_another_history_is_refused_before_anything_is_copied(finer: Path, logs: Path):
+    store = MemoryStore()
+    offload_all(finer, store)
+    # The same topic goes on, as a replica has it that was never told of the archive's epochs.
+    partition = "g-epochs-0"
+    newest = archived(store, finer, partition).manifest
+    fewer = [line for line in (logs / partition / "leader-epoch-checkpoint").read_text().splitlines() if line != "2 700"]
+    fewer[1] = str(len(fewer) - 2)
+    (logs / partition / "leader-epoch-checkpoint").write_text("\n".join([*fewer, ""]))
+    log = local_logs(logs)[partition]
+    end = log.log_end_offset
+    for suffix in (".log", ".index", ".timeindex"):
+        (logs / partition / f"{end:020d}{suffix}").touch()
+    before = dict(store.objects)
+    found = [d for d in offload_all(logs, store) if isinstance(d.error, Conflict)]
+    assert len(found) == 1
+    assert archived(store, finer, partition).manifest == newest
+    assert {k for k in store.objects if k not in before and k.startswith("g-epochs/")} == set()
+
+
+@dataclass(frozen=True)
+class FailingDisk(OsDisk):
+    """A disk on which one file cannot be read."""
+
+    file: str
+
+    def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
+        if file.endswith(self.file):
+            raise Unreadable(f"{file}: {OSError(errno.EIO, 'Input/output error')}")
+        return super().read(file, start, end)
+
+
+def test_a_file_that_cannot_be_read_names_itself_and_stops_only_its_segment(finer: Path):
+    from archive_fakes import CountingIds, FixedClock
+
+    from tiering.offload import offload
+
+    base = sorted(int(f.stem) for f in (finer / NONE).glob("*.log"))[1]
+    sound = local_logs(finer)[NONE]
+    disk = FailingDisk(f"{base:020d}.log")
+    log = open_log(disk, sound.folder, sound.partition, 0, sound.high_watermark)
+    store = MemoryStore()
+    done = list(offload(plan(log, store), store, FixedClock(), CountingIds(), "s", lambda _: None))
+    assert [type(d.error) for d in done if d.error] == [Unreadable]
+    assert sum(d.entry is not None for d in done) > 3
+    assert "delete" not in verbs(store.calls)
+
+
+def test_a_directory_where_a_file_should_be_is_unreadable_by_name(tmp_path: Path):
+    (tmp_path / "folder.log").mkdir()
+    with pytest.raises(Unreadable, match=r"folder\.log"):
+        OsDisk().read(str(tmp_path / "folder.log"))
+
+
+def test_everything_that_is_due_in_the_finer_logs_is_sound(finer: Path):
+    assert [d.error for d in offload_all(finer, MemoryStore()) if d.error] == []
+    assert {d.action for log in local_logs(finer).values() for d in plan(log, MemoryStore()).decisions} >= {Action.copy}
+    assert live(NONE)["latest"][0] == 2500
