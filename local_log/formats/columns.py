@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -9,22 +10,20 @@ import pyarrow as pa
 
 from local_log.errors import Corrupt
 from local_log.formats import kernels
-from local_log.formats.batch_v2 import HEADER_BYTES, RECORD_BYTES_MIN, Batches, check_crcs
+from local_log.formats.batch_v2 import HEADER_BYTES, RECORD_BYTES_MIN, Batches, check_crcs, crc_checks
 from local_log.formats.compression import inflate
 from local_log.formats.primitives import Buffer
 from local_log.formats.record import Codec
 
-GROUP_BYTES = 4 << 20
+GROUP_BYTES = 8 << 20
 """How much to decode into one record batch: enough to hide what a batch costs, little enough to hold a few of them."""
-
-STEP_BYTES = 1 << 20
-"""How much to take through checksum and decoder at a time: what the first has read, the second finds in the core's cache."""
 
 INFLATED_GROUP_BYTES = 8 << 20
 """How far compressed batches may inflate before those that are done are decoded; one batch alone may go up to its own cap."""
 
 HEADERS_TYPE = pa.list_(pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())]))
 
+_NO_PAIRS = pa.array([], HEADERS_TYPE.value_type)
 _RECORD_BYTES_MIN = np.uint64(RECORD_BYTES_MIN)
 _PROBLEM = {
     kernels.BAD_VARINT: "a varint does not end where its record ends",
@@ -120,9 +119,12 @@ def _decode(
     base_offsets, base_timestamps = np.ascontiguousarray(batches.base_offset), batches.base_timestamp
     append_timestamps = batches.append_timestamp
     at = row = key_bytes = value_bytes = key_nulls = value_nulls = headers = 0
-    for last in _steps(room) if unchecked is not None else (len(batches),):
-        if unchecked is not None:
-            check_crcs(unchecked, batches[at:last])
+    # What the checksum has read, the decoder then finds in the core's cache; and it has the next step fetched meanwhile.
+    checks = crc_checks(unchecked, batches) if unchecked is not None else None
+    for last in _steps(room) if checks else (len(batches),):
+        if checks:
+            for _ in islice(checks, last - at):
+                pass
         status, at, row, key_bytes, value_bytes, null_keys, null_values, more_headers = kernels.decode_records(
             at, last, row, key_bytes, value_bytes,
             data, starts, ends, counts, base_offsets, base_timestamps, append_timestamps,
@@ -149,12 +151,12 @@ def _decode(
 
 
 def _steps(room: Any) -> Iterator[int]:
-    """Ends of runs of batches of about STEP_BYTES each."""
+    """Ends of runs of batches of about `kernels.STEP_BYTES` each."""
     after = np.cumsum(room)
     last = 0
     while last < len(after):
         done = int(after[last - 1]) if last else 0
-        last = max(last + 1, int(np.searchsorted(after, done + STEP_BYTES, side="right")))
+        last = max(last + 1, int(np.searchsorted(after, done + kernels.STEP_BYTES, side="right")))
         yield last
 
 
@@ -192,16 +194,16 @@ def _memory(size: int) -> Any:
 def _headers(data: Any, at: Any, end: Any, count: int, batches: Batches) -> Any:
     rows = len(at)
     list_ends = np.zeros(rows + 1, np.int32)
-    size = int((end - at).sum()) if count else 0
+    if not count:
+        return pa.Array.from_buffers(HEADERS_TYPE, rows, [None, pa.py_buffer(list_ends)], 0, children=[_NO_PAIRS])
+    size = int((end - at).sum())
     keys, values = _Binary.make(int(count), size, wanted=True), _Binary.make(int(count), size, wanted=True)
-    key_bytes = value_bytes = nulls = 0
-    if count:
-        status, row, key_bytes, value_bytes, nulls = kernels.decode_headers(
-            data, at, end, list_ends, keys.ends, keys.data, values.ends, values.data, values.valid
-        )
-        if status != kernels.DONE:
-            b = int(np.searchsorted(np.cumsum(batches.count), row, side="right"))
-            raise Corrupt(_PROBLEM[status], position=int(batches.positions[b]))
+    status, row, key_bytes, value_bytes, nulls = kernels.decode_headers(
+        data, at, end, list_ends, keys.ends, keys.data, values.ends, values.data, values.valid
+    )
+    if status != kernels.DONE:
+        b = int(np.searchsorted(np.cumsum(batches.count), row, side="right"))
+        raise Corrupt(_PROBLEM[status], position=int(batches.positions[b]))
     pairs = pa.StructArray.from_arrays(
         [keys.array(key_bytes, 0), values.array(value_bytes, nulls)], fields=list(HEADERS_TYPE.value_type)
     )

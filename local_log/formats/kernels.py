@@ -8,6 +8,7 @@ Each kernel returns a status instead of raising: 0 is success, another number is
 from typing import Any, Final
 
 import numpy as np
+from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -24,8 +25,12 @@ BAD_HEADER_COUNT: Final = 8
 
 HEADER_BYTES: Final = 61
 
+STEP_BYTES: Final = 1 << 18
+"""How far ahead of the decoder memory is asked for the bytes that the checksum reads next."""
+
 _0, _1, _2, _3, _7, _63, _127, _128 = (np.uint64(n) for n in (0, 1, 2, 3, 7, 63, 127, 128))
 _LENGTH_AT, _MAGIC_AT, _OVERHEAD, _HEADER = (np.uint64(n) for n in (8, 16, 12, HEADER_BYTES))
+_STEP, _CACHE_LINE = np.uint64(STEP_BYTES), np.uint64(64)
 _8, _16, _24 = (np.uint64(n) for n in (8, 16, 24))
 
 _bytes = types.Array(types.uint8, 1, "C", readonly=True)
@@ -88,6 +93,24 @@ def _copy_signature(_context: Any, to: Any, _at: Any, of: Any, _pos: Any, _size:
 
 
 _copy: Any = intrinsic(_copy_signature)
+
+
+def _prefetch_signature(_context: Any, of: Any, _pos: Any) -> Any:
+    """Asks for the cache line of `of[pos]`, which may lie past the array's end: the decoder computes while memory answers."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        int32, address = ir.IntType(32), builder.gep(array.data, [args[1]])
+        kind = ir.FunctionType(ir.VoidType(), [address.type, int32, int32, int32])
+        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [address.type], kind)
+        to_read, in_second_level, is_data = int32(0), int32(2), int32(1)
+        builder.call(prefetch, [address, to_read, in_second_level, is_data])
+        return context.get_dummy_value()
+
+    return types.void(of, types.uint64), generate
+
+
+_prefetch: Any = intrinsic(_prefetch_signature)
 
 
 @njit(boundscheck=False)
@@ -164,6 +187,9 @@ def decode_records(
             if length & _1 or (length >> _1) > end - p:
                 return RECORD_PAST_BATCH, b, row, _0, _0, _0, _0, _0
             record_end = p + (length >> _1)
+            ahead = p + _STEP
+            for line in range(ahead, record_end + _STEP, _CACHE_LINE):
+                _prefetch(data, line)
             p += _1  # the record's attributes, unused
             delta, p = _varint(data, p, record_end)
             if p > record_end:
