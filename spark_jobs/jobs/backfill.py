@@ -18,10 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import TaskContext
 
-from local_log.errors import LogError
 from local_log.formats.chunks import CHUNK_BYTES
-from remote.errors import RemoteError
 from remote.stores import open_store
+from spark_jobs.jobs.outcome import attempt, ending, results
 from spark_jobs.jobs.target import Target
 from spark_jobs.source.options import OptionError, ReadOptions, parse
 from spark_jobs.source.partitions import Split, plan_splits
@@ -97,22 +96,20 @@ def _row_groups(batches: Iterator[pa.RecordBatch], schema: Any) -> Iterator[Any]
 @click.option("--master", help="Spark's master; default: the one of spark-submit, or all cores of this machine.")
 def main(archive: str, to: str, topics: tuple[str, ...], pairs: tuple[str, ...], compression: str, master: str | None) -> None:
     """Write archived records to Parquet files, each offset once. Prints a JSON report."""
-    from tiering.console import exit_code_of
-
     given = dict(pair.partition("=")[::2] for pair in pairs)
-    try:
+
+    def job() -> None:
         options = parse({"includeHeaders": "true", **given, "archive": archive, "subscribe": ",".join(topics)})
-        report = run(options, Target(to), compression, master)
-    except OptionError as e:
-        raise click.UsageError(str(e)) from e
-    except (LogError, RemoteError) as e:
-        click.echo(f"backfill: {e}", err=True)
-        raise SystemExit(exit_code_of(e)) from e
-    click.echo(json.dumps(report, indent=1))
+        click.echo(json.dumps(run(options, Target(to), compression, master), indent=1))
+
+    ending("backfill", job)
 
 
 def run(options: ReadOptions, target: Target, compression: str, master: str | None = None) -> dict[str, Any]:
-    """Plans, lets Spark run the tasks and gives the report. Raises OptionError, what planning raises, and Spark's errors."""
+    """Plans, lets Spark run the tasks and gives the report.
+
+    Raises OptionError, what planning raises, what `write_split` raises (when all other files are written), and Spark's errors.
+    """
     from spark_jobs.session import session
     from tiering.clock import RandomIds
 
@@ -126,7 +123,11 @@ def run(options: ReadOptions, target: Target, compression: str, master: str | No
         spark = session("tiering backfill", master=master)
         tasks = spark.sparkContext.parallelize(ordered, len(ordered))
         run_id = RandomIds().new_id()
-        written = tasks.map(lambda split: write_split(split, options, target, compression, run_id)).collect()
+
+        def write(split: Split) -> Written:
+            return write_split(split, options, target, compression, run_id)
+
+        written = results(tasks.map(lambda split: attempt(write, split)).collect())
     return {
         "target": target.url,
         "files": [asdict(w) for w in sorted(written, key=lambda w: w.name)],

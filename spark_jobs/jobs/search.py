@@ -3,16 +3,17 @@
 python -m spark_jobs.jobs.search --archive s3://bucket/prefix --topic orders --timestamp 1700000000000
 """
 
+from collections.abc import Iterable
+
 import click
 
-from local_log.errors import LogError
 from local_log.formats.search import TimestampOffset
 from remote import archive as archives
-from remote.errors import RemoteError
 from remote.manifest.model import Manifest
 from remote.reader import ArchivedLog
 from remote.stores import open_store
-from tiering.console import emit, exit_code_of, output_option
+from spark_jobs.jobs.outcome import attempt, ending, results
+from tiering.console import emit, output_option
 
 Found = tuple[str, int, TimestampOffset | None]
 
@@ -36,7 +37,8 @@ def run(archive: str, topics: tuple[str, ...], timestamp_ms: int, master: str | 
     if not manifests:
         return ()
     tasks = session("tiering search", master=master).sparkContext.parallelize(manifests, min(len(manifests), 1000))
-    return tuple(sorted(tasks.map(lambda m: find(archive, m, timestamp_ms)).collect(), key=lambda f: f[:2]))
+    found = results(tasks.map(lambda m: attempt(lambda m: find(archive, m, timestamp_ms), m)).collect())
+    return tuple(sorted(found, key=lambda f: f[:2]))
 
 
 @click.command("search")
@@ -47,11 +49,10 @@ def run(archive: str, topics: tuple[str, ...], timestamp_ms: int, master: str | 
 @output_option()
 def main(archive: str, topics: tuple[str, ...], timestamp: int, master: str | None, output: str) -> None:
     """Find the first offset whose record is as late as a time, for every archived partition."""
-    try:
-        answers = run(archive, topics, timestamp, master)
-    except (LogError, RemoteError) as e:
-        click.echo(f"search: {e}", err=True)
-        raise SystemExit(exit_code_of(e)) from e
+    ending("search", lambda: _answer(run(archive, topics, timestamp, master), output))
+
+
+def _answer(answers: Iterable[Found], output: str) -> None:
     if output == "table":
         for topic, partition, found in answers:
             click.echo(f"{topic}:{partition}:{found.offset if found else ''}")

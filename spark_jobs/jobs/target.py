@@ -8,6 +8,8 @@ from typing import Any
 
 import fsspec
 
+from spark_jobs.source.options import OptionError
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -46,7 +48,12 @@ class Target:
             return os.path.getsize(local)
 
     def _open(self) -> tuple[Any, str]:
-        files, root = fsspec.core.url_to_fs(self.url, use_listings_cache=False, skip_instance_cache=True)
+        try:
+            files, root = fsspec.core.url_to_fs(self.url, use_listings_cache=False, skip_instance_cache=True)
+        except (ValueError, ImportError) as e:  # a protocol that nobody knows, or whose package is not there
+            raise OptionError(f"the target {self.url!r} cannot be used: {e}") from e
+        if not root.strip("/"):
+            raise OptionError(f"the target {self.url!r} names no folder; give one, such as s3://bucket/prefix")
         return files, root.rstrip("/")
 
 

@@ -27,6 +27,9 @@ FIELDS = {
 """Spark's columns in Spark's order; `headers` only with includeHeaders. Timestamps are exact to the ms that Kafka has."""
 
 
+_LAST_MS = (2**63 - 1) // 1000
+
+
 def read_split(
     store: ObjectReader, split: Split, columns: Iterable[str], *, read_committed: bool, first_bytes: int
 ) -> Iterator[pa.RecordBatch]:
@@ -52,12 +55,20 @@ def _column(records: pa.RecordBatch, name: str, split: Split) -> Any:
     if name == "partition":
         return pa.repeat(pa.scalar(split.partition, pa.int32()), records.num_rows)
     if name == "timestamp":
-        return records.column("timestamp").cast(pa.timestamp("ms", tz="UTC")).cast(FIELDS["timestamp"])
+        return _timestamps(records.column("timestamp"))
     if name == "timestampType":
         return records.column("timestamp_type")
     if name == "headers":
         return _headers(records.column("headers"))
     return records.column(name)
+
+
+def _timestamps(milliseconds: Any) -> Any:
+    # A producer that counts in nanoseconds names times that Spark does not have: they show as its last moment, in 294247.
+    span = pc.min_max(milliseconds).as_py()
+    if span["max"] is not None and (span["max"] > _LAST_MS or span["min"] < -_LAST_MS):
+        milliseconds = pc.max_element_wise(pc.min_element_wise(milliseconds, _LAST_MS), -_LAST_MS)
+    return pc.multiply(milliseconds, 1000).cast(FIELDS["timestamp"])
 
 
 def _headers(headers: Any) -> Any:

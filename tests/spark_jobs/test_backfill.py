@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -203,6 +204,38 @@ def test_what_cannot_be_done_is_refused_with_its_reason_and_nothing_is_written(
     assert (refused.exit_code, refused.stdout) == (code, "")
     assert message in refused.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("to", "code", "message"),
+    [("nope://bucket/out", 2, "nope"), ("s3://", 2, "target"), ("{file}/out", 1, "taken")],
+)
+def test_a_target_that_cannot_be_written_is_named(backfill: Backfill, tmp_path: Path, to: str, code: int, message: str) -> None:
+    (tmp_path / "taken").write_text("a file, no folder")
+    refused = backfill(to.format(file=tmp_path / "taken"), "--topic", "g-tiny", "--topic", "g-txn")
+    assert (refused.exit_code, refused.stdout) == (code, "")
+    assert message in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_segment_that_fails_its_checksum_stops_no_other_file_and_the_job_says_so(
+    spark: SparkSession, archive: str, expected: Expected, tmp_path: Path
+) -> None:
+    damaged = tmp_path / "archive"
+    copytree(archive, damaged)
+    segment = sorted(path for path in damaged.rglob("*.log") if "/g-txn" in str(path))[0]
+    with segment.open("r+b") as file:
+        file.seek(100)
+        byte = file.read(1)
+        file.seek(100)
+        file.write(bytes([byte[0] ^ 1]))
+    args = ["--archive", str(damaged), "--to", str(tmp_path / "out"), "--topic", "g-txn", "--topic", "g-tiny"]
+    result = CliRunner().invoke(main, args, catch_exceptions=False)
+    assert (result.exit_code, result.stdout) == (6, "")
+    assert "CRC" in result.stderr
+    assert segment.name in result.stderr
+    assert {file.name for file in (tmp_path / "out").rglob("*.parquet")} >= {name.partition("/")[2] for name in TXN_FILES[1:]}
+    assert [row for row in rows(tmp_path / "out") if row["topic"] == "g-tiny"] == expected("g-tiny")
 
 
 def test_the_job_runs_as_a_command_of_its_own(archive: str, expected: Expected, tmp_path: Path) -> None:

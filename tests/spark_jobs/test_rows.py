@@ -14,7 +14,7 @@ from local_log.errors import Corrupt
 from remote.stores import open_store
 from spark_jobs.source.options import parse
 from spark_jobs.source.partitions import plan_splits
-from spark_jobs.source.rows import FIELDS, read_split
+from spark_jobs.source.rows import FIELDS, _timestamps, read_split
 
 Row = dict[str, Any]
 Expected = Callable[..., list[Row]]
@@ -114,3 +114,17 @@ def test_a_flipped_bit_is_named_with_its_object(archive: str, tmp_path: Path) ->
         rows(str(damaged), "g-codec-lz4", ("offset",))
     assert stopped.value.file == str(segment.relative_to(damaged))
     assert 0 < stopped.value.position < len(body)
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "microseconds"),
+    [(-1, -1000), (1_700_000_000_123, 1_700_000_000_123_000), (1_700_000_000_123_456_789, (2**63 - 1) // 1000 * 1000)],
+)
+def test_a_time_beyond_those_of_spark_shows_as_the_last_one(milliseconds: int, microseconds: int) -> None:
+    column = _timestamps(pa.array([0, milliseconds], pa.int64()))
+    assert column.type == FIELDS["timestamp"]
+    assert column.cast(pa.int64()).to_pylist() == [0, microseconds]
+
+
+def test_no_records_have_no_times() -> None:
+    assert len(_timestamps(pa.array([], pa.int64()))) == 0
