@@ -9,21 +9,21 @@ from typing import TypeVar
 
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import epoch_of
+from local_log.formats.checksum import crc32c
 from local_log.formats.chunks import FIRST_CHUNK_BYTES, Chunk, read_chunks
 from local_log.formats.offset_index import OffsetIndex, read_offset_index
 from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP
 from local_log.formats.search import TimestampOffset, first_at_or_after, latest_timestamp
 from local_log.formats.time_index import read_time_index
 from local_log.formats.txn_index import AbortedTxn, read_txn_index
-from remote.errors import Invalid
-from remote.fetch_plan import Span, plan
+from remote.errors import Invalid, NotFound
+from remote.fetch_plan import MissingRange, Span, pieces, plan
 from remote.manifest.model import (
     ABORTED_LATER,
     IDENTITY,
     OFFSET_INDEX,
     TIME_INDEX,
     TRANSACTION_INDEX,
-    ByteRange,
     Manifest,
     SegmentEntry,
 )
@@ -54,9 +54,15 @@ class ArchivedLog:
         return self.manifest.end_offset
 
     def chunks(self, start_offset: int, end_offset: int, *, fail_on_data_loss: bool = True) -> Iterator[Chunk]:
-        """The batches of `[start_offset, end_offset)`, each once. Raises OffsetOutOfRange, MissingRange, Corrupt, Unavailable."""
-        for span in plan(self.manifest, start_offset, end_offset, fail_on_data_loss=fail_on_data_loss):
-            yield from self.span_chunks(span)
+        """The batches of `[start_offset, end_offset)`, each once.
+
+        Raises OffsetOutOfRange, Corrupt, Unavailable; MissingRange when it comes to offsets that are missing.
+        """
+        for piece in pieces(self.manifest, start_offset, end_offset):
+            if isinstance(piece, Span):
+                yield from self.span_chunks(piece)
+            elif fail_on_data_loss:
+                raise piece
 
     def span_chunks(self, span: Span) -> Iterator[Chunk]:
         """The batches of a span of one segment."""
@@ -72,10 +78,18 @@ class ArchivedLog:
         found = {t for span in spans for t in self._aborted_in(span.entry)}
         return tuple(sorted(t for t in found if t.first_offset < end_offset and t.last_offset >= start_offset))
 
-    def offset_for_time(self, timestamp_ms: int, start_offset: int, end_offset: int) -> TimestampOffset | None:
-        """The first record of `[start_offset, end_offset)` that is as late as `timestamp_ms`."""
-        for span in plan(self.manifest, start_offset, end_offset, fail_on_data_loss=False):
-            if span.entry.max_timestamp_ms >= timestamp_ms:
+    def offset_for_time(
+        self, timestamp_ms: int, start_offset: int, end_offset: int, *, fail_on_data_loss: bool = True
+    ) -> TimestampOffset | None:
+        """The first record of `[start_offset, end_offset)` that is as late as `timestamp_ms`.
+
+        Raises MissingRange where offsets before it are missing, since the record could be one of those.
+        """
+        for span in pieces(self.manifest, start_offset, end_offset):
+            if isinstance(span, MissingRange):
+                if fail_on_data_loss:
+                    raise span
+            elif span.entry.max_timestamp_ms >= timestamp_ms:
                 offset = self._time_lookup(span.entry, timestamp_ms)
                 later = Span(span.entry, min(max(span.start, offset), span.end), span.end)
                 found = first_at_or_after(self.span_chunks(later), timestamp_ms, span.start, span.end)
@@ -98,7 +112,7 @@ class ArchivedLog:
         if entry.encoding != IDENTITY:
             raise Invalid(f"{key} is encoded as {entry.encoding!r}, which this version does not read: upgrade kafka-tiering")
         reached = start
-        for chunk in read_chunks(lambda a, b: self.store.get_range(key, a, b), key, start, end, first_bytes=self.first_bytes):
+        for chunk in read_chunks(lambda a, b: self._get(key, a, b), key, start, end, first_bytes=self.first_bytes):
             reached = chunk.end
             yield chunk
         if reached < end:
@@ -131,9 +145,24 @@ class ArchivedLog:
 
     def _aux(self, entry: SegmentEntry, part: str, read: Callable[[bytes], T]) -> T:
         """One part of the aux object, read; of a part that the segment does not have, what no bytes at all are."""
-        where = entry.aux_ranges.get(part, ByteRange(0, 0))
+        where = entry.aux_ranges.get(part)
+        if where is None:
+            return read(b"")
         key = self.manifest.path.segment(entry.aux_name)
+        body = self._get(key, where.start, where.end)
+        found = crc32c(body)
+        if found != where.crc32c:
+            problem = f"the {part} has CRC-32C {found:08x} where the manifest states {where.crc32c:08x}"
+            raise Corrupt(problem, file=key, position=where.start)
         try:
-            return read(self.store.get_range(key, where.start, where.end) if where.end > where.start else b"")
+            return read(body)
         except Corrupt as e:
             raise e.at(key, where.start) from e
+
+    def _get(self, key: str, start: int, end: int) -> bytes:
+        """Bytes of an object that the manifest names: that it is missing or short is damage. Raises Corrupt, Unavailable."""
+        try:
+            return self.store.get_range(key, start, end)
+        except (NotFound, Invalid) as e:
+            problem = f"the manifest names it, and bytes [{start}, {end}) are not there: restore the object from a copy ({e})"
+            raise Corrupt(problem, file=key, position=start) from e

@@ -16,16 +16,16 @@ from local_log.formats.checksum import crc32c
 from local_log.formats.chunks import CHUNK_BYTES, Chunk, read_chunks
 from local_log.formats.columns import Projection
 from local_log.formats.control import ControlType, read_control_type
-from local_log.formats.offset_index import read_offset_index
+from local_log.formats.offset_index import OffsetIndex, read_offset_index
 from local_log.formats.producer_snapshot import read_producer_snapshot
-from local_log.formats.record import NO_EPOCH
+from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP
 from local_log.formats.time_index import read_time_index
 from local_log.formats.txn_index import AbortedTxn, read_txn_index
 
 T = TypeVar("T")
 
 _KEYS_ONLY = Projection(value=False, headers=False)
-_REBUILD = "delete the file, let its broker rebuild it, then offload again"
+_REBUILD = "stop its broker, delete the file, start the broker, which rebuilds it, then offload again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ class CheckedSegment:
 def check_segment(segment: LogSegmentData) -> CheckedSegment:
     """Reads the log file once and checks it and the files beside it. Raises Corrupt, placed in the file at fault."""
     checked = _check_log(segment)
-    _check_offset_index(segment, checked)
-    _check_time_index(segment, checked)
+    offset_index = _check_offset_index(segment, checked)
+    _check_time_index(segment, checked, offset_index)
     _check_txn_index(segment, checked)
     if segment.producer_snapshot is not None:
         _parsed(segment.producer_snapshot, read_producer_snapshot)
@@ -169,22 +169,35 @@ def _follow_transactions(chunk: Chunk, checked: CheckedSegment) -> None:
                 checked.abort_markers.add(offset)
 
 
-def _check_offset_index(segment: LogSegmentData, checked: CheckedSegment) -> None:
+def _check_offset_index(segment: LogSegmentData, checked: CheckedSegment) -> OffsetIndex:
     """An entry is the last offset of a batch and the position where the append that wrote it starts."""
     index = _parsed(segment.offset_index, lambda body: read_offset_index(body, segment.base_offset))
     starts, ends = np.searchsorted(checked.positions, index.positions), np.searchsorted(checked.last_offsets, index.offsets)
     known = np.isin(index.positions, checked.positions) & np.isin(index.offsets, checked.last_offsets)
     sound = known & (starts <= ends) & (starts > np.concatenate([[-1], ends[:-1]]))
     _refuse_unless(sound, segment.offset_index, 8, "batch and position are not those of a batch")
+    return index
 
 
-def _check_time_index(segment: LogSegmentData, checked: CheckedSegment) -> None:
-    """An entry (T, O) says that no record before O is later than T."""
+def _check_time_index(segment: LogSegmentData, checked: CheckedSegment, offset_index: OffsetIndex) -> None:
+    """An entry (T, O) says that no record before O is later than T.
+
+    A roll writes the latest time of all as the last entry; every other entry was written together with one of the offset
+    index. So both show that they are whole: without their ends, each read by time or offset would go through all the rest.
+    """
     index = _parsed(segment.time_index, lambda body: read_time_index(body, segment.base_offset))
     latest = np.concatenate([[-1], np.maximum.accumulate(checked.max_timestamps)])
     before = np.searchsorted(checked.last_offsets, index.offsets, side="left")
     sound = (index.timestamps >= latest[before]) & (index.offsets < segment.end_offset)
     _refuse_unless(sound, segment.time_index, 12, "a record before its offset is later than its time, or the offset is outside")
+    if latest[-1] > (index.timestamps[-1] if len(index.timestamps) else NO_TIMESTAMP):
+        raise _cut_short(segment.time_index, f"its last entry is not the segment's latest time {latest[-1]}")
+    if len(index.offsets) > 1 and index.offsets[-2] > (offset_index.offsets[-1] if len(offset_index.offsets) else -1):
+        raise _cut_short(segment.offset_index, f"it ends before offset {index.offsets[-2]}, which the time index has")
+
+
+def _cut_short(file: SegmentFile, why: str) -> Corrupt:
+    return Corrupt(f"the index is cut short: {why}; {_REBUILD}", file=file.path, position=len(file.body))
 
 
 def _check_txn_index(segment: LogSegmentData, checked: CheckedSegment) -> None:

@@ -24,7 +24,7 @@ from remote.manifest.model import (
     PRODUCER_SNAPSHOT,
     TIME_INDEX,
     TRANSACTION_INDEX,
-    ByteRange,
+    AuxRange,
     SegmentEntry,
 )
 from remote.object_keys import PartitionPath
@@ -86,7 +86,7 @@ def verify(store: ObjectReader, key: str, size: int, expected_crc32c: int) -> No
         raise Corrupt(f"the store holds CRC-32C {found:08x} where {expected_crc32c:08x} was sent; offload again", file=key)
 
 
-def _aux(segment: LogSegmentData) -> tuple[bytes, dict[str, ByteRange]]:
+def _aux(segment: LogSegmentData) -> tuple[bytes, dict[str, AuxRange]]:
     parts = {
         OFFSET_INDEX: segment.offset_index.body,
         TIME_INDEX: segment.time_index.body,
@@ -97,7 +97,10 @@ def _aux(segment: LogSegmentData) -> tuple[bytes, dict[str, ByteRange]]:
     }
     present = {name: body for name, body in parts.items() if body}
     ends = np.cumsum([0, *(len(body) for body in present.values())]).tolist()
-    ranges = {name: ByteRange(start, end) for name, (start, end) in zip(present, pairwise(ends), strict=True)}
+    ranges = {
+        name: AuxRange(start, end, crc32c(body))
+        for (name, body), (start, end) in zip(present.items(), pairwise(ends), strict=True)
+    }
     return b"".join(present.values()), ranges
 
 

@@ -28,7 +28,7 @@ from local_log.storage import OsDisk
 from remote import archive
 from remote.errors import AlreadyExists, Invalid, NotFound, Unknown
 from remote.manifest import invariants
-from remote.manifest.model import ByteRange, Gap, Manifest, SegmentEntry, missing_ranges, never_archived
+from remote.manifest.model import AuxRange, Gap, Manifest, SegmentEntry, missing_ranges, never_archived
 from remote.manifest.store import load_newest, load_version
 from remote.object_keys import AUX, LOG, PartitionPath, segment_name
 from remote.object_store import Body, ObjectMeta, ObjectStore
@@ -365,7 +365,7 @@ def entry(base_offset: int, end_offset: int, **fields: Any) -> SegmentEntry:
         "aux_name": segment_name(base_offset, 0, segment_id, AUX),
         "aux_size": 10,
         "aux_crc32c": 2,
-        "aux_ranges": {"offset_index": ByteRange(0, 10)},
+        "aux_ranges": {"offset_index": AuxRange(0, 10, 0)},
         "txn_index_empty": True,
         "encoding": "identity",
         "copied_at_ms": 5_000,

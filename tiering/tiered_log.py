@@ -64,19 +64,21 @@ class TieredLog:
     ) -> Iterator[pa.RecordBatch]:
         """The records of `[start_offset, end_offset)` for an application, as Arrow (see `columns.decode`), across the tiers.
 
-        Raises OffsetOutOfRange, MissingRange, Corrupt, Unavailable.
+        Raises OffsetOutOfRange, Corrupt, Unavailable; MissingRange when it comes to offsets that neither tier has.
         """
         limit = self.end_offset(isolation)
         if not self.log_start_offset <= start_offset <= max(limit, self.end_offset()):
             raise OffsetOutOfRange(self.name, start_offset, self.log_start_offset, limit)
         end_offset = limit if end_offset is None else min(end_offset, limit)
-        self._refuse_hole(start_offset, end_offset)
         for tier, start, end in self._split(start_offset, end_offset, isolation):
             aborted = tier.aborted(start, end) if isolation is Isolation.read_committed else ()
             yield from record_batches(tier.chunks(start, end), start, end, aborted, want)
 
     def offset_for_time(self, timestamp_ms: int) -> TimestampOffset | None:
-        """The first record that is as late as `timestamp_ms`, below the end offset (ListOffsets)."""
+        """The first record that is as late as `timestamp_ms`, below the end offset (ListOffsets).
+
+        Raises MissingRange where offsets before it are missing, since the record could be one of those.
+        """
         for tier, start, end in self._split(self.log_start_offset, self.end_offset(), Isolation.read_uncommitted):
             found = tier.offset_for_time(timestamp_ms, start, end)
             if found is not None:
@@ -112,14 +114,17 @@ class TieredLog:
     def _split(self, start: int, end: int, isolation: Isolation) -> Iterator[tuple[LocalLog | ArchivedLog, int, int]]:
         """The range as the tiers answer it, in order: from the local log what it has and knows to be final, else the archive.
 
-        A replica that lags behind may hold, above its own high watermark, what was never committed.
+        Raises MissingRange when it comes to a hole between the two. A replica that lags behind may hold, above its own high
+        watermark, what was never committed.
         """
         local_start, local_end = end, end
         if self.local is not None:
             local_start = self.local.log_start_offset
             local_end = self._local_end(isolation)
         if self.archived is not None and start < min(end, local_start):
-            yield self.archived, start, min(end, local_start)
+            if start <= self.archived.end_offset:
+                yield self.archived, start, min(end, local_start)
+            self._refuse_hole(start, end)
         if self.local is not None and max(start, local_start) < min(end, local_end):
             yield self.local, max(start, local_start), min(end, local_end)
         if self.archived is not None and self.local is not None and max(start, local_start, local_end) < end:

@@ -12,7 +12,7 @@ from typing import Any
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
 from remote.errors import Invalid
-from remote.manifest.model import ByteRange, Gap, Manifest, SegmentEntry
+from remote.manifest.model import AuxRange, Gap, Manifest, SegmentEntry
 
 MAJOR, MINOR = 1, 0
 MANIFEST_BYTES_MAX = 256 << 20
@@ -93,7 +93,7 @@ def _read_epochs(value: Any) -> tuple[EpochEntry, ...]:
 def _entry(entry: SegmentEntry) -> dict[str, Any]:
     value = {name: getattr(entry, name) for name in _names(SegmentEntry)} | {
         "leader_epochs": _epochs(entry.leader_epochs),
-        "aux_ranges": {name: [r.start, r.end] for name, r in entry.aux_ranges.items()},
+        "aux_ranges": {name: [r.start, r.end, r.crc32c] for name, r in entry.aux_ranges.items()},
     }
     return {**entry.unknown, **value}
 
@@ -102,7 +102,9 @@ def _read_entry(value: dict[str, Any]) -> SegmentEntry:
     return SegmentEntry(
         **_plain(SegmentEntry, value),
         leader_epochs=_read_epochs(value["leader_epochs"]),
-        aux_ranges={name: ByteRange(_int(start), _int(end)) for name, (start, end) in value["aux_ranges"].items()},
+        aux_ranges={
+            name: AuxRange(_int(start), _int(end), _int(crc32c)) for name, (start, end, crc32c) in value["aux_ranges"].items()
+        },
         unknown=_unknown(SegmentEntry, value),
     )
 

@@ -20,11 +20,12 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class ByteRange:
-    """Bytes `[start, end)` of an object."""
+class AuxRange:
+    """Bytes `[start, end)` of an aux object and their CRC-32C, so that one part can be read and trusted alone."""
 
     start: int
     end: int
+    crc32c: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class SegmentEntry:
     aux_name: str
     aux_size: int
     aux_crc32c: int
-    aux_ranges: Mapping[str, ByteRange]
+    aux_ranges: Mapping[str, AuxRange]
     txn_index_empty: bool
     encoding: str
     copied_at_ms: int

@@ -20,7 +20,7 @@ from pyspark import TaskContext
 
 from local_log.formats.chunks import CHUNK_BYTES
 from remote.stores import open_store
-from spark_jobs.jobs.outcome import attempt, ending, results
+from spark_jobs.jobs.outcome import attempt, ending, settled
 from spark_jobs.jobs.target import Target
 from spark_jobs.source.options import OptionError, ReadOptions, parse
 from spark_jobs.source.partitions import Split, plan_splits
@@ -127,7 +127,9 @@ def run(options: ReadOptions, target: Target, compression: str, master: str | No
         def write(split: Split) -> Written:
             return write_split(split, options, target, compression, run_id)
 
-        written = results(tasks.map(lambda split: attempt(write, split)).collect())
+        written, error = settled(tasks.map(lambda split: attempt(write, split)).collect())
+        if error is not None:
+            raise error
     return {
         "target": target.url,
         "files": [asdict(w) for w in sorted(written, key=lambda w: w.name)],

@@ -33,8 +33,8 @@ def attempt(task: Callable[[T], R], item: T) -> "R | Failed":
         return Failed(error)
 
 
-def results(outcomes: "Iterable[R | Failed]") -> list[R]:
-    """What the tasks gave, if none failed. Raises the worst error, corruption before all else, with the number of the others."""
+def settled(outcomes: "Iterable[R | Failed]") -> tuple[list[R], Exception | None]:
+    """What the tasks gave, and the worst error, corruption before all else, with the number of the others."""
     done: list[R] = []
     errors: list[Exception] = []
     for outcome in outcomes:
@@ -42,12 +42,10 @@ def results(outcomes: "Iterable[R | Failed]") -> list[R]:
             errors.append(outcome.error)
         else:
             done.append(outcome)
-    if errors:
-        worst = min(errors, key=lambda e: not isinstance(e, Corrupt))
-        if len(errors) > 1:
-            worst.add_note(f"{len(errors)} of {len(errors) + len(done)} tasks failed")
-        raise worst
-    return done
+    worst = min(errors, key=lambda e: not isinstance(e, Corrupt), default=None)
+    if worst is not None and len(errors) > 1:
+        worst.add_note(f"{len(errors)} of {len(errors) + len(done)} tasks failed")
+    return done, worst
 
 
 def ending(job: str, run: Callable[[], None]) -> None:

@@ -12,7 +12,7 @@ from remote import archive as archives
 from remote.manifest.model import Manifest
 from remote.reader import ArchivedLog
 from remote.stores import open_store
-from spark_jobs.jobs.outcome import attempt, ending, results
+from spark_jobs.jobs.outcome import attempt, ending, settled
 from tiering.console import emit, output_option
 
 Found = tuple[str, int, TimestampOffset | None]
@@ -24,8 +24,14 @@ def find(archive: str, manifest: Manifest, timestamp_ms: int) -> Found:
     return manifest.topic, manifest.partition, log.offset_for_time(timestamp_ms, log.log_start_offset, log.end_offset)
 
 
-def run(archive: str, topics: tuple[str, ...], timestamp_ms: int, master: str | None = None) -> tuple[Found, ...]:
-    """The answers for all partitions of the topics (of all topics where none is named), in order."""
+def run(
+    archive: str, topics: tuple[str, ...], timestamp_ms: int, master: str | None = None
+) -> tuple[tuple[Found, ...], Exception | None]:
+    """The answers for all partitions of the topics (of all topics where none is named), in order.
+
+    With them comes the worst of the errors of partitions that have none, such as MissingRange where the record could lie in
+    a gap.
+    """
     from spark_jobs.session import session
 
     store = open_store(archive)
@@ -35,10 +41,10 @@ def run(archive: str, topics: tuple[str, ...], timestamp_ms: int, master: str | 
     else:
         manifests = [m for topic in archives.topics(store) for m in archives.newest_manifests(store, topic)]
     if not manifests:
-        return ()
+        return (), None
     tasks = session("tiering search", master=master).sparkContext.parallelize(manifests, min(len(manifests), 1000))
-    found = results(tasks.map(lambda m: attempt(lambda m: find(archive, m, timestamp_ms), m)).collect())
-    return tuple(sorted(found, key=lambda f: f[:2]))
+    found, error = settled(tasks.map(lambda m: attempt(lambda m: find(archive, m, timestamp_ms), m)).collect())
+    return tuple(sorted(found, key=lambda f: f[:2])), error
 
 
 @click.command("search")
@@ -49,10 +55,17 @@ def run(archive: str, topics: tuple[str, ...], timestamp_ms: int, master: str | 
 @output_option()
 def main(archive: str, topics: tuple[str, ...], timestamp: int, master: str | None, output: str) -> None:
     """Find the first offset whose record is as late as a time, for every archived partition."""
-    ending("search", lambda: _answer(run(archive, topics, timestamp, master), output))
+
+    def job() -> None:
+        answers, error = run(archive, topics, timestamp, master)
+        _print(answers, output)
+        if error is not None:
+            raise error
+
+    ending("search", job)
 
 
-def _answer(answers: Iterable[Found], output: str) -> None:
+def _print(answers: Iterable[Found], output: str) -> None:
     if output == "table":
         for topic, partition, found in answers:
             click.echo(f"{topic}:{partition}:{found.offset if found else ''}")

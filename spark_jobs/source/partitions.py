@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from local_log.errors import OffsetOutOfRange
+from local_log.formats.search import TimestampOffset
 from remote import archive
 from remote.fetch_plan import Span, plan
 from remote.manifest.model import Manifest
@@ -54,7 +55,7 @@ def _splits(store: ObjectStore, manifest: Manifest, options: ReadOptions) -> Ite
 def _start(log: ArchivedLog, options: ReadOptions) -> int:
     if options.starting_timestamp is None:
         return _offset(log, options.starting_offsets, "startingOffsets")
-    found = log.offset_for_time(options.starting_timestamp, log.log_start_offset, log.end_offset)
+    found = _at_time(log, options.starting_timestamp, options)
     if found is None and not options.latest_when_no_match:
         raise OptionError(
             f"startingTimestamp {options.starting_timestamp}: {log.manifest.topic}-{log.manifest.partition} has no record as "
@@ -66,8 +67,12 @@ def _start(log: ArchivedLog, options: ReadOptions) -> int:
 def _end(log: ArchivedLog, options: ReadOptions) -> int:
     if options.ending_timestamp is None:
         return _offset(log, options.ending_offsets, "endingOffsets")
-    found = log.offset_for_time(options.ending_timestamp, log.log_start_offset, log.end_offset)
+    found = _at_time(log, options.ending_timestamp, options)
     return found.offset if found else log.end_offset
+
+
+def _at_time(log: ArchivedLog, timestamp_ms: int, options: ReadOptions) -> TimestampOffset | None:
+    return log.offset_for_time(timestamp_ms, log.log_start_offset, log.end_offset, fail_on_data_loss=options.fail_on_data_loss)
 
 
 def _offset(log: ArchivedLog, offsets: Offsets, option: str) -> int:

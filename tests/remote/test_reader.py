@@ -37,7 +37,7 @@ from local_log.formats.records import record_batches
 from local_log.formats.search import TimestampOffset
 from local_log.formats.txn_index import read_txn_index
 from local_log.log import LocalLog
-from remote.errors import NotFound, RemoteError
+from remote.errors import RemoteError
 from remote.fetch_plan import MissingRange, Span
 from remote.manifest.model import ABORTED_LATER, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, SegmentEntry
 from remote.manifest.store import load_newest
@@ -382,8 +382,30 @@ def test_a_gap_is_refused_or_left_out(tmp_path: Path) -> None:
     for ask in ((start - 5, end + 5), (start + 1, end + 5), (start - 5, start + 1), (start + 1, start + 2)):
         with pytest.raises(MissingRange, match="refused"):
             list(archived.chunks(*ask))
+    before = record_batches(archived.chunks(start - 5, end + 5), start - 5, end + 5)
+    assert next(before).column("offset").to_pylist() == [*range(start - 5, start)]  # as far as there are any
+    with pytest.raises(MissingRange):
+        next(before)
     allowed = archived.chunks(start - 5, end + 5, fail_on_data_loss=False)
     assert offsets_of(record_batches(allowed, start - 5, end + 5)) == [*range(start - 5, start), *range(end, end + 5)]
+
+
+def test_a_record_that_could_lie_in_a_gap_is_not_answered_by_a_later_one(tmp_path: Path) -> None:
+    folder = broker_logs(tmp_path / "broker", "g-txn-0")
+    cut_finer(folder / "g-txn-0", 6)
+    log = local_logs(folder)["g-txn-0"]
+    hurt, after = log.segments[2:4]
+    wanted = int(next(hurt.chunks()).batches.max_timestamp[0])
+    Path(hurt.path(".timeindex")).unlink()
+    store = MemoryStore()
+    offload_all(folder, store)
+    archived = opened(store, log)
+    with pytest.raises(MissingRange, match="refused"):
+        archived.offset_for_time(wanted, 0, archived.end_offset)
+    later = archived.offset_for_time(wanted, 0, archived.end_offset, fail_on_data_loss=False)
+    assert later is not None
+    assert later.offset >= after.base_offset
+    assert archived.offset_for_time(0, 0, archived.end_offset) is not None
 
 
 # damage
@@ -404,16 +426,19 @@ def test_a_truncated_segment_is_an_error_with_a_remedy_and_never_a_shorter_answe
             list(read(archived, entry.base_offset, entry.end_offset))
 
 
-def test_a_segment_that_is_gone_is_not_found(finer: World, memory: dict[str, bytes]) -> None:
+def test_an_object_that_the_manifest_names_and_that_is_gone_is_damage(finer: World, memory: dict[str, bytes]) -> None:
     entry, log_key, aux_key = entry_of(finer, "g-txn-0", 3)
     archived = finer.archived("g-txn-0", damaged(memory, log_key, None))
-    with pytest.raises(NotFound):
-        list(read(archived, entry.base_offset, entry.end_offset))
     without_aux = finer.archived("g-txn-0", damaged(memory, aux_key, None))
-    with pytest.raises(NotFound):
-        list(without_aux.chunks(entry.base_offset + 1, entry.end_offset))
-    with pytest.raises(NotFound):
-        without_aux.aborted(entry.base_offset, entry.end_offset)
+    asks: list[tuple[str, Callable[[], object]]] = [
+        (log_key, lambda: list(read(archived, entry.base_offset, entry.end_offset))),
+        (aux_key, lambda: list(without_aux.chunks(entry.base_offset + 1, entry.end_offset))),
+        (aux_key, lambda: without_aux.aborted(entry.base_offset, entry.end_offset)),
+    ]
+    for key, ask in asks:
+        with pytest.raises(Corrupt, match="the manifest names it") as raised:
+            ask()
+        assert raised.value.file == key
 
 
 def test_a_flipped_bit_in_a_segment_is_corrupt_and_names_the_object(finer: World, memory: dict[str, bytes]) -> None:
@@ -449,6 +474,27 @@ def test_a_damaged_index_is_corrupt_and_names_the_object_and_the_byte(finer: Wor
         ask[part]()
     assert raised.value.file == aux_key
     assert where.start <= raised.value.position < where.end
+
+
+@pytest.mark.parametrize("part", [OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX])
+def test_no_single_bit_of_an_index_changes_an_answer(finer: World, memory: dict[str, bytes], part: str) -> None:
+    entry, _, aux_key = entry_of(finer, "g-txn-0", 1)
+    where = entry.aux_ranges[part]
+    start, end = entry.base_offset + 1, entry.end_offset - 1
+    for bit in range(0, 8 * (where.end - where.start), 37):
+
+        def flip(body: bytes, bit: int = bit) -> bytes:
+            at = where.start + bit // 8
+            return body[:at] + bytes([body[at] ^ 1 << bit % 8]) + body[at + 1 :]
+
+        archived = finer.archived("g-txn-0", damaged(memory, aux_key, flip))
+        ask: dict[str, Callable[[], object]] = {
+            OFFSET_INDEX: lambda archived=archived: list(archived.chunks(start, end)),
+            TIME_INDEX: lambda archived=archived: archived.offset_for_time(entry.max_timestamp_ms, start, end),
+            TRANSACTION_INDEX: lambda archived=archived: archived.aborted(start, end),
+        }
+        with pytest.raises(Corrupt, match=part):
+            ask[part]()
 
 
 # versions

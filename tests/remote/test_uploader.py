@@ -399,6 +399,20 @@ def test_a_time_index_that_lies_about_what_came_before_is_refused(segment: LogSe
     assert refused(damaged).file == file.path
 
 
+@pytest.mark.parametrize(("name", "entry"), [("offset_index", 8), ("time_index", 12)])
+@pytest.mark.parametrize("kept", [0, 1, 20])
+def test_an_index_cut_between_two_entries_is_refused_by_name(segment: LogSegmentData, name: str, entry: int, kept: int) -> None:
+    hurt, file = with_file(segment, name, lambda body: body[: entry * kept])
+    found = refused(hurt)
+    assert (found.file, found.position) == (file.path, entry * kept)
+    assert "cut short" in found.problem
+
+
+def test_an_index_without_its_last_entry_is_refused_where_kafka_always_writes_one(segment: LogSegmentData) -> None:
+    hurt, file = with_file(segment, "time_index", lambda body: body[:-12])
+    assert refused(hurt).file == file.path
+
+
 @pytest.mark.parametrize("offset", [0, 101, 2_683, 5_000])
 def test_a_transaction_index_with_a_marker_outside_of_its_segment_is_refused(segment: LogSegmentData, offset: int) -> None:
     assert segment.txn_index is not None

@@ -13,7 +13,7 @@ from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
 from remote.errors import Invalid
 from remote.manifest.codec import MAJOR, decode, encode, sha256
-from remote.manifest.model import ByteRange, Gap, Manifest, SegmentEntry
+from remote.manifest.model import AuxRange, Gap, Manifest, SegmentEntry
 
 KEY = "topic/id/0/manifest/1"
 
@@ -28,7 +28,7 @@ unknowns = st.dictionaries(st.text(max_size=5).map("x_".__add__), values, max_si
 entries = st.builds(
     SegmentEntry,
     *[st.text(max_size=8), *[ints] * 5, epochs, st.text(max_size=8), ints, ints, st.text(max_size=8), ints, ints],
-    st.dictionaries(st.text(max_size=8), st.builds(ByteRange, ints, ints), max_size=3),
+    st.dictionaries(st.text(max_size=8), st.builds(AuxRange, ints, ints, ints), max_size=3),
     st.booleans(),
     st.text(max_size=8),
     ints,
@@ -85,7 +85,7 @@ def test_the_stored_form_is_json_that_says_its_format() -> None:
     assert list(value) == sorted(value)
     assert value["leader_epochs"] == [[0, 0], [2, 5]]
     assert value["gaps"] == [{"start": 10, "end": 20, "reason": SAMPLE.gaps[0].reason, "noticed_at_ms": 7}]
-    assert value["entries"][0]["aux_ranges"] == {"offset_index": [0, 10]}
+    assert value["entries"][0]["aux_ranges"] == {"offset_index": [0, 10, 0]}
 
 
 def test_fields_of_a_newer_writer_are_kept() -> None:
@@ -195,7 +195,16 @@ def test_lists_of_another_shape_are_corrupt(name: str, wrong: object) -> None:
     assert_corrupt(stored({name: wrong}))
 
 
-@pytest.mark.parametrize("ranges", [{"offset_index": 5}, {"offset_index": [1]}, {"offset_index": [1, 2, 3]}, {"x": ["a", "b"]}])
+@pytest.mark.parametrize(
+    "ranges",
+    [
+        {"offset_index": 5},
+        {"offset_index": [1]},
+        {"offset_index": [1, 2]},
+        {"offset_index": [1, 2, 3, 4]},
+        {"x": ["a", "b", "c"]},
+    ],
+)
 def test_aux_ranges_of_another_shape_are_corrupt(ranges: object) -> None:
     value = json.loads(encode(SAMPLE))
     value["entries"][0]["aux_ranges"] = ranges
