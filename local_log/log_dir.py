@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from local_log.errors import Corrupt, NotFound
+from local_log.errors import Corrupt, NotFound, Unreadable
 from local_log.formats.checkpoints import read_offsets
 from local_log.formats.filenames import (
     HIGH_WATERMARK_CHECKPOINT,
@@ -15,6 +15,14 @@ from local_log.formats.filenames import (
 )
 from local_log.log import LocalLog, open_log
 from local_log.storage import Disk
+
+
+@dataclass(frozen=True, slots=True)
+class Unopened:
+    """A partition whose folder the operating system does not give, and what it said."""
+
+    partition: TopicPartition
+    error: Unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +40,25 @@ class LogDir:
     def logs(self, wanted: Callable[[str], bool] = lambda topic: True) -> tuple[LocalLog, ...]:
         """The logs of all partitions of the wanted topics, with what the checkpoint files say of them.
 
-        Raises NotFound, Corrupt.
+        Raises NotFound, Corrupt, Unreadable.
+        """
+        return tuple(_opened(log) for log in self.found(wanted))
+
+    def found(self, wanted: Callable[[str], bool] = lambda topic: True) -> tuple[LocalLog | Unopened, ...]:
+        """As `logs`, but a folder that cannot be read keeps only its own partition from being opened.
+
+        Raises NotFound, Corrupt, Unreadable: the directory itself, or a checkpoint file.
         """
         starts = self._checkpoint(LOG_START_OFFSET_CHECKPOINT)
         high_watermarks = self._checkpoint(HIGH_WATERMARK_CHECKPOINT)
-        found = []
+        found: list[LocalLog | Unopened] = []
         for p in self.partitions():
             if wanted(p.topic):
                 with suppress(NotFound):  # a topic that is deleted meanwhile is not there
-                    found.append(open_log(self.disk, f"{self.path}/{p}", p, starts.get(p), high_watermarks.get(p)))
+                    try:
+                        found.append(open_log(self.disk, f"{self.path}/{p}", p, starts.get(p), high_watermarks.get(p)))
+                    except Unreadable as e:
+                        found.append(Unopened(p, e))
         return tuple(found)
 
     def id(self) -> str:
@@ -60,3 +78,9 @@ class LogDir:
             return {}
         except Corrupt as e:
             raise e.at(file) from e
+
+
+def _opened(log: LocalLog | Unopened) -> LocalLog:
+    if isinstance(log, Unopened):
+        raise log.error
+    return log

@@ -1,16 +1,20 @@
 """The archive as a whole: its format, and which topics and partitions it holds."""
 
 import json
+from math import inf
 
-from local_log.errors import listed
+from local_log.errors import Corrupt, listed
 from remote.clock import Clock, Ids
-from remote.errors import AlreadyExists, NotFound
+from remote.errors import AlreadyExists, Invalid, NotFound
 from remote.manifest.codec import MAJOR, MINOR, check_format, read_json
 from remote.manifest.model import Manifest
 from remote.manifest.store import load_newest
 from remote.object_keys import ARCHIVE, PROBE_PREFIX, PartitionPath, is_topic, is_topic_id, parse_partition
 from remote.object_store import ObjectReader, ObjectStore
 from remote.stores import probe
+
+Damaged = Corrupt | Invalid
+"""What keeps one manifest from being read and says nothing of the others: its bytes, or a format newer than ours."""
 
 
 def open_archive(store: ObjectStore) -> None:
@@ -57,14 +61,41 @@ def manifests(store: ObjectStore, topic: str) -> tuple[Manifest, ...]:
 def newest_manifests(store: ObjectStore, topic: str) -> tuple[Manifest, ...]:
     """The newest manifest of each partition of a topic, in order of partitions; empty where there is none.
 
-    Of topics that had the same name one after the other, the one whose newest commit is the latest counts.
+    Of topics that had the same name one after the other, the one whose newest commit is the latest counts. Raises Corrupt,
+    Invalid, Unavailable.
     """
-    by_id = (manifests_of(store, topic, topic_id) for topic_id in store.list_folders(f"{topic}/") if is_topic_id(topic_id))
-    return max((m for m in by_id if m), key=lambda ms: max(m.committed_at_ms for m in ms), default=())
+    return tuple(_sound(m) for m in newest_partitions(store, topic).values())
 
 
-def manifests_of(store: ObjectStore, topic: str, topic_id: str) -> tuple[Manifest, ...]:
-    """The newest manifest of each partition of the topic with this id, in order of partitions; empty where there is none."""
+def newest_partitions(store: ObjectStore, topic: str) -> dict[int, Manifest | Damaged]:
+    """As `newest_manifests`, by number, and in place of a manifest that cannot be read the error that says why.
+
+    A topic of which no manifest can be read counts as the newest of its name, since nobody can tell. Raises Unavailable.
+    """
+    by_id = (partitions_of(store, topic, topic_id) for topic_id in store.list_folders(f"{topic}/") if is_topic_id(topic_id))
+    return max((partitions for partitions in by_id if partitions), key=_last_commit_ms, default={})
+
+
+def partitions_of(store: ObjectStore, topic: str, topic_id: str) -> dict[int, Manifest | Damaged]:
+    """The same for the topic with this id. Raises Unavailable."""
     numbers = (parse_partition(folder) for folder in store.list_folders(f"{topic}/{topic_id}/"))
-    stored = (load_newest(store, PartitionPath(topic, topic_id, n)) for n in sorted(n for n in numbers if n is not None))
-    return tuple(s.manifest for s in stored if s is not None)
+    found: dict[int, Manifest | Damaged] = {}
+    for number in sorted(n for n in numbers if n is not None):
+        try:
+            stored = load_newest(store, PartitionPath(topic, topic_id, number))
+        except (Corrupt, Invalid) as e:
+            found[number] = e
+        else:
+            if stored is not None:
+                found[number] = stored.manifest
+    return found
+
+
+def _last_commit_ms(partitions: dict[int, Manifest | Damaged]) -> float:
+    return max((m.committed_at_ms for m in partitions.values() if isinstance(m, Manifest)), default=inf)
+
+
+def _sound(manifest: Manifest | Damaged) -> Manifest:
+    if not isinstance(manifest, Manifest):
+        raise manifest
+    return manifest

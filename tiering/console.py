@@ -5,7 +5,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import wraps
 from itertools import islice
@@ -83,6 +83,15 @@ def exit_code_of(error: Exception) -> Exit:
     if isinstance(error, remote.Unavailable | remote.Unknown | remote.Conflict):
         return Exit.retry
     return Exit.failure
+
+
+def exit_code_of_all(errors: Sequence[Exception], *, partly: bool) -> Exit | None:
+    """The exit code of work that went on past its errors: corruption before all else; `partly` is whether some was done."""
+    if any(exit_code_of(e) is Exit.corruption for e in errors):
+        return Exit.corruption
+    if errors and partly:
+        return Exit.partly
+    return exit_code_of(errors[0]) if errors else None
 
 
 def reports_errors(command: Callable[P, Exit | None]) -> Callable[P, None]:

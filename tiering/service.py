@@ -1,12 +1,15 @@
 """Where components are built: addresses in, tiers out. The only place that knows which disk, store, clock and ids are used."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from local_log.errors import NotFound, listed
+from local_log.errors import LogError, NotFound, listed
 from local_log.log import LocalLog
-from local_log.log_dir import LogDir
+from local_log.log_dir import LogDir, Unopened
 from local_log.storage import OsDisk
 from remote import archive
+from remote.errors import RemoteError
+from remote.manifest.model import Manifest
 from remote.object_store import ObjectStore
 from remote.reader import ArchivedLog
 from remote.stores import open_store
@@ -30,35 +33,66 @@ class Tiers:
         local = {p.topic for p in self.log_dir.partitions()} if self.log_dir else set()
         return tuple(sorted(local.union(archive.topics(self.store) if self.store else ())))
 
-    def partitions(self, topic: str) -> dict[int, TieredLog]:
-        """The topic's partitions in both tiers, by number. Raises NotFound.
+    def found(self, topic: str) -> dict[int, TieredLog | LogError | RemoteError]:
+        """The topic's partitions in both tiers, by number, and in place of one that cannot be opened what went wrong.
 
-        What a topic of the same name but another id has left in the archive is another topic's.
+        What a topic of the same name but another id has left in the archive is another topic's. Raises NotFound,
+        Unavailable, Corrupt (a checkpoint file of the log directory).
         """
-        logs = self.log_dir.logs(lambda name: name == topic) if self.log_dir else ()
-        local = {log.partition.partition: log for log in logs}
+        logs = self.log_dir.found(lambda name: name == topic) if self.log_dir else ()
+        local = {log.partition.partition: self._known(log) for log in logs}
         archived = self._archived(topic, local)
         numbers = sorted({*local, *archived})
         if not numbers:
             places = " and ".join(t for t in (self.log_dir and self.log_dir.path, self.store and self.store.url) if t)
             raise NotFound(f"topic {topic} is not in {places}; there are: {listed(self.topics())}")
-        return {n: TieredLog(local.get(n), archived.get(n)) for n in numbers}
+        return {n: _joined(local.get(n), archived.get(n)) for n in numbers}
+
+    def partitions(self, topic: str) -> dict[int, TieredLog]:
+        """As `found`, all of them or none. Raises what is wrong with the first that cannot be opened, too."""
+        return {number: _opened(log) for number, log in self.found(topic).items()}
 
     def partition(self, topic: str, number: int) -> TieredLog:
-        """One partition. Raises NotFound."""
-        partitions = self.partitions(topic)
+        """One partition, whatever is wrong with the others. Raises NotFound, and what is wrong with this one."""
+        partitions = self.found(topic)
         if number not in partitions:
             raise NotFound(f"topic {topic} has no partition {number}; it has {listed(map(str, partitions))}")
-        return partitions[number]
+        return _opened(partitions[number])
 
-    def _archived(self, topic: str, local: dict[int, LocalLog]) -> dict[int, ArchivedLog]:
+    def _known(self, log: LocalLog | Unopened) -> LocalLog | LogError:
+        """A log whose topic id can be read, where an archive is to be asked for it."""
+        if isinstance(log, Unopened):
+            return log.error
+        if self.store is None:
+            return log
+        try:
+            _ = log.topic_id
+        except LogError as e:
+            return e
+        return log
+
+    def _archived(self, topic: str, local: Mapping[int, LocalLog | LogError]) -> dict[int, ArchivedLog | archive.Damaged]:
         if self.store is None:
             return {}
-        if local:
-            manifests = archive.manifests_of(self.store, topic, next(iter(local.values())).topic_id)
-        else:
-            manifests = archive.newest_manifests(self.store, topic)
-        return {m.partition: ArchivedLog(self.store, m) for m in manifests}
+        ids = [log.topic_id for log in local.values() if isinstance(log, LocalLog)]
+        found = archive.partitions_of(self.store, topic, ids[0]) if ids else archive.newest_partitions(self.store, topic)
+        return {n: ArchivedLog(self.store, m) if isinstance(m, Manifest) else m for n, m in found.items()}
+
+
+def _joined(
+    local: LocalLog | LogError | None, archived: ArchivedLog | archive.Damaged | None
+) -> TieredLog | LogError | RemoteError:
+    if isinstance(local, LogError):
+        return local
+    if isinstance(archived, LogError | RemoteError):
+        return archived
+    return TieredLog(local, archived)
+
+
+def _opened(log: TieredLog | LogError | RemoteError) -> TieredLog:
+    if not isinstance(log, TieredLog):
+        raise log
+    return log
 
 
 def open_tiers(log_dir_path: str | None, archive_url: str | None) -> Tiers:

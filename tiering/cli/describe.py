@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import click
 
-from local_log.errors import NotFound
-from tiering.console import Row, emit, output_option, reports_errors
+from local_log.errors import LogError, NotFound
+from remote.errors import RemoteError
+from tiering.console import Exit, Row, emit, exit_code_of_all, output_option, reports_errors, say
 from tiering.service import Tiers, open_tiers
 from tiering.tiered_log import TieredLog
 
@@ -16,16 +17,35 @@ from tiering.tiered_log import TieredLog
 @click.argument("topic", required=False)
 @output_option()
 @reports_errors
-def command(archive_url: str, log_dir_path: str | None, topic: str | None, output: str) -> None:
-    """Show offsets, segments and bytes of each tier for every partition, of all topics or of TOPIC."""
+def command(archive_url: str, log_dir_path: str | None, topic: str | None, output: str) -> Exit | None:
+    """Show offsets, segments and bytes of each tier for every partition, of all topics or of TOPIC.
+
+    A partition that cannot be read is named on standard error, and the others are shown.
+    """
     tiers = open_tiers(log_dir_path, archive_url)
-    emit((_row(name, n, log) for name, n, log in _partitions(tiers, topic)), output)
+    errors: list[Exception] = []
+    shown = 0
+
+    def rows() -> Iterator[Row]:
+        nonlocal shown
+        for name, number, log in _partitions(tiers, topic):
+            try:
+                row = _row(name, number, log)
+            except (LogError, RemoteError) as e:
+                say(f"tiering: {name}-{number}: {e}")
+                errors.append(e)
+            else:
+                shown += 1
+                yield row
+
+    emit(rows(), output)
+    return exit_code_of_all(errors, partly=shown > 0)
 
 
-def _partitions(tiers: Tiers, topic: str | None) -> Iterator[tuple[str, int, TieredLog]]:
+def _partitions(tiers: Tiers, topic: str | None) -> Iterator[tuple[str, int, TieredLog | LogError | RemoteError]]:
     for name in tiers.topics() if topic is None else (topic,):
         try:
-            partitions = tiers.partitions(name)
+            partitions = tiers.found(name)
         except NotFound:
             if topic is None:
                 continue  # a folder without a manifest: nobody asked for it by name
@@ -34,7 +54,10 @@ def _partitions(tiers: Tiers, topic: str | None) -> Iterator[tuple[str, int, Tie
             yield name, number, log
 
 
-def _row(topic: str, partition: int, log: TieredLog) -> Row:
+def _row(topic: str, partition: int, log: TieredLog | LogError | RemoteError) -> Row:
+    """Raises the error that stands in the log's place, and what reading the local log's end raises."""
+    if not isinstance(log, TieredLog):
+        raise log
     local, archived = log.local, log.archived
     entries = archived.manifest.entries if archived else ()
     return {

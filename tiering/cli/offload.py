@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 
 import click
 
-from local_log.errors import Corrupt, LogError, NotFound
+from local_log.errors import LogError, NotFound
 from local_log.log import LocalLog
 from local_log.segment import Segment
 from remote import archive
@@ -16,7 +16,7 @@ from remote.object_store import ObjectStore
 from remote.stores import open_store
 from tiering import offload as engine
 from tiering.clock import RandomIds, SystemClock
-from tiering.console import Exit, Row, emit, exit_code_of, output_option, reports_errors, say
+from tiering.console import Exit, Row, emit, exit_code_of_all, output_option, reports_errors, say
 from tiering.service import log_dir
 
 
@@ -60,7 +60,8 @@ def command(log_dir_path: str, archive_url: str, topics: tuple[str, ...], dry_ru
                         return  # the other logs would wait for the same store
 
         emit(run(), output)
-    return _exit_code(results)
+    errors = [done.error for done in results if done.error is not None]
+    return exit_code_of_all(errors, partly=any(done.entry for done in results))
 
 
 def _offload(
@@ -95,12 +96,3 @@ def _row(log: LocalLog, done: engine.Done) -> Row:
         "bytes": done.entry.log_size if done.entry else None,
         "reason": str(done.error) if done.error else decision.reason if decision else None,
     }
-
-
-def _exit_code(results: list[engine.Done]) -> Exit | None:
-    errors = [done.error for done in results if done.error is not None]
-    if any(isinstance(e, Corrupt) for e in errors):
-        return Exit.corruption
-    if errors and any(done.entry for done in results):
-        return Exit.partly
-    return exit_code_of(errors[0]) if errors else None

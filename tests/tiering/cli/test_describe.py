@@ -1,8 +1,10 @@
 """`tiering describe`: what lies in which tier, against what the broker said and what lies in the folders."""
 
+import json
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -85,3 +87,59 @@ def test_a_place_without_an_archive_is_not_found(run: Run, tmp_path: Path) -> No
     assert missing.exit_code == 4
     assert str(tmp_path / "nowhere") in missing.stderr
     assert not (tmp_path / "nowhere").exists()
+
+
+def messages(result: Result) -> list[str]:
+    return result.stderr.splitlines()
+
+
+def test_a_damaged_manifest_hides_only_its_own_partition(
+    run: Run, rows: Rows, archive: str, broker: Path, tmp_path: Path
+) -> None:
+    damaged = copytree(archive, tmp_path / "archive")
+    newest = min(damaged.glob("g-txn/*/0/manifest/*.json"))
+    newest.write_bytes(newest.read_bytes()[:-9])
+    for tiers in (("--archive", damaged), ("--archive", damaged, "--log-dir", broker)):
+        shown = run("describe", *tiers, "--output", "jsonl")
+        sound = [row for row in rows("describe", "--archive", archive, *tiers[2:]) if row["topic"] != "g-txn"]
+        assert [json.loads(line) for line in shown.stdout.splitlines()] == sound
+        assert shown.exit_code == 6
+        assert len(messages(shown)) == 1
+        assert newest.name in shown.stderr
+
+
+def test_an_active_segment_that_is_no_log_hides_only_its_own_partition(
+    run: Run, archive: str, broker: Path, tmp_path: Path
+) -> None:
+    logs = copytree(broker, tmp_path / "logs")
+    damaged = logs / "g-tiny-0" / f"{0:020d}.log"
+    damaged.write_bytes(b"\xff" * 100)
+    shown = run("describe", "--archive", archive, "--log-dir", logs, "--output", "json")
+    assert len(json.loads(shown.stdout)) == len(partitions()) - 1
+    assert shown.exit_code == 6
+    assert len(messages(shown)) == 1
+    assert str(damaged) in shown.stderr
+
+
+def test_a_file_that_the_system_does_not_give_leaves_the_work_partly_done(
+    run: Run, archive: str, broker: Path, tmp_path: Path
+) -> None:
+    logs = copytree(broker, tmp_path / "logs")
+    file = logs / "g-tiny-0" / f"{0:020d}.log"
+    file.unlink()
+    file.mkdir()
+    shown = run("describe", "--archive", archive, "--log-dir", logs, "--output", "jsonl")
+    assert len(shown.stdout.splitlines()) == len(partitions()) - 1
+    assert shown.exit_code == 3
+    assert str(file) in shown.stderr
+
+
+def test_partition_metadata_that_is_rubbish_hides_only_its_own_partition(
+    run: Run, archive: str, broker: Path, tmp_path: Path
+) -> None:
+    logs = copytree(broker, tmp_path / "logs")
+    (logs / "g-txn-0" / "partition.metadata").write_bytes(b"rubbish")
+    shown = run("describe", "--archive", archive, "--log-dir", logs, "--output", "jsonl")
+    assert len(shown.stdout.splitlines()) == len(partitions()) - 1
+    assert shown.exit_code == 6
+    assert len(messages(shown)) == 1
