@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import wraps
-from itertools import islice
 from typing import Any, ParamSpec
 
 import click
@@ -39,17 +38,40 @@ def output_option(default: str = "table") -> Callable[[Callable[P, Any]], Callab
 
 
 def emit(rows: Iterable[Row], output: str, *, as_text: Callable[[Row], Row] = lambda row: row) -> None:
-    """Prints rows: as one JSON array, a JSON object a line, or tables of what `as_text` makes of each row."""
+    """Prints rows: as one JSON array, a JSON object a line, or tables of what `as_text` makes of each row.
+
+    Where `rows` raises, the rows before the error are printed first.
+    """
     if output == "json":
-        click.echo(json.dumps(list(rows), indent=1))
+        read: list[Row] = []
+        try:
+            for row in rows:
+                read.append(row)
+        finally:
+            click.echo(json.dumps(read, indent=1))
     elif output == "jsonl":
         for row in rows:
             click.echo(json.dumps(row, separators=(",", ":")))
     else:
-        texts = iter(as_text(row) for row in rows)
-        while block := list(islice(texts, _ROWS_PER_TABLE)):
+        for block in _blocks(map(as_text, rows)):
             for line in _table(block):
                 click.echo(line)
+
+
+def _blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    block: list[Row] = []
+    try:
+        for row in rows:
+            block.append(row)
+            if len(block) == _ROWS_PER_TABLE:
+                yield block
+                block = []
+    except Exception:
+        if block:
+            yield block
+        raise
+    if block:
+        yield block
 
 
 def _table(rows: list[Row]) -> Iterator[str]:
