@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from fnmatch import fnmatchcase
 
 import click
@@ -18,6 +19,8 @@ from tiering import offload as engine
 from tiering.clock import RandomIds, SystemClock
 from tiering.console import Exit, Row, emit, exit_code_of_all, output_option, reports_errors, say
 from tiering.service import log_dir
+
+Result = tuple[LocalLog, engine.Done]
 
 
 @click.command("offload")
@@ -44,24 +47,44 @@ def command(log_dir_path: str, archive_url: str, topics: tuple[str, ...], dry_ru
         archive.is_archive(store)
     else:
         archive.create_archive(store, clock, ids)
-    results: list[engine.Done] = []
+    results: list[Result] = []
     source_id = source.id()
     bytes_max = sum(2 * _size(segment) for log in logs for segment in log.segments)
     with click.progressbar(length=bytes_max, label="offload", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
 
-        def run() -> Iterator[Row]:
+        def work() -> Iterator[Result]:
             for log in logs:
                 for done in _offload(log, store, source_id, clock, ids, bar.update, dry_run=dry_run):
-                    results.append(done)
-                    if done.error is not None:
-                        say(f"tiering: {done.error}")
-                    yield _row(log, done)
+                    results.append((log, done))
+                    yield log, done
                     if isinstance(done.error, Unavailable):
                         return  # the other logs would wait for the same store
 
-        emit(run(), output)
-    errors = [done.error for done in results if done.error is not None]
-    return exit_code_of_all(errors, partly=any(done.entry for done in results))
+        _print(work(), output)
+    errors = [done.error for _, done in results if done.error is not None]
+    return exit_code_of_all(errors, partly=any(done.entry for _, done in results))
+
+
+def _print(work: Iterator[Result], output: str) -> None:
+    """Prints what becomes of each segment. The work is done to its end though nobody may read of it: the rows only tell."""
+
+    def rows() -> Iterator[Row]:
+        for log, done in work:
+            _tell(done)
+            yield _row(log, done)
+
+    try:
+        emit(rows(), output)
+    except OSError:
+        for _, done in work:
+            with suppress(OSError):
+                _tell(done)
+        raise
+
+
+def _tell(done: engine.Done) -> None:
+    if done.error is not None:
+        say(f"tiering: {done.error}")
 
 
 def _offload(

@@ -323,6 +323,33 @@ def test_a_refusal_ends_the_process_with_its_code_and_keeps_data_and_messages_ap
     assert len(ran.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("output", ["table", "json", "jsonl"])
+@pytest.mark.parametrize("reader", ["gone", "full"])
+def test_what_is_due_is_archived_though_nobody_reads_the_answer(logs: Path, url: str, output: str, reader: str) -> None:
+    flip(logs / "g-codec-none-0" / f"{0:020d}.log", 1000)
+    command = [sys.executable, "-m", "tiering", "offload", "--log-dir", str(logs), "--archive", url, "--output", output]
+    if reader == "gone":
+        reading, writing = os.pipe()
+        os.close(reading)
+    else:
+        writing = os.open("/dev/full", os.O_WRONLY)
+    ran = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True)
+    os.close(writing)
+    assert ran.returncode not in (0, 6)
+    assert f"{0:020d}.log at byte" in ran.stderr
+    assert [(e.base_offset, e.end_offset) for e in manifests(open_store(url))["g-txn-0"].entries] == due(logs, "g-txn-0")
+
+
+def test_what_is_due_is_archived_though_nobody_reads_the_messages(logs: Path, url: str) -> None:
+    flip(logs / "g-codec-none-0" / f"{0:020d}.log", 1000)
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "tiering", "offload", "--log-dir", str(logs), "--archive", url]
+    subprocess.run(command, stdout=writing, stderr=writing)
+    os.close(writing)
+    assert [(e.base_offset, e.end_offset) for e in manifests(open_store(url))["g-txn-0"].entries] == due(logs, "g-txn-0")
+
+
 def test_topics_that_match_nothing_are_not_found_and_nothing_is_written(run: Run, broker: Path, url: str) -> None:
     for extra in ([], ["--dry-run"]):
         missing = run("offload", "--log-dir", broker, "--archive", url, "--topic", "g-nowhere*", *extra)
