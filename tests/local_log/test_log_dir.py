@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from golden_logs import broker_logs, partitions
 
-from local_log.errors import Corrupt, NotFound
+from local_log.errors import Corrupt, NotFound, Unreadable
 from local_log.formats.filenames import TopicPartition
 from local_log.formats.records import record_batches
-from local_log.log_dir import LogDir
+from local_log.log_dir import LogDir, Unopened
 from local_log.storage import OsDisk
 
 
@@ -83,6 +83,25 @@ def test_foreign_folders_do_not_hide_the_partitions(tmp_path: Path) -> None:
 def test_a_directory_that_is_not_there_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         LogDir(OsDisk(), str(tmp_path / "missing")).partitions()
+
+
+class ClosedDisk(OsDisk):
+    """A disk on which one folder cannot be read."""
+
+    def names(self, folder: str) -> list[str]:
+        if folder.endswith("g-tiny-0"):
+            raise Unreadable(f"{folder}: Permission denied")
+        return super().names(folder)
+
+
+def test_a_folder_that_cannot_be_read_keeps_only_its_own_partition_closed(tmp_path: Path) -> None:
+    directory = LogDir(ClosedDisk(), str(broker_logs(tmp_path, "g-tiny-0", "g-txn-0")))
+    closed, opened = directory.found()
+    assert isinstance(closed, Unopened)
+    assert (str(closed.partition), str(opened.partition)) == ("g-tiny-0", "g-txn-0")
+    assert [str(log.partition) for log in directory.logs(lambda topic: topic == "g-txn")] == ["g-txn-0"]
+    with pytest.raises(Unreadable, match="g-tiny-0"):
+        directory.logs()
 
 
 def test_without_checkpoint_files_the_segments_speak(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import click
 
 from local_log.errors import LogError, NotFound
 from local_log.log import LocalLog
+from local_log.log_dir import Unopened
 from local_log.segment import Segment
 from remote import archive
 from remote.clock import Clock, Ids
@@ -20,7 +21,7 @@ from tiering.clock import RandomIds, SystemClock
 from tiering.console import Exit, Row, emit, exit_code_of_all, output_option, reports_errors, say
 from tiering.service import log_dir
 
-Result = tuple[LocalLog, engine.Done]
+Result = tuple[LocalLog | Unopened, engine.Done]
 
 
 @click.command("offload")
@@ -37,7 +38,7 @@ def command(log_dir_path: str, archive_url: str, topics: tuple[str, ...], dry_ru
     others are taken, and the exit code is 6.
     """
     source = log_dir(log_dir_path)
-    logs = source.logs(lambda name: not topics or any(fnmatchcase(name, glob) for glob in topics))
+    logs = source.found(lambda name: not topics or any(fnmatchcase(name, glob) for glob in topics))
     if not logs:
         raise NotFound(
             f"{source.path}: no partition{' of ' + ', '.join(topics) if topics else ''} there; check --log-dir, --topic"
@@ -49,7 +50,7 @@ def command(log_dir_path: str, archive_url: str, topics: tuple[str, ...], dry_ru
         archive.create_archive(store, clock, ids)
     results: list[Result] = []
     source_id = source.id()
-    bytes_max = sum(2 * _size(segment) for log in logs for segment in log.segments)
+    bytes_max = sum(2 * _size(segment) for log in logs if isinstance(log, LocalLog) for segment in log.segments)
     with click.progressbar(length=bytes_max, label="offload", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
 
         def work() -> Iterator[Result]:
@@ -88,8 +89,18 @@ def _tell(done: engine.Done) -> None:
 
 
 def _offload(
-    log: LocalLog, store: ObjectStore, source: str, clock: Clock, ids: Ids, progress: Callable[[int], None], *, dry_run: bool
+    log: LocalLog | Unopened,
+    store: ObjectStore,
+    source: str,
+    clock: Clock,
+    ids: Ids,
+    progress: Callable[[int], None],
+    *,
+    dry_run: bool,
 ) -> Iterator[engine.Done]:
+    if isinstance(log, Unopened):
+        yield engine.Done(None, error=log.error)
+        return
     try:
         due = engine.plan(log, store)
     except (LogError, RemoteError) as e:
@@ -108,7 +119,7 @@ def _size(segment: Segment) -> int:
         return 0  # it only moves the bar
 
 
-def _row(log: LocalLog, done: engine.Done) -> Row:
+def _row(log: LocalLog | Unopened, done: engine.Done) -> Row:
     decision = done.decision
     action = "copied" if done.entry else "refused" if done.error else str(decision.action) if decision else None
     return {

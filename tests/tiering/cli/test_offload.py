@@ -15,6 +15,8 @@ import pytest
 from click.testing import Result
 from golden_logs import broker_logs, live, partitions
 
+from local_log.errors import Unreadable
+from local_log.storage import OsDisk
 from remote import archive as archives
 from remote.manifest.model import OFFSET_INDEX, PRODUCER_SNAPSHOT, TIME_INDEX, TRANSACTION_INDEX, Manifest
 from remote.object_store import ObjectStore
@@ -304,6 +306,25 @@ def test_no_broken_file_beside_a_segment_reaches_the_archive(
     result = run("offload", "--log-dir", logs, "--archive", url)
     assert result.exit_code == 6
     assert f"{damaged} at byte " in result.stderr
+
+
+def test_a_folder_that_the_system_does_not_give_is_refused_and_the_others_are_taken(
+    run: Run, monkeypatch: pytest.MonkeyPatch, logs: Path, url: str
+) -> None:
+    closed, names = str(logs / "g-codec-none-0"), OsDisk.names
+
+    def names_of(disk: OsDisk, folder: str) -> list[str]:
+        if folder == closed:
+            raise Unreadable(f"{folder}: Permission denied; mend it, then try again")
+        return names(disk, folder)
+
+    monkeypatch.setattr(OsDisk, "names", names_of)
+    result = run("offload", "--log-dir", logs, "--archive", url, "--output", "jsonl")
+    given = [json.loads(line) for line in result.stdout.splitlines()]
+    assert (result.exit_code, [row["action"] for row in given]) == (3, ["refused", "copied", "copied", "copied", "keep"])
+    assert (given[0]["topic"], given[0]["partition"], given[0]["segment"]) == ("g-codec-none", 0, None)
+    assert closed in given[0]["reason"]
+    assert closed in result.stderr
 
 
 def test_an_index_that_is_missing_has_its_segment_refused_and_named(run: Run, logs: Path, url: str) -> None:
