@@ -2,6 +2,7 @@
 
 LogError
 ├── Corrupt       bytes that are not what Kafka writes: quarantine the file, restore it from a replica or the archive
+├── Unsupported   sound bytes of a format that is not read yet: nothing to repair, leave them where they are
 ├── Unreadable    the operating system does not give a file: mend rights or disk, then try again
 ├── Invalid       a question or a setting that makes no sense: fix it
 └── NotFound      no such directory, partition or offset
@@ -45,6 +46,30 @@ class Corrupt(LogError):
 
 def _corrupt(problem: str, file: str, position: int) -> Corrupt:
     return Corrupt(problem, file=file, position=position)
+
+
+class Unsupported(LogError):
+    """Bytes that Kafka wrote, in a format that we do not read: `what` it is, and as in Corrupt the file and the byte in it."""
+
+    def __init__(self, what: str, *, file: str = "", position: int = 0) -> None:
+        super().__init__(what, file, position)
+        self.what = what
+        self.file = file
+        self.position = position
+
+    def __str__(self) -> str:
+        return f"{self.file or 'buffer'} at byte {self.position}: {self.what} is not read yet"
+
+    def at(self, file: str, start: int = 0) -> "Unsupported":
+        """The same, placed in `file`, whose byte `start` was the buffer's first."""
+        return Unsupported(self.what, file=file, position=self.position + start)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _unsupported, (self.what, self.file, self.position)
+
+
+def _unsupported(what: str, file: str, position: int) -> Unsupported:
+    return Unsupported(what, file=file, position=position)
 
 
 class Unreadable(LogError):

@@ -47,11 +47,15 @@ class Done:
 
 
 def plan(log: LocalLog, store: ObjectStore) -> OffloadPlan:
-    """The plan for one log. Reads only. Raises Corrupt, NotFound, Unavailable."""
+    """The plan for one log. Reads only, and nothing of a log that has only its active segment.
+
+    Raises Corrupt, Unsupported, NotFound, Unreadable, Unavailable.
+    """
     path = PartitionPath(log.partition.topic, log.topic_id, log.partition.partition)
     manifest = _newest(store, path) or _never_archived(path, log)
     segments = tuple(LocalSegment(s.base_offset, s.next_base_offset) for s in log.segments)
-    return OffloadPlan(log, path, manifest, plan_offload(segments, log.last_stable_offset, manifest))
+    stable = log.last_stable_offset if len(segments) > 1 else log.log_start_offset
+    return OffloadPlan(log, path, manifest, plan_offload(segments, stable, manifest))
 
 
 def offload(

@@ -26,9 +26,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, Unsupported
 from local_log.formats import kernels
 from local_log.formats.checksum import crc32c
+from local_log.formats.old_message import is_old_message, old_message_end
 from local_log.formats.primitives import INT32_MAX, Buffer
 from local_log.formats.record import NO_SEQUENCE, NO_TIMESTAMP, Codec, TimestampType
 
@@ -52,6 +53,7 @@ HEADER = np.dtype(
 HEADER_BYTES = HEADER.itemsize
 LENGTH_OVERHEAD = 12
 CRC_FROM = 21
+_MAGIC_AT = 16
 RECORD_BYTES_MIN = 7
 BATCHES_MAX = 1 << 16
 
@@ -59,7 +61,7 @@ _NATIVE = HEADER.newbyteorder("=")
 _CODEC_MASK, _APPEND_TIME, _TRANSACTIONAL, _CONTROL, _DELETE_HORIZON = 0x07, 0x08, 0x10, 0x20, 0x40
 _SCAN_PROBLEM = {
     kernels.BAD_LENGTH: f"batch length is below the {HEADER_BYTES - LENGTH_OVERHEAD} bytes of an empty batch or above 2^31-1",
-    kernels.BAD_MAGIC: "the batch is not of magic 2; older messages are not read yet, so let Kafka convert them first",
+    kernels.BAD_MAGIC: "the batch is not of magic 2",
 }
 
 Column = Any
@@ -173,8 +175,8 @@ def scan(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MAX) -> tup
     """The whole batches in `buffer` from `pos` on, and the position after them.
 
     That position is below the buffer's end when a batch there is incomplete (a torn tail, or a window that ends inside it)
-    or when there are more than `batches_max`. Raises Corrupt, placed in the buffer, for a length or magic no batch has.
-    Checksums are not checked: see `check_crcs`.
+    or when there are more than `batches_max`. Raises Corrupt, placed in the buffer, for a length or magic no batch has, and
+    Unsupported for a message of magic 0 or 1. Checksums are not checked: see `check_crcs`.
     """
     data = np.frombuffer(buffer, np.uint8)
     room = min(batches_max, max(1, (len(data) - pos) // HEADER_BYTES))
@@ -182,8 +184,17 @@ def scan(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MAX) -> tup
     headers = np.empty((room, HEADER_BYTES), np.uint8)
     status, n, stop = kernels.walk(data, pos, len(data), positions, headers)
     if status in _SCAN_PROBLEM and n == 0:  # batches before a bad one come first; the next scan starts at it
-        raise Corrupt(_SCAN_PROBLEM[status], position=stop)
+        _refuse(buffer, int(stop), _SCAN_PROBLEM[status])
     return Batches(positions[:n], headers[:n].view(HEADER)[:, 0].astype(_NATIVE)), int(stop)
+
+
+def _refuse(buffer: Buffer, pos: int, problem: str) -> None:
+    """Raises Unsupported or Corrupt, unless an old message may be there that is cut: the next scan has more of it."""
+    end = old_message_end(buffer, pos)
+    if end is None or (end <= len(buffer) and not is_old_message(buffer, pos, end)):
+        raise Corrupt(problem, position=pos)
+    if end <= len(buffer):
+        raise Unsupported(f"message format v{buffer[pos + _MAGIC_AT]}", position=pos)
 
 
 def crcs(buffer: Buffer, batches: Batches) -> Iterator[int]:

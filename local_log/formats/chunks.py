@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, Unsupported
 from local_log.formats.batch_v2 import HEADER_BYTES, Batches, check_crcs, scan
 from local_log.formats.columns import EVERYTHING, GROUP_BYTES, Projection, decode
 from local_log.formats.primitives import INT32_MAX, Buffer
@@ -60,14 +60,14 @@ def read_chunks(
     """Reads `[start, end)` of `file` through `read(start, end)` in spans of whole batches, at first of about `first_bytes`.
 
     `start` must be where a batch starts. It stops before a batch that `end` cuts; the caller sees by the last chunk's end
-    whether that is a torn tail. Raises Corrupt, placed in the file.
+    whether that is a torn tail. Raises Corrupt and Unsupported, placed in the file.
     """
     chunk_bytes = want = first_bytes
     while end - start >= HEADER_BYTES:
         buffer = read(start, min(end, start + want))
         try:
             batches, stop = scan(buffer)
-        except Corrupt as e:
+        except (Corrupt, Unsupported) as e:
             raise e.at(file, start) from e
         if not len(batches):
             if start + len(buffer) >= end or len(buffer) < want:

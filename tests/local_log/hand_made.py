@@ -1,7 +1,8 @@
-"""Record batches of magic 2 made by hand, so that they can be wrong where a producer's never are."""
+"""Record batches of magic 2 and older messages made by hand, so that they can be wrong where a producer's never are."""
 
 import gzip
 import struct
+import zlib
 from collections.abc import Iterable
 
 import crc32c
@@ -108,3 +109,10 @@ def batch(
     tail += made
     head = _BEFORE_CRC.pack(base_offset, 9 + len(tail), epoch, 2)
     return head + struct.pack(">I", crc32c.crc32c(tail)) + tail
+
+
+def old_message(magic: int, value: bytes = b"value", *, offset: int = 0) -> bytes:
+    """A message of magic 0 or 1 without a key, with a sound CRC-32."""
+    time = struct.pack(">q", 1_000) if magic else b""
+    tail = struct.pack(">bb", magic, 0) + time + struct.pack(">ii", -1, len(value)) + value
+    return struct.pack(">qiI", offset, 4 + len(tail), zlib.crc32(tail)) + tail

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from local_log.errors import Corrupt, LogError, NotFound, OffsetOutOfRange
+from local_log.errors import Corrupt, LogError, NotFound, OffsetOutOfRange, Unsupported
 
 
 def test_a_finding_in_a_buffer_is_placed_in_its_file() -> None:
@@ -21,7 +21,15 @@ def test_an_offset_out_of_range_says_what_is_in_range() -> None:
     assert isinstance(error, NotFound)
 
 
-@pytest.mark.parametrize("error", [Corrupt("bad", file="f", position=3), OffsetOutOfRange("p-0", 1, 2, 3), NotFound("gone")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        Corrupt("bad", file="f", position=3),
+        Unsupported("it", file="f", position=3),
+        OffsetOutOfRange("p-0", 1, 2, 3),
+        NotFound("gone"),
+    ],
+)
 def test_errors_cross_processes_whole(error: LogError) -> None:
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is type(error)

@@ -2,9 +2,11 @@
 
 import json
 import os
+import struct
 import subprocess
 import sys
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -325,6 +327,34 @@ def test_a_folder_that_the_system_does_not_give_is_refused_and_the_others_are_ta
     assert (given[0]["topic"], given[0]["partition"], given[0]["segment"]) == ("g-codec-none", 0, None)
     assert closed in given[0]["reason"]
     assert closed in result.stderr
+
+
+def old_message(offset: int) -> bytes:
+    """A message of magic 1 as brokers before 0.11 wrote them."""
+    tail = struct.pack(">bbqii", 1, 0, 1_000, -1, 60) + b"v" * 60
+    return struct.pack(">qiI", offset, 4 + len(tail), zlib.crc32(tail)) + tail
+
+
+def test_a_single_segment_of_older_messages_is_nothing_to_do(rows: Rows, tmp_path: Path, url: str) -> None:
+    logs = broker_logs(tmp_path / "logs", "g-tiny-0")
+    (logs / "g-tiny-0" / f"{0:020d}.log").write_bytes(old_message(0))
+    (given,) = rows("offload", "--log-dir", logs, "--archive", url)
+    assert (given["segment"], given["action"], given["reason"]) == (0, "keep", "active")
+
+
+def test_inactive_segments_of_older_messages_are_refused_and_are_no_corruption(
+    run: Run, roll: Callable[[Path, str], None], logs: Path, url: str
+) -> None:
+    file = logs / "g-codec-none-0" / f"{0:020d}.log"
+    file.write_bytes(b"".join(old_message(offset) for offset in range(1657)))
+    roll(logs, "g-codec-none-0")
+    result = run("offload", "--log-dir", logs, "--archive", url, "--output", "jsonl")
+    given = [json.loads(line) for line in result.stdout.splitlines() if "g-codec-none" in line]
+    assert result.exit_code == 3
+    assert [row["action"] for row in given] == ["refused", "copied", "keep"]
+    assert f"{file} at byte 0: message format v1 is not read yet" in result.stderr
+    alone = run("offload", "--log-dir", logs, "--archive", url, "--topic", "g-codec-none")
+    assert alone.exit_code == 1
 
 
 def test_an_index_that_is_missing_has_its_segment_refused_and_named(run: Run, logs: Path, url: str) -> None:
