@@ -7,7 +7,8 @@
     ├── Conflict        somebody else committed first and our change no longer makes sense: reload
     ├── Fenced          a writer with a higher epoch has claimed the partition: stop
     ├── NotFound        no such object, topic or partition
-    └── Invalid         an archive, address or setting that cannot be used as it stands: fix it
+    └── Invalid         an archive or setting that cannot be used as it stands: fix it
+        └── BadAddress  an address that names no store: correct it
 
 Bytes that are not what they should be raise `local_log.errors.Corrupt`, with the object key as its file.
 """
@@ -42,4 +43,8 @@ class NotFound(RemoteError):
 
 
 class Invalid(RemoteError):
-    """An archive, address or setting that cannot be used as it stands."""
+    """An archive or setting that cannot be used as it stands."""
+
+
+class BadAddress(Invalid):
+    """An address that names no store, or one that cannot be used from here; the message says what would do."""

@@ -30,6 +30,25 @@ class Exit(IntEnum):
     corruption = 6
 
 
+def named(_context: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    """For an option that names something: refuses an empty text, which mostly is a shell's variable that is not set."""
+    if value is not None and not value.strip():
+        raise click.BadParameter("it is empty; say which, or leave the option out where it is not required")
+    return value
+
+
+def archive_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--archive`, the same on every command."""
+    text = "A folder, s3://bucket/prefix or any fsspec URL."
+    return click.option("--archive", "archive_url", required=required, callback=named, metavar="URL", help=text)
+
+
+def log_dir_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--log-dir`, the same on every command."""
+    text = "One of the broker's log.dirs; it is only read."
+    return click.option("--log-dir", "log_dir_path", required=required, callback=named, metavar="DIR", help=text)
+
+
 def output_option(default: str = "table") -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--output`, the same on every command that answers data."""
     return click.option(
@@ -98,6 +117,8 @@ def exit_code_of(error: Exception) -> Exit:
     from local_log import errors as local
     from remote import errors as remote
 
+    if isinstance(error, remote.BadAddress):
+        return Exit.usage
     if isinstance(error, local.Corrupt):
         return Exit.corruption
     if isinstance(error, local.NotFound | remote.NotFound):

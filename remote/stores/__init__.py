@@ -6,14 +6,21 @@ imported when one is opened, since they take most of a second.
 
 import re
 
-from remote.errors import AlreadyExists, Invalid
+from remote.errors import AlreadyExists, BadAddress, Invalid
 from remote.object_store import ObjectStore
 
 _examples = "a folder's path, file:///folder, s3://bucket/prefix, gs://bucket/prefix or abfs://container@account/prefix"
 
 
 def open_store(url: str) -> ObjectStore:
-    """The store that `url` names. Nothing is asked of it yet. Raises Invalid."""
+    """The store that `url` names. Nothing is asked of it yet. Raises BadAddress."""
+    try:
+        return _opened(url)
+    except Invalid as error:
+        raise BadAddress(str(error)) from error
+
+
+def _opened(url: str) -> ObjectStore:
     scheme, separator, rest = url.partition("://")
     if not separator:
         if not url or re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", url):

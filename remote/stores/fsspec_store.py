@@ -22,6 +22,8 @@ from remote.stores.shared import check_folder, check_key, check_prefix, checked,
 
 upload_bytes_max = 2**31
 """A Kafka segment's limit."""
+packages = {"gs": "gcsfs", "gcs": "gcsfs", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs"}
+"""What brings a protocol; fsspec's own words for it vary."""
 
 _making = threading.Lock()  # one for all stores, since a lock cannot be pickled
 _creating_in_memory = threading.Lock()  # memory:// looks, then writes; it lives in this process alone, so a lock mends it
@@ -36,7 +38,11 @@ class FsspecStore:
             raise Invalid(f"{url!r} is no address for an archive; give one protocol://container/prefix, without '::'")
         try:
             kind = fsspec.get_filesystem_class(protocol)
-        except (ValueError, ImportError) as error:
+        except ImportError as error:
+            package = packages.get(protocol)
+            remedy = f"install the package {package}" if package else f"{error}; install it, or give s3:// or a folder"
+            raise Invalid(f"{url!r}: {protocol}:// is not there yet; {remedy}") from error
+        except ValueError as error:
             raise Invalid(f"{url!r}: {error}; give s3://, gs://, abfs:// or a folder") from error
         if not _creates_by_itself(kind):
             raise Invalid(f"{url!r}: fsspec's {protocol} cannot create a file if absent; give s3://, gs://, abfs:// or a folder")

@@ -17,7 +17,7 @@ from botocore import exceptions as sdk
 from crc32c import crc32c
 
 from local_log.errors import Corrupt
-from remote.errors import AlreadyExists, Invalid, NotFound, RemoteError, Unavailable, Unknown
+from remote.errors import AlreadyExists, BadAddress, Invalid, NotFound, RemoteError, Unavailable, Unknown
 from remote.object_store import Body, ObjectMeta, ObjectStore
 from remote.stores import open_store, probe
 from remote.stores.folder import FolderStore
@@ -710,12 +710,26 @@ class TestOpening:
             "sftp://host/folder",
         ],
     )
-    def test_an_address_that_cannot_be_used_is_invalid_and_named(self, url: str) -> None:
-        with pytest.raises(Invalid) as raised:
+    def test_an_address_that_cannot_be_used_is_a_bad_one_and_named(self, url: str) -> None:
+        with pytest.raises(BadAddress) as raised:
             open_store(url)
         message = str(raised.value)
         assert repr(url) in message or "a/../b" in message
         assert ";" in message  # what follows is what would do
+
+    @pytest.mark.parametrize(
+        ("protocol", "package"), [("gs", "gcsfs"), ("gcs", "gcsfs"), ("abfs", "adlfs"), ("abfss", "adlfs"), ("az", "adlfs")]
+    )
+    def test_an_address_whose_package_is_missing_names_the_package(
+        self, monkeypatch: pytest.MonkeyPatch, protocol: str, package: str
+    ) -> None:
+        def missing(_: str) -> None:
+            raise ImportError("install something")
+
+        monkeypatch.setattr("fsspec.get_filesystem_class", missing)
+        with pytest.raises(BadAddress, match=f"install the package {package}$") as raised:
+            open_store(f"{protocol}://bucket/prefix")
+        assert "give" not in str(raised.value)
 
     def test_a_password_in_a_url_is_refused_and_not_repeated(self) -> None:
         with pytest.raises(Invalid) as raised:

@@ -6,14 +6,14 @@ import click
 
 from local_log.errors import LogError, NotFound
 from remote.errors import RemoteError
-from tiering.console import Exit, Row, emit, exit_code_of_all, output_option, reports_errors, say
+from tiering.console import Exit, Row, archive_option, emit, exit_code_of_all, log_dir_option, output_option, reports_errors, say
 from tiering.service import Tiers, open_tiers
 from tiering.tiered_log import TieredLog
 
 
 @click.command("describe")
-@click.option("--archive", "archive_url", required=True, metavar="URL", help="A folder, s3://bucket/prefix or any fsspec URL.")
-@click.option("--log-dir", "log_dir_path", metavar="DIR", help="One of the broker's log.dirs, to see both tiers.")
+@archive_option(required=True)
+@log_dir_option()
 @click.argument("topic", required=False)
 @output_option()
 @reports_errors

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tiering.console import Row, emit, output_option, reports_errors
+from tiering.console import Row, archive_option, emit, log_dir_option, named, output_option, reports_errors
 from tiering.service import open_tiers
 from tiering.tiered_log import Isolation, TieredLog
 
@@ -16,9 +16,9 @@ _TEXT_MAX = 60
 
 
 @click.command("fetch")
-@click.option("--archive", "archive_url", metavar="URL", help="A folder, s3://bucket/prefix or any fsspec URL.")
-@click.option("--log-dir", "log_dir_path", metavar="DIR", help="One of the broker's log.dirs; it is only read.")
-@click.option("--topic", required=True)
+@archive_option()
+@log_dir_option()
+@click.option("--topic", required=True, callback=named)
 @click.option("--partition", type=click.IntRange(min=0), required=True)
 @click.option("--offset", type=click.IntRange(min=0), required=True, help="The first offset to read.")
 @click.option("--max-records", type=click.IntRange(min=1), help="Stop after so many records; without it, at the end of the log.")

@@ -18,15 +18,15 @@ from remote.object_store import ObjectStore
 from remote.stores import open_store
 from tiering import offload as engine
 from tiering.clock import RandomIds, SystemClock
-from tiering.console import Exit, Row, emit, exit_code_of_all, output_option, reports_errors, say
+from tiering.console import Exit, Row, archive_option, emit, exit_code_of_all, log_dir_option, output_option, reports_errors, say
 from tiering.service import log_dir
 
 Result = tuple[LocalLog | Unopened, engine.Done]
 
 
 @click.command("offload")
-@click.option("--log-dir", "log_dir_path", required=True, metavar="DIR", help="One of the broker's log.dirs; it is only read.")
-@click.option("--archive", "archive_url", required=True, metavar="URL", help="A folder, s3://bucket/prefix or any fsspec URL.")
+@log_dir_option(required=True)
+@archive_option(required=True)
 @click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only topics that match; may be given several times.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")
 @output_option()

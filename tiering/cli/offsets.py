@@ -5,7 +5,7 @@ from collections.abc import Callable
 import click
 
 from local_log.formats.search import TimestampOffset
-from tiering.console import Row, emit, output_option, reports_errors
+from tiering.console import Row, archive_option, emit, log_dir_option, named, output_option, reports_errors
 from tiering.service import open_tiers
 from tiering.tiered_log import TieredLog
 
@@ -27,9 +27,9 @@ def _time(_context: click.Context, _param: click.Parameter, value: str) -> str:
 
 
 @click.command("offsets")
-@click.option("--archive", "archive_url", metavar="URL", help="A folder, s3://bucket/prefix or any fsspec URL.")
-@click.option("--log-dir", "log_dir_path", metavar="DIR", help="One of the broker's log.dirs; it is only read.")
-@click.option("--topic", required=True)
+@archive_option()
+@log_dir_option()
+@click.option("--topic", required=True, callback=named)
 @click.option("--time", callback=_time, default="latest", show_default=True, help=f"Milliseconds, or {', '.join(_TIMES)}.")
 @output_option()
 @reports_errors

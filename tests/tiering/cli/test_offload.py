@@ -429,18 +429,38 @@ def test_an_option_that_does_not_exist_is_a_usage_error_and_nothing_is_written(
 @pytest.mark.parametrize(
     ("address", "remedy"),
     [
-        ("", "s3://bucket/prefix"),
         ("s3://", "s3://bucket/prefix"),
         ("gopher://hole/prefix", "s3://"),
+        ("s3://bucket/a//b", "relative names"),
         ("file://host/folder", "file:///"),
         ("s3://user:secret@bucket/prefix", "environment"),
     ],
 )
 def test_an_address_that_names_no_store_is_refused_with_what_would_do(run: Run, broker: Path, address: str, remedy: str) -> None:
     refused = run("offload", "--log-dir", broker, "--archive", address)
-    assert refused.exit_code == 1
+    assert (refused.exit_code, refused.stdout) == (2, "")
     assert remedy in refused.stderr
     assert "secret" not in refused.stderr
+
+
+@pytest.mark.parametrize("empty", ["", " "])
+@pytest.mark.parametrize("option", ["--archive", "--log-dir"])
+@pytest.mark.parametrize("command", ["offload", "describe", "offsets", "fetch"])
+def test_an_option_that_names_nothing_is_a_usage_error_that_names_the_option(
+    run: Run, archive: str, broker: Path, command: str, option: str, empty: str
+) -> None:
+    more = {"offsets": ["--topic", "a"], "fetch": ["--topic", "a", "--partition", 0, "--offset", 0]}.get(command, [])
+    refused = run(command, "--archive", archive, "--log-dir", broker, *more, option, empty)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert option in refused.stderr
+
+
+@pytest.mark.parametrize("command", ["offsets", "fetch"])
+def test_a_topic_without_a_name_is_a_usage_error(run: Run, broker: Path, command: str) -> None:
+    more = ["--partition", 0, "--offset", 0] if command == "fetch" else []
+    refused = run(command, "--log-dir", broker, "--topic", "", *more)
+    assert refused.exit_code == 2
+    assert "--topic" in refused.stderr
 
 
 def test_a_bucket_that_is_not_there_is_refused_with_its_name(run: Run, broker: Path, s3_server: str) -> None:
