@@ -37,10 +37,17 @@ def named(_context: click.Context, _param: click.Parameter, value: str | None) -
     return value
 
 
+def lasting(context: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """As `named`, for an address: refuses memory://, too, whose objects end with the command."""
+    if value is not None and value.strip().lower().rpartition("::")[2].startswith("memory:"):
+        raise click.BadParameter(f"{value!r} is gone when this command ends; give a folder, s3://bucket/prefix or any other URL")
+    return named(context, param, value)
+
+
 def archive_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--archive`, the same on every command."""
     text = "A folder, s3://bucket/prefix or any fsspec URL."
-    return click.option("--archive", "archive_url", required=required, callback=named, metavar="URL", help=text)
+    return click.option("--archive", "archive_url", required=required, callback=lasting, metavar="URL", help=text)
 
 
 def log_dir_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Callable[P, Any]]:

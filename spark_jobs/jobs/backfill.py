@@ -25,7 +25,7 @@ from spark_jobs.jobs.target import Target
 from spark_jobs.source.options import OptionError, ReadOptions, parse
 from spark_jobs.source.partitions import Split, plan_splits
 from spark_jobs.source.rows import FIELDS, read_split
-from tiering.console import named
+from tiering.console import lasting
 
 COLUMNS = ("key", "value", "partition", "offset", "timestamp", "timestampType", "headers")
 ROW_GROUP_BYTES = 64 << 20
@@ -89,8 +89,8 @@ def _row_groups(batches: Iterator[pa.RecordBatch], schema: Any) -> Iterator[Any]
 
 
 @click.command("backfill")
-@click.option("--archive", callback=named, required=True, metavar="URL", help="A folder, s3://bucket/prefix or any fsspec URL.")
-@click.option("--to", callback=named, required=True, metavar="URL", help="The folder for the Parquet files: any fsspec URL.")
+@click.option("--archive", callback=lasting, required=True, metavar="URL", help="A folder, s3://bucket/prefix or any fsspec URL.")
+@click.option("--to", callback=lasting, required=True, metavar="URL", help="The folder for the Parquet files: any fsspec URL.")
 @click.option("--topic", "topics", multiple=True, required=True, help="A topic; may be given several times.")
 @click.option("--option", "pairs", multiple=True, metavar="NAME=VALUE", help="Any other option of the format tiering.")
 @click.option("--compression", type=click.Choice(["snappy", "zstd", "lz4", "gzip", "none"]), default="snappy", show_default=True)

@@ -208,7 +208,13 @@ def test_what_cannot_be_done_is_refused_with_its_reason_and_nothing_is_written(
 
 @pytest.mark.parametrize(
     ("to", "code", "message"),
-    [("", 2, "--to"), ("nope://bucket/out", 2, "nope"), ("s3://", 2, "target"), ("{file}/out", 1, "taken")],
+    [
+        ("", 2, "--to"),
+        ("memory://out", 2, "--to"),
+        ("nope://bucket/out", 2, "nope"),
+        ("s3://", 2, "target"),
+        ("{file}/out", 1, "taken"),
+    ],
 )
 def test_a_target_that_cannot_be_written_is_named(backfill: Backfill, tmp_path: Path, to: str, code: int, message: str) -> None:
     (tmp_path / "taken").write_text("a file, no folder")

@@ -29,7 +29,7 @@ Rows = Callable[..., list[Row]]
 Run = Callable[..., Result]
 
 FILES = {OFFSET_INDEX: ".index", TIME_INDEX: ".timeindex", TRANSACTION_INDEX: ".txnindex"}
-STORES = ["folder", "file", "memory", "s3"]
+STORES = ["folder", "file", "s3"]
 
 
 def due(logs: Path, partition: str) -> list[tuple[int, int]]:
@@ -90,12 +90,6 @@ def any_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """An empty place for an archive on each kind of store."""
     if request.param == "s3":
         yield f"s3://{request.getfixturevalue('s3_bucket')}/some/prefix"
-    elif request.param == "memory":
-        import fsspec
-
-        url = f"memory://{tmp_path.name}"
-        yield url
-        fsspec.filesystem("memory").rm(url, recursive=True)
     else:
         yield {"folder": str(tmp_path / "archive"), "file": f"file://{tmp_path}/archive"}[request.param]
 
@@ -461,6 +455,15 @@ def test_a_topic_without_a_name_is_a_usage_error(run: Run, broker: Path, command
     refused = run(command, "--log-dir", broker, "--topic", "", *more)
     assert refused.exit_code == 2
     assert "--topic" in refused.stderr
+
+
+@pytest.mark.parametrize("address", ["memory://", "memory://archive", "MEMORY://archive", "simplecache::memory://archive"])
+@pytest.mark.parametrize("command", ["offload", "describe"])
+def test_an_archive_that_ends_with_the_process_is_a_usage_error(run: Run, broker: Path, command: str, address: str) -> None:
+    refused = run(command, "--log-dir", broker, "--archive", address)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "--archive" in refused.stderr
+    assert "s3://bucket/prefix" in refused.stderr
 
 
 def test_a_bucket_that_is_not_there_is_refused_with_its_name(run: Run, broker: Path, s3_server: str) -> None:
