@@ -1,5 +1,6 @@
 """Where components are built: addresses in, tiers out. The only place that knows which disk, store, clock and ids are used."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -19,6 +20,15 @@ from tiering.tiered_log import TieredLog
 def log_dir(path: str) -> LogDir:
     """The log directory at a path of this machine."""
     return LogDir(OsDisk(), path.rstrip("/") or "/")
+
+
+def shares_a_folder(source: LogDir, store: ObjectStore) -> bool:
+    """Whether a folder archive lies in the log directory, the other way round, or both are one, symbolic links followed."""
+    scheme, _, folder = store.url.partition("://")
+    if scheme != "file":
+        return False
+    ours, theirs = os.path.realpath(folder), os.path.realpath(source.path)
+    return os.path.commonpath([ours, theirs]) in (ours, theirs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from remote.stores import open_store
 from tiering import offload as engine
 from tiering.clock import RandomIds, SystemClock
 from tiering.console import Exit, Row, archive_option, emit, exit_code_of_all, log_dir_option, output_option, reports_errors, say
-from tiering.service import log_dir
+from tiering.service import log_dir, shares_a_folder
 
 Result = tuple[LocalLog | Unopened, engine.Done]
 
@@ -44,6 +44,12 @@ def command(log_dir_path: str, archive_url: str, topics: tuple[str, ...], dry_ru
             f"{source.path}: no partition{' of ' + ', '.join(topics) if topics else ''} there; check --log-dir, --topic"
         )
     store, clock, ids = open_store(archive_url), SystemClock(), RandomIds()
+    if shares_a_folder(source, store):
+        raise click.BadParameter(
+            f"{store.url} and the log directory {source.path} lie one in the other, and only the broker may write there; "
+            "give a folder beside it",
+            param_hint="--archive",
+        )
     if dry_run:
         archive.is_archive(store)
     else:

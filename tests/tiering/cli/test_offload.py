@@ -466,6 +466,31 @@ def test_an_archive_that_ends_with_the_process_is_a_usage_error(run: Run, broker
     assert "s3://bucket/prefix" in refused.stderr
 
 
+@pytest.mark.parametrize("extra", [[], ["--dry-run"]], ids=["offload", "dry run"])
+@pytest.mark.parametrize(
+    "place",
+    ["{logs}", "{logs}/", "{logs}/archive", "{logs}/g-txn-0", "{logs}/..", "file://{logs}/archive", "/", "{link}", "{link}/a/b"],
+)
+def test_an_archive_that_shares_a_folder_with_the_log_directory_is_a_usage_error_and_nothing_is_written(
+    run: Run, fingerprint: Callable[[Path], Any], logs: Path, tmp_path: Path, place: str, extra: list[str]
+) -> None:
+    (tmp_path / "link").symlink_to(logs)
+    before = fingerprint(tmp_path)
+    refused = run("offload", "--log-dir", logs, "--archive", place.format(logs=logs, link=tmp_path / "link"), *extra)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "--archive" in refused.stderr
+    assert fingerprint(tmp_path) == before
+
+
+def test_a_log_directory_behind_a_link_into_the_archive_is_a_usage_error(run: Run, logs: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(logs)
+    assert run("offload", "--log-dir", tmp_path / "link", "--archive", logs / "archive").exit_code == 2
+
+
+def test_an_archive_beside_the_log_directory_may_have_the_same_beginning(rows: Rows, logs: Path) -> None:
+    assert rows("offload", "--log-dir", logs, "--archive", f"{logs}-archive")
+
+
 def test_a_bucket_that_is_not_there_is_refused_with_its_name(run: Run, broker: Path, s3_server: str) -> None:
     refused = run("offload", "--log-dir", broker, "--archive", "s3://no-such-bucket/prefix")
     assert refused.exit_code == 1
