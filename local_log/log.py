@@ -9,6 +9,7 @@ from local_log.errors import Corrupt, NotFound, OffsetOutOfRange
 from local_log.formats.checkpoints import EpochEntry, epoch_of, read_epochs
 from local_log.formats.chunks import Chunk
 from local_log.formats.filenames import (
+    HIGH_WATERMARK_CHECKPOINT,
     LEADER_EPOCH_CHECKPOINT,
     LOG,
     PARTITION_METADATA,
@@ -68,6 +69,18 @@ class LocalLog:
         """The checkpointed high watermark; without one nothing is known to be replicated, and it is the log start offset."""
         known = self.log_start_offset if self.checkpointed_high_watermark is None else self.checkpointed_high_watermark
         return max(self.log_start_offset, min(known, self.log_end_offset))
+
+    @property
+    def unproven(self) -> str:
+        """Why nothing of the log is known to be replicated, and what to do; empty where the high watermark is known."""
+        if self.checkpointed_high_watermark is not None:
+            return ""
+        file = f"{self.folder.rpartition('/')[0]}/{HIGH_WATERMARK_CHECKPOINT}"
+        return (
+            f"the high watermark of {self.partition} is unknown, so nothing in {self.folder} is known to be replicated: {file} "
+            "has no line for it; let the broker write that file (it does every few seconds, and when it stops), or copy it along "
+            "with the folder"
+        )
 
     @cached_property
     def last_stable_offset(self) -> int:

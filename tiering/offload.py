@@ -55,7 +55,7 @@ def plan(log: LocalLog, store: ObjectStore) -> OffloadPlan:
     manifest = _newest(store, path) or _never_archived(path, log)
     segments = tuple(LocalSegment(s.base_offset, s.next_base_offset) for s in log.segments)
     stable = log.last_stable_offset if len(segments) > 1 else log.log_start_offset
-    return OffloadPlan(log, path, manifest, plan_offload(segments, stable, manifest))
+    return OffloadPlan(log, path, manifest, plan_offload(segments, stable, manifest, unproven=log.unproven))
 
 
 def offload(

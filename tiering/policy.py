@@ -31,20 +31,23 @@ class Decision:
     reason: str
 
 
-def plan_offload(segments: tuple[LocalSegment, ...], last_stable_offset: int, manifest: Manifest) -> tuple[Decision, ...]:
+def plan_offload(
+    segments: tuple[LocalSegment, ...], last_stable_offset: int, manifest: Manifest, *, unproven: str = ""
+) -> tuple[Decision, ...]:
     """A decision for each segment, in order. To copy: inactive, wholly below the last stable offset, not yet archived.
 
-    The last stable offset is never above the high watermark, so what is copied is replicated and decided.
+    The last stable offset is never above the high watermark, so what is copied is replicated and decided. `unproven` says why,
+    where no offset is known to be.
     """
-    return tuple(_decide(segment, last_stable_offset, manifest) for segment in segments)
+    return tuple(_decide(segment, last_stable_offset, manifest, unproven) for segment in segments)
 
 
-def _decide(segment: LocalSegment, last_stable_offset: int, manifest: Manifest) -> Decision:
+def _decide(segment: LocalSegment, last_stable_offset: int, manifest: Manifest, unproven: str) -> Decision:
     if segment.end_offset is None:
         return Decision(segment, Action.keep, "active")
     if covers(manifest, segment.base_offset, segment.end_offset):
         below = segment.end_offset <= manifest.log_start_offset
         return Decision(segment, Action.keep if below else Action.archived, "below the log start offset" if below else "archived")
     if segment.end_offset > last_stable_offset:
-        return Decision(segment, Action.keep, f"reaches past the last stable offset {last_stable_offset}")
+        return Decision(segment, Action.keep, unproven or f"reaches past the last stable offset {last_stable_offset}")
     return Decision(segment, Action.copy, "")

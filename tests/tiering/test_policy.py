@@ -68,3 +68,8 @@ def test_there_is_a_decision_for_each_segment_in_order() -> None:
     assert tuple(d.segment for d in decisions) == segments
     assert [d.action for d in decisions] == ["archived", "copy", "archived", "copy", "keep", "keep"]
     assert plan_offload((), 0, NOTHING) == ()
+
+
+def test_where_no_offset_is_known_to_be_replicated_the_reason_says_why() -> None:
+    decisions = plan_offload((LocalSegment(0, 10), LocalSegment(10, None)), 0, NOTHING, unproven="nobody knows")
+    assert [(d.action, d.reason) for d in decisions] == [(Action.keep, "nobody knows"), KEEP]

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tiering.console import Row, archive_option, emit, log_dir_option, named, output_option, reports_errors
+from tiering.console import Row, archive_option, emit, log_dir_option, named, output_option, reports_errors, say
 from tiering.service import open_tiers
 from tiering.tiered_log import Isolation, TieredLog
 
@@ -33,6 +33,8 @@ def command(
     if archive_url is None and log_dir_path is None:
         raise click.UsageError("give --archive, --log-dir or both")
     log = open_tiers(log_dir_path, archive_url).partition(topic, partition)
+    if log.local is not None and log.local.unproven:
+        say(f"tiering: {log.local.unproven}")
     emit(islice(_rows(log, offset, Isolation(isolation)), max_records), output, as_text=_as_text)
 
 

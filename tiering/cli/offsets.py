@@ -5,7 +5,7 @@ from collections.abc import Callable
 import click
 
 from local_log.formats.search import TimestampOffset
-from tiering.console import Row, archive_option, emit, log_dir_option, named, output_option, reports_errors
+from tiering.console import Row, archive_option, emit, log_dir_option, named, output_option, reports_errors, say
 from tiering.service import open_tiers
 from tiering.tiered_log import TieredLog
 
@@ -41,7 +41,11 @@ def command(archive_url: str | None, log_dir_path: str | None, topic: str, time:
     if archive_url is None and log_dir_path is None:
         raise click.UsageError("give --archive, --log-dir or both")
     find = _TIMES.get(time) or (lambda log: log.offset_for_time(int(time)))
-    rows = (_row(topic, n, find(log)) for n, log in open_tiers(log_dir_path, archive_url).partitions(topic).items())
+    logs = open_tiers(log_dir_path, archive_url).partitions(topic)
+    for log in logs.values():
+        if log.local is not None and log.local.unproven:
+            say(f"tiering: {log.local.unproven}")
+    rows = (_row(topic, n, find(log)) for n, log in logs.items())
     if output == "table":
         for row in rows:
             click.echo(f"{row['topic']}:{row['partition']}:{'' if row['offset'] is None else row['offset']}")

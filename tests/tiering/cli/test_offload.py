@@ -238,6 +238,26 @@ def test_no_command_touches_the_log_directory(run: Run, fingerprint: Callable[[P
     assert fingerprint(logs) == before
 
 
+@pytest.mark.parametrize("lines", [None, "0\n1\nother 0 5\n"])
+def test_without_a_high_watermark_nothing_is_archived_or_given_out_and_the_missing_line_is_named(
+    run: Run, rows: Rows, logs: Path, url: str, lines: str | None
+) -> None:
+    checkpoint = logs / "replication-offset-checkpoint"
+    checkpoint.unlink()
+    if lines is not None:
+        checkpoint.write_text(lines)
+    given = rows("offload", "--log-dir", logs, "--archive", url, "--topic", "g-txn")
+    assert {row["action"] for row in given} == {"keep"}
+    assert all(f"{checkpoint} has no line for it" in row["reason"] for row in given[:-1])
+    assert given[-1]["reason"] == "active"
+    latest = run("offsets", "--log-dir", logs, "--topic", "g-txn")
+    assert (latest.exit_code, latest.stdout) == (0, "g-txn:0:0\n")
+    fetched = run("fetch", "--log-dir", logs, "--topic", "g-txn", "--partition", 0, "--offset", 100)
+    assert (fetched.exit_code, fetched.stdout) == (4, "")
+    for said in (latest.stderr, fetched.stderr):
+        assert f"{checkpoint} has no line for it; let the broker write that file" in said
+
+
 # What is refused
 
 
