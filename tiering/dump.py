@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, NotFound
 from local_log.formats.batch_v2 import Batches, crcs
 from local_log.formats.chunks import Chunk
 from local_log.formats.columns import per_record
@@ -15,7 +15,7 @@ from local_log.formats.filenames import LOG, SNAPSHOT, TopicPartition, parse_off
 from local_log.formats.primitives import INT32_MAX
 from local_log.formats.producer_snapshot import read_producer_snapshot
 from local_log.formats.record import NO_SEQUENCE, Codec
-from local_log.log import open_log
+from local_log.log import LocalLog, open_log
 from local_log.storage import OsDisk
 
 Row = dict[str, Any]
@@ -50,6 +50,7 @@ def records(folder: str) -> Iterator[Row]:
 def snapshots(folder: str) -> Iterator[Row]:
     """Every producer in every snapshot. Raises NotFound, Corrupt."""
     disk = OsDisk()
+    _partition(folder)
     for name in disk.names(folder):
         parsed = parse_offset_file(name)
         if parsed and parsed[1] == SNAPSHOT:
@@ -62,10 +63,16 @@ def snapshots(folder: str) -> Iterator[Row]:
 
 
 def _chunks(folder: str) -> Iterator[tuple[str, Chunk]]:
-    log = open_log(OsDisk(), folder, TopicPartition("", 0))
-    for segment in log.segments:
+    for segment in _partition(folder).segments:
         for chunk in segment.chunks():
             yield segment.path(LOG).rpartition("/")[2], chunk
+
+
+def _partition(folder: str) -> LocalLog:
+    log = open_log(OsDisk(), folder, TopicPartition("", 0))
+    if not log.segments:
+        raise NotFound(f"{folder}: no segment files there; name one partition's folder, such as orders-0 in a log directory")
+    return log
 
 
 def _batch_rows(segment: str, chunk: Chunk) -> Iterator[Row]:

@@ -12,16 +12,17 @@ def command() -> None:
 
 @command.command("dump")
 @click.argument("folder", metavar="DIR")
-@click.option("--batches", "what", flag_value="batches", help="A line for every batch header.")
-@click.option("--records", "what", flag_value="records", help="A line for every record, control records too.")
-@click.option("--snapshots", "what", flag_value="snapshots", help="A line for every producer in every snapshot.")
+@click.option("--batches", is_flag=True, help="A line for every batch header.")
+@click.option("--records", is_flag=True, help="A line for every record, control records too.")
+@click.option("--snapshots", is_flag=True, help="A line for every producer in every snapshot.")
 @output_option("jsonl")
 @reports_errors
-def dump(folder: str, what: str | None, output: str) -> None:
+def dump(folder: str, batches: bool, records: bool, snapshots: bool, output: str) -> None:
     """Print what a partition's folder DIR holds, as kafka-dump-log reads it. Keys, values and headers are in base64."""
-    from tiering.dump import batches, records, snapshots
+    from tiering import dump as of
 
-    verbs = {"batches": batches, "records": records, "snapshots": snapshots}
-    if what is None:
-        raise click.UsageError("say what: --batches, --records or --snapshots")
-    emit(verbs[what](folder.rstrip("/")), output)
+    verbs = ((batches, of.batches), (records, of.records), (snapshots, of.snapshots))
+    wanted = [verb for is_wanted, verb in verbs if is_wanted]
+    if len(wanted) != 1:
+        raise click.UsageError("say what, one of them: --batches, --records or --snapshots")
+    emit(wanted[0](folder.rstrip("/")), output)

@@ -109,3 +109,17 @@ def test_what_to_dump_has_to_be_said(run: Run, broker: Path) -> None:
     refused = run("log", "dump", broker / "g-tiny-0")
     assert refused.exit_code == 2
     assert "--records" in refused.stderr
+
+
+@pytest.mark.parametrize("two", [("--batches", "--records"), ("--records", "--snapshots"), ("--snapshots", "--batches")])
+def test_two_things_at_once_are_a_usage_error(run: Run, broker: Path, two: tuple[str, str]) -> None:
+    refused = run("log", "dump", broker / "g-tiny-0", *two)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "one of them" in refused.stderr
+
+
+@pytest.mark.parametrize("what", ["--batches", "--records", "--snapshots"])
+def test_a_log_directory_is_no_partition_s_folder(run: Run, broker: Path, what: str) -> None:
+    refused = run("log", "dump", broker, what)
+    assert (refused.exit_code, refused.stdout) == (4, "")
+    assert f"{broker}: no segment files there; name one partition's folder" in refused.stderr
