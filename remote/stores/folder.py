@@ -85,7 +85,7 @@ class FolderStore:
     def _opened(self, key: str) -> Iterator[tuple[int, int]]:
         """A regular file's descriptor and size; a folder or a pipe under that name is no object."""
         path = self._path(key)
-        with self._translated(key):
+        with self._translated(key, reading=True):
             try:
                 # Without O_NONBLOCK a stray FIFO would hang the open for ever.
                 descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -101,7 +101,7 @@ class FolderStore:
 
     def _entries(self, folder: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
         """What lies in a folder; nothing if it is not there. Names that no key can have are passed over."""
-        with self._translated(folder):
+        with self._translated(folder, reading=True):
             try:
                 scan = os.scandir(os.path.join(self.root, folder))
             except (FileNotFoundError, NotADirectoryError):
@@ -183,14 +183,14 @@ class FolderStore:
             raise Unknown(f"{self.url}: {key} is there, but might not outlive a crash: {error}") from error
 
     @contextmanager
-    def _translated(self, key: str, otherwise: type[RemoteError] = Unavailable) -> Iterator[None]:
+    def _translated(self, key: str, otherwise: type[RemoteError] = Unavailable, *, reading: bool = False) -> Iterator[None]:
         try:
             yield
         except OSError as error:
             where = f"{self.url}: {key}: {error}"
             if error.errno in _setup:
-                remedy = "give a folder that this user may write, on a file system with hard links"
-                raise Invalid(f"{where}; {remedy}") from error
+                kind = "read" if reading else "write, on a file system with hard links"
+                raise Invalid(f"{where}; give a folder that this user may {kind}") from error
             if error.errno in _full:
                 raise Unavailable(f"{where}; free some space") from error
             raise otherwise(where) from error

@@ -368,6 +368,21 @@ class TestFolder(ObjectStoreConformance):
             store.put_if_absent("key", b"body")
         assert os.listdir(store.root) == []
 
+    def test_a_read_that_is_not_allowed_says_nothing_of_writing(
+        self, store: FolderStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def failing(*_: object) -> None:
+            raise PermissionError(13, "EACCES")
+
+        store.put_if_absent("key", b"body")
+        monkeypatch.setattr(os, "open", failing)
+        monkeypatch.setattr(os, "scandir", failing)
+        for read in (store.get, store.head, lambda prefix: list(store.list(prefix))):
+            with pytest.raises(Invalid, match=r"give a folder that this user may read$"):
+                read("key")
+        with pytest.raises(Invalid, match="may write"):
+            store.put_if_absent("other", b"body")
+
     def test_a_put_whose_folder_cannot_be_synced_is_unknown(self, store: FolderStore, monkeypatch: pytest.MonkeyPatch) -> None:
         fsync = os.fsync
 
