@@ -15,6 +15,8 @@ from local_log.formats.primitives import Buffer
 
 T = TypeVar("T")
 
+_SHOWN_MAX = 60
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class EpochEntry:
@@ -26,7 +28,7 @@ class EpochEntry:
 
 def read_epochs(buffer: Buffer) -> tuple[EpochEntry, ...]:
     """The leader-epoch checkpoint's entries. Raises Corrupt, also where epochs or offsets do not grow."""
-    entries = tuple(_lines(buffer, lambda epoch, start: EpochEntry(int(epoch), int(start))))
+    entries = tuple(_lines(buffer, "epoch and start offset", lambda epoch, start: EpochEntry(int(epoch), int(start))))
     for before, after in pairwise(entries):
         if after.epoch <= before.epoch or after.start_offset < before.start_offset:
             raise Corrupt(f"leader epoch {after.epoch} from {after.start_offset} does not follow {before}")
@@ -41,7 +43,8 @@ def write_epochs(entries: Iterable[EpochEntry]) -> bytes:
 
 def read_offsets(buffer: Buffer) -> dict[TopicPartition, int]:
     """An offset checkpoint's offsets by partition. Raises Corrupt."""
-    return dict(_lines(buffer, lambda topic, partition, offset: (TopicPartition(topic, int(partition)), int(offset))))
+    fields = "topic, partition and offset"
+    return dict(_lines(buffer, fields, lambda topic, partition, offset: (TopicPartition(topic, int(partition)), int(offset))))
 
 
 def epoch_of(entries: Iterable[EpochEntry], offset: int) -> int | None:
@@ -59,13 +62,27 @@ def epochs_before(entries: Iterable[EpochEntry], end_offset: int) -> tuple[Epoch
     return tuple(e for e in entries if e.start_offset < end_offset)
 
 
-def _lines(buffer: Buffer, parse: Callable[..., T]) -> Iterable[T]:
+def _lines(buffer: Buffer, fields: str, parse: Callable[..., T]) -> Iterable[T]:
     if not len(buffer):
         return ()  # a broker makes the file before it has anything to write down
     try:
-        version, count, *lines = bytes(buffer).decode("ascii").splitlines()
-        if int(version) != 0 or int(count) != len(lines):
-            raise Corrupt(f"checkpoint of version {version} states {count} lines and has {len(lines)}")
-        return [parse(*line.split()) for line in lines]
+        lines = bytes(buffer).decode("ascii").splitlines()
+    except UnicodeDecodeError as e:
+        raise Corrupt(f"a checkpoint file of Kafka is ASCII; found byte {e.object[e.start]:#x}", position=e.start) from e
+    version, count = [*lines, ""][:2]
+    if version != "0":
+        raise Corrupt(f"a checkpoint file of Kafka begins with its version, a line 0; found {_shown(version)}")
+    if count != str(len(lines) - 2):
+        raise Corrupt(f"expected a line with the number of lines that follow, {max(0, len(lines) - 2)}; found {_shown(count)}")
+    return [_parsed(line, fields, parse) for line in lines[2:]]
+
+
+def _parsed(line: str, fields: str, parse: Callable[..., T]) -> T:
+    try:
+        return parse(*line.split())
     except (ValueError, TypeError) as e:
-        raise Corrupt(f"not a checkpoint file of Kafka: {e}") from e
+        raise Corrupt(f"expected a line of {fields}; found {_shown(line)}") from e
+
+
+def _shown(line: str) -> str:
+    return repr(line if len(line) <= _SHOWN_MAX else f"{line[:_SHOWN_MAX]}…")

@@ -82,6 +82,23 @@ def test_what_is_no_checkpoint_is_corrupt(read: object, data: bytes) -> None:
         read(data)  # type: ignore[operator]
 
 
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"rubbish", "begins with its version, a line 0; found 'rubbish'"),
+        (b"0", "number of lines that follow, 0; found ''"),
+        (b"0\n3\nt 0 1\n", "number of lines that follow, 1; found '3'"),
+        (b"0\n1\nt 0\n", "expected a line of topic, partition and offset; found 't 0'"),
+        (b"0\n1\nt 0 x\n", "expected a line of topic, partition and offset; found 't 0 x'"),
+        (b"0\n1\nt\xff 0 1\n", "ASCII; found byte 0xff"),
+    ],
+)
+def test_what_is_no_checkpoint_is_told_with_what_was_expected_and_found(data: bytes, message: str) -> None:
+    with pytest.raises(Corrupt) as caught:
+        read_offsets(data)
+    assert message in str(caught.value)
+
+
 def test_a_checkpoint_cut_at_any_byte_is_corrupt_or_short_of_a_digit(broker: Path) -> None:
     whole = (broker / "replication-offset-checkpoint").read_bytes()
     right = read_offsets(whole)
