@@ -26,6 +26,9 @@ _KNOWN = (
     "kafka.isolation.level",
 )
 _BY_LOWER = {name.lower(): name for name in _KNOWN}
+_INSTEAD = {"startingoffsetsbytimestamp": "startingTimestamp", "endingoffsetsbytimestamp": "endingTimestamp"}
+"""What Spark's Kafka source has and we do not, and what comes near it."""
+_OFFSETS_FORM = '{"topic":{"0":23}}'
 
 
 class OptionError(ValueError):
@@ -73,6 +76,10 @@ def parse(options: Mapping[str, str]) -> ReadOptions:
     """The options as Spark hands them over; their names are read without regard to case. Raises OptionError."""
     given: dict[str, str] = {}
     for name, text in options.items():
+        if name.lower() in _INSTEAD:
+            raise OptionError(
+                f"option {name} is not supported by the format tiering; use {_INSTEAD[name.lower()]}, one time for all partitions"
+            )
         known = _BY_LOWER.get(name.lower())
         if known is None:
             near = difflib.get_close_matches(name.lower(), _BY_LOWER, n=1)
@@ -96,8 +103,8 @@ def parse(options: Mapping[str, str]) -> ReadOptions:
     return ReadOptions(
         archive=given["archive"].strip(),
         topics=topics,
-        starting_offsets=value("startingOffsets", lambda v: _offsets(v, forbidden=LATEST), Offsets(EARLIEST)),
-        ending_offsets=value("endingOffsets", lambda v: _offsets(v, forbidden=EARLIEST), Offsets(LATEST)),
+        starting_offsets=value("startingOffsets", lambda v: _offsets(v, topics, forbidden=LATEST), Offsets(EARLIEST)),
+        ending_offsets=value("endingOffsets", lambda v: _offsets(v, topics, forbidden=EARLIEST), Offsets(LATEST)),
         starting_timestamp=value("startingTimestamp", _whole, None),
         ending_timestamp=value("endingTimestamp", _whole, None),
         latest_when_no_match=value("startingOffsetsByTimestampStrategy", lambda v: _one_of(v, "error", LATEST), "error")
@@ -142,14 +149,33 @@ def _positive(value: str) -> int | None:
     return number
 
 
-def _offsets(value: str, *, forbidden: str) -> Offsets:
+def _offsets(value: str, topics: tuple[str, ...], *, forbidden: str) -> Offsets:
     if value.lower() in (EARLIEST, LATEST):
         if value.lower() == forbidden:
             raise ValueError(f"a batch cannot {'start at latest' if forbidden == LATEST else 'end at earliest'}")
         return Offsets(value.lower())
-    parsed: Any = json.loads(value)
-    by_partition = {topic: {int(p): _whole_number(o) for p, o in offsets.items()} for topic, offsets in parsed.items()}
+    by_partition = _by_partition(value)
+    others = sorted(by_partition.keys() - set(topics))
+    if others:
+        raise ValueError(f"it names topics that are not subscribed: {', '.join(others)}; leave them out, or subscribe to them")
     refused = _LATEST_OFFSET if forbidden == LATEST else _EARLIEST_OFFSET
     if any(o < _EARLIEST_OFFSET or o == refused for offsets in by_partition.values() for o in offsets.values()):
         raise ValueError(f"offsets are 0 or more; {refused} ({forbidden}) cannot stand here")
     return Offsets("", by_partition)
+
+
+def _by_partition(value: str) -> dict[str, dict[int, int]]:
+    form = f"expected {EARLIEST}, {LATEST} or an offset for each partition as JSON, such as {_OFFSETS_FORM}"
+    try:
+        parsed: Any = json.loads(value)
+    except (ValueError, RecursionError) as e:
+        raise ValueError(form) from e
+    if not isinstance(parsed, dict) or not all(isinstance(offsets, dict) for offsets in parsed.values()):
+        raise ValueError(form)
+    return {topic: {_partition(p): _whole_number(o) for p, o in offsets.items()} for topic, offsets in parsed.items()}
+
+
+def _partition(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"{text!r} is no partition; give its number, as in {_OFFSETS_FORM}")
+    return int(text)

@@ -1,5 +1,7 @@
 """The options of the data source: text in, values out, and messages that name the option."""
 
+import json
+
 import pytest
 
 from spark_jobs.source.options import EARLIEST, LATEST, Offsets, OptionError, ReadOptions, parse
@@ -119,3 +121,38 @@ def test_offsets_that_leave_a_partition_out_name_it_and_say_what_would_do() -> N
     offsets = of(startingOffsets='{"orders": {"0": 5}}').starting_offsets
     with pytest.raises(OptionError, match=r"startingOffsets names no offset for orders-1.*-2 is earliest"):
         offsets.of("orders", 1, "startingOffsets")
+
+
+@pytest.mark.parametrize("value", ["[1]", "5", "null", "first", "{", '{"orders": 5}', '{"orders": [5]}', "[" * 100_000])
+@pytest.mark.parametrize("name", ["startingOffsets", "endingOffsets"])
+def test_offsets_of_another_form_are_refused_with_the_form_that_would_do(name: str, value: str) -> None:
+    with pytest.raises(OptionError) as refused:
+        of(**{name: value})
+    assert 'expected earliest, latest or an offset for each partition as JSON, such as {"topic":{"0":23}}' in str(refused.value)
+
+
+@pytest.mark.parametrize("partition", ["zero", "-1", " 1", "1_0", ""])
+def test_a_partition_that_is_no_number_is_named(partition: str) -> None:
+    with pytest.raises(OptionError, match=f"'{partition}' is no partition"):
+        of(startingOffsets=json.dumps({"orders": {partition: 1}}))
+
+
+@pytest.mark.parametrize("name", ["startingOffsets", "endingOffsets"])
+def test_offsets_of_topics_that_are_not_subscribed_are_refused_by_name(name: str) -> None:
+    with pytest.raises(OptionError) as refused:
+        of(**{name: '{"orders": {"0": 5}, "b": {"0": 5}, "a": {}}'})
+    assert f"option {name} is " in str(refused.value)
+    assert "not subscribed: a, b; leave them out" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("startingOffsetsByTimestamp", "startingTimestamp"),
+        ("endingOffsetsByTimestamp", "endingTimestamp"),
+        ("endingoffsetsbytimestamp", "endingTimestamp"),
+    ],
+)
+def test_offsets_by_timestamp_are_not_supported_and_the_nearest_option_is_named(name: str, instead: str) -> None:
+    with pytest.raises(OptionError, match=f"{name} is not supported.*use {instead},"):
+        of(**{name: '{"orders": {"0": 1000}}'})
