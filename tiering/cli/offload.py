@@ -43,6 +43,9 @@ def command(log_dir_path: str, archive_url: str, topics: tuple[str, ...], dry_ru
         raise NotFound(
             f"{source.path}: no partition{' of ' + ', '.join(topics) if topics else ''} there; check --log-dir, --topic"
         )
+    for glob in topics:
+        if not any(fnmatchcase(log.partition.topic, glob) for log in logs):
+            say(f"tiering: --topic {glob}: no topic in {source.path} matches it")
     store, clock, ids = open_store(archive_url), SystemClock(), RandomIds()
     if shares_a_folder(source, store):
         raise click.BadParameter(

@@ -193,6 +193,14 @@ def test_topics_are_picked_by_globs(rows: Rows, broker: Path, url: str, globs: l
     assert set(archives.topics(open_store(url))) == {name for name in taken if due(broker, f"{name}-0")}
 
 
+def test_a_glob_that_matches_nothing_beside_one_that_does_is_said(run: Run, broker: Path, url: str) -> None:
+    globs = ["--topic", "g-tiny", "--topic", "zzz*"]
+    result = run("offload", "--log-dir", broker, "--archive", url, *globs)
+    assert result.exit_code == 0
+    assert "g-tiny" in result.stdout
+    assert result.stderr == f"tiering: --topic zzz*: no topic in {broker} matches it\n"
+
+
 def test_a_dry_run_prints_what_an_offload_will_do_and_writes_nothing(rows: Rows, rolled: Path, url: str, tmp_path: Path) -> None:
     offload = ("offload", "--log-dir", rolled, "--archive", url)
     planned = rows(*offload, "--dry-run")
