@@ -35,7 +35,7 @@ class TieringDataSource(DataSource):
         return t.StructType(list(COLUMNS if parse(self.options).include_headers else COLUMNS[:-1]))
 
     def reader(self, schema: t.StructType) -> DataSourceReader:
-        """The batch reader for `schema`, which a user may have cut to the columns needed: only those are fetched and decoded."""
+        """The batch reader for `schema`, which a user may have cut to the columns needed: only those are decoded."""
         known = {f.name: f.dataType for f in COLUMNS}
         for field in schema:
             if known.get(field.name) != field.dataType:
