@@ -1,8 +1,8 @@
 """The Spark session of our jobs and tests, the same on a laptop and under spark-submit.
 
 A process that has no session yet gets a local, quiet one, reachable from this machine alone. Where spark-submit or a
-notebook brought its own, that one is used with its master and its Java, and only what the archive's reader and
-unambiguous times need is set on it.
+notebook brought its own, that one is used with its master and its Java, and only the time zone
+is set on it, for unambiguous times.
 """
 
 import os
@@ -15,11 +15,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.java import java_home
 
-# The reader that narrows down what it fetches fails outright while Spark has Python filter pushdown off, the default.
-NEEDED = {
-    "spark.sql.python.filterPushdown.enabled": "true",
-    "spark.sql.session.timeZone": "UTC",
-}
+NEEDED = {"spark.sql.session.timeZone": "UTC"}
 
 _LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
 
