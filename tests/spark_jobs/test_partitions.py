@@ -116,7 +116,7 @@ def test_a_topic_that_is_not_archived_is_not_found_and_others_are_named(store: O
 
 def test_offsets_that_leave_a_partition_out_are_refused(store: ObjectStore) -> None:
     with pytest.raises(OptionError, match="endingOffsets names no offset for g-txn-0"):
-        splits(store, "g-txn", endingOffsets={"g-codec-none": {"0": 1}})
+        splits(store, "g-txn", endingOffsets={"g-txn": {"1": 1}})
 
 
 @pytest.mark.parametrize(
