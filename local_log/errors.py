@@ -1,16 +1,18 @@
 """What can go wrong with a log, named by what to do about it.
 
 LogError
-├── Corrupt       bytes that are not what Kafka writes: quarantine the file, restore it from a replica or the archive
-├── Unsupported   sound bytes of a format that is not read yet: nothing to repair, leave them where they are
-├── Unreadable    the operating system does not give a file: mend rights or disk, then try again
-├── Invalid       a question or a setting that makes no sense: fix it
-└── NotFound      no such directory, partition or offset
+├── UnusableBytes     a place in a file, and what is wrong there
+│   ├── Corrupt       bytes that are not what Kafka writes: quarantine the file, restore it from a replica or the archive
+│   └── Unsupported   sound bytes of a format that is not read yet: nothing to repair, leave them where they are
+├── Unreadable        the operating system does not give a file: mend rights or disk, then try again
+├── Invalid           a question or a setting that makes no sense: fix it
+└── NotFound          no such directory, topic or partition
     └── OffsetOutOfRange   Kafka's OFFSET_OUT_OF_RANGE
 """
 
 from collections.abc import Iterable
 from itertools import islice
+from typing import Self
 
 _LISTED_MAX = 10
 
@@ -19,11 +21,10 @@ class LogError(Exception):
     """Base of everything that this package raises on purpose."""
 
 
-class Corrupt(LogError):
-    """Bytes that fail their checksum or break their format.
+class UnusableBytes(LogError):
+    """Bytes that give no answer: the common shape of Corrupt and Unsupported.
 
-    `file` is a path, an object key or "" for a bare buffer; `position` is the byte in it; `problem` says what was
-    found there against what was expected.
+    `file` is a path, an object key or "" for a bare buffer; `position` is the byte in it; `problem` says what is there.
     """
 
     def __init__(self, problem: str, *, file: str = "", position: int = 0) -> None:
@@ -33,43 +34,29 @@ class Corrupt(LogError):
         self.position = position
 
     def __str__(self) -> str:
-        where = f"{self.file or 'buffer'} at byte {self.position}"
-        return f"{where}: {self.problem}"
+        return f"{self.file or 'buffer'} at byte {self.position}: {self.problem}"
 
-    def at(self, file: str, start: int = 0) -> "Corrupt":
+    def at(self, file: str, start: int = 0) -> Self:
         """The same finding, placed in `file`, whose byte `start` was the buffer's first."""
-        return Corrupt(self.problem, file=file, position=self.position + start)
+        return type(self)(self.problem, file=file, position=self.position + start)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _corrupt, (self.problem, self.file, self.position)
+        return _placed, (type(self), self.problem, self.file, self.position)
 
 
-def _corrupt(problem: str, file: str, position: int) -> Corrupt:
-    return Corrupt(problem, file=file, position=position)
+def _placed(kind: type[UnusableBytes], problem: str, file: str, position: int) -> UnusableBytes:
+    return kind(problem, file=file, position=position)
 
 
-class Unsupported(LogError):
-    """Bytes that Kafka wrote, in a format that we do not read: `what` it is, and as in Corrupt the file and the byte in it."""
+class Corrupt(UnusableBytes):
+    """Bytes that fail their checksum or break their format; `problem` says what was found there against what was expected."""
 
-    def __init__(self, what: str, *, file: str = "", position: int = 0) -> None:
-        super().__init__(what, file, position)
-        self.what = what
-        self.file = file
-        self.position = position
+
+class Unsupported(UnusableBytes):
+    """Bytes that Kafka wrote, in a format that we do not read; `problem` names the format."""
 
     def __str__(self) -> str:
-        return f"{self.file or 'buffer'} at byte {self.position}: {self.what} is not read yet"
-
-    def at(self, file: str, start: int = 0) -> "Unsupported":
-        """The same, placed in `file`, whose byte `start` was the buffer's first."""
-        return Unsupported(self.what, file=file, position=self.position + start)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _unsupported, (self.what, self.file, self.position)
-
-
-def _unsupported(what: str, file: str, position: int) -> Unsupported:
-    return Unsupported(what, file=file, position=position)
+        return f"{super().__str__()} is not read yet"
 
 
 class Unreadable(LogError):
