@@ -25,7 +25,7 @@ from spark_jobs.jobs.target import Target
 from spark_jobs.source.options import OptionError, ReadOptions, parse
 from spark_jobs.source.partitions import Split, plan_splits
 from spark_jobs.source.rows import FIELDS, read_split
-from tiering.console import lasting
+from tiering.console import archive_option, lasting
 
 COLUMNS = ("key", "value", "partition", "offset", "timestamp", "timestampType", "headers")
 ROW_GROUP_BYTES = 64 << 20
@@ -89,18 +89,20 @@ def _row_groups(batches: Iterator[pa.RecordBatch], schema: Any) -> Iterator[Any]
 
 
 @click.command("backfill")
-@click.option("--archive", callback=lasting, required=True, metavar="URL", help="A folder, s3://bucket/prefix or any fsspec URL.")
+@archive_option(required=True)
 @click.option("--to", callback=lasting, required=True, metavar="URL", help="The folder for the Parquet files: any fsspec URL.")
 @click.option("--topic", "topics", multiple=True, required=True, help="A topic; may be given several times.")
 @click.option("--option", "pairs", multiple=True, metavar="NAME=VALUE", help="Any other option of the format tiering.")
 @click.option("--compression", type=click.Choice(["snappy", "zstd", "lz4", "gzip", "none"]), default="snappy", show_default=True)
 @click.option("--master", help="Spark's master; default: the one of spark-submit, or all cores of this machine.")
-def main(archive: str, to: str, topics: tuple[str, ...], pairs: tuple[str, ...], compression: str, master: str | None) -> None:
+def main(
+    archive_url: str, to: str, topics: tuple[str, ...], pairs: tuple[str, ...], compression: str, master: str | None
+) -> None:
     """Write archived records to Parquet files, each offset once. Prints a JSON report."""
     given = dict(pair.partition("=")[::2] for pair in pairs)
 
     def job() -> None:
-        options = parse({"includeHeaders": "true", **given, "archive": archive, "subscribe": ",".join(topics)})
+        options = parse({"includeHeaders": "true", **given, "archive": archive_url, "subscribe": ",".join(topics)})
         click.echo(json.dumps(run(options, Target(to), compression, master), indent=1))
 
     ending("backfill", job)

@@ -13,7 +13,7 @@ from remote.manifest.model import Manifest
 from remote.reader import ArchivedLog
 from remote.stores import open_store
 from spark_jobs.jobs.outcome import attempt, ending, settled
-from tiering.console import emit, output_option
+from tiering.console import archive_option, emit, output_option
 
 Found = tuple[str, int, TimestampOffset | None]
 
@@ -48,16 +48,16 @@ def run(
 
 
 @click.command("search")
-@click.option("--archive", required=True, metavar="URL", help="A folder, s3://bucket/prefix or any fsspec URL.")
+@archive_option(required=True)
 @click.option("--topic", "topics", multiple=True, help="A topic; may be given several times; default: all.")
 @click.option("--timestamp", type=click.IntRange(min=0), required=True, metavar="MS", help="Milliseconds since 1970.")
 @click.option("--master", help="Spark's master; default: the one of spark-submit, or all cores of this machine.")
 @output_option()
-def main(archive: str, topics: tuple[str, ...], timestamp: int, master: str | None, output: str) -> None:
+def main(archive_url: str, topics: tuple[str, ...], timestamp: int, master: str | None, output: str) -> None:
     """Find the first offset whose record is as late as a time, for every archived partition."""
 
     def job() -> None:
-        answers, error = run(archive, topics, timestamp, master)
+        answers, error = run(archive_url, topics, timestamp, master)
         _print(answers, output)
         if error is not None:
             raise error

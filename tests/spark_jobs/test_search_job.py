@@ -62,3 +62,9 @@ def test_a_time_that_is_none_is_a_usage_error(search: Callable[..., Result], tim
     refused = search("--timestamp", time)
     assert refused.exit_code == 2
     assert "--timestamp" in refused.stderr
+
+
+def test_an_archive_that_ends_with_the_process_is_a_usage_error(search: Callable[..., Result]) -> None:
+    refused = search("--timestamp", 0, "--archive", "memory://archive")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "--archive" in refused.stderr
