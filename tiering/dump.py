@@ -41,9 +41,7 @@ def records(folder: str) -> Iterator[Row]:
                     "timestamp": r["timestamp"],
                     "sequence": sequence,
                     "control": is_control,
-                    "key": _base64(r["key"]),
-                    "value": _base64(r["value"]),
-                    "headers": [[_base64(h["key"]), _base64(h["value"])] for h in r["headers"]],
+                    **payload(r),
                 }
 
 
@@ -106,6 +104,12 @@ def _batch_rows(segment: str, chunk: Chunk) -> Iterator[Row]:
 def _sequences(b: Batches, offsets: Any) -> Any:
     base = per_record(b, b.header["base_sequence"].astype(np.int64))
     return np.where(base < 0, NO_SEQUENCE, (base + offsets - per_record(b, b.base_offset)) & INT32_MAX)
+
+
+def payload(record: Row) -> Row:
+    """Key, value and headers of a decoded record as JSON has them: in base64, None for null."""
+    headers = [[_base64(h["key"]), _base64(h["value"])] for h in record["headers"]]
+    return {"key": _base64(record["key"]), "value": _base64(record["value"]), "headers": headers}
 
 
 def _base64(data: bytes | None) -> str | None:

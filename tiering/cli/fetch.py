@@ -1,14 +1,14 @@
 """`tiering fetch`: records from an offset on, from whichever tier has them."""
 
-from base64 import b64encode
+from base64 import b64decode
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
 
 import click
 
 from tiering.console import Row, archive_option, emit, log_dir_option, named, output_option, reports_errors, say
+from tiering.dump import payload
 from tiering.service import open_tiers
 from tiering.tiered_log import Isolation, TieredLog
 
@@ -38,21 +38,10 @@ def command(
     emit(islice(_rows(log, offset, Isolation(isolation)), max_records), output, as_text=_as_text)
 
 
-def _rows(log: TieredLog, offset: int, isolation: Isolation) -> Iterator[dict[str, Any]]:
+def _rows(log: TieredLog, offset: int, isolation: Isolation) -> Iterator[Row]:
     for batch in log.read(offset, isolation=isolation):
         for r in batch.to_pylist():
-            headers = [[_base64(h["key"]), _base64(h["value"])] for h in r["headers"]]
-            yield {
-                "offset": r["offset"],
-                "timestamp": r["timestamp"],
-                "key": _base64(r["key"]),
-                "value": _base64(r["value"]),
-                "headers": headers,
-            }
-
-
-def _base64(data: bytes | None) -> str | None:
-    return None if data is None else b64encode(data).decode()
+            yield {"offset": r["offset"], "timestamp": r["timestamp"], **payload(r)}
 
 
 def _as_text(row: Row) -> Row:
@@ -70,9 +59,7 @@ def _as_text(row: Row) -> Row:
     }
 
 
-def _text(encoded: str | None) -> str | None:
-    from base64 import b64decode
-
+def _text(encoded: str | None) -> str:
     if encoded is None:
         return "null"
     text = b64decode(encoded[: _TEXT_MAX * 4]).decode("utf-8", errors="replace")
