@@ -3,22 +3,18 @@
 python -m spark_jobs.jobs.search --archive s3://bucket/prefix --topic orders --timestamp 1700000000000
 """
 
-from collections.abc import Iterable
-
 import click
 
-from local_log.formats.search import TimestampOffset
 from remote import archive as archives
 from remote.manifest.model import Manifest
 from remote.reader import ArchivedLog
 from remote.stores import open_store
 from spark_jobs.jobs.outcome import attempt, ending, settled
-from tiering.console import archive_option, emit, output_option
+from tiering.cli.offsets import Answer, show
+from tiering.console import archive_option, output_option
 
-Found = tuple[str, int, TimestampOffset | None]
 
-
-def find(archive: str, manifest: Manifest, timestamp_ms: int) -> Found:
+def find(archive: str, manifest: Manifest, timestamp_ms: int) -> Answer:
     """The first record of one partition that is as late as the timestamp; runs on an executor."""
     log = ArchivedLog(open_store(archive), manifest)
     return manifest.topic, manifest.partition, log.offset_for_time(timestamp_ms, log.log_start_offset, log.end_offset)
@@ -26,7 +22,7 @@ def find(archive: str, manifest: Manifest, timestamp_ms: int) -> Found:
 
 def run(
     archive: str, topics: tuple[str, ...], timestamp_ms: int, master: str | None = None
-) -> tuple[tuple[Found, ...], Exception | None]:
+) -> tuple[tuple[Answer, ...], Exception | None]:
     """The answers for all partitions of the topics (of all topics where none is named), in order.
 
     With them comes the worst of the errors of partitions that have none, such as MissingRange where the record could lie in
@@ -58,29 +54,11 @@ def main(archive_url: str, topics: tuple[str, ...], timestamp: int, master: str 
 
     def job() -> None:
         answers, error = run(archive_url, topics, timestamp, master)
-        _print(answers, output)
+        show(answers, output)
         if error is not None:
             raise error
 
     ending("search", job)
-
-
-def _print(answers: Iterable[Found], output: str) -> None:
-    if output == "table":
-        for topic, partition, found in answers:
-            click.echo(f"{topic}:{partition}:{found.offset if found else ''}")
-        return
-    rows = (
-        {
-            "topic": topic,
-            "partition": partition,
-            "offset": found.offset if found else None,
-            "timestamp": found.timestamp if found else None,
-            "leader_epoch": found.leader_epoch if found else None,
-        }
-        for topic, partition, found in answers
-    )
-    emit(rows, output)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """`tiering offsets`: ListOffsets over both tiers, with the words and the form of kafka-get-offsets."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import click
 
@@ -8,6 +8,9 @@ from local_log.formats.search import TimestampOffset
 from tiering.console import Row, archive_option, emit, log_dir_option, named, output_option, reports_errors, say
 from tiering.service import open_tiers
 from tiering.tiered_log import TieredLog
+
+Answer = tuple[str, int, TimestampOffset | None]
+"""Topic, partition, and what was found there."""
 
 _TIMES: dict[str, Callable[[TieredLog], TimestampOffset | None]] = {
     "latest": TieredLog.latest,
@@ -45,7 +48,12 @@ def command(archive_url: str | None, log_dir_path: str | None, topic: str, time:
     for log in logs.values():
         if log.local is not None and log.local.unproven:
             say(f"tiering: {log.local.unproven}")
-    rows = (_row(topic, n, find(log)) for n, log in logs.items())
+    show(((topic, n, find(log)) for n, log in logs.items()), output)
+
+
+def show(answers: Iterable[Answer], output: str) -> None:
+    """Prints answers, here and in the job that searches: as rows, the table in the form of kafka-get-offsets."""
+    rows = (_row(*answer) for answer in answers)
     if output == "table":
         for row in rows:
             click.echo(f"{row['topic']}:{row['partition']}:{'' if row['offset'] is None else row['offset']}")
