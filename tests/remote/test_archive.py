@@ -15,9 +15,9 @@ from archive_fakes import (
     MemoryStore,
     Nth,
     RunsBetween,
-    entry,
     verbs,
 )
+from made_manifests import entry
 from test_stores import ObjectStoreConformance
 
 from local_log.errors import Corrupt

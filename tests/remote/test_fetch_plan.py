@@ -1,9 +1,9 @@
 """Which parts of which segments answer a read."""
 
 import pytest
-from archive_fakes import entry, manifest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_manifests import entry, manifest
 
 from local_log.errors import OffsetOutOfRange
 from remote.fetch_plan import MissingRange, Span, plan

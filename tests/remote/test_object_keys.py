@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 import pytest
-from archive_fakes import PATH, TOPIC_ID, MemoryStore
+from archive_fakes import MemoryStore
 from hypothesis import given
 from hypothesis import strategies as st
+from made_manifests import PATH, TOPIC_ID
 
 from remote.errors import Invalid
 from remote.manifest.store import newest_version

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from archive_fakes import (
-    CountingIds,
-    Door,
-    MemoryStore,
+from archive_fakes import CountingIds, Door, MemoryStore, verbs
+from golden_logs import broker_logs, live, partitions
+from logs_to_archive import (
     all_records,
-    assert_sound_archive,
     copy_of,
     cut_finer,
     finer_logs,
@@ -24,9 +22,8 @@ from archive_fakes import (
     path_of,
     set_checkpoint,
     table_of,
-    verbs,
 )
-from golden_logs import broker_logs, live, partitions
+from made_manifests import assert_sound_archive
 
 from local_log.errors import Corrupt, LogError, OffsetOutOfRange
 from local_log.formats.batch_v2 import HEADER_BYTES

@@ -6,21 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from archive_fakes import (
-    PATH,
-    Corrupts,
-    CountingIds,
-    FailsBefore,
-    FixedClock,
-    KeepsNoChecksum,
-    LosesAnswer,
-    MemoryStore,
-    Nth,
-    local_logs,
-    verbs,
-)
+from archive_fakes import Corrupts, CountingIds, FailsBefore, FixedClock, KeepsNoChecksum, LosesAnswer, MemoryStore, Nth, verbs
 from crc32c import crc32c
 from golden_logs import broker_logs
+from logs_to_archive import local_logs
+from made_manifests import PATH
 
 from local_log.errors import Corrupt, NotFound
 from local_log.formats.batch_v2 import CRC_FROM, HEADER, HEADER_BYTES, Batches, scan

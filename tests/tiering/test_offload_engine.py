@@ -16,8 +16,11 @@ from archive_fakes import (
     MemoryStore,
     Nth,
     RunsBetween,
+    verbs,
+)
+from golden_logs import broker_logs, live, partitions
+from logs_to_archive import (
     all_records,
-    assert_sound_archive,
     copy_of,
     cut_finer,
     drop_segments_below,
@@ -26,9 +29,8 @@ from archive_fakes import (
     offload_all,
     path_of,
     set_checkpoint,
-    verbs,
 )
-from golden_logs import broker_logs, live, partitions
+from made_manifests import assert_sound_archive
 
 from local_log.errors import Corrupt, NotFound
 from local_log.formats.checkpoints import EpochEntry

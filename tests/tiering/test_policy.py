@@ -1,7 +1,7 @@
 """What is due: segments against the last stable offset and the manifest."""
 
 import pytest
-from archive_fakes import entry, manifest
+from made_manifests import entry, manifest
 
 from tiering.policy import Action, Decision, LocalSegment, plan_offload
 

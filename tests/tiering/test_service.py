@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from archive_fakes import copy_of, drop_segments_below, local_logs, offload_all, path_of
 from golden_logs import broker_logs
+from logs_to_archive import copy_of, drop_segments_below, local_logs, offload_all, path_of
 
 from local_log.errors import NotFound as LocalNotFound
 from local_log.formats.filenames import PARTITION_METADATA

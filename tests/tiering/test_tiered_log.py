@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from archive_fakes import (
-    MemoryStore,
+from archive_fakes import MemoryStore
+from golden_logs import broker_logs, live, partitions
+from logs_to_archive import (
     all_records,
     copy_of,
     cut_finer,
@@ -23,7 +24,6 @@ from archive_fakes import (
     set_checkpoint,
     table_of,
 )
-from golden_logs import broker_logs, live, partitions
 
 from local_log.errors import OffsetOutOfRange
 from local_log.formats.columns import Projection

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from archive_fakes import MemoryStore, copy_of, finer_logs, local_logs, offload_all, path_of, set_checkpoint, verbs
-from golden_logs import live
+from archive_fakes import CountingIds, FixedClock, MemoryStore, verbs
+from golden_logs import broker_logs, live
+from logs_to_archive import copy_of, finer_logs, local_logs, offload_all, path_of, set_checkpoint
 
 from local_log.errors import Corrupt, Unreadable
 from local_log.log import open_log
@@ -16,7 +17,7 @@ from local_log.storage import OsDisk
 from remote.errors import Conflict
 from remote.manifest.store import load_newest
 from remote.reader import ArchivedLog
-from tiering.offload import plan
+from tiering.offload import offload, plan
 from tiering.policy import Action
 from tiering.tiered_log import Isolation, TieredLog
 
@@ -81,8 +82,6 @@ def test_an_inactive_segment_that_is_torn_is_not_passed_over(logs: Path):
 
 def test_a_transaction_index_that_lacks_an_abort_begun_in_an_earlier_segment_is_refused(tmp_path: Path):
     """The snapshot where the segment starts says whose transactions are open there."""
-    from golden_logs import broker_logs
-
     logs = broker_logs(tmp_path, TXN)
     entry = struct.Struct(">hqqqq")
     log = local_logs(logs)[TXN]
@@ -135,10 +134,6 @@ class FailingDisk(OsDisk):
 
 
 def test_a_file_that_cannot_be_read_names_itself_and_stops_only_its_segment(finer: Path):
-    from archive_fakes import CountingIds, FixedClock
-
-    from tiering.offload import offload
-
     base = sorted(int(f.stem) for f in (finer / NONE).glob("*.log"))[1]
     sound = local_logs(finer)[NONE]
     disk = FailingDisk(f"{base:020d}.log")

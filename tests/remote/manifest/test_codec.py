@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from archive_fakes import entry, manifest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_manifests import entry, manifest
 
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry

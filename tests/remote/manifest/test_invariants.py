@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from archive_fakes import TOPIC_ID, entry, manifest
+from made_manifests import TOPIC_ID, entry, manifest
 
 from local_log.formats.checkpoints import EpochEntry
 from remote.errors import Invalid

@@ -7,7 +7,6 @@ from itertools import combinations, count
 
 import pytest
 from archive_fakes import (
-    PATH,
     WRITES,
     AppliesLate,
     CountingIds,
@@ -21,10 +20,9 @@ from archive_fakes import (
     MemoryStore,
     Nth,
     RunsBetween,
-    assert_sound_chain,
-    entry,
     verbs,
 )
+from made_manifests import PATH, assert_sound_chain, entry
 
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from archive_fakes import entry, manifest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from made_manifests import entry, manifest
 
 from local_log.formats.checkpoints import EpochEntry
 from remote.errors import Conflict
