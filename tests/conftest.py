@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+pytest.register_assert_rewrite("made_manifests", "store_promises")  # their assertions say as much as a test's own
+
 _bucket_numbers = itertools.count(1)
 
 

@@ -18,7 +18,7 @@ from archive_fakes import (
     verbs,
 )
 from made_manifests import entry
-from test_stores import ObjectStoreConformance
+from store_promises import ObjectStoreConformance
 
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry

@@ -1,0 +1,145 @@
+"""The folder keeps the promises, also on a disk that fails, and syncs what it has written."""
+
+import itertools
+import multiprocessing
+import os
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import pytest
+from store_promises import ObjectStoreConformance
+
+from local_log.errors import Corrupt
+from remote.errors import AlreadyExists, Invalid, NotFound, RemoteError, Unavailable, Unknown
+from remote.object_store import ObjectStore
+from remote.stores import open_store
+from remote.stores.folder import FolderStore
+
+
+class TestFolder(ObjectStoreConformance):
+    @pytest.fixture
+    def store(self, tmp_path: Any) -> ObjectStore:
+        return open_store(str(tmp_path / "new" / "archive"))
+
+    def test_of_many_processes_that_create_one_key_at_once_exactly_one_wins(self, store: FolderStore) -> None:
+        rounds, writers = 50, 4
+        with ProcessPoolExecutor(writers, mp_context=multiprocessing.get_context("spawn")) as pool:
+            tries = [
+                (key, body, pool.submit(store.put_if_absent, key, body))
+                for key in (f"race/{n}" for n in range(rounds))
+                for body in (b"writer %d" % n for n in range(writers))
+            ]
+        winners = [(key, body) for key, body, future in tries if not isinstance(future.exception(), AlreadyExists)]
+        assert winners == [(f"race/{n}", store.get(f"race/{n}")) for n in range(rounds)]
+
+    def test_a_listing_passes_over_temporary_files_links_and_names_that_are_no_text(self, store: FolderStore) -> None:
+        store.put_if_absent("a/key", b"")
+        folder = os.path.join(store.root, "a")
+        with open(os.path.join(folder, ".tmp-1-2"), "wb"), open(os.fsencode(folder) + b"/\xff", "wb"):
+            pass
+        os.symlink(store.root, os.path.join(folder, "loop"))
+        os.mkfifo(os.path.join(folder, "pipe"))
+        os.mkdir(os.path.join(store.root, "empty"))
+        assert [meta.key for meta in store.list("")] == ["a/key"]
+        assert list(store.list_folders("")) == ["a"]
+        with pytest.raises(NotFound):
+            store.get("a/pipe")
+        with pytest.raises(Invalid):
+            store.get("a/.tmp-1-2")
+
+    def test_no_temporary_file_remains_whether_a_put_wins_loses_or_fails(self, store: FolderStore) -> None:
+        store.put_if_absent("key", b"")
+        with pytest.raises(AlreadyExists):
+            store.put_if_absent("key", b"")
+        with pytest.raises(Corrupt):
+            store.upload("other", [b"x"], size=1, crc32c=0)
+        assert os.listdir(store.root) == ["key"]
+
+    def test_leftovers_with_our_process_id_are_stepped_over(self, store: FolderStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        os.makedirs(store.root)
+        for number in range(3):
+            with open(os.path.join(store.root, f".tmp-{os.getpid()}-{number}"), "wb"):
+                pass
+        monkeypatch.setattr("remote.stores.folder._counter", itertools.count())
+        store.put_if_absent("key", b"body")
+        assert [meta.key for meta in store.list("")] == ["key"]
+
+    def test_a_file_is_synced_before_its_link_and_its_folders_after(
+        self, store: FolderStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        calls = []
+        fsync, link = os.fsync, os.link
+
+        def recording_fsync(descriptor: int) -> None:
+            path = os.readlink(f"/proc/self/fd/{descriptor}")
+            calls.append("file" if os.path.isfile(path) else os.path.relpath(path, os.path.dirname(store.root)))
+            fsync(descriptor)
+
+        def recording_link(source: str, target: str) -> None:
+            calls.append("link")
+            link(source, target)
+
+        monkeypatch.setattr(os, "fsync", recording_fsync)
+        monkeypatch.setattr(os, "link", recording_link)
+        store.put_if_absent("a/b/key", b"")
+        assert calls == ["file", "link", "archive/a/b", "archive/a", "archive", ".", ".."]
+        calls.clear()
+        with pytest.raises(AlreadyExists):
+            store.put_if_absent("a/b/key", b"")
+        assert calls == ["file", "link", "archive/a/b", "archive/a", "archive"]
+
+    @pytest.mark.parametrize(
+        ("call", "number", "expected"),
+        [
+            ("fsync", "EIO", Unavailable),
+            ("write", "ENOSPC", Unavailable),
+            ("write", "EIO", Unavailable),
+            ("link", "EPERM", Invalid),
+            ("link", "EIO", Unknown),
+        ],
+    )
+    def test_a_put_that_fails_on_the_disk_says_what_to_do_and_leaves_nothing(
+        self, store: FolderStore, monkeypatch: pytest.MonkeyPatch, call: str, number: str, expected: type[RemoteError]
+    ) -> None:
+        def failing(*_: object) -> None:
+            raise OSError(getattr(__import__("errno"), number), number)
+
+        os.makedirs(store.root)
+        monkeypatch.setattr(os, call, failing)
+        with pytest.raises(expected, match="key"):
+            store.put_if_absent("key", b"body")
+        assert os.listdir(store.root) == []
+
+    def test_a_read_that_is_not_allowed_says_nothing_of_writing(
+        self, store: FolderStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def failing(*_: object) -> None:
+            raise PermissionError(13, "EACCES")
+
+        store.put_if_absent("key", b"body")
+        monkeypatch.setattr(os, "open", failing)
+        monkeypatch.setattr(os, "scandir", failing)
+        for read in (store.get, store.head, lambda prefix: list(store.list(prefix))):
+            with pytest.raises(Invalid, match=r"give a folder that this user may read$"):
+                read("key")
+        with pytest.raises(Invalid, match="may write"):
+            store.put_if_absent("other", b"body")
+
+    def test_a_put_whose_folder_cannot_be_synced_is_unknown(self, store: FolderStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        fsync = os.fsync
+
+        def failing_for_folders(descriptor: int) -> None:
+            if os.path.isdir(f"/proc/self/fd/{descriptor}"):
+                raise OSError(5, "EIO")
+            fsync(descriptor)
+
+        monkeypatch.setattr(os, "fsync", failing_for_folders)
+        for _ in range(2):
+            with pytest.raises(Unknown):
+                store.put_if_absent("key", b"body")
+        assert store.get("key") == b"body"
+
+    def test_a_file_where_a_folder_should_be_is_invalid(self, store: FolderStore) -> None:
+        store.put_if_absent("a", b"")
+        with pytest.raises(Invalid):
+            store.put_if_absent("a/key", b"")

@@ -1,0 +1,37 @@
+"""What fsspec reaches keeps the promises: a file system in memory and an asynchronous one."""
+
+import itertools
+
+import pytest
+from store_promises import ObjectStoreConformance
+
+from remote.errors import Invalid
+from remote.object_store import ObjectStore
+from remote.stores import open_store
+from remote.stores.fsspec_store import FsspecStore, upload_bytes_max
+
+_numbers = itertools.count(1)
+
+
+class TestMemory(ObjectStoreConformance):
+    race_rounds = 300  # memory:// by itself lets two win about one round in thirty
+
+    @pytest.fixture
+    def store(self) -> ObjectStore:
+        return open_store(f"memory://archive-{next(_numbers)}/prefix")
+
+    def test_an_upload_larger_than_a_segment_can_be_is_refused_before_it_is_read(self, store: ObjectStore) -> None:
+        with pytest.raises(Invalid, match="smaller"):
+            store.upload("key", iter(()), size=upload_bytes_max + 1, crc32c=0)
+
+
+class TestFsspecOverS3(ObjectStoreConformance):
+    """An asynchronous file system with a listing cache and errors of its own."""
+
+    @pytest.fixture
+    def store(self, s3_bucket: str) -> ObjectStore:
+        return FsspecStore(f"s3://{s3_bucket}/prefix")
+
+    def test_a_bucket_that_is_not_there_is_invalid_for_a_put(self, s3_server: str) -> None:
+        with pytest.raises(Invalid, match="make the bucket"):
+            FsspecStore("s3://no-such-bucket/prefix").put_if_absent("key", b"")

@@ -1,0 +1,71 @@
+"""S3 keeps the promises, against a server on the loopback interface."""
+
+from typing import Any
+
+import pytest
+from crc32c import crc32c
+from store_promises import MIB, ObjectStoreConformance, upload
+
+from local_log.errors import Corrupt
+from remote.errors import AlreadyExists, Invalid, Unavailable
+from remote.object_store import ObjectMeta, ObjectStore
+from remote.stores import open_store
+from remote.stores.s3 import S3Store
+
+
+class TestS3(ObjectStoreConformance):
+    @pytest.fixture
+    def store(self, s3_bucket: str) -> ObjectStore:
+        return open_store(f"s3://{s3_bucket}/some/prefix/")
+
+    def test_head_gives_the_checksum_of_the_whole_object_however_it_was_sent(self, store: ObjectStore) -> None:
+        parts = [bytes(5 * MIB), b"\1" * 5 * MIB, b"end"]
+        store.put_if_absent("put", b"body")
+        upload(store, "upload", *parts)
+        assert store.head("put").crc32c == crc32c(b"body")
+        assert store.head("upload") == ObjectMeta("upload", 10 * MIB + 3, crc32c(b"".join(parts)))
+
+    def test_a_failed_upload_leaves_no_multipart_upload(self, store: S3Store, s3_client: Any, s3_bucket: str) -> None:
+        store.put_if_absent("taken", b"")
+        with pytest.raises(AlreadyExists):
+            upload(store, "taken", bytes(5 * MIB), b"end")
+        with pytest.raises(Corrupt):
+            store.upload("other", [bytes(5 * MIB), b"end"], size=5 * MIB + 3, crc32c=1)
+        assert "Uploads" not in s3_client.list_multipart_uploads(Bucket=s3_bucket)
+
+    def test_stores_with_other_prefixes_in_one_bucket_do_not_meet(self, store: ObjectStore, s3_bucket: str) -> None:
+        open_store(f"s3://{s3_bucket}/some/prefix-2").put_if_absent("key", b"")
+        open_store(f"s3a://{s3_bucket}").put_if_absent("key", b"")
+        assert list(store.list("")) == []
+        store.put_if_absent("key", b"")
+        assert [meta.key for meta in open_store(f"s3://{s3_bucket}").list("")] == [
+            "key",
+            "some/prefix-2/key",
+            "some/prefix/key",
+        ]
+
+    def test_a_listing_goes_on_to_the_next_page(self, store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("remote.stores.s3.listing_page_max", 2)
+        for number in range(5):
+            store.put_if_absent(f"{number}", b"")
+        assert [meta.key for meta in store.list("")] == ["0", "1", "2", "3", "4"]
+        assert [meta.key for meta in store.list("", limit=3)] == ["0", "1", "2"]
+
+    def test_a_bucket_that_is_not_there_is_invalid(self, s3_server: str) -> None:
+        store = open_store("s3://no-such-bucket/prefix")
+        with pytest.raises(Invalid, match="make the bucket"):
+            store.put_if_absent("key", b"")
+        with pytest.raises(Invalid, match="make the bucket"):
+            list(store.list(""))
+
+    def test_an_endpoint_where_nobody_listens_is_unavailable_even_for_a_put(
+        self, s3_server: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+        with pytest.raises(Unavailable):
+            S3Store("bucket").put_if_absent("key", b"")
+
+    def test_an_endpoint_that_is_no_address_is_invalid(self, s3_server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "localhost")
+        with pytest.raises(Invalid, match="AWS_ENDPOINT_URL"):
+            S3Store("bucket").put_if_absent("key", b"")

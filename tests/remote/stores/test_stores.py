@@ -1,0 +1,118 @@
+"""Addresses and the stores that they name, and the proof that a store keeps its word."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from remote.errors import BadAddress, Invalid
+from remote.stores import open_store, probe
+from remote.stores.folder import FolderStore
+from remote.stores.fsspec_store import FsspecStore
+from remote.stores.s3 import S3Store
+from remote.stores.shared import key_bytes_max
+
+
+class TestOpening:
+    @pytest.mark.parametrize(
+        ("url", "kind", "name"),
+        [
+            ("/archive", FolderStore, "file:///archive"),
+            ("/archive/", FolderStore, "file:///archive"),
+            ("file:///archive", FolderStore, "file:///archive"),
+            ("s3://bucket", S3Store, "s3://bucket/"),
+            ("s3://bucket/a/b/", S3Store, "s3://bucket/a/b"),
+            ("s3a://bucket/a", S3Store, "s3://bucket/a"),
+            ("S3://bucket/a", S3Store, "s3://bucket/a"),
+            ("memory://a/b", FsspecStore, "memory://a/b"),
+        ],
+    )
+    def test_a_url_names_its_store(self, url: str, kind: type, name: str) -> None:
+        store = open_store(url)
+        assert type(store) is kind
+        assert store.url == name
+
+    def test_a_relative_path_is_taken_from_where_the_process_started(
+        self, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        assert open_store("archive").url == f"file://{tmp_path}/archive"
+
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "",
+            "s3://",
+            "s3:///prefix",
+            "s3:/bucket/prefix",
+            "s3://bucket/a/../b",
+            "file:/folder",
+            "file://host/folder",
+            "nonesuch://bucket",
+            "://bucket",
+            "local:///folder",
+            "simplecache::s3://bucket/a",
+            "sftp://host/folder",
+        ],
+    )
+    def test_an_address_that_cannot_be_used_is_a_bad_one_and_named(self, url: str) -> None:
+        with pytest.raises(BadAddress) as raised:
+            open_store(url)
+        message = str(raised.value)
+        assert repr(url) in message or "a/../b" in message
+        assert ";" in message  # what follows is what would do
+
+    @pytest.mark.parametrize(
+        ("protocol", "package"), [("gs", "gcsfs"), ("gcs", "gcsfs"), ("abfs", "adlfs"), ("abfss", "adlfs"), ("az", "adlfs")]
+    )
+    def test_an_address_whose_package_is_missing_names_the_package(
+        self, monkeypatch: pytest.MonkeyPatch, protocol: str, package: str
+    ) -> None:
+        def missing(_: str) -> None:
+            raise ImportError("install something")
+
+        monkeypatch.setattr("fsspec.get_filesystem_class", missing)
+        with pytest.raises(BadAddress, match=f"install the package {package}$") as raised:
+            open_store(f"{protocol}://bucket/prefix")
+        assert "give" not in str(raised.value)
+
+    def test_a_password_in_a_url_is_refused_and_not_repeated(self) -> None:
+        with pytest.raises(Invalid) as raised:
+            open_store("s3://key:secret@bucket/prefix")
+        assert "secret" not in str(raised.value)
+
+    def test_the_longest_key_is_taken(self, tmp_path: Any) -> None:
+        key = "/".join(["k" * 100] * 10 + ["k" * 14])
+        assert len(key) == key_bytes_max
+        store = open_store(str(tmp_path))
+        store.put_if_absent(key, b"")
+        assert [meta.key for meta in store.list("")] == [key]
+
+
+@dataclasses.dataclass
+class Careless:
+    """A store that ignores the put-if-absent condition, as rclone's S3 server does."""
+
+    url: str = "careless://archive"
+    objects: dict[str, bytes] = dataclasses.field(default_factory=dict)
+
+    def put_if_absent(self, key: str, body: bytes) -> None:
+        self.objects[key] = body
+
+    def delete(self, key: str) -> None:
+        self.objects.pop(key, None)
+
+
+class TestProbe:
+    def test_a_store_that_ignores_the_condition_is_refused_and_left_clean(self) -> None:
+        store: Any = Careless()
+        with pytest.raises(Invalid, match="If-None-Match"):
+            probe(store, "probe")
+        assert store.objects == {}
+
+    def test_a_key_that_is_taken_proves_nothing_and_is_kept(self, tmp_path: Any) -> None:
+        store = open_store(str(tmp_path))
+        store.put_if_absent("probe", b"mine")
+        with pytest.raises(Invalid, match="fresh"):
+            probe(store, "probe")
+        assert store.get("probe") == b"mine"
