@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-pytest.register_assert_rewrite("made_manifests", "store_promises")  # their assertions say as much as a test's own
+# Assertions in these say as much as a test's own.
+pytest.register_assert_rewrite("made_manifests", "segments_to_copy", "store_promises")
 
 _bucket_numbers = itertools.count(1)
 

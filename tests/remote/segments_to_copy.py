@@ -1,0 +1,38 @@
+"""Segments as the uploader takes them: changed, copied and refused."""
+
+from dataclasses import replace
+
+import pytest
+from archive_fakes import CountingIds, FixedClock, MemoryStore
+from made_manifests import PATH
+
+from local_log.errors import Corrupt
+from remote.manifest.model import SegmentEntry
+from remote.object_store import ObjectStore
+from remote.segment_check import LogSegmentData
+from remote.uploader import copy_segment
+
+PARTITIONS = ("g-txn-0", "g-codec-lz4-0", "g-compacted-txn-0", "g-trimmed-0", "g-big-0")
+
+
+def with_body(segment: LogSegmentData, body: bytes | bytearray) -> LogSegmentData:
+    return replace(segment, size=len(body), read=lambda start, end: bytes(body[start:end]))
+
+
+def copy(store: ObjectStore, segment: LogSegmentData) -> SegmentEntry:
+    return copy_segment(store, PATH, segment, FixedClock(), CountingIds())
+
+
+def refused(segment: LogSegmentData) -> Corrupt:
+    """The finding for which a segment is refused before anything is written."""
+    store = MemoryStore()
+    with pytest.raises(Corrupt) as raised:
+        copy(store, segment)
+    assert store.calls == []
+    return raised.value
+
+
+def flipped(body: bytes, position: int, bit: int = 0) -> bytearray:
+    damaged = bytearray(body)
+    damaged[position] ^= 1 << bit
+    return damaged
