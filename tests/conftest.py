@@ -1,48 +1,23 @@
 """What tests of several rooms need: an S3 server on the loopback interface, and a fresh bucket on it."""
 
 import itertools
-import logging
 import os
-import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from s3_servers import serving
 
 # Assertions in these say as much as a test's own.
-pytest.register_assert_rewrite("made_manifests", "segments_to_copy", "store_promises")
+pytest.register_assert_rewrite("archived_worlds", "made_manifests", "offloaded", "segments_to_copy", "store_promises")
 
 _bucket_numbers = itertools.count(1)
-
-
-class OneAtATime:
-    """A WSGI application whose requests take turns.
-
-    moto looks for a key and then writes it, so two threads of its server can both create one (9 rounds of 200 with 32
-    clients and a switch interval of 50 µs). S3 does it in one step, and so must what stands in for it.
-    """
-
-    def __init__(self, application: Any) -> None:
-        self.application = application
-        self.turn = threading.Lock()
-
-    def __call__(self, environ: Any, start_response: Any) -> list[bytes]:
-        with self.turn:
-            return list(self.application(environ, start_response))
 
 
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[str]:
     """The URL of moto's S3 server, which boto3 finds through the environment for as long as the session lasts."""
-    from moto.server import DomainDispatcherApplication, create_backend_app
-    from werkzeug.serving import make_server
-
-    logging.getLogger("werkzeug").setLevel(logging.WARNING)  # else a line for each request
-    server = make_server("127.0.0.1", 0, OneAtATime(DomainDispatcherApplication(create_backend_app)), threaded=True)
-    thread = threading.Thread(target=server.serve_forever, name="s3-server")
-    thread.start()
-    url = f"http://127.0.0.1:{server.server_port}"
-    with pytest.MonkeyPatch.context() as patch:
+    with serving() as url, pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("AWS_")]:
             patch.delenv(name)
         patch.setenv("AWS_ENDPOINT_URL", url)
@@ -53,9 +28,6 @@ def s3_server() -> Iterator[str]:
         patch.setenv("AWS_CONFIG_FILE", os.devnull)
         patch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
         yield url
-    server.shutdown()
-    server.server_close()
-    thread.join()
 
 
 @pytest.fixture(scope="session")

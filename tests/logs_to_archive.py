@@ -3,11 +3,12 @@
 import shutil
 import struct
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
 from archive_fakes import CountingIds, FixedClock
-from golden_logs import broker_logs, partitions
+from golden_logs import broker_logs, live, partitions
 
 from local_log.formats.batch_v2 import Batches, scan
 from local_log.formats.columns import decode, per_record
@@ -104,6 +105,19 @@ def finer_logs(folder: Path, segments: int = 12) -> Path:
     for name in partitions():
         cut_finer(folder / name, segments)
     return folder
+
+
+def due(folder: Path, partition: str) -> list[tuple[int, int]]:
+    """The segments that an offload of a golden partition takes: inactive, and wholly below the last stable offset."""
+    bases = sorted(int(file.stem) for file in (folder / partition).glob("*.log"))
+    return [(base, end) for base, end in pairwise(bases) if end <= live(partition)["last_stable_offset"]]
+
+
+def roll(folder: Path, partition: str) -> None:
+    """Starts a new segment in a golden partition, as a broker does; the producer snapshot for its offset is there already."""
+    end = live(partition)["latest"][0]
+    for suffix in (".log", ".index", ".timeindex"):
+        (folder / partition / f"{end:020d}{suffix}").touch()
 
 
 def drop_segments_below(folder: Path, partition: str, offset: int) -> None:

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import logs_to_archive
 import pytest
 from click.testing import CliRunner
 from golden_logs import broker_logs, expected_batches, expected_records, live, partitions, record_digest
@@ -25,12 +26,6 @@ def _tiering(*args: object) -> str:
     result = CliRunner().invoke(main, [str(a) for a in args], catch_exceptions=False)
     assert result.exit_code == 0, result.stderr
     return result.stdout
-
-
-def _roll(logs: Path, partition: str) -> None:
-    end = live(partition)["latest"][0]
-    for suffix in (".log", ".index", ".timeindex"):
-        (logs / partition / f"{end:020d}{suffix}").touch()
 
 
 def _bytes(encoded: str | None) -> bytes | None:
@@ -59,7 +54,7 @@ def tiering() -> Callable[..., str]:
 @pytest.fixture(scope="session")
 def roll() -> Callable[[Path, str], None]:
     """Starts a new segment in a partition, as a broker does; the producer snapshot for its offset is there already."""
-    return _roll
+    return logs_to_archive.roll
 
 
 @pytest.fixture(scope="session")
@@ -73,7 +68,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> str:
     """An archive of all golden partitions, rolled first: only g-empty and the last segment of g-txn are not in it."""
     logs, url = broker_logs(tmp_path_factory.mktemp("rolled")), str(tmp_path_factory.mktemp("archive"))
     for partition in partitions():
-        _roll(logs, partition)
+        logs_to_archive.roll(logs, partition)
     _tiering("offload", "--log-dir", logs, "--archive", url)
     return url
 

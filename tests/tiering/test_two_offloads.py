@@ -8,7 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from golden_logs import broker_logs, live
+from golden_logs import broker_logs
+from logs_to_archive import due
 
 from remote import archive
 from remote.manifest.codec import sha256
@@ -83,11 +84,6 @@ def offloaders(logs: Path, place: str) -> Iterator[tuple[Offloader, ...]]:
     yield both
     for offloader in both:
         offloader.end()
-
-
-def due(logs: Path, partition: str) -> list[tuple[int, int]]:
-    bases = sorted(int(file.stem) for file in (logs / partition).glob("*.log"))
-    return [(base, end) for base, end in pairwise(bases) if end <= live(partition)["last_stable_offset"]]
 
 
 def assert_one_chain(store: ObjectStore, path: PartitionPath) -> None:

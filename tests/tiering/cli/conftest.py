@@ -8,9 +8,10 @@ from pathlib import Path
 from shutil import copytree
 from typing import Any
 
+import logs_to_archive
 import pytest
 from click.testing import CliRunner, Result
-from golden_logs import broker_logs, expected_records, live, partitions, record_digest
+from golden_logs import broker_logs, expected_records, partitions, record_digest
 
 from tiering.cli import main
 
@@ -38,12 +39,6 @@ def _fingerprint(folder: Path) -> dict[str, tuple[str, int]]:
     }
 
 
-def _roll(logs: Path, partition: str) -> None:
-    end = live(partition)["latest"][0]
-    for suffix in (".log", ".index", ".timeindex"):
-        (logs / partition / f"{end:020d}{suffix}").touch()
-
-
 @pytest.fixture(scope="session")
 def run() -> Callable[..., Result]:
     """`tiering ARGS…`."""
@@ -65,7 +60,7 @@ def fingerprint() -> Callable[[Path], dict[str, tuple[str, int]]]:
 @pytest.fixture(scope="session")
 def roll() -> Callable[[Path, str], None]:
     """Starts a new segment in a partition, as a broker does; the producer snapshot for its offset is there already."""
-    return _roll
+    return logs_to_archive.roll
 
 
 @pytest.fixture(scope="session")
@@ -102,7 +97,7 @@ def rolled(broker: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """`broker` after all of its partitions have rolled a new segment."""
     logs = copytree(broker, tmp_path_factory.mktemp("rolled"), dirs_exist_ok=True)
     for partition in partitions():
-        _roll(logs, partition)
+        logs_to_archive.roll(logs, partition)
     return logs
 
 
@@ -125,6 +120,18 @@ def records(broker: Path) -> Callable[[str], list[Row]]:
         return dumped
 
     return of
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """Two partitions of its own for a test that damages them."""
+    return broker_logs(tmp_path / "logs", "g-codec-none-0", "g-txn-0")
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """A folder that is not there yet."""
+    return str(tmp_path / "archive")
 
 
 @pytest.fixture(params=partitions())
