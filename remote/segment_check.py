@@ -16,6 +16,7 @@ from local_log.formats.checksum import crc32c
 from local_log.formats.chunks import CHUNK_BYTES, Chunk, read_chunks
 from local_log.formats.columns import Projection
 from local_log.formats.control import ControlType, read_control_type
+from local_log.formats.filenames import LOG, TXN_INDEX
 from local_log.formats.offset_index import OffsetIndex, read_offset_index
 from local_log.formats.producer_snapshot import read_producer_snapshot
 from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP
@@ -207,7 +208,7 @@ def _check_txn_index(segment: LogSegmentData, checked: CheckedSegment) -> None:
     missing = checked.abort_markers - marked
     outside = {o for o in marked if not segment.base_offset <= o < segment.end_offset}
     if missing or outside:
-        file = segment.txn_index.path if segment.txn_index else segment.path.removesuffix(".log") + ".txnindex"
+        file = segment.txn_index.path if segment.txn_index else segment.path.removesuffix(LOG) + TXN_INDEX
         problem = f"lacks the abort at offset {min(missing)}" if missing else f"has an abort at {min(outside)}, outside"
         raise Corrupt(f"the transaction index {problem} of its segment; {_REBUILD}", file=file)
 

@@ -26,8 +26,8 @@ FIELDS = {
 }
 """Spark's columns in Spark's order; `headers` only with includeHeaders. Timestamps are exact to the ms that Kafka has."""
 
-
 _LAST_MS = (2**63 - 1) // 1000
+"""The last moment that a timestamp in microseconds can name, as milliseconds."""
 
 
 def read_split(

@@ -57,7 +57,7 @@ def command(log_dir_path: str, archive_url: str, topics: tuple[str, ...], dry_ru
         archive.is_archive(store)
     else:
         archive.create_archive(store, clock, ids)
-    results: list[Result] = []
+    results: list[engine.Done] = []
     source_id = source.id()
     bytes_max = sum(2 * _size(segment) for log in logs if isinstance(log, LocalLog) for segment in log.segments)
     with click.progressbar(length=bytes_max, label="offload", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
@@ -65,14 +65,14 @@ def command(log_dir_path: str, archive_url: str, topics: tuple[str, ...], dry_ru
         def work() -> Iterator[Result]:
             for log in logs:
                 for done in _offload(log, store, source_id, clock, ids, bar.update, dry_run=dry_run):
-                    results.append((log, done))
+                    results.append(done)
                     yield log, done
                     if isinstance(done.error, Unavailable):
                         return  # the other logs would wait for the same store
 
         _print(work(), output)
-    errors = [done.error for _, done in results if done.error is not None]
-    return exit_code_of_all(errors, partly=any(done.entry for _, done in results))
+    errors = [done.error for done in results if done.error is not None]
+    return exit_code_of_all(errors, partly=any(done.entry for done in results))
 
 
 def _print(work: Iterator[Result], output: str) -> None:
