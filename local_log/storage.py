@@ -1,9 +1,12 @@
-"""The one door to the file system. What reads a live broker's folder goes through here and only reads."""
+"""The one door to the file system: `Disk` only reads, as in a live broker's folder; `WritableDisk` is what an engine needs."""
 
+import fcntl
 import os
+import shutil
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Final, Protocol
 
 from local_log.errors import NotFound, Unreadable
 
@@ -23,6 +26,56 @@ class Disk(Protocol):
 
     def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
         """Bytes `[start, end)` of a file, fewer where it ends sooner. They are copied: a mapped file that shrinks kills us."""
+
+
+class WritableDisk(Disk, Protocol):
+    """What an engine does to its files. As in Disk, NotFound and Unreadable are what can go wrong.
+
+    What was written is sure to be there after a power failure only when `sync` of the file has returned; that a file is there
+    under its name, only when `sync_folder` of its folder has.
+    """
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or a folder."""
+
+    def is_file(self, path: str) -> bool:
+        """Whether there is a file."""
+
+    def write(self, file: str, start: int, data: bytes) -> None:
+        """Puts bytes at a position, making the file where there is none; a gap before them is zeros."""
+
+    def truncate(self, file: str, size: int) -> None:
+        """Cuts the file, or lengthens it with zeros, to `size` bytes."""
+
+    def rename(self, path: str, to: str) -> None:
+        """Gives a file or folder another name in one step; a file of that name is replaced."""
+
+    def delete(self, file: str) -> bool:
+        """Removes a file; False where there is none."""
+
+    def make_folder(self, folder: str) -> None:
+        """Makes a folder and those above it that are missing."""
+
+    def delete_folder(self, folder: str) -> None:
+        """Removes a folder and all that is in it."""
+
+    def sync(self, file: str) -> None:
+        """Returns when the file's bytes are on the device."""
+
+    def sync_folder(self, folder: str) -> None:
+        """Returns when the folder's names are on the device."""
+
+    def modified_ms(self, file: str) -> int:
+        """When the file was last written, in milliseconds since 1970."""
+
+    def set_modified_ms(self, file: str, ms: int) -> None:
+        """States when the file was last written."""
+
+    def lock(self, file: str) -> bool:
+        """Takes the file's lock, making it where there is none, until this process ends; False where another process has it."""
+
+    def release(self, path: str) -> None:
+        """Lets go of what is kept open of a file or of a folder's files. They may be used again."""
 
 
 class OsDisk:
@@ -58,6 +111,121 @@ class OsDisk:
                 os.close(descriptor)
 
 
+class OsWritableDisk(OsDisk):
+    """The operating system's files, writable. The last few files written stay open, so that an append costs one system call."""
+
+    OPEN_FILES_MAX: Final = 64
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[str, int] = OrderedDict()
+        self._locks: list[int] = []
+
+    def __del__(self) -> None:
+        for descriptor in self._open.values():
+            os.close(descriptor)
+
+    def exists(self, path: str) -> bool:
+        """See WritableDisk."""
+        return os.path.exists(path)
+
+    def is_file(self, path: str) -> bool:
+        """See WritableDisk."""
+        return os.path.isfile(path)
+
+    def write(self, file: str, start: int, data: bytes) -> None:
+        """See WritableDisk."""
+        with _translated(file):
+            descriptor = self._descriptor(file, os.O_CREAT)
+            written = os.pwrite(descriptor, data, start)
+            while written < len(data):
+                written += os.pwrite(descriptor, memoryview(data)[written:], start + written)
+
+    def truncate(self, file: str, size: int) -> None:
+        """See WritableDisk."""
+        with _translated(file):
+            os.truncate(file, size)
+
+    def rename(self, path: str, to: str) -> None:
+        """See WritableDisk."""
+        self.release(path)
+        self.release(to)
+        with _translated(path):
+            os.replace(path, to)
+
+    def delete(self, file: str) -> bool:
+        """See WritableDisk."""
+        self.release(file)
+        with _translated(file):
+            try:
+                os.unlink(file)
+            except FileNotFoundError:
+                return False
+        return True
+
+    def make_folder(self, folder: str) -> None:
+        """See WritableDisk."""
+        with _translated(folder):
+            os.makedirs(folder, exist_ok=True)
+
+    def delete_folder(self, folder: str) -> None:
+        """See WritableDisk."""
+        self.release(folder)
+        with _translated(folder):
+            shutil.rmtree(folder)
+
+    def sync(self, file: str) -> None:
+        """See WritableDisk."""
+        with _translated(file):
+            os.fsync(self._descriptor(file))
+
+    def sync_folder(self, folder: str) -> None:
+        """See WritableDisk."""
+        with _translated(folder):
+            descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def modified_ms(self, file: str) -> int:
+        """See WritableDisk."""
+        with _translated(file):
+            return os.stat(file).st_mtime_ns // 1_000_000
+
+    def set_modified_ms(self, file: str, ms: int) -> None:
+        """See WritableDisk."""
+        with _translated(file):
+            os.utime(file, ns=(ms * 1_000_000, ms * 1_000_000))
+
+    def lock(self, file: str) -> bool:
+        """See WritableDisk."""
+        with _translated(file):
+            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except (BlockingIOError, PermissionError):
+                os.close(descriptor)
+                return False
+            self._locks.append(descriptor)
+            return True
+
+    def _descriptor(self, file: str, flags: int = 0) -> int:
+        descriptor = self._open.get(file)
+        if descriptor is None:
+            descriptor = self._open[file] = os.open(file, os.O_RDWR | os.O_CLOEXEC | flags, 0o644)
+            if len(self._open) > self.OPEN_FILES_MAX:
+                os.close(self._open.popitem(last=False)[1])
+        else:
+            self._open.move_to_end(file)
+        return descriptor
+
+    def release(self, path: str) -> None:
+        """See WritableDisk."""
+        # What a folder's new name makes of the names in it, nobody tells: all files in it are closed, too.
+        for file in [f for f in self._open if f == path or f.startswith(f"{path}/")]:
+            os.close(self._open.pop(file))
+
+
 @contextmanager
 def _translated(path: str) -> Iterator[None]:
     try:
@@ -66,3 +234,13 @@ def _translated(path: str) -> Iterator[None]:
         raise NotFound(f"{path}: no such file or folder") from e
     except (OSError, ValueError) as e:
         raise Unreadable(f"{path}: {e}; mend it, then try again") from e
+
+
+def replace_file(disk: WritableDisk, file: str, data: bytes) -> None:
+    """Puts `data` in place of a file's content: the old content or the new one is there at every moment, also after a crash."""
+    temporary = f"{file}.tmp"
+    disk.write(temporary, 0, data)
+    disk.truncate(temporary, len(data))
+    disk.sync(temporary)
+    disk.rename(temporary, file)
+    disk.sync_folder(file.rpartition("/")[0])

@@ -22,3 +22,8 @@ class RandomIds:
     def new_id(self) -> str:
         """32 hexadecimal digits."""
         return uuid.uuid4().hex  # noqa: TID251  # this is the door
+
+
+def jitter() -> float:
+    """A number in [0, 1), for what is to be spread in time."""
+    return uuid.uuid4().int / (1 << 128)  # noqa: TID251  # this is the door

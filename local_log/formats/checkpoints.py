@@ -16,6 +16,7 @@ from local_log.formats.primitives import Buffer
 T = TypeVar("T")
 
 _SHOWN_MAX = 60
+_EPOCH_FIELDS = "epoch and start offset"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -28,11 +29,19 @@ class EpochEntry:
 
 def read_epochs(buffer: Buffer) -> tuple[EpochEntry, ...]:
     """The leader-epoch checkpoint's entries. Raises Corrupt, also where epochs or offsets do not grow."""
-    entries = tuple(_lines(buffer, "epoch and start offset", lambda epoch, start: EpochEntry(int(epoch), int(start))))
+    entries = tuple(_lines(buffer, _EPOCH_FIELDS, _epoch_entry))
     for before, after in pairwise(entries):
         if after.epoch <= before.epoch or after.start_offset < before.start_offset:
             raise Corrupt(f"leader epoch {after.epoch} from {after.start_offset} does not follow {before}")
     return entries
+
+
+def read_epoch_lines(buffer: Buffer) -> tuple[EpochEntry, ...]:
+    """As Kafka reads the leader-epoch checkpoint: whether the entries grow or not, and none after a cut behind the version.
+
+    Raises Corrupt.
+    """
+    return () if bytes(buffer) in (b"0", b"0\n") else tuple(_lines(buffer, _EPOCH_FIELDS, _epoch_entry))
 
 
 def write_epochs(entries: Iterable[EpochEntry]) -> bytes:
@@ -60,6 +69,10 @@ def epoch_of(entries: Iterable[EpochEntry], offset: int) -> int | None:
 def epochs_before(entries: Iterable[EpochEntry], end_offset: int) -> tuple[EpochEntry, ...]:
     """The entries that start below `end_offset`: the lineage of a log that ends there."""
     return tuple(e for e in entries if e.start_offset < end_offset)
+
+
+def _epoch_entry(epoch: str, start_offset: str) -> EpochEntry:
+    return EpochEntry(int(epoch), int(start_offset))
 
 
 def _lines(buffer: Buffer, fields: str, parse: Callable[..., T]) -> Iterable[T]:

@@ -1,11 +1,15 @@
-"""Control records: the markers that end transactions. The key is int16 version, int16 type (KIP-98)."""
+"""Control records: the markers that end transactions. The key is int16 version, int16 type; the value of one that
+ends a transaction int16 version, int32 coordinator epoch (KIP-98)."""
 
 import struct
+from dataclasses import dataclass
 from enum import IntEnum
 
-from local_log.formats.primitives import Buffer, need
+from local_log.errors import Corrupt
+from local_log.formats.primitives import Buffer, need, read_varint, read_varlong
 
 _KEY = struct.Struct(">hh")
+_VALUE = struct.Struct(">hi")
 
 
 class ControlType(IntEnum):
@@ -20,3 +24,35 @@ def read_control_type(key: Buffer) -> int:
     need(key, 0, _KEY.size, "the key of a control record")
     _version, control_type = _KEY.unpack_from(key)
     return int(control_type)
+
+
+@dataclass(frozen=True, slots=True)
+class EndTxnMarker:
+    """What the first record of a control batch says: the type, the coordinator's epoch, and the record's timestamp less the
+    batch's base timestamp, in milliseconds."""
+
+    control_type: ControlType
+    coordinator_epoch: int
+    timestamp_delta: int
+
+
+def read_end_txn_marker(records: Buffer) -> EndTxnMarker:
+    """The marker that a control batch's records start with. Raises Corrupt, placed in `records`."""
+    length, pos = read_varint(records, 0, "a record's length")
+    need(records, pos, max(length, 0), "a record")
+    timestamp_delta, pos = read_varlong(records, pos + 1, "a record's timestamp")
+    _offset_delta, pos = read_varint(records, pos, "a record's offset")
+    key, pos = _field(records, pos, "a marker's key")
+    value, _ = _field(records, pos, "a marker's value")
+    control_type = read_control_type(key)
+    if control_type not in (ControlType.ABORT, ControlType.COMMIT):
+        raise Corrupt(f"a control record of type {control_type} ends no transaction")
+    need(value, 0, _VALUE.size, "a marker's value")
+    _version, coordinator_epoch = _VALUE.unpack_from(value)
+    return EndTxnMarker(ControlType(control_type), coordinator_epoch, timestamp_delta)
+
+
+def _field(records: Buffer, pos: int, what: str) -> tuple[Buffer, int]:
+    size, pos = read_varint(records, pos, what)
+    need(records, pos, max(size, 0), what)
+    return records[pos : pos + max(size, 0)], pos + max(size, 0)

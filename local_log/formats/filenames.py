@@ -11,6 +11,14 @@ OFFSET_INDEX = ".index"
 TIME_INDEX = ".timeindex"
 TXN_INDEX = ".txnindex"
 SNAPSHOT = ".snapshot"
+SEGMENT_SUFFIXES = (LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
+
+DELETED = ".deleted"
+CLEANED = ".cleaned"
+SWAP = ".swap"
+DELETE_DIR = "-delete"
+STRAY_DIR = "-stray"
+FUTURE_DIR = "-future"
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
@@ -48,6 +56,14 @@ def parse_offset_file(name: str) -> tuple[int, str] | None:
     if match is None or int(match[1]) > _OFFSET_MAX:
         return None
     return int(match[1]), match[2]
+
+
+def offset_of_file(name: str) -> int:
+    """The offset that a name begins with, whatever follows its first dot. Raises Invalid where it begins otherwise."""
+    digits = name.partition(".")[0]
+    if not re.fullmatch(r"[+-]?[0-9]{1,20}", digits) or "." not in name:
+        raise Invalid(f"{name}: expected a name that begins with an offset; move the file out of the log's folder")
+    return int(digits)
 
 
 def parse_partition_dir(name: str) -> TopicPartition | None:

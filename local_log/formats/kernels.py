@@ -22,6 +22,7 @@ RECORD_PAST_BATCH: Final = 5
 FIELD_PAST_RECORD: Final = 6
 BYTES_LEFT_OVER: Final = 7
 BAD_HEADER_COUNT: Final = 8
+ROOM: Final = 9
 
 HEADER_BYTES: Final = 61
 
@@ -30,6 +31,7 @@ STEP_BYTES: Final = 1 << 18
 
 _0, _1, _2, _3, _7, _63, _127, _128 = (np.uint64(n) for n in (0, 1, 2, 3, 7, 63, 127, 128))
 _LENGTH_AT, _MAGIC_AT, _OVERHEAD, _HEADER = (np.uint64(n) for n in (8, 16, 12, HEADER_BYTES))
+_LEGACY_HEADER, _LEGACY_MIN = np.uint64(17), np.uint64(14)
 _STEP, _CACHE_LINE = np.uint64(STEP_BYTES), np.uint64(64)
 _8, _16, _24 = (np.uint64(n) for n in (8, 16, 24))
 
@@ -77,6 +79,65 @@ def walk(data: Any, pos: Any, end: Any, positions: Any, headers: Any) -> Any:
         n += _1
         pos += _OVERHEAD + length
     return DONE, n, pos
+
+
+@njit(
+    types.UniTuple(types.uint64, 3)(_bytes, types.uint64, types.uint64, types.uint64, _u64, _u8x2),
+    cache=True,
+    nogil=True,
+    boundscheck=False,
+)
+def walk_any(data: Any, pos: Any, end: Any, file_end: Any, positions: Any, headers: Any) -> Any:
+    """As `walk`, but over whatever Kafka's FileLogInputStream takes for a batch: any magic, no look at anything but the size.
+
+    `file_end` is where the file ends, `end` where `data` does. Returns (status, batches, position after the last one):
+    DONE at the file's end, which leftover bytes may follow that are no batch; TORN: more of the file is needed;
+    BAD_LENGTH: a size below that of the smallest message.
+    """
+    n = _0
+    room = np.uint64(positions.size)
+    while n < room:
+        if pos + _LEGACY_HEADER >= file_end:
+            return DONE, n, file_end
+        if pos + _LEGACY_HEADER > end:
+            return TORN, n, pos
+        at = pos + _LENGTH_AT
+        length = (
+            (np.uint64(data[at]) << _24)
+            | (np.uint64(data[at + _1]) << _16)
+            | (np.uint64(data[at + _2]) << _8)
+            | np.uint64(data[at + _3])
+        )
+        if length < _LEGACY_MIN or length >= np.uint64(1 << 31):
+            return BAD_LENGTH, n, pos
+        if pos + _OVERHEAD + length > file_end:
+            return DONE, n, file_end
+        if pos + _OVERHEAD + length > end:
+            return TORN, n, pos
+        positions[n] = pos
+        for i in range(min(_HEADER, _OVERHEAD + length)):
+            headers[n, i] = data[pos + i]
+        for i in range(min(_HEADER, _OVERHEAD + length), _HEADER):
+            headers[n, i] = 0
+        n += _1
+        pos += _OVERHEAD + length
+    return ROOM, n, pos
+
+
+@njit(types.uint64(_in_u64, types.uint64, types.uint64, types.uint64, _u64), cache=True, nogil=True, boundscheck=False)
+def index_rows(positions: Any, start: Any, last: Any, interval: Any, rows: Any) -> Any:
+    """The batches that get an index entry: each that starts more than `interval` bytes behind the one before that got one.
+
+    `positions` count from `start`, `last` is where the last such batch before these started. Fills `rows`; their number.
+    """
+    n = _0
+    for row in range(positions.size):
+        at = start + positions[row]
+        if at - last > interval:
+            rows[n] = row
+            n += _1
+            last = at
+    return n
 
 
 def _copy_signature(_context: Any, to: Any, _at: Any, of: Any, _pos: Any, _size: Any) -> Any:

@@ -5,6 +5,7 @@ from local_log.errors import Corrupt
 Buffer = bytes | bytearray | memoryview
 
 INT32_MAX = (1 << 31) - 1
+INT64_MAX = (1 << 63) - 1
 
 
 def need(buffer: Buffer, pos: int, size: int, what: str) -> None:
@@ -14,16 +15,28 @@ def need(buffer: Buffer, pos: int, size: int, what: str) -> None:
         raise Corrupt(f"{what} takes {size} bytes, {left} are left", position=pos)
 
 
-def read_uvarint(buffer: Buffer, pos: int, what: str) -> tuple[int, int]:
-    """An unsigned varint of at most 5 bytes (32 bits) and the position after it."""
+def read_uvarint(buffer: Buffer, pos: int, what: str, bytes_max: int = 5) -> tuple[int, int]:
+    """An unsigned varint of at most `bytes_max` bytes and the position after it."""
     value = 0
-    for i in range(5):
+    for i in range(bytes_max):
         need(buffer, pos + i, 1, what)
         byte = buffer[pos + i]
         value |= (byte & 0x7F) << (7 * i)
         if byte < 0x80:
             return value, pos + i + 1
-    raise Corrupt(f"{what}: a varint of more than 5 bytes", position=pos)
+    raise Corrupt(f"{what}: a varint of more than {bytes_max} bytes", position=pos)
+
+
+def read_varint(buffer: Buffer, pos: int, what: str) -> tuple[int, int]:
+    """A zigzag varint of at most 5 bytes and the position after it."""
+    value, pos = read_uvarint(buffer, pos, what)
+    return (value >> 1) ^ -(value & 1), pos
+
+
+def read_varlong(buffer: Buffer, pos: int, what: str) -> tuple[int, int]:
+    """A zigzag varint of at most 10 bytes and the position after it."""
+    value, pos = read_uvarint(buffer, pos, what, 10)
+    return (value >> 1) ^ -(value & 1), pos
 
 
 def previous_sequence(sequence: int, by: int) -> int:

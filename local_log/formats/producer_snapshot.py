@@ -13,11 +13,12 @@ Source: Kafka's ProducerSnapshot.json and ProducerStateManager.
 """
 
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from local_log.errors import Corrupt
 from local_log.formats.checksum import crc32c
-from local_log.formats.primitives import Buffer, need, previous_sequence
+from local_log.formats.primitives import INT32_MAX, Buffer, need, previous_sequence
 from local_log.formats.record import NO_SEQUENCE
 
 _HEADER = struct.Struct(">hIi")
@@ -67,4 +68,25 @@ def _producer(
         timestamp,
         coordinator_epoch,
         txn_first_offset if txn_first_offset >= 0 else None,
+    )
+
+
+def write_producer_snapshot(producers: Iterable[ProducerEntry]) -> bytes:
+    """The bytes of a snapshot of these producers, in their order."""
+    rows = [_packed(p) for p in producers]
+    body = len(rows).to_bytes(4, "big") + b"".join(rows)
+    return _HEADER.pack(1, crc32c(body), len(rows)) + body[4:]
+
+
+def _packed(p: ProducerEntry) -> bytes:
+    wrote = p.last_offset >= 0
+    return _PRODUCER.pack(
+        p.producer_id,
+        p.producer_epoch,
+        p.last_sequence,
+        p.last_offset,
+        (p.last_sequence - p.first_sequence) & INT32_MAX if wrote else 0,
+        p.last_timestamp,
+        p.coordinator_epoch,
+        -1 if p.current_txn_first_offset is None else p.current_txn_first_offset,
     )

@@ -1,13 +1,16 @@
 """`tiering log`: a look at one partition's folder."""
 
+import json
+from collections.abc import Callable
+
 import click
 
-from tiering.console import emit, output_option, reports_errors
+from tiering.console import P, emit, output_option, reports_errors
 
 
 @click.group("log")
 def command() -> None:
-    """Look at a partition's folder in a log directory."""
+    """Look at, recover, copy and cut a partition's folder in a log directory."""
 
 
 @command.command("dump")
@@ -26,3 +29,60 @@ def dump(folder: str, batches: bool, records: bool, snapshots: bool, output: str
     if len(wanted) != 1:
         raise click.UsageError("say what, one of them: --batches, --records or --snapshots")
     emit(wanted[0](folder.rstrip("/")), output)
+
+
+def config_option(command: Callable[P, None]) -> Callable[P, None]:
+    """The option `-c name=value`, as often as there are settings."""
+    text = "A topic's setting by Kafka's name, such as segment.bytes=1048576; may be given more than once."
+    return click.option("-c", "--config", "settings", multiple=True, metavar="NAME=VALUE", help=text)(command)
+
+
+@command.command("recover")
+@click.argument("folder", metavar="DIR")
+@click.option("--log-start-offset", default=0, help="What log-start-offset-checkpoint says of the partition.")
+@click.option("--recovery-point", default=0, help="What recovery-point-offset-checkpoint says of the partition.")
+@click.option("--clean-shutdown", is_flag=True, help="The broker has closed the log: nothing needs to be checked.")
+@config_option
+@reports_errors
+def recover(folder: str, log_start_offset: int, recovery_point: int, clean_shutdown: bool, settings: tuple[str, ...]) -> None:
+    """Bring the folder of a partition that no broker has open in order, as a broker does when it starts.
+
+    A damaged batch and all that follows it are cut off; indexes and producer snapshots are rebuilt. Keep a copy of DIR.
+    """
+    from tiering import log_tools
+
+    config = log_tools.config_of(settings)
+    with log_tools.opened(folder, config, log_start_offset, recovery_point, clean=clean_shutdown) as log:
+        state = log_tools.state(log)
+    click.echo(json.dumps(state))
+
+
+@command.command("append")
+@click.argument("source", metavar="SRC_DIR")
+@click.argument("target", metavar="DST_DIR")
+@click.option("--follower", is_flag=True, required=True, help="Offsets and leader epochs stay as they are.")
+@config_option
+@reports_errors
+def append(source: str, target: str, follower: bool, settings: tuple[str, ...]) -> None:
+    """Append every batch in the segments of SRC_DIR to the log in DST_DIR, which is made where there is none."""
+    from tiering import log_tools
+
+    with log_tools.opened(target, log_tools.config_of(settings), 0, 0, clean=True) as log:
+        log_tools.append_all(source, log)
+        state = log_tools.state(log)
+    click.echo(json.dumps(state))
+
+
+@command.command("truncate")
+@click.argument("folder", metavar="DIR")
+@click.argument("offset", type=int)
+@config_option
+@reports_errors
+def truncate(folder: str, offset: int, settings: tuple[str, ...]) -> None:
+    """Drop every record of DIR from OFFSET on. Keep a copy of DIR."""
+    from tiering import log_tools
+
+    with log_tools.opened(folder, log_tools.config_of(settings), 0, 0, clean=True) as log:
+        log.truncate_to(offset)
+        state = log_tools.state(log)
+    click.echo(json.dumps(state))

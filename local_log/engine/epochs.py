@@ -1,0 +1,92 @@
+"""Which leader epoch wrote from which offset on, kept in memory and in `leader-epoch-checkpoint` (LeaderEpochFileCache)."""
+
+from local_log.errors import Corrupt, Invalid, NotFound
+from local_log.formats.checkpoints import EpochEntry, epoch_of, read_epoch_lines, write_epochs
+from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT
+from local_log.storage import WritableDisk, replace_file
+
+
+class LeaderEpochs:
+    """A log's leader epochs, oldest first; epochs and their start offsets grow."""
+
+    def __init__(self, disk: WritableDisk, folder: str) -> None:
+        """Reads the checkpoint; what does not grow in it gives way to what comes later. Raises Corrupt."""
+        self._disk = disk
+        self._folder = folder
+        self._file = f"{folder}/{LEADER_EPOCH_CHECKPOINT}"
+        self.entries: list[EpochEntry] = []
+        try:
+            for entry in read_epoch_lines(disk.read(self._file)):
+                self._assign(entry)
+        except NotFound:
+            disk.write(self._file, 0, b"")
+        except Corrupt as e:
+            raise e.at(self._file) from e
+
+    @property
+    def latest_epoch(self) -> int | None:
+        """The epoch that is being written; None before the first."""
+        return self.entries[-1].epoch if self.entries else None
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """States that `epoch` wrote from `start_offset` on. Later epochs and higher offsets that contradict it are dropped."""
+        entries = self.entries
+        if entries and entries[-1].epoch == epoch and start_offset >= entries[-1].start_offset:
+            return
+        if self._assign(EpochEntry(epoch, start_offset)):
+            self._write()
+
+    def _assign(self, entry: EpochEntry) -> bool:
+        if entry.epoch < 0 or entry.start_offset < 0:
+            raise Invalid(f"{self._folder}: leader epoch {entry.epoch} from offset {entry.start_offset} on; neither is below 0")
+        if self.entries and entry.epoch == self.entries[-1].epoch and entry.start_offset >= self.entries[-1].start_offset:
+            return False
+        while self.entries and (self.entries[-1].epoch >= entry.epoch or self.entries[-1].start_offset >= entry.start_offset):
+            self.entries.pop()
+        self.entries.append(entry)
+        return True
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEntry | None:
+        """The greatest epoch not above `epoch` with the offset that it ends at, which is where a follower truncates to.
+
+        None where nothing is known of it. An epoch from before the first is its own answer, ending where the first starts.
+        """
+        if epoch >= 0 and epoch == self.latest_epoch:
+            return EpochEntry(epoch, log_end_offset)
+        higher = next((e for e in self.entries if e.epoch > epoch), None)
+        if epoch < 0 or higher is None:
+            return None
+        floor = max((e.epoch for e in self.entries if e.epoch <= epoch), default=epoch)
+        return EpochEntry(floor, higher.start_offset)
+
+    def epoch_for(self, offset: int) -> int | None:
+        """The epoch that `offset` was or will be written in; None before the first."""
+        return epoch_of(self.entries, offset)
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """Drops the epochs that start at or after `end_offset`."""
+        kept = len(self.entries)
+        while end_offset >= 0 and self.entries and self.entries[-1].start_offset >= end_offset:
+            self.entries.pop()
+        if len(self.entries) < kept:
+            self._write()
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        """Drops the epochs that end at or before `start_offset`; the one that it lies in starts there from now on."""
+        dropped = [e for e in self.entries if e.start_offset <= start_offset]
+        if dropped:
+            self.entries[: len(dropped)] = [EpochEntry(dropped[-1].epoch, start_offset)]
+            self._write()
+
+    def clear(self) -> None:
+        """Forgets all, as an append in a format without epochs does."""
+        self.entries.clear()
+        self._write()
+
+    def moved_to(self, folder: str) -> None:
+        """The log's folder has another name now."""
+        self._folder = folder
+        self._file = f"{folder}/{LEADER_EPOCH_CHECKPOINT}"
+
+    def _write(self) -> None:
+        replace_file(self._disk, self._file, write_epochs(self.entries))

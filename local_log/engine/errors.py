@@ -1,0 +1,88 @@
+"""What an append is refused for, by the names that Kafka's clients know. Nothing of a refused append is written.
+
+`code` is the number of the error in Kafka's protocol (org.apache.kafka.common.protocol.Errors), -1 where it has none.
+"""
+
+from typing import ClassVar
+
+from local_log.errors import LogError
+
+
+class Refused(LogError):
+    """Base of all these: the batch breaks a rule of the log's. Its sender has to change it, or to stop."""
+
+    code: ClassVar[int] = -1
+
+
+class CorruptMessage(Refused):
+    """A batch whose checksum, size or format is wrong."""
+
+    code = 2
+
+
+class MessageTooLarge(Refused):
+    """A batch of more than max.message.bytes."""
+
+    code = 10
+
+
+class RecordListTooLarge(Refused):
+    """Batches that together are larger than a segment may be."""
+
+    code = 18
+
+
+class InvalidTimestamp(Refused):
+    """A record further before or after the log's own time than message.timestamp.{before,after}.max.ms allow."""
+
+    code = 32
+
+
+class UnsupportedForMessageFormat(Refused):
+    """An idempotent or transactional batch, or one with a marker, in a format that has none."""
+
+    code = 43
+
+
+class OutOfOrderSequenceNumber(Refused):
+    """A producer's batch that does not follow its last one."""
+
+    code = 45
+
+
+class InvalidProducerEpoch(Refused):
+    """A batch of a producer that a newer one has replaced."""
+
+    code = 47
+
+
+class InvalidTxnState(Refused):
+    """A batch or a marker that the state of its producer's transaction does not allow."""
+
+    code = 48
+
+
+class TransactionCoordinatorFenced(Refused):
+    """A marker of a transaction coordinator that a newer one has replaced."""
+
+    code = 52
+
+
+class UnsupportedCompressionType(Refused):
+    """A codec that the batch's format does not know."""
+
+    code = 76
+
+
+class InvalidRecord(Refused):
+    """A record that breaks the rules of its topic, such as one without a key where the topic is compacted."""
+
+    code = 87
+
+
+class OffsetsOutOfOrder(Refused):
+    """Batches or records whose offsets do not grow."""
+
+
+class UnexpectedAppendOffset(Refused):
+    """A follower's batch that starts below the end of its log."""

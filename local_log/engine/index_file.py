@@ -1,0 +1,340 @@
+"""The three index files as they are written: entries appended, looked up, cut and preallocated (AbstractIndex and its kin).
+
+The entries are kept in memory and written to their place in the file at once. What lies behind the last entry in the file, zeros
+of a preallocated one or entries that were cut, is nobody's until it is trimmed.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+
+from local_log.errors import Corrupt, Invalid, NotFound
+from local_log.formats.offset_index import ENTRY as OFFSET_ENTRY
+from local_log.formats.primitives import INT32_MAX
+from local_log.formats.record import NO_TIMESTAMP
+from local_log.formats.time_index import ENTRY as TIME_ENTRY
+from local_log.formats.txn_index import ENTRY as TXN_ENTRY
+from local_log.formats.txn_index import AbortedTxn
+from local_log.storage import WritableDisk
+
+WARM_BYTES = 8192
+"""Most look-ups are near the end: they touch no other page than the last two (KAFKA-6432's cold pages)."""
+
+
+class InvalidOffset(Invalid):
+    """An index entry that does not grow. Kafka's InvalidOffsetException."""
+
+
+class CorruptIndex(Corrupt):
+    """An index that is not of its segment: it is rebuilt from the segment's log."""
+
+
+class IndexFull(Invalid):
+    """No room for another entry: a segment has to be rolled before that."""
+
+
+class OffsetOverflow(Invalid):
+    """An offset more than 2^31-1 above the segment's first, or below it: it has no place in the segment."""
+
+    def __init__(self, file: str, base_offset: int, offset: int) -> None:
+        super().__init__(f"{file}: offset {offset} is not within 2^31-1 of the base offset {base_offset}")
+        self.base_offset = base_offset
+        self.offset = offset
+
+
+def is_relative(offset: int, base_offset: int) -> bool:
+    """Whether an offset can be told by 31 bits above the base offset."""
+    return 0 <= offset - base_offset <= INT32_MAX
+
+
+class _Index:
+    """What an offset index and a time index share: entries of one size, in memory and in a file."""
+
+    ENTRY: ClassVar[struct.Struct]
+    KEY, VALUE = 0, 1
+
+    def __init__(self, disk: WritableDisk, file: str, base_offset: int, size_max: int) -> None:
+        """Reads the file's whole entries; where there is no file, makes one of the greatest size. Raises Invalid."""
+        self._disk = disk
+        self.file = file
+        self.base_offset = base_offset
+        self.size_max = size_max
+        try:
+            data = disk.read(file)
+            self._entries = bytearray(data[: len(data) // self.ENTRY.size * self.ENTRY.size])
+            self.length = len(data)
+        except NotFound:
+            if size_max < self.ENTRY.size:
+                raise Invalid(f"{file}: an index of {size_max} bytes has no room for an entry of {self.ENTRY.size}") from None
+            self._entries = bytearray()
+            self.length = self._rounded(size_max)
+            disk.write(file, 0, b"")
+            disk.truncate(file, self.length)
+
+    def __len__(self) -> int:
+        return len(self._entries) // self.ENTRY.size
+
+    @property
+    def entries_max(self) -> int:
+        """How many entries the file has room for."""
+        return self.length // self.ENTRY.size
+
+    def fields(self, at: int) -> tuple[int, int]:
+        """An entry's two numbers as they stand in the file."""
+        first, second = self.ENTRY.unpack_from(self._entries, at * self.ENTRY.size)
+        return first, second
+
+    def resize(self, size: int) -> bool:
+        """Makes the file `size` bytes, rounded down to whole entries; False where it has that size."""
+        size = self._rounded(size)
+        if size == self.length:
+            return False
+        if size < len(self._entries):
+            raise Invalid(f"{self.file}: {len(self._entries)} bytes of entries do not fit into {size}")
+        self._disk.truncate(self.file, size)
+        self.length = size
+        return True
+
+    def trim(self) -> None:
+        """Cuts what follows the last entry."""
+        self.resize(len(self._entries))
+
+    def reset(self) -> None:
+        """Drops all entries; the file gets the greatest size."""
+        self._cut(0)
+        self.resize(self.size_max)
+
+    def sync(self) -> None:
+        """Returns when the entries are on the device."""
+        self._disk.sync(self.file)
+
+    def _cut(self, entries: int) -> None:
+        del self._entries[entries * self.ENTRY.size :]
+
+    def _add(self, data: bytes) -> None:
+        if len(self._entries) + len(data) > self.length:
+            raise IndexFull(f"{self.file}: no room for another entry after {len(self)}")
+        self._disk.write(self.file, len(self._entries), data)
+        self._entries += data
+
+    def _slot(self, target: int, field: int, shift: int) -> int:
+        """The last entry whose field, plus `shift`, is not above `target`; -1 before the first.
+
+        The order of comparisons is Kafka's, so that damaged entries, which are in no order, give the same answer.
+        """
+        entries = len(self)
+        if not entries:
+            return -1
+        warm = max(0, entries - 1 - WARM_BYTES // self.ENTRY.size)
+        if self.fields(warm)[field] + shift < target:
+            low, high = warm, entries - 1
+        elif self.fields(0)[field] + shift > target:
+            return -1
+        else:
+            low, high = 0, warm
+        while low < high:
+            middle = (low + high + 1) >> 1
+            found = self.fields(middle)[field] + shift
+            if found > target:
+                high = middle - 1
+            elif found < target:
+                low = middle
+            else:
+                return middle
+        return low
+
+    def _rounded(self, size: int) -> int:
+        return size // self.ENTRY.size * self.ENTRY.size
+
+
+class OffsetIndexFile(_Index):
+    """`.index`: (offset relative to the base, position) of every few KB of log."""
+
+    ENTRY = struct.Struct(">ii")
+
+    def __init__(self, disk: WritableDisk, file: str, base_offset: int, size_max: int) -> None:
+        """See the base."""
+        super().__init__(disk, file, base_offset, size_max)
+        self.last_offset = self._last()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for another entry."""
+        return len(self) >= self.entries_max
+
+    def lookup(self, offset: int) -> tuple[int, int]:
+        """Offset and position of the greatest entry at or below `offset`; the base offset and 0 before the first."""
+        at = self._slot(offset, self.KEY, self.base_offset)
+        if at < 0:
+            return self.base_offset, 0
+        relative, position = self.fields(at)
+        return self.base_offset + relative, position
+
+    def upper_bound(self, position: int) -> int | None:
+        """The offset of the first entry at or behind a position of the log; None behind the last."""
+        entries = len(self)
+        at = self._slot(position, self.VALUE, 0)
+        if not entries:
+            return None
+        if at >= 0 and self.fields(at)[self.VALUE] == position:
+            return self.base_offset + self.fields(at)[self.KEY]
+        return self.base_offset + self.fields(at + 1)[self.KEY] if at + 1 < entries else None
+
+    def append(self, offset: int, position: int) -> None:
+        """Adds an entry. Raises IndexFull, InvalidOffset unless `offset` is above the last entry's, OffsetOverflow."""
+        if self.is_full:
+            raise IndexFull(f"{self.file}: no room for another entry after {len(self)}")
+        if self._entries and offset <= self.last_offset:
+            raise InvalidOffset(f"{self.file}: an entry of offset {offset} after one of {self.last_offset}")
+        if not is_relative(offset, self.base_offset):
+            raise OffsetOverflow(self.file, self.base_offset, offset)
+        self._add(self.ENTRY.pack(offset - self.base_offset, position))
+        self.last_offset = offset
+
+    def extend(self, offsets: np.ndarray, positions: np.ndarray) -> None:
+        """Adds entries that are known to grow. Raises IndexFull."""
+        rows = np.empty(len(offsets), OFFSET_ENTRY)
+        rows["offset"], rows["position"] = offsets - self.base_offset, positions
+        self._add(rows.tobytes())
+        self.last_offset = int(offsets[-1])
+
+    def truncate_to(self, offset: int) -> None:
+        """Drops the entries at or above `offset`."""
+        at = self._slot(offset, self.KEY, self.base_offset)
+        keeps = at >= 0 and self.fields(at)[self.KEY] != offset - self.base_offset
+        self._cut(at + 1 if keeps else max(at, 0))
+
+    def _cut(self, entries: int) -> None:
+        super()._cut(entries)
+        self.last_offset = self._last()
+
+    def _last(self) -> int:
+        return self.base_offset + (self.fields(len(self) - 1)[self.KEY] if len(self) else 0)
+
+
+class TimeIndexFile(_Index):
+    """`.timeindex`: (timestamp, offset relative to the base): nothing before the offset is later than the timestamp."""
+
+    ENTRY = struct.Struct(">qi")
+
+    def __init__(self, disk: WritableDisk, file: str, base_offset: int, size_max: int) -> None:
+        """See the base."""
+        super().__init__(disk, file, base_offset, size_max)
+        self.last_entry = self._last()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is room for one entry at most: it is kept for the one that a segment's end writes."""
+        return len(self) >= self.entries_max - 1
+
+    def entry(self, at: int) -> tuple[int, int]:
+        """Timestamp in ms and offset of an entry."""
+        timestamp, relative = self.fields(at)
+        return timestamp, self.base_offset + relative
+
+    def lookup(self, timestamp_ms: int) -> tuple[int, int]:
+        """The greatest entry at or below a timestamp; -1 and the base offset before the first."""
+        at = self._slot(timestamp_ms, self.KEY, 0)
+        return self.entry(at) if at >= 0 else (NO_TIMESTAMP, self.base_offset)
+
+    def maybe_append(self, timestamp_ms: int, offset: int, *, uses_last_slot: bool = False) -> None:
+        """Adds an entry if it is later than the last. Raises IndexFull, InvalidOffset, Invalid where it goes back."""
+        if not uses_last_slot and self.is_full:
+            raise IndexFull(f"{self.file}: no room for another entry after {len(self)}")
+        last_timestamp, last_offset = self.last_entry
+        if self._entries and offset < last_offset:
+            raise InvalidOffset(f"{self.file}: an entry of offset {offset} after one of {last_offset}")
+        if self._entries and timestamp_ms < last_timestamp:
+            raise Invalid(f"{self.file}: an entry of time {timestamp_ms} after one of {last_timestamp}")
+        if timestamp_ms > last_timestamp:
+            if not is_relative(offset, self.base_offset):
+                raise OffsetOverflow(self.file, self.base_offset, offset)
+            self._add(self.ENTRY.pack(timestamp_ms, offset - self.base_offset))
+            self.last_entry = timestamp_ms, offset
+
+    def extend(self, timestamps: np.ndarray, offsets: np.ndarray) -> None:
+        """Adds entries that are known to grow. Raises IndexFull."""
+        rows = np.empty(len(offsets), TIME_ENTRY)
+        rows["timestamp"], rows["offset"] = timestamps, offsets - self.base_offset
+        self._add(rows.tobytes())
+        self.last_entry = int(timestamps[-1]), int(offsets[-1])
+
+    def truncate_to(self, offset: int) -> None:
+        """Drops the entries at or above `offset`."""
+        at = self._slot(offset, self.VALUE, self.base_offset)
+        keeps = at >= 0 and self.fields(at)[self.VALUE] != offset - self.base_offset
+        self._cut(at + 1 if keeps else max(at, 0))
+
+    def resize(self, size: int) -> bool:
+        """See the base."""
+        resized = super().resize(size)
+        if resized:
+            self.last_entry = self._last()
+        return resized
+
+    def _cut(self, entries: int) -> None:
+        super()._cut(entries)
+        self.last_entry = self._last()
+
+    def _last(self) -> tuple[int, int]:
+        return self.entry(len(self) - 1) if len(self) else (NO_TIMESTAMP, self.base_offset)
+
+
+class TxnIndexFile:
+    """`.txnindex`: the aborted transactions whose marker lies in the segment. There is no file before the first."""
+
+    def __init__(self, disk: WritableDisk, file: str, base_offset: int) -> None:
+        self._disk = disk
+        self.file = file
+        self.base_offset = base_offset
+        self._exists = disk.exists(file)
+        self._last_offset: int | None = None  # of what was appended since it was opened, as Kafka has it
+
+    def all(self) -> Iterator[AbortedTxn]:
+        """The entries, in order. Raises Corrupt for one of a version that is not written."""
+        data = self._disk.read(self.file) if self._exists else b""
+        for at in range(0, len(data) - TXN_ENTRY.size + 1, TXN_ENTRY.size):
+            version, producer_id, first, last, last_stable = TXN_ENTRY.unpack_from(data, at)
+            if version >> 8 > 0:  # of the two bytes Kafka looks at the first only
+                raise Corrupt(f"an aborted transaction of version {version}; Kafka writes version 0", file=self.file, position=at)
+            yield AbortedTxn(first, last, producer_id, last_stable)
+
+    def check(self) -> None:
+        """Raises CorruptIndex where a transaction's marker lies before the segment."""
+        for at, aborted in enumerate(self.all()):
+            if aborted.last_offset < self.base_offset:
+                problem = f"an aborted transaction with its marker at {aborted.last_offset}, before the segment"
+                raise CorruptIndex(problem, file=self.file, position=at * TXN_ENTRY.size)
+
+    def append(self, aborted: AbortedTxn) -> None:
+        """Adds an entry. Raises Invalid unless its marker lies behind that of the one appended before."""
+        if self._last_offset is not None and self._last_offset >= aborted.last_offset:
+            raise Invalid(f"{self.file}: a marker at {aborted.last_offset} after one at {self._last_offset}")
+        self._last_offset = aborted.last_offset
+        size = self._disk.size(self.file) if self._exists else 0
+        row = TXN_ENTRY.pack(0, aborted.producer_id, aborted.first_offset, aborted.last_offset, aborted.last_stable_offset)
+        self._disk.write(self.file, size, row)
+        self._exists = True
+
+    def truncate_to(self, offset: int) -> None:
+        """Drops the entries from the first on whose marker is at or above `offset`."""
+        last = None
+        for at, aborted in enumerate(self.all()):
+            if aborted.last_offset >= offset:
+                self._disk.truncate(self.file, at * TXN_ENTRY.size)
+                self._last_offset = last
+                return
+            last = aborted.last_offset
+
+    def reset(self) -> None:
+        """Drops all entries."""
+        if self._exists:
+            self._disk.truncate(self.file, 0)
+        self._last_offset = None
+
+    def sync(self) -> None:
+        """Returns when the entries are on the device."""
+        if self._exists:
+            self._disk.sync(self.file)

@@ -1,0 +1,134 @@
+"""The batches of a log file, of every message format, taken for batches exactly where Kafka takes them for some.
+
+Kafka's reader looks at a batch's size and magic and at nothing else: magic 0 and 1 are messages, all others record batches.
+A torn tail and leftover bytes end the file; only a size that is too small is corruption, so zeros are. (FileLogInputStream)
+"""
+
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from local_log.errors import Corrupt
+from local_log.formats import kernels
+from local_log.formats.batch_v2 import BATCHES_MAX, HEADER, HEADER_BYTES, Batches, crcs
+from local_log.formats.primitives import Buffer
+from local_log.formats.record import NO_TIMESTAMP
+
+WINDOW_BYTES = 16 << 20
+_OVERHEAD = 12
+_MAGIC_2 = 2
+_LEGACY_CRC_FROM = 16
+_LEGACY_CRC = slice(12, 16)
+_ATTRIBUTES_AT, _TIMESTAMP = 17, slice(18, 26)
+_SIZE_MIN = (14, 22)
+"""Bytes that a message of magic 0 and of magic 1 takes at least, without offset and size."""
+
+_NATIVE = HEADER.newbyteorder("=")
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """Consecutive batches of a file: `buffer` is what lies from byte `position` on.
+
+    In `batches` a message of magic 0 or 1 has the fields that a record batch would have: its offset as base and last offset,
+    its timestamp as the greatest, no epoch, no producer.
+    """
+
+    position: int
+    buffer: Buffer
+    batches: Batches
+
+    @property
+    def starts(self) -> np.ndarray:
+        """Where in the file each batch starts."""
+        return self.batches.positions + np.uint64(self.position)
+
+    def head(self, rows: int) -> "Scanned":
+        """The first batches of these."""
+        return self if rows >= len(self.batches) else Scanned(self.position, self.buffer, self.batches[:rows])
+
+    def base_offset(self, row: int) -> int:
+        """The first offset in a batch. A compressed message says only its last one: what is in it says the first."""
+        return int(self.batches.base_offset[row])
+
+    def first_from(self, offset: int) -> int | None:
+        """The row of the first batch that starts at or above `offset`; None where none does."""
+        rows = np.flatnonzero(self.batches.base_offset >= offset)
+        return int(rows[0]) if len(rows) else None
+
+    def first_invalid(self) -> int:
+        """The row of the first batch that is too small or does not have its checksum; their number where all are sound."""
+        b = self.batches
+        stated = b.header["crc"].tolist()
+        legacy = b.header["magic"] < _MAGIC_2
+        if not legacy.any() and int(b.header["batch_length"].min(initial=HEADER_BYTES)) >= HEADER_BYTES - _OVERHEAD:
+            for row, found in enumerate(crcs(self.buffer, b)):
+                if found != stated[row]:
+                    return row
+            return len(b)
+        return next((row for row in range(len(b)) if not self._is_valid(row)), len(b))
+
+    def _is_valid(self, row: int) -> bool:
+        start = int(self.batches.positions[row])
+        end = int(self.batches.end[row])
+        magic = int(self.batches.header["magic"][row])
+        if magic >= _MAGIC_2:
+            one = self.batches[row : row + 1]
+            return end - start >= HEADER_BYTES and next(crcs(self.buffer, one)) == int(one.header["crc"][0])
+        if end - start - _OVERHEAD < _SIZE_MIN[magic > 0]:
+            return False
+        stated = int.from_bytes(self.buffer[start:end][_LEGACY_CRC], "big")
+        return zlib.crc32(memoryview(self.buffer)[start + _LEGACY_CRC_FROM : end]) == stated
+
+
+def scan_any(buffer: Buffer, file_end: int, pos: int = 0) -> tuple[Batches, int, int]:
+    """The batches in `buffer` from `pos` on, where to go on, and kernels' status; the file ends at byte `file_end` of it."""
+    data = np.frombuffer(buffer, np.uint8)
+    room = min(BATCHES_MAX, (len(data) - pos) // (_OVERHEAD + _SIZE_MIN[0]) + 1)
+    positions = np.empty(room, np.uint64)
+    headers = np.empty((room, HEADER_BYTES), np.uint8)
+    status, n, stop = kernels.walk_any(data, pos, len(data), file_end, positions, headers)
+    native = headers[:n].view(HEADER)[:, 0].astype(_NATIVE)
+    legacy = np.flatnonzero(native["magic"] < _MAGIC_2)
+    if len(legacy):
+        _as_batches(native, headers, legacy)
+    return Batches(positions[:n], native), int(stop), int(status)
+
+
+def _as_batches(native: np.ndarray, headers: np.ndarray, rows: np.ndarray) -> None:
+    magic = native["magic"][rows]
+    timestamps = headers[rows, _TIMESTAMP].copy().view(">i8")[:, 0]
+    native["partition_leader_epoch"][rows] = -1
+    attributes = headers[rows, _ATTRIBUTES_AT]
+    native["attributes"][rows] = np.where(magic > 0, attributes & 0x0F, attributes & 0x07)
+    native["last_offset_delta"][rows] = 0
+    native["base_timestamp"][rows] = native["max_timestamp"][rows] = np.where(magic > 0, timestamps, NO_TIMESTAMP)
+    native["producer_id"][rows] = -1
+    native["producer_epoch"][rows] = -1
+    native["base_sequence"][rows] = -1
+    native["records_count"][rows] = 1
+
+
+def scan_file(
+    read: Callable[[int, int], Buffer], file: str, start: int, end: int, window: int = WINDOW_BYTES
+) -> Iterator[Scanned]:
+    """The batches of a file from byte `start`, where one begins, up to byte `end`, a window of `window` bytes at a time.
+
+    Raises Corrupt for a size that no batch has, after the batches before it. Checksums are not looked at.
+    """
+    size = window
+    while start < end:
+        buffer = read(start, min(start + size, end))
+        if len(buffer) < min(start + size, end) - start:
+            end = start + len(buffer)  # the file has become shorter meanwhile
+        batches, stop, status = scan_any(buffer, end - start)
+        if len(batches):
+            yield Scanned(start, buffer, batches)
+        if status == kernels.BAD_LENGTH:
+            raise Corrupt("a batch's size is below that of the smallest message", file=file, position=start + stop)
+        if status == kernels.DONE:
+            return
+        size = window if len(batches) else size * 2
+        start += stop

@@ -1,0 +1,303 @@
+"""One segment that is written to: its log file, its three indexes and what is known of them (LogSegment).
+
+Indexes are opened when they are first asked for: a log of ten thousand segments opens those of the last one only.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from local_log.engine.config import LogConfig
+from local_log.engine.index_file import OffsetIndexFile, OffsetOverflow, TimeIndexFile, TxnIndexFile, is_relative
+from local_log.engine.scan import Scanned, scan_file
+from local_log.errors import Invalid, NotFound
+from local_log.formats.filenames import LOG, OFFSET_INDEX, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, offset_file
+from local_log.formats.primitives import INT32_MAX
+from local_log.formats.record import NO_TIMESTAMP
+from local_log.storage import WritableDisk
+
+_SEARCH_WINDOW_BYTES = 64 << 10
+"""An index entry is a few KB before what it is asked for."""
+
+
+class Found(NamedTuple):
+    """Where a batch lies: its base offset, its byte in the log file, its bytes."""
+
+    offset: int
+    position: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFacts:
+    """What of an appended batch goes into the indexes."""
+
+    last_offset: int
+    max_timestamp: int
+    size: int
+
+
+class Segment:
+    """A segment in `folder`. `suffix` follows its files' names while they are temporary."""
+
+    def __init__(
+        self,
+        disk: WritableDisk,
+        folder: str,
+        base_offset: int,
+        config: LogConfig,
+        now_ms: Callable[[], int],
+        *,
+        suffix: str = "",
+        jitter_ms: int = 0,
+    ) -> None:
+        """Opens the segment, or makes it where there is no log file."""
+        self._disk = disk
+        self.folder = folder
+        self.base_offset = base_offset
+        self.suffix = suffix
+        self._index_bytes = config.segment_index_bytes
+        self.interval = config.index_interval_bytes
+        self._now_ms = now_ms
+        self._jitter_ms = jitter_ms
+        self._created_ms = now_ms()
+        self._since_entry = 0
+        self._first_timestamp: int | None = None
+        self._max_timestamp: tuple[int, int] | None = None
+        self._offset_index: OffsetIndexFile | None = None
+        self._time_index: TimeIndexFile | None = None
+        self.log_file = self.path(LOG)
+        try:
+            self.size = disk.size(self.log_file)
+        except NotFound:
+            self.size = 0
+            disk.write(self.log_file, 0, b"")
+            if config.preallocate:
+                disk.truncate(self.log_file, config.initial_file_bytes)
+        self.txn_index = TxnIndexFile(disk, self.path(TXN_INDEX), base_offset)
+
+    def path(self, of: str) -> str:
+        """The file of the segment that has this suffix when it is not temporary."""
+        return f"{self.folder}/{offset_file(self.base_offset, of)}{self.suffix}"
+
+    @property
+    def offset_index(self) -> OffsetIndexFile:
+        """Opened when first asked for, made where it is missing."""
+        if self._offset_index is None:
+            self._offset_index = OffsetIndexFile(self._disk, self.path(OFFSET_INDEX), self.base_offset, self._index_bytes)
+        return self._offset_index
+
+    @property
+    def time_index(self) -> TimeIndexFile:
+        """Opened when first asked for, made where it is missing."""
+        if self._time_index is None:
+            self._time_index = TimeIndexFile(self._disk, self.path(TIME_INDEX), self.base_offset, self._index_bytes)
+        return self._time_index
+
+    # Asked
+
+    @property
+    def max_timestamp(self) -> tuple[int, int]:
+        """The greatest timestamp in ms so far, -1 for none, and the last offset of the batch that has it."""
+        if self._max_timestamp is None:
+            self._max_timestamp = self.time_index.last_entry
+        return self._max_timestamp
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The greatest timestamp; without any, when the file was last written."""
+        timestamp = self.max_timestamp[0]
+        return timestamp if timestamp >= 0 else self._disk.modified_ms(self.log_file)
+
+    def should_roll(self, size: int, max_timestamp: int, last_offset: int, config: LogConfig, now_ms: int) -> bool:
+        """Whether `size` bytes more, with these greatest timestamp and offset, belong into the next segment."""
+        return (
+            self.size > config.segment_bytes - size
+            or (self.size > 0 and self._waited(now_ms, max_timestamp) > config.max_segment_ms - self._jitter_ms)
+            or self.offset_index.is_full
+            or self.time_index.is_full
+            or not is_relative(last_offset, self.base_offset)
+        )
+
+    def _waited(self, now_ms: int, timestamp: int) -> int:
+        if self._first_timestamp is None:
+            first = next(self.scan(0), None)
+            self._first_timestamp = None if first is None else int(first.batches.max_timestamp[0])
+        if self._first_timestamp is not None and self._first_timestamp >= 0:
+            return timestamp - self._first_timestamp
+        return now_ms - self._created_ms
+
+    def scan(self, start: int, end: int | None = None, window: int = _SEARCH_WINDOW_BYTES) -> Iterator[Scanned]:
+        """The batches from byte `start` on. Raises Corrupt."""
+        end = self.size if end is None else min(end, self.size)
+        return scan_file(lambda a, b: self._disk.read(self.log_file, a, b), self.log_file, start, end, window)
+
+    def translate(self, offset: int, from_position: int = 0) -> Found | None:
+        """The batch that holds `offset`, else the first that starts above it; None behind the last."""
+        return self._search(offset, max(self.offset_index.lookup(offset)[1], from_position))
+
+    def _search(self, offset: int, position: int) -> Found | None:
+        before: tuple[Found, int] | None = None
+        for scanned in self.scan(position):
+            rows = scanned.batches
+            at = scanned.first_from(offset)
+            if at is None:
+                before = self._found(scanned, len(rows) - 1), int(rows.last_offset[-1])
+                continue
+            if scanned.base_offset(at) > offset:
+                if at > 0:
+                    before = self._found(scanned, at - 1), int(rows.last_offset[at - 1])
+                if before is not None and before[1] >= offset:
+                    return before[0]
+            return self._found(scanned, at)
+        return before[0] if before is not None and before[1] >= offset else None
+
+    def _found(self, scanned: Scanned, row: int) -> Found:
+        return Found(scanned.base_offset(row), int(scanned.starts[row]), int(scanned.batches.size[row]))
+
+    def read_next_offset(self) -> int:
+        """The offset after the last batch; the base offset of an empty segment. Raises Corrupt."""
+        found = self.translate(self.offset_index.last_offset)
+        following = self.base_offset
+        if found is not None:
+            for scanned in self.scan(found.position):
+                following = int(scanned.batches.last_offset[-1]) + 1
+        return following
+
+    def has_overflow(self) -> bool:
+        """Whether the last offset is out of the reach of the base offset."""
+        following = self.read_next_offset()
+        return following > self.base_offset and not is_relative(following - 1, self.base_offset)
+
+    def read(self, position: int, size: int) -> bytes:
+        """Bytes of the log file."""
+        return self._disk.read(self.log_file, position, position + size)
+
+    # Told
+
+    def append(self, last_offset: int, records: bytes, batches: list[BatchFacts]) -> None:
+        """Writes batches at the end. Raises OffsetOverflow before, Invalid and IndexFull after writing."""
+        position = self.size
+        if not is_relative(last_offset, self.base_offset):
+            raise OffsetOverflow(self.log_file, self.base_offset, last_offset)
+        if len(records) > INT32_MAX - position:
+            raise Invalid(f"{self.log_file}: {len(records)} bytes more than {position} do not fit into a segment")
+        self._disk.write(self.log_file, position, records)
+        self.size += len(records)
+        for batch in batches:
+            if batch.max_timestamp > self.max_timestamp[0]:
+                self._max_timestamp = batch.max_timestamp, batch.last_offset
+            if self._since_entry > self.interval:
+                self.offset_index.append(batch.last_offset, position)
+                self.time_index.maybe_append(*self.max_timestamp)
+                self._since_entry = 0
+            position += batch.size
+            self._since_entry += batch.size
+
+    def become_inactive(self) -> None:
+        """Writes the last time index entry and cuts what was preallocated."""
+        self.time_index.maybe_append(*self.max_timestamp, uses_last_slot=True)
+        self.offset_index.trim()
+        self.time_index.trim()
+        self._trim_log()
+
+    def truncate_to(self, offset: int) -> int:
+        """Drops the batch that holds `offset` and all after it; how many bytes."""
+        found = self.translate(offset)
+        offset_index, time_index = self.offset_index, self.time_index
+        offset_index.truncate_to(offset)
+        time_index.truncate_to(offset)
+        self.txn_index.truncate_to(offset)
+        offset_index.resize(self._index_bytes)
+        time_index.resize(self._index_bytes)
+        dropped = 0 if found is None else self.cut(found.position)
+        if self.size == 0:
+            self._created_ms = self._now_ms()
+            self._first_timestamp = None
+        self._since_entry = 0
+        if self.max_timestamp[0] >= 0:
+            self._max_timestamp = self._read_max_timestamp()
+        return dropped
+
+    def cut(self, size: int) -> int:
+        """Makes the log file `size` bytes; how many it loses."""
+        lost = self.size - size
+        if size < self._disk.size(self.log_file):
+            self._disk.truncate(self.log_file, size)
+        self.size = size
+        return lost
+
+    def _read_max_timestamp(self) -> tuple[int, int]:
+        timestamp, offset = last = self.time_index.last_entry
+        best, best_offset = NO_TIMESTAMP, -1
+        for scanned in self.scan(self.offset_index.lookup(offset)[1]):
+            row = int(np.argmax(scanned.batches.max_timestamp))
+            if int(scanned.batches.max_timestamp[row]) > best:
+                best, best_offset = int(scanned.batches.max_timestamp[row]), int(scanned.batches.last_offset[row])
+        return (best, best_offset) if best > timestamp else last
+
+    def forget_timestamps(self) -> None:
+        """Recovery starts: what the time index said is void."""
+        self._max_timestamp = NO_TIMESTAMP, self.base_offset
+
+    def note_timestamp(self, timestamp: int, offset: int) -> None:
+        """Recovery found a greater timestamp."""
+        self._max_timestamp = timestamp, offset
+
+    def sync(self) -> None:
+        """Returns when the log and its indexes are on the device."""
+        self._disk.sync(self.log_file)
+        self.offset_index.sync()
+        self.time_index.sync()
+        self.txn_index.sync()
+
+    def resize_indexes(self, size: int) -> None:
+        """Makes both indexes `size` bytes."""
+        self.offset_index.resize(size)
+        self.time_index.resize(size)
+
+    def rename(self, suffix: str) -> None:
+        """Gives all files of the segment another suffix; those that are missing stay missing."""
+        names = [(self.path(of), of) for of in SEGMENT_SUFFIXES]
+        self.suffix = suffix
+        for old, of in names:
+            if of == LOG or self._disk.exists(old):
+                self._disk.rename(old, self.path(of))
+        self._moved()
+
+    def moved_to(self, folder: str) -> None:
+        """The log's folder has another name now."""
+        self.folder = folder
+        self._moved()
+
+    def _moved(self) -> None:
+        self.log_file = self.path(LOG)
+        self.txn_index.file = self.path(TXN_INDEX)
+        if self._offset_index is not None:
+            self._offset_index.file = self.path(OFFSET_INDEX)
+        if self._time_index is not None:
+            self._time_index.file = self.path(TIME_INDEX)
+
+    def delete(self) -> None:
+        """Removes all files of the segment."""
+        for of in SEGMENT_SUFFIXES:
+            self._disk.delete(self.path(of))
+
+    def close(self) -> None:
+        """Writes what is only in memory and cuts what was preallocated."""
+        if self._max_timestamp is not None:
+            with suppress(Invalid):  # as Kafka does: an index that does not take it lacks one entry
+                self.time_index.maybe_append(*self._max_timestamp, uses_last_slot=True)
+        if self._offset_index is not None:
+            self._offset_index.trim()
+        if self._time_index is not None:
+            self._time_index.trim()
+        self._disk.sync(self.log_file)
+        self._trim_log()
+
+    def _trim_log(self) -> None:
+        if self._disk.size(self.log_file) > self.size:
+            self._disk.truncate(self.log_file, self.size)

@@ -1,0 +1,331 @@
+"""A partition's log as Kafka's UnifiedLog is one: append, roll, truncate, flush, read, and the offsets that must hold.
+
+    log start ≤ last stable ≤ high watermark ≤ log end,   recovery point ≤ log end,   log start ≤ local log start
+
+One thread at a time.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from local_log.engine.append_info import AppendInfo, analyze
+from local_log.engine.config import LogConfig
+from local_log.engine.epochs import LeaderEpochs
+from local_log.engine.errors import InvalidProducerEpoch, InvalidTxnState, RecordListTooLarge, UnexpectedAppendOffset
+from local_log.engine.folder import LogFolder
+from local_log.engine.loader import Loader
+from local_log.engine.memory_records import MemoryBatch
+from local_log.engine.producer_state_manager import ProducerStateManager
+from local_log.engine.producers import BatchMetadata, CompletedTxn, DataBatch, Origin, ProducerUpdate
+from local_log.engine.rebuild import rebuild_producers
+from local_log.engine.replay import marker_of
+from local_log.engine.segment import Segment
+from local_log.engine.segmented_log import Fetched, OffsetMetadata, SegmentedLog
+from local_log.engine.segments import Segments
+from local_log.errors import Invalid, OffsetOutOfRange
+from local_log.formats.primitives import INT32_MAX
+from local_log.formats.txn_index import AbortedTxn
+from local_log.storage import WritableDisk
+
+
+@dataclass(frozen=True, slots=True)
+class _ProducerChanges:
+    updates: list[ProducerUpdate]
+    completed: list[CompletedTxn]
+    duplicate: BatchMetadata | None = None
+
+
+@dataclass(slots=True)
+class UnifiedLog:
+    """An open log. Make one with `open_log`."""
+
+    folder: LogFolder
+    local: SegmentedLog
+    producers: ProducerStateManager
+    epochs: LeaderEpochs
+    log_start_offset: int
+    high_watermark: int = 0
+    local_log_start_offset: int = 0
+    first_unstable_offset: int | None = None
+    verifies_transactions: bool = False
+    _closed: bool = field(default=False)
+
+    # Offsets
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self.local.end.offset
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything below it is on the device."""
+        return self.local.recovery_point
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The offset below which every transaction is decided and replicated."""
+        first = self.first_unstable_offset
+        return first if first is not None and first < self.high_watermark else self.high_watermark
+
+    def update_high_watermark(self, offset: int) -> int:
+        """Moves the high watermark, within the log's bounds; where it is now."""
+        self.high_watermark = min(max(offset, self.log_start_offset), self.log_end_offset)
+        self.producers.on_high_watermark(self.high_watermark)
+        self._update_first_unstable()
+        return self.high_watermark
+
+    def maybe_increment_log_start_offset(self, offset: int) -> bool:
+        """Lets the log start later (DeleteRecords, retention). Raises OffsetOutOfRange above the high watermark."""
+        if offset > self.high_watermark:
+            raise OffsetOutOfRange(self.folder.path, offset, self.log_start_offset, self.high_watermark)
+        if self.folder.config.remote_storage_enable:
+            self.local_log_start_offset = max(offset, self.local_log_start_offset)
+        if offset <= self.log_start_offset:
+            return False
+        self._set_log_start_offset(offset)
+        self.epochs.truncate_from_start(offset)
+        self.producers.on_log_start_offset(offset)
+        self._update_first_unstable()
+        return True
+
+    def _set_log_start_offset(self, offset: int) -> None:
+        self.log_start_offset = offset
+        if self.high_watermark < offset:
+            self.update_high_watermark(offset)
+        self.local.recovery_point = max(self.local.recovery_point, offset)
+
+    def _set_local_log_start_offset(self, offset: int) -> None:
+        self.local_log_start_offset = offset
+        if self.high_watermark < offset:
+            self.update_high_watermark(offset)
+        self.local.recovery_point = max(self.local.recovery_point, offset)
+
+    def _start(self, offset: int) -> None:
+        self._set_log_start_offset(offset)
+        self._set_local_log_start_offset(max(offset, self.local.segments.first.base_offset))
+        if not self.folder.config.remote_storage_enable:
+            self.log_start_offset = self.local_log_start_offset
+        self._update_first_unstable()
+
+    def _update_first_unstable(self) -> None:
+        first = self.producers.first_unstable_offset
+        if first is not None:
+            first = max(first, self.log_start_offset)
+            if first != self.first_unstable_offset:
+                with suppress(OffsetOutOfRange):
+                    self.local.locate(first)
+        self.first_unstable_offset = first
+
+    def _high_watermark_follows_end(self) -> None:
+        if self.high_watermark >= self.log_end_offset:
+            self.update_high_watermark(self.log_end_offset)
+
+    # Appending
+
+    def append_as_follower(self, records: bytes, leader_epoch: int) -> AppendInfo:
+        """Appends a leader's batches as they are. Raises Refused."""
+        info, batches = analyze(records, Origin.REPLICATION, leader_epoch, self.log_start_offset, self.folder.config)
+        if info.valid_bytes <= 0:
+            return info
+        if info.valid_bytes < len(records):
+            records = records[: info.valid_bytes]
+        first = info.first_or_last_offset_of_first_batch
+        if first < self.log_end_offset:
+            raise UnexpectedAppendOffset(
+                f"{self.folder.path}: an append that starts at offset {first}, below the log's end {self.log_end_offset}"
+            )
+        return self._append(records, batches, info, Origin.REPLICATION, 0)
+
+    def _append(
+        self, records: bytes, batches: list[MemoryBatch], info: AppendInfo, origin: Origin, transaction_version: int
+    ) -> AppendInfo:
+        for batch in batches:
+            if batch.magic == 2:
+                self.epochs.assign(batch.leader_epoch, batch.base_offset)
+            elif self.epochs.entries:
+                self.epochs.clear()
+        if len(records) > self.folder.config.segment_bytes:
+            raise RecordListTooLarge(
+                f"an append of {len(records)} bytes; segment.bytes allows {self.folder.config.segment_bytes}"
+            )
+        segment = self._maybe_roll(len(records), info)
+        changes = self._producer_changes(records, batches, origin, transaction_version)
+        if changes.duplicate is not None:
+            info.first_offset, info.last_offset = changes.duplicate.first_offset, changes.duplicate.last_offset
+            info.log_append_time, info.is_duplicate = changes.duplicate.timestamp, True
+            return info
+        self.local.append(info.last_offset, records, batches)
+        self._high_watermark_follows_end()
+        for update in changes.updates:
+            self.producers.update(update)
+        for txn in changes.completed:
+            last_stable = self.producers.last_stable_offset(txn)
+            if txn.is_aborted:
+                segment.txn_index.append(AbortedTxn(txn.first_offset, txn.last_offset, txn.producer_id, last_stable))
+            self.producers.complete(txn)
+        self.producers.map_end_offset = info.last_offset + 1
+        self._update_first_unstable()
+        if self.local.unflushed_messages >= self.folder.config.flush_messages:
+            self.flush()
+        return info
+
+    def _producer_changes(
+        self, records: bytes, batches: list[MemoryBatch], origin: Origin, transaction_version: int
+    ) -> _ProducerChanges:
+        updates: dict[int, ProducerUpdate] = {}
+        completed: list[CompletedTxn] = []
+        for batch in batches:
+            producer_id = batch.producer_id
+            if producer_id < 0:
+                continue
+            known = self.producers.producers.get(producer_id)
+            if origin is Origin.CLIENT and known is not None:
+                duplicate = known.duplicate_of(batch.producer_epoch, batch.base_sequence, batch.last_sequence)
+                if duplicate is not None:
+                    return _ProducerChanges(list(updates.values()), completed, duplicate)
+            if origin in (Origin.CLIENT, Origin.COORDINATOR) and batch.is_transactional:
+                self._check_transaction(batch)
+            update = updates.get(producer_id)
+            if update is None:
+                update = updates[producer_id] = self.producers.prepare(producer_id, origin)
+            if batch.is_control:
+                marker = marker_of(batch, records)
+                txn = None if marker is None else update.end(marker, transaction_version)
+                if txn is not None:
+                    completed.append(txn)
+            else:
+                update.append(
+                    DataBatch(
+                        batch.producer_epoch,
+                        batch.base_sequence,
+                        batch.last_sequence,
+                        batch.base_offset,
+                        batch.last_offset,
+                        batch.max_timestamp,
+                        batch.is_transactional,
+                    )
+                )
+            if batch.is_transactional:
+                self.producers.verified(producer_id, batch.producer_epoch, is_marker=batch.is_control)
+        return _ProducerChanges(list(updates.values()), completed)
+
+    def _check_transaction(self, batch: MemoryBatch) -> None:
+        known = self.producers.producers.get(batch.producer_id)
+        if known is not None and known.txn_first_offset is not None and known.epoch == batch.producer_epoch:
+            return
+        if known is not None and batch.producer_epoch < known.epoch:
+            raise InvalidProducerEpoch(
+                f"producer {batch.producer_id} writes with epoch {batch.producer_epoch}; {known.epoch} has been seen"
+            )
+        if self.verifies_transactions and not batch.is_control and batch.producer_id not in self.producers.verifications:
+            raise InvalidTxnState(f"producer {batch.producer_id} writes to a transaction that its coordinator has not confirmed")
+
+    # Segments
+
+    def _maybe_roll(self, size: int, info: AppendInfo) -> Segment:
+        active = self.local.segments.active
+        if not active.should_roll(size, info.max_timestamp, info.last_offset, self.folder.config, self.folder.now_ms()):
+            return active
+        # A message set before magic 2 does not say its first offset: the lowest that it can be is used, which is unique, too.
+        return self.roll(info.first_offset if info.first_offset >= 0 else info.last_offset - INT32_MAX)
+
+    def roll(self, expected_offset: int = 0) -> Segment:
+        """Begins a segment at the log's end; snapshot and old segment go to the device."""
+        segment = self.local.roll(expected_offset)
+        self.producers.map_end_offset = segment.base_offset
+        snapshot = self.producers.take_snapshot(sync=False)
+        self._high_watermark_follows_end()
+        if snapshot is not None:
+            self.folder.disk.sync(snapshot)
+        self._flush(segment.base_offset, segment.base_offset)
+        return segment
+
+    def flush(self, *, also_active: bool = False) -> None:
+        """Returns when the log is on the device; `also_active`: an empty last segment, too."""
+        end = self.log_end_offset
+        self._flush(end, end + 1 if also_active else end)
+
+    def _flush(self, offset: int, up_to: int) -> None:
+        if up_to > self.local.recovery_point:
+            self.local.flush(up_to)
+            self.local.mark_flushed(offset)
+
+    def truncate_to(self, offset: int) -> bool:
+        """Drops everything from `offset` on; False where the log ends before. Raises Invalid below 0."""
+        if offset < 0:
+            raise Invalid(f"{self.folder.path}: cannot truncate to offset {offset}; give 0 or more")
+        if offset >= self.log_end_offset:
+            self.epochs.truncate_from_end(self.log_end_offset)
+            return False
+        if self.local.segments.first.base_offset > offset:
+            self.truncate_fully_and_start_at(offset)
+            return True
+        gone = self.local.truncate_to(offset)
+        self.folder.delete_snapshots_later(self.producers, gone)
+        self.epochs.truncate_from_end(offset)
+        self.log_start_offset = min(offset, self.log_start_offset)
+        rebuild_producers(self.producers, self.local.segments, self.log_start_offset, offset, clean=False)
+        self._high_watermark_follows_end()
+        return True
+
+    def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
+        """Drops everything; the log begins anew at `offset`."""
+        self.local.truncate_fully_and_start_at(offset)
+        self.epochs.clear()
+        self.producers.truncate_fully_and_start_at(offset)
+        self.log_start_offset = offset if log_start_offset is None else log_start_offset
+        if self.folder.config.remote_storage_enable:
+            self.local_log_start_offset = offset
+        rebuild_producers(self.producers, self.local.segments, self.log_start_offset, offset, clean=False)
+        self.update_high_watermark(self.log_end_offset)
+
+    def close(self) -> None:
+        """Writes down what is only in memory. The log cannot be used afterwards."""
+        if not self._closed:
+            self._closed = True
+            self.producers.take_snapshot()
+            for segment in self.local.segments:
+                segment.close()
+            self.folder.disk.release(self.folder.path)
+
+    # Reading
+
+    def read(self, offset: int, size_max: int, end: OffsetMetadata, *, one_batch_at_least: bool = True) -> Fetched:
+        """Up to `size_max` bytes of batches from the one that holds `offset`. Raises OffsetOutOfRange."""
+        if offset < self.log_start_offset:
+            raise OffsetOutOfRange(self.folder.path, offset, self.log_start_offset, self.log_end_offset)
+        return self.local.read(offset, size_max, end, one_batch_at_least=one_batch_at_least)
+
+
+def open_log(
+    disk: WritableDisk,
+    path: str,
+    config: LogConfig,
+    now_ms: Callable[[], int],
+    random: Callable[[], float],
+    *,
+    log_start_offset: int = 0,
+    recovery_point: int = 0,
+    clean: bool = False,
+) -> UnifiedLog:
+    """Opens the log in a folder, made where there is none, and brings it in order (see Loader).
+
+    `log_start_offset` and `recovery_point` are what the checkpoints say. Raises Corrupt, Invalid, Refused.
+    """
+    disk.make_folder(path)
+    folder = LogFolder(disk, path, config, now_ms, random)
+    segments = Segments()
+    epochs = LeaderEpochs(disk, path)
+
+    def new_producers() -> ProducerStateManager:
+        return ProducerStateManager(disk, path, now_ms)
+
+    producers = new_producers()
+    loader = Loader(folder, segments, epochs, producers, new_producers, log_start_offset, recovery_point, clean)
+    loaded = loader.load()
+    local = SegmentedLog(folder, segments, loaded.recovery_point, loaded.log_end_offset)
+    log = UnifiedLog(folder, local, producers, epochs, loaded.log_start_offset, loaded.log_start_offset)
+    log._start(loaded.log_start_offset)
+    return log

@@ -1,0 +1,174 @@
+import java.io.BufferedReader;
+import java.io.File;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.ByteBuffer;
+import java.security.MessageDigest;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Base64;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.ScheduledFuture;
+import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import org.apache.kafka.common.record.internal.FileRecords;
+import org.apache.kafka.common.record.internal.MemoryRecords;
+import org.apache.kafka.common.record.internal.MutableRecordBatch;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.server.common.RequestLocal;
+import org.apache.kafka.server.storage.log.FetchIsolation;
+import org.apache.kafka.server.util.Scheduler;
+import org.apache.kafka.storage.internals.log.AppendOrigin;
+import org.apache.kafka.storage.internals.log.FetchDataInfo;
+import org.apache.kafka.storage.internals.log.LogAppendInfo;
+import org.apache.kafka.storage.internals.log.LogConfig;
+import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
+import org.apache.kafka.storage.internals.log.LogStartOffsetIncrementReason;
+import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
+import org.apache.kafka.storage.internals.log.UnifiedLog;
+import org.apache.kafka.storage.internals.log.VerificationGuard;
+import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
+
+/** Kafka's own log engine behind standard input: a command a line, words apart by a space; a JSON object a line in answer. */
+public class LogOracle {
+  static long now;
+  static UnifiedLog log;
+
+  /** The clock stands where the last command "clock" has put it. */
+  static class Clock implements Time {
+    @Override public long milliseconds() { return now; }
+    @Override public long nanoseconds() { return now * 1_000_000; }
+    @Override public void sleep(long ms) { }
+    @Override public void waitObject(Object o, Supplier<Boolean> condition, long deadline) { }
+  }
+
+  /** What is due at once is done at once; what is due later is never done. */
+  static class AtOnce implements Scheduler {
+    @Override public void startup() { }
+    @Override public void shutdown() { }
+    @Override public ScheduledFuture<?> schedule(String name, Runnable task, long delay, long period) {
+      if (delay == 0 && period < 0) task.run();
+      return new Never();
+    }
+    @Override public void resizeThreadPool(int size) { }
+  }
+
+  static class Never extends java.util.concurrent.FutureTask<Void> implements ScheduledFuture<Void> {
+    Never() { super(() -> null); }
+    @Override public long getDelay(java.util.concurrent.TimeUnit unit) { return 0; }
+    @Override public int compareTo(java.util.concurrent.Delayed other) { return 0; }
+  }
+
+  static LogConfig config(String[] words, int from) {
+    Map<String, String> settings = new HashMap<>();
+    for (String word : Arrays.asList(words).subList(from, words.length)) {
+      String[] pair = word.split("=", 2);
+      settings.put(pair[0], pair[1]);
+    }
+    return new LogConfig(settings);
+  }
+
+  static void open(String dir, long start, long point, boolean clean, LogConfig config) throws Exception {
+    new File(dir).mkdirs();
+    log = UnifiedLog.create(new File(dir), config, start, point, new AtOnce(), new BrokerTopicStats(), new Clock(), 300_000,
+        new ProducerStateManagerConfig(86_400_000, false), 600_000, new LogDirFailureChannel(1), clean, Optional.empty());
+  }
+
+  static String state() {
+    String segments = log.logSegments().stream().map(s -> "[" + s.baseOffset() + "," + s.size() + "]").collect(Collectors.joining(","));
+    String producers = log.activeProducers().stream().sorted(Comparator.comparingLong(p -> p.producerId()))
+        .map(p -> "\"" + p.producerId() + "\":[" + p.producerEpoch() + "," + p.lastSequence() + "," + p.lastTimestamp() + ","
+            + p.coordinatorEpoch() + "," + p.currentTxnStartOffset() + "]").collect(Collectors.joining(","));
+    return "{\"log_start_offset\":" + log.logStartOffset() + ",\"log_end_offset\":" + log.logEndOffset()
+        + ",\"last_stable_offset\":" + log.lastStableOffset() + ",\"high_watermark\":" + log.highWatermark()
+        + ",\"latest_epoch\":" + log.latestEpoch().orElse(-1) + ",\"segments\":[" + segments + "],\"producers\":{" + producers + "}}";
+  }
+
+  static MemoryRecords records(String base64) {
+    return MemoryRecords.readableRecords(ByteBuffer.wrap(Base64.getDecoder().decode(base64)));
+  }
+
+  static String appended(LogAppendInfo info) {
+    return "{\"first_offset\":" + info.firstOffset() + ",\"last_offset\":" + info.lastOffset() + ",\"max_timestamp\":"
+        + info.maxTimestamp() + ",\"log_append_time\":" + info.logAppendTime() + "}";
+  }
+
+  static void replay(String source) throws Exception {
+    File[] files = new File(source).listFiles((dir, name) -> name.endsWith(".log"));
+    Arrays.sort(files);
+    for (File file : files) {
+      FileRecords all = FileRecords.open(file, false);
+      ByteBuffer buffer = ByteBuffer.allocate(all.sizeInBytes());
+      all.readInto(buffer, 0);
+      for (MutableRecordBatch batch : MemoryRecords.readableRecords(buffer).batches()) {
+        ByteBuffer one = ByteBuffer.allocate(batch.sizeInBytes());
+        batch.writeTo(one);
+        one.flip();
+        log.appendAsFollower(MemoryRecords.readableRecords(one), batch.partitionLeaderEpoch());
+      }
+      all.close();
+    }
+  }
+
+  static String read(long offset, int max, FetchIsolation isolation, boolean one) throws Exception {
+    FetchDataInfo info = log.read(offset, max, isolation, one);
+    ByteBuffer bytes = ByteBuffer.allocate(info.records.sizeInBytes());
+    if (info.records instanceof FileRecords) ((FileRecords) info.records).readInto(bytes, 0);
+    byte[] sum = MessageDigest.getInstance("SHA-256").digest(bytes.array());
+    List<String> aborted = new ArrayList<>();
+    info.abortedTransactions.ifPresent(all -> all.forEach(t -> aborted.add("[" + t.producerId() + "," + t.firstOffset() + "]")));
+    return "{\"offset\":" + info.fetchOffsetMetadata.messageOffset + ",\"size\":" + info.records.sizeInBytes() + ",\"sum\":\""
+        + Base64.getEncoder().encodeToString(sum) + "\",\"cut\":" + info.firstEntryIncomplete + ",\"aborted\":[" + String.join(",", aborted) + "]}";
+  }
+
+  static String offsetFor(long timestamp) {
+    return log.fetchOffsetByTimestamp(timestamp, Optional.empty()).timestampAndOffsetOpt()
+        .map(t -> "{\"timestamp\":" + t.timestamp + ",\"offset\":" + t.offset + ",\"epoch\":" + t.leaderEpoch.orElse(-1) + "}").orElse("{}");
+  }
+
+  static String answer(String[] w) throws Exception {
+    switch (w[0]) {
+      case "clock": now = Long.parseLong(w[1]); return "{}";
+      case "open": open(w[1], Long.parseLong(w[2]), Long.parseLong(w[3]), w[4].equals("clean"), config(w, 5)); return "{}";
+      case "state": return state();
+      case "replay": replay(w[1]); return "{}";
+      case "follower": return appended(log.appendAsFollower(records(w[2]), Integer.parseInt(w[1])));
+      case "leader": return appended(log.appendAsLeader(records(w[3]), Integer.parseInt(w[1]), AppendOrigin.valueOf(w[2]),
+          RequestLocal.noCaching(), VerificationGuard.SENTINEL, (short) 0));
+      case "roll": log.roll(); return "{}";
+      case "truncate": return "{\"truncated\":" + log.truncateTo(Long.parseLong(w[1])) + "}";
+      case "restart": log.truncateFullyAndStartAt(Long.parseLong(w[1]), Optional.empty()); return "{}";
+      case "watermark": return "{\"high_watermark\":" + log.updateHighWatermark(Long.parseLong(w[1])) + "}";
+      case "delete": return "{\"moved\":" + log.maybeIncrementLogStartOffset(Long.parseLong(w[1]), LogStartOffsetIncrementReason.ClientRecordDeletion) + "}";
+      case "retain": return "{\"deleted\":" + log.deleteOldSegments() + "}";
+      case "flush": log.flush(false); return "{\"recovery_point\":" + log.recoveryPoint() + "}";
+      case "read": return read(Long.parseLong(w[1]), Integer.parseInt(w[2]), FetchIsolation.valueOf(w[3]), w[4].equals("one"));
+      case "time": return offsetFor(Long.parseLong(w[1]));
+      case "epoch": return log.endOffsetForEpoch(Integer.parseInt(w[1])).map(e -> "{\"epoch\":" + e.epoch() + ",\"offset\":" + e.offset() + "}").orElse("{}");
+      case "close": log.close(); return "{}";
+      default: throw new IllegalArgumentException(w[0]);
+    }
+  }
+
+  public static void main(String[] args) throws Exception {
+    BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+    PrintStream out = System.out;
+    System.setOut(System.err);
+    for (String line = in.readLine(); line != null; line = in.readLine()) {
+      String answer;
+      try {
+        answer = answer(line.split(" "));
+      } catch (Throwable e) {
+        String message = String.valueOf(e.getMessage()).replace("\\", "/").replace("\"", "'").replaceAll("\\s+", " ");
+        answer = "{\"error\":\"" + e.getClass().getSimpleName() + "\",\"message\":\"" + message + "\"}";
+      }
+      out.println(answer);
+      out.flush();
+    }
+    System.exit(0);
+  }
+}

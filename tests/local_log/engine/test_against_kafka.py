@@ -1,0 +1,115 @@
+"""Our engine beside Kafka's own, on the same bytes: the same offsets, producers and files, byte for byte."""
+
+import random  # noqa: TID251  # seeded
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import golden_logs
+import pytest
+import real_kafka
+from damage import damage
+from kafka_log import NOW, Answer, KafkaLog, files, kafka_log
+
+from local_log.engine.config import read_config
+from local_log.engine.unified_log import UnifiedLog, open_log
+from local_log.errors import LogError
+from local_log.storage import OsWritableDisk
+from tiering import log_tools
+
+pytestmark = [
+    pytest.mark.oracle,
+    pytest.mark.skipif(real_kafka.maven() is None, reason="Kafka's own classes are brought by Maven, which is not here"),
+]
+
+SETTINGS = {"segment.bytes": "1048576"}
+DAMAGED = 240
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[KafkaLog]:
+    with kafka_log() as kafka:
+        yield kafka
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return golden_logs.broker_logs(tmp_path_factory.mktemp("golden"))
+
+
+def ours(folder: Path, start: int = 0, point: int = 0, *, clean: bool = False, settings: dict[str, str] = SETTINGS) -> UnifiedLog:
+    return open_log(
+        OsWritableDisk(),
+        str(folder),
+        read_config(settings),
+        lambda: NOW,
+        lambda: 0.0,
+        log_start_offset=start,
+        recovery_point=point,
+        clean=clean,
+    )
+
+
+def ours_loaded(folder: Path, start: int, point: int, *, clean: bool) -> Answer:
+    try:
+        log = ours(folder, start, point, clean=clean)
+    except LogError as e:
+        return {"error": str(e)}
+    state = log_tools.state(log)
+    log.close()
+    return state
+
+
+def kafkas_loaded(kafka: KafkaLog, folder: Path, start: int, point: int, *, clean: bool) -> Answer:
+    words = [f"{name}={value}" for name, value in SETTINGS.items()]
+    opened = kafka.ask("open", folder, start, point, "clean" if clean else "unclean", *words)
+    if "error" in opened:
+        return opened
+    kafka.ask("watermark", (1 << 63) - 1)
+    state = kafka.ask("state")
+    kafka.ask("close")
+    return state
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_damaged_folder_is_brought_in_order_as_kafka_brings_it(kafka: KafkaLog, logs: Path, tmp_path: Path, seed: int) -> None:
+    for i in range(DAMAGED // 8):
+        r = random.Random(f"{seed}/{i}")
+        source = logs / r.choice(golden_logs.partitions())
+        theirs_in, ours_in = tmp_path / f"k{i}" / source.name, tmp_path / f"p{i}" / source.name
+        shutil.copytree(source, theirs_in)
+        acts = damage(theirs_in, r)
+        shutil.copytree(theirs_in, ours_in)
+        bases = sorted(int(f.stem) for f in source.glob("*.log"))
+        start = r.choice([0, 0, bases[0], r.choice(bases), r.randrange(bases[-1] + 5000)])
+        point = r.choice([0, 0, max(start, r.choice(bases))])
+        clean = r.random() < 0.3
+        what = f"{seed}/{i} {source.name} start={start} point={point} clean={clean}: {acts}"
+        theirs = kafkas_loaded(kafka, theirs_in, start, point, clean=clean)
+        found = ours_loaded(ours_in, start, point, clean=clean)
+        if "error" in theirs:
+            assert "error" in found, f"{what}\n{theirs}"
+        else:
+            assert found == theirs, what
+            assert files(ours_in) == files(theirs_in), what
+        shutil.rmtree(theirs_in.parent)  # thousands of preallocated indexes fill a disk
+        shutil.rmtree(ours_in.parent)
+
+
+@pytest.mark.parametrize("partition", golden_logs.partitions())
+def test_batches_appended_as_a_follower_give_the_files_that_kafka_writes(
+    kafka: KafkaLog, logs: Path, tmp_path: Path, partition: str
+) -> None:
+    theirs_in, ours_in = tmp_path / "k" / partition, tmp_path / "p" / partition
+    settings = {"segment.bytes": "2500000"} if partition == "g-big-0" else SETTINGS
+    words = [f"{name}={value}" for name, value in settings.items()]
+    assert kafka.ask("open", theirs_in, 0, 0, "clean", *words) == {}
+    assert kafka.ask("replay", logs / partition) == {}
+    kafka.ask("watermark", (1 << 63) - 1)
+    theirs = kafka.ask("state")
+    kafka.ask("close")
+    log = ours(ours_in, clean=True, settings=settings)
+    log_tools.append_all(str(logs / partition), log)
+    assert log_tools.state(log) == theirs
+    log.close()
+    assert files(ours_in) == files(theirs_in)

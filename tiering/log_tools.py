@@ -1,0 +1,74 @@
+"""A partition's folder opened by the log engine, for the commands that mend, copy and cut one."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from local_log.engine.config import LogConfig, read_config
+from local_log.engine.memory_records import memory_batches
+from local_log.engine.unified_log import UnifiedLog, open_log
+from local_log.errors import Invalid, NotFound
+from local_log.formats.filenames import LOG, parse_offset_file
+from local_log.storage import OsWritableDisk
+from tiering.clock import SystemClock, jitter
+
+
+def config_of(settings: Sequence[str]) -> LogConfig:
+    """Settings given as `name=value`. Raises Invalid."""
+    pairs = [setting.partition("=") for setting in settings]
+    for name, equals, _ in pairs:
+        if not equals:
+            raise Invalid(f"{name}: expected name=value, such as segment.bytes=1048576")
+    return read_config({name.strip(): value for name, _, value in pairs})
+
+
+@contextmanager
+def opened(folder: str, config: LogConfig, log_start_offset: int, recovery_point: int, *, clean: bool) -> Iterator[UnifiedLog]:
+    """The log in `folder`, in order; closed in the end, unless an error has made its state unsure."""
+    log = open_log(
+        OsWritableDisk(),
+        folder.rstrip("/"),
+        config,
+        SystemClock().now_ms,
+        jitter,
+        log_start_offset=log_start_offset,
+        recovery_point=recovery_point,
+        clean=clean,
+    )
+    yield log
+    log.close()
+
+
+def append_all(source: str, log: UnifiedLog) -> None:
+    """Appends every batch of the segments in `source`, one by one, as a follower does."""
+    disk = log.folder.disk
+    names = [name for name in disk.names(source) if (parsed := parse_offset_file(name)) and parsed[1] == LOG]
+    if not names:
+        raise NotFound(f"{source}: no segment files there; name one partition's folder, such as orders-0 in a log directory")
+    for name in names:
+        data = disk.read(f"{source}/{name}")
+        for batch in memory_batches(data):
+            log.append_as_follower(data[batch.position : batch.position + batch.size], batch.leader_epoch)
+
+
+def state(log: UnifiedLog) -> dict[str, Any]:
+    """What the log is, once everything in it is taken for replicated."""
+    log.update_high_watermark(log.log_end_offset)
+    return {
+        "log_start_offset": log.log_start_offset,
+        "log_end_offset": log.log_end_offset,
+        "last_stable_offset": log.last_stable_offset,
+        "high_watermark": log.high_watermark,
+        "latest_epoch": -1 if log.epochs.latest_epoch is None else log.epochs.latest_epoch,
+        "segments": [[s.base_offset, s.size] for s in log.local.segments],
+        "producers": {
+            str(p.producer_id): [
+                p.epoch,
+                p.last_sequence,
+                p.last_timestamp,
+                p.coordinator_epoch,
+                -1 if p.txn_first_offset is None else p.txn_first_offset,
+            ]
+            for p in sorted(log.producers.producers.values(), key=lambda p: p.producer_id)
+        },
+    }
