@@ -1,4 +1,4 @@
-"""Inflates a batch's records section, with Kafka's framings and a cap on what may come out.
+"""Inflates and compresses a batch's records section, with Kafka's framings and a cap on what may come out.
 
 gzip    one or more gzip members
 snappy  xerial framing (8 magic bytes, two int32, then blocks of int32 length and raw snappy) as Java writes it, or one
@@ -6,6 +6,11 @@ snappy  xerial framing (8 magic bytes, two int32, then blocks of int32 length an
 lz4     one lz4 frame
 zstd    frames without a content size
 Every claim of a length is checked against the cap before memory is taken: raw snappy and zstd take what a frame claims.
+
+`compress` writes as Kafka 4.3 does: a gzip header without time, file or system; xerial blocks of 32 KiB; lz4 blocks of 64 KiB
+that stand alone; a zstd block that is flushed before its frame is ended. Any reader reads all of it. The bytes are those that
+Kafka's own libraries make for gzip, for lz4 from level 3 on and for zstd but at levels 3 and 4, where theirs is of another
+release. Snappy's blocks may differ from theirs by some bytes. Source: Kafka's CompressionType and the classes that it opens.
 """
 
 import struct
@@ -16,7 +21,7 @@ import lz4.frame
 import snappy
 import zstandard
 
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, Invalid
 from local_log.formats.primitives import Buffer, need, read_uvarint
 from local_log.formats.record import Codec
 
@@ -139,6 +144,68 @@ def _check_zstd_frames(payload: memoryview) -> None:
     if pos != len(payload):
         raise Corrupt("zstd frame ends early", position=len(payload))
 
+
+_GZIP_HEADER = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
+_GZIP_TRAILER = struct.Struct("<II")
+_XERIAL_BLOCK = 32 << 10
+_XERIAL_START = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
+_LZ4_FAST, _LZ4_LEVEL_MIN = 0, 3
+
+LEVELS = {Codec.gzip: range(1, 10), Codec.lz4: range(1, 18), Codec.zstd: range(-(1 << 17), 23)}
+"""What `compression.<codec>.level` may be; snappy has no levels."""
+
+DEFAULT_LEVELS = {Codec.gzip: -1, Codec.lz4: 9, Codec.zstd: 3}
+
+
+def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
+    """`data` in the framing that Kafka writes, at `level` or Kafka's default. Raises Invalid for a level that Kafka has not."""
+    default = DEFAULT_LEVELS.get(codec)
+    if level is not None and level != default and level not in LEVELS.get(codec, ()):
+        allowed = f"{LEVELS[codec][0]} to {LEVELS[codec][-1]}, or {default}" if codec in LEVELS else "none"
+        raise Invalid(f"{codec.name} has no level {level}; it has {allowed}")
+    return _WRITERS[codec](data, (default or 0) if level is None else level)
+
+
+def _as_it_is(data: Buffer, _level: int) -> bytes:
+    return bytes(data)
+
+
+def _to_gzip(data: Buffer, level: int) -> bytes:
+    stream = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS)
+    trailer = _GZIP_TRAILER.pack(zlib.crc32(data), len(data) & 0xFFFFFFFF)
+    return b"".join((_GZIP_HEADER, stream.compress(data), stream.flush(), trailer))
+
+
+def _to_xerial(data: Buffer, _level: int) -> bytes:
+    view = memoryview(data)
+    parts = [_XERIAL_START]
+    for start in range(0, len(view), _XERIAL_BLOCK):
+        block = bytes(snappy.compress(view[start : start + _XERIAL_BLOCK]))
+        parts += [_INT32.pack(len(block)), block]
+    return b"".join(parts)
+
+
+def _to_lz4(data: Buffer, level: int) -> bytes:
+    # To Kafka its default of 9 is lz4's fast mode, and any other level the slow one, of which the library has 3 and up.
+    depth = _LZ4_FAST if level == DEFAULT_LEVELS[Codec.lz4] else max(level, _LZ4_LEVEL_MIN)
+    frame: bytes = lz4.frame.compress(
+        data, compression_level=depth, block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False, store_size=False
+    )
+    return frame
+
+
+def _to_zstd(data: Buffer, level: int) -> bytes:
+    stream = zstandard.ZstdCompressor(level=level, write_content_size=False).compressobj()
+    return b"".join((stream.compress(data), stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK), stream.flush()))
+
+
+_WRITERS: dict[int, Callable[[Buffer, int], bytes]] = {
+    Codec.none: _as_it_is,
+    Codec.gzip: _to_gzip,
+    Codec.snappy: _to_xerial,
+    Codec.lz4: _to_lz4,
+    Codec.zstd: _to_zstd,
+}
 
 _READERS: dict[int, Callable[[Buffer, int], Buffer]] = {
     Codec.none: _none,

@@ -1,9 +1,11 @@
-"""What the tests of the local tier share: one unpacked log directory that nobody writes to."""
+"""What the tests of the local tier share: one unpacked log directory that nobody writes to, and Kafka's own classes."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from golden_logs import broker_logs, partitions
+from kafka_judge import Judge, judge
 
 
 @pytest.fixture(scope="session")
@@ -17,3 +19,10 @@ def partition(request: pytest.FixtureRequest) -> str:
     """Each golden partition in turn."""
     name: str = request.param
     return name
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[Judge]:
+    """Kafka's own classes, for tests that are marked with `kafka_judge.oracle`."""
+    with judge() as asked:
+        yield asked

@@ -1,6 +1,8 @@
-"""Inflating: what the real libraries deflate, and frames that claim or become too much."""
+"""Inflating what the real libraries deflate, and frames that claim or become too much; compressing as Kafka does."""
 
+import base64
 import gzip
+import os
 import struct
 import tracemalloc
 from contextlib import suppress
@@ -12,10 +14,11 @@ import zstandard
 from hand_made import GZIP, LZ4, SNAPPY, ZSTD, compressed, xerial
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kafka_judge import Judge, oracle
 
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, Invalid
 from local_log.formats import compression
-from local_log.formats.compression import INFLATED_BYTES_MAX, inflate
+from local_log.formats.compression import DEFAULT_LEVELS, INFLATED_BYTES_MAX, LEVELS, compress, inflate
 from local_log.formats.record import Codec
 
 XERIAL_HEADER = 16
@@ -175,3 +178,70 @@ def test_a_zstd_frame_is_not_believed_about_its_size() -> None:
     claim = struct.pack("<IBQ", 0xFD2FB528, 0xE0, 1 << 62) + b"\1\0\0"
     with pytest.raises(Corrupt):
         inflate(ZSTD, claim)
+
+
+LEVELLED = [
+    *((codec, None) for codec in Codec),
+    *((codec, level) for codec in LEVELS for level in (LEVELS[codec][0], 2, 9)),  # the highest take their time
+]
+
+
+@settings(deadline=None, max_examples=40)
+@given(data=st.one_of(st.binary(max_size=3_000), st.binary(min_size=1, max_size=50).map(lambda piece: piece * 3_000)))
+def test_what_is_compressed_inflates_to_the_same_bytes(data: bytes) -> None:
+    for codec, level in LEVELLED:
+        assert bytes(inflate(codec, compress(codec, memoryview(data), level))) == data
+
+
+def test_kafka_s_framings_begin_as_its_own_do() -> None:
+    assert compress(Codec.gzip, TEXT).startswith(bytes.fromhex("1f8b08000000000000ff"))
+    assert compress(Codec.snappy, TEXT).startswith(b"\x82SNAPPY\0\0\0\0\1\0\0\0\1")
+    assert compress(Codec.lz4, TEXT).startswith(bytes.fromhex("04224d18604082"))
+    assert compress(Codec.zstd, TEXT).startswith(bytes.fromhex("28b52ffd00"))
+
+
+def test_snappy_is_cut_into_blocks_of_32_kib() -> None:
+    assert compress(Codec.snappy, TEXT * 40) == xerial(
+        *((TEXT * 40)[at : at + 32_768] for at in range(0, len(TEXT) * 40, 32_768))
+    )
+
+
+@pytest.mark.parametrize("codec", [GZIP, LZ4, ZSTD])
+def test_a_level_that_a_codec_does_not_have_is_invalid(codec: Codec) -> None:
+    for level in (LEVELS[codec][0] - 1, LEVELS[codec][-1] + 1):
+        with pytest.raises(Invalid, match=f"{codec.name} has no level {level}"):
+            compress(codec, TEXT, level)
+    assert compress(codec, TEXT, DEFAULT_LEVELS[codec]) == compress(codec, TEXT)
+
+
+@pytest.mark.parametrize("codec", [Codec.none, SNAPPY])
+def test_a_codec_without_levels_takes_none(codec: Codec) -> None:
+    with pytest.raises(Invalid, match="it has none"):
+        compress(codec, TEXT, 1)
+
+
+KAFKA_S_BYTES = {
+    GZIP: LEVELS[GZIP],
+    LZ4: [level for level in LEVELS[LZ4] if level > 2],
+    ZSTD: [1, 2, 5, 9, 12, -1, -5],
+}
+"""The levels at which our libraries and Kafka's make the same bytes."""
+
+
+@oracle
+@pytest.mark.parametrize("codec", KAFKA_S_BYTES)
+def test_the_bytes_are_kafka_s_own(kafka: Judge, codec: Codec) -> None:
+    pieces = (b'{"id": %d, "name": "user-%d"}\n' % (n, n * n % 997) for n in range(9_000))
+    long = b"".join(pieces)
+    for data in (b"a", long[:1_000], long[:65_536], long[:65_537], long, bytes(100_000), os.urandom(70_000)):
+        for level in KAFKA_S_BYTES[codec]:
+            ours = compress(codec, data, level)
+            assert kafka.ask("compress", codec.name, level, data) == ["ok", base64.b64encode(ours).decode()], level
+
+
+@oracle
+@pytest.mark.parametrize("codec", Codec)
+def test_kafka_s_frames_inflate(kafka: Judge, codec: Codec) -> None:
+    for data in (b"", b"a", TEXT * 100, os.urandom(70_000)):
+        _, frame = kafka.ask("compress", codec.name, None, data)
+        assert bytes(inflate(codec, base64.b64decode(frame))) == data

@@ -1,0 +1,152 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.OutputStream;
+import java.io.PrintStream;
+import java.lang.reflect.Proxy;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.List;
+import java.util.StringJoiner;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.compress.Compression;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.record.TimestampType;
+import org.apache.kafka.common.record.internal.CompressionType;
+import org.apache.kafka.common.record.internal.ControlRecordType;
+import org.apache.kafka.common.record.internal.EndTransactionMarker;
+import org.apache.kafka.common.record.internal.MemoryRecords;
+import org.apache.kafka.common.record.internal.Record;
+import org.apache.kafka.common.record.internal.RecordBatch;
+import org.apache.kafka.common.utils.BufferSupplier;
+import org.apache.kafka.common.utils.ByteBufferOutputStream;
+import org.apache.kafka.common.utils.PrimitiveRef;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.storage.internals.log.AppendOrigin;
+import org.apache.kafka.storage.internals.log.LogValidator;
+import org.apache.kafka.storage.internals.log.RecordValidationException;
+
+/** Kafka's own classes, asked by tests: a line of words in, a line of words out. Bytes are base64, "-" is null. */
+public class Judge {
+    /** A clock that stands still. */
+    private static Time stopped(long now) {
+        return (Time) Proxy.newProxyInstance(Judge.class.getClassLoader(), new Class<?>[] {Time.class},
+            (proxy, method, args) -> method.getName().equals("milliseconds") ? (Object) now : method.invoke(Time.SYSTEM, args));
+    }
+
+    private static final LogValidator.MetricsRecorder NOBODY = new LogValidator.MetricsRecorder() {
+        public void recordInvalidMagic() { }
+        public void recordInvalidOffset() { }
+        public void recordInvalidSequence() { }
+        public void recordInvalidChecksums() { }
+        public void recordNoKeyCompactedTopic() { }
+    };
+
+    public static void main(String[] args) throws Exception {
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+        PrintStream out = System.out;
+        System.setOut(System.err);
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            out.println(answer(line.split(" ", -1)));
+            out.flush();
+        }
+    }
+
+    private static String answer(String[] words) {
+        try {
+            switch (words[0]) {
+                case "compress":
+                    return "ok " + text(compressed(compression(words[1], words[2]), bytes(words[3])));
+                case "marker":
+                    return "ok " + text(marker(words));
+                case "read":
+                    return "ok " + read(bytes(words[1]));
+                case "validate":
+                    return validated(words);
+                default:
+                    return "unknown";
+            }
+        } catch (RecordValidationException e) {
+            StringJoiner rows = new StringJoiner(",");
+            e.recordErrors().forEach(error -> rows.add(String.valueOf(error.batchIndex)));
+            return "refused " + Errors.forException(e.invalidException()).code() + " " + rows;
+        } catch (Throwable e) {
+            return "refused " + Errors.forException(e).code() + " - " + e.toString().replace('\n', ' ');
+        }
+    }
+
+    /** validate FIRST_OFFSET NOW SOURCE TARGET LEVEL COMPACTED TIMESTAMP_TYPE BEFORE AFTER EPOCH ORIGIN RECORDS */
+    private static String validated(String[] w) {
+        PrimitiveRef.LongRef offset = PrimitiveRef.ofLong(Long.parseLong(w[1]));
+        LogValidator.ValidationResult result = new LogValidator(
+            MemoryRecords.readableRecords(ByteBuffer.wrap(bytes(w[12]))), new TopicPartition("t", 0), stopped(Long.parseLong(w[2])),
+            CompressionType.forName(w[3]), compression(w[4], w[5]), Boolean.parseBoolean(w[6]), RecordBatch.CURRENT_MAGIC_VALUE,
+            TimestampType.valueOf(w[7]), Long.parseLong(w[8]), Long.parseLong(w[9]), Integer.parseInt(w[10]), AppendOrigin.valueOf(w[11])
+        ).validateMessagesAndAssignOffsets(offset, NOBODY, BufferSupplier.NO_CACHING);
+        return "ok " + text(result.validatedRecords().buffer()) + " " + result.maxTimestampMs() + " " + (offset.value - 1) + " "
+            + result.messageSizeMaybeChanged() + " " + result.recordValidationStats().temporaryMemoryBytes() + " "
+            + result.recordValidationStats().numRecordsConverted();
+    }
+
+    /** marker OFFSET TIMESTAMP LEADER_EPOCH PRODUCER_ID PRODUCER_EPOCH TYPE COORDINATOR_EPOCH */
+    private static ByteBuffer marker(String[] w) {
+        EndTransactionMarker marker = new EndTransactionMarker(ControlRecordType.valueOf(w[6]), Integer.parseInt(w[7]));
+        return MemoryRecords.withEndTransactionMarker(Long.parseLong(w[1]), Long.parseLong(w[2]), Integer.parseInt(w[3]),
+            Long.parseLong(w[4]), Short.parseShort(w[5]), marker).buffer();
+    }
+
+    /** The records of all batches, their fields apart by commas. */
+    private static String read(byte[] data) {
+        List<String> rows = new ArrayList<>();
+        for (RecordBatch batch : MemoryRecords.readableRecords(ByteBuffer.wrap(data)).batches()) {
+            batch.ensureValid();
+            for (Record record : batch) {
+                StringJoiner row = new StringJoiner(",");
+                row.add(String.valueOf(record.offset())).add(String.valueOf(record.timestamp())).add(String.valueOf(record.sequence()));
+                row.add(text(record.key())).add(text(record.value()));
+                for (Header header : record.headers())
+                    row.add(text(ByteBuffer.wrap(header.key().getBytes(StandardCharsets.UTF_8))))
+                        .add(header.value() == null ? "-" : text(ByteBuffer.wrap(header.value())));
+                rows.add(row.toString());
+            }
+        }
+        return String.join(" ", rows);
+    }
+
+    private static ByteBuffer compressed(Compression compression, byte[] data) throws Exception {
+        ByteBufferOutputStream made = new ByteBufferOutputStream(1024);
+        try (OutputStream out = compression.wrapForOutput(made, RecordBatch.CURRENT_MAGIC_VALUE)) {
+            out.write(data);
+        }
+        return (ByteBuffer) made.buffer().flip();
+    }
+
+    private static Compression compression(String name, String level) {
+        if (level.equals("-"))
+            return Compression.of(name).build();
+        switch (CompressionType.forName(name)) {
+            case GZIP:
+                return Compression.gzip().level(Integer.parseInt(level)).build();
+            case LZ4:
+                return Compression.lz4().level(Integer.parseInt(level)).build();
+            case ZSTD:
+                return Compression.zstd().level(Integer.parseInt(level)).build();
+            default:
+                throw new IllegalArgumentException(name + " has no levels");
+        }
+    }
+
+    private static byte[] bytes(String word) {
+        return Base64.getDecoder().decode(word);
+    }
+
+    private static String text(ByteBuffer buffer) {
+        if (buffer == null)
+            return "-";
+        byte[] data = new byte[buffer.remaining()];
+        buffer.duplicate().get(data);
+        return Base64.getEncoder().encodeToString(data);
+    }
+}
