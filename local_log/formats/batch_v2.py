@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from local_log.errors import Corrupt, Unsupported
 from local_log.formats import kernels
+from local_log.formats.batch_header import APPEND_TIME, CODEC, CONTROL, DELETE_HORIZON, TRANSACTIONAL
 from local_log.formats.checksum import crc32c
 from local_log.formats.old_message import is_old_message, old_message_end
 from local_log.formats.primitives import INT32_MAX, Buffer
@@ -58,7 +59,7 @@ RECORD_BYTES_MIN = 7
 BATCHES_MAX = 1 << 16
 
 _NATIVE = HEADER.newbyteorder("=")
-_CODEC_MASK, _APPEND_TIME, _TRANSACTIONAL, _CONTROL, _DELETE_HORIZON = 0x07, 0x08, 0x10, 0x20, 0x40
+_CODEC_MASK, _APPEND_TIME, _TRANSACTIONAL, _CONTROL, _DELETE_HORIZON = CODEC, APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON
 _SCAN_PROBLEM = {
     kernels.BAD_LENGTH: f"batch length is below the {HEADER_BYTES - LENGTH_OVERHEAD} bytes of an empty batch or above 2^31-1",
     kernels.BAD_MAGIC: "the batch is not of magic 2",

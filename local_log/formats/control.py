@@ -52,6 +52,16 @@ def read_end_txn_marker(records: Buffer) -> EndTxnMarker:
     return EndTxnMarker(ControlType(control_type), coordinator_epoch, timestamp_delta)
 
 
+def marker_key(control_type: ControlType) -> bytes:
+    """The key of the record that ends a transaction."""
+    return _KEY.pack(0, control_type)
+
+
+def marker_value(coordinator_epoch: int) -> bytes:
+    """The value of the record that ends a transaction."""
+    return _VALUE.pack(0, coordinator_epoch)
+
+
 def _field(records: Buffer, pos: int, what: str) -> tuple[Buffer, int]:
     size, pos = read_varint(records, pos, what)
     need(records, pos, max(size, 0), what)

@@ -153,7 +153,7 @@ def _copy_signature(_context: Any, to: Any, _at: Any, of: Any, _pos: Any, _size:
     return types.void(to, types.uint64, of, types.uint64, types.uint64), generate
 
 
-_copy: Any = intrinsic(_copy_signature)
+copy: Any = intrinsic(_copy_signature)
 
 
 def _prefetch_signature(_context: Any, of: Any, _pos: Any) -> Any:
@@ -276,7 +276,7 @@ def decode_records(
                     return FIELD_PAST_RECORD, b, row, _0, _0, _0, _0, _0
                 if want_key:
                     key_valid[row] = 1
-                    _copy(keys, key_size, data, p, size)
+                    copy(keys, key_size, data, p, size)
                     key_size += size
             p += size
             if want_key:
@@ -296,7 +296,7 @@ def decode_records(
                     return FIELD_PAST_RECORD, b, row, _0, _0, _0, _0, _0
                 if want_value:
                     value_valid[row] = 1
-                    _copy(values, value_size, data, p, size)
+                    copy(values, value_size, data, p, size)
                     value_size += size
             p += size
             if want_value:
@@ -348,7 +348,7 @@ def decode_headers(
             if size & _1 or (size >> _1) > end - p:
                 return FIELD_PAST_RECORD, np.uint64(row), _0, _0, _0
             size >>= _1
-            _copy(keys, key_size, data, p, size)
+            copy(keys, key_size, data, p, size)
             key_size += size
             p += size
             key_ends[n + _1] = key_size
@@ -364,7 +364,7 @@ def decode_headers(
                 if size > end - p:
                     return FIELD_PAST_RECORD, np.uint64(row), _0, _0, _0
                 value_valid[n] = 1
-                _copy(values, value_size, data, p, size)
+                copy(values, value_size, data, p, size)
                 value_size += size
                 p += size
             value_ends[n + _1] = value_size

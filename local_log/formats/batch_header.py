@@ -1,0 +1,75 @@
+"""The header of one record batch of magic 2, for who appends a batch at a time; `batch_v2` has the table of its fields."""
+
+from struct import Struct
+from typing import NamedTuple
+
+from local_log.formats.primitives import Buffer, need
+from local_log.formats.record import NO_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, TimestampType
+
+CODEC, APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x07, 0x08, 0x10, 0x20, 0x40
+"""Bits of the attributes. Kafka knows no other, and drops what is set of them when it writes the attributes anew."""
+
+BATCH_HEADER_BYTES = 61
+LOG_OVERHEAD = 12
+MAGIC_AT, CRC_AT, ATTRIBUTES_AT = 16, 17, 21
+MAGIC = 2
+
+_FIELDS = Struct(">qiibIHiqqqhii")
+
+
+class BatchHeader(NamedTuple):
+    """The fields in their order; a tuple, since a broker reads and writes one for every append."""
+
+    base_offset: int = 0
+    batch_length: int = BATCH_HEADER_BYTES - LOG_OVERHEAD
+    partition_leader_epoch: int = NO_EPOCH
+    magic: int = MAGIC
+    crc: int = 0
+    attributes: int = 0
+    last_offset_delta: int = 0
+    base_timestamp: int = NO_TIMESTAMP
+    max_timestamp: int = NO_TIMESTAMP
+    producer_id: int = -1
+    producer_epoch: int = NO_EPOCH
+    base_sequence: int = NO_SEQUENCE
+    records_count: int = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch, header included."""
+        return self.batch_length + LOG_OVERHEAD
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last record that the batch ever had, inclusive."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def codec(self) -> int:
+        """See Codec; 5 to 7 are none of Kafka's."""
+        return self.attributes & CODEC
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """Whether the records have times of their own or all that of their append."""
+        return TimestampType.LOG_APPEND_TIME if self.attributes & APPEND_TIME else TimestampType.CREATE_TIME
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether the batch is part of a transaction (markers are)."""
+        return bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the batch holds a control record, which no application sees."""
+        return bool(self.attributes & CONTROL)
+
+    def pack(self) -> bytes:
+        """Its 61 bytes."""
+        return _FIELDS.pack(*self)
+
+
+def read_batch_header(buffer: Buffer, pos: int = 0) -> BatchHeader:
+    """The header at `pos`, whatever it says. Raises Corrupt where it is cut."""
+    need(buffer, pos, BATCH_HEADER_BYTES, "a batch's header")
+    return BatchHeader._make(_FIELDS.unpack_from(buffer, pos))
