@@ -3,15 +3,35 @@
 `code` is the number of the error in Kafka's protocol (org.apache.kafka.common.protocol.Errors), -1 where it has none.
 """
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from local_log.errors import LogError
 
 
+@dataclass(frozen=True, slots=True)
+class RecordError:
+    """What is wrong with one record of a batch that is refused; `row` is its place in it, from 0 on."""
+
+    row: int
+    problem: str
+
+
 class Refused(LogError):
-    """Base of all these: the batch breaks a rule of the log's. Its sender has to change it, or to stop."""
+    """Base of all these: the batch breaks a rule of the log's. Its sender has to change it, or to stop.
+
+    `record_errors` are for the sender, too: which records it was refused for, if it was for some.
+    """
 
     code: ClassVar[int] = -1
+
+    def __init__(self, problem: str, *, record_errors: tuple[RecordError, ...] = ()) -> None:
+        super().__init__(problem)
+        self.record_errors = record_errors
+
+
+class UnknownServerError(Refused):
+    """What Kafka's broker stumbles over rather than looks for, such as a section that does not inflate."""
 
 
 class CorruptMessage(Refused):

@@ -8,13 +8,13 @@ import zlib
 from typing import NamedTuple
 
 from local_log.engine.errors import CorruptMessage
+from local_log.formats.batch_header import APPEND_TIME, CODEC, CONTROL, FIELDS, TRANSACTIONAL
 from local_log.formats.batch_v2 import CRC_FROM, HEADER_BYTES
 from local_log.formats.checksum import crc32c
 from local_log.formats.primitives import INT32_MAX, Buffer
 from local_log.formats.record import NO_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
 
 _PREFIX = struct.Struct(">qi")
-_HEADER = struct.Struct(">qiibIhiqqqhii")
 _LEGACY = struct.Struct(">qiIbb")
 _TIMESTAMP = struct.Struct(">q")
 _OVERHEAD = 12
@@ -45,22 +45,22 @@ class MemoryBatch(NamedTuple):
     @property
     def codec(self) -> int:
         """See Codec."""
-        return self.attributes & 0x07
+        return self.attributes & CODEC
 
     @property
     def is_append_time(self) -> bool:
         """Whether all records have the time of their append, `max_timestamp`."""
-        return bool(self.attributes & 0x08)
+        return bool(self.attributes & APPEND_TIME)
 
     @property
     def is_transactional(self) -> bool:
         """Whether it is part of a transaction (markers are)."""
-        return bool(self.attributes & 0x10)
+        return bool(self.attributes & TRANSACTIONAL)
 
     @property
     def is_control(self) -> bool:
         """Whether it holds a control record."""
-        return bool(self.attributes & 0x20)
+        return bool(self.attributes & CONTROL)
 
     def is_valid(self, records: Buffer) -> bool:
         """Whether it has the size and the checksum that its format asks for."""
@@ -102,7 +102,7 @@ def batch_at(records: Buffer, pos: int) -> MemoryBatch:
     (
         base_offset, length, epoch, magic, crc, attributes, last_delta, base_timestamp, max_timestamp,
         producer_id, producer_epoch, base_sequence, count,
-    ) = _HEADER.unpack_from(records, pos)  # fmt: skip
+    ) = FIELDS.unpack_from(records, pos)  # fmt: skip
     last_sequence = NO_SEQUENCE if base_sequence == NO_SEQUENCE else (base_sequence + last_delta) & INT32_MAX
     return MemoryBatch(
         pos, _OVERHEAD + length, magic, base_offset, base_offset + last_delta, epoch, crc, attributes, max_timestamp,

@@ -14,7 +14,8 @@ LOG_OVERHEAD = 12
 MAGIC_AT, CRC_AT, ATTRIBUTES_AT = 16, 17, 21
 MAGIC = 2
 
-_FIELDS = Struct(">qiibIHiqqqhii")
+FIELDS = Struct(">qiibIHiqqqhii")
+"""All of it, in the order of BatchHeader."""
 
 
 class BatchHeader(NamedTuple):
@@ -66,10 +67,10 @@ class BatchHeader(NamedTuple):
 
     def pack(self) -> bytes:
         """Its 61 bytes."""
-        return _FIELDS.pack(*self)
+        return FIELDS.pack(*self)
 
 
 def read_batch_header(buffer: Buffer, pos: int = 0) -> BatchHeader:
     """The header at `pos`, whatever it says. Raises Corrupt where it is cut."""
     need(buffer, pos, BATCH_HEADER_BYTES, "a batch's header")
-    return BatchHeader._make(_FIELDS.unpack_from(buffer, pos))
+    return BatchHeader._make(FIELDS.unpack_from(buffer, pos))

@@ -64,6 +64,13 @@ def decode(buffer: Buffer, batches: Batches, want: Projection = EVERYTHING) -> I
         yield batches, _decode(np.frombuffer(buffer, np.uint8), starts, batches.end, batches, want, unchecked=buffer)
 
 
+def decode_section(section: Buffer, batch: Batches) -> pa.RecordBatch:
+    """The records of one batch whose section is inflated already; for the rest see `decode`. No checksum is checked."""
+    return _decode(
+        np.frombuffer(section, np.uint8), np.zeros(1, np.uint64), np.array([len(section)], np.uint64), batch, EVERYTHING
+    )
+
+
 def per_record(batches: Batches, of_batch: Any) -> Any:
     """A value of each batch, repeated for each of its records: a column beside those of `decode`."""
     return np.repeat(of_batch, batches.count)

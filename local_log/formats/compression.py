@@ -30,6 +30,8 @@ GZIP_MEMBERS_MAX = 4096
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = 16
 _INT32 = struct.Struct(">i")
+_LZ4_FLAGS_AT = 4
+_LZ4_FLAGS_FIXED, _LZ4_FLAGS_VALUE = 0xE3, 0x60  # version 1, independent blocks, no dictionary
 _ZSTD_HEADER_MAX = 18
 _ZSTD_RUN = 1
 
@@ -43,6 +45,11 @@ def inflate(codec: int, payload: Buffer, *, bytes_max: int = INFLATED_BYTES_MAX)
         return reader(payload, bytes_max)
     except (zlib.error, zstandard.ZstdError, snappy.UncompressError, RuntimeError, EOFError, ValueError) as e:
         raise Corrupt(f"{Codec(codec).name} frame does not inflate: {e}") from e
+
+
+def is_lz4_that_kafka_reads(frame: Buffer) -> bool:
+    """Whether the frame's blocks stand alone; those that refer to the ones before, Kafka refuses, though we inflate them."""
+    return len(frame) > _LZ4_FLAGS_AT and frame[_LZ4_FLAGS_AT] & _LZ4_FLAGS_FIXED == _LZ4_FLAGS_VALUE
 
 
 def _too_large(bytes_max: int) -> Corrupt:
@@ -100,19 +107,29 @@ def _snappy_block(block: memoryview, bytes_max: int) -> bytes:
 
 def _lz4(payload: Buffer, bytes_max: int) -> bytes:
     frame = lz4.frame.LZ4FrameDecompressor()
-    out: bytes = frame.decompress(payload, max_length=bytes_max + 1)
-    if len(out) > bytes_max:
+    chunk = min(bytes_max + 1, _first_guess(payload))  # the library takes all the memory that it is allowed
+    out: list[bytes] = [frame.decompress(payload, max_length=chunk)]
+    size = len(out[0])
+    while size <= bytes_max and not frame.eof and not frame.needs_input:
+        out.append(frame.decompress(b"", max_length=min(bytes_max + 1 - size, chunk)))
+        size += len(out[-1])
+    if size > bytes_max:
         raise _too_large(bytes_max)
     if not frame.eof:
         raise Corrupt("lz4 frame ends early")
     if frame.unused_data:
         raise Corrupt(f"{len(frame.unused_data)} bytes are left over after the lz4 frame")
-    return out
+    return out[0] if len(out) == 1 else b"".join(out)
+
+
+def _first_guess(payload: Buffer) -> int:
+    """Bytes that most payloads do not exceed when they are inflated."""
+    return max(1 << 16, 8 * len(payload))
 
 
 def _zstd(payload: Buffer, bytes_max: int) -> bytes:
     _check_zstd_frames(memoryview(payload))
-    chunk = min(bytes_max + 1, max(1 << 16, 8 * len(payload)))
+    chunk = min(bytes_max + 1, _first_guess(payload))
     out: list[bytes] = []
     size = 0
     with zstandard.ZstdDecompressor().stream_reader(payload, read_across_frames=True) as reader:
