@@ -110,7 +110,12 @@ class Segment:
     def largest_timestamp(self) -> int:
         """The greatest timestamp; without any, when the file was last written."""
         timestamp = self.max_timestamp[0]
-        return timestamp if timestamp >= 0 else self._disk.modified_ms(self.log_file)
+        return timestamp if timestamp >= 0 else self.modified_ms
+
+    @property
+    def modified_ms(self) -> int:
+        """When the log file was last written, in milliseconds."""
+        return self._disk.modified_ms(self.log_file)
 
     def should_roll(self, size: int, max_timestamp: int, last_offset: int, config: LogConfig, now_ms: int) -> bool:
         """Whether `size` bytes more, with these greatest timestamp and offset, belong into the next segment."""

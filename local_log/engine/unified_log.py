@@ -6,34 +6,42 @@ One thread at a time.
 """
 
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from enum import Enum
 
 from local_log.engine.append_info import AppendInfo, analyze
 from local_log.engine.config import LogConfig
 from local_log.engine.epochs import LeaderEpochs
-from local_log.engine.errors import InvalidProducerEpoch, InvalidTxnState, RecordListTooLarge, UnexpectedAppendOffset
+from local_log.engine.errors import RecordListTooLarge, UnexpectedAppendOffset
 from local_log.engine.folder import LogFolder
+from local_log.engine.list_offsets import Bounds, offset_for, offsets_before
 from local_log.engine.loader import Loader
 from local_log.engine.memory_records import MemoryBatch
+from local_log.engine.producer_changes import judge
 from local_log.engine.producer_state_manager import ProducerStateManager
-from local_log.engine.producers import BatchMetadata, CompletedTxn, DataBatch, Origin, ProducerUpdate
+from local_log.engine.producers import Origin
 from local_log.engine.rebuild import rebuild_producers
-from local_log.engine.replay import marker_of
 from local_log.engine.segment import Segment
 from local_log.engine.segmented_log import Fetched, OffsetMetadata, SegmentedLog
 from local_log.engine.segments import Segments
 from local_log.errors import Invalid, OffsetOutOfRange
 from local_log.formats.primitives import INT32_MAX
+from local_log.formats.search import TimestampOffset
 from local_log.formats.txn_index import AbortedTxn
 from local_log.storage import WritableDisk
 
+_NOWHERE = OffsetMetadata(0)
 
-@dataclass(frozen=True, slots=True)
-class _ProducerChanges:
-    updates: list[ProducerUpdate]
-    completed: list[CompletedTxn]
-    duplicate: BatchMetadata | None = None
+
+class Isolation(Enum):
+    """How far a read may see (Kafka's FetchIsolation)."""
+
+    LOG_END = "log_end"
+    """Everything: a follower."""
+    HIGH_WATERMARK = "high_watermark"
+    """What is replicated: read_uncommitted."""
+    TXN_COMMITTED = "txn_committed"
+    """What is replicated and decided: read_committed."""
 
 
 @dataclass(slots=True)
@@ -45,11 +53,12 @@ class UnifiedLog:
     producers: ProducerStateManager
     epochs: LeaderEpochs
     log_start_offset: int
-    high_watermark: int = 0
-    local_log_start_offset: int = 0
-    first_unstable_offset: int | None = None
+    local_log_start_offset: int
     verifies_transactions: bool = False
-    _closed: bool = field(default=False)
+    highest_offset_in_archive: int = -1
+    _high_watermark: OffsetMetadata = _NOWHERE
+    _first_unstable: OffsetMetadata | None = None
+    _closed: bool = False
 
     # Offsets
 
@@ -64,17 +73,37 @@ class UnifiedLog:
         return self.local.recovery_point
 
     @property
+    def high_watermark(self) -> int:
+        """Everything below it is replicated."""
+        return self._high_watermark.offset
+
+    @property
     def last_stable_offset(self) -> int:
         """The offset below which every transaction is decided and replicated."""
-        first = self.first_unstable_offset
-        return first if first is not None and first < self.high_watermark else self.high_watermark
+        first = self._first_unstable
+        return self.high_watermark if first is None else min(first.offset, self.high_watermark)
 
     def update_high_watermark(self, offset: int) -> int:
         """Moves the high watermark, within the log's bounds; where it is now."""
-        self.high_watermark = min(max(offset, self.log_start_offset), self.log_end_offset)
-        self.producers.on_high_watermark(self.high_watermark)
-        self._update_first_unstable()
+        if offset < self.log_start_offset:
+            self._set_high_watermark(OffsetMetadata(self.log_start_offset))
+        else:
+            self._set_high_watermark(self.local.end if offset >= self.log_end_offset else OffsetMetadata(offset))
         return self.high_watermark
+
+    def maybe_increment_high_watermark(self, offset: int) -> bool:
+        """Moves the high watermark up; False where it is there or above. Raises Invalid behind the log's end."""
+        if offset > self.log_end_offset:
+            raise Invalid(f"{self.folder.path}: a high watermark of {offset} above the log's end {self.log_end_offset}")
+        if offset <= self.high_watermark:
+            return False
+        self.update_high_watermark(offset)
+        return True
+
+    def _set_high_watermark(self, metadata: OffsetMetadata) -> None:
+        self._high_watermark = metadata
+        self.producers.on_high_watermark(metadata.offset)
+        self._update_first_unstable()
 
     def maybe_increment_log_start_offset(self, offset: int) -> bool:
         """Lets the log start later (DeleteRecords, retention). Raises OffsetOutOfRange above the high watermark."""
@@ -111,16 +140,23 @@ class UnifiedLog:
 
     def _update_first_unstable(self) -> None:
         first = self.producers.first_unstable_offset
-        if first is not None:
-            first = max(first, self.log_start_offset)
-            if first != self.first_unstable_offset:
-                with suppress(OffsetOutOfRange):
-                    self.local.locate(first)
-        self.first_unstable_offset = first
+        if first is None:
+            self._first_unstable = None
+            return
+        first = max(first, self.log_start_offset)
+        if self._first_unstable is None or self._first_unstable.offset != first:
+            self._first_unstable = self._located(first)
+
+    def _located(self, offset: int) -> OffsetMetadata:
+        """Where an offset lies. In the middle of a batch and in a gap it becomes the offset of the batch that is found there."""
+        try:
+            return self.local.locate(offset)
+        except OffsetOutOfRange:
+            return OffsetMetadata(offset)
 
     def _high_watermark_follows_end(self) -> None:
         if self.high_watermark >= self.log_end_offset:
-            self.update_high_watermark(self.log_end_offset)
+            self._set_high_watermark(self.local.end)
 
     # Appending
 
@@ -151,7 +187,7 @@ class UnifiedLog:
                 f"an append of {len(records)} bytes; segment.bytes allows {self.folder.config.segment_bytes}"
             )
         segment = self._maybe_roll(len(records), info)
-        changes = self._producer_changes(records, batches, origin, transaction_version)
+        changes = judge(self.producers, records, batches, origin, transaction_version, verifies=self.verifies_transactions)
         if changes.duplicate is not None:
             info.first_offset, info.last_offset = changes.duplicate.first_offset, changes.duplicate.last_offset
             info.log_append_time, info.is_duplicate = changes.duplicate.timestamp, True
@@ -170,57 +206,6 @@ class UnifiedLog:
         if self.local.unflushed_messages >= self.folder.config.flush_messages:
             self.flush()
         return info
-
-    def _producer_changes(
-        self, records: bytes, batches: list[MemoryBatch], origin: Origin, transaction_version: int
-    ) -> _ProducerChanges:
-        updates: dict[int, ProducerUpdate] = {}
-        completed: list[CompletedTxn] = []
-        for batch in batches:
-            producer_id = batch.producer_id
-            if producer_id < 0:
-                continue
-            known = self.producers.producers.get(producer_id)
-            if origin is Origin.CLIENT and known is not None:
-                duplicate = known.duplicate_of(batch.producer_epoch, batch.base_sequence, batch.last_sequence)
-                if duplicate is not None:
-                    return _ProducerChanges(list(updates.values()), completed, duplicate)
-            if origin in (Origin.CLIENT, Origin.COORDINATOR) and batch.is_transactional:
-                self._check_transaction(batch)
-            update = updates.get(producer_id)
-            if update is None:
-                update = updates[producer_id] = self.producers.prepare(producer_id, origin)
-            if batch.is_control:
-                marker = marker_of(batch, records)
-                txn = None if marker is None else update.end(marker, transaction_version)
-                if txn is not None:
-                    completed.append(txn)
-            else:
-                update.append(
-                    DataBatch(
-                        batch.producer_epoch,
-                        batch.base_sequence,
-                        batch.last_sequence,
-                        batch.base_offset,
-                        batch.last_offset,
-                        batch.max_timestamp,
-                        batch.is_transactional,
-                    )
-                )
-            if batch.is_transactional:
-                self.producers.verified(producer_id, batch.producer_epoch, is_marker=batch.is_control)
-        return _ProducerChanges(list(updates.values()), completed)
-
-    def _check_transaction(self, batch: MemoryBatch) -> None:
-        known = self.producers.producers.get(batch.producer_id)
-        if known is not None and known.txn_first_offset is not None and known.epoch == batch.producer_epoch:
-            return
-        if known is not None and batch.producer_epoch < known.epoch:
-            raise InvalidProducerEpoch(
-                f"producer {batch.producer_id} writes with epoch {batch.producer_epoch}; {known.epoch} has been seen"
-            )
-        if self.verifies_transactions and not batch.is_control and batch.producer_id not in self.producers.verifications:
-            raise InvalidTxnState(f"producer {batch.producer_id} writes to a transaction that its coordinator has not confirmed")
 
     # Segments
 
@@ -292,11 +277,46 @@ class UnifiedLog:
 
     # Reading
 
-    def read(self, offset: int, size_max: int, end: OffsetMetadata, *, one_batch_at_least: bool = True) -> Fetched:
-        """Up to `size_max` bytes of batches from the one that holds `offset`. Raises OffsetOutOfRange."""
+    def read(
+        self, offset: int, size_max: int, isolation: Isolation = Isolation.LOG_END, *, one_batch_at_least: bool = True
+    ) -> Fetched:
+        """Up to `size_max` bytes of batches from the one that holds `offset`; under TXN_COMMITTED with aborted transactions.
+
+        Raises OffsetOutOfRange below the log start offset and above the log end offset.
+        """
         if offset < self.log_start_offset:
             raise OffsetOutOfRange(self.folder.path, offset, self.log_start_offset, self.log_end_offset)
-        return self.local.read(offset, size_max, end, one_batch_at_least=one_batch_at_least)
+        with_aborted = isolation is Isolation.TXN_COMMITTED
+        end = self._end(isolation)
+        return self.local.read(offset, size_max, end, one_batch_at_least=one_batch_at_least, with_aborted=with_aborted)
+
+    def _end(self, isolation: Isolation) -> OffsetMetadata:
+        if isolation is Isolation.LOG_END:
+            return self.local.end
+        if self._high_watermark.is_offset_only:
+            self._set_high_watermark(self._located(self.high_watermark))
+        first = self._first_unstable
+        if isolation is Isolation.HIGH_WATERMARK or first is None or first.offset >= self.high_watermark:
+            return self._high_watermark
+        if first.is_offset_only:
+            self._first_unstable = first = self._located(first.offset)
+        return first
+
+    def offset_for(self, timestamp: int) -> TimestampOffset | None:
+        """As Kafka's ListOffsets: see `list_offsets`."""
+        return offset_for(timestamp, self._bounds(), self.local.segments, self.epochs)
+
+    def offsets_before(self, timestamp: int, count_max: int) -> list[int]:
+        """As version 0 of ListOffsets: see `list_offsets`."""
+        return offsets_before(timestamp, count_max, self._bounds(), self.local.segments, self.folder.now_ms())
+
+    def _bounds(self) -> Bounds:
+        archived = self.highest_offset_in_archive if self.folder.config.remote_storage_enable else None
+        return Bounds(self.log_start_offset, self.local_log_start_offset, self.log_end_offset, archived)
+
+    def aborted_transactions(self, start_offset: int, end_offset: int) -> tuple[AbortedTxn, ...]:
+        """The aborted transactions of the segments from the one with `start_offset` on that reach below `end_offset`."""
+        return self.local.aborted(self.local.segments.floor(start_offset), self.log_start_offset, end_offset)
 
 
 def open_log(
@@ -326,6 +346,7 @@ def open_log(
     loader = Loader(folder, segments, epochs, producers, new_producers, log_start_offset, recovery_point, clean)
     loaded = loader.load()
     local = SegmentedLog(folder, segments, loaded.recovery_point, loaded.log_end_offset)
-    log = UnifiedLog(folder, local, producers, epochs, loaded.log_start_offset, loaded.log_start_offset)
+    start = loaded.log_start_offset
+    log = UnifiedLog(folder, local, producers, epochs, start, start, _high_watermark=OffsetMetadata(start))
     log._start(loaded.log_start_offset)
     return log

@@ -1,0 +1,132 @@
+"""Timestamps to offsets over an open log, as Kafka's ListOffsets asks for them (UnifiedLog.fetchOffsetByTimestamp).
+
+ -1  latest                 the log end offset
+ -2  earliest               the log start offset
+ -3  max timestamp          the record with the greatest timestamp
+ -4  earliest local         the first offset that is not only in the archive
+ -5  latest tiered          the last offset that is in the archive
+ -6  earliest pending       the first offset that is not in the archive
+>=0  the first record that is as late
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from local_log.engine.epochs import LeaderEpochs
+from local_log.engine.segment import Segment
+from local_log.engine.segments import Segments
+from local_log.errors import Invalid
+from local_log.formats.chunks import Chunk
+from local_log.formats.primitives import INT64_MAX
+from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP
+from local_log.formats.search import TimestampOffset, first_at_or_after, latest_timestamp
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+
+UNKNOWN_OFFSET: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Where a log starts, where what is local of it starts, where it ends, and the last offset in its archive (-1: none).
+
+    `archived` is None for a log that is not tiered.
+    """
+
+    log_start: int
+    local_log_start: int
+    log_end: int
+    archived: int | None
+
+
+def offset_for(timestamp: int, bounds: Bounds, segments: Segments, epochs: LeaderEpochs) -> TimestampOffset | None:
+    """The answer for a timestamp in ms or one of the numbers above; None where no record is as late. Raises Invalid, Corrupt."""
+    archived = bounds.archived
+    if timestamp == LATEST:
+        return _at(bounds.log_end, epochs.latest_epoch)
+    if timestamp == EARLIEST or (timestamp == EARLIEST_LOCAL and archived is None):
+        return _at(bounds.log_start, _first_epoch(epochs, bounds.log_start))
+    if timestamp == EARLIEST_LOCAL:
+        return _at(bounds.local_log_start, epochs.epoch_for(bounds.local_log_start))
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD) and archived is None:
+        return _at(UNKNOWN_OFFSET, None)
+    if timestamp == LATEST_TIERED and archived is not None:
+        return _at(archived, epochs.epoch_for(archived))
+    if timestamp == EARLIEST_PENDING_UPLOAD and archived is not None:
+        return _earliest_pending(archived, bounds, epochs)
+    if timestamp == MAX_TIMESTAMP:
+        return _latest_record(segments)
+    if timestamp < 0:
+        raise Invalid(f"timestamp {timestamp}; expected milliseconds since 1970, or {LATEST} to {EARLIEST_PENDING_UPLOAD}")
+    start = bounds.log_start if archived is None else bounds.local_log_start
+    for segment in segments:
+        if segment.largest_timestamp >= timestamp:
+            return find_by_timestamp(segment, timestamp, start)
+    return None
+
+
+def offsets_before(timestamp: int, count_max: int, bounds: Bounds, segments: Segments, now_ms: int) -> list[int]:
+    """As ListOffsets version 0 answers: where segments start that were last written by then, newest first.
+
+    The log's end counts as a start for `LATEST`, the log start offset for `EARLIEST`. At most `count_max`.
+    """
+    starts = [(s.base_offset, s.modified_ms) for s in segments]
+    if segments.active.size > 0:
+        starts.append((bounds.log_end, now_ms))
+    if timestamp == LATEST:
+        known = len(starts)
+    elif timestamp == EARLIEST:
+        known = 1
+    else:
+        known = 1 + max((i for i, (_, modified) in enumerate(starts) if modified <= timestamp), default=-1)
+    offsets = [max(offset, bounds.log_start) for offset, _ in starts[max(0, known - count_max) : known]]
+    return sorted(offsets, reverse=True)
+
+
+def find_by_timestamp(segment: Segment, timestamp: int, start_offset: int) -> TimestampOffset | None:
+    """The first record of a segment at or behind `start_offset` that is as late. Raises Corrupt."""
+    _, offset = segment.time_index.lookup(timestamp)
+    _, position = segment.offset_index.lookup(max(offset, start_offset))
+    for scanned in segment.scan(position):
+        chunk = Chunk(segment.log_file, scanned.position, scanned.buffer, scanned.batches)
+        late = chunk.where(np.flatnonzero(chunk.batches.max_timestamp >= timestamp))
+        found = first_at_or_after([late], timestamp, start_offset, INT64_MAX)
+        if found is not None:
+            return found
+    return None
+
+
+def _at(offset: int, epoch: int | None) -> TimestampOffset:
+    return TimestampOffset(offset, NO_TIMESTAMP, NO_EPOCH if epoch is None else epoch)
+
+
+def _first_epoch(epochs: LeaderEpochs, offset: int) -> int | None:
+    return epochs.entries[0].epoch if epochs.entries and epochs.entries[0].start_offset <= offset else None
+
+
+def _earliest_pending(archived: int, bounds: Bounds, epochs: LeaderEpochs) -> TimestampOffset:
+    if archived >= 0:
+        offset = max(archived + 1, bounds.log_start)
+        return _at(offset, epochs.epoch_for(offset))
+    if bounds.local_log_start != bounds.log_start:
+        return _at(UNKNOWN_OFFSET, None)  # what is gone locally must be in the archive: nobody has said up to where
+    return _at(bounds.log_start, _first_epoch(epochs, bounds.log_start))
+
+
+def _latest_record(segments: Segments) -> TimestampOffset | None:
+    segment = max(segments, key=lambda s: s.max_timestamp[0])  # the first of several
+    timestamp, offset = segment.max_timestamp
+    _, position = segment.offset_index.lookup(offset)
+    for scanned in segment.scan(position):
+        rows = np.flatnonzero(scanned.batches.max_timestamp == timestamp)
+        if len(rows):
+            chunk = Chunk(segment.log_file, scanned.position, scanned.buffer, scanned.batches[rows[:1]])
+            return latest_timestamp([chunk])
+    return None
