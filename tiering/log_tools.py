@@ -6,6 +6,7 @@ from typing import Any
 
 from local_log.engine.config import LogConfig, read_config
 from local_log.engine.memory_records import memory_batches
+from local_log.engine.producers import Origin
 from local_log.engine.unified_log import UnifiedLog, open_log
 from local_log.errors import Invalid, NotFound
 from local_log.formats.filenames import LOG, parse_offset_file
@@ -39,8 +40,8 @@ def opened(folder: str, config: LogConfig, log_start_offset: int, recovery_point
     log.close()
 
 
-def append_all(source: str, log: UnifiedLog) -> None:
-    """Appends every batch of the segments in `source`, one by one, as a follower does."""
+def append_all(source: str, log: UnifiedLog, leader_epoch: int | None) -> None:
+    """Appends every batch of the segments in `source`, one by one: as a follower does, or as a leader of this epoch."""
     disk = log.folder.disk
     names = [name for name in disk.names(source) if (parsed := parse_offset_file(name)) and parsed[1] == LOG]
     if not names:
@@ -48,7 +49,17 @@ def append_all(source: str, log: UnifiedLog) -> None:
     for name in names:
         data = disk.read(f"{source}/{name}")
         for batch in memory_batches(data):
-            log.append_as_follower(data[batch.position : batch.position + batch.size], batch.leader_epoch)
+            records = data[batch.position : batch.position + batch.size]
+            if leader_epoch is None:
+                log.append_as_follower(records, batch.leader_epoch)
+            else:
+                origin = Origin.COORDINATOR if batch.is_control else Origin.CLIENT
+                log.append_as_leader(_from_offset_0(records), leader_epoch, origin)
+
+
+def _from_offset_0(records: bytes) -> bytes:
+    """A batch as its producer sent it: the log is to give it its offsets. The base offset is under no checksum."""
+    return bytes(8) + records[8:]
 
 
 def state(log: UnifiedLog) -> dict[str, Any]:

@@ -52,8 +52,8 @@ def analyze(
             break
         grows = grows and batch.last_offset > last_offset
         last_offset = batch.last_offset
-        if origin is not Origin.REPLICATION and batch.size > config.max_message_bytes:
-            raise MessageTooLarge(f"a batch of {batch.size} bytes; max.message.bytes allows {config.max_message_bytes}")
+        if origin is not Origin.REPLICATION:
+            check_sizes([batch], config)
         if not batch.is_valid(records):
             raise CorruptMessage(f"byte {batch.position} of the append: the batch does not have the CRC that it states")
         taken.append(batch)
@@ -78,3 +78,10 @@ def _info(taken: list[MemoryBatch], log_start_offset: int) -> AppendInfo:
         source_codec=codecs[-1] if codecs else Codec.none,
         valid_bytes=last.position + last.size,
     )
+
+
+def check_sizes(batches: list[MemoryBatch], config: LogConfig) -> None:
+    """Raises MessageTooLarge for a batch of more than max.message.bytes."""
+    for batch in batches:
+        if batch.size > config.max_message_bytes:
+            raise MessageTooLarge(f"a batch of {batch.size} bytes; max.message.bytes allows {config.max_message_bytes}")

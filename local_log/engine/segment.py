@@ -185,7 +185,7 @@ class Segment:
 
     def append(self, last_offset: int, records: bytes, batches: list[BatchFacts]) -> None:
         """Writes batches at the end. Raises OffsetOverflow before, Invalid and IndexFull after writing."""
-        position = self.size
+        position, index = self.size, self.offset_index  # opened, so made, by the first append
         if not is_relative(last_offset, self.base_offset):
             raise OffsetOverflow(self.log_file, self.base_offset, last_offset)
         if len(records) > INT32_MAX - position:
@@ -196,7 +196,7 @@ class Segment:
             if batch.max_timestamp > self.max_timestamp[0]:
                 self._max_timestamp = batch.max_timestamp, batch.last_offset
             if self._since_entry > self.interval:
-                self.offset_index.append(batch.last_offset, position)
+                index.append(batch.last_offset, position)
                 self.time_index.maybe_append(*self.max_timestamp)
                 self._since_entry = 0
             position += batch.size

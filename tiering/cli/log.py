@@ -60,15 +60,18 @@ def recover(folder: str, log_start_offset: int, recovery_point: int, clean_shutd
 @command.command("append")
 @click.argument("source", metavar="SRC_DIR")
 @click.argument("target", metavar="DST_DIR")
-@click.option("--follower", is_flag=True, required=True, help="Offsets and leader epochs stay as they are.")
+@click.option("--follower", is_flag=True, help="Offsets and leader epochs stay as they are.")
+@click.option("--leader-epoch", type=click.IntRange(0), help="New offsets are assigned, under this leader epoch.")
 @config_option
 @reports_errors
-def append(source: str, target: str, follower: bool, settings: tuple[str, ...]) -> None:
+def append(source: str, target: str, follower: bool, leader_epoch: int | None, settings: tuple[str, ...]) -> None:
     """Append every batch in the segments of SRC_DIR to the log in DST_DIR, which is made where there is none."""
     from tiering import log_tools
 
+    if follower == (leader_epoch is not None):
+        raise click.UsageError("say how: either --follower or --leader-epoch N")
     with log_tools.opened(target, log_tools.config_of(settings), 0, 0, clean=True) as log:
-        log_tools.append_all(source, log)
+        log_tools.append_all(source, log, leader_epoch)
         state = log_tools.state(log)
     click.echo(json.dumps(state))
 

@@ -2,6 +2,7 @@
 
 import random  # noqa: TID251  # seeded
 import shutil
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from damage import damage
 from kafka_log import NOW, Answer, KafkaLog, files, kafka_log
 
 from local_log.engine.config import read_config
+from local_log.engine.errors import Refused
+from local_log.engine.memory_records import memory_batches
+from local_log.engine.producers import Origin
 from local_log.engine.unified_log import UnifiedLog, open_log
 from local_log.errors import LogError
 from local_log.storage import OsWritableDisk
@@ -65,8 +69,7 @@ def kafkas_loaded(kafka: KafkaLog, folder: Path, start: int, point: int, *, clea
     opened = kafka.ask("open", folder, start, point, "clean" if clean else "unclean", *words)
     if "error" in opened:
         return opened
-    kafka.ask("watermark", (1 << 63) - 1)
-    state = kafka.ask("state")
+    state = settled(kafka)
     kafka.ask("close")
     return state
 
@@ -105,11 +108,52 @@ def test_batches_appended_as_a_follower_give_the_files_that_kafka_writes(
     words = [f"{name}={value}" for name, value in settings.items()]
     assert kafka.ask("open", theirs_in, 0, 0, "clean", *words) == {}
     assert kafka.ask("replay", logs / partition) == {}
-    kafka.ask("watermark", (1 << 63) - 1)
-    theirs = kafka.ask("state")
+    theirs = settled(kafka)
     kafka.ask("close")
     log = ours(ours_in, clean=True, settings=settings)
-    log_tools.append_all(str(logs / partition), log)
+    log_tools.append_all(str(logs / partition), log, None)
     assert log_tools.state(log) == theirs
     log.close()
     assert files(ours_in) == files(theirs_in)
+
+
+LEADERS = [
+    {},
+    {"message.timestamp.type": "LogAppendTime"},
+    {"compression.type": "lz4"},
+    {"compression.type": "gzip", "internal.segment.bytes": "150000", "index.interval.bytes": "1"},
+    {"compression.type": "uncompressed", "max.message.bytes": "20000", "segment.index.bytes": "120"},
+]
+
+
+@pytest.mark.parametrize("settings", LEADERS, ids=str)
+@pytest.mark.parametrize("partition", [p for p in golden_logs.partitions() if p != "g-big-0"])
+def test_batches_appended_as_a_leader_give_the_answers_and_files_of_kafka(
+    kafka: KafkaLog, logs: Path, tmp_path: Path, partition: str, settings: dict[str, str]
+) -> None:
+    theirs_in, ours_in = tmp_path / "k" / partition, tmp_path / "p" / partition
+    settings = SETTINGS | settings
+    assert kafka.ask("open", theirs_in, 0, 0, "clean", *(f"{name}={value}" for name, value in settings.items())) == {}
+    log = ours(ours_in, clean=True, settings=settings)
+    for _, data in golden_logs.segments(logs, partition):
+        for batch in memory_batches(data):
+            records = bytes(8) + data[batch.position + 8 : batch.position + batch.size]
+            origin = Origin.COORDINATOR if batch.is_control else Origin.CLIENT
+            theirs = kafka.ask("leader", 5, origin.name, b64encode(records).decode())
+            if "error" in theirs:
+                with pytest.raises(Refused):
+                    log.append_as_leader(records, 5, origin)
+                continue
+            info = log.append_as_leader(records, 5, origin)
+            found = (info.first_offset, info.last_offset, info.max_timestamp, info.log_append_time)
+            assert found == tuple(theirs.values())
+    assert log_tools.state(log) == settled(kafka)
+    log.close()
+    kafka.ask("close")
+    assert files(ours_in) == files(theirs_in)
+
+
+def settled(kafka: KafkaLog) -> Answer:
+    """The state once everything is replicated."""
+    kafka.ask("watermark", (1 << 63) - 1)
+    return kafka.ask("state")
