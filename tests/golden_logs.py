@@ -69,3 +69,23 @@ def _lines(name: str) -> tuple[dict[str, Any], ...]:
 
 def _unpacked(name: str) -> bytes:
     return lzma.decompress((_GOLDEN / "expected" / name).read_bytes())
+
+
+@cache
+def crashed_partitions() -> tuple[str, ...]:
+    """The names of the folders that a killed broker left."""
+    return tuple(sorted(file.name.removesuffix(".tar.xz") for file in (_GOLDEN / "crash").glob("*.tar.xz")))
+
+
+def crashed_logs(tmp_dir: Path) -> Path:
+    """Unpacks the folders that a killed broker left."""
+    for name in crashed_partitions():
+        with tarfile.open(_GOLDEN / "crash" / f"{name}.tar.xz") as archive:
+            archive.extractall(tmp_dir, filter="data")
+    return tmp_dir
+
+
+def after_the_crash(partition: str) -> dict[str, str]:
+    """The SHA-256 of each file once the broker had been started again and stopped."""
+    digests: dict[str, dict[str, str]] = json.loads((_GOLDEN / "crash" / "after.json").read_bytes())
+    return digests[partition]
