@@ -12,6 +12,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Random;
 import java.util.concurrent.ScheduledFuture;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
@@ -97,7 +98,8 @@ public class LogOracle {
         + info.maxTimestamp() + ",\"log_append_time\":" + info.logAppendTime() + "}";
   }
 
-  static void replay(String source) throws Exception {
+  static String replay(String source, int epoch) throws Exception {
+    long spent = 0;
     File[] files = new File(source).listFiles((dir, name) -> name.endsWith(".log"));
     Arrays.sort(files);
     for (File file : files) {
@@ -108,10 +110,16 @@ public class LogOracle {
         ByteBuffer one = ByteBuffer.allocate(batch.sizeInBytes());
         batch.writeTo(one);
         one.flip();
-        log.appendAsFollower(MemoryRecords.readableRecords(one), batch.partitionLeaderEpoch());
+        MemoryRecords records = MemoryRecords.readableRecords(one);
+        if (epoch >= 0) one.putLong(0, 0);
+        long start = System.nanoTime();
+        if (epoch < 0) log.appendAsFollower(records, batch.partitionLeaderEpoch());
+        else log.appendAsLeader(records, epoch);
+        spent += System.nanoTime() - start;
       }
       all.close();
     }
+    return "{\"seconds\":" + spent / 1e9 + "}";
   }
 
   static String read(long offset, int max, FetchIsolation isolation, boolean one) throws Exception {
@@ -130,12 +138,25 @@ public class LogOracle {
         .map(t -> "{\"timestamp\":" + t.timestamp + ",\"offset\":" + t.offset + ",\"epoch\":" + t.leaderEpoch.orElse(-1) + "}").orElse("{}");
   }
 
+  /** Looks up random offsets, or the timestamps of random offsets, and says how long it took. */
+  static String lookUp(String what, int times, long end, long timestampOfFirst, long seed) throws Exception {
+    Random random = new Random(seed);
+    long found = 0;
+    long start = System.nanoTime();
+    for (int i = 0; i < times; i++) {
+      long offset = (long) (random.nextDouble() * end);
+      if (what.equals("offsets")) found += log.read(offset, 1, FetchIsolation.LOG_END, true).fetchOffsetMetadata.messageOffset;
+      else found += log.fetchOffsetByTimestamp(timestampOfFirst + offset, Optional.empty()).timestampAndOffsetOpt().get().offset;
+    }
+    return "{\"seconds\":" + (System.nanoTime() - start) / 1e9 + ",\"found\":" + found + "}";
+  }
+
   static String answer(String[] w) throws Exception {
     switch (w[0]) {
       case "clock": now = Long.parseLong(w[1]); return "{}";
       case "open": open(w[1], Long.parseLong(w[2]), Long.parseLong(w[3]), w[4].equals("clean"), config(w, 5)); return "{}";
       case "state": return state();
-      case "replay": replay(w[1]); return "{}";
+      case "replay": return replay(w[1], w.length > 2 ? Integer.parseInt(w[2]) : -1);
       case "follower": return appended(log.appendAsFollower(records(w[2]), Integer.parseInt(w[1])));
       case "leader": return appended(log.appendAsLeader(records(w[3]), Integer.parseInt(w[1]), AppendOrigin.valueOf(w[2]),
           RequestLocal.noCaching(), VerificationGuard.SENTINEL, (short) 0));
@@ -147,6 +168,7 @@ public class LogOracle {
       case "retain": return "{\"deleted\":" + log.deleteOldSegments() + "}";
       case "flush": log.flush(false); return "{\"recovery_point\":" + log.recoveryPoint() + "}";
       case "read": return read(Long.parseLong(w[1]), Integer.parseInt(w[2]), FetchIsolation.valueOf(w[3]), w[4].equals("one"));
+      case "lookup": return lookUp(w[1], Integer.parseInt(w[2]), Long.parseLong(w[3]), Long.parseLong(w[4]), 7);
       case "time": return offsetFor(Long.parseLong(w[1]));
       case "epoch": return log.endOffsetForEpoch(Integer.parseInt(w[1])).map(e -> "{\"epoch\":" + e.epoch() + ",\"offset\":" + e.offset() + "}").orElse("{}");
       case "close": log.close(); return "{}";

@@ -107,7 +107,7 @@ def test_batches_appended_as_a_follower_give_the_files_that_kafka_writes(
     settings = {"segment.bytes": "2500000"} if partition == "g-big-0" else SETTINGS
     words = [f"{name}={value}" for name, value in settings.items()]
     assert kafka.ask("open", theirs_in, 0, 0, "clean", *words) == {}
-    assert kafka.ask("replay", logs / partition) == {}
+    assert "error" not in kafka.ask("replay", logs / partition)
     theirs = settled(kafka)
     kafka.ask("close")
     log = ours(ours_in, clean=True, settings=settings)
