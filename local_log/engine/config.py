@@ -4,7 +4,7 @@ Settings that only a cluster or a cleaner needs are not here. A setting of that 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from local_log.errors import Invalid
@@ -47,6 +47,8 @@ class LogConfig:
     max_compaction_lag_ms: int = INT64_MAX
     remote_storage_enable: bool = False
     remote_log_copy_disable: bool = False
+    max_segment_ms: int = field(init=False)
+    """How long a segment is written to at most; follows from the others."""
 
     @property
     def compact(self) -> bool:
@@ -58,10 +60,9 @@ class LogConfig:
         """The size that a segment's file is made with."""
         return self.segment_bytes if self.preallocate else 0
 
-    @property
-    def max_segment_ms(self) -> int:
-        """How long a segment is written to at most."""
-        return min(self.max_compaction_lag_ms, self.segment_ms) if self.compact else self.segment_ms
+    def __post_init__(self) -> None:
+        longest = min(self.max_compaction_lag_ms, self.segment_ms) if self.compact else self.segment_ms
+        object.__setattr__(self, "max_segment_ms", longest)
 
 
 def read_config(settings: Mapping[str, str]) -> LogConfig:

@@ -1,7 +1,8 @@
 """The three index files as they are written: entries appended, looked up, cut and preallocated (AbstractIndex and its kin).
 
-The entries are kept in memory and written to their place in the file at once. What lies behind the last entry in the file, zeros
-of a preallocated one or entries that were cut, is nobody's until it is trimmed.
+The entries are kept in memory. They reach the file a few hundred at a time, and all of them when it is synced, resized or
+trimmed: until then a crash costs them, but it costs the segment's clean end as well, so they are made anew. What lies behind the
+last entry in the file, zeros of a preallocated one or entries that were cut, is nobody's until it is trimmed.
 """
 
 import struct
@@ -18,6 +19,9 @@ from local_log.formats.time_index import ENTRY as TIME_ENTRY
 from local_log.formats.txn_index import ENTRY as TXN_ENTRY
 from local_log.formats.txn_index import AbortedTxn
 from local_log.storage import WritableDisk
+
+PENDING_BYTES_MAX = 4096
+"""Entries that are only in memory."""
 
 WARM_BYTES = 8192
 """Most look-ups are near the end: they touch no other page than the last two (KAFKA-6432's cold pages)."""
@@ -53,6 +57,8 @@ class _Index:
     """What an offset index and a time index share: entries of one size, in memory and in a file."""
 
     ENTRY: ClassVar[struct.Struct]
+    KEPT: ClassVar[int] = 0
+    """Entries that only a segment's end may use."""
     KEY, VALUE = 0, 1
 
     def __init__(self, disk: WritableDisk, file: str, base_offset: int, size_max: int) -> None:
@@ -65,13 +71,16 @@ class _Index:
             data = disk.read(file)
             self._entries = bytearray(data[: len(data) // self.ENTRY.size * self.ENTRY.size])
             self.length = len(data)
+            self._written = len(self._entries)
         except NotFound:
             if size_max < self.ENTRY.size:
                 raise Invalid(f"{file}: an index of {size_max} bytes has no room for an entry of {self.ENTRY.size}") from None
             self._entries = bytearray()
+            self._written = 0
             self.length = self._rounded(size_max)
             disk.write(file, 0, b"")
             disk.truncate(file, self.length)
+        self._full_bytes = self._full()
 
     def __len__(self) -> int:
         return len(self._entries) // self.ENTRY.size
@@ -81,6 +90,11 @@ class _Index:
         """How many entries the file has room for."""
         return self.length // self.ENTRY.size
 
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for another entry but those that are kept for the segment's end."""
+        return len(self._entries) >= self._full_bytes
+
     def fields(self, at: int) -> tuple[int, int]:
         """An entry's two numbers as they stand in the file."""
         first, second = self.ENTRY.unpack_from(self._entries, at * self.ENTRY.size)
@@ -88,6 +102,7 @@ class _Index:
 
     def resize(self, size: int) -> bool:
         """Makes the file `size` bytes, rounded down to whole entries; False where it has that size."""
+        self._write_pending()
         size = self._rounded(size)
         if size == self.length:
             return False
@@ -95,6 +110,7 @@ class _Index:
             raise Invalid(f"{self.file}: {len(self._entries)} bytes of entries do not fit into {size}")
         self._disk.truncate(self.file, size)
         self.length = size
+        self._full_bytes = self._full()
         return True
 
     def trim(self) -> None:
@@ -108,16 +124,24 @@ class _Index:
 
     def sync(self) -> None:
         """Returns when the entries are on the device."""
+        self._write_pending()
         self._disk.sync(self.file)
 
     def _cut(self, entries: int) -> None:
         del self._entries[entries * self.ENTRY.size :]
+        self._written = min(self._written, len(self._entries))
 
     def _add(self, data: bytes) -> None:
         if len(self._entries) + len(data) > self.length:
             raise IndexFull(f"{self.file}: no room for another entry after {len(self)}")
-        self._disk.write(self.file, len(self._entries), data)
         self._entries += data
+        if len(self._entries) - self._written >= PENDING_BYTES_MAX:
+            self._write_pending()
+
+    def _write_pending(self) -> None:
+        if self._written < len(self._entries):
+            self._disk.write(self.file, self._written, bytes(memoryview(self._entries)[self._written :]))
+            self._written = len(self._entries)
 
     def _slot(self, target: int, field: int, shift: int) -> int:
         """The last entry whose field, plus `shift`, is not above `target`; -1 before the first.
@@ -145,6 +169,9 @@ class _Index:
                 return middle
         return low
 
+    def _full(self) -> int:
+        return (self.entries_max - self.KEPT) * self.ENTRY.size
+
     def _rounded(self, size: int) -> int:
         return size // self.ENTRY.size * self.ENTRY.size
 
@@ -158,11 +185,6 @@ class OffsetIndexFile(_Index):
         """See the base."""
         super().__init__(disk, file, base_offset, size_max)
         self.last_offset = self._last()
-
-    @property
-    def is_full(self) -> bool:
-        """Whether there is no room for another entry."""
-        return len(self) >= self.entries_max
 
     def lookup(self, offset: int) -> tuple[int, int]:
         """Offset and position of the greatest entry at or below `offset`; the base offset and 0 before the first."""
@@ -193,6 +215,13 @@ class OffsetIndexFile(_Index):
         self._add(self.ENTRY.pack(offset - self.base_offset, position))
         self.last_offset = offset
 
+    def push(self, offset: int, position: int) -> None:
+        """As `append`, where it is known that there is room and that `offset` is above the last entry's."""
+        self._entries += self.ENTRY.pack(offset - self.base_offset, position)
+        self.last_offset = offset
+        if len(self._entries) - self._written >= PENDING_BYTES_MAX:
+            self._write_pending()
+
     def extend(self, offsets: np.ndarray, positions: np.ndarray) -> None:
         """Adds entries that are known to grow. Raises IndexFull."""
         rows = np.empty(len(offsets), OFFSET_ENTRY)
@@ -218,16 +247,12 @@ class TimeIndexFile(_Index):
     """`.timeindex`: (timestamp, offset relative to the base): nothing before the offset is later than the timestamp."""
 
     ENTRY = struct.Struct(">qi")
+    KEPT = 1
 
     def __init__(self, disk: WritableDisk, file: str, base_offset: int, size_max: int) -> None:
         """See the base."""
         super().__init__(disk, file, base_offset, size_max)
         self.last_entry = self._last()
-
-    @property
-    def is_full(self) -> bool:
-        """Whether there is room for one entry at most: it is kept for the one that a segment's end writes."""
-        return len(self) >= self.entries_max - 1
 
     def entry(self, at: int) -> tuple[int, int]:
         """Timestamp in ms and offset of an entry."""
@@ -253,6 +278,14 @@ class TimeIndexFile(_Index):
                 raise OffsetOverflow(self.file, self.base_offset, offset)
             self._add(self.ENTRY.pack(timestamp_ms, offset - self.base_offset))
             self.last_entry = timestamp_ms, offset
+
+    def push(self, timestamp_ms: int, offset: int) -> None:
+        """As `maybe_append`, where it is known that there is room and that the offset is not below the last entry's."""
+        if timestamp_ms > self.last_entry[0]:
+            self._entries += self.ENTRY.pack(timestamp_ms, offset - self.base_offset)
+            self.last_entry = timestamp_ms, offset
+            if len(self._entries) - self._written >= PENDING_BYTES_MAX:
+                self._write_pending()
 
     def extend(self, timestamps: np.ndarray, offsets: np.ndarray) -> None:
         """Adds entries that are known to grow. Raises IndexFull."""

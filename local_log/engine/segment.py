@@ -202,6 +202,38 @@ class Segment:
             position += batch.size
             self._since_entry += batch.size
 
+    def append_one(self, records: bytes, last_offset: int, timestamp: int, config: LogConfig) -> bool:
+        """As `append`, for one batch; False, and nothing is done, where it may be that the segment is to be rolled first."""
+        position, size = self.size, len(records)
+        index, times, first = self._offset_index, self._time_index, self._first_timestamp
+        if (
+            index is None
+            or times is None
+            or first is None
+            or first < 0
+            or not position
+            or position > config.segment_bytes - size
+            or timestamp - first > config.max_segment_ms - self._jitter_ms
+            or last_offset - self.base_offset > INT32_MAX
+            or index.is_full
+            or times.is_full
+        ):
+            return False
+        self._disk.write(self.log_file, position, records)
+        self.size = position + size
+        latest = self._max_timestamp
+        if latest is None:
+            latest = self.max_timestamp
+        if timestamp > latest[0]:
+            latest = self._max_timestamp = timestamp, last_offset
+        if self._since_entry > self.interval:
+            index.push(last_offset, position)
+            times.push(*latest)
+            self._since_entry = size
+        else:
+            self._since_entry += size
+        return True
+
     def become_inactive(self) -> None:
         """Writes the last time index entry and cuts what was preallocated."""
         self.time_index.maybe_append(*self.max_timestamp, uses_last_slot=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from local_log.engine.append_info import AppendInfo, analyze, check_sizes
+from local_log.engine.append_one import append_one
 from local_log.engine.config import LogConfig
 from local_log.engine.epochs import LeaderEpochs
 from local_log.engine.errors import RecordListTooLarge, UnexpectedAppendOffset
@@ -164,6 +165,9 @@ class UnifiedLog:
 
     def append_as_follower(self, records: bytes, leader_epoch: int) -> AppendInfo:
         """Appends a leader's batches as they are. Raises Refused."""
+        one = append_one(self.local, self.producers, self.epochs, records, leader_epoch, self.log_start_offset)
+        if one is not None:
+            return one
         info, batches = analyze(records, Origin.REPLICATION, leader_epoch, self.log_start_offset, self.folder.config)
         if info.valid_bytes <= 0:
             return info
