@@ -96,7 +96,9 @@ class _Index:
         return len(self._entries) >= self._full_bytes
 
     def fields(self, at: int) -> tuple[int, int]:
-        """An entry's two numbers as they stand in the file."""
+        """An entry's two numbers as they stand in the file. Raises Invalid where there is no such entry."""
+        if not 0 <= at < len(self):
+            raise Invalid(f"{self.file}: entry {at} of an index that has {len(self)}")
         first, second = self.ENTRY.unpack_from(self._entries, at * self.ENTRY.size)
         return first, second
 
@@ -191,18 +193,22 @@ class OffsetIndexFile(_Index):
         at = self._slot(offset, self.KEY, self.base_offset)
         if at < 0:
             return self.base_offset, 0
+        return self.entry(at)
+
+    def entry(self, at: int) -> tuple[int, int]:
+        """Offset and position of an entry. Raises Invalid where there is no such entry."""
         relative, position = self.fields(at)
         return self.base_offset + relative, position
 
     def upper_bound(self, position: int) -> int | None:
-        """The offset of the first entry at or behind a position of the log; None behind the last."""
-        entries = len(self)
+        """The offset of the first entry at or behind a position of the log; None behind the last.
+
+        As in Kafka, whose search does not look for an exact match there, the very first entry has to be behind it.
+        """
         at = self._slot(position, self.VALUE, 0)
-        if not entries:
-            return None
-        if at >= 0 and self.fields(at)[self.VALUE] == position:
-            return self.base_offset + self.fields(at)[self.KEY]
-        return self.base_offset + self.fields(at + 1)[self.KEY] if at + 1 < entries else None
+        if at <= 0 or self.fields(at)[self.VALUE] != position:
+            at += 1
+        return self.entry(at)[0] if at < len(self) else None
 
     def append(self, offset: int, position: int) -> None:
         """Adds an entry. Raises IndexFull, InvalidOffset unless `offset` is above the last entry's, OffsetOverflow."""
@@ -255,7 +261,7 @@ class TimeIndexFile(_Index):
         self.last_entry = self._last()
 
     def entry(self, at: int) -> tuple[int, int]:
-        """Timestamp in ms and offset of an entry."""
+        """Timestamp in ms and offset of an entry. Raises Invalid where there is no such entry."""
         timestamp, relative = self.fields(at)
         return timestamp, self.base_offset + relative
 
