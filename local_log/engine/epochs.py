@@ -53,7 +53,7 @@ class LeaderEpochs:
         """
         if epoch >= 0 and epoch == self.latest_epoch:
             return EpochEntry(epoch, log_end_offset)
-        higher = next((e for e in self.entries if e.epoch > epoch), None)
+        higher = self.after(epoch)
         if epoch < 0 or higher is None:
             return None
         floor = max((e.epoch for e in self.entries if e.epoch <= epoch), default=epoch)
@@ -62,6 +62,18 @@ class LeaderEpochs:
     def epoch_for(self, offset: int) -> int | None:
         """The epoch that `offset` was or will be written in; None before the first."""
         return epoch_of(self.entries, offset)
+
+    def entry(self, epoch: int) -> EpochEntry | None:
+        """Where an epoch starts; None for one that wrote nothing."""
+        return next((e for e in self.entries if e.epoch == epoch), None)
+
+    def before(self, epoch: int) -> EpochEntry | None:
+        """The last epoch below `epoch`."""
+        return next((e for e in reversed(self.entries) if e.epoch < epoch), None)
+
+    def after(self, epoch: int) -> EpochEntry | None:
+        """The first epoch above `epoch`."""
+        return next((e for e in self.entries if e.epoch > epoch), None)
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Drops the epochs that start at or after `end_offset`."""
