@@ -143,8 +143,7 @@ class Loader:
                 self.folder.delete_snapshots_later(self.producers, gone)
 
     def _open_segments(self) -> None:
-        for segment in self.segments:
-            segment.close()
+        self.segments.close()
         self.segments.clear()
         disk, path = self.folder.disk, self.folder.path
         for name in self._files():

@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
 from local_log.engine.segment import Segment
-from local_log.errors import Invalid
+from local_log.errors import Invalid, LogError
 
 
 class Segments:
@@ -87,3 +87,19 @@ class Segments:
         """Takes several in."""
         for segment in segments:
             self.add(segment)
+
+    def moved_to(self, folder: str) -> None:
+        """The log's folder has another name now."""
+        for segment in self:
+            segment.moved_to(folder)
+
+    def close(self) -> None:
+        """Closes all, also where one cannot be: then raises what the first of those did."""
+        failed: LogError | None = None
+        for segment in self:
+            try:
+                segment.close()
+            except LogError as e:
+                failed = failed or e
+        if failed is not None:
+            raise failed

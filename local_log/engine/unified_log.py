@@ -313,8 +313,7 @@ class UnifiedLog:
         if not self._closed:
             self._closed = True
             self.producers.take_snapshot()
-            for segment in self.local.segments:
-                segment.close()
+            self.local.segments.close()
             self.folder.disk.release(self.folder.path)
 
     # Reading
