@@ -176,14 +176,13 @@ class SegmentedLog:
         base, position, size = found
         start = OffsetMetadata(base, segment.base_offset, position)
         wanted = max(size_max, size) if one else size_max
+        is_cut = 0 < wanted < size
         if segment.base_offset < end.segment_base:
-            limit = segment.size
+            wanted = min(wanted, segment.size - position)
         elif segment.base_offset == end.segment_base and not end.is_offset_only:
-            limit = end.position
+            wanted = min(wanted, end.position - position)
         else:
-            limit = position
-        is_cut = bool(wanted) and limit > position and wanted < size
-        wanted = min(limit - position, wanted)
+            wanted, is_cut = 0, False
         records = segment.read(position, wanted) if wanted > 0 else b""
         transactions = self._aborted_of(segment, offset, start, len(records)) if aborted else None
         return Fetched(start, records, is_cut, transactions)
