@@ -188,9 +188,7 @@ class Loader:
                 except (InvalidOffset, Unreadable, NotFound):
                     truncated = segment.truncate_to(segment.base_offset)
                 if truncated > 0:
-                    behind = unflushed[at + 1 :]
-                    self._remove(behind)
-                    self.folder.delete_snapshots_later(self.producers, behind)
+                    self._remove(unflushed[at + 1 :])
                     break
             self.on_progress(len(unflushed), 0)
         end = self._end_unless_before_start()
@@ -216,3 +214,4 @@ class Loader:
         for segment in segments:
             self.segments.remove(segment.base_offset)
         self.folder.delete_later(segments)
+        self.folder.delete_snapshots_later(self.producers, segments)
