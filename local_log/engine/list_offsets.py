@@ -15,6 +15,8 @@ from typing import Final
 import numpy as np
 
 from local_log.engine.epochs import LeaderEpochs
+from local_log.engine.old_messages import OldMessage
+from local_log.engine.scan import Scanned
 from local_log.engine.segment import Segment
 from local_log.engine.segments import Segments
 from local_log.errors import Invalid
@@ -95,12 +97,23 @@ def find_by_timestamp(segment: Segment, timestamp: int, start_offset: int) -> Ti
     _, offset = segment.time_index.lookup(timestamp)
     _, position = segment.offset_index.lookup(max(offset, start_offset))
     for scanned in segment.scan(position):
-        chunk = Chunk(segment.log_file, scanned.position, scanned.buffer, scanned.batches)
-        late = chunk.where(np.flatnonzero(chunk.batches.max_timestamp >= timestamp))
-        found = first_at_or_after([late], timestamp, start_offset, INT64_MAX)
-        if found is not None:
-            return found
+        for row in np.flatnonzero(scanned.batches.max_timestamp >= timestamp).tolist():
+            if scanned.is_old(row):
+                found = _first_old(scanned.old_messages(row), timestamp, start_offset)
+            else:
+                found = first_at_or_after([_chunk(segment, scanned, row)], timestamp, start_offset, INT64_MAX)
+            if found is not None:
+                return found
     return None
+
+
+def _first_old(messages: list[OldMessage], timestamp: int, start_offset: int) -> TimestampOffset | None:
+    late = (m for m in messages if m.timestamp >= timestamp and m.offset >= start_offset)
+    return next((TimestampOffset(m.offset, m.timestamp, NO_EPOCH) for m in late), None)
+
+
+def _chunk(segment: Segment, scanned: Scanned, row: int) -> Chunk:
+    return Chunk(segment.log_file, scanned.position, scanned.buffer, scanned.batches[row : row + 1])
 
 
 def _at(offset: int, epoch: int | None) -> TimestampOffset:
@@ -127,6 +140,9 @@ def _latest_record(segments: Segments) -> TimestampOffset | None:
     for scanned in segment.scan(position):
         rows = np.flatnonzero(scanned.batches.max_timestamp == timestamp)
         if len(rows):
-            chunk = Chunk(segment.log_file, scanned.position, scanned.buffer, scanned.batches[rows[:1]])
-            return latest_timestamp([chunk])
+            row = int(rows[0])
+            if scanned.is_old(row):
+                same = [m for m in scanned.old_messages(row) if m.timestamp == timestamp]
+                return _first_old(same, timestamp, 0) if scanned.batches.header["magic"][row] else None
+            return latest_timestamp([_chunk(segment, scanned, row)])
     return None

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from local_log.engine.old_messages import OldMessage, messages_in
 from local_log.errors import Corrupt
 from local_log.formats import kernels
 from local_log.formats.batch_v2 import BATCHES_MAX, HEADER, HEADER_BYTES, Batches, crcs
@@ -51,12 +52,25 @@ class Scanned:
 
     def base_offset(self, row: int) -> int:
         """The first offset in a batch. A compressed message says only its last one: what is in it says the first."""
+        if self.is_old(row) and self.batches.codec[row]:
+            return self.old_messages(row)[0].offset
         return int(self.batches.base_offset[row])
 
     def first_from(self, offset: int) -> int | None:
         """The row of the first batch that starts at or above `offset`; None where none does."""
         rows = np.flatnonzero(self.batches.base_offset >= offset)
-        return int(rows[0]) if len(rows) else None
+        return next((int(row) for row in rows if self.base_offset(int(row)) >= offset), None)
+
+    def is_old(self, row: int) -> bool:
+        """Whether a batch is a message of magic 0 or 1."""
+        return int(self.batches.header["magic"][row]) < _MAGIC_2
+
+    def old_messages(self, row: int) -> list[OldMessage]:
+        """The messages in a message of magic 0 or 1. Raises Corrupt, placed in the file whose name it does not know."""
+        try:
+            return messages_in(self.buffer, int(self.batches.positions[row]))
+        except Corrupt as e:
+            raise Corrupt(e.problem, position=int(self.starts[row])) from e
 
     def first_invalid(self) -> int:
         """The row of the first batch that is too small or does not have its checksum; their number where all are sound."""

@@ -13,7 +13,7 @@ import numpy as np
 from local_log.engine.config import LogConfig
 from local_log.engine.index_file import OffsetIndexFile, OffsetOverflow, TimeIndexFile, TxnIndexFile, is_relative
 from local_log.engine.scan import Scanned, scan_file
-from local_log.errors import Invalid, NotFound
+from local_log.errors import Corrupt, Invalid, NotFound
 from local_log.formats.filenames import LOG, OFFSET_INDEX, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, offset_file
 from local_log.formats.primitives import INT32_MAX
 from local_log.formats.record import NO_TIMESTAMP
@@ -141,8 +141,11 @@ class Segment:
         return scan_file(lambda a, b: self._disk.read(self.log_file, a, b), self.log_file, start, end, window)
 
     def translate(self, offset: int, from_position: int = 0) -> Found | None:
-        """The batch that holds `offset`, else the first that starts above it; None behind the last."""
-        return self._search(offset, max(self.offset_index.lookup(offset)[1], from_position))
+        """The batch that holds `offset`, else the first that starts above it; None behind the last. Raises Corrupt."""
+        try:
+            return self._search(offset, max(self.offset_index.lookup(offset)[1], from_position))
+        except Corrupt as e:
+            raise e.at(self.log_file) from e
 
     def _search(self, offset: int, position: int) -> Found | None:
         before: tuple[Found, int] | None = None

@@ -1,12 +1,11 @@
 """Logs as tests write them: small segments and indexes, hand-made batches, a clock that goes when it is told to."""
 
-import gzip
 import struct
 import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from hand_made import ABORT_KEY, COMMIT_KEY, CONTROL, TRANSACTIONAL, batch, record
+from hand_made import ABORT_KEY, COMMIT_KEY, CONTROL, GZIP, TRANSACTIONAL, batch, compressed, record
 
 from local_log.engine.config import LogConfig, read_config
 from local_log.engine.memory_records import memory_batches
@@ -113,17 +112,22 @@ def marker(offset: int, producer_id: int, *, commit: bool, coordinator_epoch: in
     )
 
 
-def old_records(offset: int, *, value: bytes | None = b"value", time: int = NOW, attributes: int = 0) -> bytes:
-    """A message of magic 1."""
-    tail = struct.pack(">bbqi", 1, attributes, time, -1)
-    tail += struct.pack(">i", -1) if value is None else struct.pack(">i", len(value)) + value
+def old_records(
+    offset: int, *, value: bytes | None = b"value", time: int = NOW, attributes: int = 0, magic: int = 1, key: bytes | None = None
+) -> bytes:
+    """A message of magic 1 or 0; one of magic 0 has no time."""
+    tail = struct.pack(">bb", magic, attributes) + (struct.pack(">q", time) if magic else b"")
+    for data in (key, value):
+        tail += struct.pack(">i", -1) if data is None else struct.pack(">i", len(data)) + data
     return struct.pack(">qiI", offset, 4 + len(tail), zlib.crc32(tail)) + tail
 
 
-def old_compressed(first_offset: int, count: int, *, time: int = NOW) -> bytes:
-    """A message of magic 1 that holds `count` others in gzip; it has the offset of the last of them."""
-    inner = b"".join(old_records(i, time=time) for i in range(count))
-    return old_records(first_offset + count - 1, value=gzip.compress(inner, mtime=0), time=time, attributes=1)
+def old_compressed(first_offset: int, count: int, *, time: int = NOW, codec: int = GZIP, attributes: int = 0) -> bytes:
+    """A message of magic 1 that holds `count` others, a millisecond apart; it has offset and time of the last of them."""
+    inner = b"".join(old_records(i, time=time + i) for i in range(count))
+    value = compressed(codec, inner)
+    last = count - 1
+    return old_records(first_offset + last, value=value, time=time + last, attributes=codec | attributes)
 
 
 def follow(log: UnifiedLog, *batches: bytes) -> None:
