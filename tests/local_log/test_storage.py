@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import pytest
+from disk_promises import DiskConformance
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_log.errors import NotFound
-from local_log.storage import OsDisk
+from local_log.storage import OsDisk, OsWritableDisk
 
 CONTENT = bytes(range(100))
 
@@ -47,3 +48,20 @@ def test_what_is_not_there_is_not_found(tmp_path: Path, verb: object, below: str
     (tmp_path / "file").touch()
     with pytest.raises(NotFound):
         verb(OsDisk(), str(tmp_path / below))  # type: ignore[operator]
+
+
+class TestOsWritableDisk(DiskConformance):
+    @pytest.fixture
+    def disk(self) -> OsWritableDisk:
+        return OsWritableDisk()
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> str:
+        return str(tmp_path)
+
+    def test_more_files_than_stay_open_are_written(self, disk: OsWritableDisk, folder: str) -> None:
+        files = [f"{folder}/{i}" for i in range(disk.OPEN_FILES_MAX + 5)]
+        for data in (b"a", b"b"):
+            for file in files:
+                disk.write(file, 0 if data == b"a" else 1, data)
+        assert {disk.read(file) for file in files} == {b"ab"}
