@@ -103,10 +103,20 @@ class SegmentedLog:
             for of in SEGMENT_SUFFIXES:
                 self.folder.disk.delete(f"{self.folder.path}/{offset_file(base, of)}")
             active.become_inactive()
+            self._flush_all_of(active)
             new = self.folder.segment(base)
             self.segments.add(new)
         self.move_end(self.end.offset)
         return new
+
+    def _flush_all_of(self, active: Segment) -> None:
+        # A recovery takes the next segment's file for a sign that this one is whole, also where its last batches were flushed
+        # before: then it does not look at the indexes, which have been cut since.
+        if self.recovery_point < self.end.offset:
+            self.flush(self.end.offset)
+            self.mark_flushed(self.end.offset)
+        else:
+            active.sync()
 
     def truncate_to(self, offset: int) -> list[Segment]:
         """Drops everything from `offset` on; the segments that are deleted."""
