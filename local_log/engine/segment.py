@@ -331,12 +331,12 @@ class Segment:
         if self._max_timestamp is not None:
             with suppress(Invalid):  # as Kafka does: an index that does not take it lacks one entry
                 self.time_index.maybe_append(*self._max_timestamp, uses_last_slot=True)
-        if self._offset_index is not None:
-            self._offset_index.trim()
-        if self._time_index is not None:
-            self._time_index.trim()
-        self._disk.sync(self.log_file)
+        for index in (self._offset_index, self._time_index):
+            if index is not None:
+                index.trim()
+                index.sync()
         self._trim_log()
+        self._disk.sync(self.log_file)
 
     def _trim_log(self) -> None:
         if self._disk.size(self.log_file) > self.size:

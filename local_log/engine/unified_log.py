@@ -314,6 +314,7 @@ class UnifiedLog:
             self._closed = True
             self.producers.take_snapshot()
             self.local.segments.close()
+            self.folder.disk.sync_folder(self.folder.path)
             self.folder.disk.release(self.folder.path)
 
     # Reading

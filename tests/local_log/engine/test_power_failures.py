@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator
 
-from lived_logs import batch, checkpoint_recovery_point, empty_disk, start
+from lived_logs import batch, checkpoint_recovery_point, empty_disk, start, stop
 from simulated_disk import SimulatedDisk
-from sound_logs import check_sound
+from sound_logs import check_sound, summary
 
 from local_log.engine.unified_log import UnifiedLog
 
@@ -16,8 +16,8 @@ def new_log() -> tuple[SimulatedDisk, UnifiedLog]:
     return disk, start(disk)
 
 
-def append(log: UnifiedLog, *, epoch: int = 0, size: int = 1_000) -> bytes:
-    written = batch(log.log_end_offset, epoch=epoch, size=size)
+def append(log: UnifiedLog, *, epoch: int = 0, size: int = 1_000, **fields: int) -> bytes:
+    written = batch(log.log_end_offset, epoch=epoch, size=size, **fields)
     log.append_as_follower(written.data, epoch)
     return written.data
 
@@ -54,4 +54,15 @@ def test_the_indexes_of_a_segment_are_cut_before_the_next_one_is_there_though_it
     append(log, epoch=1)  # what it writes down makes the names sure
     left = start(disk.after_power_failure())
     assert left.local.segments.base_offsets == (0, 1)
+    check_sound(left)
+
+
+def test_what_a_clean_shutdown_leaves_outlives_a_power_failure():
+    disk, log = new_log()
+    append(log)
+    append(log, producer_id=1, producer_epoch=0, base_sequence=0)
+    before = summary(log)
+    stop(log)
+    left = start(disk.after_power_failure())
+    assert summary(left) == before
     check_sound(left)
