@@ -249,4 +249,10 @@ def replace_file(disk: WritableDisk, file: str, data: bytes) -> None:
     disk.truncate(temporary, len(data))
     disk.sync(temporary)
     disk.rename(temporary, file)
-    disk.sync_folder(file.rpartition("/")[0])
+    disk.sync_folder(parent_of(file))
+
+
+def parent_of(path: str) -> str:
+    """The folder that a path is in."""
+    folder, slash, _ = path.rpartition("/")
+    return folder or slash or "."

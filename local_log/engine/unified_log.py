@@ -31,7 +31,7 @@ from local_log.formats.primitives import INT32_MAX
 from local_log.formats.record import Codec
 from local_log.formats.search import TimestampOffset
 from local_log.formats.txn_index import AbortedTxn
-from local_log.storage import WritableDisk
+from local_log.storage import WritableDisk, parent_of
 
 _NOWHERE = OffsetMetadata(0)
 
@@ -376,7 +376,9 @@ def open_log(
 
     `log_start_offset` and `recovery_point` are what the checkpoints say. Raises Corrupt, Invalid, Refused.
     """
-    disk.make_folder(path)
+    if not disk.exists(path):
+        disk.make_folder(path)
+        disk.sync_folder(parent_of(path))
     folder = LogFolder(disk, path, config, now_ms, random)
     segments = Segments()
     epochs = LeaderEpochs(disk, path)

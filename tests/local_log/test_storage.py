@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_log.errors import NotFound
-from local_log.storage import OsDisk, OsWritableDisk
+from local_log.storage import OsDisk, OsWritableDisk, parent_of
 
 CONTENT = bytes(range(100))
 
@@ -48,6 +48,11 @@ def test_what_is_not_there_is_not_found(tmp_path: Path, verb: object, below: str
     (tmp_path / "file").touch()
     with pytest.raises(NotFound):
         verb(OsDisk(), str(tmp_path / below))  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(("path", "folder"), [("/a/b", "/a"), ("a/b", "a"), ("/a", "/"), ("a", ".")])
+def test_the_folder_that_a_path_is_in_is_named_also_where_the_path_does_not_name_it(path: str, folder: str) -> None:
+    assert parent_of(path) == folder
 
 
 class TestOsWritableDisk(DiskConformance):

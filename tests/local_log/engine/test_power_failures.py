@@ -66,3 +66,11 @@ def test_what_a_clean_shutdown_leaves_outlives_a_power_failure():
     left = start(disk.after_power_failure())
     assert summary(left) == before
     check_sound(left)
+
+
+def test_a_new_log_s_folder_is_there_after_a_power_failure():
+    disk, log = new_log()
+    data = append(log)
+    log.flush()
+    left = start(disk.after_power_failure())
+    assert [b.data for b in check_sound(left)] == [data]
