@@ -171,6 +171,7 @@ def test_an_entry_of_the_base_offset_itself_is_sound(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read_offset_index(Path(index.file).read_bytes(), BASE).offsets, [])  # as a tail of zeros is
     index.resize(16)
     index.append(BASE + 1, 4)
+    index.sync()
     np.testing.assert_array_equal(read_offset_index(Path(index.file).read_bytes(), BASE).offsets, [BASE, BASE + 1])
 
 
@@ -284,6 +285,7 @@ def test_entries_have_kafka_s_sizes() -> None:
 def test_a_time_entry_is_a_timestamp_and_an_offset_above_the_base(tmp_path: Path) -> None:
     index = time_index(tmp_path)
     index.maybe_append(0x0102030405060708, BASE + 0x0A0B0C0D)
+    index.sync()
     assert Path(index.file).read_bytes()[:12].hex(" ", -4) == "01020304 05060708 0a0b0c0d"
 
 
