@@ -170,6 +170,11 @@ class ProducerStateManager:
         self._snapshot_offset = 0
         self.map_end_offset = offset
 
+    def truncate_fully_and_list_snapshots(self) -> None:
+        """Forgets everything, and takes the snapshots that lie in the folder then for its own: others have put them there."""
+        self.truncate_fully_and_start_at(0)
+        self._snapshots = self._listed()
+
     def remove_stray_snapshots(self, base_offsets: Iterable[int]) -> None:
         """Deletes snapshots that belong to no segment's start; the newest of them stays if it is after the last segment's."""
         starts = frozenset(base_offsets)
