@@ -1,5 +1,6 @@
 """A log as a row of segments, without offsets that others decide, producers or epochs (Kafka's LocalLog)."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -7,7 +8,7 @@ from local_log.engine.folder import LogFolder
 from local_log.engine.memory_records import MemoryBatch
 from local_log.engine.segment import BatchFacts, Found, Segment
 from local_log.engine.segments import Segments
-from local_log.errors import Invalid, OffsetOutOfRange
+from local_log.errors import Invalid, NotFound, OffsetOutOfRange
 from local_log.formats.filenames import SEGMENT_SUFFIXES, offset_file
 from local_log.formats.txn_index import AbortedTxn
 
@@ -49,6 +50,7 @@ class SegmentedLog:
         self.segments = segments
         self.recovery_point = recovery_point
         self.last_flush_ms = folder.now_ms()
+        self.is_closed = False
         self.end = OffsetMetadata(log_end_offset, segments.active.base_offset, segments.active.size)
 
     @property
@@ -62,7 +64,8 @@ class SegmentedLog:
         return self.end.offset - self.recovery_point
 
     def append(self, last_offset: int, records: bytes, batches: list[MemoryBatch]) -> None:
-        """Writes batches to the last segment."""
+        """Writes batches to the last segment. Raises Invalid once the log is closed, as whatever writes does."""
+        self.check_open()
         active = self.segments.active
         active.append(last_offset, records, [BatchFacts(b.last_offset, b.max_timestamp, b.size) for b in batches])
         self.end = OffsetMetadata(last_offset + 1, active.base_offset, active.size)
@@ -80,16 +83,19 @@ class SegmentedLog:
         for segment in flushed:
             segment.sync()
         if any(s.base_offset >= self.recovery_point for s in flushed):
-            self.folder.disk.sync_folder(self.folder.path)
+            with suppress(NotFound):  # a folder is renamed before it is deleted, which nobody waits for
+                self.folder.disk.sync_folder(self.folder.path)
 
     def mark_flushed(self, offset: int) -> None:
         """Notes that everything below `offset` is on the device."""
+        self.check_open()
         if offset > self.recovery_point:
             self.recovery_point = offset
             self.last_flush_ms = self.folder.now_ms()
 
     def roll(self, expected_offset: int) -> Segment:
         """Begins a segment at the log's end, or at `expected_offset` where that is higher. Raises Invalid."""
+        self.check_open()
         base = max(expected_offset, self.end.offset)
         active = self.segments.active
         if base in self.segments:
@@ -120,6 +126,7 @@ class SegmentedLog:
 
     def truncate_to(self, offset: int) -> list[Segment]:
         """Drops everything from `offset` on; the segments that are deleted."""
+        self.check_open()
         gone = [s for s in self.segments if s.base_offset > offset]
         self.remove(gone)
         self.segments.active.truncate_to(offset)
@@ -128,6 +135,7 @@ class SegmentedLog:
 
     def truncate_fully_and_start_at(self, offset: int) -> list[Segment]:
         """Drops everything; the log begins anew at `offset`. The segments that are deleted."""
+        self.check_open()
         gone = list(self.segments)
         self.remove(gone[:-1])
         self._replace(gone[-1], offset)
@@ -145,6 +153,19 @@ class SegmentedLog:
         new = self.folder.segment(base_offset)
         self.segments.add(new)
         return new
+
+    def close(self) -> None:
+        """Writes what of the segments is only in memory. Nothing is written afterwards; closing again does nothing."""
+        if not self.is_closed:
+            self.is_closed = True
+            for segment in self.segments:
+                segment.close()
+            self.folder.disk.release(self.folder.path)
+
+    def check_open(self) -> None:
+        """Raises Invalid once the log is closed."""
+        if self.is_closed:
+            raise Invalid(f"{self.folder.path}: the log is closed; open it anew")
 
     # Reading
 
