@@ -35,7 +35,7 @@ def append_one(
     log_start_offset: int,
 ) -> AppendInfo | None:
     """Appends the batch; None, and nothing is done, where it is not plain, not sound or not in its place."""
-    if len(records) < BATCH_HEADER_BYTES or producers.ongoing or producers.unreplicated or not epochs.entries:
+    if len(records) < BATCH_HEADER_BYTES or local.is_closed or producers.ongoing or producers.unreplicated or not epochs.entries:
         return None
     (
         base, length, epoch, magic, crc, attributes, delta, _, timestamp, producer_id, producer_epoch, sequence, _,

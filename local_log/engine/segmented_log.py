@@ -158,8 +158,8 @@ class SegmentedLog:
         """Writes what of the segments is only in memory. Nothing is written afterwards; closing again does nothing."""
         if not self.is_closed:
             self.is_closed = True
-            for segment in self.segments:
-                segment.close()
+            self.segments.close()
+            self.folder.disk.sync_folder(self.folder.path)
             self.folder.disk.release(self.folder.path)
 
     def check_open(self) -> None:

@@ -61,7 +61,6 @@ class UnifiedLog:
     highest_offset_in_archive: int = -1
     _high_watermark: OffsetMetadata = _NOWHERE
     _first_unstable: OffsetMetadata | None = None
-    _closed: bool = False
 
     # Offsets
 
@@ -114,6 +113,7 @@ class UnifiedLog:
             raise OffsetOutOfRange(self.folder.path, offset, self.log_start_offset, self.high_watermark)
         if self.folder.config.remote_storage_enable:
             self.local_log_start_offset = max(offset, self.local_log_start_offset)
+        self.local.check_open()
         if offset <= self.log_start_offset:
             return False
         self._set_log_start_offset(offset)
@@ -219,6 +219,7 @@ class UnifiedLog:
     def _append(
         self, records: bytes, batches: list[MemoryBatch], info: AppendInfo, origin: Origin, transaction_version: int
     ) -> AppendInfo:
+        self.local.check_open()
         for batch in batches:
             if batch.magic == 2:
                 self.epochs.assign(batch.leader_epoch, batch.base_offset)
@@ -309,13 +310,10 @@ class UnifiedLog:
         self.update_high_watermark(self.log_end_offset)
 
     def close(self) -> None:
-        """Writes down what is only in memory. The log cannot be used afterwards."""
-        if not self._closed:
-            self._closed = True
+        """Writes down what is only in memory. Nothing can be written afterwards; closing again does nothing."""
+        if not self.local.is_closed:
             self.producers.take_snapshot()
-            self.local.segments.close()
-            self.folder.disk.sync_folder(self.folder.path)
-            self.folder.disk.release(self.folder.path)
+            self.local.close()
 
     # Reading
 

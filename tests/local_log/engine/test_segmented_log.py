@@ -158,7 +158,7 @@ def test_segments_that_are_let_go_keep_their_data_for_a_while_under_another_name
     written(log, 9, each=1)
     log.remove(list(log.segments))
     assert bases(log) == []
-    assert names(log) and all(name.endswith(DELETED) for name in names(log))
+    assert {Path(name).suffix for name in names(log)} == {DELETED}
     log.folder.delete_due()
     assert names(log)
     clock.sleep(1000)
