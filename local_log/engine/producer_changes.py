@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from local_log.engine.errors import InvalidProducerEpoch, InvalidTxnState
 from local_log.engine.memory_records import MemoryBatch
 from local_log.engine.producer_state_manager import ProducerStateManager
-from local_log.engine.producers import BatchMetadata, CompletedTxn, DataBatch, Origin, ProducerUpdate
+from local_log.engine.producers import BatchMetadata, CompletedTxn, DataBatch, Origin, Producer, ProducerUpdate, Verification
 from local_log.engine.replay import marker_of
 from local_log.formats.primitives import Buffer
 
@@ -25,10 +25,9 @@ def judge(
     batches: list[MemoryBatch],
     origin: Origin,
     transaction_version: int,
-    *,
-    verifies: bool,
+    verification: Verification | None,
 ) -> ProducerChanges:
-    """What the batches do. `verifies`: a transaction's first batch has to be confirmed by the coordinator.
+    """What the batches do. Where transactions are verified, the first batch of one comes with what its coordinator has confirmed.
 
     Raises Refused: OutOfOrderSequenceNumber, InvalidProducerEpoch, InvalidTxnState, TransactionCoordinatorFenced.
     """
@@ -45,7 +44,7 @@ def judge(
             if duplicate is not None:
                 return ProducerChanges(list(updates.values()), completed, duplicate)
         if is_leader and batch.is_transactional:
-            _check_transaction(producers, batch, verifies=verifies)
+            _check_transaction(producers, batch, verification)
         update = updates.get(producer_id)
         if update is None:
             update = updates[producer_id] = producers.prepare(producer_id, origin)
@@ -73,13 +72,34 @@ def _data(batch: MemoryBatch) -> DataBatch:
     )
 
 
-def _check_transaction(producers: ProducerStateManager, batch: MemoryBatch, *, verifies: bool) -> None:
+def ask_verification(
+    producers: ProducerStateManager, producer_id: int, sequence: int, epoch: int, *, supports_epoch_bump: bool
+) -> Verification | None:
+    """What a transaction's first batch has to come with once its coordinator has confirmed it; None where it is not the first.
+
+    It is spent by a marker, too: a confirmation that comes after its transaction has ended confirms nothing.
+    Raises InvalidProducerEpoch. (UnifiedLog.maybeStartTransactionVerification)
+    """
+    known = producers.producers.get(producer_id)
+    _check_epoch(known, producer_id, epoch)
+    return None if _is_open(known, epoch) else producers.verification(producer_id, sequence, epoch, supports_epoch_bump)
+
+
+def _check_transaction(producers: ProducerStateManager, batch: MemoryBatch, verification: Verification | None) -> None:
     known = producers.producers.get(batch.producer_id)
-    if known is not None and known.txn_first_offset is not None and known.epoch == batch.producer_epoch:
+    if _is_open(known, batch.producer_epoch):
         return
-    if known is not None and batch.producer_epoch < known.epoch:
-        raise InvalidProducerEpoch(
-            f"producer {batch.producer_id} writes with epoch {batch.producer_epoch}; {known.epoch} has been seen"
-        )
-    if verifies and not batch.is_control and batch.producer_id not in producers.verifications:
+    _check_epoch(known, batch.producer_id, batch.producer_epoch)
+    if batch.is_control or not producers.verifies_transactions:
+        return
+    if verification is None or producers.verifications.get(batch.producer_id) is not verification:
         raise InvalidTxnState(f"producer {batch.producer_id} writes to a transaction that its coordinator has not confirmed")
+
+
+def _is_open(known: Producer | None, epoch: int) -> bool:
+    return known is not None and known.txn_first_offset is not None and known.epoch == epoch
+
+
+def _check_epoch(known: Producer | None, producer_id: int, epoch: int) -> None:
+    if known is not None and epoch < known.epoch:
+        raise InvalidProducerEpoch(f"producer {producer_id} writes with epoch {epoch}; {known.epoch} has been seen")

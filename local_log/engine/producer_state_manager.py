@@ -26,12 +26,14 @@ class ProducerStateManager:
         *,
         expiration_ms: int = 86_400_000,
         transaction_timeout_max_ms: int = 300_000,
+        verifies_transactions: bool = False,
     ) -> None:
         self._disk = disk
         self._folder = folder
         self._now_ms = now_ms
         self.expiration_ms = expiration_ms
         self.transaction_timeout_max_ms = transaction_timeout_max_ms
+        self.verifies_transactions = verifies_transactions
         self.producers: dict[int, Producer] = {}
         self.verifications: dict[int, Verification] = {}
         self.ongoing: dict[int, int] = {}

@@ -20,7 +20,7 @@ from local_log.engine.loader import Loader
 from local_log.engine.memory_records import MemoryBatch, memory_batches
 from local_log.engine.producer_changes import judge
 from local_log.engine.producer_state_manager import ProducerStateManager
-from local_log.engine.producers import Origin
+from local_log.engine.producers import Origin, Verification
 from local_log.engine.rebuild import rebuild_producers
 from local_log.engine.segment import Segment
 from local_log.engine.segmented_log import Fetched, OffsetMetadata, SegmentedLog
@@ -57,7 +57,6 @@ class UnifiedLog:
     epochs: LeaderEpochs
     log_start_offset: int
     local_log_start_offset: int
-    verifies_transactions: bool = False
     highest_offset_in_archive: int = -1
     _high_watermark: OffsetMetadata = _NOWHERE
     _first_unstable: OffsetMetadata | None = None
@@ -175,13 +174,19 @@ class UnifiedLog:
             records = records[: info.valid_bytes]
         if info.first_or_last_offset_of_first_batch < self.log_end_offset:
             raise self._unexpected(info)
-        return self._append(records, batches, info, Origin.REPLICATION, 0)
+        return self._append(records, batches, info, Origin.REPLICATION)
 
     def append_as_leader(
-        self, records: bytes, leader_epoch: int, origin: Origin = Origin.CLIENT, transaction_version: int = 0
+        self,
+        records: bytes,
+        leader_epoch: int,
+        origin: Origin = Origin.CLIENT,
+        transaction_version: int = 0,
+        verification: Verification | None = None,
     ) -> AppendInfo:
         """Checks a producer's or a coordinator's batches, gives them offsets and this leader epoch, and appends them.
 
+        `verification` comes with a transaction's first batch where these are verified (see `producer_changes`).
         A batch that was appended before is not appended again: the answer says what offsets it has. Raises Refused.
         """
         config, start = self.folder.config, self.log_start_offset
@@ -209,7 +214,7 @@ class UnifiedLog:
                 check_sizes(batches, config)
         elif info.first_or_last_offset_of_first_batch < self.log_end_offset:
             raise self._unexpected(info)
-        return self._append(records, batches, info, origin, transaction_version)
+        return self._append(records, batches, info, origin, transaction_version, verification)
 
     def _unexpected(self, info: AppendInfo) -> UnexpectedAppendOffset:
         first = info.first_or_last_offset_of_first_batch
@@ -217,7 +222,13 @@ class UnifiedLog:
         return UnexpectedAppendOffset(f"{self.folder.path}: an append that starts at offset {first}, below the log's end {end}")
 
     def _append(
-        self, records: bytes, batches: list[MemoryBatch], info: AppendInfo, origin: Origin, transaction_version: int
+        self,
+        records: bytes,
+        batches: list[MemoryBatch],
+        info: AppendInfo,
+        origin: Origin,
+        transaction_version: int = 0,
+        verification: Verification | None = None,
     ) -> AppendInfo:
         self.local.check_open()
         for batch in batches:
@@ -230,7 +241,7 @@ class UnifiedLog:
                 f"an append of {len(records)} bytes; segment.bytes allows {self.folder.config.segment_bytes}"
             )
         segment = self._maybe_roll(len(records), info)
-        changes = judge(self.producers, records, batches, origin, transaction_version, verifies=self.verifies_transactions)
+        changes = judge(self.producers, records, batches, origin, transaction_version, verification)
         if changes.duplicate is not None:
             info.first_offset, info.last_offset = changes.duplicate.first_offset, changes.duplicate.last_offset
             info.log_append_time, info.is_duplicate = changes.duplicate.timestamp, True
