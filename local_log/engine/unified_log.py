@@ -9,15 +9,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from local_log.engine.append_info import AppendInfo, analyze, check_sizes
+from local_log.engine.append_info import AppendInfo, analyze
 from local_log.engine.append_one import append_one
 from local_log.engine.config import LogConfig
 from local_log.engine.epochs import LeaderEpochs
 from local_log.engine.errors import RecordListTooLarge, UnexpectedAppendOffset
 from local_log.engine.folder import LogFolder
+from local_log.engine.leader_append import prepare
 from local_log.engine.list_offsets import Bounds, offset_for, offsets_before
 from local_log.engine.loader import Loader
-from local_log.engine.memory_records import MemoryBatch, memory_batches
+from local_log.engine.memory_records import MemoryBatch
 from local_log.engine.producer_changes import judge
 from local_log.engine.producer_state_manager import ProducerStateManager
 from local_log.engine.producers import Origin, Verification
@@ -25,10 +26,8 @@ from local_log.engine.rebuild import rebuild_producers
 from local_log.engine.segment import Segment
 from local_log.engine.segmented_log import Fetched, OffsetMetadata, SegmentedLog
 from local_log.engine.segments import Segments
-from local_log.engine.validator import rules_of, validate
 from local_log.errors import Invalid, OffsetOutOfRange
 from local_log.formats.primitives import INT32_MAX
-from local_log.formats.record import Codec
 from local_log.formats.search import TimestampOffset
 from local_log.formats.txn_index import AbortedTxn
 from local_log.storage import WritableDisk, parent_of
@@ -189,30 +188,18 @@ class UnifiedLog:
         `verification` comes with a transaction's first batch where these are verified (see `producer_changes`).
         A batch that was appended before is not appended again: the answer says what offsets it has. Raises Refused.
         """
-        config, start = self.folder.config, self.log_start_offset
-        info, batches = analyze(records, origin, leader_epoch, start, config)
+        info, records, batches = prepare(
+            records,
+            origin,
+            leader_epoch,
+            log_start=self.log_start_offset,
+            log_end=self.log_end_offset,
+            now_ms=self.folder.now_ms(),
+            config=self.folder.config,
+        )
         if info.valid_bytes <= 0:
             return info
-        if origin is not Origin.RAFT_LEADER:
-            info.first_offset = self.log_end_offset
-            rules = rules_of(config)
-            valid = validate(
-                records[: info.valid_bytes],
-                batches,
-                self.log_end_offset,
-                self.folder.now_ms(),
-                rules,
-                source_codec=Codec(info.source_codec),
-                leader_epoch=leader_epoch,
-                origin=origin,
-            )
-            records, batches = valid.records, memory_batches(valid.records)
-            info.max_timestamp, info.last_offset = valid.max_timestamp, valid.last_offset
-            if rules.is_append_time:
-                info.log_append_time = valid.max_timestamp
-            if valid.is_rebuilt:
-                check_sizes(batches, config)
-        elif info.first_or_last_offset_of_first_batch < self.log_end_offset:
+        if info.first_or_last_offset_of_first_batch < self.log_end_offset:
             raise self._unexpected(info)
         return self._append(records, batches, info, origin, transaction_version, verification)
 

@@ -131,7 +131,7 @@ def test_truncation_deletes_later_segments_and_cuts_the_one_that_the_offset_lies
     written(log, 12, each=3)
     assert bases(log) == [0, 3, 6, 9, 12]
     assert [s.base_offset for s in log.truncate_to(7)] == [9, 12]
-    assert (bases(log), log.recovery_point, log.log_end_offset) == ([0, 3, 6], 0, 7)
+    assert (bases(log), log.recovery_point, log.log_end_offset) == ([0, 3, 6], 7, 7)
     assert read(log, 6) == [(6, "a")]
     write(log, batch_of("b", offset=7))
     assert read(log, 7) == [(7, "b")]
@@ -141,7 +141,7 @@ def test_a_full_truncation_leaves_one_empty_segment_at_the_new_start(log: Segmen
     written(log, 8, each=2, then=5)
     assert bases(log) == [0, 2, 4, 6, 8]
     assert [s.base_offset for s in log.truncate_fully_and_start_at(10)] == [0, 2, 4, 6, 8]
-    assert (bases(log), log.recovery_point, log.log_end_offset) == ([10], 0, 10)
+    assert (bases(log), log.recovery_point, log.log_end_offset) == ([10], 8, 10)
     assert read(log, 10) == []
 
 
