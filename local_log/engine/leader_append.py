@@ -1,4 +1,4 @@
-"""What a leader makes of an append: checked, with its offsets, its epoch and its time, as `append_info` and `validator` have it."""
+"""What a leader makes of an append: checked, with its offsets, its epoch and its time (see `append_info` and `validator`)."""
 
 from local_log.engine.append_info import AppendInfo, analyze, check_sizes
 from local_log.engine.config import LogConfig
