@@ -4,14 +4,14 @@
 (high watermarks, log start offsets, recovery points) have `topic partition offset`. Source: Kafka's CheckpointFile.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
 from local_log.errors import Corrupt
 from local_log.formats.filenames import TopicPartition
-from local_log.formats.primitives import Buffer
+from local_log.formats.primitives import INT64_MAX, Buffer
 
 T = TypeVar("T")
 
@@ -46,14 +46,17 @@ def read_epoch_lines(buffer: Buffer) -> tuple[EpochEntry, ...]:
 
 def write_epochs(entries: Iterable[EpochEntry]) -> bytes:
     """The bytes of a leader-epoch checkpoint."""
-    lines = [f"{e.epoch} {e.start_offset}\n" for e in entries]
-    return "".join(["0\n", f"{len(lines)}\n", *lines]).encode()
+    return _written(f"{e.epoch} {e.start_offset}" for e in entries)
 
 
 def read_offsets(buffer: Buffer) -> dict[TopicPartition, int]:
     """An offset checkpoint's offsets by partition. Raises Corrupt."""
-    fields = "topic, partition and offset"
-    return dict(_lines(buffer, fields, lambda topic, partition, offset: (TopicPartition(topic, int(partition)), int(offset))))
+    return dict(_lines(buffer, "topic, partition and offset", _partition_offset))
+
+
+def write_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
+    """The bytes of an offset checkpoint, in the order of the partitions."""
+    return _written(f"{p.topic} {p.partition} {offset}" for p, offset in sorted(offsets.items()))
 
 
 def epoch_of(entries: Iterable[EpochEntry], offset: int) -> int | None:
@@ -73,6 +76,18 @@ def epochs_before(entries: Iterable[EpochEntry], end_offset: int) -> tuple[Epoch
 
 def _epoch_entry(epoch: str, start_offset: str) -> EpochEntry:
     return EpochEntry(int(epoch), int(start_offset))
+
+
+def _partition_offset(topic: str, partition: str, offset: str) -> tuple[TopicPartition, int]:
+    number = int(offset)
+    if not -INT64_MAX - 1 <= number <= INT64_MAX:
+        raise ValueError(offset)
+    return TopicPartition(topic, int(partition)), number
+
+
+def _written(lines: Iterable[str]) -> bytes:
+    rows = [f"{line}\n" for line in lines]
+    return "".join(["0\n", f"{len(rows)}\n", *rows]).encode()
 
 
 def _lines(buffer: Buffer, fields: str, parse: Callable[..., T]) -> Iterable[T]:

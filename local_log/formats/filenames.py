@@ -26,9 +26,18 @@ HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
 LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
 RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
 META_PROPERTIES = "meta.properties"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+LOCK = ".lock"
+
+CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+REMOTE_INDEX_CACHE_DIR = "remote-log-index-cache"
+"""A folder of a log directory that is none of its partitions; nor is __cluster_metadata's, which the controllers keep."""
 
 _OFFSET_FILE = re.compile(r"([0-9]{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)")
 _PARTITION_DIR = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
+_LOG_DIR = re.compile(r"(?P<topic>.+)-(?P<partition>\+?[0-9]+)", re.DOTALL)
+_MARKED_LOG_DIR = re.compile(r"(?P<log>\S+-\S+)\.\S+(?P<mark>-delete|-future|-stray)")
+_NAME_MAX = 255
 _OFFSET_MAX = (1 << 63) - 1
 
 
@@ -70,3 +79,36 @@ def parse_partition_dir(name: str) -> TopicPartition | None:
     """The partition that a folder holds, or None for a folder that is none (`…-delete`, `…-stray`, `…-future` are not)."""
     match = _PARTITION_DIR.fullmatch(name)
     return None if match is None or int(match[2]) > INT32_MAX else TopicPartition(match[1], int(match[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirName:
+    """What a folder's name in a log directory says: whose log it holds, and `mark` is "", -delete, -future or -stray."""
+
+    partition: TopicPartition
+    mark: str
+
+
+def parse_log_dir(name: str) -> LogDirName | None:
+    """What Kafka's log manager takes a folder for (LocalLog.parseTopicPartitionName); None where that stops it from starting.
+
+    Names are read as loosely as it reads them: a marked folder's topic may be cut short, a number may have zeros before it.
+    """
+    mark = next((mark for mark in (DELETE_DIR, FUTURE_DIR, STRAY_DIR) if name.endswith(mark)), "")
+    marked = _MARKED_LOG_DIR.fullmatch(name) if mark else None
+    if mark and marked is None:
+        return None
+    match = _LOG_DIR.fullmatch(name.rpartition(".")[0] if mark else name)
+    if match is None or int(match["partition"]) > INT32_MAX:
+        return None
+    return LogDirName(TopicPartition(match["topic"], int(match["partition"])), mark)
+
+
+def marked_log_dir(partition: TopicPartition, unique_id: str, mark: str) -> str:
+    """The name of a log's folder with a mark: `topic-partition.id-mark`. A long topic is cut so that the name has 255 characters.
+
+    Only a future log's folder needs its whole topic, which it gets back one day.
+    """
+    suffix = f"-{partition.partition}.{unique_id}{mark}"
+    kept = len(partition.topic) if mark == FUTURE_DIR else _NAME_MAX - len(suffix)
+    return partition.topic[:kept] + suffix

@@ -20,3 +20,8 @@ def read_topic_id(buffer: Buffer) -> str:
     if match is None:
         raise Corrupt("not a partition.metadata file of version 0 with a topic id")
     return match[1]
+
+
+def write_topic_id(topic_id: str) -> bytes:
+    """The file's bytes."""
+    return f"version: 0\ntopic_id: {topic_id}".encode()

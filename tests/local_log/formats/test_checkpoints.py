@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_log.errors import Corrupt
-from local_log.formats.checkpoints import EpochEntry, epoch_of, epochs_before, read_epochs, read_offsets, write_epochs
+from local_log.formats.checkpoints import (
+    EpochEntry,
+    epoch_of,
+    epochs_before,
+    read_epochs,
+    read_offsets,
+    write_epochs,
+    write_offsets,
+)
 from local_log.formats.filenames import TopicPartition, parse_partition_dir
 
 EPOCHS = (EpochEntry(0, 0), EpochEntry(2, 700), EpochEntry(4, 1400))
@@ -121,6 +129,17 @@ def test_a_checkpoint_cut_at_any_byte_is_corrupt_or_short_of_a_digit(broker: Pat
 def test_offsets_are_read_as_kafka_writes_them(offsets: dict[TopicPartition, int]) -> None:
     lines = [f"{p.topic} {p.partition} {offset}\n" for p, offset in offsets.items()]
     assert read_offsets("".join(["0\n", f"{len(lines)}\n", *lines]).encode()) == offsets
+    assert read_offsets(write_offsets(offsets)) == offsets
+
+
+def test_offsets_are_written_in_the_order_of_their_partitions() -> None:
+    b, a10, a9 = TopicPartition("b", 0), TopicPartition("a", 10), TopicPartition("a", 9)
+    assert write_offsets({b: 1, a10: 2, a9: 3}) == b"0\n3\na 9 3\na 10 2\nb 0 1\n"
+
+
+def test_an_offset_of_more_than_64_bits_is_corrupt() -> None:
+    with pytest.raises(Corrupt, match="9223372036854775808"):
+        read_offsets(b"0\n1\na 0 9223372036854775808\n")
 
 
 @given(st.binary(max_size=40))

@@ -12,8 +12,11 @@ from local_log.formats.filenames import (
     SNAPSHOT,
     TIME_INDEX,
     TXN_INDEX,
+    LogDirName,
     TopicPartition,
+    marked_log_dir,
     offset_file,
+    parse_log_dir,
     parse_offset_file,
     parse_partition_dir,
 )
@@ -111,3 +114,49 @@ def test_an_offset_that_kafka_cannot_have_names_no_file(offset: int) -> None:
 def test_partitions_sort_by_topic_then_number() -> None:
     unsorted = [TopicPartition("b", 0), TopicPartition("a", 10), TopicPartition("a", 9)]
     assert [str(p) for p in sorted(unsorted)] == ["a-9", "a-10", "b-0"]
+
+
+ORDERS = TopicPartition("orders", 3)
+
+
+@pytest.mark.parametrize("mark", ["-delete", "-stray", "-future"])
+def test_a_marked_folder_s_name_parses_to_what_it_was_made_of(mark: str) -> None:
+    name = marked_log_dir(ORDERS, "0a1b2c", mark)
+    assert name == f"orders-3.0a1b2c{mark}"
+    assert parse_log_dir(name) == LogDirName(ORDERS, mark)
+
+
+@given(topic=NAMES, partition=st.integers(0, 2**31 - 1))
+def test_an_unmarked_folder_is_the_partition_s_own(topic: str, partition: int) -> None:
+    assert parse_log_dir(str(TopicPartition(topic, partition))) == LogDirName(TopicPartition(topic, partition), "")
+
+
+@pytest.mark.parametrize("mark", ["-delete", "-stray"])
+def test_a_topic_too_long_for_the_mark_is_cut(mark: str) -> None:
+    name = marked_log_dir(TopicPartition("x" * 249, 0), "a" * 32, mark)
+    assert len(name) == 255
+    assert parse_log_dir(name) == LogDirName(TopicPartition("x" * (255 - len(f"-0.{'a' * 32}{mark}")), 0), mark)
+
+
+@pytest.mark.parametrize("name", ["orders-03", "orders-+3"])
+def test_a_number_is_read_as_loosely_as_kafka_reads_it(name: str) -> None:
+    assert parse_log_dir(name) == LogDirName(ORDERS, "")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "lost+found",
+        "orders",
+        "orders-",
+        "-0",
+        "orders-x",
+        "orders-2147483648",
+        "orders-0-delete",
+        "orders.a-delete",
+        "a b-0.c-stray",
+        "",
+    ],
+)
+def test_a_folder_that_stops_kafka_s_log_manager_is_none(name: str) -> None:
+    assert parse_log_dir(name) is None

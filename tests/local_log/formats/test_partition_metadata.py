@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from local_log.errors import Corrupt
-from local_log.formats.partition_metadata import ZERO_TOPIC_ID, read_topic_id
+from local_log.formats.partition_metadata import ZERO_TOPIC_ID, read_topic_id, write_topic_id
 
 
 def test_every_golden_partition_has_the_id_of_its_topic(broker: Path, partition: str) -> None:
     text = (broker / partition / "partition.metadata").read_text()
-    assert text == f"version: 0\ntopic_id: {read_topic_id(text.encode())}"
+    assert text.encode() == write_topic_id(read_topic_id(text.encode()))
 
 
 def test_a_topic_id_may_be_all_zeros() -> None:
