@@ -1,14 +1,18 @@
 """The one door to the file system: `Disk` only reads, as in a live broker's folder; `WritableDisk` is what an engine needs."""
 
+import errno
 import fcntl
 import os
 import shutil
+import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 from local_log.errors import NotFound, Unreadable
+
+OPEN_FILES_MAX: Final = 64
 
 
 class Disk(Protocol):
@@ -71,8 +75,14 @@ class WritableDisk(Disk, Protocol):
     def set_modified_ms(self, file: str, ms: int) -> None:
         """States when the file was last written."""
 
+    def real_path(self, path: str) -> str:
+        """The path without links, the same for all names of one folder."""
+
     def lock(self, file: str) -> bool:
-        """Takes the file's lock, making it where there is none, until this process ends; False where another process has it."""
+        """Takes the file's lock, making it where there is none; False where somebody has it, in this process or another."""
+
+    def unlock(self, file: str) -> None:
+        """Lets go of a lock that `lock` took, and removes the file."""
 
     def release(self, path: str) -> None:
         """Lets go of what is kept open of a file or of a folder's files. They may be used again."""
@@ -111,18 +121,85 @@ class OsDisk:
                 os.close(descriptor)
 
 
+class _Descriptor:
+    """An open file's number, and how many are at it."""
+
+    __slots__ = ("number", "released", "users")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.users = 0
+        self.released = False
+
+
+class _OpenFiles:
+    """The last files used, open, for many threads: what one of them is at stays open until it is done."""
+
+    def __init__(self, files_max: int) -> None:
+        self._files_max = files_max
+        self._open: OrderedDict[str, _Descriptor] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, file: str, flags: int = 0) -> _Descriptor:
+        """A file's descriptor, which stays open until it is given back."""
+        with self._lock:
+            descriptor = self._open.get(file)
+            if descriptor is None:
+                descriptor = self._open[file] = _Descriptor(os.open(file, os.O_RDWR | os.O_CLOEXEC | flags, 0o644))
+                if len(self._open) > self._files_max:
+                    self._let_go(self._open.popitem(last=False)[1])
+            descriptor.users += 1
+            return descriptor
+
+    def give(self, descriptor: _Descriptor) -> None:
+        """Whoever took it needs it no more."""
+        with self._lock:
+            descriptor.users -= 1
+            if descriptor.released:
+                self._let_go(descriptor)
+
+    @contextmanager
+    def at(self, file: str, flags: int = 0) -> Iterator[int]:
+        """A file's descriptor, which is open as long as the block lasts."""
+        descriptor = self.take(file, flags)
+        try:
+            yield descriptor.number
+        finally:
+            self.give(descriptor)
+
+    def release(self, path: str) -> None:
+        """Closes a file, or all files of a folder, once nobody is at them."""
+        with self._lock:
+            for file in [f for f in self._open if f == path or f.startswith(f"{path}/")]:
+                self._let_go(self._open.pop(file))
+
+    def close(self) -> None:
+        """Closes all that nobody is at."""
+        with self._lock:
+            while self._open:
+                self._let_go(self._open.popitem()[1])
+
+    @staticmethod
+    def _let_go(descriptor: _Descriptor) -> None:
+        descriptor.released = True
+        if not descriptor.users:
+            os.close(descriptor.number)
+
+
 class OsWritableDisk(OsDisk):
-    """The operating system's files, writable. The last few files written stay open, so that an append costs one system call."""
+    """The operating system's files, writable, by many threads. The last few written stay open: an append is one system call."""
 
-    OPEN_FILES_MAX: Final = 64
+    _locked: ClassVar[set[tuple[int, int]]] = set()
+    """Device and inode of what this process has locked: the system's locks do not keep a process from itself, and it loses them
+    when it closes any descriptor of the file."""
+    _locking: ClassVar = threading.Lock()
 
-    def __init__(self) -> None:
-        self._open: OrderedDict[str, int] = OrderedDict()
-        self._locks: list[int] = []
+    def __init__(self, open_files_max: int = OPEN_FILES_MAX) -> None:
+        self._locks: dict[str, int] = {}
+        self._files = _OpenFiles(open_files_max)
 
     def __del__(self) -> None:
-        for descriptor in self._open.values():
-            os.close(descriptor)
+        self._files.close()
 
     def exists(self, path: str) -> bool:
         """See WritableDisk."""
@@ -134,11 +211,14 @@ class OsWritableDisk(OsDisk):
 
     def write(self, file: str, start: int, data: bytes) -> None:
         """See WritableDisk."""
-        try:  # what _translated does, without its price: nothing is called as often as this
-            descriptor = self._open.get(file) or self._descriptor(file, os.O_CREAT)
-            written = os.pwrite(descriptor, data, start)
-            while written < len(data):
-                written += os.pwrite(descriptor, memoryview(data)[written:], start + written)
+        try:  # what _translated and _OpenFiles.at do, without their price: nothing is called as often as this
+            taken = self._files.take(file, os.O_CREAT)
+            try:
+                written = os.pwrite(taken.number, data, start)
+                while written < len(data):
+                    written += os.pwrite(taken.number, memoryview(data)[written:], start + written)
+            finally:
+                self._files.give(taken)
         except OSError as e:
             raise _translation(file, e) from e
 
@@ -177,8 +257,8 @@ class OsWritableDisk(OsDisk):
 
     def sync(self, file: str) -> None:
         """See WritableDisk."""
-        with _translated(file):
-            os.fsync(self._descriptor(file))
+        with _translated(file), self._files.at(file) as descriptor:
+            os.fsync(descriptor)
 
     def sync_folder(self, folder: str) -> None:
         """See WritableDisk."""
@@ -199,33 +279,61 @@ class OsWritableDisk(OsDisk):
         with _translated(file):
             os.utime(file, ns=(ms * 1_000_000, ms * 1_000_000))
 
-    def lock(self, file: str) -> bool:
+    def real_path(self, path: str) -> str:
         """See WritableDisk."""
-        with _translated(file):
-            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            try:
-                fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except (BlockingIOError, PermissionError):
-                os.close(descriptor)
-                return False
-            self._locks.append(descriptor)
-            return True
+        with _translated(path):
+            return os.path.realpath(path)
 
-    def _descriptor(self, file: str, flags: int = 0) -> int:
-        descriptor = self._open.get(file)
-        if descriptor is None:
-            descriptor = self._open[file] = os.open(file, os.O_RDWR | os.O_CLOEXEC | flags, 0o644)
-            if len(self._open) > self.OPEN_FILES_MAX:
-                os.close(self._open.popitem(last=False)[1])
-        else:
-            self._open.move_to_end(file)
-        return descriptor
+    def lock(self, file: str) -> bool:
+        """See WritableDisk. It is a record lock, as Java's FileChannel takes it."""
+        with _translated(file), self._locking:
+            while True:
+                if _inode(file) in self._locked:
+                    return False
+                descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+                try:
+                    fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError as e:
+                    os.close(descriptor)
+                    if e.errno in (errno.EAGAIN, errno.EACCES):
+                        return False
+                    raise
+                inode = _inode(file)
+                if inode is not None and inode == _inode_of(os.fstat(descriptor)):
+                    self._locked.add(inode)
+                    self._locks[file] = descriptor
+                    return True
+                os.close(descriptor)  # the one who had it has removed it just now: what we lock is a file without a name
+
+    def unlock(self, file: str) -> None:
+        """See WritableDisk."""
+        with _translated(file), self._locking:
+            descriptor = self._locks.pop(file, None)
+            if descriptor is None:
+                return
+            inode = _inode_of(os.fstat(descriptor))
+            try:
+                if _inode(file) == inode:
+                    os.unlink(file)
+            finally:
+                self._locked.discard(inode)
+                os.close(descriptor)
 
     def release(self, path: str) -> None:
         """See WritableDisk."""
         # What a folder's new name makes of the names in it, nobody tells: all files in it are closed, too.
-        for file in [f for f in self._open if f == path or f.startswith(f"{path}/")]:
-            os.close(self._open.pop(file))
+        self._files.release(path)
+
+
+def _inode(file: str) -> tuple[int, int] | None:
+    try:
+        return _inode_of(os.stat(file))
+    except FileNotFoundError:
+        return None
+
+
+def _inode_of(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 @contextmanager

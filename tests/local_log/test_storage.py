@@ -1,5 +1,8 @@
 """The door to the file system."""
 
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -8,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_log.errors import NotFound
-from local_log.storage import OsDisk, OsWritableDisk, parent_of
+from local_log.storage import OPEN_FILES_MAX, OsDisk, OsWritableDisk, parent_of
 
 CONTENT = bytes(range(100))
 
@@ -65,8 +68,82 @@ class TestOsWritableDisk(DiskConformance):
         return str(tmp_path)
 
     def test_more_files_than_stay_open_are_written(self, disk: OsWritableDisk, folder: str) -> None:
-        files = [f"{folder}/{i}" for i in range(disk.OPEN_FILES_MAX + 5)]
+        files = [f"{folder}/{i}" for i in range(OPEN_FILES_MAX + 5)]
         for data in (b"a", b"b"):
             for file in files:
                 disk.write(file, 0 if data == b"a" else 1, data)
         assert {disk.read(file) for file in files} == {b"ab"}
+
+
+def in_another_process(file: str) -> "subprocess.Popen[str]":
+    """A process that tries the lock, says whether it has it, and keeps it until its input ends."""
+    code = (
+        "import sys; from local_log.storage import OsWritableDisk as D; d = D(); print(d.lock(sys.argv[1]), flush=True); input()"
+    )
+    return subprocess.Popen([sys.executable, "-c", code, file], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def said(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def test_a_lock_is_had_by_one_process_at_a_time(tmp_path: Path) -> None:
+    file, disk = str(tmp_path / ".lock"), OsWritableDisk()
+    assert disk.lock(file)
+    with in_another_process(file) as other:
+        assert said(other) == "False"
+        other.communicate("\n")
+    disk.unlock(file)
+    assert not Path(file).exists()
+    with in_another_process(file) as other:
+        assert said(other) == "True"
+        assert not disk.lock(file)
+        other.kill()
+    assert disk.lock(file)
+    disk.unlock(file)
+
+
+def test_a_lock_is_had_once_in_a_process_and_a_second_try_does_not_lose_it(tmp_path: Path) -> None:
+    file, disk = str(tmp_path / ".lock"), OsWritableDisk()
+    assert disk.lock(file)
+    assert not disk.lock(file)
+    assert not OsWritableDisk().lock(str(tmp_path / "." / ".lock"))
+    OsWritableDisk().unlock(file)
+    with in_another_process(file) as other:
+        assert said(other) == "False"
+        other.communicate("\n")
+    disk.unlock(file)
+    assert OsWritableDisk().lock(file)
+
+
+def test_a_lock_whose_file_was_taken_away_is_let_go_without_harm_to_the_next(tmp_path: Path) -> None:
+    file, disk, other = str(tmp_path / ".lock"), OsWritableDisk(), OsWritableDisk()
+    assert disk.lock(file)
+    Path(file).unlink()
+    assert other.lock(file)
+    disk.unlock(file)
+    assert Path(file).exists()
+    assert not OsWritableDisk().lock(file)
+    other.unlock(file)
+
+
+def test_a_folder_has_one_real_path(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    disk = OsWritableDisk()
+    assert disk.real_path(f"{tmp_path}/link/.") == disk.real_path(str(tmp_path))
+
+
+def test_threads_that_take_each_others_descriptors_away_write_to_their_own_files(tmp_path: Path) -> None:
+    disk = OsWritableDisk(open_files_max=3)  # few, so that they are always closed under somebody's hands
+
+    def fill(name: int) -> None:
+        for at in range(200):
+            disk.write(f"{tmp_path}/{name}", at, b"%d" % name)
+            if at % 50 == 0:
+                disk.sync(f"{tmp_path}/{name}")
+                disk.release(str(tmp_path))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(fill, range(8)))
+    assert [(tmp_path / str(name)).read_bytes() for name in range(8)] == [b"%d" % name * 200 for name in range(8)]
