@@ -1,6 +1,6 @@
 """Timestamps to offsets, as Kafka's ListOffsets answers them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,29 +26,30 @@ def first_at_or_after(chunks: Iterable[Chunk], timestamp_ms: int, start_offset: 
 
     Control records count, as they do for Kafka.
     """
-    for chunk in _rows(chunks):
-        b = chunk.batches
-        if b.max_timestamp[0] < timestamp_ms or b.last_offset[0] < start_offset:
-            continue
-        if b.base_offset[0] >= end_offset:
-            return None
-        records = _times(chunk)
-        offsets, times = records.column("offset").to_numpy(), records.column("timestamp").to_numpy()
-        hits = np.flatnonzero((times >= timestamp_ms) & (offsets >= start_offset) & (offsets < end_offset))
-        if len(hits):
-            return TimestampOffset(int(offsets[hits[0]]), int(times[hits[0]]), int(b.header["partition_leader_epoch"][0]))
+    for chunk in chunks:
+        late = (chunk.batches.max_timestamp >= timestamp_ms) & (chunk.batches.last_offset >= start_offset)
+        for row in np.flatnonzero(late).tolist():
+            one = chunk.where(slice(row, row + 1))
+            if one.batches.base_offset[0] >= end_offset:
+                return None
+            records = _times(one)
+            offsets, times = records.column("offset").to_numpy(), records.column("timestamp").to_numpy()
+            hits = np.flatnonzero((times >= timestamp_ms) & (offsets >= start_offset) & (offsets < end_offset))
+            if len(hits):
+                epoch = int(one.batches.header["partition_leader_epoch"][0])
+                return TimestampOffset(int(offsets[hits[0]]), int(times[hits[0]]), epoch)
     return None
 
 
 def latest_timestamp(chunks: Iterable[Chunk]) -> TimestampOffset | None:
-    """The record with the greatest timestamp, the first of several."""
+    """The record with the greatest timestamp, the first of several; None where magic 0 has no timestamps at all."""
     best: Chunk | None = None
     for chunk in chunks:
         if len(chunk.batches):
             at = int(np.argmax(chunk.batches.max_timestamp))
             if best is None or chunk.batches.max_timestamp[at] > best.batches.max_timestamp[0]:
                 best = chunk.where(slice(at, at + 1))
-    if best is None:
+    if best is None or best.batches.header["magic"][0] == 0:
         return None
     b = best.batches
     timestamp, epoch = int(b.max_timestamp[0]), int(b.header["partition_leader_epoch"][0])
@@ -60,9 +61,3 @@ def latest_timestamp(chunks: Iterable[Chunk]) -> TimestampOffset | None:
 
 def _times(one_batch: Chunk) -> pa.RecordBatch:
     return next(records for _, records in one_batch.records(_TIMES_ONLY))
-
-
-def _rows(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
-    for chunk in chunks:
-        for i in range(len(chunk.batches)):
-            yield chunk.where(slice(i, i + 1))
