@@ -130,8 +130,10 @@ def _check_order(chunk: Chunk, before: int, segment: LogSegmentData) -> None:
 
 
 def _check_epochs(chunk: Chunk, checked: CheckedSegment, segment: LogSegmentData) -> None:
-    """No CRC covers a batch's leader epoch; what it must be, the log's lineage says."""
+    """No CRC covers a batch's leader epoch; what it must be, the log's lineage says. Messages of magic 0 and 1 have none."""
     batches, known = chunk.batches, checked.leader_epochs
+    if batches.are_messages:
+        return
     epochs, offsets = batches.header["partition_leader_epoch"], batches.base_offset
     before = np.concatenate([[known[-1].epoch if known else NO_EPOCH], epochs[:-1]])
     lineage = np.array([NO_EPOCH, *(e.epoch for e in segment.lineage)])

@@ -28,6 +28,23 @@ def broker_logs(tmp_dir: Path, *only: str) -> Path:
     return tmp_dir
 
 
+@cache
+def legacy_partitions() -> tuple[str, ...]:
+    """The names of the folders with messages of magic 0 and 1, in order."""
+    return tuple(sorted(file.name.removesuffix(".tar.xz") for file in (_GOLDEN / "legacy").glob("*.tar.xz")))
+
+
+def legacy_logs(tmp_dir: Path, *only: str) -> Path:
+    """Unpacks them as `broker_logs` does, and writes the high watermarks, which are their ends."""
+    names = only or legacy_partitions()
+    for name in names:
+        with tarfile.open(_GOLDEN / "legacy" / f"{name}.tar.xz") as archive:
+            archive.extractall(tmp_dir, filter="data")
+    lines = [f"{name.removesuffix('-0')} 0 {live(name)['latest'][0]}" for name in names]
+    (tmp_dir / "replication-offset-checkpoint").write_text("\n".join(["0", str(len(lines)), *lines, ""]))
+    return tmp_dir
+
+
 def expected_batches(partition: str) -> tuple[dict[str, Any], ...]:
     """What Kafka's classes read in each batch's header, segment by segment."""
     return _lines(f"{partition}.batches.jsonl.xz")

@@ -81,7 +81,7 @@ def _batch_rows(segment: str, chunk: Chunk) -> Iterator[Row]:
         "magic": b.header["magic"],
         "base_offset": b.base_offset,
         "last_offset": b.last_offset,
-        "count": b.count,
+        "count": [None] * len(b) if b.are_messages else b.count,
         "codec": [_CODECS.get(c, str(c)) for c in b.codec.tolist()],
         "timestamp_type": b.timestamp_type,
         "max_timestamp": b.max_timestamp,
@@ -93,7 +93,7 @@ def _batch_rows(segment: str, chunk: Chunk) -> Iterator[Row]:
         "transactional": b.is_transactional,
         "control": b.is_control,
         "delete_horizon_ms": [None if ms < 0 else ms for ms in b.delete_horizon_ms.tolist()],
-        "crc": b.header["crc"],
+        "crc": [None] * len(b) if b.are_messages else b.header["crc"],
         "valid": np.fromiter(crcs(chunk.buffer, b), np.uint32) == b.header["crc"],
     }
     lists = [c if isinstance(c, list) else c.tolist() for c in columns.values()]

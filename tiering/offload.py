@@ -49,7 +49,7 @@ class Done:
 def plan(log: LocalLog, store: ObjectStore) -> OffloadPlan:
     """The plan for one log. Reads only, and nothing of a log that has only its active segment.
 
-    Raises Corrupt, Unsupported, NotFound, Unreadable, Unavailable.
+    Raises Corrupt, NotFound, Unreadable, Unavailable.
     """
     path = PartitionPath(log.partition.topic, log.topic_id, log.partition.partition)
     manifest = _newest(store, path) or _never_archived(path, log)

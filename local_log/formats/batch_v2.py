@@ -26,11 +26,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from local_log.errors import Corrupt, Unsupported
+from local_log.errors import Corrupt
 from local_log.formats import kernels
 from local_log.formats.batch_header import APPEND_TIME, CODEC, CONTROL, DELETE_HORIZON, TRANSACTIONAL
-from local_log.formats.checksum import crc32c
-from local_log.formats.old_message import is_old_message, old_message_end
+from local_log.formats.checksum import crc32, crc32c
 from local_log.formats.primitives import INT32_MAX, Buffer
 from local_log.formats.record import NO_SEQUENCE, NO_TIMESTAMP, Codec, TimestampType
 
@@ -52,9 +51,10 @@ HEADER = np.dtype(
     ]
 )
 HEADER_BYTES = HEADER.itemsize
+MAGIC = 2
 LENGTH_OVERHEAD = 12
 CRC_FROM = 21
-_MAGIC_AT = 16
+_CRC_FROM_OF_MESSAGES = 16
 RECORD_BYTES_MIN = 7
 BATCHES_MAX = 1 << 16
 
@@ -71,7 +71,10 @@ Column = Any
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """Headers of consecutive batches. `positions` are bytes in the buffer that they were scanned from."""
+    """Headers of consecutive batches. `positions` are bytes in the buffer that they were scanned from.
+
+    All are of magic 2, or none is: a message of magic 0 or 1 is a batch, too, with what the header of one would say of it.
+    """
 
     positions: NDArray[np.uint64]
     header: Column
@@ -82,6 +85,11 @@ class Batches:
     def __getitem__(self, rows: Any) -> "Batches":
         """The batches that a slice or a mask picks."""
         return Batches(self.positions[rows], self.header[rows])
+
+    @property
+    def are_messages(self) -> bool:
+        """Whether these are messages of magic 0 and 1 (see `message_set`); no batches are none."""
+        return len(self) > 0 and bool(self.header["magic"][0] < MAGIC)
 
     @property
     def base_offset(self) -> Column:
@@ -117,7 +125,9 @@ class Batches:
     def timestamp_type(self) -> Column:
         """See TimestampType, as int32."""
         append = (self.header["attributes"] & _APPEND_TIME) != 0
-        return np.where(append, TimestampType.LOG_APPEND_TIME, TimestampType.CREATE_TIME).astype(np.int32)
+        types = np.where(append, TimestampType.LOG_APPEND_TIME, TimestampType.CREATE_TIME).astype(np.int32)
+        types[self.header["magic"] == 0] = TimestampType.NO_TIMESTAMP_TYPE
+        return types
 
     @property
     def max_timestamp(self) -> Column:
@@ -172,12 +182,15 @@ class Batches:
             start = stop
 
 
+NO_BATCHES = Batches(np.empty(0, np.uint64), np.empty(0, _NATIVE))
+
+
 def scan(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MAX) -> tuple[Batches, int]:
     """The whole batches in `buffer` from `pos` on, and the position after them.
 
     That position is below the buffer's end when a batch there is incomplete (a torn tail, or a window that ends inside it)
-    or when there are more than `batches_max`. Raises Corrupt, placed in the buffer, for a length or magic no batch has, and
-    Unsupported for a message of magic 0 or 1. Checksums are not checked: see `check_crcs`.
+    or when there are more than `batches_max`. Raises Corrupt, placed in the buffer, for a length or magic no batch has.
+    Checksums are not checked: see `check_crcs`.
     """
     data = np.frombuffer(buffer, np.uint8)
     room = min(batches_max, max(1, (len(data) - pos) // HEADER_BYTES))
@@ -185,28 +198,20 @@ def scan(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MAX) -> tup
     headers = np.empty((room, HEADER_BYTES), np.uint8)
     status, n, stop = kernels.walk(data, pos, len(data), positions, headers)
     if status in _SCAN_PROBLEM and n == 0:  # batches before a bad one come first; the next scan starts at it
-        _refuse(buffer, int(stop), _SCAN_PROBLEM[status])
+        raise Corrupt(_SCAN_PROBLEM[status], position=int(stop))
     return Batches(positions[:n], headers[:n].view(HEADER)[:, 0].astype(_NATIVE)), int(stop)
 
 
-def _refuse(buffer: Buffer, pos: int, problem: str) -> None:
-    """Raises Unsupported or Corrupt, unless an old message may be there that is cut: the next scan has more of it."""
-    end = old_message_end(buffer, pos)
-    if end is None or (end <= len(buffer) and not is_old_message(buffer, pos, end)):
-        raise Corrupt(problem, position=pos)
-    if end <= len(buffer):
-        raise Unsupported(f"message format v{buffer[pos + _MAGIC_AT]}", position=pos)
-
-
 def crcs(buffer: Buffer, batches: Batches) -> Iterator[int]:
-    """The CRC-32C that each batch's bytes really have."""
+    """The CRC-32C (of a message: CRC-32) that each batch's bytes really have."""
     view = memoryview(buffer)
+    crc, crc_from = (crc32, _CRC_FROM_OF_MESSAGES) if batches.are_messages else (crc32c, CRC_FROM)
     for start, end in zip(batches.positions.tolist(), batches.end.tolist(), strict=True):
-        yield crc32c(view[start + CRC_FROM : end])
+        yield crc(view[start + crc_from : end])
 
 
 def check_crcs(buffer: Buffer, batches: Batches) -> None:
-    """Raises Corrupt at the first batch whose bytes do not have the CRC-32C that its header states."""
+    """Raises Corrupt at the first batch whose bytes do not have the checksum that its header states."""
     for _ in crc_checks(buffer, batches):
         pass
 
@@ -215,8 +220,9 @@ def crc_checks(buffer: Buffer, batches: Batches) -> Iterator[None]:
     """As `check_crcs`, a batch for each step of the iterator: for a caller that does more while the bytes are at hand."""
     for row, (found, stated) in enumerate(zip(crcs(buffer, batches), batches.header["crc"].tolist(), strict=True)):
         if found != stated:
+            name = "CRC-32" if batches.are_messages else "CRC-32C"
             raise Corrupt(
-                f"batch of offsets {batches.base_offset[row]} to {batches.last_offset[row]} has CRC-32C {found:08x} "
+                f"batch of offsets {batches.base_offset[row]} to {batches.last_offset[row]} has {name} {found:08x} "
                 f"where its header states {stated:08x}",
                 position=int(batches.positions[row]),
             )

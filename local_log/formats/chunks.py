@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from local_log.errors import Corrupt, Unsupported
-from local_log.formats.batch_v2 import HEADER_BYTES, Batches, check_crcs, scan
-from local_log.formats.columns import EVERYTHING, GROUP_BYTES, Projection, decode
+from local_log.errors import Corrupt
+from local_log.formats.batch_v2 import Batches, check_crcs
+from local_log.formats.batches import BATCH_BYTES_MIN, decode, scan
+from local_log.formats.columns import EVERYTHING, GROUP_BYTES, Projection
 from local_log.formats.primitives import INT32_MAX, Buffer
 
 CHUNK_BYTES = 8 << 20
@@ -60,22 +61,29 @@ def read_chunks(
     """Reads `[start, end)` of `file` through `read(start, end)` in spans of whole batches, at first of about `first_bytes`.
 
     `start` must be where a batch starts. It stops before a batch that `end` cuts; the caller sees by the last chunk's end
-    whether that is a torn tail. Raises Corrupt and Unsupported, placed in the file.
+    whether that is a torn tail. Raises Corrupt, placed in the file.
     """
     chunk_bytes = want = first_bytes
-    while end - start >= HEADER_BYTES:
+    while end - start >= BATCH_BYTES_MIN:
         buffer = read(start, min(end, start + want))
-        try:
-            batches, stop = scan(buffer)
-        except (Corrupt, Unsupported) as e:
-            raise e.at(file, start) from e
-        if not len(batches):
+        chunk = _first_chunk(file, start, buffer)
+        if chunk is None:
             if start + len(buffer) >= end or len(buffer) < want:
                 return
             if want >= BATCH_BYTES_MAX:
                 raise Corrupt(f"a batch that claims more than {BATCH_BYTES_MAX} bytes", file=file, position=start)
             want = min(want * 4, BATCH_BYTES_MAX)  # one batch is larger than the span: ask again for more
             continue
-        yield Chunk(file, start, buffer, batches)
-        start += stop
+        while chunk is not None:  # another one follows where batches of another magic do
+            yield chunk
+            buffer, start = memoryview(buffer)[chunk.end - start :], chunk.end
+            chunk = _first_chunk(file, start, buffer)
         chunk_bytes = want = min(chunk_bytes * 2, max(first_bytes, CHUNK_BYTES))
+
+
+def _first_chunk(file: str, position: int, buffer: Buffer) -> Chunk | None:
+    try:
+        batches, _ = scan(buffer)
+    except Corrupt as e:
+        raise e.at(file, position) from e
+    return Chunk(file, position, buffer, batches) if len(batches) else None

@@ -57,7 +57,7 @@ def decode(buffer: Buffer, batches: Batches, want: Projection = EVERYTHING) -> I
     """
     if batches.codec.any():
         check_crcs(buffer, batches)
-        for group, data, starts, ends in _inflated_groups(buffer, batches):
+        for group, data, starts, ends in grouped(_inflated(buffer, batches), batches):
             yield group, _decode(data, starts, ends, group, want)
     else:
         starts = batches.positions + np.uint64(HEADER_BYTES)
@@ -76,11 +76,11 @@ def per_record(batches: Batches, of_batch: Any) -> Any:
     return np.repeat(of_batch, batches.count)
 
 
-def _inflated_groups(buffer: Buffer, batches: Batches) -> Iterator[tuple[Batches, Any, Any, Any]]:
-    """Buffers with uncompressed records sections, and where the section of each batch starts and ends in them."""
+def grouped(sections: Iterator[Buffer], batches: Batches) -> Iterator[tuple[Batches, Any, Any, Any]]:
+    """Joins the uncompressed sections of batches to buffers, and says where each batch's starts and ends in them."""
     parts: list[Buffer] = []
     first = size = 0
-    for row, part in enumerate(_inflated(buffer, batches)):
+    for row, part in enumerate(sections):
         parts.append(part)
         size += len(part)
         if size >= INFLATED_GROUP_BYTES or row + 1 == len(batches):
@@ -119,8 +119,8 @@ def _decode(
     rows, size = int(counts.sum()), int(room.sum())
 
     offsets, timestamps = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    keys = _Binary.make(rows, size, wanted=want.key)
-    values = _Binary.make(rows, size, wanted=want.value)
+    keys = Binary.make(rows, size, wanted=want.key)
+    values = Binary.make(rows, size, wanted=want.value)
     headers_at = np.empty(rows if want.headers else 0, np.uint64)
     headers_end = np.empty(rows if want.headers else 0, np.uint64)
     base_offsets, base_timestamps = np.ascontiguousarray(batches.base_offset), batches.base_timestamp
@@ -145,16 +145,28 @@ def _decode(
         value_nulls += null_values
         headers += more_headers
 
-    columns: dict[str, Any] = {"offset": _int64(offsets), "timestamp": _int64(timestamps)}
+    columns: dict[str, Any] = {}
     if want.key:
         columns["key"] = keys.array(key_bytes, key_nulls)
     if want.value:
         columns["value"] = values.array(value_bytes, value_nulls)
     if want.headers:
         columns["headers"] = _headers(data, headers_at, headers_end, headers, batches)
+    return record_batch(offsets, timestamps, columns, batches, want)
+
+
+def record_batch(offsets: Any, timestamps: Any, columns: dict[str, Any], batches: Batches, want: Projection) -> pa.RecordBatch:
+    """What every decoder gives: offsets and timestamps, the columns between, and the timestamp type where it is wanted."""
+    columns = {"offset": _int64(offsets), "timestamp": _int64(timestamps)} | columns
     if want.timestamp_type:
         columns["timestamp_type"] = pa.array(per_record(batches, batches.timestamp_type))
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def no_headers(rows: int) -> Any:
+    """A column of headers where no record has one."""
+    list_ends = np.zeros(rows + 1, np.int32)
+    return pa.Array.from_buffers(HEADERS_TYPE, rows, [None, pa.py_buffer(list_ends)], 0, children=[_NO_PAIRS])
 
 
 def _steps(room: Any) -> Iterator[int]:
@@ -168,7 +180,7 @@ def _steps(room: Any) -> Iterator[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Binary:
+class Binary:
     """The buffers of an Arrow binary column, being filled."""
 
     ends: Any
@@ -176,13 +188,15 @@ class _Binary:
     valid: Any
 
     @classmethod
-    def make(cls, rows: int, size: int, *, wanted: bool) -> "_Binary":
+    def make(cls, rows: int, size: int, *, wanted: bool) -> "Binary":
+        """Room for so many values of so many bytes in all; none for a column that is not wanted."""
         rows, size = (rows, size) if wanted else (0, 0)
         ends = np.empty(rows + 1, np.int32)
         ends[0] = 0
         return cls(ends, _memory(size), np.empty(rows, np.uint8))
 
     def array(self, size: int, nulls: int) -> Any:
+        """The column, after `size` bytes and `nulls` nulls were filled in."""
         bitmap = pa.py_buffer(np.packbits(self.valid, bitorder="little")) if nulls else None
         buffers = [bitmap, pa.py_buffer(self.ends), pa.py_buffer(self.data[:size])]
         return pa.Array.from_buffers(pa.binary(), len(self.valid), buffers, nulls)
@@ -200,11 +214,11 @@ def _memory(size: int) -> Any:
 
 def _headers(data: Any, at: Any, end: Any, count: int, batches: Batches) -> Any:
     rows = len(at)
-    list_ends = np.zeros(rows + 1, np.int32)
     if not count:
-        return pa.Array.from_buffers(HEADERS_TYPE, rows, [None, pa.py_buffer(list_ends)], 0, children=[_NO_PAIRS])
+        return no_headers(rows)
+    list_ends = np.zeros(rows + 1, np.int32)
     size = int((end - at).sum())
-    keys, values = _Binary.make(int(count), size, wanted=True), _Binary.make(int(count), size, wanted=True)
+    keys, values = Binary.make(int(count), size, wanted=True), Binary.make(int(count), size, wanted=True)
     status, row, key_bytes, value_bytes, nulls = kernels.decode_headers(
         data, at, end, list_ends, keys.ends, keys.data, values.ends, values.data, values.valid
     )

@@ -31,7 +31,12 @@ _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = 16
 _INT32 = struct.Struct(">i")
 _LZ4_FLAGS_AT = 4
+_LZ4_MAGIC = 0x184D2204
+_LZ4_HEADER = struct.Struct("<IBB")
+_LZ4_HEADER_MIN = 7
+_LZ4_CONTENT_CHECKSUM, _LZ4_CONTENT_SIZE, _LZ4_BLOCK_CHECKSUM = 0x04, 0x08, 0x10
 _LZ4_FLAGS_FIXED, _LZ4_FLAGS_VALUE = 0xE3, 0x60  # version 1, independent blocks, no dictionary
+_LZ4_BLOCKS = (0x40, 0x50, 0x60, 0x70)
 _ZSTD_HEADER_MAX = 18
 _ZSTD_RUN = 1
 
@@ -50,6 +55,28 @@ def inflate(codec: int, payload: Buffer, *, bytes_max: int = INFLATED_BYTES_MAX)
 def is_lz4_that_kafka_reads(frame: Buffer) -> bool:
     """Whether the frame's blocks stand alone; those that refer to the ones before, Kafka refuses, though we inflate them."""
     return len(frame) > _LZ4_FLAGS_AT and frame[_LZ4_FLAGS_AT] & _LZ4_FLAGS_FIXED == _LZ4_FLAGS_VALUE
+
+
+def with_sound_lz4_header(frame: Buffer) -> Buffer:
+    """The lz4 frame under a header whose checksum is right, whatever it was. Raises Corrupt for a header that Kafka refuses.
+
+    The header is made anew by the library, with the same flags but without the content's size, which nothing needs.
+    """
+    view = memoryview(frame)
+    need(view, 0, _LZ4_HEADER_MIN, "the header of an lz4 frame")
+    magic, flags, block = _LZ4_HEADER.unpack_from(view)
+    size = _LZ4_HEADER_MIN + (8 if flags & _LZ4_CONTENT_SIZE else 0)
+    if magic != _LZ4_MAGIC or flags & _LZ4_FLAGS_FIXED != _LZ4_FLAGS_VALUE or block not in _LZ4_BLOCKS:
+        raise Corrupt(f"lz4 frame with header {bytes(view[:_LZ4_HEADER_MIN]).hex()}, which is none of Kafka's")
+    need(view, 0, size, "the header of an lz4 frame")
+    header: bytes = lz4.frame.compress_begin(
+        lz4.frame.create_compression_context(),
+        block_size=block >> 4,
+        block_linked=False,
+        block_checksum=bool(flags & _LZ4_BLOCK_CHECKSUM),
+        content_checksum=bool(flags & _LZ4_CONTENT_CHECKSUM),
+    )
+    return b"".join((header, view[size:]))
 
 
 def _too_large(bytes_max: int) -> Corrupt:

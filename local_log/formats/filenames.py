@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from local_log.errors import Invalid
-from local_log.formats.primitives import INT32_MAX
+from local_log.formats.primitives import INT32_MAX, INT64_MAX
 
 LOG = ".log"
 OFFSET_INDEX = ".index"
@@ -38,7 +38,6 @@ _PARTITION_DIR = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
 _LOG_DIR = re.compile(r"(?P<topic>.+)-(?P<partition>\+?[0-9]+)", re.DOTALL)
 _MARKED_LOG_DIR = re.compile(r"(?P<log>\S+-\S+)\.\S+(?P<mark>-delete|-future|-stray)")
 _NAME_MAX = 255
-_OFFSET_MAX = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -54,7 +53,7 @@ class TopicPartition:
 
 def offset_file(base_offset: int, suffix: str) -> str:
     """The name of a file that starts at `base_offset`; snapshots are named after the offset that they precede."""
-    if not 0 <= base_offset <= _OFFSET_MAX:
+    if not 0 <= base_offset <= INT64_MAX:
         raise Invalid(f"offset {base_offset} names no file; offsets are 0 to 2^63-1")
     return f"{base_offset:020d}{suffix}"
 
@@ -62,7 +61,7 @@ def offset_file(base_offset: int, suffix: str) -> str:
 def parse_offset_file(name: str) -> tuple[int, str] | None:
     """Base offset and suffix, or None for a file that is not a segment's (temporary and deleted ones are not)."""
     match = _OFFSET_FILE.fullmatch(name)
-    if match is None or int(match[1]) > _OFFSET_MAX:
+    if match is None or int(match[1]) > INT64_MAX:
         return None
     return int(match[1]), match[2]
 

@@ -24,3 +24,4 @@ class TimestampType(IntEnum):
 NO_SEQUENCE = -1
 NO_TIMESTAMP = -1
 NO_EPOCH = -1
+NO_PRODUCER = -1

@@ -1,10 +1,10 @@
-"""What the tests of the local tier share: one unpacked log directory that nobody writes to, and Kafka's own classes."""
+"""What the tests of the local tier share: unpacked log directories that nobody writes to, and Kafka's own classes."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from golden_logs import broker_logs, partitions
+from golden_logs import broker_logs, legacy_logs, legacy_partitions, partitions
 from kafka_judge import Judge, judge
 
 
@@ -26,3 +26,16 @@ def kafka() -> Iterator[Judge]:
     """Kafka's own classes, for tests that are marked with `kafka_judge.oracle`."""
     with judge() as asked:
         yield asked
+
+
+@pytest.fixture(scope="session")
+def legacy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The golden log directory with messages of magic 0 and 1, for reading only."""
+    return legacy_logs(tmp_path_factory.mktemp("legacy"))
+
+
+@pytest.fixture(params=legacy_partitions())
+def legacy_partition(request: pytest.FixtureRequest) -> str:
+    """Each of its partitions in turn."""
+    name: str = request.param
+    return name

@@ -12,7 +12,8 @@ import snappy
 import zstandard
 
 from local_log.formats.batch_v2 import Batches
-from local_log.formats.columns import EVERYTHING, Projection, decode
+from local_log.formats.batches import decode
+from local_log.formats.columns import EVERYTHING, Projection
 from local_log.formats.record import Codec
 
 GZIP, SNAPPY, LZ4, ZSTD = Codec.gzip, Codec.snappy, Codec.lz4, Codec.zstd
@@ -111,8 +112,28 @@ def batch(
     return head + struct.pack(">I", crc32c.crc32c(tail)) + tail
 
 
-def old_message(magic: int, value: bytes = b"value", *, offset: int = 0) -> bytes:
-    """A message of magic 0 or 1 without a key, with a sound CRC-32."""
-    time = struct.pack(">q", 1_000) if magic else b""
-    tail = struct.pack(">bb", magic, 0) + time + struct.pack(">ii", -1, len(value)) + value
-    return struct.pack(">qiI", offset, 4 + len(tail), zlib.crc32(tail)) + tail
+def message(
+    magic: int,
+    value: bytes | None = b"value",
+    *,
+    offset: int = 0,
+    key: bytes | None = None,
+    attributes: int = 0,
+    timestamp: int = 1_000,
+    crc_off_by: int = 0,
+) -> bytes:
+    """A message of magic 0 or 1, with a sound CRC-32 unless it is to be off."""
+    time = struct.pack(">q", timestamp) if magic else b""
+    tail = struct.pack(">bB", magic, attributes) + time + _sized(key) + _sized(value)
+    return struct.pack(">qiI", offset, 4 + len(tail), zlib.crc32(tail) ^ crc_off_by) + tail
+
+
+def wrapper(magic: int, codec: int, *inner: bytes, section: bytes | None = None, **fields: object) -> bytes:
+    """A message that holds messages, compressed; `section` replaces what they are compressed to."""
+    made = compressed(codec, b"".join(inner)) if section is None else section
+    fields["attributes"] = codec | int(fields.get("attributes", 0))  # type: ignore[call-overload]
+    return message(magic, made, **fields)  # type: ignore[arg-type]
+
+
+def _sized(data: bytes | None) -> bytes:
+    return struct.pack(">i", -1) if data is None else struct.pack(">i", len(data)) + data

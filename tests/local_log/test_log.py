@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from golden_logs import broker_logs, expected_batches, live, segments
+from golden_logs import broker_logs, expected_batches, expected_records, live, segments
 from hand_made import COMMIT_KEY, CONTROL, TRANSACTIONAL, batch, decoded, record
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -65,6 +65,35 @@ def test_timestamps_lead_to_the_offsets_that_the_broker_gave(broker: Path, parti
     assert at(log.latest_timestamp()) == answers["max_timestamp"]
     for asked, *answer in answers["offset_for_timestamp"]:
         assert at(log.offset_for_time(asked, log.log_start_offset, log.high_watermark)) == answer, asked
+
+
+def test_a_log_of_older_messages_answers_as_kafka_does(legacy: Path, legacy_partition: str) -> None:
+    log, answers = golden(legacy, legacy_partition), live(legacy_partition)
+    assert at(log.at(log.log_start_offset)) == answers["earliest"]
+    assert at(log.at(log.high_watermark)) == answers["latest"]
+    assert log.log_end_offset == log.last_stable_offset == answers["last_stable_offset"]
+    assert at(log.latest_timestamp()) == answers["max_timestamp"]
+    for asked, *answer in answers["offset_for_timestamp"]:
+        assert at(log.offset_for_time(asked, log.log_start_offset, log.high_watermark)) == answer, asked
+
+
+def test_reading_older_messages_from_any_offset_gives_the_records_from_there(legacy: Path, legacy_partition: str) -> None:
+    log = golden(legacy, legacy_partition)
+    whole = offsets_of(log, 0, log.log_end_offset)
+    assert len(whole) == len(expected_records(legacy_partition))
+    for start in range(0, log.log_end_offset, 97):
+        end = start + 61
+        assert offsets_of(log, start, end) == [offset for offset in whole if start <= offset < end]
+
+
+def test_an_active_segment_of_older_messages_ends_before_its_torn_tail(legacy: Path, tmp_path: Path) -> None:
+    for name in ("g-v0-gzip-0", "g-v1-none-create-0", "g-upgraded-0"):
+        lines = [line for line in expected_batches(name) if line["segment"] == f"{0:020d}.log"]
+        data = dict(segments(legacy, name))[lines[0]["segment"]]
+        before, last = lines[-2:]
+        for left in (1, 12, 16, 17, 25, 26, 33, last["size"] - 1):
+            open_it = hand_made(tmp_path, (0, data[: last["position"] + left]))
+            assert open_it().log_end_offset == before["last_offset"] + 1
 
 
 def test_read_committed_gives_the_offsets_that_the_broker_gave(broker: Path, partition: str) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from archive_fakes import CountingIds, MemoryStore
 from archived_worlds import ARCHIVED, World, opened, read
-from golden_logs import broker_logs, live, partitions
+from golden_logs import broker_logs, expected_records, legacy_logs, legacy_partitions, live, partitions
 from logs_to_archive import (
     all_records,
     copy_of,
@@ -27,10 +27,16 @@ from made_manifests import assert_sound_archive
 from local_log.errors import OffsetOutOfRange
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
 from local_log.formats.record import NO_TIMESTAMP
+from local_log.formats.records import record_batches
 from local_log.formats.search import TimestampOffset
 from local_log.formats.txn_index import read_txn_index
 from remote.manifest.model import ABORTED_LATER
 from remote.stores.folder import FolderStore
+
+
+def at(found: TimestampOffset | None) -> list[int]:
+    return [-1, -1, -1] if found is None else [found.offset, found.timestamp, found.leader_epoch]
+
 
 # records
 
@@ -45,6 +51,24 @@ def test_the_log_as_its_broker_cut_it_reads_as_the_local_one(tmp_path: Path, par
     assert archived.end_offset == log.segments[-1].base_offset
     expected = for_applications(all_records(log), archived.log_start_offset, archived.end_offset)
     assert table_of(read(archived, archived.log_start_offset, archived.end_offset), expected).equals(expected)
+
+
+@pytest.mark.parametrize("partition", legacy_partitions())
+def test_an_archive_of_older_messages_answers_as_kafka_does(tmp_path: Path, partition: str) -> None:
+    folder = legacy_logs(tmp_path / "logs", partition)
+    store, answers = FolderStore(str(tmp_path / "archive")), live(partition)
+    offload_all(folder, store)
+    log = local_logs(folder)[partition]
+    archived = opened(store, log)
+    assert archived.end_offset == answers["latest"][0]
+    assert sum(entry.record_count for entry in archived.manifest.entries) == len(expected_records(partition))
+    local = offsets_of(record_batches(log.chunks(0, archived.end_offset), 0, archived.end_offset))
+    for start in range(0, archived.end_offset, 37):
+        expected = [offset for offset in local if start <= offset < start + 100]
+        assert offsets_of(read(archived, start, min(start + 100, archived.end_offset))) == expected
+    assert at(archived.latest_timestamp()) == answers["max_timestamp"]
+    for asked, *answer in answers["offset_for_timestamp"]:
+        assert at(archived.offset_for_time(asked, 0, archived.end_offset)) == answer, asked
 
 
 @pytest.mark.parametrize("partition", ARCHIVED)

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from golden_logs import expected_batches, segments
-from hand_made import batch, decoded, old_message, record
+from hand_made import batch, decoded, record
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_log.errors import Corrupt, Unsupported
+from local_log.errors import Corrupt
 from local_log.formats.batch_v2 import HEADER_BYTES, Batches, check_crcs, crcs, scan
 from local_log.formats.record import Codec
 
@@ -140,40 +140,6 @@ def test_a_magic_other_than_2_is_corrupt(magic: int) -> None:
     good = batch(record())
     with pytest.raises(Corrupt, match="magic 2"):
         scan(good[:16] + bytes([magic]) + good[17:])
-
-
-@pytest.mark.parametrize("magic", [0, 1])
-@pytest.mark.parametrize("size", [0, 5, 500])
-def test_an_older_message_is_unsupported_where_it_is(magic: int, size: int) -> None:
-    good, old = batch(record()), old_message(magic, b"v" * size)
-    batches, stop = scan(good + old)
-    assert (len(batches), stop) == (1, len(good))
-    with pytest.raises(Unsupported, match=f"message format v{magic} is not read yet") as caught:
-        scan(good + old + old, stop)
-    assert caught.value.position == len(good)
-
-
-@pytest.mark.parametrize("magic", [0, 1])
-def test_an_older_message_with_a_flipped_bit_is_corrupt_or_a_length_that_goes_on(magic: int) -> None:
-    whole = old_message(magic, b"v" * 100)
-    for position in {*range(8, len(whole))}.difference(MAGIC):
-        for bit in range(8):
-            flipped = bytearray(whole)
-            flipped[position] ^= 1 << bit
-            try:
-                batches, stop = scan(bytes(flipped))
-            except Corrupt:
-                continue
-            assert (len(batches), stop) == (0, 0)
-            assert position in LENGTH
-
-
-@pytest.mark.parametrize("magic", [0, 1])
-def test_an_older_message_that_is_cut_is_a_torn_one(magic: int) -> None:
-    whole = old_message(magic, b"v" * 100)
-    for cut in range(17, len(whole)):
-        batches, stop = scan(whole[:cut])
-        assert (len(batches), stop) == (0, 0)
 
 
 def test_a_length_beyond_the_buffer_is_a_torn_batch() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import logs_to_archive
 import pytest
 from click.testing import CliRunner, Result
-from golden_logs import broker_logs, expected_records, partitions, record_digest
+from golden_logs import broker_logs, expected_records, legacy_logs, legacy_partitions, partitions, record_digest
 
 from tiering.cli import main
 
@@ -70,6 +70,23 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     before = _fingerprint(logs)
     yield logs
     assert _fingerprint(logs) == before
+
+
+@pytest.fixture(scope="session")
+def legacy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The golden log directory with messages of magic 0 and 1; no command may change a byte of it."""
+    logs = legacy_logs(tmp_path_factory.mktemp("legacy"))
+    before = _fingerprint(logs)
+    yield logs
+    assert _fingerprint(logs) == before
+
+
+@pytest.fixture(scope="session")
+def legacy_archive(legacy: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The archive after an offload of `legacy`: all of it, since every active segment there is empty."""
+    url = str(tmp_path_factory.mktemp("legacy-archive"))
+    _rows("offload", "--log-dir", legacy, "--archive", url)
+    return url
 
 
 @pytest.fixture(scope="session")
@@ -145,3 +162,10 @@ def partition(request: pytest.FixtureRequest) -> str:
 def topic(partition: str) -> str:
     """The partition's topic."""
     return partition.removesuffix("-0")
+
+
+@pytest.fixture(params=legacy_partitions())
+def legacy_partition(request: pytest.FixtureRequest) -> str:
+    """Each golden partition with messages of magic 0 and 1 in turn."""
+    name: str = request.param
+    return name

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from golden_logs import live
+from golden_logs import expected_records, live, record_digest
 
 Row = dict[str, Any]
 Rows = Callable[..., list[Row]]
@@ -52,6 +52,19 @@ def test_both_tiers_together_give_a_committed_reader_what_kafka_gave_it(
     fetched = rows("fetch", *tiers, *options)
     assert [row["offset"] for row in fetched] == committed
     assert fetched == visible(records(partition), start, live(partition)["latest"][0], set(committed))
+
+
+@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+def test_older_messages_are_the_same_from_either_tier(
+    rows: Rows, legacy: Path, legacy_archive: str, legacy_partition: str, isolation: str
+) -> None:
+    dumped = rows("log", "dump", legacy / legacy_partition, "--records")
+    assert tuple(map(record_digest, dumped)) == expected_records(legacy_partition)
+    question = ("--topic", legacy_partition.removesuffix("-0"), "--partition", 0, "--offset", 0, "--isolation", isolation)
+    expected = visible(dumped, 0, live(legacy_partition)["latest"][0])
+    assert rows("fetch", "--log-dir", legacy, *question) == expected
+    assert rows("fetch", "--archive", legacy_archive, *question) == expected
+    assert rows("fetch", "--log-dir", legacy, "--archive", legacy_archive, *question) == expected
 
 
 @pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])

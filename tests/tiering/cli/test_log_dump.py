@@ -46,6 +46,16 @@ def test_records_are_those_that_kafka_reads(rows: Rows, broker: Path, partition:
     assert tuple(map(record_digest, dumped)) == expected_records(partition)
 
 
+def test_batches_of_older_messages_are_those_that_kafka_reads(rows: Rows, legacy: Path, legacy_partition: str) -> None:
+    assert texts(rows("log", "dump", legacy / legacy_partition, "--batches")) == texts(expected_batches(legacy_partition))
+
+
+def test_records_of_older_messages_are_those_that_kafka_reads(rows: Rows, legacy: Path, legacy_partition: str) -> None:
+    dumped = rows("log", "dump", legacy / legacy_partition, "--records")
+    assert all(set(record) == RECORD_FIELDS for record in dumped)
+    assert tuple(map(record_digest, dumped)) == expected_records(legacy_partition)
+
+
 def test_snapshots_are_those_that_kafka_reads(rows: Rows, broker: Path, partition: str) -> None:
     dumped = rows("log", "dump", broker / partition, "--snapshots")
     assert sorted(texts(dumped)) == sorted(texts(expected_snapshots(partition)))

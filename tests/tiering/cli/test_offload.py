@@ -7,7 +7,7 @@ from shutil import copytree
 from typing import Any
 
 import pytest
-from golden_logs import broker_logs, partitions
+from golden_logs import broker_logs, legacy_partitions, partitions
 from logs_to_archive import due
 from offloaded import Rows, Run, assert_holds_exactly, contents
 
@@ -48,6 +48,13 @@ def test_every_segment_has_a_row_that_says_what_became_of_it(rows: Rows, broker:
 @pytest.mark.parametrize(("logs", "url"), [("broker", "archive"), ("rolled", "whole_archive")])
 def test_what_is_archived_is_what_is_due_byte_for_byte(request: pytest.FixtureRequest, logs: str, url: str) -> None:
     assert_holds_exactly(open_store(request.getfixturevalue(url)), request.getfixturevalue(logs), partitions())
+
+
+def test_segments_of_older_messages_are_archived_byte_for_byte(rows: Rows, legacy: Path, url: str) -> None:
+    given = rows("offload", "--log-dir", legacy, "--archive", url)
+    assert {row["action"] for row in given} == {"copied", "keep"}
+    assert_holds_exactly(open_store(url), legacy, legacy_partitions())
+    assert rows("describe", "--log-dir", legacy, "--archive", url) != []
 
 
 def test_a_segment_with_an_undecided_transaction_stays(rows: Rows, rolled: Path, url: str) -> None:

@@ -2,15 +2,13 @@
 
 import json
 import os
-import struct
 import subprocess
 import sys
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from golden_logs import broker_logs
+from golden_logs import broker_logs, expected_batches, legacy_logs
 from logs_to_archive import due
 from offloaded import Rows, Run, assert_holds_exactly, flip, keys, manifests
 
@@ -101,32 +99,15 @@ def test_a_folder_that_the_system_does_not_give_is_refused_and_the_others_are_ta
     assert closed in result.stderr
 
 
-def old_message(offset: int) -> bytes:
-    """A message of magic 1 as brokers before 0.11 wrote them."""
-    tail = struct.pack(">bbqii", 1, 0, 1_000, -1, 60) + b"v" * 60
-    return struct.pack(">qiI", offset, 4 + len(tail), zlib.crc32(tail)) + tail
-
-
-def test_a_single_segment_of_older_messages_is_nothing_to_do(rows: Rows, tmp_path: Path, url: str) -> None:
-    logs = broker_logs(tmp_path / "logs", "g-tiny-0")
-    (logs / "g-tiny-0" / f"{0:020d}.log").write_bytes(old_message(0))
-    (given,) = rows("offload", "--log-dir", logs, "--archive", url)
-    assert (given["segment"], given["action"], given["reason"]) == (0, "keep", "active")
-
-
-def test_inactive_segments_of_older_messages_are_refused_and_are_no_corruption(
-    run: Run, roll: Callable[[Path, str], None], logs: Path, url: str
-) -> None:
-    file = logs / "g-codec-none-0" / f"{0:020d}.log"
-    file.write_bytes(b"".join(old_message(offset) for offset in range(1657)))
-    roll(logs, "g-codec-none-0")
+def test_a_flipped_bit_in_an_older_message_has_its_segment_refused_and_named(run: Run, tmp_path: Path, url: str) -> None:
+    logs = legacy_logs(tmp_path / "logs", "g-v1-none-create-0")
+    bad = next(line for line in expected_batches("g-v1-none-create-0") if line["base_offset"] == 40)
+    flip(logs / "g-v1-none-create-0" / bad["segment"], bad["position"] + bad["size"] - 1)
     result = run("offload", "--log-dir", logs, "--archive", url, "--output", "jsonl")
-    given = [json.loads(line) for line in result.stdout.splitlines() if "g-codec-none" in line]
-    assert result.exit_code == 3
-    assert [row["action"] for row in given] == ["refused", "copied", "keep"]
-    assert f"{file} at byte 0: message format v1 is not read yet" in result.stderr
-    alone = run("offload", "--log-dir", logs, "--archive", url, "--topic", "g-codec-none")
-    assert alone.exit_code == 1
+    given = [json.loads(line) for line in result.stdout.splitlines()]
+    assert result.exit_code == 6
+    assert [row["action"] for row in given].count("refused") == 1
+    assert f"{bad['segment']} at byte {bad['position']}: batch of offsets 40 to 40 has CRC-32 " in result.stderr
 
 
 def test_an_index_that_is_missing_has_its_segment_refused_and_named(run: Run, logs: Path, url: str) -> None:
