@@ -16,6 +16,7 @@ from local_log.formats.primitives import INT32_MAX
 from local_log.formats.producer_snapshot import read_producer_snapshot
 from local_log.formats.record import NO_SEQUENCE, Codec
 from local_log.log import LocalLog, open_log
+from local_log.log_0_7 import Log07, open_log_0_7
 from local_log.storage import OsDisk
 
 Row = dict[str, Any]
@@ -24,13 +25,19 @@ _CODECS = {codec.value: codec.name for codec in Codec}
 
 
 def batches(folder: str) -> Iterator[Row]:
-    """Every batch header, with whether its checksum holds. Raises NotFound, Corrupt."""
+    """Every batch header, of Kafka 0.7 every message, with whether its checksum holds. Raises NotFound, Corrupt."""
+    if (log_0_7 := open_log_0_7(OsDisk(), folder)).segments:
+        yield from _messages_0_7(log_0_7)
+        return
     for segment, chunk in _chunks(folder):
         yield from _batch_rows(segment, chunk)
 
 
 def records(folder: str) -> Iterator[Row]:
     """Every record, control records too. Raises NotFound, Corrupt."""
+    if (log_0_7 := open_log_0_7(OsDisk(), folder)).segments:
+        yield from _records_0_7(log_0_7)
+        return
     for _, chunk in _chunks(folder):
         for of, decoded in chunk.records():
             control = per_record(of, of.is_control).tolist()
@@ -99,6 +106,28 @@ def _batch_rows(segment: str, chunk: Chunk) -> Iterator[Row]:
     lists = [c if isinstance(c, list) else c.tolist() for c in columns.values()]
     for values in zip(*lists, strict=True):
         yield {"segment": segment, **dict(zip(columns, values, strict=True))}
+
+
+def _messages_0_7(log: Log07) -> Iterator[Row]:
+    for span in log.spans(log.log_start_offset):
+        for message in span.messages:
+            yield {
+                "segment": span.file.rpartition("/")[2],
+                "position": span.position + message.position,
+                "size": message.size,
+                "magic": message.magic,
+                "base_offset": span.offset + message.position,
+                "next_offset": span.offset + message.next_position,
+                "codec": _CODECS.get(message.codec, str(message.codec)),
+                "crc": message.crc,
+                "valid": message.is_valid,
+            }
+
+
+def _records_0_7(log: Log07) -> Iterator[Row]:
+    for records in log.records(log.log_start_offset):
+        for r in records.to_pylist():
+            yield {**r, "value": _base64(r["value"])}
 
 
 def _sequences(b: Batches, offsets: Any) -> Any:

@@ -21,7 +21,10 @@ def command() -> None:
 @output_option("jsonl")
 @reports_errors
 def dump(folder: str, batches: bool, records: bool, snapshots: bool, output: str) -> None:
-    """Print what a partition's folder DIR holds, as kafka-dump-log reads it. Keys, values and headers are in base64."""
+    """Print what a partition's folder DIR holds, as kafka-dump-log reads it. Keys, values and headers are in base64.
+
+    In a folder of Kafka 0.7 (segments named .kafka) messages stand for batches, and offsets are positions in bytes.
+    """
     from tiering import dump as of
 
     verbs = ((batches, of.batches), (records, of.records), (snapshots, of.snapshots))

@@ -19,6 +19,8 @@ from local_log.formats.filenames import (
     parse_log_dir,
     parse_offset_file,
     parse_partition_dir,
+    parse_position_file,
+    position_file,
 )
 
 SUFFIXES = [LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT]
@@ -28,6 +30,18 @@ NAMES = st.text("abcXYZ019._-", min_size=1, max_size=249)
 @given(offset=st.integers(0, 2**63 - 1), suffix=st.sampled_from(SUFFIXES))
 def test_a_file_s_name_parses_to_what_it_was_made_of(offset: int, suffix: str) -> None:
     assert parse_offset_file(offset_file(offset, suffix)) == (offset, suffix)
+
+
+@given(position=st.integers(0, 2**63 - 1))
+def test_a_name_of_kafka_0_7_parses_to_what_it_was_made_of(position: int) -> None:
+    assert parse_position_file(position_file(position)) == position
+    assert parse_position_file(f"{position}.kafka") == position
+    assert parse_offset_file(position_file(position)) is None
+
+
+@pytest.mark.parametrize("name", [".kafka", "1.kafka.deleted", "-1.kafka", "+1.kafka", f"{2**63}.kafka", "1.log", "\u0661.kafka"])
+def test_a_name_that_is_no_segment_s_of_kafka_0_7_is_none(name: str) -> None:
+    assert parse_position_file(name) is None
 
 
 @given(topic=NAMES, partition=st.integers(0, 2**31 - 1))
@@ -109,6 +123,8 @@ def test_a_folder_that_is_no_partition_s_is_none(name: str) -> None:
 def test_an_offset_that_kafka_cannot_have_names_no_file(offset: int) -> None:
     with pytest.raises(Invalid, match=r"0 to 2\^63-1"):
         offset_file(offset, LOG)
+    with pytest.raises(Invalid, match=r"0 to 2\^63-1"):
+        position_file(offset)
 
 
 def test_partitions_sort_by_topic_then_number() -> None:

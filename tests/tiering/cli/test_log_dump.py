@@ -1,8 +1,10 @@
 """`tiering log dump`: what a real broker's folders hold, as Kafka's own classes read it."""
 
+import gzip
 import json
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from shutil import copytree
@@ -11,6 +13,10 @@ from typing import Any
 import pytest
 from click.testing import Result
 from golden_logs import expected_batches, expected_records, expected_snapshots, record_digest
+
+from local_log.formats.filenames import position_file
+from local_log.formats.message_0_7 import write_message
+from local_log.formats.record import Codec
 
 Rows = Callable[..., list[dict[str, Any]]]
 Run = Callable[..., Result]
@@ -54,6 +60,24 @@ def test_records_of_older_messages_are_those_that_kafka_reads(rows: Rows, legacy
     dumped = rows("log", "dump", legacy / legacy_partition, "--records")
     assert all(set(record) == RECORD_FIELDS for record in dumped)
     assert tuple(map(record_digest, dumped)) == expected_records(legacy_partition)
+
+
+def test_a_folder_of_kafka_0_7_is_dumped_by_position(run: Run, rows: Rows, tmp_path: Path) -> None:
+    one, two = write_message(b"one", magic=0), write_message(b"two")
+    pair = write_message(gzip.compress(one + two), codec=Codec.gzip)
+    (tmp_path / position_file(100)).write_bytes(one + pair)
+    second = 100 + len(one + pair)
+    (tmp_path / position_file(second)).write_bytes(two + pair[:-1])
+    crc = [zlib.crc32(b"one"), zlib.crc32(pair[10:]), zlib.crc32(b"two")]
+    expected = [
+        [position_file(100), 0, 12, 0, 100, 112, "none", crc[0], True],
+        [position_file(100), 12, len(pair), 1, 112, second, "gzip", crc[1], True],
+        [position_file(second), 0, 13, 1, second, second + 13, "none", crc[2], True],
+    ]
+    assert [list(row.values()) for row in rows("log", "dump", tmp_path, "--batches")] == expected
+    values = [(row["offset"], row["next_offset"], row["value"]) for row in rows("log", "dump", tmp_path, "--records")]
+    assert values == [(100, 112, "b25l"), (112, 112, "b25l"), (112, second, "dHdv"), (second, second + 13, "dHdv")]
+    assert run("log", "dump", tmp_path, "--snapshots").exit_code == 4
 
 
 def test_snapshots_are_those_that_kafka_reads(rows: Rows, broker: Path, partition: str) -> None:

@@ -1,0 +1,173 @@
+"""A partition's log as Kafka 0.7 left it in its folder, for reading: segments named by the position of their first byte.
+
+There are no indexes: an offset is a position, so it says itself where its message lies. Source: the design page of 0.7; its
+classes Log and FileMessageSet.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import pyarrow as pa
+
+from local_log.errors import Corrupt, OffsetOutOfRange
+from local_log.formats.filenames import parse_position_file, position_file
+from local_log.formats.message_0_7 import Message, decode, scan
+from local_log.formats.primitives import INT32_MAX
+from local_log.storage import Disk
+
+LATEST_TIME, EARLIEST_TIME = -1, -2
+SPAN_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSpan:
+    """Whole messages of `file`, from its byte `position` on, which is `offset` in the log."""
+
+    file: str
+    position: int
+    offset: int
+    messages: tuple[Message, ...]
+
+    @property
+    def next_offset(self) -> int:
+        """Where to go on behind the last message."""
+        return self.offset + self.messages[-1].next_position
+
+    def records(self) -> Iterator[pa.RecordBatch]:
+        """The records (see `message_0_7.decode`). Raises Corrupt, placed in the file."""
+        try:
+            yield from decode(self.messages, self.offset)
+        except Corrupt as e:
+            raise e.at(self.file, self.position) from e
+
+
+@dataclass(frozen=True, slots=True)
+class Segment07:
+    """A segment: `path`, the offset of its first byte, and its bytes."""
+
+    path: str
+    start: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        """The offset behind its last byte."""
+        return self.start + self.size
+
+
+@dataclass(frozen=True)
+class Log07:
+    """The log in `folder`, as it was when its folder was listed."""
+
+    disk: Disk
+    folder: str
+    segments: tuple[Segment07, ...]
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that may be read."""
+        return self.segments[0].start if self.segments else 0
+
+    @cached_property
+    def log_end_offset(self) -> int:
+        """The offset behind the last sound message: what follows in the newest segment, Kafka cuts off when it recovers."""
+        if not self.segments:
+            return 0
+        newest = self.segments[-1]
+        end = newest.start
+        try:
+            for span in self._spans(newest, newest.start, newest.end):
+                for message in span.messages:
+                    if not message.is_valid:
+                        return end
+                    end = span.offset + message.next_position
+        except Corrupt:
+            return end
+        return end
+
+    def read(self, offset: int, bytes_max: int) -> bytes:
+        """What a fetch of `bytes_max` is answered: bytes from `offset` on, of one segment, the last message perhaps cut.
+
+        Raises OffsetOutOfRange.
+        """
+        segment = self._segment_of(offset)
+        if segment is None:
+            return b""
+        end = min(offset + bytes_max, segment.end, self.log_end_offset)
+        return self.disk.read(segment.path, offset - segment.start, end - segment.start)
+
+    def spans(self, offset: int) -> Iterator[MessageSpan]:
+        """The messages from `offset` on, where one has to start. Raises OffsetOutOfRange, Corrupt, NotFound."""
+        if self._segment_of(offset) is None:
+            return
+        for segment in self.segments:
+            yield from self._spans(segment, max(offset, segment.start), min(segment.end, self.log_end_offset))
+
+    def records(self, offset: int) -> Iterator[pa.RecordBatch]:
+        """The records from `offset` on (see `message_0_7.decode`). Raises as `spans`."""
+        for span in self.spans(offset):
+            yield from span.records()
+
+    def offsets_before(self, time_ms: int, count: int, now_ms: int, modified_ms: Callable[[str], int]) -> tuple[int, ...]:
+        """At most `count` offsets, descending, at which a segment starts that was last changed at or before `time_ms`.
+
+        With LATEST_TIME the end of the log comes first, with EARLIEST_TIME its start is all. `modified_ms` tells when a file
+        was last changed. The end of the log counts as changed `now_ms`. (SimpleConsumer.getOffsetsBefore)
+        """
+        known = [(segment.start, modified_ms(segment.path)) for segment in self.segments]
+        if not known:
+            known = [(0, now_ms)] if time_ms in (LATEST_TIME, EARLIEST_TIME) else []
+        elif self.log_end_offset > self.segments[-1].start:
+            known.append((self.log_end_offset, now_ms))
+        if time_ms == EARLIEST_TIME:
+            last = 1
+        elif time_ms == LATEST_TIME:
+            last = len(known)
+        else:
+            last = max((n for n, (_, changed_ms) in enumerate(known, 1) if changed_ms <= time_ms), default=0)
+        return tuple(offset for offset, _ in known[:last])[::-1][: max(0, count)]
+
+    def _segment_of(self, offset: int) -> Segment07 | None:
+        """The segment that holds `offset`, None for the end of the log."""
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise OffsetOutOfRange(self.folder, offset, self.log_start_offset, self.log_end_offset)
+        return next((s for s in self.segments if s.start <= offset < min(s.end, self.log_end_offset)), None)
+
+    def _spans(self, segment: Segment07, start: int, end: int) -> Iterator[MessageSpan]:
+        """The messages of `[start, end)`. The newest segment may end in part of one; of another that is damage."""
+        want = SPAN_BYTES
+        while start < end:
+            position = start - segment.start
+            buffer = self.disk.read(segment.path, position, min(end - segment.start, position + want))
+            try:
+                messages, stop = scan(buffer)
+            except Corrupt as e:
+                raise e.at(segment.path, position) from e
+            if messages:
+                yield MessageSpan(segment.path, position, start, messages)
+                start, want = start + stop, SPAN_BYTES
+            elif len(buffer) >= want and want < INT32_MAX:
+                want = min(want * 4, INT32_MAX)  # one message is larger than the span: ask again for more
+            elif segment is self.segments[-1]:
+                return
+            else:
+                raise Corrupt(
+                    f"the last {end - start} bytes of a full segment are no message", file=segment.path, position=position
+                )
+
+
+def open_log_0_7(disk: Disk, folder: str) -> Log07:
+    """Lists a partition's folder. Raises NotFound; Corrupt where a segment does not start where the one before it ends."""
+    found = [(start, f"{folder}/{name}") for name in disk.names(folder) if (start := parse_position_file(name)) is not None]
+    segments = tuple(Segment07(path, start, disk.size(path)) for start, path in sorted(found))
+    for before, after in pairwise(segments):
+        if before.end != after.start:
+            raise Corrupt(
+                f"the segment ends at offset {before.end}, and the next one is {position_file(after.start)}; "
+                "restore the files between from a copy",
+                file=before.path,
+                position=before.size,
+            )
+    return Log07(disk, folder, segments)
