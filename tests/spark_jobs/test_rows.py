@@ -1,6 +1,7 @@
 """The rows of a split, as executors make them: Arrow in Spark's types, with the bytes that Kafka's own classes read."""
 
 import json
+from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
 from shutil import copytree
@@ -8,10 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from golden_logs import live
+from golden_logs import expected_batches, expected_records, legacy_logs, legacy_partitions, live, record_digest
+from logs_to_archive import offload_all
 
 from local_log.errors import Corrupt
 from remote.stores import open_store
+from remote.stores.folder import FolderStore
 from spark_jobs.source.options import parse
 from spark_jobs.source.partitions import plan_splits
 from spark_jobs.source.rows import FIELDS, _timestamps, read_split
@@ -82,6 +85,26 @@ def test_compaction_leaves_gaps_and_not_one_row_more(archive: str, expected: Exp
 def test_append_time_is_the_brokers_and_says_so(archive: str) -> None:
     assert {row["timestampType"] for row in rows(archive, "g-appendtime")} == {1}
     assert {row["timestampType"] for row in rows(archive, "g-codec-none")} == {0}
+
+
+def test_older_messages_are_rows_as_sparks_kafka_source_makes_them(tmp_path: Path) -> None:
+    """Magic 0 has no timestamps: -1 of type -1, which is the last millisecond before 1970."""
+    folder, store = legacy_logs(tmp_path / "logs"), FolderStore(str(tmp_path / "archive"))
+    offload_all(folder, store)
+    for name in legacy_partitions():
+        found = rows(str(tmp_path / "archive"), name.removesuffix("-0"))
+        digests = []
+        for row in found:
+            ms = round(row["timestamp"].timestamp() * 1000)
+            headers = [[text(h["key"].encode()), text(h["value"])] for h in row["headers"] or ()]
+            fields = {"key": text(row["key"]), "value": text(row["value"]), "headers": headers}
+            digests.append(record_digest({"offset": row["offset"], "timestamp": ms, "sequence": -1, "control": False, **fields}))
+        assert tuple(digests) == expected_records(name)
+        assert {row["timestampType"] for row in found} == {line["timestamp_type"] for line in expected_batches(name)}
+
+
+def text(data: bytes | None) -> str | None:
+    return None if data is None else b64encode(data).decode()
 
 
 def test_keys_values_and_headers_tell_null_from_empty(archive: str) -> None:
