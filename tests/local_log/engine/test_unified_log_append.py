@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hand_made import GZIP, batch, old_message, record
+from hand_made import GZIP, batch, message, record
 from logs_at_work import Log, batch_of, end_of, offsets_of, settings, values_of
 from producers_at_work import NOW
 
@@ -200,7 +200,7 @@ SOUND = batch_of("one", "two")
         pytest.param(SOUND[:16] + b"\xff" + SOUND[17:], CorruptMessage, id="magic below 0"),
         pytest.param(SOUND[:16] + b"\x03" + SOUND[17:], CorruptMessage, id="magic of the future"),
         pytest.param(SOUND[:17] + bytes(4) + SOUND[21:], CorruptMessage, id="another CRC"),
-        pytest.param(old_message(1)[:12] + bytes(4) + old_message(1)[16:], CorruptMessage, id="an older message, another CRC"),
+        pytest.param(message(1)[:12] + bytes(4) + message(1)[16:], CorruptMessage, id="an older message, another CRC"),
         pytest.param(SOUND + batch_of("x", offset=1), OffsetsOutOfOrder, id="offsets that do not grow"),
     ],
 )
@@ -231,7 +231,7 @@ def test_what_follows_the_last_whole_batch_is_left_out(at: Log) -> None:
 def test_an_older_message_clears_the_leader_epochs(at: Log) -> None:
     at.follow(batch_of("a", leader_epoch=3))
     assert at.log.epochs.latest_epoch == 3
-    at.follow(old_message(1, offset=1))
+    at.follow(message(1, offset=1))
     assert at.log.epochs.entries == []
     assert offsets_of(stored(at)) == [0, 1]
 
