@@ -57,9 +57,9 @@ class Scanned:
         return int(self.batches.base_offset[row])
 
     def first_from(self, offset: int) -> int | None:
-        """The row of the first batch that starts at or above `offset`; None where none does."""
+        """The row of the first batch that starts at or above `offset`, or compressed message that ends there; None without one."""
         rows = np.flatnonzero(self.batches.base_offset >= offset)
-        return next((int(row) for row in rows if self.base_offset(int(row)) >= offset), None)
+        return int(rows[0]) if len(rows) else None
 
     def is_old(self, row: int) -> bool:
         """Whether a batch is a message of magic 0 or 1."""

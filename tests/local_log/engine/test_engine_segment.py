@@ -1,6 +1,8 @@
 """One segment that is written to: found in, rolled, truncated, preallocated, renamed, recovered and split."""
 
+import os
 import random  # noqa: TID251  # seeded
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from small_logs import (
     append,
     base_offsets,
     marker,
+    old_records,
     produced,
     records,
     small_config,
@@ -415,10 +418,11 @@ def test_recovery_finds_the_leader_epochs_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_recovery_cuts_the_log_at_the_first_damaged_batch(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize("make", [records, old_records])
+def test_recovery_cuts_the_log_at_the_first_damaged_batch(tmp_path: Path, make: Callable[[int], bytes], seed: int) -> None:
     r = random.Random(seed)
     one = segment(tmp_path, 0)
-    append(one, *(records(offset) for offset in range(20)))
+    append(one, *(make(offset) for offset in range(20)))
     first_damaged = r.randrange(20)
     found = one.translate(first_damaged)
     assert found is not None
@@ -440,6 +444,7 @@ def test_a_segment_is_split_at_the_first_batch_whose_offsets_do_not_fit(tmp_path
     too_far = records(INT32_MAX + 5, 2)
     log_file = tmp_path / "00000000000000000000.log"
     log_file.write_bytes(fits + too_far)
+    os.utime(log_file, (1_600_000_000, 1_600_000_000))
     folder = LogFolder(OsWritableDisk(), str(tmp_path), small_config(), Clock(), lambda: 0.0)
     segments = Segments()
     segments.add(segment(tmp_path, 0))
@@ -448,6 +453,7 @@ def test_a_segment_is_split_at_the_first_batch_whose_offsets_do_not_fit(tmp_path
     assert segments.base_offsets == (0, INT32_MAX + 5)
     assert [Path(s.log_file).read_bytes() for s in segments] == [fits, too_far]
     assert [s.suffix for s in segments] == ["", ""]
+    assert [s.modified_ms for s in segments] == [1_600_000_000_000] * 2  # retention by time goes on where it was
     for one in segments:
         with pytest.raises(Invalid, match="nothing to split"):
             split_overflowed(folder, segments, one)

@@ -1,6 +1,7 @@
 """A log's folder opened: what a crash left is brought in order, and what was lost is found again in the log itself."""
 
 import random  # noqa: TID251  # seeded
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,8 @@ from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import Invalid
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.txn_index import AbortedTxn
+
+Make = Callable[[int], bytes]
 
 ONE = len(records(0))
 """Bytes of a batch."""
@@ -101,10 +104,10 @@ def test_recovery_finds_the_end_and_the_same_index_entries_and_moves_no_recovery
 
 
 @pytest.mark.parametrize("make", [records, old_records])
-def test_only_segments_from_the_recovery_point_on_are_read_where_there_are_snapshots(tmp_path: Path, make: object) -> None:
-    size = len(make(0))  # type: ignore[operator]
+def test_only_segments_from_the_recovery_point_on_are_read_where_there_are_snapshots(tmp_path: Path, make: Make) -> None:
+    size = len(make(0))
     log = opened(tmp_path, segment_bytes=4 * size)
-    follow(log, *(make(i) for i in range(39)))  # type: ignore[operator]
+    follow(log, *(make(i) for i in range(39)))
     starts = bases(log)
     assert starts == list(range(0, 40, 4))
     log.close()
@@ -155,12 +158,12 @@ def test_a_truncation_reads_the_log_again_where_there_are_producers_and_no_snaps
 
 
 @pytest.mark.parametrize("make", [records, old_records])
-def test_after_a_clean_shutdown_without_snapshots_the_log_is_not_read_for_producers(tmp_path: Path, make: object) -> None:
+def test_after_a_clean_shutdown_without_snapshots_the_log_is_not_read_for_producers(tmp_path: Path, make: Make) -> None:
     log = opened(tmp_path)
     for i in range(3):
-        follow(log, make(i))  # type: ignore[operator]
+        follow(log, make(i))
         log.roll()
-    follow(log, make(3))  # type: ignore[operator]
+    follow(log, make(3))
     log.close()
     for file in tmp_path.glob("*.snapshot"):
         file.unlink()
@@ -369,6 +372,17 @@ def test_garbage_behind_the_log_s_end_is_cut(tmp_path: Path, seed: int) -> None:
     assert {f.name: f.read_bytes() for f in tmp_path.glob("*.log")} == logs
 
 
+def test_a_segment_of_sound_batches_whose_offsets_fall_is_emptied_and_what_follows_dropped(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    a_segment_each(log, 2)
+    log.close()
+    file_of(tmp_path, 1, ".log").write_bytes(records(1) + records(2) + records(3) + records(2))
+    log = opened(tmp_path)
+    assert (bases(log), log.log_end_offset) == ([0, 1], 1)
+    assert file_of(tmp_path, 1, ".log").read_bytes() == b""
+    assert suffixed(tmp_path, ".log.deleted") == [2]
+
+
 def test_a_log_that_ends_before_its_start_begins_anew_there(tmp_path: Path) -> None:
     clock = Clock()
     log = opened(tmp_path, clock=clock)
@@ -397,6 +411,7 @@ def test_the_snapshots_of_a_log_that_ends_before_its_start_are_deleted_in_a_whil
     assert suffixed(tmp_path, ".log.deleted") == [0, 1, 2, 3]
     assert suffixed(tmp_path, ".snapshot.deleted") == [1, 2, 3]
     assert suffixed(tmp_path, ".snapshot") == list(log.producers.snapshot_offsets) == [9]
+    assert log.epochs.entries == []
 
 
 def test_what_is_deleted_later_after_a_recovery_is_not_what_was_written_since(tmp_path: Path) -> None:
@@ -435,6 +450,16 @@ def test_leader_epochs_that_were_lost_are_found_again_in_the_log(tmp_path: Path)
     log.close()
     assert opened(tmp_path, clean=True).epochs.entries == expected[:1]
     assert opened(tmp_path).epochs.entries == expected
+
+
+def test_leader_epochs_outside_of_the_log_are_dropped(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    follow(log, records(0, epoch=1), records(1, epoch=2), records(2, epoch=2), records(3, epoch=3))
+    log.close()
+    checkpoint = tmp_path / "leader-epoch-checkpoint"
+    checkpoint.write_text("0\n4\n1 0\n2 1\n3 3\n5 4\n")
+    log = opened(tmp_path, start=2, clean=True)
+    assert log.epochs.entries == [EpochEntry(2, 2), EpochEntry(3, 3)]
 
 
 def test_a_message_of_an_older_format_ends_the_leader_epochs(tmp_path: Path) -> None:
@@ -499,7 +524,7 @@ def test_a_message_set_too_far_above_begins_a_segment_at_the_lowest_offset_that_
 
 FAR = INT32_MAX + 1000
 LOW, HIGH = records(0) + records(700), records(FAR) + records(FAR + 5)
-AFTER = FAR + 9
+AFTER = FAR + 6
 OFFSETS = [0, 700, FAR, FAR + 5, AFTER]
 
 
@@ -540,6 +565,15 @@ def test_a_split_of_which_only_a_part_was_to_be_swapped_in_is_done_again(tmp_pat
     file_of(tmp_path, 0, ".log.cleaned").write_bytes(LOW)
     file_of(tmp_path, FAR, ".log.swap").touch()
     check_split(tmp_path)
+
+
+def test_a_segment_of_whose_files_some_were_not_to_be_swapped_in_yet_is_dropped(tmp_path: Path) -> None:
+    file_of(tmp_path, 0, ".log").write_bytes(LOW)
+    file_of(tmp_path, 0, ".log.swap").write_bytes(LOW[:ONE])
+    file_of(tmp_path, 0, ".index.cleaned").touch()
+    log = opened(tmp_path)
+    assert base_offsets(log.local.segments) == [0, 700]
+    assert suffixed(tmp_path, ".swap") == suffixed(tmp_path, ".cleaned") == []
 
 
 def test_a_split_that_was_to_be_swapped_in_whole_is_completed_and_the_old_segment_deleted(tmp_path: Path) -> None:

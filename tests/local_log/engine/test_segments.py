@@ -14,18 +14,18 @@ BASES = (10, 30, 50, 70)
 
 
 class BrokenSync(OsWritableDisk):
-    """A disk that does not write the files of one segment down."""
+    """A disk that does not write the files of some segments down."""
 
-    def __init__(self, base_offset: int) -> None:
+    def __init__(self, *broken: int) -> None:
         super().__init__()
-        self.base_offset = base_offset
+        self.broken = broken
         self.synced: list[int] = []
 
     def sync(self, file: str) -> None:
         base_offset = int(Path(file).stem)
         self.synced.append(base_offset)
-        if base_offset == self.base_offset:
-            raise Unreadable(f"{file}: broken")
+        if base_offset in self.broken:
+            raise Unreadable(f"segment {base_offset} is broken")
         super().sync(file)
 
 
@@ -145,9 +145,9 @@ def test_all_files_of_all_segments_move_with_their_folder(tmp_path: Path) -> Non
 
 
 def test_segments_are_closed_though_one_of_them_cannot_be(tmp_path: Path) -> None:
-    disk = BrokenSync(30)
+    disk = BrokenSync(30, 50)
     segments = Segments()
     segments.add_all(segment(tmp_path, offset, disk) for offset in BASES)
-    with pytest.raises(Unreadable, match="broken"):
+    with pytest.raises(Unreadable, match="segment 30"):
         segments.close()
     assert disk.synced == list(BASES)
