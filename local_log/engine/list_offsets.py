@@ -15,7 +15,6 @@ from typing import Final
 import numpy as np
 
 from local_log.engine.epochs import LeaderEpochs
-from local_log.engine.old_messages import OldMessage
 from local_log.engine.scan import Scanned
 from local_log.engine.segment import Segment
 from local_log.engine.segments import Segments
@@ -99,7 +98,8 @@ def find_by_timestamp(segment: Segment, timestamp: int, start_offset: int) -> Ti
     for scanned in segment.scan(position):
         for row in np.flatnonzero(scanned.batches.max_timestamp >= timestamp).tolist():
             if scanned.is_old(row):
-                found = _first_old(scanned.old_messages(row), timestamp, start_offset)
+                offsets, times = scanned.old_messages(row)
+                found = _first(offsets, times, (times >= timestamp) & (offsets >= start_offset))
             else:
                 found = first_at_or_after([_chunk(segment, scanned, row)], timestamp, start_offset, INT64_MAX)
             if found is not None:
@@ -107,9 +107,9 @@ def find_by_timestamp(segment: Segment, timestamp: int, start_offset: int) -> Ti
     return None
 
 
-def _first_old(messages: list[OldMessage], timestamp: int, start_offset: int) -> TimestampOffset | None:
-    late = (m for m in messages if m.timestamp >= timestamp and m.offset >= start_offset)
-    return next((TimestampOffset(m.offset, m.timestamp, NO_EPOCH) for m in late), None)
+def _first(offsets: np.ndarray, times: np.ndarray, mask: np.ndarray) -> TimestampOffset | None:
+    found = np.flatnonzero(mask)
+    return TimestampOffset(int(offsets[found[0]]), int(times[found[0]]), NO_EPOCH) if len(found) else None
 
 
 def _chunk(segment: Segment, scanned: Scanned, row: int) -> Chunk:
@@ -142,7 +142,7 @@ def _latest_record(segments: Segments) -> TimestampOffset | None:
         if len(rows):
             row = int(rows[0])
             if scanned.is_old(row):
-                same = [m for m in scanned.old_messages(row) if m.timestamp == timestamp]
-                return _first_old(same, timestamp, 0) if scanned.batches.header["magic"][row] else None
+                offsets, times = scanned.old_messages(row)
+                return _first(offsets, times, times == timestamp) if scanned.batches.header["magic"][row] else None
             return latest_timestamp([_chunk(segment, scanned, row)])
     return None

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from local_log.engine.old_messages import OldMessage, messages_in
 from local_log.errors import Corrupt
 from local_log.formats import kernels
 from local_log.formats.batch_v2 import BATCHES_MAX, HEADER, HEADER_BYTES, Batches, crcs
+from local_log.formats.message_set import offsets_and_times
 from local_log.formats.primitives import Buffer
 from local_log.formats.record import NO_TIMESTAMP
 
@@ -53,11 +53,11 @@ class Scanned:
     def base_offset(self, row: int) -> int:
         """The first offset in a batch. A compressed message says only its last one: what is in it says the first."""
         if self.is_old(row) and self.batches.codec[row]:
-            return self.old_messages(row)[0].offset
+            return int(self.old_messages(row)[0][0])
         return int(self.batches.base_offset[row])
 
     def first_from(self, offset: int) -> int | None:
-        """The row of the first batch that starts at or above `offset`, or compressed message that ends there; None without one."""
+        """The row of the first batch that starts at or above `offset`, or message that ends there; None without one."""
         rows = np.flatnonzero(self.batches.base_offset >= offset)
         return int(rows[0]) if len(rows) else None
 
@@ -65,10 +65,10 @@ class Scanned:
         """Whether a batch is a message of magic 0 or 1."""
         return int(self.batches.header["magic"][row]) < _MAGIC_2
 
-    def old_messages(self, row: int) -> list[OldMessage]:
-        """The messages in a message of magic 0 or 1. Raises Corrupt, placed in the file whose name it does not know."""
+    def old_messages(self, row: int) -> tuple[np.ndarray, np.ndarray]:
+        """Offsets and times of what is in a message of magic 0 or 1. Raises Corrupt, placed in the file but without its name."""
         try:
-            return messages_in(self.buffer, int(self.batches.positions[row]))
+            return offsets_and_times(self.buffer, self.batches, row)
         except Corrupt as e:
             raise Corrupt(e.problem, position=int(self.starts[row])) from e
 

@@ -79,6 +79,19 @@ def scan_messages(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MA
     return batches, stop
 
 
+def offsets_and_times(buffer: Buffer, batches: Batches, row: int) -> tuple[Any, Any]:
+    """Absolute offsets (int64) and timestamps (ms) of what is in one message, of a header that says what the message says.
+
+    Checksums are not looked at. Raises Corrupt for a wrapper that does not inflate or holds no message set.
+    """
+    if batches.codec[row] == Codec.none:
+        return batches.header["base_offset"][row : row + 1], batches.max_timestamp[row : row + 1]
+    magic, size = int(batches.header["magic"][row]), int(batches.size[row])
+    if size < _FIELDS_AT.get(magic, size + 1) + _INT32.size:
+        raise Corrupt(f"a compressed message of magic {magic} and {size} bytes, which has no fields")
+    return _inner_offsets_and_times(buffer, batches, row)
+
+
 def decode_messages(buffer: Buffer, batches: Batches, want: Projection = EVERYTHING) -> Iterator[tuple[Batches, pa.RecordBatch]]:
     """As `columns.decode`, for batches of `scan_messages`. The checksums of inner messages are checked too."""
     check_crcs(buffer, batches)
@@ -118,6 +131,15 @@ def _headers(messages: Any) -> Any:
 
 def _first_and_count(buffer: Buffer, batches: Batches, row: int) -> tuple[int, int]:
     """The absolute offset of a wrapper's first inner message, and how many there are."""
+    wrapper_offset = int(batches.header["base_offset"][row])
+    offsets, _ = _inner_offsets_and_times(buffer, batches, row)
+    first = int(offsets[0])
+    if wrapper_offset < 0 or not 0 <= first <= INT64_MAX:
+        raise Corrupt(f"a compressed message of offset {wrapper_offset} starts at {first}; offsets are 0 to 2^63-1")
+    return first, len(offsets)
+
+
+def _inner_offsets_and_times(buffer: Buffer, batches: Batches, row: int) -> tuple[Any, Any]:
     magic, wrapper_offset = int(batches.header["magic"][row]), int(batches.header["base_offset"][row])
     inner_set = np.frombuffer(_message_set(buffer, batches, row), np.uint8)
     status, _, inner, stop = _walk(inner_set, 0, len(inner_set))
@@ -127,14 +149,15 @@ def _first_and_count(buffer: Buffer, batches: Batches, row: int) -> tuple[int, i
         raise Corrupt("a compressed message without inner messages")
     if (inner["attributes"] & _CODEC_MASK).any():
         raise Corrupt("a compressed message within a compressed message")
-    first, last = int(inner["offset"][0]), int(inner["offset"][-1])
+    offsets, times = inner["offset"].astype(np.int64), np.where(inner["magic"] != 0, inner["timestamp"], NO_TIMESTAMP)
+    last = int(offsets[-1])
     if magic == 1 and wrapper_offset != 0:  # librdkafka has produced wrappers of offset 0
         if wrapper_offset < last:
             raise Corrupt(f"a compressed message of offset {wrapper_offset} is below its last inner message's relative {last}")
-        first += wrapper_offset - last
-    if wrapper_offset < 0 or not 0 <= first <= INT64_MAX:
-        raise Corrupt(f"a compressed message of offset {wrapper_offset} starts at {first}; offsets are 0 to 2^63-1")
-    return first, len(inner)
+        offsets += wrapper_offset - last
+    if batches.header["attributes"][row] & _APPEND_TIME:
+        times = np.where(inner["magic"] != 0, batches.max_timestamp[row], times)
+    return offsets, times
 
 
 def _message_sets(buffer: Buffer, batches: Batches) -> Iterator[Buffer]:
