@@ -267,6 +267,7 @@ class Segment:
         lost = self.size - size
         if size < self._disk.size(self.log_file):
             self._disk.truncate(self.log_file, size)
+            self._disk.sync(self.log_file)  # or what is cut comes back, beside the epochs of what has replaced it
         self.size = size
         return lost
 

@@ -128,7 +128,7 @@ class SegmentedLog:
         """Drops everything from `offset` on; the segments that are deleted."""
         self.check_open()
         gone = [s for s in self.segments if s.base_offset > offset]
-        self.remove(gone)
+        self.remove(gone[::-1])  # the last one first: a crash in between leaves no hole
         self.segments.active.truncate_to(offset)
         self.move_end(offset)
         return gone
@@ -147,6 +147,8 @@ class SegmentedLog:
         for segment in gone:
             self.segments.remove(segment.base_offset)
         self.folder.delete_later(gone)
+        if gone:
+            self.folder.disk.sync_folder(self.folder.path)
 
     def _replace(self, old: Segment, base_offset: int) -> Segment:
         self.remove([old])  # its files have other names before new ones of the same offset are made

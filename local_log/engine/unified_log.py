@@ -293,6 +293,7 @@ class UnifiedLog:
         self.epochs.truncate_from_end(offset)
         self.log_start_offset = min(offset, self.log_start_offset)
         rebuild_producers(self.producers, self.local.segments, self.log_start_offset, offset, clean=False)
+        self.folder.disk.sync_folder(self.folder.path)
         self._high_watermark_follows_end()
         return True
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator
 
-from lived_logs import batch, checkpoint_recovery_point, empty_disk, start, stop
+from lived_logs import FOLDER, batch, checkpoint_recovery_point, empty_disk, start, stop
 from simulated_disk import SimulatedDisk
 from sound_logs import check_sound, summary
 
 from local_log.engine.unified_log import UnifiedLog
+from local_log.formats.filenames import SNAPSHOT, offset_file
 
 SEEDS = range(10)
 
@@ -74,3 +75,40 @@ def test_a_new_log_s_folder_is_there_after_a_power_failure():
     log.flush()
     left = start(disk.after_power_failure())
     assert [b.data for b in check_sound(left)] == [data]
+
+
+def test_a_truncation_over_several_segments_leaves_no_hole_wherever_it_ends():
+    disk, log = new_log()
+    data = []
+    for _ in range(4):
+        data.append(append(log))
+        log.roll()
+    for left in crashes_during(disk, lambda: log.truncate_to(1)):
+        found = [b.data for b in check_sound(left)]
+        assert found == data[: len(found)]
+
+
+def test_what_was_truncated_does_not_come_back_among_what_came_after_it():
+    disk, log = new_log()
+    for _ in range(3):
+        append(log, size=5_000)
+    log.roll()
+    append(log)
+    flush(log)
+    log.truncate_to(1)
+    checkpoint_recovery_point(log)
+    for left in crashes_during(disk, lambda: append(log, epoch=1)):
+        assert left.log_end_offset <= 2
+        check_sound(left)
+
+
+def test_a_snapshot_that_a_truncation_deleted_does_not_come_back():
+    disk, log = new_log()
+    append(log)
+    append(log, producer_id=1, producer_epoch=0, base_sequence=0)
+    log.roll()
+    append(log)
+    flush(log)
+    log.truncate_to(1)
+    checkpoint_recovery_point(log)
+    assert f"{FOLDER}/{offset_file(2, SNAPSHOT)}" not in disk.after_power_failure().contents(FOLDER)
