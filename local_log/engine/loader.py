@@ -7,10 +7,11 @@
     5  a log that ends before its start offset begins anew there
     6  leader epochs and snapshots outside of the log go, and the producers are rebuilt
 
-Killed anywhere and run again it ends the same.
+Killed anywhere and run again it ends the same: what lies behind a damaged batch goes before the batch does, since a cut segment
+looks sound.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -167,11 +168,11 @@ class Loader:
             self._recover(segment)
         return segment
 
-    def _recover(self, segment: Segment) -> int:
+    def _recover(self, segment: Segment, behind: Sequence[Segment] = ()) -> int:
         producers = self.new_producers()
         rebuild_producers(producers, self.segments, self.log_start_offset, segment.base_offset, clean=False)
         try:
-            truncated = recover(segment, producers, self.epochs)
+            truncated = recover(segment, producers, self.epochs, lambda: self._remove(behind))
         except OffsetOverflow:
             raise _Overflowed(segment) from None
         producers.take_snapshot()
@@ -182,13 +183,15 @@ class Loader:
         if not self.clean:
             unflushed = self.segments.between(self.recovery_point, INT64_MAX)
             for at, segment in enumerate(unflushed):
+                behind = unflushed[at + 1 :]
                 self.on_progress(len(unflushed), len(unflushed) - at)
                 try:
-                    truncated = self._recover(segment)
+                    truncated = self._recover(segment, behind)
                 except (InvalidOffset, Unreadable, NotFound):
+                    if segment.translate(segment.base_offset) is not None:
+                        self._remove(behind)
                     truncated = segment.truncate_to(segment.base_offset)
                 if truncated > 0:
-                    self._remove(unflushed[at + 1 :])
                     break
             self.on_progress(len(unflushed), 0)
         end = self._end_unless_before_start()
@@ -210,8 +213,10 @@ class Loader:
         self.producers.truncate_fully_and_start_at(self.log_start_offset)
         return None
 
-    def _remove(self, segments: list[Segment]) -> None:
+    def _remove(self, segments: Sequence[Segment]) -> None:
         for segment in segments:
             self.segments.remove(segment.base_offset)
         self.folder.delete_later(segments)
         self.folder.delete_snapshots_later(self.producers, segments)
+        if segments:
+            self.folder.disk.sync_folder(self.folder.path)

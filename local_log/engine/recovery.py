@@ -3,6 +3,7 @@
 (LogSegment.recover)
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,9 +28,12 @@ class _Progress:
     last_indexed: int = 0
 
 
-def recover(segment: Segment, producers: ProducerStateManager, epochs: LeaderEpochs) -> int:
+def recover(
+    segment: Segment, producers: ProducerStateManager, epochs: LeaderEpochs, before_cut: Callable[[], None] = lambda: None
+) -> int:
     """Rebuilds the segment's indexes, brings producers and epochs up to date; the bytes that were cut from the log's end.
 
+    Where something is cut, `before_cut` is done first: a cut segment looks like a sound one to the next recovery.
     Raises InvalidOffset and OffsetOverflow for sound batches whose offsets cannot stand there.
     """
     segment.offset_index.reset()
@@ -45,6 +49,8 @@ def recover(segment: Segment, producers: ProducerStateManager, epochs: LeaderEpo
                 break
     except Corrupt:
         pass  # where it was found is where the file is cut
+    if done.valid_bytes < segment.size:
+        before_cut()
     truncated = segment.cut(done.valid_bytes)
     segment.offset_index.trim()
     segment.time_index.maybe_append(*segment.max_timestamp, uses_last_slot=True)

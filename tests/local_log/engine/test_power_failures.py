@@ -112,3 +112,15 @@ def test_a_snapshot_that_a_truncation_deleted_does_not_come_back():
     log.truncate_to(1)
     checkpoint_recovery_point(log)
     assert f"{FOLDER}/{offset_file(2, SNAPSHOT)}" not in disk.after_power_failure().contents(FOLDER)
+
+
+def test_a_recovery_that_ends_anywhere_leaves_no_hole_behind_a_damaged_batch():
+    disk, log = new_log()
+    data = [append(log)]
+    for _ in range(4):
+        data.append(append(log))
+        log.roll()
+    disk.write(log.local.segments.first.log_file, len(data[0]) + 100, b"damage")
+    disk = disk.after_kill()
+    for left in crashes_during(disk, lambda: start(disk)):
+        assert [b.data for b in check_sound(left)] == data[:1]
