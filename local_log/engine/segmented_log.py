@@ -137,8 +137,8 @@ class SegmentedLog:
         """Drops everything; the log begins anew at `offset`. The segments that are deleted."""
         self.check_open()
         gone = list(self.segments)
-        self.remove(gone[:-1])
-        self._replace(gone[-1], offset)
+        self.remove(gone[::-1])
+        self.segments.add(self.folder.segment(offset))
         self.move_end(offset)
         return gone
 

@@ -306,6 +306,7 @@ class UnifiedLog:
         if self.folder.config.remote_storage_enable:
             self.local_log_start_offset = offset
         rebuild_producers(self.producers, self.local.segments, self.log_start_offset, offset, clean=False)
+        self.folder.disk.sync_folder(self.folder.path)
         self.update_high_watermark(self.log_end_offset)
 
     def close(self) -> None:

@@ -171,13 +171,14 @@ def settled_files(disk: SimulatedDisk, folder: str) -> dict[str, object]:
 
 
 def summary(log: UnifiedLog) -> object:
-    """All that a log is to those who use it."""
+    """All that a log is to those who use it; which epochs there were before it starts is nobody's business."""
+    start = log.log_start_offset
     return (
-        log.log_start_offset,
+        start,
         log.log_end_offset,
         log.local.segments.base_offsets,
         [b.data for b in batches_of(log)],
-        list(log.epochs.entries),
+        (log.epochs.epoch_for(start), [e for e in log.epochs.entries if e.start_offset > start]),
         {p.producer_id: p.entry() for p in log.producers.producers.values()},
         dict(log.producers.ongoing),
     )

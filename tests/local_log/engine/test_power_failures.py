@@ -124,3 +124,17 @@ def test_a_recovery_that_ends_anywhere_leaves_no_hole_behind_a_damaged_batch():
     disk = disk.after_kill()
     for left in crashes_during(disk, lambda: start(disk)):
         assert [b.data for b in check_sound(left)] == data[:1]
+
+
+def test_a_log_that_begins_anew_is_a_beginning_of_the_old_one_or_the_new_one_wherever_it_ends():
+    disk, log = new_log()
+    data = []
+    for _ in range(4):
+        data.append(append(log))
+        log.roll()
+    flush(log)
+    for left in crashes_during(disk, lambda: log.truncate_fully_and_start_at(20)):
+        found = [b.data for b in check_sound(left)]
+        assert found == data[: len(found)]
+        assert left.log_end_offset == len(found) or (left.log_start_offset, found) == (20, [])
+    assert start(disk.after_power_failure()).log_end_offset == 20
