@@ -107,6 +107,11 @@ def _check_indexes(log: UnifiedLog, segment: Segment, batches: list[Written], *,
     assert all(before < after for before, after in pairwise(offsets)), f"{segment.log_file}: {offsets}"
     for relative, at in offsets:
         assert starts.get(segment.base_offset + relative) == at, f"{segment.log_file}: entry {relative} {at} of the offset index"
+    largest = max((b.header.size for b in batches), default=0)
+    for before, after in pairwise([0, *(at for _, at in offsets), segment.size]):
+        assert after - before <= 3 * (segment.interval + largest), (
+            f"{segment.log_file}: no entry of the offset index after {before}"
+        )
     times = [segment.time_index.entry(at) for at in range(len(segment.time_index))]
     assert all(a < b and o <= p for (a, o), (b, p) in pairwise(times)), f"{segment.log_file}: {times}"
     for timestamp, offset in times:

@@ -9,7 +9,7 @@ from sound_logs import check_sound, summary
 from local_log.engine.unified_log import UnifiedLog
 from local_log.formats.filenames import SNAPSHOT, offset_file
 
-SEEDS = range(10)
+SEEDS = range(5)
 
 
 def new_log() -> tuple[SimulatedDisk, UnifiedLog]:
