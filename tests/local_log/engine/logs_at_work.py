@@ -1,11 +1,10 @@
 """A log to try things on: segments of a few batches, small indexes, batches in one line each, a clock that is moved by hand."""
 
-import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hand_made import ABORT_KEY, COMMIT_KEY, CONTROL, TRANSACTIONAL, batch, decoded, record
-from producers_at_work import NOW, Clock
+from hand_made import TRANSACTIONAL, batch, decoded, record
+from small_logs import NOW, Clock
 
 from local_log.engine.config import LogConfig, read_config
 from local_log.engine.folder import LogFolder
@@ -53,29 +52,6 @@ def batch_of(
         producer_id=producer,
         producer_epoch=0 if producer >= 0 and epoch < 0 else epoch,
         base_sequence=sequence,
-    )
-
-
-def end_of(
-    producer: int,
-    *,
-    offset: int = 0,
-    epoch: int = 0,
-    abort: bool = False,
-    coordinator: int = 0,
-    time: int = NOW,
-    leader_epoch: int = 0,
-) -> bytes:
-    """A batch with the marker that ends a producer's transaction."""
-    return batch(
-        record(key=ABORT_KEY if abort else COMMIT_KEY, value=struct.pack(">hi", 0, coordinator)),
-        base_offset=offset,
-        attributes=TRANSACTIONAL | CONTROL,
-        base_timestamp=time,
-        max_timestamp=time,
-        epoch=leader_epoch,
-        producer_id=producer,
-        producer_epoch=epoch,
     )
 
 

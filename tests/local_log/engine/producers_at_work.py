@@ -3,27 +3,15 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from small_logs import NOW, Clock
+
 from local_log.engine.producer_state_manager import ProducerStateManager
 from local_log.engine.producers import CompletedTxn, DataBatch, Marker, Origin, Producer, ProducerUpdate
 from local_log.storage import OsWritableDisk
 
-NOW = 1_700_000_000_000
 DAY_MS = 86_400_000
 EXPIRATION_MS = DAY_MS
 TIMEOUT_MAX_MS = 600_000
-
-
-@dataclass
-class Clock:
-    """A time of day that stands still until it is moved."""
-
-    now: int = NOW
-
-    def __call__(self) -> int:
-        return self.now
-
-    def sleep(self, ms: int) -> None:
-        self.now += ms
 
 
 def data(
@@ -41,7 +29,7 @@ def data(
     return DataBatch(epoch, sequence, last, offset, offset + count - 1, timestamp, transactional)
 
 
-def marker(offset: int, *, epoch: int = 0, coordinator: int = 0, abort: bool = False, timestamp: int = NOW) -> Marker:
+def mark(offset: int, *, epoch: int = 0, coordinator: int = 0, abort: bool = False, timestamp: int = NOW) -> Marker:
     """A transaction's end."""
     return Marker(epoch, coordinator, abort, offset, timestamp)
 
@@ -107,7 +95,7 @@ class Producers:
     ) -> CompletedTxn | None:
         """One marker."""
         update = self.prepare(producer, origin)
-        found = marker(offset, epoch=epoch, coordinator=coordinator, abort=abort, timestamp=self.clock())
+        found = mark(offset, epoch=epoch, coordinator=coordinator, abort=abort, timestamp=self.clock())
         completed = update.end(found, version)
         self.state.update(update)
         if completed is not None:

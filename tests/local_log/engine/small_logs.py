@@ -99,7 +99,7 @@ def produced(
     )
 
 
-def marker(offset: int, producer_id: int, *, commit: bool, coordinator_epoch: int = 0, time: int = NOW) -> bytes:
+def marker(offset: int, producer_id: int, *, commit: bool, epoch: int = 0, coordinator_epoch: int = 0, time: int = NOW) -> bytes:
     """A batch that ends a producer's transaction."""
     return batch(
         record(key=COMMIT_KEY if commit else ABORT_KEY, value=struct.pack(">hi", 0, coordinator_epoch)),
@@ -108,7 +108,7 @@ def marker(offset: int, producer_id: int, *, commit: bool, coordinator_epoch: in
         base_timestamp=time,
         max_timestamp=time,
         producer_id=producer_id,
-        producer_epoch=0,
+        producer_epoch=epoch,
     )
 
 

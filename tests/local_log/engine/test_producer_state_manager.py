@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from hand_made import CONTROL, TRANSACTIONAL, batch
-from producers_at_work import NOW, TIMEOUT_MAX_MS, Producers, data
+from producers_at_work import TIMEOUT_MAX_MS, Producers, data
+from small_logs import NOW
 
 from local_log.engine.errors import TransactionCoordinatorFenced
 from local_log.engine.memory_records import batch_at

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from producers_at_work import NOW, Producers, data, marker
+from producers_at_work import Producers, data, mark
+from small_logs import NOW
 
 from local_log.engine.errors import (
     InvalidProducerEpoch,
@@ -130,7 +131,7 @@ def test_an_update_tells_the_transaction_that_starts_and_the_one_that_ends(log: 
     update.append(data(6, 26, count=5, transactional=True))
     assert (update.started, update.updated.txn_first_offset) == ([16], 16)
 
-    assert update.end(marker(40, coordinator=15)) == CompletedTxn(1, 16, 40, is_aborted=False)
+    assert update.end(mark(40, coordinator=15)) == CompletedTxn(1, 16, 40, is_aborted=False)
     assert update.updated.txn_first_offset is None
     assert update.updated.coordinator_epoch == 15
     assert [(b.first_sequence, b.last_offset) for b in update.updated.batches] == [(1, 20), (6, 30)]
@@ -139,9 +140,9 @@ def test_an_update_tells_the_transaction_that_starts_and_the_one_that_ends(log: 
 def test_one_append_may_end_a_transaction_and_hold_empty_whole_and_open_ones(log: Producers) -> None:
     log.write(0, 16, count=5, transactional=True)
     update = log.prepare()
-    ended = [update.end(marker(21)), update.end(marker(22)), update.end(marker(23, abort=True))]
+    ended = [update.end(mark(21)), update.end(mark(22)), update.end(mark(23, abort=True))]
     update.append(data(5, 24, count=4, transactional=True))
-    ended += [update.end(marker(28, abort=True)), update.end(marker(29, abort=True))]
+    ended += [update.end(mark(28, abort=True)), update.end(mark(29, abort=True))]
     update.append(data(9, 30, count=2, transactional=True))
 
     completed = [txn for txn in ended if txn is not None]

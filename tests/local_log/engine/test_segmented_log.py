@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from logs_at_work import batch_of, segmented, settings, values_of, write
-from producers_at_work import NOW, Clock
+from small_logs import NOW, Clock
 
 from local_log.engine.segmented_log import OffsetMetadata, SegmentedLog
 from local_log.errors import Invalid, OffsetOutOfRange

@@ -5,9 +5,15 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+<<<<<<< HEAD
 from hand_made import GZIP, batch, message, record
 from logs_at_work import Log, batch_of, end_of, offsets_of, settings, values_of
 from producers_at_work import NOW
+=======
+from hand_made import GZIP, batch, message, record
+from logs_at_work import Log, batch_of, offsets_of, settings, values_of
+from small_logs import NOW, marker
+>>>>>>> efeee3e (List Kafka's tests of its producers' state beside ours; let all logs of the tests go by one clock)
 
 from local_log.engine.errors import (
     CorruptMessage,
@@ -154,7 +160,7 @@ def test_the_log_says_who_its_producers_are_and_what_they_are_at(at: Log) -> Non
 
     at.log.append_as_leader(batch_of(*"abcde", producer=1, epoch=5, sequence=0, transactional=True), 0)
     assert state(1) == (5, 4, 0, -1)
-    at.log.append_as_leader(end_of(1, epoch=5, coordinator=15), 0, Origin.COORDINATOR)
+    at.log.append_as_leader(marker(0, 1, commit=True, epoch=5, coordinator_epoch=15), 0, Origin.COORDINATOR)
     assert state(1) == (5, 4, None, 15)
     at.log.append_as_leader(numbered(0, count=3, producer=2, epoch=5), 0)
     assert state(2) == (5, 2, None, -1)

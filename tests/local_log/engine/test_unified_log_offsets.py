@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from logs_at_work import Log, batch_of, end_of, settings
-from producers_at_work import NOW
+from logs_at_work import Log, batch_of, settings
+from small_logs import NOW, marker
 
 from local_log.engine.errors import UnexpectedAppendOffset
 from local_log.engine.producers import Origin
@@ -83,7 +83,7 @@ def test_the_last_stable_offset_waits_for_the_end_of_a_transaction_and_for_its_r
     log.update_high_watermark(log.log_end_offset)
     assert (first, log.last_stable_offset) == (1, 1)
 
-    end = log.append_as_leader(end_of(137, epoch=5), 0, Origin.COORDINATOR).last_offset
+    end = log.append_as_leader(marker(0, 137, commit=True, epoch=5), 0, Origin.COORDINATOR).last_offset
     assert log.last_stable_offset == 1
     log.update_high_watermark(end)
     assert log.last_stable_offset == 1
@@ -121,7 +121,7 @@ def test_a_full_truncation_may_leave_a_log_start_offset_below_the_new_end(at: Lo
 def test_a_transaction_that_had_ended_before_a_crash_is_read_again_as_ended(at: Log) -> None:
     at.follow(
         batch_of(*THREE, producer=137, epoch=5, sequence=0, transactional=True),
-        end_of(137, offset=3, epoch=5, abort=True),
+        marker(3, 137, commit=False, epoch=5),
     )
     at.log.update_high_watermark(4)
     assert at.log.last_stable_offset == 4

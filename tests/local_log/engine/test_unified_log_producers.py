@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from hand_made import batch, record
 from logs_at_work import Log, batch_of, settings
-from producers_at_work import DAY_MS, NOW
+from producers_at_work import DAY_MS
+from small_logs import NOW
 
 
 @pytest.fixture

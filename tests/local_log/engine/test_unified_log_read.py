@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 from hand_made import GZIP
-from logs_at_work import Log, batch_of, end_of, offsets_of, settings, values_of
+from logs_at_work import Log, batch_of, offsets_of, settings, values_of
+from small_logs import marker
 
 from local_log.engine.producers import Origin
 from local_log.engine.segmented_log import UNKNOWN
@@ -93,7 +94,7 @@ def test_an_application_that_wants_decisions_reads_up_to_the_last_stable_offset(
         at.log.append_as_leader(batch, 0)
 
     def end(producer: int, *, abort: bool) -> None:
-        at.log.append_as_leader(end_of(producer, abort=abort), 0, Origin.COORDINATOR)
+        at.log.append_as_leader(marker(0, producer, commit=not abort), 0, Origin.COORDINATOR)
 
     def check(last_stable: int) -> None:
         assert at.log.last_stable_offset == last_stable

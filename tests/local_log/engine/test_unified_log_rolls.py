@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from logs_at_work import Log, batch_of, settings
-from producers_at_work import NOW
+from small_logs import NOW
 
 from local_log.errors import Invalid
 from local_log.formats.record import NO_TIMESTAMP

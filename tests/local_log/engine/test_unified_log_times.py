@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from logs_at_work import Log, batch_of, settings
-from producers_at_work import NOW
+from small_logs import NOW
 
 from local_log.engine.list_offsets import EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST, LATEST_TIERED, MAX_TIMESTAMP
 from local_log.errors import Invalid

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from logs_at_work import Log, batch_of, end_of
+from logs_at_work import Log, batch_of
+from small_logs import marker
 
 from local_log.engine.errors import InvalidProducerEpoch, InvalidTxnState
 from local_log.engine.producer_changes import ask_verification
@@ -27,7 +28,7 @@ def append(at: Log, sequence: int, verification: Verification | None = None, *, 
 
 
 def end(at: Log, *, epoch: int = 0) -> None:
-    at.log.append_as_leader(end_of(1, epoch=epoch, abort=True), 0, Origin.COORDINATOR)
+    at.log.append_as_leader(marker(0, 1, commit=False, epoch=epoch), 0, Origin.COORDINATOR)
 
 
 def test_a_transaction_that_nobody_has_asked_for_does_not_start(at: Log) -> None:
