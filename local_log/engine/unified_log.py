@@ -144,9 +144,10 @@ class UnifiedLog:
         if first is None:
             self._first_unstable = None
             return
-        first = max(first, self.log_start_offset)
-        if self._first_unstable is None or self._first_unstable.offset != first:
-            self._first_unstable = self._located(first)
+        start, known = self.log_start_offset, self._first_unstable
+        # What lies at the log start offset may not be written yet: it is looked for anew.
+        if first < start or known is None or known.offset != first:
+            self._first_unstable = self._located(max(first, start))
 
     def _located(self, offset: int) -> OffsetMetadata:
         """Where an offset lies. In the middle of a batch and in a gap it becomes the offset of the batch that is found there."""

@@ -5,15 +5,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-<<<<<<< HEAD
-from hand_made import GZIP, batch, message, record
-from logs_at_work import Log, batch_of, end_of, offsets_of, settings, values_of
-from producers_at_work import NOW
-=======
 from hand_made import GZIP, batch, message, record
 from logs_at_work import Log, batch_of, offsets_of, settings, values_of
 from small_logs import NOW, marker
->>>>>>> efeee3e (List Kafka's tests of its producers' state beside ours; let all logs of the tests go by one clock)
 
 from local_log.engine.errors import (
     CorruptMessage,

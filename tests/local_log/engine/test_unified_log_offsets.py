@@ -91,6 +91,16 @@ def test_the_last_stable_offset_waits_for_the_end_of_a_transaction_and_for_its_r
     assert log.last_stable_offset == end + 1
 
 
+def test_a_transaction_that_began_below_the_log_start_is_open_from_the_first_batch_on_that_is_left(at: Log) -> None:
+    at.follow(batch_of("a", producer=1, sequence=0, transactional=True))
+    at.log.update_high_watermark(1)
+    at.log.maybe_increment_log_start_offset(1)
+    assert at.log.last_stable_offset == 1
+    at.follow(batch_of("b", offset=6))
+    at.log.update_high_watermark(7)
+    assert at.log.last_stable_offset == 6
+
+
 def test_a_transaction_that_was_open_before_a_restart_is_open_after_it(at: Log) -> None:
     at.follow(batch_of(*THREE), batch_of("d", "e", offset=3, producer=17, epoch=10, sequence=0, transactional=True))
     log = at.reopen()
