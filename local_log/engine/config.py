@@ -3,12 +3,12 @@
 Settings that only a cluster or a cleaner needs are not here. A setting of that name is refused, as an unknown one is.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
+from local_log.engine.settings import Setting, flag, int_from, long_from, one_of, read_settings, whole
 from local_log.errors import Invalid
-from local_log.formats.primitives import INT32_MAX, INT64_MAX
+from local_log.formats.primitives import INT64_MAX
 
 _MIB = 1 << 20
 _WEEK_MS = 7 * 24 * 60 * 60 * 1000
@@ -67,15 +67,7 @@ class LogConfig:
 
 def read_config(settings: Mapping[str, str]) -> LogConfig:
     """Settings by Kafka's names, the others at their defaults. Raises Invalid, which names the setting and what it may be."""
-    given: dict[str, object] = {}
-    for name, text in settings.items():
-        if name not in _SETTINGS:
-            near = get_close_matches(name, _SETTINGS, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise Invalid(f"{name}: no such setting of a log{hint}")
-        field, read = _SETTINGS[name]
-        given[field] = read(name, text.strip())
-    config = LogConfig(**given)  # type: ignore[arg-type]  # the table gives each field its own type
+    config = LogConfig(**read_settings(settings, _SETTINGS, "a log"))  # type: ignore[arg-type]  # the table gives each its type
     _check_together(config)
     return config
 
@@ -85,50 +77,14 @@ def _check_together(c: LogConfig) -> None:
         return
     if "compact" in c.cleanup_policy:
         raise Invalid("remote.storage.enable=true: a compacted topic cannot be tiered; leave compact out of cleanup.policy")
-    for name, local, whole in (
+    for name, local, total in (
         ("retention.bytes", c.local_retention_bytes, c.retention_bytes),
         ("retention.ms", c.local_retention_ms, c.retention_ms),
     ):
-        if whole > UNLIMITED and local != LIKE_RETENTION and not 0 <= local <= whole:
-            raise Invalid(f"local.{name}={local}: expected 0 to {whole}, which is {name}, or {LIKE_RETENTION} for the same")
-        if c.remote_log_copy_disable and local not in (LIKE_RETENTION, whole):
+        if total > UNLIMITED and local != LIKE_RETENTION and not 0 <= local <= total:
+            raise Invalid(f"local.{name}={local}: expected 0 to {total}, which is {name}, or {LIKE_RETENTION} for the same")
+        if c.remote_log_copy_disable and local not in (LIKE_RETENTION, total):
             raise Invalid(f"local.{name}={local}: nothing more is copied (remote.log.copy.disable), so it has to be {name}")
-
-
-def _whole(low: int, high: int) -> Callable[[str, str], int]:
-    def read(name: str, text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError as e:
-            raise Invalid(f"{name}={text}: expected a whole number") from e
-        if not low <= number <= high:
-            raise Invalid(f"{name}={text}: expected {low} to {high}")
-        return number
-
-    return read
-
-
-def _int(low: int) -> Callable[[str, str], int]:
-    return _whole(low, INT32_MAX)
-
-
-def _long(low: int) -> Callable[[str, str], int]:
-    return _whole(low, INT64_MAX)
-
-
-def _flag(name: str, text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise Invalid(f"{name}={text}: expected true or false")
-    return text.lower() == "true"
-
-
-def _one_of(*words: str) -> Callable[[str, str], str]:
-    def read(name: str, text: str) -> str:
-        if text not in words:
-            raise Invalid(f"{name}={text}: expected one of {', '.join(words)}")
-        return text
-
-    return read
 
 
 def _policies(name: str, text: str) -> tuple[str, ...]:
@@ -139,37 +95,37 @@ def _policies(name: str, text: str) -> tuple[str, ...]:
 
 
 def _gzip_level(name: str, text: str) -> int:
-    level = _whole(-1, 9)(name, text)
+    level = whole(-1, 9)(name, text)
     if level == 0:
         raise Invalid(f"{name}=0: expected 1 to 9, or -1 for the codec's own default")
     return level
 
 
-_SETTINGS: dict[str, tuple[str, Callable[[str, str], object]]] = {
-    "segment.bytes": ("segment_bytes", _int(_MIB)),
-    "internal.segment.bytes": ("segment_bytes", _int(1)),  # Kafka's own door for tests: segments of less than a MiB
-    "segment.ms": ("segment_ms", _long(1)),
-    "segment.jitter.ms": ("segment_jitter_ms", _long(0)),
-    "segment.index.bytes": ("segment_index_bytes", _int(4)),
-    "index.interval.bytes": ("index_interval_bytes", _int(0)),
-    "preallocate": ("preallocate", _flag),
-    "flush.messages": ("flush_messages", _long(1)),
-    "flush.ms": ("flush_ms", _long(0)),
-    "retention.ms": ("retention_ms", _long(-1)),
-    "retention.bytes": ("retention_bytes", _long(-(INT64_MAX + 1))),
-    "local.retention.ms": ("local_retention_ms", _long(-2)),
-    "local.retention.bytes": ("local_retention_bytes", _long(-2)),
-    "file.delete.delay.ms": ("file_delete_delay_ms", _long(0)),
+_SETTINGS: dict[str, Setting] = {
+    "segment.bytes": ("segment_bytes", int_from(_MIB)),
+    "internal.segment.bytes": ("segment_bytes", int_from(1)),  # Kafka's own door for tests: segments of less than a MiB
+    "segment.ms": ("segment_ms", long_from(1)),
+    "segment.jitter.ms": ("segment_jitter_ms", long_from(0)),
+    "segment.index.bytes": ("segment_index_bytes", int_from(4)),
+    "index.interval.bytes": ("index_interval_bytes", int_from(0)),
+    "preallocate": ("preallocate", flag),
+    "flush.messages": ("flush_messages", long_from(1)),
+    "flush.ms": ("flush_ms", long_from(0)),
+    "retention.ms": ("retention_ms", long_from(-1)),
+    "retention.bytes": ("retention_bytes", long_from(-(INT64_MAX + 1))),
+    "local.retention.ms": ("local_retention_ms", long_from(-2)),
+    "local.retention.bytes": ("local_retention_bytes", long_from(-2)),
+    "file.delete.delay.ms": ("file_delete_delay_ms", long_from(0)),
     "cleanup.policy": ("cleanup_policy", _policies),
-    "max.message.bytes": ("max_message_bytes", _int(0)),
-    "message.timestamp.type": ("message_timestamp_type", _one_of("CreateTime", "LogAppendTime")),
-    "message.timestamp.before.max.ms": ("message_timestamp_before_max_ms", _long(0)),
-    "message.timestamp.after.max.ms": ("message_timestamp_after_max_ms", _long(0)),
-    "compression.type": ("compression_type", _one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")),
+    "max.message.bytes": ("max_message_bytes", int_from(0)),
+    "message.timestamp.type": ("message_timestamp_type", one_of("CreateTime", "LogAppendTime")),
+    "message.timestamp.before.max.ms": ("message_timestamp_before_max_ms", long_from(0)),
+    "message.timestamp.after.max.ms": ("message_timestamp_after_max_ms", long_from(0)),
+    "compression.type": ("compression_type", one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")),
     "compression.gzip.level": ("compression_gzip_level", _gzip_level),
-    "compression.lz4.level": ("compression_lz4_level", _whole(1, 17)),
-    "compression.zstd.level": ("compression_zstd_level", _whole(-131072, 22)),
-    "max.compaction.lag.ms": ("max_compaction_lag_ms", _long(1)),
-    "remote.storage.enable": ("remote_storage_enable", _flag),
-    "remote.log.copy.disable": ("remote_log_copy_disable", _flag),
+    "compression.lz4.level": ("compression_lz4_level", whole(1, 17)),
+    "compression.zstd.level": ("compression_zstd_level", whole(-131072, 22)),
+    "max.compaction.lag.ms": ("max_compaction_lag_ms", long_from(1)),
+    "remote.storage.enable": ("remote_storage_enable", flag),
+    "remote.log.copy.disable": ("remote_log_copy_disable", flag),
 }

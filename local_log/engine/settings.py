@@ -1,0 +1,69 @@
+"""How settings are read: by Kafka's names, from text, with bounds; the door at which a value that cannot be is refused."""
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+
+from local_log.errors import Invalid
+from local_log.formats.primitives import INT32_MAX, INT64_MAX
+
+Reader = Callable[[str, str], object]
+"""Takes a setting's name and text. Raises Invalid, which says what it may be."""
+
+Setting = tuple[str, Reader]
+"""The field that a setting is kept in, and what reads it."""
+
+
+def read_settings(given: Mapping[str, str], known: Mapping[str, Setting], of: str) -> dict[str, object]:
+    """The values by their fields. Raises Invalid, which names the setting; for one that is not known, the nearest that is."""
+    values: dict[str, object] = {}
+    for name, text in given.items():
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise Invalid(f"{name}: no such setting of {of}{hint}")
+        field, read = known[name]
+        values[field] = read(name, text.strip())
+    return values
+
+
+def whole(low: int, high: int) -> Callable[[str, str], int]:
+    """A whole number from `low` to `high`."""
+
+    def read(name: str, text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError as e:
+            raise Invalid(f"{name}={text}: expected a whole number") from e
+        if not low <= number <= high:
+            raise Invalid(f"{name}={text}: expected {low} to {high}")
+        return number
+
+    return read
+
+
+def int_from(low: int) -> Callable[[str, str], int]:
+    """Kafka's INT with a lower bound."""
+    return whole(low, INT32_MAX)
+
+
+def long_from(low: int) -> Callable[[str, str], int]:
+    """Kafka's LONG with a lower bound."""
+    return whole(low, INT64_MAX)
+
+
+def flag(name: str, text: str) -> bool:
+    """True or false."""
+    if text.lower() not in ("true", "false"):
+        raise Invalid(f"{name}={text}: expected true or false")
+    return text.lower() == "true"
+
+
+def one_of(*words: str) -> Callable[[str, str], str]:
+    """One of some words."""
+
+    def read(name: str, text: str) -> str:
+        if text not in words:
+            raise Invalid(f"{name}={text}: expected one of {', '.join(words)}")
+        return text
+
+    return read
