@@ -53,15 +53,15 @@ def jars(pom: Path) -> list[Path]:
 
 
 @contextmanager
-def broker(folder: Path, **config: str) -> Iterator[str]:
-    """A broker that keeps its log directory in `folder`/data; gives its address. It ends cleanly with the block."""
+def broker(folder: Path, *, killed: bool = False, **config: str) -> Iterator[str]:
+    """A broker that keeps its log directory in `folder`/data; gives its address. It ends with the block: cleanly, or `killed`."""
     folder.mkdir(parents=True, exist_ok=True)
     port, controller = _free_ports()
     properties = folder / "server.properties"
     text = _CONFIG.format(port=port, controller=controller, data=folder / "data")
     properties.write_text(text + "".join(f"{name.replace('_', '.')}={value}\n" for name, value in config.items()))
     java = [f"{java_home()}/bin/java", "-Xmx1g", "-cp", ":".join(map(str, jars(BROKER)))]
-    storage = [*java, "kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", properties]
+    storage = [*java, "kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", _CLUSTER_ID, "-c", properties]
     subprocess.run(storage, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with open(folder / "broker.out", "wb") as out:
         process = subprocess.Popen([*java, "kafka.Kafka", properties], cwd=folder, stdout=out, stderr=subprocess.STDOUT)
@@ -69,7 +69,7 @@ def broker(folder: Path, **config: str) -> Iterator[str]:
         _wait_for(port, process)
         yield f"127.0.0.1:{port}"
     finally:
-        process.terminate()
+        process.kill() if killed else process.terminate()
         try:
             process.wait(60)
         except subprocess.TimeoutExpired:

@@ -16,6 +16,8 @@ P = ParamSpec("P")
 
 Row = Mapping[str, Any]
 _ROWS_PER_TABLE = 1000
+_BAR_WIDTH = 24
+_ABOUT_MAX = 40
 
 
 class Exit(IntEnum):
@@ -117,6 +119,17 @@ def _cell(value: Any) -> str:
 def say(message: str) -> None:
     """A message for a person, on standard error."""
     click.echo(message, err=True)
+
+
+def progress_bar(label: str) -> Callable[[int, int, str], None]:
+    """Shows how much is done of how much, and a word about it, on one line of standard error; on a terminal only."""
+
+    def show(done: int, of: int, about: str) -> None:
+        bar = "#" * (_BAR_WIDTH * done // max(of, 1))
+        end = "\n" if done == of else ""
+        click.echo(f"\r\x1b[K{label} [{bar:<{_BAR_WIDTH}}] {done}/{of} {about[:_ABOUT_MAX]}{end}", err=True, nl=False)
+
+    return show if sys.stderr.isatty() else lambda done, of, about: None
 
 
 def exit_code_of(error: Exception) -> Exit:

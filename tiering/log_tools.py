@@ -15,7 +15,7 @@ from tiering.clock import SystemClock, jitter
 
 
 def config_of(settings: Sequence[str]) -> LogConfig:
-    """Settings given as `name=value`. Raises Invalid."""
+    """A log's settings given as `name=value`. Raises Invalid."""
     pairs = [setting.partition("=") for setting in settings]
     for name, equals, _ in pairs:
         if not equals:
@@ -65,6 +65,11 @@ def _from_offset_0(records: bytes) -> bytes:
 def state(log: UnifiedLog) -> dict[str, Any]:
     """What the log is, once everything in it is taken for replicated."""
     log.update_high_watermark(log.log_end_offset)
+    return as_it_is(log)
+
+
+def as_it_is(log: UnifiedLog) -> dict[str, Any]:
+    """What the log is."""
     return {
         "log_start_offset": log.log_start_offset,
         "log_end_offset": log.log_end_offset,

@@ -370,8 +370,10 @@ def open_log(
     log_start_offset: int = 0,
     recovery_point: int = 0,
     clean: bool = False,
+    producers_of: Callable[[WritableDisk, str, Callable[[], int]], ProducerStateManager] = ProducerStateManager,
+    on_progress: Callable[[int, int], None] = lambda segments, left: None,
 ) -> UnifiedLog:
-    """Opens the log in a folder, made where there is none, and brings it in order (see Loader).
+    """Opens the log in a folder, made where there is none, and brings it in order (see Loader, also for `on_progress`).
 
     `log_start_offset` and `recovery_point` are what the checkpoints say. Raises Corrupt, Invalid, Refused.
     """
@@ -383,10 +385,10 @@ def open_log(
     epochs = LeaderEpochs(disk, path)
 
     def new_producers() -> ProducerStateManager:
-        return ProducerStateManager(disk, path, now_ms)
+        return producers_of(disk, path, now_ms)
 
     producers = new_producers()
-    loader = Loader(folder, segments, epochs, producers, new_producers, log_start_offset, recovery_point, clean)
+    loader = Loader(folder, segments, epochs, producers, new_producers, log_start_offset, recovery_point, clean, on_progress)
     loaded = loader.load()
     local = SegmentedLog(folder, segments, loaded.recovery_point, loaded.log_end_offset)
     start = loaded.log_start_offset

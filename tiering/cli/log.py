@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import click
 
-from tiering.console import P, emit, output_option, reports_errors
+from tiering.console import Exit, P, emit, exit_code_of_all, output_option, progress_bar, reports_errors, say
 
 
 @click.group("log")
@@ -42,22 +42,36 @@ def config_option(command: Callable[P, None]) -> Callable[P, None]:
 
 @command.command("recover")
 @click.argument("folder", metavar="DIR")
-@click.option("--log-start-offset", default=0, help="What log-start-offset-checkpoint says of the partition.")
-@click.option("--recovery-point", default=0, help="What recovery-point-offset-checkpoint says of the partition.")
+@click.option("--log-start-offset", type=int, help="What log-start-offset-checkpoint says of the partition; 0 unless given.")
+@click.option("--recovery-point", type=int, help="What recovery-point-offset-checkpoint says of the partition; 0 unless given.")
 @click.option("--clean-shutdown", is_flag=True, help="The broker has closed the log: nothing needs to be checked.")
 @config_option
 @reports_errors
-def recover(folder: str, log_start_offset: int, recovery_point: int, clean_shutdown: bool, settings: tuple[str, ...]) -> None:
+def recover(
+    folder: str, log_start_offset: int | None, recovery_point: int | None, clean_shutdown: bool, settings: tuple[str, ...]
+) -> Exit | None:
     """Bring the folder of a partition that no broker has open in order, as a broker does when it starts.
 
     A damaged batch and all that follows it are cut off; indexes and producer snapshots are rebuilt. Keep a copy of DIR.
+
+    DIR may be a whole log directory, one of log.dirs: it is locked, its own files say what the options say of one partition,
+    every partition is a line of the answer, and in the end it is marked as cleanly stopped.
     """
-    from tiering import log_tools
+    from tiering import log_dir_tools, log_tools
 
     config = log_tools.config_of(settings)
-    with log_tools.opened(folder, config, log_start_offset, recovery_point, clean=clean_shutdown) as log:
-        state = log_tools.state(log)
-    click.echo(json.dumps(state))
+    if not log_dir_tools.is_log_dir(folder):
+        with log_tools.opened(folder, config, log_start_offset or 0, recovery_point or 0, clean=clean_shutdown) as log:
+            state = log_tools.state(log)
+        click.echo(json.dumps(state))
+        return None
+    if clean_shutdown or log_start_offset is not None or recovery_point is not None:
+        raise click.UsageError(f"{folder} is a whole log directory; leave out what its own files say of each partition")
+    recovered = log_dir_tools.recovered(folder, config, progress_bar("Opening logs"))
+    emit(recovered.rows, "jsonl")
+    for message in recovered.remarks:
+        say(f"tiering: {message}")
+    return exit_code_of_all(recovered.errors, partly=bool(recovered.rows))
 
 
 @command.command("append")

@@ -1,0 +1,158 @@
+"""A disk that is given up at its first failure: what follows is refused, since nobody knows what of the last write is there.
+
+A write or an fsync that failed must not be tried again: the system may have dropped the pages, and the next one would succeed.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from local_log.errors import Unreadable
+from local_log.storage import WritableDisk
+
+T = TypeVar("T")
+
+
+class Offline(Unreadable):
+    """A log directory that is not used any more since its disk failed: mend the disk, then start again."""
+
+    def __init__(self, directory: str, cause: str) -> None:
+        super().__init__(directory, cause)
+        self.directory = directory
+        self.cause = cause
+
+    def __str__(self) -> str:
+        return f"{self.directory}: this log directory is offline since its disk failed ({self.cause}); mend it, then start again"
+
+
+class GuardedDisk:
+    """The disk of one log directory. `on_failure` is told once, when the directory goes offline."""
+
+    def __init__(self, disk: WritableDisk, directory: str, on_failure: Callable[[], None]) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._on_failure = on_failure
+        self.failure: Offline | None = None
+
+    def fail(self, cause: str) -> Offline:
+        """Gives the directory up; the error that everything raises from now on."""
+        if self.failure is None:
+            self.failure = Offline(self._directory, cause)
+            self._on_failure()
+        return self.failure
+
+    @contextmanager
+    def _guarded(self) -> Iterator[WritableDisk]:
+        if self.failure is not None:
+            raise Offline(self._directory, self.failure.cause)
+        try:
+            yield self._disk
+        except Unreadable as e:
+            raise self.fail(str(e)) from e
+
+    def names(self, folder: str) -> list[str]:
+        """See Disk."""
+        with self._guarded() as disk:
+            return disk.names(folder)
+
+    def is_folder(self, path: str) -> bool:
+        """See Disk."""
+        with self._guarded() as disk:
+            return disk.is_folder(path)
+
+    def size(self, file: str) -> int:
+        """See Disk."""
+        with self._guarded() as disk:
+            return disk.size(file)
+
+    def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
+        """See Disk."""
+        with self._guarded() as disk:
+            return disk.read(file, start, end)
+
+    def exists(self, path: str) -> bool:
+        """See WritableDisk."""
+        with self._guarded() as disk:
+            return disk.exists(path)
+
+    def is_file(self, path: str) -> bool:
+        """See WritableDisk."""
+        with self._guarded() as disk:
+            return disk.is_file(path)
+
+    def write(self, file: str, start: int, data: bytes) -> None:
+        """See WritableDisk."""
+        with self._guarded() as disk:
+            disk.write(file, start, data)
+
+    def truncate(self, file: str, size: int) -> None:
+        """See WritableDisk."""
+        with self._guarded() as disk:
+            disk.truncate(file, size)
+
+    def rename(self, path: str, to: str) -> None:
+        """See WritableDisk."""
+        with self._guarded() as disk:
+            disk.rename(path, to)
+
+    def delete(self, file: str) -> bool:
+        """See WritableDisk."""
+        with self._guarded() as disk:
+            return disk.delete(file)
+
+    def make_folder(self, folder: str) -> None:
+        """See WritableDisk."""
+        with self._guarded() as disk:
+            disk.make_folder(folder)
+
+    def delete_folder(self, folder: str) -> None:
+        """See WritableDisk."""
+        with self._guarded() as disk:
+            disk.delete_folder(folder)
+
+    def sync(self, file: str) -> None:
+        """See WritableDisk."""
+        with self._guarded() as disk:
+            disk.sync(file)
+
+    def sync_folder(self, folder: str) -> None:
+        """See WritableDisk."""
+        with self._guarded() as disk:
+            disk.sync_folder(folder)
+
+    def modified_ms(self, file: str) -> int:
+        """See WritableDisk."""
+        with self._guarded() as disk:
+            return disk.modified_ms(file)
+
+    def set_modified_ms(self, file: str, ms: int) -> None:
+        """See WritableDisk."""
+        with self._guarded() as disk:
+            disk.set_modified_ms(file, ms)
+
+    def real_path(self, path: str) -> str:
+        """See WritableDisk."""
+        with self._guarded() as disk:
+            return disk.real_path(path)
+
+    def lock(self, file: str) -> bool:
+        """See WritableDisk."""
+        with self._guarded() as disk:
+            return disk.lock(file)
+
+    def unlock(self, file: str) -> None:
+        """See WritableDisk."""
+        with self._guarded() as disk:
+            disk.unlock(file)
+
+    def release(self, path: str) -> None:
+        """See WritableDisk; it is done offline, too."""
+        self._disk.release(path)
+
+
+def unless_offline(act: Callable[[], T]) -> T | None:
+    """What `act` gives; None where a directory is offline or goes offline, which its `failure` tells."""
+    try:
+        return act()
+    except Offline:
+        return None

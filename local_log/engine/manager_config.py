@@ -1,0 +1,57 @@
+"""A broker's settings for all of its logs, by Kafka's names and with its defaults and bounds (ServerLogConfigs and its kin)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from local_log.engine.settings import Setting, int_from, long_from, read_settings, whole
+from local_log.errors import Invalid
+from local_log.formats.primitives import INT64_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class ManagerConfig:
+    """What a log manager is told; times in ms. `read_manager_config` makes one and refuses what is out of range."""
+
+    log_dirs: tuple[str, ...] = ()
+    num_recovery_threads_per_data_dir: int = 2
+    flush_scheduler_interval_ms: int = INT64_MAX
+    flush_offset_checkpoint_interval_ms: int = 60_000
+    flush_start_offset_checkpoint_interval_ms: int = 60_000
+    high_watermark_checkpoint_interval_ms: int = 5_000
+    retention_check_interval_ms: int = 300_000
+    initial_task_delay_ms: int = 30_000
+    producer_id_expiration_ms: int = 86_400_000
+    producer_id_expiration_check_interval_ms: int = 600_000
+    transaction_max_timeout_ms: int = 900_000
+
+
+def read_manager_config(settings: Mapping[str, str]) -> ManagerConfig:
+    """Settings by Kafka's names, the others at their defaults. Raises Invalid, which names the setting and what it may be."""
+    if "log.dirs" in settings:  # Kafka reads log.dir only where there is no log.dirs
+        settings = {name: text for name, text in settings.items() if name != "log.dir"}
+    return ManagerConfig(**read_settings(settings, _SETTINGS, "a log manager"))  # type: ignore[arg-type]  # the table's own types
+
+
+def _paths(name: str, text: str) -> tuple[str, ...]:
+    paths = tuple(path.strip() for path in text.split(",") if path.strip())
+    if not paths:
+        raise Invalid(f"{name}={text}: expected one folder or more, with commas between them")
+    return paths
+
+
+_ANY_LONG = whole(-INT64_MAX - 1, INT64_MAX)
+
+_SETTINGS: dict[str, Setting] = {
+    "log.dirs": ("log_dirs", _paths),
+    "log.dir": ("log_dirs", _paths),
+    "num.recovery.threads.per.data.dir": ("num_recovery_threads_per_data_dir", int_from(1)),
+    "log.flush.scheduler.interval.ms": ("flush_scheduler_interval_ms", _ANY_LONG),
+    "log.flush.offset.checkpoint.interval.ms": ("flush_offset_checkpoint_interval_ms", int_from(0)),
+    "log.flush.start.offset.checkpoint.interval.ms": ("flush_start_offset_checkpoint_interval_ms", int_from(0)),
+    "replica.high.watermark.checkpoint.interval.ms": ("high_watermark_checkpoint_interval_ms", _ANY_LONG),
+    "log.retention.check.interval.ms": ("retention_check_interval_ms", long_from(1)),
+    "log.initial.task.delay.ms": ("initial_task_delay_ms", long_from(0)),
+    "producer.id.expiration.ms": ("producer_id_expiration_ms", int_from(1)),
+    "producer.id.expiration.check.interval.ms": ("producer_id_expiration_check_interval_ms", int_from(1)),
+    "transaction.max.timeout.ms": ("transaction_max_timeout_ms", int_from(1)),
+}

@@ -1,0 +1,28 @@
+"""`.kafka_cleanshutdown` in a log directory: all of its logs were closed, by the broker with that epoch.
+
+One JSON object: `{"version":0,"brokerEpoch":12}`; its mere presence says that nothing needs to be recovered. An empty one is
+older than the epoch. Source: Kafka's CleanShutdownFileHandler.
+"""
+
+import json
+
+from local_log.formats.primitives import INT64_MAX, Buffer
+
+NO_BROKER_EPOCH = -1
+_VERSION = 0
+
+
+def read_broker_epoch(buffer: Buffer) -> int | None:
+    """The epoch of the broker that closed the logs; None where the file does not say it. Unknown fields are left alone."""
+    try:
+        content = json.loads(bytes(buffer))
+    except (ValueError, RecursionError):
+        return None
+    epoch = content.get("brokerEpoch") if isinstance(content, dict) else None
+    is_epoch = isinstance(epoch, int) and not isinstance(epoch, bool) and -INT64_MAX <= epoch <= INT64_MAX
+    return epoch if is_epoch else None
+
+
+def write_clean_shutdown(broker_epoch: int) -> bytes:
+    """The file's bytes."""
+    return json.dumps({"version": _VERSION, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode()

@@ -1,0 +1,56 @@
+"""A broker's settings: names, defaults and bounds as Kafka has them."""
+
+import pytest
+
+from local_log.engine.manager_config import ManagerConfig, read_manager_config
+from local_log.errors import Invalid
+
+
+def test_the_defaults_are_kafka_s() -> None:
+    assert read_manager_config({}) == ManagerConfig(
+        log_dirs=(),
+        num_recovery_threads_per_data_dir=2,
+        flush_scheduler_interval_ms=2**63 - 1,
+        flush_offset_checkpoint_interval_ms=60_000,
+        flush_start_offset_checkpoint_interval_ms=60_000,
+        high_watermark_checkpoint_interval_ms=5_000,
+        retention_check_interval_ms=300_000,
+        initial_task_delay_ms=30_000,
+        producer_id_expiration_ms=86_400_000,
+        producer_id_expiration_check_interval_ms=600_000,
+        transaction_max_timeout_ms=900_000,
+    )
+
+
+def test_settings_are_read_by_kafka_s_names() -> None:
+    config = read_manager_config({"log.dirs": "/a, /b/", "log.dir": "/c", "log.retention.check.interval.ms": " 1 "})
+    assert config.log_dirs == ("/a", "/b/")
+    assert config.retention_check_interval_ms == 1
+    assert read_manager_config({"log.dir": "/c"}).log_dirs == ("/c",)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("num.recovery.threads.per.data.dir", "0"),
+        ("log.flush.offset.checkpoint.interval.ms", "-1"),
+        ("log.flush.start.offset.checkpoint.interval.ms", "2147483648"),
+        ("log.flush.scheduler.interval.ms", "9223372036854775808"),
+        ("log.retention.check.interval.ms", "0"),
+        ("log.initial.task.delay.ms", "-1"),
+        ("producer.id.expiration.ms", "0"),
+        ("producer.id.expiration.check.interval.ms", "0"),
+        ("transaction.max.timeout.ms", "0"),
+        ("transaction.max.timeout.ms", "1.5"),
+        ("replica.high.watermark.checkpoint.interval.ms", "soon"),
+        ("log.dirs", " , "),
+    ],
+)
+def test_what_is_out_of_range_is_refused_with_what_it_may_be(name: str, value: str) -> None:
+    with pytest.raises(Invalid, match=rf"{name}={value.strip()}.*expected"):
+        read_manager_config({name: value})
+
+
+def test_an_unknown_setting_is_refused_with_the_nearest_that_is_known() -> None:
+    with pytest.raises(Invalid, match=r"no such setting of a log manager; did you mean log\.retention\.check\.interval\.ms\?"):
+        read_manager_config({"log.retention.check.interval": "1"})
