@@ -16,7 +16,6 @@ are short of, the wrapper's offset says. A wrapper with LogAppendTime gives its 
 Source: Kafka's LegacyRecord, AbstractLegacyRecordBatch.
 """
 
-import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,14 +27,12 @@ from local_log.formats import kernels, message_kernels
 from local_log.formats.batch_v2 import BATCHES_MAX, HEADER, Batches, check_crcs
 from local_log.formats.checksum import crc32
 from local_log.formats.columns import EVERYTHING, Binary, Projection, grouped, no_headers, per_record, record_batch
-from local_log.formats.compression import inflate, with_sound_lz4_header
+from local_log.formats.message import held_set, offset_shift, read_message
 from local_log.formats.primitives import INT64_MAX, Buffer
 from local_log.formats.record import NO_EPOCH, NO_PRODUCER, NO_SEQUENCE, NO_TIMESTAMP, Codec, TimestampType
 
 MESSAGE_BYTES_MIN = message_kernels.HEADER_BYTES
 _CRC_FROM = 16
-_FIELDS_AT = {0: 18, 1: 26}
-_INT32 = struct.Struct(">i")
 _CODEC_MASK, _APPEND_TIME = 0x07, 0x08
 
 _MESSAGE = np.dtype(
@@ -86,9 +83,6 @@ def offsets_and_times(buffer: Buffer, batches: Batches, row: int) -> tuple[Any, 
     """
     if batches.codec[row] == Codec.none:
         return batches.header["base_offset"][row : row + 1], batches.max_timestamp[row : row + 1]
-    magic, size = int(batches.header["magic"][row]), int(batches.size[row])
-    if size < _FIELDS_AT.get(magic, size + 1) + _INT32.size:
-        raise Corrupt(f"a compressed message of magic {magic} and {size} bytes, which has no fields")
     return _inner_offsets_and_times(buffer, batches, row)
 
 
@@ -140,8 +134,8 @@ def _first_and_count(buffer: Buffer, batches: Batches, row: int) -> tuple[int, i
 
 
 def _inner_offsets_and_times(buffer: Buffer, batches: Batches, row: int) -> tuple[Any, Any]:
-    magic, wrapper_offset = int(batches.header["magic"][row]), int(batches.header["base_offset"][row])
-    inner_set = np.frombuffer(_message_set(buffer, batches, row), np.uint8)
+    wrapper, _ = read_message(buffer, int(batches.positions[row]))
+    inner_set = np.frombuffer(held_set(wrapper), np.uint8)
     status, _, inner, stop = _walk(inner_set, 0, len(inner_set))
     if status not in (kernels.DONE, kernels.TORN):  # Kafka, too, takes no notice of a last one that is cut
         raise Corrupt(f"in a compressed message, at byte {stop} of what it inflates to: {_PROBLEM[status]}")
@@ -150,13 +144,9 @@ def _inner_offsets_and_times(buffer: Buffer, batches: Batches, row: int) -> tupl
     if (inner["attributes"] & _CODEC_MASK).any():
         raise Corrupt("a compressed message within a compressed message")
     offsets, times = inner["offset"].astype(np.int64), np.where(inner["magic"] != 0, inner["timestamp"], NO_TIMESTAMP)
-    last = int(offsets[-1])
-    if magic == 1 and wrapper_offset != 0:  # librdkafka has produced wrappers of offset 0
-        if wrapper_offset < last:
-            raise Corrupt(f"a compressed message of offset {wrapper_offset} is below its last inner message's relative {last}")
-        offsets += wrapper_offset - last
-    if batches.header["attributes"][row] & _APPEND_TIME:
-        times = np.where(inner["magic"] != 0, batches.max_timestamp[row], times)
+    offsets += offset_shift(wrapper, int(offsets[-1]))
+    if wrapper.is_append_time:
+        times = np.where(inner["magic"] != 0, wrapper.timestamp, times)
     return offsets, times
 
 
@@ -164,30 +154,11 @@ def _message_sets(buffer: Buffer, batches: Batches) -> Iterator[Buffer]:
     """What each batch holds: the inner messages of a wrapper, else the message itself."""
     view = memoryview(buffer)
     columns = (batches.codec, batches.positions, batches.end)
-    for row, (codec, start, end) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+    for codec, start, end in zip(*(column.tolist() for column in columns), strict=True):
         try:
-            yield view[start:end] if codec == Codec.none else _message_set(buffer, batches, row)
+            yield view[start:end] if codec == Codec.none else held_set(read_message(buffer, start)[0])
         except Corrupt as e:
             raise Corrupt(e.problem, position=start) from e
-
-
-def _message_set(buffer: Buffer, batches: Batches, row: int) -> Buffer:
-    codec, magic = int(batches.codec[row]), int(batches.header["magic"][row])
-    if codec == Codec.zstd:
-        raise Corrupt(f"a message of magic {magic} with codec zstd, which came with magic 2")
-    value = _value(memoryview(buffer)[: int(batches.end[row])], int(batches.positions[row]) + _FIELDS_AT[magic])
-    if value is None:
-        raise Corrupt("a compressed message with a null value")
-    # Clients of magic 0 stated a wrong checksum of the lz4 frame's header (KAFKA-3160), so nobody looks at it.
-    return inflate(codec, with_sound_lz4_header(value) if magic == 0 and codec == Codec.lz4 else value)
-
-
-def _value(message: memoryview, pos: int) -> memoryview | None:
-    """The value behind the key at `pos`; `message` ends where the message does."""
-    pos += 4 + max(0, _INT32.unpack_from(message, pos)[0])
-    if len(message) - pos < 4 or len(message) - pos - 4 < (size := _INT32.unpack_from(message, pos)[0]):
-        raise Corrupt(_PROBLEM[kernels.FIELD_PAST_RECORD])
-    return message[pos + 4 : pos + 4 + size] if size >= 0 else None
 
 
 def _decode(data: Any, starts: Any, ends: Any, batches: Batches, want: Projection) -> pa.RecordBatch:

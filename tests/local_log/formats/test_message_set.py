@@ -291,6 +291,11 @@ def test_inner_offsets_past_the_last_that_there_is_are_corrupt() -> None:
     assert "offsets are 0 to" in wrong(wrapper(1, GZIP, message(1, offset=last), message(1, offset=0), offset=last))
 
 
+def test_a_relative_offset_below_0_still_ends_at_the_wrapper_s() -> None:
+    for last in (7, 2**63 - 1):
+        assert rows(wrapper(1, GZIP, message(1, offset=-5), offset=last))[0][0] == last
+
+
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("codec", [ZSTD, 5, 6, 7])
 def test_a_codec_that_came_later_or_never_is_corrupt(magic: int, codec: int) -> None:
