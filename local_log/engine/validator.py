@@ -2,10 +2,11 @@
 
 A batch is kept as it is, but for its header, when its codec is the topic's. There the base offset, the leader epoch and,
 with its CRC, the greatest timestamp and the timestamp type are written; nothing else of it changes, whatever it is. Else, and
-where the offsets within a batch are wrong, its records are decoded and a new batch is built of them.
+where the offsets within a batch are wrong, its records are decoded and a new batch is built of them. Messages of magic 0 and 1
+always become a new batch: one compressed message, or all the uncompressed ones of a request together.
 
 What is refused here Kafka refuses, with the same error; of two faults in a compressed section it may name the other. One thing
-more is refused: of a compressed batch that is kept, the records must be as long as they say, and the frame must be whole, end
+more is refused: of a compressed batch that is kept, the records must be as long as they say, and any frame must be whole, end
 where the section ends and inflate to no more than `INFLATED_BYTES_MAX`. Kafka skims over such a batch and appends what no
 consumer may be able to read. Checksums and sizes of batches are the log's to check, before this.
 Source: Kafka's LogValidator.
@@ -20,10 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from local_log.engine.config import LogConfig
-from local_log.engine.errors import InvalidRecord, InvalidTimestamp, RecordError, UnknownServerError
+from local_log.engine.errors import CorruptMessage, InvalidRecord, InvalidTimestamp, RecordError, UnknownServerError
 from local_log.engine.memory_records import MemoryBatch
+from local_log.engine.older_messages import HeldMessage, columns_of, messages_of
 from local_log.engine.producers import Origin
-from local_log.errors import Corrupt, Invalid, Unsupported
+from local_log.errors import Corrupt, Invalid
 from local_log.formats import check_kernels, kernels
 from local_log.formats.batch_header import (
     APPEND_TIME,
@@ -41,11 +43,13 @@ from local_log.formats.batch_v2_writer import NewBatch, write_batch
 from local_log.formats.checksum import crc32c
 from local_log.formats.columns import decode_section
 from local_log.formats.compression import inflate, is_lz4_that_kafka_reads
+from local_log.formats.message import as_int64
 from local_log.formats.primitives import Buffer
 from local_log.formats.record import NO_TIMESTAMP, Codec
 
 _CODEC_MAX = max(Codec)
 _ERRORS_SHOWN_MAX = 3
+_OTHER_MAGIC = max(check_kernels.NO_KEY, check_kernels.TIME_OUT_OF_RANGE, check_kernels.TIME_OF_APPEND) + 1
 _NO_ROOM = np.empty(0, np.int64), np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int64)
 _KNOWN_BITS = CODEC | APPEND_TIME | TRANSACTIONAL | CONTROL | DELETE_HORIZON
 _PROBLEM = {
@@ -115,15 +119,19 @@ def validate(
     leader_epoch: int,
     origin: Origin,
 ) -> Validated:
-    """Checks the one batch of `records` and gives it the offsets from `first_offset` on.
+    """Checks the one batch of `records`, or its messages of magic 0 and 1, and gives it the offsets from `first_offset` on.
 
     `batches` are those of `records`, and `source_codec` is what they are compressed with together (see `append_info`).
-    Raises InvalidRecord, InvalidTimestamp and UnknownServerError, and Unsupported for messages of magic 0 and 1.
+    Raises InvalidRecord, InvalidTimestamp, UnknownServerError and, for messages in a compressed one, CorruptMessage.
     """
-    batch = _only_batch(batches)
+    batch = _first_batch(batches, source_codec)
     if origin is Origin.CLIENT:
         _check_client(batch)
     target = source_codec if rules.codec is None else rules.codec
+    if batch.magic < MAGIC:
+        _check_codec(batch)
+        new = _new_batch(batch, first_offset, target, now_ms, rules, leader_epoch)
+        return _converted(records, batches, new, now_ms, rules, source_codec)
     # A marker is not compressed, unless it was written so.
     keep = target == source_codec or (source_codec == Codec.none and batch.is_control)
     section = _section(records, batch)
@@ -138,9 +146,77 @@ def validate(
     if keep:
         made = _kept(records, batch, last_offset, leader_epoch, latest, append_time=rules.is_append_time)
         return Validated(made, latest, last_offset, 0, is_rebuilt=False)
-    new = NewBatch(
+    new = _new_batch(batch, first_offset, target, now_ms, rules, leader_epoch)
+    made = _rebuilt(records, batch, section, new)
+    return Validated(made, latest, last_offset, batch.records_count, is_rebuilt=True)
+
+
+def _first_batch(batches: Sequence[MemoryBatch], source_codec: int) -> MemoryBatch:
+    """The first batch, which is the only one unless it is a message that is not compressed."""
+    if not batches:
+        raise InvalidRecord("a request without a whole batch")
+    if len(batches) > 1 and (batches[0].magic == MAGIC or source_codec != Codec.none):
+        raise InvalidRecord("a request with more than one batch")
+    return batches[0]
+
+
+def _converted(
+    records: Buffer, batches: Sequence[MemoryBatch], new: NewBatch, now_ms: int, rules: Rules, source_codec: int
+) -> Validated:
+    """The batch `new` of the messages of magic 0 or 1 in `batches`."""
+    is_plain = source_codec == new.codec == Codec.none
+    if is_plain:  # Kafka then reads all of them before it checks the first, to know how much room they need
+        for batch in batches:
+            if batch.magic < MAGIC:
+                columns_of(list(messages_of(records, batch)), new.base_offset)
+    messages: list[HeldMessage] = []
+    for batch in batches:
+        if batch.magic != batches[0].magic:
+            raise InvalidRecord(f"a message of magic {batch.magic} behind one of magic {batches[0].magic}")
+        messages += _checked_messages(records, batch, now_ms, rules)
+        if is_plain and messages[-1].timestamp < NO_TIMESTAMP:  # and it writes each before it checks the next
+            raise UnknownServerError(f"a message with timestamp {messages[-1].timestamp}")
+    try:
+        made = write_batch(new, columns_of(messages, new.base_offset))
+    except Invalid as e:
+        raise UnknownServerError(str(e)) from e
+    latest = read_batch_header(made).max_timestamp
+    return Validated(made, latest, new.base_offset + len(messages) - 1, len(messages), is_rebuilt=True)
+
+
+def _checked_messages(records: Buffer, batch: MemoryBatch, now_ms: int, rules: Rules) -> list[HeldMessage]:
+    messages: list[HeldMessage] = []
+    faults: list[tuple[int, int, int, int]] = []
+    for row, held in enumerate(messages_of(records, batch)):
+        kind = _fault_of(held, batch, now_ms, rules)
+        if kind in (_OTHER_MAGIC, check_kernels.TIME_OF_APPEND):
+            columns_of([held], 0)  # Kafka prints the whole message then, and stumbles over what cannot be read
+        if kind:
+            faults.append((row, kind, held.timestamp, held.offset))
+        messages.append(held)
+    if faults:
+        _refuse(faults, now_ms, rules)
+    return messages
+
+
+def _fault_of(held: HeldMessage, batch: MemoryBatch, now_ms: int, rules: Rules) -> int:
+    if held.message.magic != batch.magic:
+        return _OTHER_MAGIC
+    if batch.codec != Codec.none and not held.message.is_valid:  # else it is the batch, whose checksum is the log's to check
+        raise CorruptMessage("a message in a compressed one does not have the CRC-32 that it states")
+    if rules.is_compacted and not held.has_key:
+        return check_kernels.NO_KEY
+    if not rules.is_append_time and held.timestamp != NO_TIMESTAMP:
+        age = as_int64(now_ms - held.timestamp)
+        is_out = age > rules.before_max_ms or as_int64(-age) > rules.after_max_ms
+        return check_kernels.TIME_OUT_OF_RANGE if is_out else kernels.DONE
+    return check_kernels.TIME_OF_APPEND if batch.magic > 0 and batch.is_append_time else kernels.DONE
+
+
+def _new_batch(batch: MemoryBatch, first_offset: int, codec: int, now_ms: int, rules: Rules, leader_epoch: int) -> NewBatch:
+    return NewBatch(
         base_offset=first_offset,
-        codec=Codec(target),
+        codec=Codec(codec),
         level=rules.level,
         append_time_ms=now_ms if rules.is_append_time else None,
         partition_leader_epoch=leader_epoch,
@@ -149,19 +225,11 @@ def validate(
         base_sequence=batch.base_sequence,
         is_transactional=batch.is_transactional,
     )
-    made = _rebuilt(records, batch, section, new)
-    return Validated(made, latest, last_offset, batch.records_count, is_rebuilt=True)
 
 
-def _only_batch(batches: Sequence[MemoryBatch]) -> MemoryBatch:
-    if not batches:
-        raise InvalidRecord("a request without a whole batch")
-    batch = batches[0]
-    if batch.magic < MAGIC:
-        raise Unsupported(f"an append in message format v{batch.magic}")
-    if len(batches) > 1:
-        raise InvalidRecord("a request with more than one batch")
-    return batch
+def _check_codec(batch: MemoryBatch) -> None:
+    if batch.codec > _CODEC_MAX:
+        raise UnknownServerError(f"compression codec {batch.codec}; Kafka has 0 to {_CODEC_MAX}")
 
 
 def _check_client(batch: MemoryBatch) -> None:
@@ -176,8 +244,7 @@ def _check_client(batch: MemoryBatch) -> None:
 
 def _section(records: Buffer, batch: MemoryBatch) -> Buffer:
     """The batch's records, inflated."""
-    if batch.codec > _CODEC_MAX:
-        raise UnknownServerError(f"compression codec {batch.codec}; Kafka has 0 to {_CODEC_MAX}")
+    _check_codec(batch)
     if batch.records_count < 0:
         raise InvalidRecord(f"a batch that claims {batch.records_count} records")
     section = memoryview(records)[BATCH_HEADER_BYTES : batch.size]
@@ -201,7 +268,7 @@ def _check_records(section: Buffer, batch: MemoryBatch, now_ms: int, rules: Rule
     if errors:
         room = np.empty(errors, np.int64), np.empty(errors, np.uint8), np.empty(errors, np.int64), np.empty(errors, np.int64)
         _checked(section, batch, now_ms, rules, room)
-        _refuse(room, now_ms, rules)
+        _refuse([*zip(*(column.tolist() for column in room), strict=True)], now_ms, rules)
     return latest, bool(in_order)
 
 
@@ -214,9 +281,10 @@ def _checked(section: Buffer, batch: MemoryBatch, now_ms: int, rules: Rules, roo
     return found
 
 
-def _refuse(room: Any, now_ms: int, rules: Rules) -> None:
-    rows, kinds, timestamps, offsets = (column.tolist() for column in room)
+def _refuse(faults: list[tuple[int, int, int, int]], now_ms: int, rules: Rules) -> None:
+    """Raises for faults: the record's row, what is wrong with it, its timestamp, its offset."""
     problems = {
+        _OTHER_MAGIC: "is of another magic than the message that it is in".format,
         check_kernels.NO_KEY: "has no key, which a compacted topic needs".format,
         check_kernels.TIME_OUT_OF_RANGE: (
             f"has timestamp {{0}}, outside [{now_ms - rules.before_max_ms}, {now_ms + rules.after_max_ms}]".format
@@ -224,11 +292,11 @@ def _refuse(room: Any, now_ms: int, rules: Rules) -> None:
         check_kernels.TIME_OF_APPEND: "has the time of its append from its producer; only a log may set it".format,
     }
     errors = tuple(
-        RecordError(row, f"the record of offset {offset} {problems[kind](timestamp)}")
-        for row, kind, timestamp, offset in zip(rows, kinds, timestamps, offsets, strict=True)
+        RecordError(row, f"the record of offset {offset} {problems[kind](timestamp)}") for row, kind, timestamp, offset in faults
     )
     shown = "; ".join(error.problem for error in errors[:_ERRORS_SHOWN_MAX])
-    error_class = InvalidRecord if all(kind == check_kernels.NO_KEY for kind in kinds) else InvalidTimestamp
+    of_time = check_kernels.TIME_OUT_OF_RANGE, check_kernels.TIME_OF_APPEND
+    error_class = InvalidTimestamp if any(kind in of_time for _, kind, _, _ in faults) else InvalidRecord
     raise error_class(f"{len(errors)} records are refused, the first: {shown}", record_errors=errors)
 
 

@@ -91,7 +91,7 @@ def _gzip(payload: Buffer, bytes_max: int) -> bytes:
     out: list[bytes] = []
     size = 0
     rest: Buffer = payload
-    while rest:
+    while rest or not out:
         member = zlib.decompressobj(31)
         out.append(member.decompress(rest, bytes_max + 1 - size))
         size += len(out[-1])

@@ -2,10 +2,11 @@
 
 import base64
 import random  # noqa: TID251  # seeded
+import zlib
 from typing import Any
 
 import pytest
-from hand_made import batch, body, compressed, field, xerial
+from hand_made import batch, body, compressed, field, message, wrapper, xerial
 from kafka_judge import Judge, oracle
 
 from local_log.engine.errors import InvalidRecord, Refused, UnknownServerError
@@ -18,6 +19,7 @@ from local_log.formats.record import Codec
 
 NOW = 1_700_000_000_000
 ROUNDS = 1_500
+OLD_CODECS = (Codec.none, Codec.gzip, Codec.snappy, Codec.lz4)
 SAME_BYTES = {Codec.none, Codec.gzip, Codec.lz4}
 """Targets that both compress to the same bytes; of the others, headers and records are the same."""
 
@@ -50,13 +52,13 @@ def a_record(dice: Dice, n: int, wrong: bool) -> bytes:
     return field(made)
 
 
-def a_section(dice: Dice, codec: int, records: bytes) -> bytes:
+def a_section(dice: Dice, codec: int, records: bytes, *, may_be_cut: bool = True) -> bytes:
     if codec == Codec.none:
         return records
     made = dice.of(compressed(codec, records), compress(Codec(codec), records))
     if codec == Codec.snappy and dice.one_in(3):
         made = xerial(records[:10], records[10:])
-    if dice.one_in(40):
+    if may_be_cut and dice.one_in(40):
         made = made[: dice.random.randrange(len(made))]
     return made
 
@@ -91,12 +93,71 @@ def a_batch(dice: Dice) -> tuple[bytes, Codec]:
     return made, codec
 
 
-def a_case(dice: Dice) -> dict[str, Any]:
-    records, codec = a_batch(dice)
+def a_message(dice: Dice, n: int, magic: int, wrong: bool) -> bytes:
+    time = dice.of(0, n, -n, 900, -900, 2_000, -2_000) if wrong or dice.one_in(3) else n % 7
+    made = message(
+        dice.of(magic, 1 - magic) if wrong and dice.one_in(8) else magic,
+        dice.bytes(),
+        offset=dice.of(n, n, 5 * n, -1) if wrong else n,
+        key=None if wrong and dice.one_in(4) else dice.bytes() or b"key",
+        attributes=dice.of(8, 16, 1) if wrong and dice.one_in(8) else 0,
+        timestamp=dice.of(-1, -2, -(2**63), 2**63 - 1) if dice.one_in(12) else NOW + time,
+        crc_off_by=1 if wrong and dice.one_in(12) else 0,
+    )
+    if wrong and dice.one_in(12):
+        at = 26 if made[16] else 18
+        size = dice.of(-1, -7, 0, 1, 10**9).to_bytes(4, "big", signed=True)
+        made = sealed(made[:at] + size + made[at + 4 :])
+    if wrong and dice.one_in(20):
+        made = sealed(made[:8] + (14).to_bytes(4, "big") + made[12:26])
+    return made
+
+
+def sealed(made: bytes) -> bytes:
+    """The message with the checksum that its bytes have."""
+    return made[:12] + zlib.crc32(made[16:]).to_bytes(4, "big") + made[16:]
+
+
+def messages(dice: Dice) -> bytes:
+    """A request of a client of old: messages of magic 0 or 1, or a compressed one."""
+    wrong = dice.one_in(2)
+    magic, codec = dice.of(0, 1), dice.of(*Codec) if wrong else dice.of(*OLD_CODECS)
+    made = [a_message(dice, n, magic, wrong) for n in range(dice.of(1, 2, 5, 40))]
+    if codec == Codec.none:
+        return b"".join(made)
+    inner = b"".join(made)
+    if wrong and dice.one_in(8):
+        inner = dice.of(b"", inner[:-1], inner + b"cut", inner + bytes(12), inner[:7])
+    section = a_section(dice, codec, inner, may_be_cut=codec != Codec.snappy)  # its end Kafka takes for that of the messages
+    if magic == 0 and codec == Codec.lz4 and dice.one_in(2):
+        section = section[:6] + b"\x5a" + section[7:]
+    outer = wrapper(
+        magic,
+        codec,
+        section=section,
+        offset=dice.of(0, len(made) - 1, len(made) - 1, 10**9, 1, -1) if wrong else len(made) - 1,
+        key=dice.of(None, None, b"key"),
+        attributes=dice.of(0, 0, 8, 16) if wrong else 0,
+        timestamp=NOW + dice.of(0, 900, 5_000),
+    )
+    if wrong and dice.one_in(12):
+        outer = dice.of(outer + outer, outer[:-1], message(magic, None, attributes=codec))
+    return outer
+
+
+def source_of(records: bytes) -> Codec:
+    """What the log finds these messages to be compressed with, before it has them validated."""
+    try:
+        return next((Codec(b.codec) for b in reversed(memory_batches(records)) if b.codec), Codec.none)
+    except Refused:
+        return Codec.none
+
+
+def a_case(dice: Dice, records: bytes, codec: Codec, source: Codec) -> dict[str, Any]:
     return {
         "records": records,
         "first_offset": dice.of(0, 1, 10**12),
-        "source": dice.of(codec, codec, codec, *Codec),
+        "source": source,
         "target": dice.of(codec, *Codec),
         "compacted": dice.one_in(5),
         "append_time": dice.one_in(3),
@@ -166,6 +227,19 @@ def the_same(found: Validated | Refused, answer: list[str], case: dict[str, Any]
 def test_every_batch_is_kept_rebuilt_or_refused_as_kafka_does(kafka: Judge, seed: int) -> None:
     dice, outcomes = Dice(seed), set()
     for _ in range(ROUNDS):
-        case = a_case(dice)
+        records, codec = a_batch(dice)
+        case = a_case(dice, records, codec, dice.of(codec, codec, codec, *Codec))
         outcomes.add(the_same(ours(case), theirs(kafka, case), case, kafka))
     assert outcomes >= {"kept", "rebuilt", "InvalidRecord", "InvalidTimestamp", "CorruptMessage", "UnknownServerError"}
+
+
+@oracle
+@pytest.mark.parametrize("seed", range(4))
+def test_older_messages_become_one_batch_or_are_refused_as_kafka_does(kafka: Judge, seed: int) -> None:
+    dice, outcomes = Dice(seed), set()
+    for _ in range(ROUNDS):
+        records = messages(dice)
+        source = source_of(records)
+        case = a_case(dice, records, source, source)
+        outcomes.add(the_same(ours(case), theirs(kafka, case), case, kafka))
+    assert outcomes >= {"rebuilt", "InvalidRecord", "InvalidTimestamp", "CorruptMessage", "UnknownServerError"}

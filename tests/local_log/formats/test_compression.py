@@ -128,6 +128,11 @@ def test_gzip_members_follow_each_other() -> None:
     assert inflate(GZIP, b"".join(members)) == b"one two " + TEXT
 
 
+def test_nothing_at_all_is_no_gzip_frame() -> None:
+    with pytest.raises(Corrupt, match="ends early"):
+        inflate(GZIP, b"")
+
+
 def test_the_cap_counts_all_gzip_members() -> None:
     members = gzip.compress(bytes(600)) + gzip.compress(bytes(600))
     assert len(inflate(GZIP, members, bytes_max=1_200)) == 1_200
