@@ -1,18 +1,15 @@
 """What can go wrong with a log, named by what to do about it.
 
 LogError
-├── UnusableBytes     a place in a file, and what is wrong there
-│   ├── Corrupt       bytes that are not what Kafka writes: quarantine the file, restore it from a replica or the archive
-│   └── Unsupported   sound bytes of a format that is not read yet: nothing to repair, leave them where they are
-├── Unreadable        the operating system does not give a file: mend rights or disk, then try again
-├── Invalid           a question or a setting that makes no sense: fix it
-└── NotFound          no such directory, topic or partition
+├── Corrupt       bytes that are not what Kafka writes: quarantine the file, restore it from a replica or the archive
+├── Unreadable    the operating system does not give a file: mend rights or disk, then try again
+├── Invalid       a question or a setting that makes no sense: fix it
+└── NotFound      no such directory, topic or partition
     └── OffsetOutOfRange   Kafka's OFFSET_OUT_OF_RANGE
 """
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import Self
 
 _LISTED_MAX = 10
 
@@ -21,10 +18,11 @@ class LogError(Exception):
     """Base of everything that this package raises on purpose."""
 
 
-class UnusableBytes(LogError):
-    """Bytes that give no answer: the common shape of Corrupt and Unsupported.
+class Corrupt(LogError):
+    """Bytes that fail their checksum or break their format.
 
-    `file` is a path, an object key or "" for a bare buffer; `position` is the byte in it; `problem` says what is there.
+    `file` is a path, an object key or "" for a bare buffer; `position` is the byte in it; `problem` says what was found there
+    against what was expected.
     """
 
     def __init__(self, problem: str, *, file: str = "", position: int = 0) -> None:
@@ -36,27 +34,16 @@ class UnusableBytes(LogError):
     def __str__(self) -> str:
         return f"{self.file or 'buffer'} at byte {self.position}: {self.problem}"
 
-    def at(self, file: str, start: int = 0) -> Self:
+    def at(self, file: str, start: int = 0) -> "Corrupt":
         """The same finding, placed in `file`, whose byte `start` was the buffer's first."""
-        return type(self)(self.problem, file=file, position=self.position + start)
+        return Corrupt(self.problem, file=file, position=self.position + start)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _placed, (type(self), self.problem, self.file, self.position)
+        return _corrupt, (self.problem, self.file, self.position)
 
 
-def _placed(kind: type[UnusableBytes], problem: str, file: str, position: int) -> UnusableBytes:
-    return kind(problem, file=file, position=position)
-
-
-class Corrupt(UnusableBytes):
-    """Bytes that fail their checksum or break their format; `problem` says what was found there against what was expected."""
-
-
-class Unsupported(UnusableBytes):
-    """Bytes that Kafka wrote, in a format that we do not read; `problem` names the format."""
-
-    def __str__(self) -> str:
-        return f"{super().__str__()} is not read yet"
+def _corrupt(problem: str, file: str, position: int) -> Corrupt:
+    return Corrupt(problem, file=file, position=position)
 
 
 class Unreadable(LogError):

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from local_log.errors import Corrupt, LogError, NotFound, OffsetOutOfRange, Unsupported
+from local_log.errors import Corrupt, LogError, NotFound, OffsetOutOfRange
 
 
 def test_a_finding_in_a_buffer_is_placed_in_its_file() -> None:
@@ -25,7 +25,6 @@ def test_an_offset_out_of_range_says_what_is_in_range() -> None:
     "error",
     [
         Corrupt("bad", file="f", position=3),
-        Unsupported("it", file="f", position=3),
         OffsetOutOfRange("p-0", 1, 2, 3),
         NotFound("gone"),
     ],
