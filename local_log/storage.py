@@ -28,6 +28,9 @@ class Disk(Protocol):
     def size(self, file: str) -> int:
         """Bytes of a file."""
 
+    def modified_ms(self, file: str) -> int:
+        """When the file was last written, in milliseconds since 1970."""
+
     def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
         """Bytes `[start, end)` of a file, fewer where it ends sooner. They are copied: a mapped file that shrinks kills us."""
 
@@ -69,9 +72,6 @@ class WritableDisk(Disk, Protocol):
     def sync_folder(self, folder: str) -> None:
         """Returns when the folder's names are on the device."""
 
-    def modified_ms(self, file: str) -> int:
-        """When the file was last written, in milliseconds since 1970."""
-
     def set_modified_ms(self, file: str, ms: int) -> None:
         """States when the file was last written."""
 
@@ -104,6 +104,11 @@ class OsDisk:
         """See Disk."""
         with _translated(file):
             return os.stat(file).st_size
+
+    def modified_ms(self, file: str) -> int:
+        """See Disk."""
+        with _translated(file):
+            return os.stat(file).st_mtime_ns // 1_000_000
 
     def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
         """See Disk."""
@@ -268,11 +273,6 @@ class OsWritableDisk(OsDisk):
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-
-    def modified_ms(self, file: str) -> int:
-        """See WritableDisk."""
-        with _translated(file):
-            return os.stat(file).st_mtime_ns // 1_000_000
 
     def set_modified_ms(self, file: str, ms: int) -> None:
         """See WritableDisk."""

@@ -31,6 +31,10 @@ class RecordingDisk:
         self.asked.add(("size", file))
         return self.disk.size(file)
 
+    def modified_ms(self, file: str) -> int:
+        self.asked.add(("modified_ms", file))
+        return self.disk.modified_ms(file)
+
     def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
         self.asked.add(("read", file))
         return self.disk.read(file, start, end)

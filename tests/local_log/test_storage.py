@@ -1,5 +1,6 @@
 """The door to the file system."""
 
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -45,7 +46,13 @@ def test_a_file_s_size_is_its_bytes(file: str) -> None:
     assert OsDisk().size(file) == len(CONTENT)
 
 
-@pytest.mark.parametrize("verb", [OsDisk.names, OsDisk.size, OsDisk.read])
+def test_a_file_s_time_is_in_whole_milliseconds(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    os.utime(tmp_path / "file", ns=(0, 1_234_567_899_999))
+    assert OsDisk().modified_ms(str(tmp_path / "file")) == 1_234_567
+
+
+@pytest.mark.parametrize("verb", [OsDisk.names, OsDisk.size, OsDisk.modified_ms, OsDisk.read])
 @pytest.mark.parametrize("below", ["missing", "missing/file", "file/below"])
 def test_what_is_not_there_is_not_found(tmp_path: Path, verb: object, below: str) -> None:
     (tmp_path / "file").touch()
