@@ -4,7 +4,7 @@ There are no indexes: an offset is a position, so it says itself where its messa
 classes Log and FileMessageSet.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -110,13 +110,13 @@ class Log07:
         for span in self.spans(offset):
             yield from span.records()
 
-    def offsets_before(self, time_ms: int, count: int, now_ms: int, modified_ms: Callable[[str], int]) -> tuple[int, ...]:
+    def offsets_before(self, time_ms: int, count: int, now_ms: int) -> tuple[int, ...]:
         """At most `count` offsets, descending, at which a segment starts that was last changed at or before `time_ms`.
 
-        With LATEST_TIME the end of the log comes first, with EARLIEST_TIME its start is all. `modified_ms` tells when a file
-        was last changed. The end of the log counts as changed `now_ms`. (SimpleConsumer.getOffsetsBefore)
+        With LATEST_TIME the end of the log comes first, with EARLIEST_TIME its start is all. The end of the log counts as
+        changed `now_ms`. Raises NotFound. (SimpleConsumer.getOffsetsBefore)
         """
-        known = [(segment.start, modified_ms(segment.path)) for segment in self.segments]
+        known = [(segment.start, self.disk.modified_ms(segment.path)) for segment in self.segments]
         if not known:
             known = [(0, now_ms)] if time_ms in (LATEST_TIME, EARLIEST_TIME) else []
         elif self.log_end_offset > self.segments[-1].start:

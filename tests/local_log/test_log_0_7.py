@@ -1,5 +1,6 @@
 """A folder of Kafka 0.7: segments named by position, and the answers that its broker gave."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -168,16 +169,17 @@ def test_a_folder_that_is_not_there_is_not_found(tmp_path: Path) -> None:
 # offsets_before
 
 
-def changed(path: str) -> int:
-    """Segments were last changed at 1000, 2000 and 3000 ms."""
-    return 1_000 * (1 + STARTS.index(int(Path(path).stem)))
+def changed(log: Log07, *times_ms: int) -> None:
+    for segment, time_ms in zip(log.segments, times_ms, strict=True):
+        os.utime(segment.path, ns=(0, time_ms * 1_000_000))
 
 
 def before(log: Log07, time_ms: int, count: int = 10) -> list[int]:
-    return list(log.offsets_before(time_ms, count, NOW_MS, changed))
+    return list(log.offsets_before(time_ms, count, NOW_MS))
 
 
 def test_offsets_before_a_time_are_starts_of_segments_last_changed_by_then_the_latest_first(log: Log07) -> None:
+    changed(log, 1_000, 2_000, 3_000)
     assert before(log, 999) == []
     assert before(log, 1_000) == [STARTS[0]]
     assert before(log, 2_500) == [STARTS[1], STARTS[0]]
@@ -186,6 +188,7 @@ def test_offsets_before_a_time_are_starts_of_segments_last_changed_by_then_the_l
 
 
 def test_no_more_offsets_come_than_were_asked_for(log: Log07) -> None:
+    changed(log, 1_000, 2_000, 3_000)
     assert before(log, 3_000, 2) == [STARTS[2], STARTS[1]]
     assert before(log, LATEST_TIME, 1) == [END]
     assert before(log, LATEST_TIME, 0) == []
@@ -198,11 +201,9 @@ def test_the_earliest_offset_is_one_and_the_latest_the_first_of_all(log: Log07) 
 
 
 def test_a_segment_changed_late_hides_none_that_lie_behind_it(log: Log07) -> None:
-    def copied(path: str) -> int:
-        return 5_000 if path.endswith(position_file(STARTS[0])) else changed(path)
-
-    assert log.offsets_before(3_000, 10, NOW_MS, copied) == (STARTS[2], STARTS[1], STARTS[0])
-    assert log.offsets_before(1_500, 10, NOW_MS, copied) == ()
+    changed(log, 5_000, 2_000, 3_000)
+    assert before(log, 3_000) == [STARTS[2], STARTS[1], STARTS[0]]
+    assert before(log, 1_500) == []
 
 
 def test_the_end_of_an_empty_newest_segment_is_its_start_and_comes_once(tmp_path: Path) -> None:
