@@ -369,6 +369,13 @@ def test_messages_of_two_magics_do_not_come_together(first: int) -> None:
             assert [e.row for e in caught.value.record_errors] == [1]
 
 
+def test_a_wrong_time_of_an_older_message_outweighs_another_magic() -> None:
+    made = wrapper(1, Codec.gzip, message(0), message(1, offset=1, timestamp=1), offset=1, timestamp=NOW)
+    with pytest.raises(InvalidTimestamp) as caught:
+        validated(made)
+    assert [e.row for e in caught.value.record_errors] == [0, 1]
+
+
 @every_magic
 @pytest.mark.parametrize("codec", OLD_CODECS[1:])
 def test_a_message_in_a_compressed_one_has_its_checksum(magic: int, codec: Codec) -> None:
