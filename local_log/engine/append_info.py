@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 
 from local_log.engine.config import LogConfig
-from local_log.engine.errors import CorruptMessage, InvalidRecord, MessageTooLarge, OffsetsOutOfOrder
+from local_log.engine.errors import CorruptMessage, InvalidRecord, MessageTooLarge, OffsetsOutOfOrder, UnknownServerError
 from local_log.engine.memory_records import MemoryBatch, memory_batches
 from local_log.engine.producers import Origin
 from local_log.formats.primitives import Buffer
 from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP, Codec
+
+_CODEC_MAX = max(Codec)
 
 
 @dataclass(slots=True)
@@ -37,7 +39,7 @@ def analyze(
     """The batches that are taken and what they are together.
 
     A follower takes none from the first on that is of a later epoch than that of the leader that it asked. Raises Refused:
-    CorruptMessage, InvalidRecord, MessageTooLarge, OffsetsOutOfOrder.
+    CorruptMessage, InvalidRecord, MessageTooLarge, OffsetsOutOfOrder, UnknownServerError.
     """
     is_leader = origin in (Origin.CLIENT, Origin.COORDINATOR)
     taken: list[MemoryBatch] = []
@@ -56,6 +58,8 @@ def analyze(
             check_sizes([batch], config)
         if not batch.is_valid(records):
             raise CorruptMessage(f"byte {batch.position} of the append: the batch does not have the CRC that it states")
+        if batch.codec > _CODEC_MAX:
+            raise UnknownServerError(f"byte {batch.position} of the append: codec {batch.codec}; Kafka has 0 to {_CODEC_MAX}")
         taken.append(batch)
         if not is_leader and not grows:
             raise OffsetsOutOfOrder(f"last offsets {', '.join(str(b.last_offset) for b in taken[-10:])} do not grow")

@@ -19,6 +19,7 @@ from local_log.engine.errors import (
     RecordListTooLarge,
     Refused,
     UnexpectedAppendOffset,
+    UnknownServerError,
 )
 from local_log.engine.memory_records import memory_batches
 from local_log.engine.producers import Origin
@@ -68,6 +69,29 @@ def test_batches_that_do_not_fit_into_a_segment_are_refused(tmp_path: Path) -> N
     with pytest.raises(RecordListTooLarge):
         at.log.append_as_leader(records, 0)
     assert at.log.log_end_offset == 0
+
+
+@pytest.mark.parametrize("codec", [5, 6, 7])
+def test_a_codec_that_kafka_does_not_have_is_refused(at: Log, codec: int) -> None:
+    for records in (batch(attributes=codec, section=b"?"), message(0, attributes=codec), message(1, attributes=codec)):
+        with pytest.raises(UnknownServerError, match=f"codec {codec}"):
+            at.log.append_as_leader(records, 0)
+        with pytest.raises(UnknownServerError, match=f"codec {codec}"):
+            at.follow(records)
+    assert at.log.log_end_offset == 0
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_leader_writes_older_messages_as_one_record_batch(at: Log, magic: int) -> None:
+    at.log.append_as_leader(batch_of("first"), 7)
+    info = at.log.append_as_leader(message(magic, b"one") + message(magic, b"two"), 7)
+    assert (info.first_offset, info.last_offset) == (1, 2)
+    assert [(b.magic, b.leader_epoch, b.base_offset, b.last_offset) for b in memory_batches(stored(at))] == [
+        (2, 7, 0, 0),
+        (2, 7, 1, 2),
+    ]
+    assert values_of(stored(at)) == [(0, "first"), (1, "one"), (2, "two")]
+    assert at.log.epochs.entries == (EpochEntry(7, 0),)
 
 
 @pytest.mark.parametrize(("keys", "codec", "row"), [((None, b"k"), 0, 0), ((None,), 0, 0), ((b"k", None), GZIP, 1)])
