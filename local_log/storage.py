@@ -48,6 +48,9 @@ class WritableDisk(Disk, Protocol):
     def is_file(self, path: str) -> bool:
         """Whether there is a file."""
 
+    def files(self, folder: str) -> list[str]:
+        """The names of the files in a folder, sorted."""
+
     def write(self, file: str, start: int, data: bytes) -> None:
         """Puts bytes at a position, making the file where there is none; a gap before them is zeros."""
 
@@ -115,13 +118,7 @@ class OsDisk:
         with _translated(file):
             descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                left = (os.fstat(descriptor).st_size if end is None else end) - start
-                parts: list[bytes] = []
-                while left > 0 and (part := os.pread(descriptor, left, start)):
-                    parts.append(part)
-                    start += len(part)
-                    left -= len(part)
-                return parts[0] if len(parts) == 1 else b"".join(parts)
+                return _read(descriptor, start, end)
             finally:
                 os.close(descriptor)
 
@@ -213,6 +210,22 @@ class OsWritableDisk(OsDisk):
     def is_file(self, path: str) -> bool:
         """See WritableDisk."""
         return os.path.isfile(path)
+
+    def files(self, folder: str) -> list[str]:
+        """See WritableDisk."""
+        with _translated(folder), os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if entry.is_file())
+
+    def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
+        """See Disk. What is read again and again stays open."""
+        try:
+            taken = self._files.take(file)
+            try:
+                return _read(taken.number, start, end)
+            finally:
+                self._files.give(taken)
+        except OSError as e:
+            raise _translation(file, e) from e
 
     def write(self, file: str, start: int, data: bytes) -> None:
         """See WritableDisk."""
@@ -334,6 +347,16 @@ def _inode(file: str) -> tuple[int, int] | None:
 
 def _inode_of(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
+
+
+def _read(descriptor: int, start: int, end: int | None) -> bytes:
+    left = (os.fstat(descriptor).st_size if end is None else end) - start
+    parts: list[bytes] = []
+    while left > 0 and (part := os.pread(descriptor, left, start)):
+        parts.append(part)
+        start += len(part)
+        left -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 @contextmanager

@@ -73,6 +73,8 @@ class DiskConformance:
         disk.write(f"{folder}/f", 0, b"")
         assert (disk.exists(folder), disk.is_folder(folder), disk.is_file(folder)) == (True, True, False)
         assert (disk.exists(f"{folder}/f"), disk.is_folder(f"{folder}/f"), disk.is_file(f"{folder}/f")) == (True, False, True)
+        disk.make_folder(f"{folder}/d")
+        assert (disk.files(folder), disk.names(folder)) == (["f"], ["d", "f"])
         for missing in (f"{folder}/g", f"{folder}/f/g"):
             assert (disk.exists(missing), disk.is_folder(missing), disk.is_file(missing)) == (False, False, False)
 

@@ -208,6 +208,9 @@ class SimulatedDisk:
     def is_file(self, path: str) -> bool:
         return isinstance(self._find(path), _File)
 
+    def files(self, folder: str) -> list[str]:
+        return [name for name in self.names(folder) if self.is_file(f"{folder}/{name}")]
+
     def write(self, file: str, start: int, data: bytes) -> None:
         node = self._made(file)
         node.write(start, data)

@@ -80,6 +80,11 @@ class GuardedDisk:
         with self._guarded() as disk:
             return disk.is_file(path)
 
+    def files(self, folder: str) -> list[str]:
+        """See WritableDisk."""
+        with self._guarded() as disk:
+            return disk.files(folder)
+
     def write(self, file: str, start: int, data: bytes) -> None:
         """See WritableDisk."""
         with self._guarded() as disk:

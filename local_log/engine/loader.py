@@ -94,8 +94,7 @@ class Loader:
         return Loaded(start, point, end)
 
     def _files(self) -> list[str]:
-        path = self.folder.path
-        return [name for name in self.folder.disk.names(path) if self.folder.disk.is_file(f"{path}/{name}")]
+        return self.folder.disk.files(self.folder.path)
 
     def _delete(self, name: str) -> None:
         self.folder.disk.delete(f"{self.folder.path}/{name}")

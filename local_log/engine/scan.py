@@ -56,11 +56,6 @@ class Scanned:
             return int(self.old_messages(row)[0][0])
         return int(self.batches.base_offset[row])
 
-    def first_from(self, offset: int) -> int | None:
-        """The row of the first batch that starts at or above `offset`, or message that ends there; None without one."""
-        rows = np.flatnonzero(self.batches.base_offset >= offset)
-        return int(rows[0]) if len(rows) else None
-
     def is_old(self, row: int) -> bool:
         """Whether a batch is a message of magic 0 or 1."""
         return int(self.batches.header["magic"][row]) < _MAGIC_2

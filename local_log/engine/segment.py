@@ -6,14 +6,14 @@ Indexes are opened when they are first asked for: a log of ten thousand segments
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from local_log.engine.config import LogConfig
+from local_log.engine.find import Found, find_batch
 from local_log.engine.index_file import OffsetIndexFile, OffsetOverflow, TimeIndexFile, TxnIndexFile, is_relative
 from local_log.engine.scan import Scanned, scan_file
-from local_log.errors import Corrupt, Invalid, NotFound
+from local_log.errors import Invalid, NotFound
 from local_log.formats.filenames import LOG, OFFSET_INDEX, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, offset_file
 from local_log.formats.primitives import INT32_MAX
 from local_log.formats.record import NO_TIMESTAMP
@@ -21,14 +21,6 @@ from local_log.storage import WritableDisk
 
 _SEARCH_WINDOW_BYTES = 64 << 10
 """An index entry is a few KB before what it is asked for."""
-
-
-class Found(NamedTuple):
-    """Where a batch lies: its base offset, its byte in the log file, its bytes."""
-
-    offset: int
-    position: int
-    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,33 +130,15 @@ class Segment:
     def scan(self, start: int, end: int | None = None, window: int = _SEARCH_WINDOW_BYTES) -> Iterator[Scanned]:
         """The batches from byte `start` on. Raises Corrupt."""
         end = self.size if end is None else min(end, self.size)
-        return scan_file(lambda a, b: self._disk.read(self.log_file, a, b), self.log_file, start, end, window)
+        return scan_file(self._read_range, self.log_file, start, end, window)
 
     def translate(self, offset: int, from_position: int = 0) -> Found | None:
         """The batch that holds `offset`, else the first that starts above it; None behind the last. Raises Corrupt."""
-        try:
-            return self._search(offset, max(self.offset_index.lookup(offset)[1], from_position))
-        except Corrupt as e:
-            raise e.at(self.log_file) from e
+        position = max(self.offset_index.lookup(offset)[1], from_position)
+        return find_batch(self._read_range, self.log_file, offset, position, self.size)
 
-    def _search(self, offset: int, position: int) -> Found | None:
-        before: tuple[Found, int] | None = None
-        for scanned in self.scan(position):
-            rows = scanned.batches
-            at = scanned.first_from(offset)
-            if at is None:
-                before = self._found(scanned, len(rows) - 1), int(rows.last_offset[-1])
-                continue
-            if scanned.base_offset(at) > offset:
-                if at > 0:
-                    before = self._found(scanned, at - 1), int(rows.last_offset[at - 1])
-                if before is not None and before[1] >= offset:
-                    return before[0]
-            return self._found(scanned, at)
-        return before[0] if before is not None and before[1] >= offset else None
-
-    def _found(self, scanned: Scanned, row: int) -> Found:
-        return Found(scanned.base_offset(row), int(scanned.starts[row]), int(scanned.batches.size[row]))
+    def _read_range(self, start: int, end: int) -> bytes:
+        return self._disk.read(self.log_file, start, end)
 
     def read_next_offset(self) -> int:
         """The offset after the last batch; the base offset of an empty segment. Raises Corrupt."""

@@ -1,0 +1,70 @@
+"""A batch found by offset: the log file read header by header from where the index says, as Kafka reads it (FileRecords).
+
+A look-up is a few headers, so they are taken one by one: columns would cost more than the headers.
+"""
+
+from collections.abc import Callable
+from struct import Struct
+from typing import NamedTuple
+
+from local_log.errors import Corrupt
+from local_log.formats.message import first_offset
+from local_log.formats.primitives import Buffer
+
+_WINDOW_BYTES = 2048
+_PREFIX = Struct(">qi4xb")
+_LAST_OFFSET_DELTA = Struct(">i")
+_LAST_OFFSET_DELTA_AT = 23
+_ATTRIBUTES_AT = 17
+_PADDING = bytes(_LAST_OFFSET_DELTA_AT + _LAST_OFFSET_DELTA.size)
+_OVERHEAD, _SIZE_MIN, _CODEC, _MAGIC_2 = 12, 14, 0x07, 2
+
+
+class Found(NamedTuple):
+    """Where a batch lies: its base offset, its byte in the log file, its bytes."""
+
+    offset: int
+    position: int
+    size: int
+
+
+def find_batch(read: Callable[[int, int], Buffer], file: str, offset: int, position: int, end: int) -> Found | None:
+    """The batch that holds `offset`, else the first that starts above it; None where there is none before byte `end`.
+
+    `read(start, end)` gives bytes of `file`; a batch starts at `position`. Raises Corrupt, placed in the file.
+    """
+    before: Found | None = None
+    last = -1
+    start, window = position, b""
+    while position + _PREFIX.size < end:
+        at = position - start
+        if at + _LAST_OFFSET_DELTA_AT + _LAST_OFFSET_DELTA.size > len(window):
+            read_now = read(position, min(position + _WINDOW_BYTES, end))
+            if len(read_now) < _PREFIX.size:
+                break  # the file has become shorter meanwhile
+            start, at, window = position, 0, bytes(read_now) + _PADDING
+        base, size, magic = _PREFIX.unpack_from(window, at)
+        if size < _SIZE_MIN:
+            raise Corrupt("a batch's size is below that of the smallest message", file=file, position=position)
+        if position + _OVERHEAD + size > end:
+            break
+        found = Found(base, position, _OVERHEAD + size)
+        if magic < _MAGIC_2 and window[at + _ATTRIBUTES_AT] & _CODEC:
+            found = found._replace(offset=_first_inner(read, file, found))
+        if found.offset == offset:
+            return found
+        if found.offset > offset:
+            return before if before is not None and last >= offset else found
+        before, last = found, base
+        if magic >= _MAGIC_2:
+            last += _LAST_OFFSET_DELTA.unpack_from(window, at + _LAST_OFFSET_DELTA_AT)[0]
+        position += found.size
+    return before if before is not None and last >= offset else None
+
+
+def _first_inner(read: Callable[[int, int], Buffer], file: str, wrapper: Found) -> int:
+    """The first offset in a compressed message, which itself says only its last."""
+    try:
+        return first_offset(read(wrapper.position, wrapper.position + wrapper.size), 0, wrapper.size)
+    except Corrupt as e:
+        raise e.at(file, wrapper.position) from e
