@@ -1,4 +1,4 @@
-"""`make bench`: what reading costs, beside Kafka's and Spark's own way, in one run on the same data.
+"""`make bench`: what reading and a log engine cost, beside Kafka's and Spark's own way, in one run on the same data.
 
 A real broker on loopback is filled once; then the peers take turns, several rounds, and the best of each counts, since
 neighbours on the machine only ever slow things down. What matters are the ratios.
@@ -17,6 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+import engine  # beside this file
 import real_kafka  # beside the tests, not in the package
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -52,14 +53,23 @@ class Figure:
 
 
 def main() -> None:
-    """Fills a broker, lets the contestants take turns and prints their figures and ratios."""
+    """Lets the contestants take turns and prints their figures and ratios."""
     parser = argparse.ArgumentParser(prog="make bench")
+    parser.add_argument("--only", choices=["engine", "reading"], help="half of it")
     parser.add_argument("--records", type=int, default=2_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
     if real_kafka.maven() is None:
         sys.exit("make bench needs Maven, which brings the broker that it measures against")
     shutil.rmtree(OUT, ignore_errors=True)
+    if args.only != "reading":
+        engine.run(OUT / "engine", args.rounds)
+    if args.only != "engine":
+        reading(args)
+
+
+def reading(args: argparse.Namespace) -> None:
+    """Fills a broker and has everybody read what is in it."""
     with real_kafka.broker(OUT / "broker") as address:
         fill(address, args.records)
         segments = sorted((OUT / "broker" / "data" / f"{TOPIC}-0").glob("*.log"))
