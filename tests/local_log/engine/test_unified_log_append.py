@@ -91,7 +91,7 @@ def test_a_leader_writes_older_messages_as_one_record_batch(at: Log, magic: int)
         (2, 7, 1, 2),
     ]
     assert values_of(stored(at)) == [(0, "first"), (1, "one"), (2, "two")]
-    assert at.log.epochs.entries == (EpochEntry(7, 0),)
+    assert at.log.epochs.entries == [EpochEntry(7, 0)]
 
 
 @pytest.mark.parametrize(("keys", "codec", "row"), [((None, b"k"), 0, 0), ((None,), 0, 0), ((b"k", None), GZIP, 1)])
