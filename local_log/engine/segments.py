@@ -13,6 +13,8 @@ class Segments:
     def __init__(self) -> None:
         self._bases: list[int] = []
         self._of: dict[int, Segment] = {}
+        self.active: Segment
+        """The last one, which is written to; there must be one. Kept rather than looked up: every append asks for it."""
 
     def __len__(self) -> int:
         return len(self._bases)
@@ -29,11 +31,6 @@ class Segments:
         return tuple(self._bases)
 
     @property
-    def active(self) -> Segment:
-        """The last one, which is written to; there must be one."""
-        return self._of[self._bases[-1]]
-
-    @property
     def first(self) -> Segment:
         """The first one; there must be one."""
         return self._of[self._bases[0]]
@@ -48,11 +45,14 @@ class Segments:
         if segment.base_offset not in self._of:
             self._bases.insert(bisect_left(self._bases, segment.base_offset), segment.base_offset)
         self._of[segment.base_offset] = segment
+        self.active = self._of[self._bases[-1]]
 
     def remove(self, base_offset: int) -> None:
         """Lets one go, if it is there."""
         if self._of.pop(base_offset, None) is not None:
             del self._bases[bisect_left(self._bases, base_offset)]
+            if self._bases:
+                self.active = self._of[self._bases[-1]]
 
     def clear(self) -> None:
         """Lets all go."""
