@@ -19,6 +19,7 @@ from small_logs import Clock, marker
 from local_log.engine.append_info import AppendInfo
 from local_log.engine.config import read_config
 from local_log.engine.producers import Origin, Producer
+from local_log.engine.retention import delete_old_segments
 from local_log.engine.unified_log import Isolation, UnifiedLog, open_log
 from local_log.errors import LogError
 from local_log.storage import OsWritableDisk
@@ -72,6 +73,8 @@ def drawn_settings(r: random.Random) -> dict[str, str]:
         ("segment.ms", [60_000]),
         ("flush.messages", [7]),
         ("max.message.bytes", [300]),
+        ("retention.ms", [0, 5000, 500_000]),
+        ("retention.bytes", [0, 500, 2000]),
         ("compression.type", ["gzip", "lz4", "zstd", "uncompressed"]),
     ]
     given |= {name: r.choice(values) for name, values in rare if r.random() < 0.25}
@@ -255,6 +258,9 @@ class Life:
         offset = self.r.randrange(max(0, self.log.log_start_offset - 2), self.log.high_watermark + 2)
         self._same(lambda: {"moved": self.log.maybe_increment_log_start_offset(offset)}, "delete", offset)
 
+    def retain(self) -> None:
+        self._same(lambda: {"deleted": delete_old_segments(self.log, self.clock())}, "retain")
+
     def read(self) -> None:
         r = self.r
         offset = r.randrange(max(0, self.log.log_start_offset - 1), self.log.log_end_offset + 2)
@@ -331,6 +337,7 @@ WEIGHTS: dict[Callable[[Life], Any], float] = {
     Life.wait: 4,
     Life.roll: 3,
     Life.start_later: 3,
+    Life.retain: 3,
     Life.ask_epoch: 3,
     Life.elect: 3,
     Life.follow_damaged: 2,
