@@ -20,7 +20,7 @@ from local_log.formats.filenames import (
     TopicPartition,
     parse_log_dir,
 )
-from local_log.storage import WritableDisk, replace_file
+from local_log.storage import WritableDisk, parent_of, replace_file
 
 Offsets = Mapping[TopicPartition, int]
 
@@ -67,7 +67,7 @@ class DataDir:
         """Takes the directory, made where there is none. Raises Invalid where somebody has it, Offline."""
         if not self.disk.exists(self.path):
             self.disk.make_folder(self.path)
-            self.disk.sync_folder(self.path.rpartition("/")[0] or "/")
+            self.disk.sync_folder(parent_of(self.path))
         if not self.disk.is_folder(self.path):
             raise self.disk.fail("it is not a folder")
         if not self.disk.lock(f"{self.path}/{LOCK}"):
@@ -85,6 +85,7 @@ class DataDir:
     def take_clean_mark(self) -> None:
         """Believes the mark of a clean stop and removes it: a crash from now on is one. Raises Offline."""
         file = f"{self.path}/{CLEAN_SHUTDOWN}"
+        self.was_clean, self.broker_epoch = False, None
         with suppress(NotFound):
             self.broker_epoch = read_broker_epoch(self.disk.read(file))
             self.was_clean = True
@@ -120,6 +121,7 @@ class DataDir:
             for name in (RECOVERY_POINT_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT)
         )
         self.said = Checkpoints(points, starts, high_watermarks, tuple(damaged))
+        self._written = {}
 
     def _read(self, name: str, damaged: list[Corrupt]) -> Offsets:
         file = f"{self.path}/{name}"

@@ -3,13 +3,13 @@
 A write or an fsync that failed must not be tried again: the system may have dropped the pages, and the next one would succeed.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TypeVar
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
 from local_log.errors import Unreadable
 from local_log.storage import WritableDisk
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -41,114 +41,93 @@ class GuardedDisk:
             self._on_failure()
         return self.failure
 
-    @contextmanager
-    def _guarded(self) -> Iterator[WritableDisk]:
+    def _do(self, verb: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
         if self.failure is not None:
             raise Offline(self._directory, self.failure.cause)
         try:
-            yield self._disk
+            return verb(*args, **options)
         except Unreadable as e:
             raise self.fail(str(e)) from e
 
     def names(self, folder: str) -> list[str]:
         """See Disk."""
-        with self._guarded() as disk:
-            return disk.names(folder)
+        return self._do(self._disk.names, folder)
 
     def is_folder(self, path: str) -> bool:
         """See Disk."""
-        with self._guarded() as disk:
-            return disk.is_folder(path)
+        return self._do(self._disk.is_folder, path)
 
     def size(self, file: str) -> int:
         """See Disk."""
-        with self._guarded() as disk:
-            return disk.size(file)
+        return self._do(self._disk.size, file)
 
     def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
         """See Disk."""
-        with self._guarded() as disk:
-            return disk.read(file, start, end)
+        return self._do(self._disk.read, file, start, end)
 
     def exists(self, path: str) -> bool:
         """See WritableDisk."""
-        with self._guarded() as disk:
-            return disk.exists(path)
+        return self._do(self._disk.exists, path)
 
     def is_file(self, path: str) -> bool:
         """See WritableDisk."""
-        with self._guarded() as disk:
-            return disk.is_file(path)
+        return self._do(self._disk.is_file, path)
 
     def files(self, folder: str) -> list[str]:
         """See WritableDisk."""
-        with self._guarded() as disk:
-            return disk.files(folder)
+        return self._do(self._disk.files, folder)
 
     def write(self, file: str, start: int, data: bytes) -> None:
         """See WritableDisk."""
-        with self._guarded() as disk:
-            disk.write(file, start, data)
+        self._do(self._disk.write, file, start, data)
 
     def truncate(self, file: str, size: int) -> None:
         """See WritableDisk."""
-        with self._guarded() as disk:
-            disk.truncate(file, size)
+        self._do(self._disk.truncate, file, size)
 
     def rename(self, path: str, to: str) -> None:
         """See WritableDisk."""
-        with self._guarded() as disk:
-            disk.rename(path, to)
+        self._do(self._disk.rename, path, to)
 
     def delete(self, file: str) -> bool:
         """See WritableDisk."""
-        with self._guarded() as disk:
-            return disk.delete(file)
+        return self._do(self._disk.delete, file)
 
     def make_folder(self, folder: str) -> None:
         """See WritableDisk."""
-        with self._guarded() as disk:
-            disk.make_folder(folder)
+        self._do(self._disk.make_folder, folder)
 
     def delete_folder(self, folder: str) -> None:
         """See WritableDisk."""
-        with self._guarded() as disk:
-            disk.delete_folder(folder)
+        self._do(self._disk.delete_folder, folder)
 
     def sync(self, file: str) -> None:
         """See WritableDisk."""
-        with self._guarded() as disk:
-            disk.sync(file)
+        self._do(self._disk.sync, file)
 
     def sync_folder(self, folder: str) -> None:
         """See WritableDisk."""
-        with self._guarded() as disk:
-            disk.sync_folder(folder)
+        self._do(self._disk.sync_folder, folder)
 
     def modified_ms(self, file: str) -> int:
         """See WritableDisk."""
-        with self._guarded() as disk:
-            return disk.modified_ms(file)
+        return self._do(self._disk.modified_ms, file)
 
     def set_modified_ms(self, file: str, ms: int) -> None:
         """See WritableDisk."""
-        with self._guarded() as disk:
-            disk.set_modified_ms(file, ms)
+        self._do(self._disk.set_modified_ms, file, ms)
 
     def real_path(self, path: str) -> str:
         """See WritableDisk."""
-        with self._guarded() as disk:
-            return disk.real_path(path)
+        return self._do(self._disk.real_path, path)
 
     def lock(self, file: str) -> bool:
         """See WritableDisk."""
-        with self._guarded() as disk:
-            return disk.lock(file)
+        return self._do(self._disk.lock, file)
 
     def unlock(self, file: str) -> None:
         """See WritableDisk."""
-        with self._guarded() as disk:
-            disk.unlock(file)
+        self._do(self._disk.unlock, file)
 
     def release(self, path: str) -> None:
         """See WritableDisk; it is done offline, too."""

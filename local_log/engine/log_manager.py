@@ -233,15 +233,11 @@ class LogManager:
             raise Unreadable(f"{partition}: its log may be in a directory that is offline: {_listed(self.offline)}")
         self._check_alive()
         for directory in sorted(self._live(), key=lambda d: len(self._in(d))):
-            managed = unless_offline(partial(self._create_in, directory, partition))
+            path = f"{directory.path}/{partition}"
+            managed = unless_offline(partial(self._opener.open, directory, partition, path, clean=True))
             if managed is not None:
                 return managed
         raise Unreadable(f"{partition}: no log directory takes it: {_listed(self.offline)}")
-
-    def _create_in(self, directory: DataDir, partition: TopicPartition) -> ManagedLog:
-        managed = self._opener.open(directory, partition, f"{directory.path}/{partition}", clean=True)
-        directory.disk.sync_folder(directory.path)
-        return managed
 
     def delete(self, partition: TopicPartition) -> None:
         """Deletes a log, also one that could not be opened: it is gone at once, its files after file.delete.delay.ms.
@@ -249,8 +245,8 @@ class LogManager:
         Raises NotFound, Offline.
         """
         name = marked_log_dir(partition, self._new_id(), DELETE_DIR)
-        unopened = self._unopened.pop(partition, None)
-        if unopened is not None:
+        if partition not in self._current and partition in self._unopened:
+            unopened = self._unopened.pop(partition)
             directory = unopened.directory
             directory.disk.rename(unopened.path, f"{directory.path}/{name}")
             directory.disk.sync_folder(directory.path)

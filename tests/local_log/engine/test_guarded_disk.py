@@ -3,12 +3,23 @@
 from pathlib import Path
 
 import pytest
+from disk_promises import DiskConformance
 from managed import ORDERS, PAYMENTS, World, append, one
 
-from local_log.engine.guarded_disk import Offline
+from local_log.engine.guarded_disk import GuardedDisk, Offline
 from local_log.engine.log_manager import LogManager
 from local_log.errors import Unreadable
 from local_log.storage import OsWritableDisk
+
+
+class TestGuardedDisk(DiskConformance):
+    @pytest.fixture
+    def disk(self, tmp_path: Path) -> GuardedDisk:
+        return GuardedDisk(OsWritableDisk(), str(tmp_path), lambda: None)
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> str:
+        return str(tmp_path)
 
 
 @pytest.fixture
