@@ -290,6 +290,12 @@ class SimulatedDisk:
         self._called("lock", file)
         return True
 
+    def unlock(self, file: str) -> None:
+        self.delete(file)
+
+    def real_path(self, path: str) -> str:
+        return "/" + "/".join(part for part in _parts(path) if part != ".")
+
     def release(self, path: str) -> None:
         pass
 
