@@ -69,6 +69,7 @@ def _retain(managed: ManagedLog, now_ms: int, archived_through: Callable[[TopicP
     if config.compact:
         return  # its cleaner's affair
     if is_copied(config):
+        # Kafka keeps the greatest that it was ever told; while ours is not known, nothing goes.
         managed.log.highest_offset_in_archive = archived_through(managed.partition)
     delete_old_segments(managed.log, now_ms)
 

@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Random;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ScheduledFuture;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
@@ -28,6 +29,7 @@ import org.apache.kafka.storage.internals.log.FetchDataInfo;
 import org.apache.kafka.storage.internals.log.LogAppendInfo;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
+import org.apache.kafka.storage.internals.log.LogOffsetsListener;
 import org.apache.kafka.storage.internals.log.LogStartOffsetIncrementReason;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
@@ -76,7 +78,8 @@ public class LogOracle {
   static void open(String dir, long start, long point, boolean clean, LogConfig config) throws Exception {
     new File(dir).mkdirs();
     log = UnifiedLog.create(new File(dir), config, start, point, new AtOnce(), new BrokerTopicStats(), new Clock(), 300_000,
-        new ProducerStateManagerConfig(86_400_000, false), 600_000, new LogDirFailureChannel(1), clean, Optional.empty());
+        new ProducerStateManagerConfig(86_400_000, false), 600_000, new LogDirFailureChannel(1), clean, Optional.empty(),
+        new ConcurrentHashMap<>(), config.remoteStorageEnable(), LogOffsetsListener.NO_OP_OFFSETS_LISTENER);
   }
 
   static String state() {
@@ -165,7 +168,8 @@ public class LogOracle {
       case "restart": log.truncateFullyAndStartAt(Long.parseLong(w[1]), Optional.empty()); return "{}";
       case "watermark": return "{\"high_watermark\":" + log.updateHighWatermark(Long.parseLong(w[1])) + "}";
       case "delete": return "{\"moved\":" + log.maybeIncrementLogStartOffset(Long.parseLong(w[1]), LogStartOffsetIncrementReason.ClientRecordDeletion) + "}";
-      case "retain": return "{\"deleted\":" + log.deleteOldSegments() + "}";
+      case "archived": log.updateHighestOffsetInRemoteStorage(Long.parseLong(w[1])); return "{}";
+      case "retain": return "{\"deleted\":" + log.deleteOldSegments() + ",\"local_log_start_offset\":" + log.localLogStartOffset() + "}";
       case "flush": log.flush(false); return "{\"recovery_point\":" + log.recoveryPoint() + "}";
       case "read": return read(Long.parseLong(w[1]), Integer.parseInt(w[2]), FetchIsolation.valueOf(w[3]), w[4].equals("one"));
       case "lookup": return lookUp(w[1], Integer.parseInt(w[2]), Long.parseLong(w[3]), Long.parseLong(w[4]), 7);
