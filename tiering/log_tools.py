@@ -10,7 +10,9 @@ from local_log.engine.producers import Origin
 from local_log.engine.unified_log import UnifiedLog, open_log
 from local_log.errors import Invalid, NotFound
 from local_log.formats.filenames import LOG, parse_offset_file
+from local_log.log_0_7 import open_log_0_7
 from local_log.storage import OsWritableDisk
+from tiering import import_0_7
 from tiering.clock import SystemClock, jitter
 
 
@@ -41,8 +43,18 @@ def opened(folder: str, config: LogConfig, log_start_offset: int, recovery_point
 
 
 def append_all(source: str, log: UnifiedLog, leader_epoch: int | None) -> None:
-    """Appends every batch of the segments in `source`, one by one: as a follower does, or as a leader of this epoch."""
+    """Appends every batch of the segments in `source`, one by one: as a follower does, or as a leader of this epoch.
+
+    A folder of Kafka 0.7 is appended as a leader does, in batches of today. Raises NotFound, Invalid, Corrupt, Refused.
+    """
     disk = log.folder.disk
+    old = open_log_0_7(disk, source)
+    if old.segments:
+        if leader_epoch is None:
+            raise Invalid(f"{source}: a log of Kafka 0.7, whose messages have other offsets today; append it with --leader-epoch")
+        for records in import_0_7.batches(old):
+            log.append_as_leader(records, leader_epoch)
+        return
     names = [name for name in disk.names(source) if (parsed := parse_offset_file(name)) and parsed[1] == LOG]
     if not names:
         raise NotFound(f"{source}: no segment files there; name one partition's folder, such as orders-0 in a log directory")

@@ -82,7 +82,10 @@ def recover(
 @config_option
 @reports_errors
 def append(source: str, target: str, follower: bool, leader_epoch: int | None, settings: tuple[str, ...]) -> None:
-    """Append every batch in the segments of SRC_DIR to the log in DST_DIR, which is made where there is none."""
+    """Append every batch in the segments of SRC_DIR to the log in DST_DIR, which is made where there is none.
+
+    SRC_DIR may be a folder of Kafka 0.7: its messages become records of today, with new offsets.
+    """
     from tiering import log_tools
 
     if follower == (leader_epoch is not None):
