@@ -259,7 +259,11 @@ class Life:
         self._same(lambda: {"moved": self.log.maybe_increment_log_start_offset(offset)}, "delete", offset)
 
     def retain(self) -> None:
-        self._same(lambda: {"deleted": delete_old_segments(self.log, self.clock())}, "retain")
+        def ours() -> Answer:
+            deleted = delete_old_segments(self.log, self.clock())
+            return {"deleted": deleted, "local_log_start_offset": self.log.local_log_start_offset}
+
+        self._same(ours, "retain")
 
     def read(self) -> None:
         r = self.r
