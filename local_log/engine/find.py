@@ -35,14 +35,16 @@ def find_batch(read: Callable[[int, int], Buffer], file: str, offset: int, posit
     """
     before: Found | None = None
     last = -1
-    start, window = position, b""
+    start = window_end = position
+    window = b""
     while position + _PREFIX.size < end:
         at = position - start
-        if at + _LAST_OFFSET_DELTA_AT + _LAST_OFFSET_DELTA.size > len(window):
+        if not window or (position + len(_PADDING) > window_end and window_end < end):
             read_now = read(position, min(position + _WINDOW_BYTES, end))
             if len(read_now) < _PREFIX.size:
                 break  # the file has become shorter meanwhile
-            start, at, window = position, 0, bytes(read_now) + _PADDING
+            start, at, window = position, 0, bytes(read_now) + _PADDING  # a header may end with the file
+            window_end = position + len(read_now)
         base, size, magic = _PREFIX.unpack_from(window, at)
         if size < _SIZE_MIN:
             raise Corrupt("a batch's size is below that of the smallest message", file=file, position=position)

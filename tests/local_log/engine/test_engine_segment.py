@@ -457,3 +457,20 @@ def test_a_segment_is_split_at_the_first_batch_whose_offsets_do_not_fit(tmp_path
     for one in segments:
         with pytest.raises(Invalid, match="nothing to split"):
             split_overflowed(folder, segments, one)
+
+
+@pytest.mark.parametrize("size", [70, 100, 333, 2047, 2048, 2049, 5000])
+def test_every_offset_is_found_whatever_the_batches_sizes(tmp_path: Path, size: int) -> None:
+    one_of = segment(tmp_path, 0, small_config(index_interval_bytes=1 << 20))  # so that every look-up starts at the first byte
+    batches = [batch(record(0, value=bytes(max(0, size - 70 + i % 9))), base_offset=i * 2) for i in range(120)]
+    position = 0
+    where = {}
+    for i, one in enumerate(batches):
+        one_of.append(i * 2, one, [BatchFacts(i * 2, 0, len(one))])
+        where[i * 2] = position
+        position += len(one)
+    for offset, at in where.items():
+        assert one_of.translate(offset) == (offset, at, len(batches[offset // 2]))
+        if offset:
+            assert one_of.translate(offset - 1) == (offset, at, len(batches[offset // 2]))
+    assert one_of.translate(239) is None
