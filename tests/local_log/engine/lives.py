@@ -6,6 +6,7 @@ from lived_logs import NOW, Written, batch, checkpoint, checkpoint_recovery_poin
 from simulated_disk import SimulatedDisk
 from sound_logs import batches_of, check_sound, summary
 
+from local_log.engine.retention import delete_old_segments
 from local_log.engine.unified_log import UnifiedLog
 from local_log.formats.filenames import LOG_START_OFFSET_CHECKPOINT
 
@@ -26,14 +27,17 @@ def crashed(disk: SimulatedDisk, crash: Crash) -> SimulatedDisk:
 class Life:
     """A log that lives on `disk`, with what a crash at this moment may leave of it.
 
-    `batches` is what it has been given. While it is cut, `before` is what it was before; `restarts`: all of that may be gone.
+    `batches` is what it has been given, `taken` what retention took of it. While it is cut, `before` is what it was before;
+    `restarts`: all of that may be gone; `retains`: some of its beginning may be gone.
     `replicates`: the high watermark is at the log's end after every append.
     """
 
     disk: SimulatedDisk
     batches: list[Written] = field(default_factory=list)
     before: list[Written] | None = None
+    taken: list[Written] = field(default_factory=list)
     restarts: bool = False
+    retains: bool = False
     flushed: int = 0
     start_max: int = 0
     epoch: int = 0
@@ -58,9 +62,7 @@ class Life:
         before = summary(self.log)
         self.stop()
         self.open()
-        if (
-            self.log.log_start_offset < self.log.log_end_offset
-        ):  # else its producers are forgotten with its records, as Kafka has it
+        if self.log.log_start_offset < self.log.log_end_offset:  # else Kafka forgets its producers with its records
             assert summary(self.log) == before
 
     def flush(self) -> None:
@@ -79,6 +81,17 @@ class Life:
         self.log.maybe_increment_log_start_offset(offset)
         checkpoint(self.disk, LOG_START_OFFSET_CHECKPOINT, offset)
 
+    def retain(self) -> None:
+        """Lets the segments go that lie below the log's start."""
+        self.step = "retain"
+        bases = [base for base in self.log.local.segments.base_offsets if base <= self.log.log_start_offset]
+        first = max(bases, default=0)
+        self.before, self.retains = self.batches, True
+        self.taken += [b for b in self.batches if b.end <= first]
+        self.batches = [b for b in self.batches if b.end > first]
+        assert delete_old_segments(self.log, NOW) == max(0, len(bases) - 1)
+        self.before, self.retains = None, False
+
     def truncate(self, offset: int) -> None:
         self.step = f"truncate to {offset}"
         self.before = self.batches
@@ -96,7 +109,7 @@ class Life:
         self.flushed = offset
         self.start_max = max(self.start_max, offset)
         self.log.truncate_fully_and_start_at(offset)
-        self.before, self.restarts = None, False
+        self.before, self.restarts, self.taken = None, False, []
         checkpoint_recovery_point(self.log)
         checkpoint(self.disk, LOG_START_OFFSET_CHECKPOINT, offset)
 
@@ -135,19 +148,27 @@ class Life:
     def check_survivor(self, disk: SimulatedDisk) -> UnifiedLog:
         """The log as it is found after a crash now."""
         log = start(disk)
-        found = [b.data for b in check_sound(log, self.start_max)]
-        lineages = [self.batches] if self.before is None else [self.batches, self.before]
+        found = [b.data for b in check_sound(log, self.start_max, self.ever())]
+        lineages = [self.batches]
+        if self.before is not None:
+            gone = len(self.before) - len(self.batches) if self.retains else 0
+            lineages += [self.before[at:] for at in range(gone + 1)]
         assert found in [[b.data for b in lineage[: len(found)]] for lineage in lineages], "other batches than were appended"
         # An empty log whose only segment was about to be replaced begins at 0 again.
         assert self.restarts or log.log_end_offset >= self.flushed or not self.batches
         assert log.log_start_offset <= max(self.start_max, log.local.segments.first.base_offset)
         return log
 
+    def ever(self) -> list[Written]:
+        """Every batch that the log has had, and maybe has still."""
+        return [*self.taken, *(self.batches if self.before is None or self.retains else self.before)]
+
     def survive(self, crash: Crash) -> "Life":
         """The life after a crash now."""
         disk = crashed(self.disk, crash)
         log = self.check_survivor(disk)
         after = Life(disk, batches_of(log), flushed=log.log_end_offset, start_max=self.start_max, epoch=self.epoch)
+        after.taken = [b for b in self.ever() if b.end <= log.local.segments.first.base_offset]
         after.sequences, after.replicates, after.log = self.sequences, self.replicates, log
         return after
 
@@ -157,7 +178,7 @@ class Life:
         last = batch(log.log_end_offset, 2, epoch=9, size=500, producer_id=77, producer_epoch=0, base_sequence=0)
         log.append_as_follower(last.data, 9)
         log.flush()
-        assert check_sound(log, self.start_max)[-1].data == last.data
+        assert check_sound(log, self.start_max, self.ever())[-1].data == last.data
         before = summary(log)
         stop(log)
         left = log.folder.disk.after_power_failure()  # type: ignore[attr-defined]

@@ -72,8 +72,12 @@ def batches_of(log: UnifiedLog) -> list[Written]:
     return found
 
 
-def check_sound(log: UnifiedLog, start_max: int = 0) -> list[Written]:
-    """Asserts what has to hold; the batches. `start_max` is the highest offset that the log has ever started at."""
+def check_sound(log: UnifiedLog, start_max: int = 0, earlier: Iterable[Written] = ()) -> list[Written]:
+    """Asserts what has to hold; the batches.
+
+    `start_max` is the highest offset that the log has ever started at; of `earlier` batches, those below its first segment have
+    been in it.
+    """
     batches = batches_of(log)
     for before, after in pairwise(batches):
         assert before.end <= after.header.base_offset, f"offset {after.header.base_offset} comes after {before.end}"
@@ -82,7 +86,8 @@ def check_sound(log: UnifiedLog, start_max: int = 0) -> list[Written]:
     assert log.log_start_offset <= log.last_stable_offset <= log.high_watermark <= log.log_end_offset
     assert log.recovery_point <= log.log_end_offset
     _check_segments(log, batches)
-    _check_producers(log, batches, max(start_max, log.log_start_offset))
+    taken = [b for b in earlier if b.end <= log.local.segments.first.base_offset]
+    _check_producers(log, [*taken, *batches], max(start_max, log.log_start_offset))
     _check_epochs(log, batches)
     return batches
 
@@ -144,7 +149,8 @@ def _check_producers(log: UnifiedLog, batches: list[Written], start_max: int) ->
     indexed = {txn for segment in log.local.segments for txn in segment.txn_index.all()}
     if len(replays) == 1:
         assert indexed == set(replays[0][1])
-    aborted = [{(t.producer_id, t.first_offset, t.last_offset) for t in txns} for _, txns in replays]
+    first = log.local.segments.first.base_offset
+    aborted = [{(t.producer_id, t.first_offset, t.last_offset) for t in txns if t.last_offset >= first} for _, txns in replays]
     assert set.intersection(*aborted) <= {(t.producer_id, t.first_offset, t.last_offset) for t in indexed} <= set.union(*aborted)
 
 

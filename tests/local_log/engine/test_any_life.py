@@ -84,6 +84,10 @@ class AnyLife(RuleBasedStateMachine):
         assert self.log.log_start_offset == offset
 
     @rule()
+    def retain(self) -> None:
+        self.life.retain()
+
+    @rule()
     def delete_records_that_are_not_replicated(self) -> None:
         with pytest.raises(OffsetOutOfRange):
             self.log.maybe_increment_log_start_offset(self.log.high_watermark + 1)
@@ -110,7 +114,7 @@ class AnyLife(RuleBasedStateMachine):
         self.life = self.life.survive(crash)
 
     @rule(
-        act=st.sampled_from(["append", "roll", "flush", "truncate", "begin_anew", "reopen", "delete"]),
+        act=st.sampled_from(["append", "roll", "flush", "truncate", "begin_anew", "reopen", "delete", "retain"]),
         part=PARTS,
         size=SIZES,
         calls=st.integers(1, 30),
@@ -126,6 +130,7 @@ class AnyLife(RuleBasedStateMachine):
             "truncate": lambda: self.truncate(part),
             "begin_anew": lambda: self.begin_anew(part),
             "reopen": life.reopen,
+            "retain": life.retain,
             "delete": lambda: self.log.high_watermark > self.log.log_start_offset and self.delete_records(part),
         }
         with suppress(Crashed):
@@ -153,7 +158,9 @@ class AnyLife(RuleBasedStateMachine):
 
     @invariant()
     def the_log_is_sound_and_has_the_batches_of_the_model(self) -> None:
-        assert [b.data for b in check_sound(self.log, self.life.start_max)] == [b.data for b in self.life.batches]
+        assert [b.data for b in check_sound(self.log, self.life.start_max, self.life.ever())] == [
+            b.data for b in self.life.batches
+        ]
 
     @invariant()
     def every_batch_can_be_read_and_nothing_else(self) -> None:
@@ -172,7 +179,7 @@ class AnyLife(RuleBasedStateMachine):
 
     @invariant()
     def open_transactions_hold_back_the_last_stable_offset(self) -> None:
-        producers, _ = replayed(self.life.batches)
+        producers, _ = replayed(self.life.ever())
         still_open = [k.txn_first_offset for k in producers.values() if k.txn_first_offset is not None]
         inside = [first for first in still_open if first >= self.log.log_start_offset]
         assert self.log.last_stable_offset <= min(inside, default=self.log.high_watermark)
@@ -197,4 +204,4 @@ def epochs_of(batches: list[Written], start: int) -> list[EpochEntry]:
 
 
 TestAnyLife = AnyLife.TestCase
-TestAnyLife.settings = settings(deadline=None, max_examples=60, stateful_step_count=40, derandomize=True)
+TestAnyLife.settings = settings(deadline=None, max_examples=150, stateful_step_count=50, derandomize=True)
