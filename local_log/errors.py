@@ -1,4 +1,4 @@
-"""What can go wrong with a log, named by what to do about it.
+"""What can go wrong with a log, named by what to do about it. (`engine.errors` has what an append is refused for.)
 
 LogError
 ├── Corrupt       bytes that are not what Kafka writes: quarantine the file, restore it from a replica or the archive

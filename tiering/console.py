@@ -135,11 +135,12 @@ def progress_bar(label: str) -> Callable[[int, int, str], None]:
 def exit_code_of(error: Exception) -> Exit:
     """The exit code that tells a script what to do about an error of ours."""
     from local_log import errors as local
+    from local_log.engine.errors import CorruptMessage
     from remote import errors as remote
 
     if isinstance(error, remote.BadAddress):
         return Exit.usage
-    if isinstance(error, local.Corrupt):
+    if isinstance(error, local.Corrupt | CorruptMessage):
         return Exit.corruption
     if isinstance(error, local.NotFound | remote.NotFound):
         return Exit.not_found

@@ -5,13 +5,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from local_log.engine.config import LogConfig, read_config
-from local_log.engine.memory_records import memory_batches
+from local_log.engine.errors import Refused
+from local_log.engine.memory_records import MemoryBatch, memory_batches
 from local_log.engine.producers import Origin
 from local_log.engine.unified_log import UnifiedLog, open_log
 from local_log.errors import Invalid, NotFound
-from local_log.formats.filenames import LOG, parse_offset_file
+from local_log.formats.filenames import LOCK, LOG, parse_offset_file
 from local_log.log_0_7 import open_log_0_7
-from local_log.storage import OsWritableDisk
+from local_log.storage import OsDisk, OsWritableDisk, parent_of
 from tiering import import_0_7
 from tiering.clock import SystemClock, jitter
 
@@ -26,11 +27,32 @@ def config_of(settings: Sequence[str]) -> LogConfig:
 
 
 @contextmanager
-def opened(folder: str, config: LogConfig, log_start_offset: int, recovery_point: int, *, clean: bool) -> Iterator[UnifiedLog]:
-    """The log in `folder`, in order; closed in the end, unless an error has made its state unsure."""
+def opened(
+    folder: str, config: LogConfig, log_start_offset: int, recovery_point: int, *, clean: bool, is_made: bool = False
+) -> Iterator[UnifiedLog]:
+    """The log in `folder`, in order; closed in the end, unless an error has made its state unsure.
+
+    `is_made`: a folder that is not there is made. Raises NotFound for one that should be there, Invalid where a broker has the
+    log directory that it is in, and as `open_log`.
+    """
+    disk, folder = OsWritableDisk(), folder.rstrip("/")
+    if not is_made and not disk.is_folder(folder):
+        raise NotFound(f"{folder}: no such folder; name one partition's, such as orders-0 in a log directory")
+    lock = f"{parent_of(folder)}/{LOCK}"
+    if disk.exists(lock) and not disk.lock(lock):
+        raise Invalid(f"{folder}: a broker or another process of ours is using its log directory (it has {lock}); stop it first")
+    try:
+        yield from _opened(disk, folder, config, log_start_offset, recovery_point, clean=clean)
+    finally:
+        disk.unlock(lock)
+
+
+def _opened(
+    disk: OsWritableDisk, folder: str, config: LogConfig, log_start_offset: int, recovery_point: int, *, clean: bool
+) -> Iterator[UnifiedLog]:
     log = open_log(
-        OsWritableDisk(),
-        folder.rstrip("/"),
+        disk,
+        folder,
         config,
         SystemClock().now_ms,
         jitter,
@@ -47,7 +69,7 @@ def append_all(source: str, log: UnifiedLog, leader_epoch: int | None) -> None:
 
     A folder of Kafka 0.7 is appended as a leader does, in batches of today. Raises NotFound, Invalid, Corrupt, Refused.
     """
-    disk = log.folder.disk
+    disk = OsDisk()
     old = open_log_0_7(disk, source)
     if old.segments:
         if leader_epoch is None:
@@ -59,14 +81,21 @@ def append_all(source: str, log: UnifiedLog, leader_epoch: int | None) -> None:
     if not names:
         raise NotFound(f"{source}: no segment files there; name one partition's folder, such as orders-0 in a log directory")
     for name in names:
-        data = disk.read(f"{source}/{name}")
-        for batch in memory_batches(data):
-            records = data[batch.position : batch.position + batch.size]
-            if leader_epoch is None:
-                log.append_as_follower(records, batch.leader_epoch)
-            else:
-                origin = Origin.COORDINATOR if batch.is_control else Origin.CLIENT
-                log.append_as_leader(_from_offset_0(records), leader_epoch, origin)
+        file, position = f"{source}/{name}", 0
+        data = disk.read(file)
+        try:
+            for batch in memory_batches(data):
+                position = batch.position
+                _append(data[position : position + batch.size], batch, log, leader_epoch)
+        except Refused as e:
+            raise type(e)(f"{file} at byte {position}: {e}", record_errors=e.record_errors) from e
+
+
+def _append(records: bytes, batch: MemoryBatch, log: UnifiedLog, leader_epoch: int | None) -> None:
+    if leader_epoch is None:
+        log.append_as_follower(records, batch.leader_epoch)
+    else:
+        log.append_as_leader(_from_offset_0(records), leader_epoch, Origin.COORDINATOR if batch.is_control else Origin.CLIENT)
 
 
 def _from_offset_0(records: bytes) -> bytes:

@@ -21,10 +21,11 @@ from local_log.formats.batch_header import (
 )
 from local_log.formats.checksum import crc32c
 from local_log.formats.primitives import INT32_MAX
-from local_log.formats.record import NO_TIMESTAMP
+from local_log.formats.record import NO_TIMESTAMP, Codec
 
 _tuple = tuple.__new__  # what the constructor of a named tuple comes to, in a third of its time
 _UNPLAIN = CONTROL | TRANSACTIONAL
+_CODEC_MAX = max(Codec)
 
 
 def append_one(
@@ -46,6 +47,7 @@ def append_one(
         magic != MAGIC
         or length + LOG_OVERHEAD != size
         or attributes & _UNPLAIN
+        or attributes & CODEC > _CODEC_MAX
         or delta < 0
         or base < local.end.offset
         or epoch > leader_epoch

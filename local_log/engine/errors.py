@@ -1,4 +1,4 @@
-"""What an append is refused for, by the names that Kafka's clients know. Nothing of a refused append is written.
+"""What an append is refused for, by the names that Kafka's clients know. No batch of a refused append is written.
 
 `code` is the number of the error in Kafka's protocol (org.apache.kafka.common.protocol.Errors), -1 where it has none.
 """

@@ -234,7 +234,7 @@ class LogManager:
         self._check_alive()
         for directory in sorted(self._live(), key=lambda d: len(self._in(d))):
             path = f"{directory.path}/{partition}"
-            managed = unless_offline(partial(self._opener.open, directory, partition, path, clean=True))
+            managed = unless_offline(partial(self._opener.open, directory, partition, path, clean=True, is_new=True))
             if managed is not None:
                 return managed
         raise Unreadable(f"{partition}: no log directory takes it: {_listed(self.offline)}")

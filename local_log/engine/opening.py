@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from local_log.engine.config import LogConfig
-from local_log.engine.data_dir import DataDir, Found
+from local_log.engine.data_dir import Checkpoints, DataDir, Found
 from local_log.engine.managed_log import ManagedLog, topic_id_in
 from local_log.engine.producer_state_manager import ProducerStateManager
 from local_log.engine.unified_log import open_log
@@ -112,9 +112,12 @@ class Opener:
         finally:
             self._tell(partition, 0, 0, opened=1)
 
-    def open(self, directory: DataDir, partition: TopicPartition, path: str, *, clean: bool) -> ManagedLog:
-        """Opens one log with what the checkpoints say of it. Raises Corrupt, Invalid, Refused, Offline."""
-        said = directory.said
+    def open(self, directory: DataDir, partition: TopicPartition, path: str, *, clean: bool, is_new: bool = False) -> ManagedLog:
+        """Opens one log with what the checkpoints say of it: nothing of a new one, though one of its name was here before.
+
+        Raises Corrupt, Invalid, Refused, Offline.
+        """
+        said = Checkpoints({}, {}, {}) if is_new else directory.said
         log = open_log(
             directory.disk,
             path,

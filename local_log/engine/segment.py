@@ -194,6 +194,8 @@ class Segment:
             or last_offset - self.base_offset > INT32_MAX
             or index.is_full
             or times.is_full
+            or last_offset <= index.last_offset
+            or last_offset < times.last_entry[1]
         ):
             return False
         self._disk.write(self.log_file, position, records)

@@ -166,6 +166,8 @@ class UnifiedLog:
         """Appends a leader's batches as they are. Raises Refused."""
         one = append_one(self.local, self.producers, self.epochs, records, leader_epoch, self.log_start_offset)
         if one is not None:
+            if self._first_unstable is not None:
+                self._update_first_unstable()
             return one
         info, batches = analyze(records, Origin.REPLICATION, leader_epoch, self.log_start_offset, self.folder.config)
         if info.valid_bytes <= 0:

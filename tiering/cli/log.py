@@ -90,7 +90,7 @@ def append(source: str, target: str, follower: bool, leader_epoch: int | None, s
 
     if follower == (leader_epoch is not None):
         raise click.UsageError("say how: either --follower or --leader-epoch N")
-    with log_tools.opened(target, log_tools.config_of(settings), 0, 0, clean=True) as log:
+    with log_tools.opened(target, log_tools.config_of(settings), 0, 0, clean=True, is_made=True) as log:
         log_tools.append_all(source, log, leader_epoch)
         state = log_tools.state(log)
     click.echo(json.dumps(state))

@@ -95,6 +95,15 @@ def test_a_deleted_log_is_gone_at_once_and_its_files_after_the_delay(world: Worl
         manager.delete(ORDERS)
 
 
+def test_a_new_log_takes_nothing_over_from_one_of_its_name_that_the_checkpoints_know(world: World, tmp_path: Path) -> None:
+    for name in ("log-start-offset-checkpoint", "recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+        (tmp_path / name).write_text("0\n1\norders 0 100\n")
+    log = world.start(tmp_path).get_or_create(ORDERS)
+    assert (log.log_start_offset, log.high_watermark, log.recovery_point, log.log_end_offset) == (0, 0, 0, 0)
+    append(log)
+    assert log.local.segments.first.base_offset == 0
+
+
 def test_who_still_holds_a_deleted_log_does_not_touch_the_one_made_in_its_place(world: World, tmp_path: Path) -> None:
     manager = world.start(tmp_path)
     old = manager.get_or_create(ORDERS, ID)
