@@ -8,7 +8,8 @@ LogError
     └── OffsetOutOfRange   Kafka's OFFSET_OUT_OF_RANGE
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 
 _LISTED_MAX = 10
@@ -44,6 +45,15 @@ class Corrupt(LogError):
 
 def _corrupt(problem: str, file: str, position: int) -> Corrupt:
     return Corrupt(problem, file=file, position=position)
+
+
+@contextmanager
+def placed(file: str, start: int = 0) -> Iterator[None]:
+    """Places what is Corrupt in a buffer in `file`, whose byte `start` was the buffer's first."""
+    try:
+        yield
+    except Corrupt as e:
+        raise e.at(file, start) from e
 
 
 class Unreadable(LogError):

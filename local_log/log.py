@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from local_log.errors import Corrupt, NotFound, OffsetOutOfRange
+from local_log.errors import Corrupt, NotFound, OffsetOutOfRange, placed
 from local_log.formats.checkpoints import EpochEntry, epoch_of, read_epochs
 from local_log.formats.chunks import Chunk
 from local_log.formats.filenames import (
@@ -92,21 +92,19 @@ class LocalLog:
     def topic_id(self) -> str:
         """The topic's id, all zeros for a folder from before there were any."""
         try:
-            return read_topic_id(self._file(PARTITION_METADATA))
+            with placed(f"{self.folder}/{PARTITION_METADATA}"):
+                return read_topic_id(self._file(PARTITION_METADATA))
         except NotFound:
             return ZERO_TOPIC_ID
-        except Corrupt as e:
-            raise e.at(f"{self.folder}/{PARTITION_METADATA}") from e
 
     @cached_property
     def leader_epochs(self) -> tuple[EpochEntry, ...]:
         """The leader-epoch lineage, empty for a folder that has none."""
         try:
-            return read_epochs(self._file(LEADER_EPOCH_CHECKPOINT))
+            with placed(f"{self.folder}/{LEADER_EPOCH_CHECKPOINT}"):
+                return read_epochs(self._file(LEADER_EPOCH_CHECKPOINT))
         except NotFound:
             return ()
-        except Corrupt as e:
-            raise e.at(f"{self.folder}/{LEADER_EPOCH_CHECKPOINT}") from e
 
     def chunks(self, start_offset: int, end_offset: int) -> Iterator[Chunk]:
         """The batches of `[start_offset, end_offset)`, and a few around them. Raises OffsetOutOfRange, Corrupt."""

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pyarrow as pa
 
-from local_log.errors import Corrupt, OffsetOutOfRange
+from local_log.errors import Corrupt, OffsetOutOfRange, placed
 from local_log.formats.filenames import parse_position_file, position_file
 from local_log.formats.message_0_7 import Message, decode, scan
 from local_log.formats.primitives import INT32_MAX
@@ -37,10 +37,8 @@ class MessageSpan:
 
     def records(self) -> Iterator[pa.RecordBatch]:
         """The records (see `message_0_7.decode`). Raises Corrupt, placed in the file."""
-        try:
+        with placed(self.file, self.position):
             yield from decode(self.messages, self.offset)
-        except Corrupt as e:
-            raise e.at(self.file, self.position) from e
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +139,8 @@ class Log07:
         while start < end:
             position = start - segment.start
             buffer = self.disk.read(segment.path, position, min(end - segment.start, position + want))
-            try:
+            with placed(segment.path, position):
                 messages, stop = scan(buffer)
-            except Corrupt as e:
-                raise e.at(segment.path, position) from e
             if messages:
                 yield MessageSpan(segment.path, position, start, messages)
                 start, want = start + stop, SPAN_BYTES

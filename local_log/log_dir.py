@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from local_log.errors import Corrupt, NotFound, Unreadable
+from local_log.errors import NotFound, Unreadable, placed
 from local_log.formats.checkpoints import read_offsets
 from local_log.formats.filenames import (
     HIGH_WATERMARK_CHECKPOINT,
@@ -73,11 +73,10 @@ class LogDir:
     def _checkpoint(self, name: str) -> dict[TopicPartition, int]:
         file = f"{self.path}/{name}"
         try:
-            return read_offsets(self.disk.read(file))
+            with placed(file):
+                return read_offsets(self.disk.read(file))
         except NotFound:
             return {}
-        except Corrupt as e:
-            raise e.at(file) from e
 
 
 def _opened(log: LocalLog | Unopened) -> LocalLog:

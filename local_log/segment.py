@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from local_log.errors import Corrupt, NotFound
+from local_log.errors import Corrupt, NotFound, placed
 from local_log.formats.chunks import Chunk, read_chunks
 from local_log.formats.filenames import LOG, OFFSET_INDEX, SNAPSHOT, TIME_INDEX, TXN_INDEX, offset_file
 from local_log.formats.offset_index import OffsetIndex, read_offset_index
@@ -41,24 +41,18 @@ class Segment:
 
     def offset_index(self) -> OffsetIndex:
         """Raises Corrupt, placed in the file; an index that is missing is empty."""
-        try:
+        with placed(self.path(OFFSET_INDEX)):
             return read_offset_index(self.read(OFFSET_INDEX) or b"", self.base_offset)
-        except Corrupt as e:
-            raise e.at(self.path(OFFSET_INDEX)) from e
 
     def time_index(self) -> TimeIndex:
         """Raises Corrupt, placed in the file; an index that is missing is empty."""
-        try:
+        with placed(self.path(TIME_INDEX)):
             return read_time_index(self.read(TIME_INDEX) or b"", self.base_offset)
-        except Corrupt as e:
-            raise e.at(self.path(TIME_INDEX)) from e
 
     def aborted(self) -> tuple[AbortedTxn, ...]:
         """The transactions whose abort marker lies in this segment. Raises Corrupt, placed in the file."""
-        try:
+        with placed(self.path(TXN_INDEX)):
             return read_txn_index(self.read(TXN_INDEX) or b"")
-        except Corrupt as e:
-            raise e.at(self.path(TXN_INDEX)) from e
 
     def last_indexed_offset(self) -> int:
         """The last entry's offset, the base offset where the index is empty or unsound."""

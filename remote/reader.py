@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, placed
 from local_log.formats.checkpoints import epoch_of
 from local_log.formats.checksum import crc32c
 from local_log.formats.chunks import FIRST_CHUNK_BYTES, Chunk, read_chunks
@@ -154,10 +154,8 @@ class ArchivedLog:
         if found != where.crc32c:
             problem = f"the {part} has CRC-32C {found:08x} where the manifest states {where.crc32c:08x}"
             raise Corrupt(problem, file=key, position=where.start)
-        try:
+        with placed(key, where.start):
             return read(body)
-        except Corrupt as e:
-            raise e.at(key, where.start) from e
 
     def _get(self, key: str, start: int, end: int) -> bytes:
         """Bytes of an object that the manifest names: that it is missing or short is damage. Raises Corrupt, Unavailable."""

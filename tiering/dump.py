@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from local_log.errors import Corrupt, NotFound
+from local_log.errors import NotFound, placed
 from local_log.formats.batch_v2 import Batches, crcs
 from local_log.formats.chunks import Chunk
 from local_log.formats.columns import per_record
@@ -59,10 +59,8 @@ def snapshots(folder: str) -> Iterator[Row]:
     for name in disk.names(folder):
         parsed = parse_offset_file(name)
         if parsed and parsed[1] == SNAPSHOT:
-            try:
+            with placed(f"{folder}/{name}"):
                 producers = read_producer_snapshot(disk.read(f"{folder}/{name}"))
-            except Corrupt as e:
-                raise e.at(f"{folder}/{name}") from e
             for producer in producers:
                 yield {"file": name, **asdict(producer)}
 

@@ -1,6 +1,6 @@
 """Which leader epoch wrote from which offset on, kept in memory and in `leader-epoch-checkpoint` (LeaderEpochFileCache)."""
 
-from local_log.errors import Corrupt, Invalid, NotFound
+from local_log.errors import Invalid, NotFound, placed
 from local_log.formats.checkpoints import EpochEntry, epoch_of, read_epoch_lines, write_epochs
 from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT
 from local_log.storage import WritableDisk, replace_file
@@ -16,12 +16,11 @@ class LeaderEpochs:
         self._file = f"{folder}/{LEADER_EPOCH_CHECKPOINT}"
         self.entries: list[EpochEntry] = []
         try:
-            for entry in read_epoch_lines(disk.read(self._file)):
-                self._assign(entry)
+            with placed(self._file):
+                for entry in read_epoch_lines(disk.read(self._file)):
+                    self._assign(entry)
         except NotFound:
             disk.write(self._file, 0, b"")
-        except Corrupt as e:
-            raise e.at(self._file) from e
 
     @property
     def latest_epoch(self) -> int | None:

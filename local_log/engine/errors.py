@@ -58,12 +58,6 @@ class InvalidTimestamp(Refused):
     code = 32
 
 
-class UnsupportedForMessageFormat(Refused):
-    """An idempotent or transactional batch, or one with a marker, in a format that has none."""
-
-    code = 43
-
-
 class OutOfOrderSequenceNumber(Refused):
     """A producer's batch that does not follow its last one."""
 
@@ -86,12 +80,6 @@ class TransactionCoordinatorFenced(Refused):
     """A marker of a transaction coordinator that a newer one has replaced."""
 
     code = 52
-
-
-class UnsupportedCompressionType(Refused):
-    """A codec that the batch's format does not know."""
-
-    code = 76
 
 
 class InvalidRecord(Refused):

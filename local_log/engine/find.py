@@ -7,7 +7,8 @@ from collections.abc import Callable
 from struct import Struct
 from typing import NamedTuple
 
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, placed
+from local_log.formats.batch_header import CODEC, LOG_OVERHEAD
 from local_log.formats.message import first_offset
 from local_log.formats.primitives import Buffer
 
@@ -17,7 +18,7 @@ _LAST_OFFSET_DELTA = Struct(">i")
 _LAST_OFFSET_DELTA_AT = 23
 _ATTRIBUTES_AT = 17
 _PADDING = bytes(_LAST_OFFSET_DELTA_AT + _LAST_OFFSET_DELTA.size)
-_OVERHEAD, _SIZE_MIN, _CODEC, _MAGIC_2 = 12, 14, 0x07, 2
+_SIZE_MIN, _MAGIC_2 = 14, 2
 
 
 class Found(NamedTuple):
@@ -48,10 +49,10 @@ def find_batch(read: Callable[[int, int], Buffer], file: str, offset: int, posit
         base, size, magic = _PREFIX.unpack_from(window, at)
         if size < _SIZE_MIN:
             raise Corrupt("a batch's size is below that of the smallest message", file=file, position=position)
-        if position + _OVERHEAD + size > end:
+        if position + LOG_OVERHEAD + size > end:
             break
-        found = Found(base, position, _OVERHEAD + size)
-        if magic < _MAGIC_2 and window[at + _ATTRIBUTES_AT] & _CODEC:
+        found = Found(base, position, LOG_OVERHEAD + size)
+        if magic < _MAGIC_2 and window[at + _ATTRIBUTES_AT] & CODEC:
             found = found._replace(offset=_first_inner(read, file, found))
         if found.offset == offset:
             return found
@@ -66,7 +67,5 @@ def find_batch(read: Callable[[int, int], Buffer], file: str, offset: int, posit
 
 def _first_inner(read: Callable[[int, int], Buffer], file: str, wrapper: Found) -> int:
     """The first offset in a compressed message, which itself says only its last."""
-    try:
+    with placed(file, wrapper.position):
         return first_offset(read(wrapper.position, wrapper.position + wrapper.size), 0, wrapper.size)
-    except Corrupt as e:
-        raise e.at(file, wrapper.position) from e

@@ -218,8 +218,7 @@ class OffsetIndexFile(_Index):
             raise InvalidOffset(f"{self.file}: an entry of offset {offset} after one of {self.last_offset}")
         if not is_relative(offset, self.base_offset):
             raise OffsetOverflow(self.file, self.base_offset, offset)
-        self._add(self.ENTRY.pack(offset - self.base_offset, position))
-        self.last_offset = offset
+        self.push(offset, position)
 
     def push(self, offset: int, position: int) -> None:
         """As `append`, where it is known that there is room and that `offset` is above the last entry's."""

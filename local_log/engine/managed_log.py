@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from local_log.engine.data_dir import DataDir
 from local_log.engine.unified_log import UnifiedLog
-from local_log.errors import Corrupt, Invalid, NotFound
+from local_log.errors import Invalid, NotFound, placed
 from local_log.formats.filenames import PARTITION_METADATA, TopicPartition
 from local_log.formats.partition_metadata import read_topic_id, write_topic_id
 from local_log.storage import replace_file
@@ -57,11 +57,10 @@ def topic_id_in(directory: DataDir, path: str) -> str | None:
     """The topic id in a partition's folder; None where the topic is from before topics had ids. Raises Corrupt, Offline."""
     file = f"{path}/{PARTITION_METADATA}"
     try:
-        return read_topic_id(directory.disk.read(file))
+        with placed(file):
+            return read_topic_id(directory.disk.read(file))
     except NotFound:
         return None
-    except Corrupt as e:
-        raise e.at(file) from e
 
 
 def write_recovery_points(directory: DataDir, logs: Iterable[ManagedLog]) -> None:

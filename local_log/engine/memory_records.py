@@ -8,7 +8,7 @@ import zlib
 from typing import NamedTuple
 
 from local_log.engine.errors import CorruptMessage
-from local_log.formats.batch_header import APPEND_TIME, CODEC, CONTROL, FIELDS, TRANSACTIONAL
+from local_log.formats.batch_header import APPEND_TIME, CODEC, CONTROL, FIELDS, LOG_OVERHEAD, TRANSACTIONAL
 from local_log.formats.batch_v2 import CRC_FROM, HEADER_BYTES
 from local_log.formats.checksum import crc32c
 from local_log.formats.primitives import INT32_MAX, Buffer
@@ -17,9 +17,8 @@ from local_log.formats.record import NO_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
 _PREFIX = struct.Struct(">qi")
 _LEGACY = struct.Struct(">qiIbb")
 _TIMESTAMP = struct.Struct(">q")
-_OVERHEAD = 12
 _MAGIC_AT, _TIMESTAMP_AT = 16, 18
-_SIZE_MIN = (14, 22, HEADER_BYTES - _OVERHEAD)
+_SIZE_MIN = (14, 22, HEADER_BYTES - LOG_OVERHEAD)
 _LEGACY_CRC_FROM = 16
 
 
@@ -64,7 +63,7 @@ class MemoryBatch(NamedTuple):
 
     def is_valid(self, records: Buffer) -> bool:
         """Whether it has the size and the checksum that its format asks for."""
-        if self.size < _OVERHEAD + _SIZE_MIN[self.magic]:
+        if self.size < LOG_OVERHEAD + _SIZE_MIN[self.magic]:
             return False
         view, end = memoryview(records), self.position + self.size
         if self.magic == 2:
@@ -76,7 +75,7 @@ def memory_batches(records: Buffer) -> list[MemoryBatch]:
     """All whole batches, in order. Raises CorruptMessage for a size or a magic that none has."""
     found: list[MemoryBatch] = []
     pos, end = 0, len(records)
-    while end - pos >= _OVERHEAD:
+    while end - pos >= LOG_OVERHEAD:
         _, length = _PREFIX.unpack_from(records, pos)
         if length < _SIZE_MIN[0]:
             raise CorruptMessage(f"byte {pos} of the append: a batch of {length} bytes is smaller than any message")
@@ -85,7 +84,7 @@ def memory_batches(records: Buffer) -> list[MemoryBatch]:
         magic = records[pos + _MAGIC_AT]
         if magic > 2:
             raise CorruptMessage(f"byte {pos} of the append: magic {magic}; Kafka has 0 to 2")
-        if end - pos < _OVERHEAD + length:
+        if end - pos < LOG_OVERHEAD + length:
             break
         if magic == 2 and length >= _SIZE_MIN[2]:
             found.append(batch_at(records, pos))
@@ -93,7 +92,7 @@ def memory_batches(records: Buffer) -> list[MemoryBatch]:
             raise CorruptMessage(f"byte {pos} of the append: a batch of {length} bytes is smaller than its header")
         else:
             found.append(_message(records, pos))
-        pos += _OVERHEAD + length
+        pos += LOG_OVERHEAD + length
     return found
 
 
@@ -105,7 +104,7 @@ def batch_at(records: Buffer, pos: int) -> MemoryBatch:
     ) = FIELDS.unpack_from(records, pos)  # fmt: skip
     last_sequence = NO_SEQUENCE if base_sequence == NO_SEQUENCE else (base_sequence + last_delta) & INT32_MAX
     return MemoryBatch(
-        pos, _OVERHEAD + length, magic, base_offset, base_offset + last_delta, epoch, crc, attributes, max_timestamp,
+        pos, LOG_OVERHEAD + length, magic, base_offset, base_offset + last_delta, epoch, crc, attributes, max_timestamp,
         producer_id, producer_epoch, base_sequence, last_sequence, count, base_timestamp,
     )  # fmt: skip
 
@@ -115,6 +114,6 @@ def _message(records: Buffer, pos: int) -> MemoryBatch:
     has_timestamp = magic == 1 and length >= _SIZE_MIN[1]
     timestamp = _TIMESTAMP.unpack_from(records, pos + _TIMESTAMP_AT)[0] if has_timestamp else NO_TIMESTAMP
     return MemoryBatch(
-        pos, _OVERHEAD + length, magic, offset, offset, NO_EPOCH, crc, attributes & 0x0F, timestamp,
+        pos, LOG_OVERHEAD + length, magic, offset, offset, NO_EPOCH, crc, attributes & 0x0F, timestamp,
         -1, -1, NO_SEQUENCE, NO_SEQUENCE, 1, timestamp,
     )  # fmt: skip

@@ -12,13 +12,13 @@ import numpy as np
 
 from local_log.errors import Corrupt
 from local_log.formats import kernels
+from local_log.formats.batch_header import LOG_OVERHEAD
 from local_log.formats.batch_v2 import BATCHES_MAX, HEADER, HEADER_BYTES, Batches, crcs
 from local_log.formats.message_set import offsets_and_times
 from local_log.formats.primitives import Buffer
 from local_log.formats.record import NO_TIMESTAMP
 
 WINDOW_BYTES = 16 << 20
-_OVERHEAD = 12
 _MAGIC_2 = 2
 _LEGACY_CRC_FROM = 16
 _LEGACY_CRC = slice(12, 16)
@@ -72,7 +72,7 @@ class Scanned:
         b = self.batches
         stated = b.header["crc"].tolist()
         legacy = b.header["magic"] < _MAGIC_2
-        if not legacy.any() and int(b.header["batch_length"].min(initial=HEADER_BYTES)) >= HEADER_BYTES - _OVERHEAD:
+        if not legacy.any() and int(b.header["batch_length"].min(initial=HEADER_BYTES)) >= HEADER_BYTES - LOG_OVERHEAD:
             for row, found in enumerate(crcs(self.buffer, b)):
                 if found != stated[row]:
                     return row
@@ -86,7 +86,7 @@ class Scanned:
         if magic >= _MAGIC_2:
             one = self.batches[row : row + 1]
             return end - start >= HEADER_BYTES and next(crcs(self.buffer, one)) == int(one.header["crc"][0])
-        if end - start - _OVERHEAD < _SIZE_MIN[magic > 0]:
+        if end - start - LOG_OVERHEAD < _SIZE_MIN[magic > 0]:
             return False
         stated = int.from_bytes(self.buffer[start:end][_LEGACY_CRC], "big")
         return zlib.crc32(memoryview(self.buffer)[start + _LEGACY_CRC_FROM : end]) == stated
@@ -95,7 +95,7 @@ class Scanned:
 def scan_any(buffer: Buffer, file_end: int, pos: int = 0) -> tuple[Batches, int, int]:
     """The batches in `buffer` from `pos` on, where to go on, and kernels' status; the file ends at byte `file_end` of it."""
     data = np.frombuffer(buffer, np.uint8)
-    room = min(BATCHES_MAX, (len(data) - pos) // (_OVERHEAD + _SIZE_MIN[0]) + 1)
+    room = min(BATCHES_MAX, (len(data) - pos) // (LOG_OVERHEAD + _SIZE_MIN[0]) + 1)
     positions = np.empty(room, np.uint64)
     headers = np.empty((room, HEADER_BYTES), np.uint8)
     status, n, stop = kernels.walk_any(data, pos, len(data), file_end, positions, headers)

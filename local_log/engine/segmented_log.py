@@ -28,10 +28,6 @@ class OffsetMetadata(NamedTuple):
         """Whether it is not known where the offset lies."""
         return self.segment_base == UNKNOWN
 
-    def is_on_older_segment(self, than: "OffsetMetadata") -> bool:
-        """Whether it lies in an earlier segment than another."""
-        return not self.is_offset_only and not than.is_offset_only and self.segment_base < than.segment_base
-
 
 @dataclass(frozen=True, slots=True)
 class Fetched:

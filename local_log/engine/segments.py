@@ -1,7 +1,7 @@
 """The segments of a log in the order of their base offsets (LogSegments)."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from local_log.engine.segment import Segment
 from local_log.errors import Invalid, LogError
@@ -82,11 +82,6 @@ class Segments:
             return []
         first = max(bisect_right(self._bases, start) - 1, 0)
         return [self._of[base] for base in self._bases[first : bisect_left(self._bases, end)]]
-
-    def add_all(self, segments: Iterable[Segment]) -> None:
-        """Takes several in."""
-        for segment in segments:
-            self.add(segment)
 
     def moved_to(self, folder: str) -> None:
         """The log's folder has another name now."""

@@ -122,19 +122,17 @@ class UnifiedLog:
 
     def _set_log_start_offset(self, offset: int) -> None:
         self.log_start_offset = offset
-        if self.high_watermark < offset:
-            self.update_high_watermark(offset)
-        self.local.recovery_point = max(self.local.recovery_point, offset)
+        self._begin_at_least_at(offset)
 
-    def _set_local_log_start_offset(self, offset: int) -> None:
-        self.local_log_start_offset = offset
+    def _begin_at_least_at(self, offset: int) -> None:
         if self.high_watermark < offset:
             self.update_high_watermark(offset)
         self.local.recovery_point = max(self.local.recovery_point, offset)
 
     def _start(self, offset: int) -> None:
         self._set_log_start_offset(offset)
-        self._set_local_log_start_offset(max(offset, self.local.segments.first.base_offset))
+        self.local_log_start_offset = max(offset, self.local.segments.first.base_offset)
+        self._begin_at_least_at(self.local_log_start_offset)
         if not self.folder.config.remote_storage_enable:
             self.log_start_offset = self.local_log_start_offset
         self._update_first_unstable()
@@ -356,10 +354,6 @@ class UnifiedLog:
     def _bounds(self) -> Bounds:
         archived = self.highest_offset_in_archive if self.folder.config.remote_storage_enable else None
         return Bounds(self.log_start_offset, self.local_log_start_offset, self.log_end_offset, archived)
-
-    def aborted_transactions(self, start_offset: int, end_offset: int) -> tuple[AbortedTxn, ...]:
-        """The aborted transactions of the segments from the one with `start_offset` on that reach below `end_offset`."""
-        return self.local.aborted(self.local.segments.floor(start_offset), self.log_start_offset, end_offset)
 
 
 def open_log(

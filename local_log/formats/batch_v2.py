@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from local_log.errors import Corrupt
 from local_log.formats import kernels
-from local_log.formats.batch_header import APPEND_TIME, CODEC, CONTROL, DELETE_HORIZON, TRANSACTIONAL
+from local_log.formats.batch_header import APPEND_TIME, CODEC, CONTROL, DELETE_HORIZON, LOG_OVERHEAD, TRANSACTIONAL
 from local_log.formats.checksum import crc32, crc32c
 from local_log.formats.primitives import INT32_MAX, Buffer
 from local_log.formats.record import NO_SEQUENCE, NO_TIMESTAMP, Codec, TimestampType
@@ -52,7 +52,6 @@ HEADER = np.dtype(
 )
 HEADER_BYTES = HEADER.itemsize
 MAGIC = 2
-LENGTH_OVERHEAD = 12
 CRC_FROM = 21
 _CRC_FROM_OF_MESSAGES = 16
 RECORD_BYTES_MIN = 7
@@ -61,7 +60,7 @@ BATCHES_MAX = 1 << 16
 _NATIVE = HEADER.newbyteorder("=")
 _CODEC_MASK, _APPEND_TIME, _TRANSACTIONAL, _CONTROL, _DELETE_HORIZON = CODEC, APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON
 _SCAN_PROBLEM = {
-    kernels.BAD_LENGTH: f"batch length is below the {HEADER_BYTES - LENGTH_OVERHEAD} bytes of an empty batch or above 2^31-1",
+    kernels.BAD_LENGTH: f"batch length is below the {HEADER_BYTES - LOG_OVERHEAD} bytes of an empty batch or above 2^31-1",
     kernels.BAD_MAGIC: "the batch is not of magic 2",
 }
 
@@ -104,7 +103,7 @@ class Batches:
     @property
     def size(self) -> Column:
         """Bytes of the whole batch, header included."""
-        return self.header["batch_length"].astype(np.uint64) + np.uint64(LENGTH_OVERHEAD)
+        return self.header["batch_length"].astype(np.uint64) + np.uint64(LOG_OVERHEAD)
 
     @property
     def end(self) -> Column:

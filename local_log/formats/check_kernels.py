@@ -9,7 +9,15 @@ from typing import Any, Final
 import numpy as np
 from numba import njit, types
 
-from local_log.formats.kernels import BAD_HEADER_COUNT, BAD_VARINT, BYTES_LEFT_OVER, DONE, FIELD_PAST_RECORD, RECORD_PAST_BATCH
+from local_log.formats.kernels import (
+    BAD_HEADER_COUNT,
+    BAD_VARINT,
+    BYTES_LEFT_OVER,
+    DONE,
+    FIELD_PAST_RECORD,
+    RECORD_PAST_BATCH,
+    long_varint,
+)
 
 NO_KEY: Final = 1
 TIME_OUT_OF_RANGE: Final = 2
@@ -23,20 +31,6 @@ _bytes = types.Array(types.uint8, 1, "C", readonly=True)
 _u8, _i64 = (types.Array(t, 1, "C") for t in (types.uint8, types.int64))
 
 
-@njit(boundscheck=False)
-def _long_varint(data: Any, p: Any, end: Any, last_shift: Any) -> Any:
-    value = _0
-    shift = _0
-    while p < end and shift <= last_shift:
-        byte = np.uint64(data[p])
-        p += _1
-        value |= (byte & _127) << shift
-        if byte < _128:
-            return value, p
-        shift += _7
-    return _0, end + _1
-
-
 @njit(inline="always", boundscheck=False)
 def _varlong(data: Any, p: Any, end: Any) -> Any:
     """The value and the position after it, or a position past `end` where none ends in time."""
@@ -44,7 +38,7 @@ def _varlong(data: Any, p: Any, end: Any) -> Any:
         value = np.uint64(data[p])
         p += _1
     else:
-        value, p = _long_varint(data, p, end, _63)
+        value, p = long_varint(data, p, end, _63)
     return np.int64((value >> _1) ^ (_0 - (value & _1))), p
 
 
@@ -55,7 +49,7 @@ def _varint(data: Any, p: Any, end: Any) -> Any:
         value = np.uint64(data[p])
         p += _1
     else:
-        value, p = _long_varint(data, p, end, _28)
+        value, p = long_varint(data, p, end, _28)
         value &= _32_BITS
     return np.int64((value >> _1) ^ (_0 - (value & _1))), p
 

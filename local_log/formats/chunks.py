@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, placed
 from local_log.formats.batch_v2 import Batches, check_crcs
 from local_log.formats.batches import BATCH_BYTES_MIN, decode, scan
 from local_log.formats.columns import EVERYTHING, GROUP_BYTES, Projection
@@ -37,11 +37,9 @@ class Chunk:
 
         Every batch's CRC is checked first. Raises Corrupt, placed in the file.
         """
-        try:
+        with placed(self.file, self.position):
             for group in self.batches.split(GROUP_BYTES):
                 yield from decode(self.buffer, group, want)
-        except Corrupt as e:
-            raise e.at(self.file, self.position) from e
 
     def where(self, mask: object) -> "Chunk":
         """The same span with only the batches that the mask picks."""
@@ -49,10 +47,8 @@ class Chunk:
 
     def check(self) -> None:
         """Raises Corrupt, placed in the file, unless every batch has the CRC that it states."""
-        try:
+        with placed(self.file, self.position):
             check_crcs(self.buffer, self.batches)
-        except Corrupt as e:
-            raise e.at(self.file, self.position) from e
 
 
 def read_chunks(
@@ -82,8 +78,6 @@ def read_chunks(
 
 
 def _first_chunk(file: str, position: int, buffer: Buffer) -> Chunk | None:
-    try:
+    with placed(file, position):
         batches, _ = scan(buffer)
-    except Corrupt as e:
-        raise e.at(file, position) from e
     return Chunk(file, position, buffer, batches) if len(batches) else None

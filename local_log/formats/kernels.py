@@ -41,6 +41,13 @@ _i32, _i64, _u64 = (types.Array(t, 1, "C") for t in (types.int32, types.int64, t
 _in_i64, _in_u64 = (types.Array(t, 1, "C", readonly=True) for t in (types.int64, types.uint64))
 
 
+@njit(inline="always", boundscheck=False)
+def uint32(data: Any, at: Any) -> Any:
+    """Four bytes, big-endian."""
+    high = (np.uint64(data[at]) << _24) | (np.uint64(data[at + _1]) << _16)
+    return high | (np.uint64(data[at + _2]) << _8) | np.uint64(data[at + _3])
+
+
 @njit(
     types.UniTuple(types.uint64, 3)(_bytes, types.uint64, types.uint64, _u64, _u8x2),
     cache=True,
@@ -59,12 +66,7 @@ def walk(data: Any, pos: Any, end: Any, positions: Any, headers: Any) -> Any:
         if left < _OVERHEAD:
             return TORN, n, pos
         at = pos + _LENGTH_AT
-        length = (
-            (np.uint64(data[at]) << _24)
-            | (np.uint64(data[at + _1]) << _16)
-            | (np.uint64(data[at + _2]) << _8)
-            | np.uint64(data[at + _3])
-        )
+        length = uint32(data, at)
         if length == _0 and data[at - _1] == 0 and left > _MAGIC_AT and data[pos + _MAGIC_AT] == 0:
             return TORN, n, pos  # the zeros of a preallocated file
         if length < _HEADER - _OVERHEAD or length >= np.uint64(1 << 31):
@@ -102,12 +104,7 @@ def walk_any(data: Any, pos: Any, end: Any, file_end: Any, positions: Any, heade
         if pos + _LEGACY_HEADER > end:
             return TORN, n, pos
         at = pos + _LENGTH_AT
-        length = (
-            (np.uint64(data[at]) << _24)
-            | (np.uint64(data[at + _1]) << _16)
-            | (np.uint64(data[at + _2]) << _8)
-            | np.uint64(data[at + _3])
-        )
+        length = uint32(data, at)
         if length < _LEGACY_MIN or length >= np.uint64(1 << 31):
             return BAD_LENGTH, n, pos
         if pos + _OVERHEAD + length > file_end:
@@ -175,10 +172,11 @@ _prefetch: Any = intrinsic(_prefetch_signature)
 
 
 @njit(boundscheck=False)
-def _long_varint(data: Any, p: Any, end: Any) -> Any:
+def long_varint(data: Any, p: Any, end: Any, last_shift: Any) -> Any:
+    """The raw value and the position after it; a position past `end` where none ends in time or by the byte at `last_shift`."""
     value = _0
     shift = _0
-    while p < end and shift <= _63:
+    while p < end and shift <= last_shift:
         byte = np.uint64(data[p])
         p += _1
         value |= (byte & _127) << shift
@@ -198,7 +196,7 @@ def _varint(data: Any, p: Any, end: Any) -> Any:
         high = np.uint64(data[p + _1])
         if high < _128:
             return (low & _127) | (high << _7), p + _2
-    return _long_varint(data, p, end)
+    return long_varint(data, p, end, _63)
 
 
 @njit(inline="always", boundscheck=False)

@@ -5,7 +5,7 @@ from typing import Any, Final
 import numpy as np
 from numba import njit, types
 
-from local_log.formats.kernels import BAD_LENGTH, BAD_MAGIC, DONE, FIELD_PAST_RECORD, TORN, copy
+from local_log.formats.kernels import BAD_LENGTH, BAD_MAGIC, DONE, FIELD_PAST_RECORD, TORN, copy, uint32
 
 HEADER_BYTES: Final = 26
 """As many as the smallest message of all has: a message of magic 0 without key and value. Its last 8 are no timestamp."""
@@ -22,14 +22,8 @@ _in_bool, _in_i64, _in_u64 = (types.Array(t, 1, "C", readonly=True) for t in (ty
 
 
 @njit(inline="always", boundscheck=False)
-def _uint32(data: Any, at: Any) -> Any:
-    high = (np.uint64(data[at]) << _24) | (np.uint64(data[at + _1]) << _16)
-    return high | (np.uint64(data[at + _2]) << _8) | np.uint64(data[at + _3])
-
-
-@njit(inline="always", boundscheck=False)
 def _int64(data: Any, at: Any) -> Any:
-    return np.int64((_uint32(data, at) << np.uint64(32)) | _uint32(data, at + _4))
+    return np.int64((uint32(data, at) << np.uint64(32)) | uint32(data, at + _4))
 
 
 @njit(
@@ -49,7 +43,7 @@ def walk_messages(data: Any, pos: Any, end: Any, positions: Any, headers: Any) -
         left = end - pos
         if left < _OVERHEAD:
             return TORN, n, pos
-        size = _uint32(data, pos + _SIZE_AT)
+        size = uint32(data, pos + _SIZE_AT)
         if size < _SIZE_MIN_V0 or size >= _SIZE_END:
             return BAD_LENGTH, n, pos
         if left > _MAGIC_AT:
@@ -103,7 +97,7 @@ def decode_messages(
         for i in range(counts[b]):
             if end - p < _HEADER:
                 return TORN, b, _0, _0, _0, _0
-            size = _uint32(data, p + _SIZE_AT)
+            size = uint32(data, p + _SIZE_AT)
             if size < _SIZE_MIN_V0 or size > end - p - _OVERHEAD:
                 return TORN, b, _0, _0, _0, _0
             message_end = p + _OVERHEAD + size
@@ -122,7 +116,7 @@ def decode_messages(
             messages_at[row] = p
             messages_end[row] = message_end
 
-            length = _uint32(data, at)
+            length = uint32(data, at)
             at += _4
             if length >= _SIZE_END:
                 key_nulls += _1
@@ -142,7 +136,7 @@ def decode_messages(
 
             if message_end - at < _4:
                 return FIELD_PAST_RECORD, b, _0, _0, _0, _0
-            length = _uint32(data, at)
+            length = uint32(data, at)
             at += _4
             if length >= _SIZE_END:
                 value_nulls += _1

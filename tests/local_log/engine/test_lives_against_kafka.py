@@ -18,11 +18,12 @@ from small_logs import Clock, marker
 
 from local_log.engine.append_info import AppendInfo
 from local_log.engine.config import read_config
-from local_log.engine.producers import Origin, Producer
+from local_log.engine.producers import Origin
 from local_log.engine.retention import delete_old_segments
 from local_log.engine.unified_log import Isolation, UnifiedLog, open_log
 from local_log.errors import LogError
 from local_log.storage import OsWritableDisk
+from tiering.log_tools import as_it_is
 
 pytestmark = [
     pytest.mark.oracle,
@@ -37,24 +38,6 @@ PRODUCERS = (1, 2, 3)
 def kafka() -> Iterator[KafkaLog]:
     with kafka_log() as kafka:
         yield kafka
-
-
-def state(log: UnifiedLog) -> Answer:
-    """As LogOracle tells it."""
-
-    def told(p: Producer) -> list[int]:
-        first = -1 if p.txn_first_offset is None else p.txn_first_offset
-        return [p.epoch, p.last_sequence, p.last_timestamp, p.coordinator_epoch, first]
-
-    return {
-        "log_start_offset": log.log_start_offset,
-        "log_end_offset": log.log_end_offset,
-        "last_stable_offset": log.last_stable_offset,
-        "high_watermark": log.high_watermark,
-        "latest_epoch": -1 if log.epochs.latest_epoch is None else log.epochs.latest_epoch,
-        "segments": [[s.base_offset, s.size] for s in log.local.segments],
-        "producers": {str(p.producer_id): told(p) for p in log.producers.producers.values()},
-    }
 
 
 def appended(info: AppendInfo) -> Answer:
@@ -114,7 +97,7 @@ class Life:
                 self._opened(str(ours), start, point, clean=clean)
             return
         self.log = self._opened(str(ours), start, point, clean=clean)
-        assert state(self.log) == self.kafka.ask("state"), self.done[-5:]
+        assert as_it_is(self.log) == self.kafka.ask("state"), self.done[-5:]
 
     def _opened(self, folder: str, start: int, point: int, *, clean: bool) -> UnifiedLog:
         return open_log(
@@ -136,7 +119,7 @@ class Life:
                 ours()
         else:
             assert ours() == theirs, self.done[-5:]
-        assert state(self.log) == self.kafka.ask("state"), self.done[-5:]
+        assert as_it_is(self.log) == self.kafka.ask("state"), self.done[-5:]
         return theirs
 
     # What a producer knows: mostly the truth

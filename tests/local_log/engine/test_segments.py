@@ -36,7 +36,8 @@ def segment(folder: Path, base_offset: int, disk: OsWritableDisk | None = None) 
 @pytest.fixture
 def segments(tmp_path: Path) -> Segments:
     made = Segments()
-    made.add_all(segment(tmp_path, base) for base in BASES)
+    for base in BASES:
+        made.add(segment(tmp_path, base))
     return made
 
 
@@ -130,7 +131,8 @@ def test_all_files_of_all_segments_move_with_their_folder(tmp_path: Path) -> Non
     old, new = tmp_path / "old", tmp_path / "new"
     old.mkdir()
     segments = Segments()
-    segments.add_all(segment(old, offset) for offset in BASES)
+    for offset in BASES:
+        segments.add(segment(old, offset))
     assert segments.first.offset_index.lookup(10) == (10, 0)  # one has its indexes open already
     assert segments.first.time_index.last_entry == (-1, 10)
     old.rename(new)
@@ -147,7 +149,8 @@ def test_all_files_of_all_segments_move_with_their_folder(tmp_path: Path) -> Non
 def test_segments_are_closed_though_one_of_them_cannot_be(tmp_path: Path) -> None:
     disk = BrokenSync(30, 50)
     segments = Segments()
-    segments.add_all(segment(tmp_path, offset, disk) for offset in BASES)
+    for offset in BASES:
+        segments.add(segment(tmp_path, offset, disk))
     with pytest.raises(Unreadable, match="segment 30"):
         segments.close()
     assert disk.synced == list(BASES)

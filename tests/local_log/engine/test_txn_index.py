@@ -40,7 +40,8 @@ def log_of_two(folder: Path) -> SegmentedLog:
     """The first segment has aborted transactions, and so has the second."""
     whole = LogFolder(OsWritableDisk(), str(folder), small_config(), Clock(), lambda: 0.0)
     segments = Segments()
-    segments.add_all([whole.segment(0), whole.segment(60)])
+    for one in (whole.segment(0), whole.segment(60)):
+        segments.add(one)
     for txn in ABORTED:
         segments.first.txn_index.append(txn)
     segments.active.txn_index.append(AbortedTxn(5, 70, 74, 71))
