@@ -3,6 +3,7 @@
 A write or an fsync that failed must not be tried again: the system may have dropped the pages, and the next one would succeed.
 """
 
+import threading
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -33,13 +34,16 @@ class GuardedDisk:
         self._directory = directory
         self._on_failure = on_failure
         self.failure: Offline | None = None
+        self._failing = threading.Lock()
 
     def fail(self, cause: str) -> Offline:
         """Gives the directory up; the error that everything raises from now on."""
-        if self.failure is None:
-            self.failure = Offline(self._directory, cause)
+        with self._failing:  # several threads recover logs on one disk, and all of them fail at once
+            first = self.failure is None
+            failure = self.failure = self.failure or Offline(self._directory, cause)
+        if first:
             self._on_failure()
-        return self.failure
+        return failure
 
     def _do(self, verb: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
         if self.failure is not None:
