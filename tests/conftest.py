@@ -10,7 +10,16 @@ from s3_servers import serving
 
 # Assertions in these say as much as a test's own.
 pytest.register_assert_rewrite(
-    "archived_worlds", "disk_promises", "lives", "made_manifests", "offloaded", "segments_to_copy", "sound_logs", "store_promises"
+    "archived_worlds",
+    "disk_promises",
+    "lives",
+    "made_manifests",
+    "message_sets",
+    "offloaded",
+    "segments_to_copy",
+    "sound_logs",
+    "store_promises",
+    "validated_batches",
 )
 
 _bucket_numbers = itertools.count(1)

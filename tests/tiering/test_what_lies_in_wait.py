@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from archive_fakes import CountingIds, FixedClock, MemoryStore, verbs
 from golden_logs import broker_logs, live
-from logs_to_archive import copy_of, finer_logs, local_logs, offload_all, path_of, set_checkpoint
+from logs_to_archive import copy_of, local_logs, offload_all, path_of, set_checkpoint
 
 from local_log.errors import Corrupt, Unreadable
 from local_log.log import open_log
@@ -22,11 +22,6 @@ from tiering.policy import Action
 from tiering.tiered_log import Isolation, TieredLog
 
 NONE, TXN = "g-codec-none-0", "g-txn-0"
-
-
-@pytest.fixture(scope="module")
-def finer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finer_logs(tmp_path_factory.mktemp("finer"))
 
 
 @pytest.fixture

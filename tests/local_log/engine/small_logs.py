@@ -17,6 +17,9 @@ NOW = 1_700_000_000_000
 SMALL = {"segment.index.bytes": "1200", "index.interval.bytes": "1"}
 INT32_MAX = (1 << 31) - 1
 
+Make = Callable[[int], bytes]
+"""Makes the batch at an offset."""
+
 
 class Clock:
     """The time, which stands still until it is told to go on."""
@@ -151,3 +154,30 @@ def base_offsets(segments: Iterable[Segment]) -> list[int]:
 def suffixed(folder: Path, suffix: str) -> list[int]:
     """The offsets that the names of the files with a suffix begin with, in order."""
     return sorted(int(file.name.partition(".")[0]) for file in folder.iterdir() if file.name.endswith(suffix))
+
+
+ONE = len(records(0))
+"""Bytes of a batch."""
+
+
+def file_of(folder: Path, base_offset: int, of: str) -> Path:
+    """A file of a segment, by what its name ends in."""
+    return folder / f"{base_offset:020d}{of}"
+
+
+def bases(log: UnifiedLog) -> list[int]:
+    """The base offsets of its segments."""
+    return list(log.local.segments.base_offsets)
+
+
+def found_at(log: UnifiedLog, time: int) -> int | None:
+    """The offset that a log finds by a time."""
+    found = log.offset_for(time)
+    return None if found is None else found.offset
+
+
+def a_segment_each(log: UnifiedLog, count: int) -> None:
+    """Appends `count` batches of one record and rolls after each."""
+    for _ in range(count):
+        follow(log, records(log.log_end_offset))
+        log.roll()

@@ -1,0 +1,20 @@
+"""Log directories that the tests of the tiering read, and write to copies of."""
+
+from pathlib import Path
+
+import pytest
+from golden_logs import broker_logs
+from logs_to_archive import finer_logs
+from one_offload import TXN
+
+
+@pytest.fixture(scope="module")
+def finer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All golden partitions, cut into a dozen segments each."""
+    return finer_logs(tmp_path_factory.mktemp("finer"))
+
+
+@pytest.fixture(scope="module")
+def txn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The transactions as their broker cut them: three inactive segments."""
+    return broker_logs(tmp_path_factory.mktemp("txn"), TXN)
