@@ -112,7 +112,12 @@ def appends(out: Path, kafka: KafkaLog, rounds: int) -> Iterator[tuple[str, floa
                 shutil.rmtree(target, ignore_errors=True)
                 log = ours(target, clean=True)
                 append = log.append_as_leader if leader else log.append_as_follower
-                spent = seconds(lambda: [append(one, 0) for one in sent])
+                spent = 0.0
+                for one in sent:
+                    fresh = bytes(bytearray(one))  # as off a socket, and as the other side has it: just written, so in the cache
+                    start = time.perf_counter()
+                    append(fresh, 0)
+                    spent += time.perf_counter() - start
                 log.close()
                 return spent / len(sent) * 1e6
 
