@@ -5,7 +5,6 @@ import fcntl
 import os
 import shutil
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar, Final, Protocol
@@ -123,69 +122,45 @@ class OsDisk:
                 os.close(descriptor)
 
 
-class _Descriptor:
-    """An open file's number, and how many are at it."""
+class _OpenFile:
+    """An open file. It is closed when nobody has it any more: neither those that are kept open nor a thread that is at it."""
 
-    __slots__ = ("number", "released", "users")
+    __slots__ = ("number",)
 
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.users = 0
-        self.released = False
+    def __init__(self, file: str, flags: int) -> None:
+        self.number = os.open(file, os.O_RDWR | os.O_CLOEXEC | flags, 0o644)
+
+    def __del__(self) -> None:
+        if hasattr(self, "number"):
+            os.close(self.number)
 
 
 class _OpenFiles:
-    """The last files used, open, for many threads: what one of them is at stays open until it is done."""
+    """The last files opened, for many threads. Who keeps one in a variable keeps it open, whatever becomes of it here."""
 
     def __init__(self, files_max: int) -> None:
         self._files_max = files_max
-        self._open: OrderedDict[str, _Descriptor] = OrderedDict()
+        self._open: dict[str, _OpenFile] = {}
         self._lock = threading.Lock()
+        self.get = self._open.get  # one that is open, without a lock: a dict answers in one step
 
-    def take(self, file: str, flags: int = 0) -> _Descriptor:
-        """A file's descriptor, which stays open until it is given back."""
-        with self._lock:
-            descriptor = self._open.get(file)
-            if descriptor is None:
-                descriptor = self._open[file] = _Descriptor(os.open(file, os.O_RDWR | os.O_CLOEXEC | flags, 0o644))
-                if len(self._open) > self._files_max:
-                    self._let_go(self._open.popitem(last=False)[1])
-            descriptor.users += 1
-            return descriptor
-
-    def give(self, descriptor: _Descriptor) -> None:
-        """Whoever took it needs it no more."""
-        with self._lock:
-            descriptor.users -= 1
-            if descriptor.released:
-                self._let_go(descriptor)
-
-    @contextmanager
-    def at(self, file: str, flags: int = 0) -> Iterator[int]:
-        """A file's descriptor, which is open as long as the block lasts."""
-        descriptor = self.take(file, flags)
-        try:
-            yield descriptor.number
-        finally:
-            self.give(descriptor)
+    def open(self, file: str, flags: int = 0) -> _OpenFile:
+        """A file, opened if it is not."""
+        found = self.get(file)
+        if found is None:
+            with self._lock:
+                found = self.get(file)
+                if found is None:
+                    found = self._open[file] = _OpenFile(file, flags)
+                    if len(self._open) > self._files_max:
+                        del self._open[next(iter(self._open))]
+        return found
 
     def release(self, path: str) -> None:
-        """Closes a file, or all files of a folder, once nobody is at them."""
+        """Lets go of a file, or of all files of a folder."""
         with self._lock:
             for file in [f for f in self._open if f == path or f.startswith(f"{path}/")]:
-                self._let_go(self._open.pop(file))
-
-    def close(self) -> None:
-        """Closes all that nobody is at."""
-        with self._lock:
-            while self._open:
-                self._let_go(self._open.popitem()[1])
-
-    @staticmethod
-    def _let_go(descriptor: _Descriptor) -> None:
-        descriptor.released = True
-        if not descriptor.users:
-            os.close(descriptor.number)
+                del self._open[file]
 
 
 class OsWritableDisk(OsDisk):
@@ -199,9 +174,6 @@ class OsWritableDisk(OsDisk):
     def __init__(self, open_files_max: int = OPEN_FILES_MAX) -> None:
         self._locks: dict[str, int] = {}
         self._files = _OpenFiles(open_files_max)
-
-    def __del__(self) -> None:
-        self._files.close()
 
     def exists(self, path: str) -> bool:
         """See WritableDisk."""
@@ -219,24 +191,19 @@ class OsWritableDisk(OsDisk):
     def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
         """See Disk. What is read again and again stays open."""
         try:
-            taken = self._files.take(file)
-            try:
-                return _read(taken.number, start, end)
-            finally:
-                self._files.give(taken)
+            opened = self._files.open(file)
+            return _read(opened.number, start, end)
         except OSError as e:
             raise _translation(file, e) from e
 
     def write(self, file: str, start: int, data: bytes) -> None:
         """See WritableDisk."""
-        try:  # what _translated and _OpenFiles.at do, without their price: nothing is called as often as this
-            taken = self._files.take(file, os.O_CREAT)
-            try:
-                written = os.pwrite(taken.number, data, start)
-                while written < len(data):
-                    written += os.pwrite(taken.number, memoryview(data)[written:], start + written)
-            finally:
-                self._files.give(taken)
+        files = self._files
+        try:  # what _translated does, without its price: nothing is called as often as this
+            opened = files.get(file) or files.open(file, os.O_CREAT)
+            written = os.pwrite(opened.number, data, start)
+            while written < len(data):
+                written += os.pwrite(opened.number, memoryview(data)[written:], start + written)
         except OSError as e:
             raise _translation(file, e) from e
 
@@ -275,8 +242,9 @@ class OsWritableDisk(OsDisk):
 
     def sync(self, file: str) -> None:
         """See WritableDisk."""
-        with _translated(file), self._files.at(file) as descriptor:
-            os.fsync(descriptor)
+        with _translated(file):
+            opened = self._files.open(file)
+            os.fsync(opened.number)
 
     def sync_folder(self, folder: str) -> None:
         """See WritableDisk."""
