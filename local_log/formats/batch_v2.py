@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from local_log.errors import Corrupt
 from local_log.formats import kernels
 from local_log.formats.batch_header import APPEND_TIME, CODEC, CONTROL, DELETE_HORIZON, LOG_OVERHEAD, TRANSACTIONAL
-from local_log.formats.checksum import crc32, crc32c
+from local_log.formats.checksum import FEW_BYTES, crc32, crc32c, crc32c_of_few
 from local_log.formats.primitives import INT32_MAX, Buffer
 from local_log.formats.record import NO_SEQUENCE, NO_TIMESTAMP, Codec, TimestampType
 
@@ -204,7 +204,10 @@ def scan(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MAX) -> tup
 def crcs(buffer: Buffer, batches: Batches) -> Iterator[int]:
     """The CRC-32C (of a message: CRC-32) that each batch's bytes really have."""
     view = memoryview(buffer)
-    crc, crc_from = (crc32, _CRC_FROM_OF_MESSAGES) if batches.are_messages else (crc32c, CRC_FROM)
+    are_small = view.nbytes < FEW_BYTES * len(batches)
+    crc, crc_from = crc32c_of_few if are_small else crc32c, CRC_FROM
+    if batches.are_messages:
+        crc, crc_from = crc32, _CRC_FROM_OF_MESSAGES
     for start, end in zip(batches.positions.tolist(), batches.end.tolist(), strict=True):
         yield crc(view[start + crc_from : end])
 

@@ -4,13 +4,19 @@ import zlib
 from collections.abc import Callable
 from typing import Final
 
-import crc32c as _native
+import awscrt.checksums
+import crc32c as _crc32c
 
 from local_log.formats.primitives import Buffer
 
-# The function itself: one of our own around it would cost as much as the checksum of a small batch.
-crc32c: Final[Callable[..., int]] = _native.crc32c
+# The functions themselves: one of our own around them would cost as much as the checksum of a small batch.
+crc32c: Final[Callable[..., int]] = awscrt.checksums.crc32c
 """CRC-32C of some bytes, going on from a second argument, the checksum of what came before them."""
+
+crc32c_of_few: Final[Callable[..., int]] = _crc32c.crc32c
+"""The same, sooner for less than FEW_BYTES: a call costs less and a byte more."""
+
+FEW_BYTES: Final = 1024
 
 
 def crc32(data: Buffer) -> int:
