@@ -5,13 +5,16 @@ import fcntl
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar, Final, Protocol
 
 from local_log.errors import NotFound, Unreadable
 
 OPEN_FILES_MAX: Final = 64
+
+Writer = Callable[[int, bytes], None]
+"""Puts bytes at a position of a file."""
 
 
 class Disk(Protocol):
@@ -52,6 +55,9 @@ class WritableDisk(Disk, Protocol):
 
     def write(self, file: str, start: int, data: bytes) -> None:
         """Puts bytes at a position, making the file where there is none; a gap before them is zeros."""
+
+    def writer(self, file: str) -> Writer:
+        """`write` of one file, for who writes to it again and again, until it is renamed or deleted."""
 
     def truncate(self, file: str, size: int) -> None:
         """Cuts the file, or lengthens it with zeros, to `size` bytes."""
@@ -142,19 +148,16 @@ class _OpenFiles:
         self._files_max = files_max
         self._open: dict[str, _OpenFile] = {}
         self._lock = threading.Lock()
-        self.get = self._open.get  # one that is open, without a lock: a dict answers in one step
 
     def open(self, file: str, flags: int = 0) -> _OpenFile:
         """A file, opened if it is not."""
-        found = self.get(file)
-        if found is None:
-            with self._lock:
-                found = self.get(file)
-                if found is None:
-                    found = self._open[file] = _OpenFile(file, flags)
-                    if len(self._open) > self._files_max:
-                        del self._open[next(iter(self._open))]
-        return found
+        with self._lock:
+            found = self._open.get(file)
+            if found is None:
+                found = self._open[file] = _OpenFile(file, flags)
+                if len(self._open) > self._files_max:
+                    del self._open[next(iter(self._open))]
+            return found
 
     def release(self, path: str) -> None:
         """Lets go of a file, or of all files of a folder."""
@@ -198,14 +201,25 @@ class OsWritableDisk(OsDisk):
 
     def write(self, file: str, start: int, data: bytes) -> None:
         """See WritableDisk."""
-        files = self._files
-        try:  # what _translated does, without its price: nothing is called as often as this
-            opened = files.get(file) or files.open(file, os.O_CREAT)
-            written = os.pwrite(opened.number, data, start)
-            while written < len(data):
-                written += os.pwrite(opened.number, memoryview(data)[written:], start + written)
-        except OSError as e:
-            raise _translation(file, e) from e
+        self._writer(file)(start, data)
+
+    def writer(self, file: str) -> Writer:
+        """See WritableDisk."""
+        return self._writer(file)
+
+    def _writer(self, file: str) -> Writer:
+        with _translated(file):
+            opened = self._files.open(file, os.O_CREAT)
+
+        def write(start: int, data: bytes) -> None:
+            try:  # what _translated does, without its price: nothing is called as often as this
+                written = os.pwrite(opened.number, data, start)
+                while written < len(data):
+                    written += os.pwrite(opened.number, memoryview(data)[written:], start + written)
+            except OSError as e:
+                raise _translation(file, e) from e
+
+        return write
 
     def truncate(self, file: str, size: int) -> None:
         """See WritableDisk."""

@@ -78,6 +78,14 @@ class DiskConformance:
         for missing in (f"{folder}/g", f"{folder}/f/g"):
             assert (disk.exists(missing), disk.is_folder(missing), disk.is_file(missing)) == (False, False, False)
 
+    def test_a_writer_puts_bytes_into_its_file_as_write_does(self, disk: WritableDisk, folder: str) -> None:
+        write = disk.writer(f"{folder}/a")
+        write(0, b"abc")
+        disk.write(f"{folder}/a", 3, b"def")
+        write(1, b"BC")
+        write(8, b"!")
+        assert disk.read(f"{folder}/a") == b"aBCdef\0\0!"
+
     def test_a_renamed_file_is_there_under_its_new_name_only(self, disk: WritableDisk, folder: str) -> None:
         disk.write(f"{folder}/a", 0, b"a")
         disk.rename(f"{folder}/a", f"{folder}/b")

@@ -13,8 +13,10 @@ Files and folders lose without regard to each other. The journals of ext4, xfs a
 import random  # noqa: TID251  # seeded
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from local_log.errors import NotFound, Unreadable
+from local_log.storage import Writer
 
 BLOCK_BYTES = 4096
 
@@ -216,6 +218,9 @@ class SimulatedDisk:
         node.write(start, data)
         node.modified_ms = self.now_ms
         self._called("write", file, start, len(data))
+
+    def writer(self, file: str) -> Writer:
+        return partial(self.write, file)
 
     def truncate(self, file: str, size: int) -> None:
         node = self._file(file)

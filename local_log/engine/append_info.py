@@ -1,6 +1,6 @@
 """What an append is, before it changes anything: the rules that Kafka's UnifiedLog holds its batches to."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from local_log.engine.config import LogConfig
 from local_log.engine.errors import CorruptMessage, InvalidRecord, MessageTooLarge, OffsetsOutOfOrder, UnknownServerError
@@ -12,8 +12,7 @@ from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP, Codec
 _CODEC_MAX = max(Codec)
 
 
-@dataclass(slots=True)
-class AppendInfo:
+class AppendInfo(NamedTuple):
     """What was appended. `first_offset` is -1 for a follower's messages of magic 0 and 1, which do not say it."""
 
     first_offset: int

@@ -4,17 +4,19 @@ It does what `UnifiedLog`'s long way does with such a batch, to the same end, in
 no answer is made on the way that is thrown away again. Whatever is not plain is left to the long way.
 """
 
+import struct
+
 from local_log.engine.append_info import AppendInfo
 from local_log.engine.epochs import LeaderEpochs
 from local_log.engine.producer_state_manager import ProducerStateManager
 from local_log.engine.producers import BatchMetadata
-from local_log.engine.segmented_log import OffsetMetadata, SegmentedLog
+from local_log.engine.segment import DUE
+from local_log.engine.segmented_log import SegmentedLog
 from local_log.formats.batch_header import (
     ATTRIBUTES_AT,
     BATCH_HEADER_BYTES,
     CODEC,
     CONTROL,
-    FIELDS,
     LOG_OVERHEAD,
     MAGIC,
     TRANSACTIONAL,
@@ -23,9 +25,11 @@ from local_log.formats.checksum import crc32c
 from local_log.formats.primitives import INT32_MAX
 from local_log.formats.record import NO_TIMESTAMP, Codec
 
+_fields = struct.Struct(">qiibIhi8xqqhi").unpack_from  # of `batch_header.FIELDS`, those that are asked for
 _tuple = tuple.__new__  # what the constructor of a named tuple comes to, in a third of its time
-_UNPLAIN = CONTROL | TRANSACTIONAL
-_CODEC_MAX = max(Codec)
+_due = DUE.pack
+_PLAIN = {a for a in range(1 << 15) if not a & (CONTROL | TRANSACTIONAL) and a & CODEC in set(Codec)}
+"""Attributes of neither a marker nor a transaction's batch, with a codec that Kafka has."""
 
 
 def append_one(
@@ -37,38 +41,54 @@ def append_one(
     log_start_offset: int,
 ) -> AppendInfo | None:
     """Appends the batch; None, and nothing is done, where it is not plain, not sound or not in its place."""
-    size = len(records)
-    if size < BATCH_HEADER_BYTES or local.is_closed or producers.ongoing or producers.unreplicated or not epochs.entries:
+    size, entries, segment = len(records), epochs.entries, local.segments.active
+    config = local.folder.config
+    tail = segment.tail
+    if tail is None or tail[0] is not config:
+        tail = segment.find_tail(config)
+    if tail is None or size < BATCH_HEADER_BYTES or local.is_closed or not entries:
         return None
-    (
-        base, length, epoch, magic, crc, attributes, delta, _, timestamp, producer_id, producer_epoch, sequence, _,
-    ) = FIELDS.unpack_from(records)  # fmt: skip
+    _, write, size_max, timestamp_max, above, offset_max, due_max = tail
+    base, length, epoch, magic, crc, attributes, delta, timestamp, producer_id, producer_epoch, sequence = _fields(records)
+    last, position = base + delta, segment.size
     if (
         magic != MAGIC
         or length + LOG_OVERHEAD != size
-        or attributes & _UNPLAIN
-        or attributes & CODEC > _CODEC_MAX
-        or delta < 0
-        or base < local.end.offset
+        or attributes not in _PLAIN
+        or not local.log_end_offset <= base <= last <= offset_max
+        or last <= above
+        or timestamp > timestamp_max
+        or position + size > size_max
         or epoch > leader_epoch
-        or epoch != epochs.entries[-1].epoch
+        or epoch != entries[-1].epoch
+        or last - local.recovery_point >= config.flush_messages - 1
     ):
         return None
-    segment, config = local.segments.active, local.folder.config
-    last = base + delta
     producer = None
     if producer_id >= 0:
         producer = producers.producers.get(producer_id)
         if producer is None or producer.epoch != producer_epoch or producer.txn_first_offset is not None or sequence < 0:
             return None
-    if last - local.recovery_point + 1 >= config.flush_messages or crc32c(memoryview(records)[ATTRIBUTES_AT:]) != crc:
+    if crc32c(memoryview(records)[ATTRIBUTES_AT:]) != crc:
         return None
-    if not segment.append_one(records, last, timestamp, config):
-        return None
-    local.end = _tuple(OffsetMetadata, (last + 1, segment.base_offset, segment.size))
+
+    write(position, records)
+    segment.size = local.end_position = position + size
+    latest, of_latest = segment.latest or segment.max_timestamp
+    if timestamp > latest:
+        latest, of_latest = segment.latest = timestamp, last
+    if segment.since_entry > segment.interval:
+        segment.since_entry = size
+        segment.due += _due(last, position, latest, of_latest)
+        if len(segment.due) >= due_max:
+            segment.settle()
+    else:
+        segment.since_entry += size
+    local.log_end_offset = producers.map_end_offset = last + 1
     if producer is not None:
         producer.batches.append(_tuple(BatchMetadata, ((sequence + delta) & INT32_MAX, last, delta, timestamp)))
         producer.last_timestamp = timestamp
-    producers.map_end_offset = last + 1
-    latest = timestamp if timestamp > NO_TIMESTAMP else NO_TIMESTAMP
-    return AppendInfo(base, last, last, epoch, latest, NO_TIMESTAMP, log_start_offset, attributes & CODEC, size)
+    if timestamp < NO_TIMESTAMP:
+        timestamp = NO_TIMESTAMP
+    info = base, last, last, epoch, timestamp, NO_TIMESTAMP, log_start_offset, attributes & CODEC, size, False
+    return _tuple(AppendInfo, info)

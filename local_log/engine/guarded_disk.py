@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from local_log.errors import Unreadable
-from local_log.storage import WritableDisk
+from local_log.storage import WritableDisk, Writer
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -84,6 +84,11 @@ class GuardedDisk:
     def write(self, file: str, start: int, data: bytes) -> None:
         """See WritableDisk."""
         self._do(self._disk.write, file, start, data)
+
+    def writer(self, file: str) -> Writer:
+        """See WritableDisk."""
+        write = self._do(self._disk.writer, file)
+        return lambda start, data: self._do(write, start, data)
 
     def truncate(self, file: str, size: int) -> None:
         """See WritableDisk."""

@@ -218,14 +218,8 @@ class OffsetIndexFile(_Index):
             raise InvalidOffset(f"{self.file}: an entry of offset {offset} after one of {self.last_offset}")
         if not is_relative(offset, self.base_offset):
             raise OffsetOverflow(self.file, self.base_offset, offset)
-        self.push(offset, position)
-
-    def push(self, offset: int, position: int) -> None:
-        """As `append`, where it is known that there is room and that `offset` is above the last entry's."""
-        self._entries += self.ENTRY.pack(offset - self.base_offset, position)
+        self._add(self.ENTRY.pack(offset - self.base_offset, position))
         self.last_offset = offset
-        if len(self._entries) - self._written >= PENDING_BYTES_MAX:
-            self._write_pending()
 
     def extend(self, offsets: np.ndarray, positions: np.ndarray) -> None:
         """Adds entries that are known to grow. Raises IndexFull."""
@@ -283,14 +277,6 @@ class TimeIndexFile(_Index):
                 raise OffsetOverflow(self.file, self.base_offset, offset)
             self._add(self.ENTRY.pack(timestamp_ms, offset - self.base_offset))
             self.last_entry = timestamp_ms, offset
-
-    def push(self, timestamp_ms: int, offset: int) -> None:
-        """As `maybe_append`, where it is known that there is room and that the offset is not below the last entry's."""
-        if timestamp_ms > self.last_entry[0]:
-            self._entries += self.ENTRY.pack(timestamp_ms, offset - self.base_offset)
-            self.last_entry = timestamp_ms, offset
-            if len(self._entries) - self._written >= PENDING_BYTES_MAX:
-                self._write_pending()
 
     def extend(self, timestamps: np.ndarray, offsets: np.ndarray) -> None:
         """Adds entries that are known to grow. Raises IndexFull."""

@@ -18,7 +18,6 @@ def prepare(
     info, batches = analyze(records, origin, leader_epoch, log_start, config)
     if info.valid_bytes <= 0 or origin is Origin.RAFT_LEADER:
         return info, records, batches
-    info.first_offset = log_end
     rules = rules_of(config)
     valid = validate(
         records[: info.valid_bytes],
@@ -31,9 +30,12 @@ def prepare(
         origin=origin,
     )
     batches = memory_batches(valid.records)
-    info.max_timestamp, info.last_offset = valid.max_timestamp, valid.last_offset
-    if rules.is_append_time:
-        info.log_append_time = valid.max_timestamp
+    info = info._replace(
+        first_offset=log_end,
+        last_offset=valid.last_offset,
+        max_timestamp=valid.max_timestamp,
+        log_append_time=valid.max_timestamp if rules.is_append_time else info.log_append_time,
+    )
     if valid.is_rebuilt:
         check_sizes(batches, config)
     return info, valid.records, batches

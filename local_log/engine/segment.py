@@ -3,9 +3,11 @@
 Indexes are opened when they are first asked for: a log of ten thousand segments opens those of the last one only.
 """
 
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -17,10 +19,15 @@ from local_log.errors import Invalid, NotFound
 from local_log.formats.filenames import LOG, OFFSET_INDEX, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, offset_file
 from local_log.formats.primitives import INT32_MAX
 from local_log.formats.record import NO_TIMESTAMP
-from local_log.storage import WritableDisk
+from local_log.storage import WritableDisk, Writer
 
 _SEARCH_WINDOW_BYTES = 64 << 10
 """An index entry is a few KB before what it is asked for."""
+
+DUE: Final = struct.Struct("=qqqq")
+"""What is due to the indexes for one batch: its last offset and position, the greatest timestamp so far and its offset."""
+_DUE_MAX: Final = 1024
+"""Batches whose entries are due: what is done for all of them at once costs little for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +37,14 @@ class BatchFacts:
     last_offset: int
     max_timestamp: int
     size: int
+
+
+Tail = tuple[LogConfig, Writer, int, int, int, int, int]
+"""What a batch may be at most to be appended with no further question (see `append_one`). As long as the settings are these:
+
+settings, what writes to the log file, its greatest size with the batch, the greatest timestamp, what the last offset has to be
+above and what it may be, how many bytes may be due to the indexes. A tuple, since one is taken apart in no time.
+"""
 
 
 class Segment:
@@ -56,11 +71,14 @@ class Segment:
         self._now_ms = now_ms
         self._jitter_ms = jitter_ms
         self._created_ms = now_ms()
-        self._since_entry = 0
+        self.since_entry = 0
         self._first_timestamp: int | None = None
-        self._max_timestamp: tuple[int, int] | None = None
+        self.latest: tuple[int, int] | None = None
+        """`max_timestamp` where it has been asked for."""
         self._offset_index: OffsetIndexFile | None = None
         self._time_index: TimeIndexFile | None = None
+        self.tail: Tail | None = None
+        self.due = bytearray()
         self.log_file = self.path(LOG)
         try:
             self.size = disk.size(self.log_file)
@@ -78,6 +96,7 @@ class Segment:
     @property
     def offset_index(self) -> OffsetIndexFile:
         """Opened when first asked for, made where it is missing."""
+        self.settle()
         if self._offset_index is None:
             self._offset_index = OffsetIndexFile(self._disk, self.path(OFFSET_INDEX), self.base_offset, self._index_bytes)
         return self._offset_index
@@ -85,6 +104,7 @@ class Segment:
     @property
     def time_index(self) -> TimeIndexFile:
         """Opened when first asked for, made where it is missing."""
+        self.settle()
         if self._time_index is None:
             self._time_index = TimeIndexFile(self._disk, self.path(TIME_INDEX), self.base_offset, self._index_bytes)
         return self._time_index
@@ -94,9 +114,9 @@ class Segment:
     @property
     def max_timestamp(self) -> tuple[int, int]:
         """The greatest timestamp in ms so far, -1 for none, and the last offset of the batch that has it."""
-        if self._max_timestamp is None:
-            self._max_timestamp = self.time_index.last_entry
-        return self._max_timestamp
+        if self.latest is None:
+            self.latest = self.time_index.last_entry
+        return self.latest
 
     @property
     def largest_timestamp(self) -> int:
@@ -171,47 +191,45 @@ class Segment:
         self.size += len(records)
         for batch in batches:
             if batch.max_timestamp > self.max_timestamp[0]:
-                self._max_timestamp = batch.max_timestamp, batch.last_offset
-            if self._since_entry > self.interval:
+                self.latest = batch.max_timestamp, batch.last_offset
+            if self.since_entry > self.interval:
                 index.append(batch.last_offset, position)
                 self.time_index.maybe_append(*self.max_timestamp)
-                self._since_entry = 0
+                self.since_entry = 0
             position += batch.size
-            self._since_entry += batch.size
+            self.since_entry += batch.size
 
-    def append_one(self, records: bytes, last_offset: int, timestamp: int, config: LogConfig) -> bool:
-        """As `append`, for one batch; False, and nothing is done, where it may be that the segment is to be rolled first."""
-        position, size = self.size, len(records)
+    def find_tail(self, config: LogConfig) -> Tail | None:
+        """None where nothing may go the short way: it is not known when the segment began, or an index is full or not open."""
+        self.settle()
         index, times, first = self._offset_index, self._time_index, self._first_timestamp
-        if (
-            index is None
-            or times is None
-            or first is None
-            or first < 0
-            or not position
-            or position > config.segment_bytes - size
-            or timestamp - first > config.max_segment_ms - self._jitter_ms
-            or last_offset - self.base_offset > INT32_MAX
-            or index.is_full
-            or times.is_full
-            or last_offset <= index.last_offset
-            or last_offset < times.last_entry[1]
-        ):
-            return False
-        self._disk.write(self.log_file, position, records)
-        self.size = position + size
-        latest = self._max_timestamp
-        if latest is None:
-            latest = self.max_timestamp
-        if timestamp > latest[0]:
-            latest = self._max_timestamp = timestamp, last_offset
-        if self._since_entry > self.interval:
-            index.push(last_offset, position)
-            times.push(*latest)
-            self._since_entry = size
-        else:
-            self._since_entry += size
-        return True
+        if index is None or times is None or first is None or first < 0 or not self.size or index.is_full or times.is_full:
+            return None
+        room = min(_DUE_MAX, index.entries_max - len(index), times.entries_max - times.KEPT - len(times))
+        self.tail = (
+            config,
+            self._disk.writer(self.log_file),
+            config.segment_bytes,
+            first + config.max_segment_ms - self._jitter_ms,
+            max(index.last_offset, times.last_entry[1] - 1),
+            self.base_offset + INT32_MAX,
+            room * DUE.size,
+        )
+        return self.tail
+
+    def settle(self) -> None:
+        """Gives the indexes what is due to them. Whoever asks for an index may change what there is room for."""
+        self.tail = None
+        index, times = self._offset_index, self._time_index
+        if not self.due or index is None or times is None:
+            return
+        offsets, positions, timestamps, of_timestamps = np.frombuffer(self.due, np.int64).reshape(-1, 4).T
+        self.due = bytearray()
+        index.extend(offsets, positions)
+        grown = timestamps > times.last_entry[0]
+        grown[1:] &= timestamps[1:] > timestamps[:-1]
+        if grown.any():
+            times.extend(timestamps[grown], of_timestamps[grown])
 
     def become_inactive(self) -> None:
         """Writes the last time index entry and cuts what was preallocated."""
@@ -233,9 +251,9 @@ class Segment:
         if self.size == 0:
             self._created_ms = self._now_ms()
             self._first_timestamp = None
-        self._since_entry = 0
+        self.since_entry = 0
         if self.max_timestamp[0] >= 0:
-            self._max_timestamp = self._read_max_timestamp()
+            self.latest = self._read_max_timestamp()
         return dropped
 
     def cut(self, size: int) -> int:
@@ -258,11 +276,11 @@ class Segment:
 
     def forget_timestamps(self) -> None:
         """Recovery starts: what the time index said is void."""
-        self._max_timestamp = NO_TIMESTAMP, self.base_offset
+        self.latest = NO_TIMESTAMP, self.base_offset
 
     def note_timestamp(self, timestamp: int, offset: int) -> None:
         """Recovery found a greater timestamp."""
-        self._max_timestamp = timestamp, offset
+        self.latest = timestamp, offset
 
     def sync(self) -> None:
         """Returns when the log and its indexes are on the device."""
@@ -291,6 +309,7 @@ class Segment:
         self._moved()
 
     def _moved(self) -> None:
+        self.tail = None
         self.log_file = self.path(LOG)
         self.txn_index.file = self.path(TXN_INDEX)
         if self._offset_index is not None:
@@ -305,9 +324,10 @@ class Segment:
 
     def close(self) -> None:
         """Writes what is only in memory and cuts what was preallocated."""
-        if self._max_timestamp is not None:
+        self.settle()
+        if self.latest is not None:
             with suppress(Invalid):  # as Kafka does: an index that does not take it lacks one entry
-                self.time_index.maybe_append(*self._max_timestamp, uses_last_slot=True)
+                self.time_index.maybe_append(*self.latest, uses_last_slot=True)
         for index in (self._offset_index, self._time_index):
             if index is not None:
                 index.trim()

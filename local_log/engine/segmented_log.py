@@ -48,28 +48,31 @@ class SegmentedLog:
         self.recovery_point = recovery_point
         self.last_flush_ms = folder.now_ms()
         self.is_closed = False
-        self.end = OffsetMetadata(log_end_offset, segments.active.base_offset, segments.active.size)
+        self.log_end_offset = log_end_offset
+        """The offset that the next record gets."""
+        self.end_position = segments.active.size
+        """Where in the last segment it will lie."""
 
     @property
-    def log_end_offset(self) -> int:
-        """The offset that the next record gets."""
-        return self.end.offset
+    def end(self) -> OffsetMetadata:
+        """The log end offset and where it lies."""
+        return OffsetMetadata(self.log_end_offset, self.segments.active.base_offset, self.end_position)
 
     @property
     def unflushed_messages(self) -> int:
         """Offsets that may not be on the device."""
-        return self.end.offset - self.recovery_point
+        return self.log_end_offset - self.recovery_point
 
     def append(self, last_offset: int, records: bytes, batches: list[MemoryBatch]) -> None:
         """Writes batches to the last segment. Raises Invalid once the log is closed, as whatever writes does."""
         self.check_open()
         active = self.segments.active
         active.append(last_offset, records, [BatchFacts(b.last_offset, b.max_timestamp, b.size) for b in batches])
-        self.end = OffsetMetadata(last_offset + 1, active.base_offset, active.size)
+        self.log_end_offset, self.end_position = last_offset + 1, active.size
 
     def move_end(self, offset: int) -> None:
         """The next record gets this offset."""
-        self.end = OffsetMetadata(offset, self.segments.active.base_offset, self.segments.active.size)
+        self.log_end_offset, self.end_position = offset, self.segments.active.size
         self.recovery_point = min(self.recovery_point, offset)
 
     def flush(self, offset: int) -> None:
@@ -93,7 +96,7 @@ class SegmentedLog:
     def roll(self, expected_offset: int) -> Segment:
         """Begins a segment at the log's end, or at `expected_offset` where that is higher. Raises Invalid."""
         self.check_open()
-        base = max(expected_offset, self.end.offset)
+        base = max(expected_offset, self.log_end_offset)
         active = self.segments.active
         if base in self.segments:
             if active.base_offset != base or active.size:
@@ -109,15 +112,15 @@ class SegmentedLog:
             self._flush_all_of(active)
             new = self.folder.segment(base)
             self.segments.add(new)
-        self.move_end(self.end.offset)
+        self.move_end(self.log_end_offset)
         return new
 
     def _flush_all_of(self, active: Segment) -> None:
         # A recovery takes the next segment's file for a sign that this one is whole, also where its last batches were flushed
         # before: then it does not look at the indexes, which have been cut since.
-        if self.recovery_point < self.end.offset:
-            self.flush(self.end.offset)
-            self.mark_flushed(self.end.offset)
+        if self.recovery_point < self.log_end_offset:
+            self.flush(self.log_end_offset)
+            self.mark_flushed(self.log_end_offset)
         else:
             active.sync()
 
@@ -177,9 +180,9 @@ class SegmentedLog:
     ) -> Fetched:
         """Up to `size_max` bytes of batches from the one that holds `offset`, none behind `end`. Raises OffsetOutOfRange."""
         segment = self.segments.floor(offset)
-        if offset > self.end.offset or segment is None:
-            first = self.segments.first.base_offset if len(self.segments) else self.end.offset
-            raise OffsetOutOfRange(self.folder.path, offset, first, self.end.offset)
+        if offset > self.log_end_offset or segment is None:
+            first = self.segments.first.base_offset if len(self.segments) else self.log_end_offset
+            raise OffsetOutOfRange(self.folder.path, offset, first, self.log_end_offset)
         aborted = () if with_aborted else None
         if offset == end.offset:
             return Fetched(end, b"", aborted=aborted)
@@ -221,7 +224,7 @@ class SegmentedLog:
         end = segment.offset_index.upper_bound(start.position + size)
         if end is None:
             following = self.segments.higher(segment.base_offset)
-            end = self.end.offset if following is None else following.base_offset
+            end = self.log_end_offset if following is None else following.base_offset
         return self.aborted(segment, offset, end)
 
     def aborted(self, segment: Segment | None, start_offset: int, end_offset: int) -> tuple[AbortedTxn, ...]:

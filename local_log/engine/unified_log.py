@@ -65,7 +65,7 @@ class UnifiedLog:
     @property
     def log_end_offset(self) -> int:
         """The offset that the next record gets."""
-        return self.local.end.offset
+        return self.local.log_end_offset
 
     @property
     def recovery_point(self) -> int:
@@ -162,11 +162,10 @@ class UnifiedLog:
 
     def append_as_follower(self, records: bytes, leader_epoch: int) -> AppendInfo:
         """Appends a leader's batches as they are. Raises Refused."""
-        one = append_one(self.local, self.producers, self.epochs, records, leader_epoch, self.log_start_offset)
-        if one is not None:
-            if self._first_unstable is not None:
-                self._update_first_unstable()
-            return one
+        if self._first_unstable is None:
+            one = append_one(self.local, self.producers, self.epochs, records, leader_epoch, self.log_start_offset)
+            if one is not None:
+                return one
         info, batches = analyze(records, Origin.REPLICATION, leader_epoch, self.log_start_offset, self.folder.config)
         if info.valid_bytes <= 0:
             return info
@@ -231,9 +230,13 @@ class UnifiedLog:
         segment = self._maybe_roll(len(records), info)
         changes = judge(self.producers, records, batches, origin, transaction_version, verification)
         if changes.duplicate is not None:
-            info.first_offset, info.last_offset = changes.duplicate.first_offset, changes.duplicate.last_offset
-            info.log_append_time, info.is_duplicate = changes.duplicate.timestamp, True
-            return info
+            known = changes.duplicate
+            return info._replace(
+                first_offset=known.first_offset,
+                last_offset=known.last_offset,
+                log_append_time=known.timestamp,
+                is_duplicate=True,
+            )
         self.local.append(info.last_offset, records, batches)
         self._high_watermark_follows_end()
         for update in changes.updates:

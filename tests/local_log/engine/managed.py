@@ -13,7 +13,7 @@ from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import Unreadable
 from local_log.formats.checkpoints import read_offsets
 from local_log.formats.filenames import TopicPartition
-from local_log.storage import OsWritableDisk
+from local_log.storage import OsWritableDisk, Writer
 
 T0 = 1_700_000_000_000
 SMALL = LogConfig(segment_bytes=1024, segment_index_bytes=4096, retention_ms=600_000)
@@ -36,15 +36,23 @@ class FailingDisk(OsWritableDisk):
             return found
 
         def checked(path: str, *args: Any, **options: Any) -> Any:
-            self.asked.append((name, path))
-            for folder, failing in self.broken.items():
-                if path.startswith(folder) and (not failing or name in failing):
-                    raise Unreadable(f"{path}: Input/output error")
+            self._ask(name, path)
             if name.startswith("sync") and self.exists(path):
                 return None  # no test pulls the plug; on some machines it takes longer than all the rest
             return found(path, *args, **options)
 
         return checked
+
+    def _ask(self, verb: str, path: str) -> None:
+        self.asked.append((verb, path))
+        for folder, failing in self.broken.items():
+            if path.startswith(folder) and (not failing or verb in failing):
+                raise Unreadable(f"{path}: Input/output error")
+
+    def writer(self, file: str) -> Writer:
+        """See WritableDisk. Each of its calls is a write."""
+        write = super().writer(file)
+        return lambda start, data: (self._ask("write", file), write(start, data))[1]
 
 
 class World:
