@@ -96,11 +96,6 @@ def append(log: UnifiedLog, records: int = 1, *, timestamp: int = T0, size: int 
         log.update_high_watermark(log.log_end_offset)
 
 
-def bases(log: UnifiedLog) -> list[int]:
-    """The base offsets of its segments."""
-    return list(log.local.segments.base_offsets)
-
-
 def checkpoint(folder: Path, name: str) -> dict[str, int]:
     """What a checkpoint file says."""
     return {str(p): offset for p, offset in read_offsets((folder / name).read_bytes()).items()}

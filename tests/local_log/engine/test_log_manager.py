@@ -4,7 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from managed import ID, ORDERS, OTHER_ID, PAYMENTS, SMALL, World, append, bases, checkpoint
+from managed import ID, ORDERS, OTHER_ID, PAYMENTS, SMALL, World, append, checkpoint
+from small_logs import bases
 
 from local_log.engine.managed_log import InconsistentTopicId
 from local_log.errors import Invalid, NotFound, Unreadable

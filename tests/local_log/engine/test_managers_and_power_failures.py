@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from managed import ID, ORDERS, PAYMENTS, SMALL, T0, append, bases
+from managed import ID, ORDERS, PAYMENTS, SMALL, T0, append
 from simulated_disk import SimulatedDisk
+from small_logs import bases
 
 from local_log.engine.log_manager import LogManager
 from local_log.engine.manager_config import ManagerConfig

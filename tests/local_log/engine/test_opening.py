@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from golden_logs import broker_logs, partitions
-from managed import ID, ORDERS, PAYMENTS, SMALL, World, append, bases
+from managed import ID, ORDERS, PAYMENTS, SMALL, World, append
+from small_logs import bases
 
 from local_log.engine.config import LogConfig
 from local_log.engine.log_manager import LogManager

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from managed import ORDERS, SMALL, T0, World, append, bases, one
+from managed import ORDERS, SMALL, T0, World, append, one
+from small_logs import bases
 
 from local_log.engine.config import LogConfig
 from local_log.engine.log_manager import LogManager

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from hand_made import batch, record
-from managed import ORDERS, PAYMENTS, SMALL, T0, World, append, bases, checkpoint
+from managed import ORDERS, PAYMENTS, SMALL, T0, World, append, checkpoint
+from small_logs import bases
 
 from local_log.formats.filenames import TopicPartition
 
