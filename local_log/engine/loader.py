@@ -157,15 +157,24 @@ class Loader:
         has_time_index = self.folder.disk.exists(f"{self.folder.path}/{offset_file(base_offset, TIME_INDEX)}")
         segment = self.folder.segment(base_offset)
         if not self.folder.disk.exists(segment.path(OFFSET_INDEX)):
-            self._recover(segment)
+            self._reindex(segment)
             return segment
         if not has_time_index:
             segment.time_index.resize(0)
         try:
             segment.txn_index.check()
         except CorruptIndex:
-            self._recover(segment)
+            self._reindex(segment)
         return segment
+
+    def _reindex(self, segment: Segment) -> None:
+        """Recovers a segment for its indexes' sake, so that one whose recovery did not end is seen to need it."""
+        if not self.clean and segment.base_offset >= self.recovery_point:
+            self._recover(segment)  # and it is recovered once more, at any start until it is flushed
+            return
+        segment.hide_offset_index()
+        self._recover(segment)
+        segment.show_offset_index()
 
     def _recover(self, segment: Segment, behind: Sequence[Segment] = ()) -> int:
         producers = self.new_producers()

@@ -16,7 +16,7 @@ from local_log.engine.find import Found, find_batch
 from local_log.engine.index_file import OffsetIndexFile, OffsetOverflow, TimeIndexFile, TxnIndexFile, is_relative
 from local_log.engine.scan import Scanned, scan_file
 from local_log.errors import Invalid, NotFound
-from local_log.formats.filenames import LOG, OFFSET_INDEX, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, offset_file
+from local_log.formats.filenames import DELETED, LOG, OFFSET_INDEX, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, offset_file
 from local_log.formats.primitives import INT32_MAX
 from local_log.formats.record import NO_TIMESTAMP
 from local_log.storage import WritableDisk, Writer
@@ -289,6 +289,21 @@ class Segment:
         self.time_index.sync()
         self.txn_index.sync()
 
+    def hide_offset_index(self) -> None:
+        """Begins a new offset index in a file that the next start deletes: a segment that has none is recovered then."""
+        self._disk.delete(self.path(OFFSET_INDEX))
+        self._disk.sync_folder(self.folder)
+        hidden = self.path(OFFSET_INDEX) + DELETED
+        self._offset_index = OffsetIndexFile(self._disk, hidden, self.base_offset, self._index_bytes)
+
+    def show_offset_index(self) -> None:
+        """Gives the offset index its name, once all that the segment has been recovered to is on the device."""
+        self.sync()
+        self._disk.sync_folder(self.folder)
+        index = self.offset_index
+        self._disk.rename(index.file, self.path(OFFSET_INDEX))
+        index.file = self.path(OFFSET_INDEX)
+
     def resize_indexes(self, size: int) -> None:
         """Makes both indexes `size` bytes."""
         self.offset_index.resize(size)
@@ -332,6 +347,7 @@ class Segment:
             if index is not None:
                 index.trim()
                 index.sync()
+        self.txn_index.sync()
         self._trim_log()
         self._disk.sync(self.log_file)
 

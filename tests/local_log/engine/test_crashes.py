@@ -135,9 +135,10 @@ class Careless(SimulatedDisk):
             super().sync_folder(folder)
 
 
-@pytest.mark.parametrize(
-    "word", [".log", ".index", ".timeindex", "leader-epoch", "recovery-point", "sync_folder /logs.", f"sync_folder {FOLDER}."]
-)
+LEFT_OUT = [".log", ".index", ".timeindex", ".txnindex", "leader-epoch", "recovery-point"]
+
+
+@pytest.mark.parametrize("word", [*LEFT_OUT, "sync_folder /logs.", f"sync_folder {FOLDER}."])
 def test_a_sync_that_is_left_out_shows(word: str) -> None:
     def check(life: Life) -> None:
         for crash in (ALL_LOST, (0.5, 6)):

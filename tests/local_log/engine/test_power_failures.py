@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterator
 
-from lived_logs import FOLDER, batch, checkpoint_recovery_point, empty_disk, start, stop
+import hand_made
+import pytest
+from lived_logs import CLEAN, FOLDER, LOGS, batch, checkpoint_recovery_point, empty_disk, marker, start, stop
 from simulated_disk import SimulatedDisk
 from sound_logs import check_sound, summary
 
 from local_log.engine.unified_log import UnifiedLog
-from local_log.formats.filenames import SNAPSHOT, offset_file
+from local_log.formats.filenames import OFFSET_INDEX, SNAPSHOT, TXN_INDEX, offset_file
 
 SEEDS = range(5)
 
@@ -138,3 +140,50 @@ def test_a_log_that_begins_anew_is_a_beginning_of_the_old_one_or_the_new_one_whe
         assert found == data[: len(found)]
         assert left.log_end_offset == len(found) or (left.log_start_offset, found) == (20, [])
     assert start(disk.after_power_failure()).log_end_offset == 20
+
+
+def test_what_a_log_that_is_only_closed_was_given_outlives_a_power_failure():
+    disk, log = new_log()
+    append(log, producer_id=1, producer_epoch=0, base_sequence=0, attributes=hand_made.TRANSACTIONAL)
+    log.append_as_follower(marker(1, commits=False, producer_id=1, producer_epoch=0).data, 0)
+    before = summary(log)
+    log.close()
+    disk.write(CLEAN, 0, b"")
+    disk.sync(CLEAN)
+    disk.sync_folder(LOGS)
+    left = start(disk.after_power_failure())
+    assert summary(left) == before
+    check_sound(left)
+
+
+def stopped_without(*suffixes: str) -> SimulatedDisk:
+    """A log with an aborted transaction in its first segment, cleanly stopped, where files of that segment are missing now."""
+    disk, log = new_log()
+    append(log, producer_id=1, producer_epoch=0, base_sequence=0, attributes=hand_made.TRANSACTIONAL)
+    append(log)
+    log.append_as_follower(marker(2, commits=False, producer_id=1, producer_epoch=0).data, 0)
+    append(log, size=9_000)
+    append(log, size=9_000)
+    assert log.local.segments.first.txn_index.all()
+    stop(log)
+    for suffix in suffixes:
+        disk.delete(f"{FOLDER}/{offset_file(0, suffix)}")  # as people do: it may come back when the power fails
+    return disk
+
+
+@pytest.mark.parametrize("missing", [(OFFSET_INDEX,), (OFFSET_INDEX, TXN_INDEX)])
+def test_an_aborted_transaction_that_a_start_found_again_outlives_a_power_failure_after_the_next_stop(missing: tuple[str, ...]):
+    disk = stopped_without(*missing)
+    log = start(disk)
+    check_sound(log)
+    stop(log)
+    for lost in (0.5, 1.0):
+        for seed in SEEDS:
+            check_sound(start(disk.after_power_failure(lost, seed)))
+
+
+@pytest.mark.parametrize("missing", [(OFFSET_INDEX,), (OFFSET_INDEX, TXN_INDEX)])
+def test_a_start_that_finds_an_aborted_transaction_again_can_crash_anywhere(missing: tuple[str, ...]):
+    disk = stopped_without(*missing)
+    for left in crashes_during(disk, lambda: start(disk)):
+        check_sound(left)
