@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from local_log.errors import NotFound, Unreadable, placed
+from local_log.errors import Corrupt, NotFound, Unreadable, placed
 from local_log.formats.checkpoints import read_offsets
 from local_log.formats.filenames import (
     HIGH_WATERMARK_CHECKPOINT,
@@ -62,12 +62,18 @@ class LogDir:
         return tuple(found)
 
     def id(self) -> str:
-        """What tells this directory from another replica's: its `directory.id`, else its broker's id, else its path."""
+        """What tells this directory from another replica's: its `directory.id`, else its broker's id, else its path.
+
+        Raises Corrupt for a file that ends within a line: an id that is cut may be another's.
+        """
+        file = f"{self.path}/{META_PROPERTIES}"
         try:
-            lines = self.disk.read(f"{self.path}/{META_PROPERTIES}").decode("utf-8", errors="replace").splitlines()
+            text = self.disk.read(file).decode("utf-8", errors="replace")
         except NotFound:
             return self.path
-        properties = dict(line.partition("=")[::2] for line in lines if not line.startswith("#"))
+        if text and not text.endswith("\n"):
+            raise Corrupt("expected a line's end after the last line; it was cut", file=file, position=len(text.encode()))
+        properties = dict(line.partition("=")[::2] for line in text.splitlines() if not line.startswith("#"))
         return properties.get("directory.id") or properties.get("node.id") or properties.get("broker.id") or self.path
 
     def _checkpoint(self, name: str) -> dict[TopicPartition, int]:

@@ -1,7 +1,8 @@
 """Kafka's checkpoint files: a version line (0), a count line, then that many lines of fields.
 
 `leader-epoch-checkpoint` in a partition's folder has `epoch start-offset`; the offset checkpoints beside the folders
-(high watermarks, log start offsets, recovery points) have `topic partition offset`. Source: Kafka's CheckpointFile.
+(high watermarks, log start offsets, recovery points) have `topic partition offset`. Every line has an end: a last one that has
+none was cut, and its number may be any that begins so. Source: Kafka's CheckpointFile, which takes such a line.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +12,7 @@ from typing import TypeVar
 
 from local_log.errors import Corrupt
 from local_log.formats.filenames import TopicPartition
-from local_log.formats.primitives import INT64_MAX, Buffer
+from local_log.formats.primitives import INT32_MAX, INT64_MAX, Buffer
 
 T = TypeVar("T")
 
@@ -37,11 +38,12 @@ def read_epochs(buffer: Buffer) -> tuple[EpochEntry, ...]:
 
 
 def read_epoch_lines(buffer: Buffer) -> tuple[EpochEntry, ...]:
-    """As Kafka reads the leader-epoch checkpoint: whether the entries grow or not, and none after a cut behind the version.
+    """As Kafka reads the leader-epoch checkpoint: whether the entries grow or not, also a last line without its end, and none
+    after a cut behind the version.
 
     Raises Corrupt.
     """
-    return () if bytes(buffer) in (b"0", b"0\n") else tuple(_lines(buffer, _EPOCH_FIELDS, _epoch_entry))
+    return () if bytes(buffer) in (b"0", b"0\n") else tuple(_lines(buffer, _EPOCH_FIELDS, _epoch_entry, last_may_be_cut=True))
 
 
 def write_epochs(entries: Iterable[EpochEntry]) -> bytes:
@@ -75,14 +77,18 @@ def epochs_before(entries: Iterable[EpochEntry], end_offset: int) -> tuple[Epoch
 
 
 def _epoch_entry(epoch: str, start_offset: str) -> EpochEntry:
-    return EpochEntry(int(epoch), int(start_offset))
+    return EpochEntry(_number(epoch, INT32_MAX), _number(start_offset, INT64_MAX))
 
 
 def _partition_offset(topic: str, partition: str, offset: str) -> tuple[TopicPartition, int]:
-    number = int(offset)
-    if not -INT64_MAX - 1 <= number <= INT64_MAX:
-        raise ValueError(offset)
-    return TopicPartition(topic, int(partition)), number
+    return TopicPartition(topic, _number(partition, INT32_MAX)), _number(offset, INT64_MAX)
+
+
+def _number(text: str, greatest: int) -> int:
+    number = int(text)
+    if "_" in text or not -greatest - 1 <= number <= greatest:
+        raise ValueError(text)
+    return number
 
 
 def _written(lines: Iterable[str]) -> bytes:
@@ -90,7 +96,7 @@ def _written(lines: Iterable[str]) -> bytes:
     return "".join(["0\n", f"{len(rows)}\n", *rows]).encode()
 
 
-def _lines(buffer: Buffer, fields: str, parse: Callable[..., T]) -> Iterable[T]:
+def _lines(buffer: Buffer, fields: str, parse: Callable[..., T], *, last_may_be_cut: bool = False) -> Iterable[T]:
     if not len(buffer):
         return ()  # a broker makes the file before it has anything to write down
     try:
@@ -102,6 +108,8 @@ def _lines(buffer: Buffer, fields: str, parse: Callable[..., T]) -> Iterable[T]:
         raise Corrupt(f"a checkpoint file of Kafka begins with its version, a line 0; found {_shown(version)}")
     if count != str(len(lines) - 2):
         raise Corrupt(f"expected a line with the number of lines that follow, {max(0, len(lines) - 2)}; found {_shown(count)}")
+    if not last_may_be_cut and bytes(buffer[-1:]) != b"\n":
+        raise Corrupt(f"expected a line's end after the last line, {_shown(lines[-1])}; it was cut", position=len(buffer))
     return [_parsed(line, fields, parse) for line in lines[2:]]
 
 

@@ -1,13 +1,15 @@
 """A log directory: its partitions, its checkpoint files, and that reading it leaves no trace."""
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from golden_logs import broker_logs, partitions
+from golden_logs import broker_logs, live, partitions
 
 from local_log.errors import Corrupt, NotFound, Unreadable
 from local_log.formats.filenames import TopicPartition
 from local_log.formats.records import record_batches
+from local_log.log import LocalLog
 from local_log.log_dir import LogDir, Unopened
 from local_log.storage import OsDisk
 
@@ -123,6 +125,81 @@ def test_a_broken_checkpoint_file_is_corrupt_by_name(tmp_path: Path, name: str) 
     with pytest.raises(Corrupt) as caught:
         LogDir(OsDisk(), str(logs)).logs()
     assert caught.value.file == str(logs / name)
+
+
+def cut_anywhere(file: Path) -> Iterator[int]:
+    """Leaves a file with fewer bytes than it had, any number of them; how many."""
+    whole = file.read_bytes()
+    for size in range(len(whole)):
+        file.write_bytes(whole[:size])
+        yield size
+    file.write_bytes(whole)
+
+
+@pytest.mark.parametrize("name", ["replication-offset-checkpoint", "log-start-offset-checkpoint"])
+def test_a_checkpoint_file_that_was_cut_is_corrupt_by_name_unless_nothing_is_left_of_it(tmp_path: Path, name: str) -> None:
+    logs = broker_logs(tmp_path, "g-trimmed-0")
+    directory = LogDir(OsDisk(), str(logs))
+    for size in cut_anywhere(logs / name):
+        if size:
+            with pytest.raises(Corrupt) as caught:
+                directory.logs()
+            assert caught.value.file == str(logs / name)
+        else:
+            (log,) = directory.logs()
+            assert log.checkpointed_high_watermark is None or log.checkpointed_start is None
+
+
+@pytest.mark.parametrize(
+    ("name", "ask", "of_nothing"),
+    [
+        ("leader-epoch-checkpoint", lambda log: log.leader_epochs, ()),
+        ("partition.metadata", lambda log: log.topic_id, None),
+    ],
+)
+def test_a_partition_s_own_file_that_was_cut_is_corrupt_by_name(
+    tmp_path: Path, name: str, ask: Callable[[LocalLog], object], of_nothing: object
+) -> None:
+    logs = broker_logs(tmp_path, "g-epochs-0")
+    for size in cut_anywhere(logs / "g-epochs-0" / name):
+        (log,) = LogDir(OsDisk(), str(logs)).logs()
+        if size or of_nothing is None:
+            with pytest.raises(Corrupt) as caught:
+                ask(log)
+            assert caught.value.file == str(logs / "g-epochs-0" / name)
+        else:
+            assert ask(log) == of_nothing
+
+
+def test_a_producer_snapshot_that_was_cut_or_has_another_byte_costs_reading_and_nothing_else(tmp_path: Path) -> None:
+    logs = broker_logs(tmp_path, "g-txn-0")
+    file = logs / "g-txn-0" / "00000000000000003706.snapshot"
+    whole = file.read_bytes()
+
+    def stable() -> int:
+        (log,) = LogDir(OsDisk(), str(logs)).logs()
+        return log.last_stable_offset
+
+    right = stable()
+    assert right == live("g-txn-0")["last_stable_offset"] == 3671
+    for size in cut_anywhere(file):
+        assert stable() == right, size
+    for at in range(len(whole)):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        assert stable() == right, at
+
+
+def test_an_id_that_was_cut_is_not_taken_for_another_s(tmp_path: Path) -> None:
+    lines = "#\n#Sat Nov 21 02:58:26 UTC 2026\nnode.id=17\ndirectory.id=jt3ggm45w_suKpenFLE7Lg\nversion=1\n"
+    file = tmp_path / "meta.properties"
+    file.write_text(lines)
+    for size in cut_anywhere(file):
+        if size and lines[size - 1] != "\n":
+            with pytest.raises(Corrupt) as caught:
+                LogDir(OsDisk(), str(tmp_path)).id()
+            assert caught.value.file == str(file)
+        else:
+            assert LogDir(OsDisk(), str(tmp_path)).id() in (str(tmp_path), "17", "jt3ggm45w_suKpenFLE7Lg")
 
 
 @pytest.mark.parametrize(

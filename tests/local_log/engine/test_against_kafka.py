@@ -99,6 +99,25 @@ def test_a_damaged_folder_is_brought_in_order_as_kafka_brings_it(kafka: KafkaLog
         shutil.rmtree(ours_in.parent)
 
 
+@pytest.mark.parametrize("name", ["leader-epoch-checkpoint", "00000000000000002100.snapshot"])
+def test_a_file_that_was_cut_is_to_us_what_it_is_to_kafka(kafka: KafkaLog, logs: Path, tmp_path: Path, name: str) -> None:
+    source = logs / "g-epochs-0"
+    whole = (source / name).read_bytes()
+    for size in range(len(whole)):
+        theirs_in, ours_in = tmp_path / "k" / source.name, tmp_path / "p" / source.name
+        for folder in (theirs_in, ours_in):
+            shutil.copytree(source, folder)
+            (folder / name).write_bytes(whole[:size])
+        theirs, found = kafkas_loaded(kafka, theirs_in, 0, 0, clean=True), ours_loaded(ours_in, 0, 0, clean=True)
+        if "error" in theirs:
+            assert "error" in found, f"{size}: {theirs}"
+        else:
+            assert found == theirs, size
+            assert files(ours_in) == files(theirs_in), size
+        shutil.rmtree(tmp_path / "k")
+        shutil.rmtree(tmp_path / "p")
+
+
 @pytest.mark.parametrize("partition", golden_logs.partitions())
 def test_batches_appended_as_a_follower_give_the_files_that_kafka_writes(
     kafka: KafkaLog, logs: Path, tmp_path: Path, partition: str

@@ -13,6 +13,7 @@ from local_log.formats.checkpoints import (
     EpochEntry,
     epoch_of,
     epochs_before,
+    read_epoch_lines,
     read_epochs,
     read_offsets,
     write_epochs,
@@ -107,18 +108,25 @@ def test_what_is_no_checkpoint_is_told_with_what_was_expected_and_found(data: by
     assert message in str(caught.value)
 
 
-def test_a_checkpoint_cut_at_any_byte_is_corrupt_or_short_of_a_digit(broker: Path) -> None:
-    whole = (broker / "replication-offset-checkpoint").read_bytes()
-    right = read_offsets(whole)
-    last = list(right)[-1]
-    for cut in range(1, len(whole)):
-        try:
-            found = read_offsets(whole[:cut])
-        except Corrupt:
-            continue
-        # A number cut short cannot be told from a small one; Kafka renames the file into place, so none is ever cut.
-        assert found.keys() == right.keys()
-        assert {p for p in right if found[p] != right[p]} <= {last}
+def test_a_checkpoint_cut_at_any_byte_but_the_first_is_corrupt(broker: Path) -> None:
+    for whole, read in (
+        ((broker / "replication-offset-checkpoint").read_bytes(), read_offsets),
+        ((broker / "g-epochs-0" / "leader-epoch-checkpoint").read_bytes(), read_epochs),
+    ):
+        for cut in range(1, len(whole)):
+            with pytest.raises(Corrupt):
+                read(whole[:cut])  # type: ignore[operator]
+
+
+def test_epochs_that_were_cut_are_to_the_engine_what_they_are_to_kafka(broker: Path) -> None:
+    whole = (broker / "g-epochs-0" / "leader-epoch-checkpoint").read_bytes()
+    assert whole == b"0\n3\n0 0\n2 700\n4 1400\n"
+    found: dict[int, object] = {}
+    for cut in range(len(whole) + 1):
+        with suppress(Corrupt):
+            found[cut] = read_epoch_lines(whole[:cut])
+    short = {len(whole) - 5 + len(number): (*EPOCHS[:2], EpochEntry(4, int(number))) for number in ("1", "14", "140", "1400")}
+    assert found == {0: (), 1: (), 2: (), **short, len(whole): EPOCHS}
 
 
 @given(
@@ -137,9 +145,17 @@ def test_offsets_are_written_in_the_order_of_their_partitions() -> None:
     assert write_offsets({b: 1, a10: 2, a9: 3}) == b"0\n3\na 9 3\na 10 2\nb 0 1\n"
 
 
-def test_an_offset_of_more_than_64_bits_is_corrupt() -> None:
-    with pytest.raises(Corrupt, match="9223372036854775808"):
-        read_offsets(b"0\n1\na 0 9223372036854775808\n")
+@pytest.mark.parametrize("line", ["a 0 9223372036854775808", "a 0 1_0", "a 2147483648 0"])
+def test_a_number_that_is_none_to_kafka_is_corrupt(line: str) -> None:
+    with pytest.raises(Corrupt, match=line):
+        read_offsets(f"0\n1\n{line}\n".encode())
+
+
+@pytest.mark.parametrize("line", ["2147483648 0", "0 9223372036854775808", "1_0 5"])
+@pytest.mark.parametrize("read", [read_epochs, read_epoch_lines])
+def test_an_epoch_that_is_none_to_kafka_is_corrupt(read: object, line: str) -> None:
+    with pytest.raises(Corrupt, match=line):
+        read(f"0\n1\n{line}\n".encode())  # type: ignore[operator]
 
 
 @given(st.binary(max_size=40))
