@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
-from local_log.engine.errors import InvalidProducerEpoch, InvalidTxnState
+from local_log.engine.errors import InvalidProducerEpoch, InvalidRecord, InvalidTxnState
 from local_log.engine.memory_records import MemoryBatch
 from local_log.engine.producer_state_manager import ProducerStateManager
 from local_log.engine.producers import BatchMetadata, CompletedTxn, DataBatch, Origin, Producer, ProducerUpdate, Verification
 from local_log.engine.replay import marker_of
+from local_log.errors import Corrupt
 from local_log.formats.primitives import Buffer
 
 
@@ -29,7 +30,8 @@ def judge(
 ) -> ProducerChanges:
     """What the batches do. Where transactions are verified, the first batch of one comes with what its coordinator has confirmed.
 
-    Raises Refused: OutOfOrderSequenceNumber, InvalidProducerEpoch, InvalidTxnState, TransactionCoordinatorFenced.
+    Raises Refused: OutOfOrderSequenceNumber, InvalidProducerEpoch, InvalidTxnState, TransactionCoordinatorFenced; InvalidRecord
+    for a control batch that holds no marker.
     """
     updates: dict[int, ProducerUpdate] = {}
     completed: list[CompletedTxn] = []
@@ -49,7 +51,10 @@ def judge(
         if update is None:
             update = updates[producer_id] = producers.prepare(producer_id, origin)
         if batch.is_control:
-            marker = marker_of(batch, records)
+            try:
+                marker = marker_of(batch, records)
+            except Corrupt as e:
+                raise InvalidRecord(f"a control batch of producer {producer_id}: {e.problem}") from e
             txn = None if marker is None else update.end(marker, transaction_version)
             if txn is not None:
                 completed.append(txn)

@@ -4,7 +4,7 @@ from local_log.engine.producer_state_manager import ProducerStateManager
 from local_log.engine.replay import Replay
 from local_log.engine.scan import WINDOW_BYTES
 from local_log.engine.segments import Segments
-from local_log.errors import Invalid
+from local_log.errors import Invalid, placed
 
 
 def rebuild_producers(
@@ -13,6 +13,7 @@ def rebuild_producers(
     """Makes `producers` what they are at `last_offset`, and snapshots where the last segments start and there.
 
     After a clean shutdown a log without a snapshot has no producers: it comes from before there were any.
+    Raises Corrupt for a control batch that holds no marker.
     """
     boundaries = segments.base_offsets[-2:]
     if not producers.snapshot_offsets and clean:
@@ -38,8 +39,9 @@ def rebuild_producers(
             if end < found.position:
                 raise Invalid(f"{segment.log_file}: offset {last_offset} lies at byte {end}, before {start} at {found.position}")
             replay = Replay(producers)
-            for scanned in segment.scan(found.position, end, WINDOW_BYTES):
-                replay.add(scanned)
+            with placed(segment.log_file):
+                for scanned in segment.scan(found.position, end, WINDOW_BYTES):
+                    replay.add(scanned)
             replay.finish()
     producers.map_end_offset = last_offset
     producers.take_snapshot()

@@ -12,6 +12,7 @@ from local_log.engine.memory_records import MemoryBatch, batch_at
 from local_log.engine.producer_state_manager import ProducerStateManager
 from local_log.engine.producers import BATCHES_KEPT, CompletedTxn, DataBatch, Marker, Origin, ProducerUpdate
 from local_log.engine.scan import Scanned
+from local_log.errors import Corrupt
 from local_log.formats.batch_v2 import HEADER_BYTES, Batches
 from local_log.formats.compression import inflate
 from local_log.formats.control import ControlType, read_end_txn_marker
@@ -77,8 +78,11 @@ def data_batches(batches: Batches) -> list[DataBatch]:
 
 
 def read_marker(scanned: Scanned, row: int) -> Marker | None:
-    """What a control batch says; None where compaction has emptied it. Raises Corrupt, placed in the file."""
-    return marker_of(batch_at(scanned.buffer, int(scanned.batches.positions[row])), scanned.buffer)
+    """What a control batch says; None where compaction has emptied it. Raises Corrupt, placed in the file, which is not named."""
+    try:
+        return marker_of(batch_at(scanned.buffer, int(scanned.batches.positions[row])), scanned.buffer)
+    except Corrupt as e:
+        raise Corrupt(e.problem, position=int(scanned.starts[row])) from e
 
 
 def marker_of(batch: MemoryBatch, records: Buffer) -> Marker | None:

@@ -88,19 +88,23 @@ def _none(payload: Buffer, bytes_max: int) -> Buffer:
 
 
 def _gzip(payload: Buffer, bytes_max: int) -> bytes:
+    chunk = min(bytes_max + 1, _first_guess(payload))  # what one call gives, the library has twice for a moment
     out: list[bytes] = []
-    size = 0
+    size = members = 0
     rest: Buffer = payload
-    while rest or not out:
+    while rest or not members:
         member = zlib.decompressobj(31)
-        out.append(member.decompress(rest, bytes_max + 1 - size))
-        size += len(out[-1])
-        if size > bytes_max:
-            raise _too_large(bytes_max)
-        if not member.eof:
-            raise Corrupt("gzip frame ends early")
-        if len(out) > GZIP_MEMBERS_MAX:
+        members += 1
+        if members > GZIP_MEMBERS_MAX:
             raise Corrupt(f"more than {GZIP_MEMBERS_MAX} gzip members in one batch")
+        while not member.eof:
+            out.append(member.decompress(rest, min(bytes_max + 1 - size, chunk)))
+            size += len(out[-1])
+            if size > bytes_max:
+                raise _too_large(bytes_max)
+            if not out[-1] and not member.eof:
+                raise Corrupt("gzip frame ends early")
+            rest = member.unconsumed_tail
         rest = member.unused_data
     return out[0] if len(out) == 1 else b"".join(out)
 
@@ -108,7 +112,7 @@ def _gzip(payload: Buffer, bytes_max: int) -> bytes:
 def _snappy(payload: Buffer, bytes_max: int) -> bytes:
     view = memoryview(payload)
     if view[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
-        return _snappy_block(view, bytes_max)
+        return _snappy_block(view, bytes_max, bytes_max)
     need(view, 0, _XERIAL_HEADER, "the header of xerial snappy")
     blocks: list[bytes] = []
     size, pos = 0, _XERIAL_HEADER
@@ -118,15 +122,15 @@ def _snappy(payload: Buffer, bytes_max: int) -> bytes:
         if length < 0:
             raise Corrupt(f"snappy block of {length} bytes", position=pos)
         need(view, pos + 4, length, "a snappy block")
-        blocks.append(_snappy_block(view[pos + 4 : pos + 4 + length], bytes_max - size))
+        blocks.append(_snappy_block(view[pos + 4 : pos + 4 + length], bytes_max - size, bytes_max))
         size += len(blocks[-1])
         pos += 4 + length
     return b"".join(blocks)
 
 
-def _snappy_block(block: memoryview, bytes_max: int) -> bytes:
+def _snappy_block(block: memoryview, bytes_left: int, bytes_max: int) -> bytes:
     claimed, _ = read_uvarint(block, 0, "a snappy block's inflated length")
-    if claimed > bytes_max:
+    if claimed > bytes_left:
         raise _too_large(bytes_max)
     inflated: bytes = snappy.uncompress(block)
     return inflated

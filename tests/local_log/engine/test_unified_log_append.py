@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hand_made import GZIP, batch, message, record
+from hand_made import CONTROL, GZIP, TRANSACTIONAL, batch, message, record
 from logs_at_work import Log, batch_of, offsets_of, settings, values_of
 from small_logs import NOW, marker
 
@@ -209,6 +209,7 @@ def test_a_follower_makes_time_index_entries(tmp_path: Path) -> None:
 
 
 SOUND = batch_of("one", "two")
+NO_MARKER = batch(record(key=b"\0"), attributes=TRANSACTIONAL | CONTROL, producer_id=1, producer_epoch=0)
 
 
 @pytest.mark.parametrize(
@@ -225,6 +226,7 @@ SOUND = batch_of("one", "two")
         pytest.param(SOUND[:16] + b"\x03" + SOUND[17:], CorruptMessage, id="magic of the future"),
         pytest.param(SOUND[:17] + bytes(4) + SOUND[21:], CorruptMessage, id="another CRC"),
         pytest.param(message(1)[:12] + bytes(4) + message(1)[16:], CorruptMessage, id="an older message, another CRC"),
+        pytest.param(NO_MARKER, InvalidRecord, id="a control batch without a marker"),
         pytest.param(SOUND + batch_of("x", offset=1), OffsetsOutOfOrder, id="offsets that do not grow"),
     ],
 )
