@@ -1,6 +1,6 @@
 """Which parts of which segments answer a read: pure, from a manifest, each offset once."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from local_log.errors import OffsetOutOfRange
@@ -31,14 +31,16 @@ class MissingRange(NotFound):
         return f"{self.partition}: the archive lacks offsets [{self.start}, {self.end}): {self.reason}; read from {self.end} on"
 
 
-def plan(manifest: Manifest, start: int, end: int, *, fail_on_data_loss: bool = True) -> tuple[Span, ...]:
-    """The spans that hold `[start, end)`, in order; `end` is cut to the archive's end.
+def plan(
+    manifest: Manifest, entries: Iterable[SegmentEntry], start: int, end: int, *, fail_on_data_loss: bool = True
+) -> tuple[Span, ...]:
+    """The spans that hold `[start, end)`, in order; `end` is cut to the archive's end. `entries` are as for `pieces`.
 
     Overlapping segments give each offset once, from the segment that starts first. Raises OffsetOutOfRange where `start` is
     outside the archive, MissingRange where offsets between are missing, unless data loss is allowed: then they are left out.
     """
     spans: list[Span] = []
-    for piece in pieces(manifest, start, end):
+    for piece in pieces(manifest, entries, start, end):
         if isinstance(piece, Span):
             spans.append(piece)
         elif fail_on_data_loss:
@@ -46,23 +48,43 @@ def plan(manifest: Manifest, start: int, end: int, *, fail_on_data_loss: bool = 
     return tuple(spans)
 
 
-def pieces(manifest: Manifest, start: int, end: int) -> Iterator[Span | MissingRange]:
-    """As `plan`, with what is missing in its place, for a reader who goes as far as there are offsets."""
-    name = f"{manifest.topic}-{manifest.partition}"
-    if not manifest.log_start_offset <= start <= manifest.end_offset:
-        raise OffsetOutOfRange(name, start, manifest.log_start_offset, manifest.end_offset)
+def pieces(manifest: Manifest, entries: Iterable[SegmentEntry], start: int, end: int) -> Iterator[Span | MissingRange]:
+    """As `plan`, with what is missing in its place, for a reader who goes as far as there are offsets.
+
+    `entries` are those of the manifest that have offsets of `[start, end)`, in the order of their base offsets (others among
+    them do no harm); no more of them are taken than the answer needs.
+    """
+    refuse_outside(manifest, start)
     end = min(end, manifest.end_offset)
-    for entry in manifest.entries:
-        if start >= end:
-            return
+    if start >= end:
+        return
+    for entry in entries:
         if entry.base_offset > start:
-            missing_end = min(end, entry.base_offset)
-            yield MissingRange(name, start, missing_end, _reason(manifest, start, missing_end))
+            yield _missing(manifest, start, min(end, entry.base_offset))
         if entry.end_offset > start and entry.base_offset < end:
             yield Span(entry, max(start, entry.base_offset), min(end, entry.end_offset))
         start = max(start, entry.end_offset)
+        if start >= end:
+            return
+    yield _missing(manifest, start, end)
 
 
-def _reason(manifest: Manifest, start: int, end: int) -> str:
+def refuse_outside(manifest: Manifest, start: int) -> None:
+    """Raises OffsetOutOfRange where a read that starts there would start outside the archive."""
+    if not manifest.log_start_offset <= start <= manifest.end_offset:
+        raise OffsetOutOfRange(_name(manifest), start, manifest.log_start_offset, manifest.end_offset)
+
+
+def first_missing(manifest: Manifest, start: int, end: int) -> MissingRange | None:
+    """The first offsets of `[start, end)` that the ledger of gaps names, None where it names none."""
+    missing = [(max(start, g.start), min(end, g.end)) for g in manifest.gaps if g.start < end and g.end > start]
+    return _missing(manifest, *min(missing)) if missing else None
+
+
+def _missing(manifest: Manifest, start: int, end: int) -> MissingRange:
     reasons = (gap.reason for gap in manifest.gaps if gap.start < end and gap.end > start)
-    return "; ".join(dict.fromkeys(reasons)) or "no segment holds them"
+    return MissingRange(_name(manifest), start, end, "; ".join(dict.fromkeys(reasons)) or "no segment holds them")
+
+
+def _name(manifest: Manifest) -> str:
+    return f"{manifest.topic}-{manifest.partition}"

@@ -3,6 +3,8 @@
     archive.json
     <topic>/<topic id>/<partition>/segments/<base offset, 20 digits>-<leader epoch>-<segment id>.log | .aux
     <topic>/<topic id>/<partition>/manifest/<20 digits, counting down>-v<version>.json
+    <topic>/<topic id>/<partition>/manifest/pages/<first base offset, 20 digits>-<last base offset, 20 digits>-<page id>.parquet
+    <topic>/<topic id>/<partition>/pins/<pin id>.json
 
 The count-down makes the newest manifest the first key that a store lists.
 """
@@ -22,6 +24,8 @@ _PARTITION = re.compile(r"0|[1-9][0-9]{0,9}")
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 _SEGMENT = re.compile(r"([0-9]{20})-(-1|0|[1-9][0-9]*)-([0-9a-f]{32})(\.log|\.aux)")
+_PAGE = re.compile(r"([0-9]{20})-([0-9]{20})-([0-9a-f]{32})\.parquet")
+_PIN = re.compile(r"([0-9a-f]{32})\.json")
 _MANIFEST = re.compile(r"([0-9]{20})-v([1-9][0-9]{0,19})\.json")
 
 
@@ -49,11 +53,39 @@ class PartitionPath:
         """What the key of every manifest starts with."""
         return f"{self.prefix}manifest/"
 
+    @property
+    def pages(self) -> str:
+        """What the key of every page starts with."""
+        return f"{self.manifests}pages/"
+
+    @property
+    def segments(self) -> str:
+        """What the key of every segment's object starts with."""
+        return f"{self.prefix}segments/"
+
+    @property
+    def pins(self) -> str:
+        """What the key of every pin starts with."""
+        return f"{self.prefix}pins/"
+
     def segment(self, name: str) -> str:
         """The key of a segment's object by its name; a name that could lead elsewhere is refused."""
         if not _SEGMENT.fullmatch(name):
             raise Invalid(f"{name!r} is no segment's name")
-        return f"{self.prefix}segments/{name}"
+        return f"{self.segments}{name}"
+
+    def page(self, name: str) -> str:
+        """The key of a page by its name; a name that could lead elsewhere is refused."""
+        if not _PAGE.fullmatch(name):
+            raise Invalid(f"{name!r} is no page's name")
+        return f"{self.pages}{name}"
+
+    def pin(self, pin_id: str) -> str:
+        """The key of a pin by its id; an id that could lead elsewhere is refused."""
+        name = f"{pin_id}.json"
+        if not _PIN.fullmatch(name):
+            raise Invalid(f"{pin_id!r} is no pin's id")
+        return f"{self.pins}{name}"
 
     def manifest(self, version: int) -> str:
         """The key of a manifest version, 1 and up."""
@@ -89,6 +121,23 @@ def parse_segment_name(name: str) -> tuple[int, int, str, str] | None:
     """Base offset, leader epoch, segment id and suffix, or None for a name that is no segment's."""
     match = _SEGMENT.fullmatch(name)
     return None if match is None else (int(match[1]), int(match[2]), match[3], match[4])
+
+
+def page_name(base_offset: int, last_base_offset: int, page_id: str) -> str:
+    """The name of a page by the base offsets of its first and last entry; `page_id` is new for every page that is written."""
+    return f"{base_offset:020d}-{last_base_offset:020d}-{page_id}.parquet"
+
+
+def parse_page_name(name: str) -> tuple[int, int, str] | None:
+    """First and last base offset and page id, or None for a name that is no page's."""
+    match = _PAGE.fullmatch(name)
+    return None if match is None else (int(match[1]), int(match[2]), match[3])
+
+
+def parse_pin_name(name: str) -> str | None:
+    """A pin's id, or None for a name that is no pin's."""
+    match = _PIN.fullmatch(name)
+    return None if match is None else match[1]
 
 
 def parse_manifest_key(key: str) -> int | None:

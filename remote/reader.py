@@ -17,7 +17,8 @@ from local_log.formats.search import TimestampOffset, first_at_or_after, latest_
 from local_log.formats.time_index import read_time_index
 from local_log.formats.txn_index import AbortedTxn, read_txn_index
 from remote.errors import Invalid, NotFound
-from remote.fetch_plan import MissingRange, Span, pieces, plan
+from remote.fetch_plan import Span, first_missing, pieces, plan, refuse_outside
+from remote.manifest.entries import Entries
 from remote.manifest.model import (
     ABORTED_LATER,
     IDENTITY,
@@ -41,7 +42,11 @@ class ArchivedLog:
     store: ObjectReader
     manifest: Manifest
     first_bytes: int = FIRST_CHUNK_BYTES
+    entries: Entries = field(init=False, repr=False, compare=False)
     _indexes: dict[str, OffsetIndex] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "entries", Entries.of(self.store, self.manifest))
 
     @property
     def log_start_offset(self) -> int:
@@ -58,7 +63,7 @@ class ArchivedLog:
 
         Raises OffsetOutOfRange, Corrupt, Unavailable; MissingRange when it comes to offsets that are missing.
         """
-        for piece in pieces(self.manifest, start_offset, end_offset):
+        for piece in pieces(self.manifest, self.entries.overlapping(start_offset, end_offset), start_offset, end_offset):
             if isinstance(piece, Span):
                 yield from self.span_chunks(piece)
             elif fail_on_data_loss:
@@ -74,7 +79,8 @@ class ArchivedLog:
 
     def aborted(self, start_offset: int, end_offset: int) -> tuple[AbortedTxn, ...]:
         """The aborted transactions with records in `[start_offset, end_offset)`."""
-        spans = plan(self.manifest, start_offset, end_offset, fail_on_data_loss=False)
+        entries = self.entries.overlapping(start_offset, end_offset)
+        spans = plan(self.manifest, entries, start_offset, end_offset, fail_on_data_loss=False)
         found = {t for span in spans for t in self._aborted_in(span.entry)}
         return tuple(sorted(t for t in found if t.first_offset < end_offset and t.last_offset >= start_offset))
 
@@ -85,27 +91,42 @@ class ArchivedLog:
 
         Raises MissingRange where offsets before it are missing, since the record could be one of those.
         """
-        for span in pieces(self.manifest, start_offset, end_offset):
-            if isinstance(span, MissingRange):
-                if fail_on_data_loss:
-                    raise span
-            elif span.entry.max_timestamp_ms >= timestamp_ms:
-                offset = self._time_lookup(span.entry, timestamp_ms)
-                later = Span(span.entry, min(max(span.start, offset), span.end), span.end)
-                found = first_at_or_after(self.span_chunks(later), timestamp_ms, span.start, span.end)
-                if found is not None:
-                    return found
+        refuse_outside(self.manifest, start_offset)
+        end_offset = min(end_offset, self.end_offset)
+        for span in self._spans_as_late_as(timestamp_ms, start_offset, end_offset):
+            if fail_on_data_loss:
+                self._refuse_missing(start_offset, span.start)
+            offset = self._time_lookup(span.entry, timestamp_ms)
+            later = Span(span.entry, min(max(span.start, offset), span.end), span.end)
+            found = first_at_or_after(self.span_chunks(later), timestamp_ms, span.start, span.end)
+            if found is not None:
+                return found
+        if fail_on_data_loss:
+            self._refuse_missing(start_offset, end_offset)
         return None
 
     def latest_timestamp(self) -> TimestampOffset | None:
         """The record with the greatest timestamp, of the first segment that has it."""
-        latest = max(self.manifest.entries, key=lambda e: e.max_timestamp_ms, default=None)
+        latest = self.entries.latest()
         return None if latest is None else latest_timestamp(self._read(latest, 0, latest.log_size))
 
     def at(self, offset: int) -> TimestampOffset:
         """`offset` with its leader epoch, as ListOffsets answers questions that are not about time."""
         epoch = epoch_of(self.manifest.leader_epochs, offset)
         return TimestampOffset(offset, NO_TIMESTAMP, NO_EPOCH if epoch is None else epoch)
+
+    def _refuse_missing(self, start: int, end: int) -> None:
+        missing = first_missing(self.manifest, start, end)
+        if missing is not None:
+            raise missing
+
+    def _spans_as_late_as(self, timestamp_ms: int, start: int, end: int) -> Iterator[Span]:
+        """The spans of `[start, end)` whose segments have so late a record, as `pieces` would give them among all others."""
+        for entry in self.entries.as_late_as(timestamp_ms, start, end):
+            first, last = max(start, entry.base_offset), min(end, entry.end_offset)
+            for piece in pieces(self.manifest, self.entries.overlapping(first, last), first, last):
+                if isinstance(piece, Span) and piece.entry.segment_id == entry.segment_id:
+                    yield piece
 
     def _read(self, entry: SegmentEntry, start: int, end: int) -> Iterator[Chunk]:
         key = self.manifest.path.segment(entry.log_name)

@@ -14,6 +14,7 @@ from local_log.log import LocalLog
 from local_log.segment import Segment
 from remote.clock import Clock, Ids
 from remote.errors import RemoteError
+from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest, SegmentEntry, covers, never_archived
 from remote.manifest.store import ManifestWriter, load_newest
 from remote.manifest.transitions import check_history, segment_copied, source_seen
@@ -109,7 +110,7 @@ def offload(
         except (LogError, RemoteError) as e:
             yield Done(decision, error=e)
             return
-        if entry in committed.entries:
+        if Entries.of(store, committed).holds(entry):
             yield Done(decision, entry=entry)
         else:
             yield Done(_by_somebody_else(decision))

@@ -12,9 +12,9 @@ from typing import Any
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
 from remote.errors import Invalid
-from remote.manifest.model import AuxRange, Gap, Manifest, SegmentEntry
+from remote.manifest.model import AuxRange, Deleting, Gap, Manifest, PageRef, SegmentEntry
 
-MAJOR, MINOR = 1, 0
+MAJOR, MINOR = 1, 1
 MANIFEST_BYTES_MAX = 256 << 20
 
 
@@ -34,7 +34,9 @@ def encode(manifest: Manifest) -> bytes:
         "local_log_start_offsets": dict(manifest.local_log_start_offsets),
         "leader_epochs": _epochs(manifest.leader_epochs),
         "entries": [_entry(e) for e in manifest.entries],
-        "gaps": [{**g.unknown, **{name: getattr(g, name) for name in _names(Gap)}} for g in manifest.gaps],
+        "gaps": [_fields(g) for g in manifest.gaps],
+        "pages": [_fields(ref) for ref in manifest.pages],
+        "deleting": [_deleting(d) for d in manifest.deleting],
     }
     body = json.dumps({**manifest.unknown, **value}, sort_keys=True, separators=(",", ":")).encode() + b"\n"
     if len(body) > MANIFEST_BYTES_MAX:
@@ -47,12 +49,16 @@ def decode(body: bytes, key: str) -> Manifest:
     value = read_json(body, key)
     check_format(value, key)
     try:
+        if _int(value["format"]["minor"]) == 0:
+            value = {"pages": [], "deleting": [], **value}  # from before there were any
         return Manifest(
             **_plain(Manifest, value),
             local_log_start_offsets={str(k): _int(v) for k, v in value["local_log_start_offsets"].items()},
             leader_epochs=_read_epochs(value["leader_epochs"]),
             entries=tuple(_read_entry(e) for e in _list(value["entries"])),
             gaps=tuple(_read_gap(g) for g in _list(value["gaps"])),
+            pages=tuple(_read_page(ref) for ref in _list(value["pages"])),
+            deleting=tuple(_read_deleting(d) for d in _list(value["deleting"])),
             unknown=_unknown(Manifest, value, "format"),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as e:
@@ -90,6 +96,10 @@ def _read_epochs(value: Any) -> tuple[EpochEntry, ...]:
     return tuple(EpochEntry(_int(epoch), _int(start)) for epoch, start in _list(value))
 
 
+def _fields(value: Gap | PageRef) -> dict[str, Any]:
+    return {**value.unknown, **{name: getattr(value, name) for name in _names(type(value))}}
+
+
 def _entry(entry: SegmentEntry) -> dict[str, Any]:
     value = {name: getattr(entry, name) for name in _names(SegmentEntry)} | {
         "leader_epochs": _epochs(entry.leader_epochs),
@@ -111,6 +121,20 @@ def _read_entry(value: dict[str, Any]) -> SegmentEntry:
 
 def _read_gap(value: dict[str, Any]) -> Gap:
     return Gap(**_plain(Gap, value), unknown=_unknown(Gap, value))
+
+
+def _read_page(value: dict[str, Any]) -> PageRef:
+    return PageRef(**_plain(PageRef, value), unknown=_unknown(PageRef, value))
+
+
+def _deleting(item: Deleting) -> dict[str, Any]:
+    what = {"segment": _entry(item.item)} if isinstance(item.item, SegmentEntry) else {"page": _fields(item.item)}
+    return {**item.unknown, "since_ms": item.since_ms, **what}
+
+
+def _read_deleting(value: dict[str, Any]) -> Deleting:
+    item = _read_page(value["page"]) if "page" in value else _read_entry(value["segment"])
+    return Deleting(item, _int(value["since_ms"]), _unknown(Deleting, value, "page" if "page" in value else "segment"))
 
 
 def _plain(kind: type, value: dict[str, Any]) -> dict[str, Any]:

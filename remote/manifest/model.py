@@ -1,7 +1,12 @@
-"""The manifest as values. Offsets are Kafka's; times are ms; sizes are bytes; ranges are `[start, end)`."""
+"""The manifest as values. Offsets are Kafka's; times are ms; sizes are bytes; ranges are `[start, end)`.
 
-from collections.abc import Mapping
+The newest entries stand in the manifest itself, the older ones in pages that it refers to: a page of level 0 holds entries, one
+of level n refs of level n - 1. What reads entries asks `Entries`, which knows where they are.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from local_log.formats.checkpoints import EpochEntry
@@ -17,6 +22,21 @@ PRODUCER_SNAPSHOT = "producer_snapshot"
 LEADER_EPOCH_CHECKPOINT = "leader_epoch_checkpoint"
 
 _NOTHING: Mapping[str, Any] = {}
+
+
+class SegmentState(StrEnum):
+    """Kafka's RemoteLogSegmentState, and what of it stands for each.
+
+    COPY_SEGMENT_STARTED      objects that no manifest names (yet): uploaded, or left behind by a copy that failed
+    COPY_SEGMENT_FINISHED     an entry, in the manifest or in a page
+    DELETE_SEGMENT_STARTED    in `deleting`: nobody new reads it, its objects are still there
+    DELETE_SEGMENT_FINISHED   its objects are gone, and no manifest names it any more
+    """
+
+    copy_started = "COPY_SEGMENT_STARTED"
+    copy_finished = "COPY_SEGMENT_FINISHED"
+    delete_started = "DELETE_SEGMENT_STARTED"
+    delete_finished = "DELETE_SEGMENT_FINISHED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +79,48 @@ class SegmentEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class PageRef:
+    """An immutable page of older entries, and what a search has to know of it without reading it.
+
+    `base_offset` and `last_base_offset` are those of the first and the last entry below it, `min_end_offset` and `end_offset`
+    the least and the greatest of their ends, `max_timestamp_ms` the greatest of their timestamps. `count`, `log_bytes` and
+    `aux_bytes` are of all entries below it. `size` and `crc32c` are the page object's own.
+    """
+
+    level: int
+    name: str
+    base_offset: int
+    last_base_offset: int
+    min_end_offset: int
+    end_offset: int
+    max_timestamp_ms: int
+    count: int
+    log_bytes: int
+    aux_bytes: int
+    size: int
+    crc32c: int
+    unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+
+Item = SegmentEntry | PageRef
+"""What stands in a manifest's or a page's list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deleting:
+    """An entry, or all entries below a page, that retention has given up at `since_ms` and whose objects are still there."""
+
+    item: Item
+    since_ms: int
+    unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+    @property
+    def id(self) -> str:
+        """The segment id, or the page's name."""
+        return item_id(self.item)
+
+
+@dataclass(frozen=True, slots=True)
 class Gap:
     """Offsets `[start, end)` that the archive knows it does not have, why, and since when."""
 
@@ -75,7 +137,8 @@ class Manifest:
 
     `parent_sha256` is the hash of the stored bytes of version - 1, "" for version 1. `put_id` is new for every commit, so
     that a writer whose answer was lost knows its own. `local_log_start_offsets` is by source (a log directory's id), as last
-    seen. `entries` are in the order of their base offsets.
+    seen. `entries` and `pages` are in the order of their base offsets. Entries that came late, below what the pages hold, stay
+    among `entries` until there are too many of those. `gaps` are of the whole partition, whatever lies in pages.
     """
 
     topic: str
@@ -92,6 +155,8 @@ class Manifest:
     leader_epochs: tuple[EpochEntry, ...]
     entries: tuple[SegmentEntry, ...]
     gaps: tuple[Gap, ...]
+    pages: tuple[PageRef, ...] = ()
+    deleting: tuple[Deleting, ...] = ()
     unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
     @property
@@ -100,9 +165,40 @@ class Manifest:
         return PartitionPath(self.topic, self.topic_id, self.partition)
 
     @property
+    def items(self) -> Iterator[Item]:
+        """The pages, then the entries that stand in the manifest itself."""
+        yield from self.pages
+        yield from self.entries
+
+    @property
     def end_offset(self) -> int:
-        """The offset after the last archived one; the log start offset where nothing is archived."""
-        return max((e.end_offset for e in self.entries), default=self.log_start_offset)
+        """The offset after the last archived one; the log start offset where nothing above it is archived."""
+        return max((i.end_offset for i in self.items if i.end_offset > self.log_start_offset), default=self.log_start_offset)
+
+    @property
+    def segment_count(self) -> int:
+        """How many entries there are, in pages too; those in `deleting` are none any more."""
+        return sum(count_of(i) for i in self.items)
+
+    @property
+    def log_bytes(self) -> int:
+        """The bytes of all their log objects."""
+        return sum(i.log_size if isinstance(i, SegmentEntry) else i.log_bytes for i in self.items)
+
+    @property
+    def aux_bytes(self) -> int:
+        """The bytes of all their aux objects."""
+        return sum(i.aux_size if isinstance(i, SegmentEntry) else i.aux_bytes for i in self.items)
+
+
+def item_id(item: Item) -> str:
+    """The segment id, or the page's name."""
+    return item.segment_id if isinstance(item, SegmentEntry) else item.name
+
+
+def count_of(item: Item) -> int:
+    """How many entries an item stands for."""
+    return 1 if isinstance(item, SegmentEntry) else item.count
 
 
 def never_archived(topic: str, topic_id: str, partition: int, log_start_offset: int) -> Manifest:
@@ -110,18 +206,42 @@ def never_archived(topic: str, topic_id: str, partition: int, log_start_offset: 
     return Manifest(topic, topic_id, partition, 0, "", "", "", 0, 0, log_start_offset, {}, (), (), ())
 
 
-def missing_ranges(manifest: Manifest) -> tuple[tuple[int, int], ...]:
-    """The ranges between the log start offset and the end offset that no entry covers, in order."""
+def uncovered(ranges: Iterable[tuple[int, int]], start: int, end: int) -> tuple[tuple[int, int], ...]:
+    """The parts of `[start, end)` that none of the ranges, in the order of their starts, covers."""
     missing = []
-    covered = manifest.log_start_offset
-    for entry in manifest.entries:
-        if entry.base_offset > covered:
-            missing.append((covered, entry.base_offset))
-        covered = max(covered, entry.end_offset)
-    return tuple(missing)
+    for range_start, range_end in ranges:
+        if range_start >= end:
+            break
+        if range_start > start:
+            missing.append((start, range_start))
+        start = max(start, range_end)
+    return (*missing, (start, end)) if start < end else tuple(missing)
+
+
+def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges in the order of their starts, those that touch made one."""
+    joined: list[tuple[int, int]] = []
+    for start, end in ranges:
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def missing_ranges(manifest: Manifest) -> tuple[tuple[int, int], ...]:
+    """The ranges between the log start offset and the end offset that no entry covers, in order.
+
+    A page counts as solid but for the gaps that the ledger has inside of it: it was held against the ledger when it was made.
+    """
+    holes = [(g.start, g.end) for g in manifest.gaps]
+    ranges = [(e.base_offset, e.end_offset) for e in manifest.entries]
+    for start, end in _joined((ref.base_offset, ref.end_offset) for ref in manifest.pages):
+        ranges += uncovered((h for h in holes if h[1] > start), start, end)
+    return uncovered(sorted(ranges), manifest.log_start_offset, manifest.end_offset)
 
 
 def covers(manifest: Manifest, start: int, end: int) -> bool:
     """Whether entries hold all offsets of `[start, end)`, as far as they are not below the log start offset."""
     start = max(start, manifest.log_start_offset)
-    return start >= end or (end <= manifest.end_offset and not any(a < end and b > start for a, b in missing_ranges(manifest)))
+    return start >= end or (end <= manifest.end_offset and not any(g.start < end and g.end > start for g in manifest.gaps))

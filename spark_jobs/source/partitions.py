@@ -48,8 +48,9 @@ def _splits(store: ObjectStore, manifest: Manifest, options: ReadOptions) -> Ite
         start = max(log.log_start_offset, min(start, log.end_offset))
     elif end > log.end_offset:
         raise OffsetOutOfRange(f"{manifest.topic}-{manifest.partition}", end, log.log_start_offset, log.end_offset)
-    for span in plan(manifest, start, end, fail_on_data_loss=options.fail_on_data_loss):
-        yield Split(replace(manifest, entries=(span.entry,), gaps=(), local_log_start_offsets={}), span)
+    alone = replace(manifest, entries=(), pages=(), deleting=(), gaps=(), local_log_start_offsets={})
+    for span in plan(manifest, log.entries.overlapping(start, end), start, end, fail_on_data_loss=options.fail_on_data_loss):
+        yield Split(replace(alone, entries=(span.entry,)), span)
 
 
 def _start(log: ArchivedLog, options: ReadOptions) -> int:

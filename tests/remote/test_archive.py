@@ -24,6 +24,7 @@ from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
 from remote.archive import create_archive, manifests, open_archive, topics
 from remote.errors import AlreadyExists, Invalid, NotFound, Unknown
+from remote.manifest.codec import MAJOR, MINOR
 from remote.manifest.model import Manifest, never_archived
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import segment_copied
@@ -66,7 +67,10 @@ def archived(store: ObjectStore, topic: str, topic_id: str, partition: int, now_
 def test_a_new_archive_says_its_format_and_when_it_was_made() -> None:
     store = MemoryStore()
     create(store)
-    assert json.loads(store.objects[ARCHIVE]) == {"format": {"major": 1, "minor": 0}, "created_at_ms": FixedClock().now_ms()}
+    assert json.loads(store.objects[ARCHIVE]) == {
+        "format": {"major": MAJOR, "minor": MINOR},
+        "created_at_ms": FixedClock().now_ms(),
+    }
     assert list(store.objects) == [ARCHIVE]
     open_archive(store)
 

@@ -6,10 +6,19 @@ from hypothesis import strategies as st
 from made_manifests import entry, manifest
 
 from local_log.errors import OffsetOutOfRange
-from remote.fetch_plan import MissingRange, Span, plan
+from remote import fetch_plan
+from remote.fetch_plan import MissingRange, Span
 from remote.manifest.model import Manifest, SegmentEntry
 
 END = 40
+
+
+def plan(some: Manifest, start: int, end: int, *, fail_on_data_loss: bool = True) -> tuple[Span, ...]:
+    """The plan from all entries, which has to be the one from those that overlap."""
+    overlapping = (e for e in some.entries if e.base_offset < end and e.end_offset > start)
+    found = [fetch_plan.plan(some, e, start, end, fail_on_data_loss=fail_on_data_loss) for e in (some.entries, overlapping)]
+    assert found[0] == found[1]
+    return found[0]
 
 
 def planned(spans: tuple[Span, ...]) -> list[tuple[SegmentEntry, int]]:

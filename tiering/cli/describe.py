@@ -59,7 +59,6 @@ def _row(topic: str, partition: int, log: TieredLog | LogError | RemoteError) ->
     if not isinstance(log, TieredLog):
         raise log
     local, archived = log.local, log.archived
-    entries = archived.manifest.entries if archived else ()
     return {
         "topic": topic,
         "partition": partition,
@@ -69,7 +68,7 @@ def _row(topic: str, partition: int, log: TieredLog | LogError | RemoteError) ->
         "log_end_offset": local.log_end_offset if local else None,
         "local_segments": len(local.segments) if local else None,
         "local_bytes": sum(s.size() for s in local.segments) if local else None,
-        "archived_segments": len(entries),
-        "archived_bytes": sum(e.log_size + e.aux_size for e in entries),
+        "archived_segments": archived.manifest.segment_count if archived else 0,
+        "archived_bytes": archived.manifest.log_bytes + archived.manifest.aux_bytes if archived else 0,
         "gaps": len(archived.manifest.gaps) if archived else 0,
     }

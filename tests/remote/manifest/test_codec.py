@@ -6,45 +6,16 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from made_manifests import entry, manifest
+from manifest_values import manifests
 
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
 from remote.errors import Invalid
-from remote.manifest.codec import MAJOR, decode, encode, sha256
-from remote.manifest.model import AuxRange, Gap, Manifest, SegmentEntry
+from remote.manifest.codec import MAJOR, MINOR, decode, encode, sha256
+from remote.manifest.model import Manifest
 
 KEY = "topic/id/0/manifest/1"
-
-ints = st.integers(-(2**63), 2**63 - 1)
-epochs = st.lists(st.builds(EpochEntry, ints, ints), max_size=3).map(tuple)
-values = st.recursive(
-    st.none() | st.booleans() | ints | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2),
-    max_leaves=5,
-)
-unknowns = st.dictionaries(st.text(max_size=5).map("x_".__add__), values, max_size=3)
-entries = st.builds(
-    SegmentEntry,
-    *[st.text(max_size=8), *[ints] * 5, epochs, st.text(max_size=8), ints, ints, st.text(max_size=8), ints, ints],
-    st.dictionaries(st.text(max_size=8), st.builds(AuxRange, ints, ints, ints), max_size=3),
-    st.booleans(),
-    st.text(max_size=8),
-    ints,
-    unknowns,
-)
-gaps = st.builds(Gap, ints, ints, st.text(max_size=8), ints, unknowns)
-manifests = st.builds(
-    Manifest,
-    *[st.text(max_size=8), st.text(max_size=8), ints, ints, st.text(max_size=8), st.text(max_size=8), st.text(max_size=8)],
-    *[ints, ints, ints],
-    st.dictionaries(st.text(max_size=8), ints, max_size=3),
-    epochs,
-    st.lists(entries, max_size=3).map(tuple),
-    st.lists(gaps, max_size=3).map(tuple),
-    unknowns,
-)
 
 SAMPLE = manifest(
     entry(0, 10, leader_epochs=(EpochEntry(0, 0), EpochEntry(2, 5))),
@@ -81,7 +52,7 @@ def test_the_order_in_which_a_mapping_was_filled_does_not_show() -> None:
 
 def test_the_stored_form_is_json_that_says_its_format() -> None:
     value = json.loads(encode(SAMPLE))
-    assert value["format"] == {"major": 1, "minor": 0}
+    assert value["format"] == {"major": MAJOR, "minor": MINOR} == {"major": 1, "minor": 1}
     assert list(value) == sorted(value)
     assert value["leader_epochs"] == [[0, 0], [2, 5]]
     assert value["gaps"] == [{"start": 10, "end": 20, "reason": SAMPLE.gaps[0].reason, "noticed_at_ms": 7}]
@@ -90,12 +61,12 @@ def test_the_stored_form_is_json_that_says_its_format() -> None:
 
 def test_fields_of_a_newer_writer_are_kept() -> None:
     value = json.loads(encode(SAMPLE))
-    value |= {"pages": [{"first": 0}], "deleting": []}
+    value |= {"signatures": [{"by": 0}], "archived_by": []}
     value["format"]["minor"] = 7
     value["entries"][0] |= {"keys": ["k1"], "encryption": None}
     again = json.loads(encode(decode(json.dumps(value).encode(), KEY)))
-    assert again["pages"] == [{"first": 0}]
-    assert again["deleting"] == []
+    assert again["signatures"] == [{"by": 0}]
+    assert again["archived_by"] == []
     assert (again["entries"][0]["keys"], again["entries"][0]["encryption"]) == (["k1"], None)
     assert again["entries"][1] == value["entries"][1]
 
@@ -209,3 +180,9 @@ def test_aux_ranges_of_another_shape_are_corrupt(ranges: object) -> None:
     value = json.loads(encode(SAMPLE))
     value["entries"][0]["aux_ranges"] = ranges
     assert_corrupt(json.dumps(value).encode())
+
+
+def test_a_manifest_from_before_there_were_pages_is_read() -> None:
+    value = json.loads(encode(SAMPLE))
+    del value["pages"], value["deleting"]
+    assert decode(json.dumps({**value, "format": {"major": 1, "minor": 0}}).encode(), KEY) == SAMPLE

@@ -1,0 +1,127 @@
+"""Pages as bytes: Parquet, a row an item, columns named as the fields, so that any SQL engine reads them.
+
+A page of level 0 has a row for each entry, with `leader_epochs` and `aux_ranges` as lists of structs; one of level n has a row
+for each ref of level n - 1. Fields that we do not know, of a newer minor version, stand as JSON in `other_fields`; a newer
+version may also give them columns of their own. The file's metadata says format and level.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from local_log.errors import Corrupt
+from local_log.formats.checkpoints import EpochEntry
+from local_log.formats.checksum import crc32c
+from remote.manifest import codec
+from remote.manifest.model import AuxRange, Item, PageRef, SegmentEntry, count_of
+from remote.object_keys import page_name
+
+PAGE_BYTES_MAX = 64 << 20
+_OTHER = "other_fields"
+_FORMAT, _LEVEL = b"kafka-tiering.format", b"kafka-tiering.level"
+_TYPES: dict[Any, Any] = {int: pa.int64(), str: pa.string(), bool: pa.bool_()}
+_NESTED = {
+    "leader_epochs": pa.list_(pa.struct([("epoch", pa.int64()), ("start_offset", pa.int64())])),
+    "aux_ranges": pa.list_(
+        pa.struct([("part", pa.string()), ("start", pa.int64()), ("end", pa.int64()), ("crc32c", pa.int64())])
+    ),
+}
+
+
+def _schema(kind: type) -> Any:
+    named = [(f.name, _NESTED.get(f.name) or _TYPES[f.type]) for f in fields(kind) if f.name != "unknown"]
+    return pa.schema([*(pa.field(name, kind, nullable=False) for name, kind in named), pa.field(_OTHER, pa.string())])
+
+
+ENTRY_SCHEMA = _schema(SegmentEntry)
+REF_SCHEMA = _schema(PageRef)
+
+
+def encode(level: int, items: Sequence[Item]) -> bytes:
+    """The page's stored form."""
+    form = json.dumps({"major": codec.MAJOR, "minor": codec.MINOR}).encode()
+    kept = table(REF_SCHEMA if level else ENTRY_SCHEMA, items).replace_schema_metadata(
+        {_FORMAT: form, _LEVEL: str(level).encode()}
+    )
+    sink = pa.BufferOutputStream()
+    pq.write_table(kept, sink, compression="zstd", use_dictionary=["encoding"] if level == 0 else False)
+    return bytes(sink.getvalue())
+
+
+def table(schema: Any, items: Iterable[Item]) -> Any:
+    """Items as an Arrow table."""
+    rows = [*items]
+    columns: dict[str, list[Any]] = {n: [getattr(i, n) for i in rows] for n in schema.names if n not in (*_NESTED, _OTHER)}
+    if schema is ENTRY_SCHEMA:
+        entries = [e for e in rows if isinstance(e, SegmentEntry)]
+        columns["leader_epochs"] = [
+            [{"epoch": p.epoch, "start_offset": p.start_offset} for p in e.leader_epochs] for e in entries
+        ]
+        columns["aux_ranges"] = [
+            [{"part": part, "start": r.start, "end": r.end, "crc32c": r.crc32c} for part, r in e.aux_ranges.items()]
+            for e in entries
+        ]
+    columns[_OTHER] = [json.dumps(dict(i.unknown), sort_keys=True) if i.unknown else None for i in rows]
+    return pa.table(columns, schema=schema)
+
+
+def ref_of(level: int, items: Sequence[Item], body: bytes, page_id: str) -> PageRef:
+    """What a manifest or a page above says of the page that `items` have become."""
+    entries = [i for i in items if isinstance(i, SegmentEntry)]
+    refs = [i for i in items if isinstance(i, PageRef)]
+    base, last = items[0].base_offset, max([*(e.base_offset for e in entries), *(r.last_base_offset for r in refs)])
+    return PageRef(
+        level=level,
+        name=page_name(base, last, page_id),
+        base_offset=base,
+        last_base_offset=last,
+        min_end_offset=min([*(e.end_offset for e in entries), *(r.min_end_offset for r in refs)]),
+        end_offset=max(i.end_offset for i in items),
+        max_timestamp_ms=max(i.max_timestamp_ms for i in items),
+        count=sum(count_of(i) for i in items),
+        log_bytes=sum(e.log_size for e in entries) + sum(r.log_bytes for r in refs),
+        aux_bytes=sum(e.aux_size for e in entries) + sum(r.aux_bytes for r in refs),
+        size=len(body),
+        crc32c=crc32c(body),
+    )
+
+
+def decode(body: bytes, ref: PageRef, key: str) -> tuple[Item, ...]:
+    """The items of the page that is stored under `key`.
+
+    Raises Corrupt where it is not what `ref` says, Invalid for a newer format.
+    """
+    if len(body) != ref.size or crc32c(body) != ref.crc32c:
+        problem = f"{len(body)} bytes with CRC-32C {crc32c(body):08x} where the manifest states {ref.size} and {ref.crc32c:08x}"
+        raise Corrupt(f"{problem}: restore the page from a copy", file=key)
+    try:
+        file = pq.ParquetFile(pa.BufferReader(body))
+        metadata = file.schema_arrow.metadata or {}
+        codec.check_format({"format": json.loads(metadata.get(_FORMAT, b"null"))}, key)
+        if metadata.get(_LEVEL) != str(ref.level).encode():
+            raise Corrupt(f"a page of level {metadata.get(_LEVEL)!r} where one of {ref.level} should be", file=key)
+        return _items(file.read(use_threads=False), REF_SCHEMA if ref.level else ENTRY_SCHEMA)
+    except (pa.ArrowException, KeyError, TypeError, ValueError, OSError) as e:
+        raise Corrupt(f"not a page: {e!r}", file=key) from e
+
+
+def _items(found: Any, schema: Any) -> tuple[Item, ...]:
+    known = found.select(schema.names).cast(schema)
+    columns = {name: known.column(name).to_pylist() for name in schema.names}
+    others = columns.pop(_OTHER)
+    newer = {name: found.column(name).to_pylist() for name in found.column_names if name not in schema.names}
+    unknown = [
+        {**{name: values[n] for name, values in newer.items() if values[n] is not None}, **(json.loads(text) if text else {})}
+        for n, text in enumerate(others)
+    ]
+    if schema is REF_SCHEMA:
+        return tuple(PageRef(*row) for row in zip(*columns.values(), unknown, strict=True))
+    columns["leader_epochs"] = [tuple(EpochEntry(**e) for e in epochs) for epochs in columns["leader_epochs"]]
+    columns["aux_ranges"] = [
+        {r["part"]: AuxRange(r["start"], r["end"], r["crc32c"]) for r in ranges} for ranges in columns["aux_ranges"]
+    ]
+    return tuple(SegmentEntry(*row) for row in zip(*columns.values(), unknown, strict=True))

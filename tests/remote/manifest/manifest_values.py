@@ -1,0 +1,38 @@
+"""Whatever a manifest's values may be, as strategies."""
+
+from hypothesis import strategies as st
+
+from local_log.formats.checkpoints import EpochEntry
+from remote.manifest.model import AuxRange, Deleting, Gap, Manifest, PageRef, SegmentEntry
+
+ints = st.integers(-(2**63), 2**63 - 1)
+epochs = st.lists(st.builds(EpochEntry, ints, ints), max_size=3).map(tuple)
+values = st.recursive(
+    st.none() | st.booleans() | ints | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2),
+    max_leaves=5,
+)
+unknowns = st.dictionaries(st.text(max_size=5).map("x_".__add__), values, max_size=3)
+entries = st.builds(
+    SegmentEntry,
+    *[st.text(max_size=8), *[ints] * 5, epochs, st.text(max_size=8), ints, ints, st.text(max_size=8), ints, ints],
+    st.dictionaries(st.text(max_size=8), st.builds(AuxRange, ints, ints, ints), max_size=3),
+    st.booleans(),
+    st.text(max_size=8),
+    ints,
+    unknowns,
+)
+gaps = st.builds(Gap, ints, ints, st.text(max_size=8), ints, unknowns)
+refs = st.builds(PageRef, ints, st.text(max_size=8), *[ints] * 10, unknowns)
+manifests = st.builds(
+    Manifest,
+    *[st.text(max_size=8), st.text(max_size=8), ints, ints, st.text(max_size=8), st.text(max_size=8), st.text(max_size=8)],
+    *[ints, ints, ints],
+    st.dictionaries(st.text(max_size=8), ints, max_size=3),
+    epochs,
+    st.lists(entries, max_size=3).map(tuple),
+    st.lists(gaps, max_size=3).map(tuple),
+    st.lists(refs, max_size=3).map(tuple),
+    st.lists(st.builds(Deleting, entries | refs, ints, unknowns), max_size=3).map(tuple),
+    unknowns,
+)
