@@ -6,8 +6,8 @@ from typing import Any
 from crc32c import crc32c
 
 from local_log.formats.checkpoints import EpochEntry
-from remote.manifest import invariants
-from remote.manifest.model import AuxRange, Gap, Manifest, SegmentEntry, missing_ranges, never_archived
+from remote.manifest import invariants, pages
+from remote.manifest.model import AuxRange, Gap, Manifest, PageRef, SegmentEntry, missing_ranges, never_archived
 from remote.manifest.store import load_newest, load_version
 from remote.object_keys import AUX, LOG, PartitionPath, segment_name
 from remote.object_store import ObjectStore
@@ -50,6 +50,11 @@ def manifest(*entries: SegmentEntry, log_start_offset: int = 0, reason: str = "l
     ungapped = Manifest(**known)
     known["gaps"] = tuple(Gap(start, end, reason, 7) for start, end in missing_ranges(ungapped))
     return Manifest(**{**known, **fields})
+
+
+def paged(*entries: SegmentEntry) -> PageRef:
+    """A page of entries that is nowhere stored."""
+    return pages.ref_of(0, entries, pages.encode(0, entries), f"{next(_segment_numbers):032x}")
 
 
 def assert_sound_chain(store: ObjectStore, path: PartitionPath = PATH, *, first_version: int = 1) -> Manifest:

@@ -1,9 +1,22 @@
-"""What holds of every manifest and of every step from one to the next. Checked before each commit."""
+"""What holds of every manifest and of every step from one to the next. Checked before each commit, and no page is read for it."""
 
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from remote.errors import Invalid
-from remote.manifest.model import Manifest, missing_ranges
+from remote.manifest.model import (
+    LIMITS,
+    Deleting,
+    Item,
+    Limits,
+    Manifest,
+    PageRef,
+    SegmentEntry,
+    count_of,
+    item_id,
+    missing_ranges,
+    uncovered,
+)
 
 
 def check(before: Manifest, after: Manifest) -> None:
@@ -12,6 +25,39 @@ def check(before: Manifest, after: Manifest) -> None:
     if broken:
         raise Invalid(
             f"{after.topic}-{after.partition}: manifest {after.version} is not committed, it would break: {'; '.join(broken)}"
+        )
+
+
+def check_bounds(manifest: Manifest, limits: Limits = LIMITS) -> None:
+    """Raises Invalid where a list of the manifest is longer than its limit."""
+    levels = [ref.level for ref in manifest.pages]
+    lengths = [
+        ("entries", len(manifest.entries), limits.inline_max),
+        ("items being deleted", len(manifest.deleting), limits.deleting_max),
+        *((f"pages of level {level}", levels.count(level), limits.fan_out) for level in set(levels)),
+    ]
+    for name, length, length_max in lengths:
+        if length > length_max:
+            raise Invalid(f"{manifest.path}: a manifest of {length} {name} is not committed; there may be {length_max}")
+
+
+def check_page(manifest: Manifest, entries: Sequence[SegmentEntry], others: Iterable[Item]) -> None:
+    """Raises Invalid unless a page of these entries may stand in the manifest: its holes are the ledger's gaps, and no others.
+
+    `others` may cover a hole, too: the pages and entries beside it.
+    """
+    start, end = entries[0].base_offset, max(e.end_offset for e in entries)
+    start = max(start, manifest.log_start_offset)
+    gaps = [(g.start, g.end) for g in manifest.gaps if g.start < end and g.end > start]
+    holes = uncovered([(e.base_offset, e.end_offset) for e in entries], start, end)
+    told = [(max(a, start), min(b, end)) for a, b in gaps]
+    covered = sorted([*gaps, *((i.base_offset, i.end_offset) for i in others)])
+    denied = [gap for gap in told if uncovered(holes, *gap)]
+    untold = [hole for a, b in holes for hole in uncovered(covered, a, b)]
+    if denied or untold:
+        raise Invalid(
+            f"{manifest.path}: a page of [{start}, {end}) is not written: "
+            f"the gaps {denied} have entries in it, the ranges {untold} have none and are no gaps"
         )
 
 
@@ -33,17 +79,49 @@ def _holes_are_named(_: Manifest, after: Manifest) -> bool:
 
 def _entries_are_sound(_: Manifest, after: Manifest) -> bool:
     ordered = all(a.base_offset <= b.base_offset for a, b in pairwise(after.entries))
-    unique = len({e.segment_id for e in after.entries}) == len(after.entries)
-    return ordered and unique and all(e.base_offset <= e.last_offset < e.end_offset for e in after.entries)
+    ids = [item_id(i) for i in (*after.items, *(d.item for d in after.deleting))]
+    return ordered and len(set(ids)) == len(ids) and all(e.base_offset <= e.last_offset < e.end_offset for e in after.entries)
+
+
+def _pages_are_sound(_: Manifest, after: Manifest) -> bool:
+    ordered = all(a.last_base_offset <= b.base_offset and a.level >= b.level for a, b in pairwise(after.pages))
+    return ordered and all(map(_is_sound, after.pages))
+
+
+def _is_sound(ref: PageRef) -> bool:
+    in_order = ref.base_offset <= ref.last_base_offset < ref.end_offset and ref.base_offset < ref.min_end_offset <= ref.end_offset
+    return in_order and ref.count > 0 and ref.level >= 0
 
 
 def _lineage_grows(_: Manifest, after: Manifest) -> bool:
     return all(a.epoch < b.epoch and a.start_offset <= b.start_offset for a, b in pairwise(after.leader_epochs))
 
 
+def _deleting_is_below_the_start(before: Manifest, after: Manifest) -> bool:
+    known = {d.id for d in before.deleting}
+    return all(d.item.end_offset <= after.log_start_offset for d in after.deleting if d.id not in known)
+
+
 def _nothing_is_forgotten(before: Manifest, after: Manifest) -> bool:
-    kept = {e.segment_id for e in after.entries}
-    return all(e.segment_id in kept or e.end_offset <= after.log_start_offset for e in before.entries)
+    """Entries move to pages and to `deleting`, and only from there they leave: counted, since pages are not read for this."""
+    kept = {d.id for d in after.deleting}
+    known = {e.segment_id for e in before.entries}
+    left = [d.item for d in before.deleting if d.id not in kept]
+    added = [e for e in after.entries if e.segment_id not in known]
+    had, has = _all_of(before.items, before.deleting), _all_of(after.items, after.deleting)
+    return all(measured(has) - measured(added) >= measured(had) - measured(left) for measured in (_count, _bytes))
+
+
+def _all_of(items: Iterable[Item], deleting: Iterable[Deleting]) -> list[Item]:
+    return [*items, *(d.item for d in deleting)]
+
+
+def _count(items: Iterable[Item]) -> int:
+    return sum(map(count_of, items))
+
+
+def _bytes(items: Iterable[Item]) -> int:
+    return sum(i.log_size if isinstance(i, SegmentEntry) else i.log_bytes for i in items)
 
 
 _RULES = {
@@ -52,6 +130,8 @@ _RULES = {
     "log start offset and writer epoch never go back": _starts_and_epochs_never_go_back,
     "every missing range is a named gap": _holes_are_named,
     "entries are in order, unique and not empty": _entries_are_sound,
+    "pages are in order and not empty": _pages_are_sound,
+    "only what lies below the log start offset is deleted": _deleting_is_below_the_start,
     "leader epochs and their start offsets grow": _lineage_grows,
-    "an entry leaves only below the log start offset": _nothing_is_forgotten,
+    "an entry leaves only from among those that are being deleted": _nothing_is_forgotten,
 }

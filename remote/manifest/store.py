@@ -1,7 +1,7 @@
 """Loads the newest manifest and commits the next one: optimistic, by put-if-absent, with no other lock.
 
-A commit is: load version N; apply a pure transition; check the invariants; write N+1, which names N's hash and carries a
-fresh put id, with put-if-absent. What may come back:
+A commit is: load version N; apply a pure transition; write the pages that keep N+1 short, read them back; check the invariants;
+write N+1, which names N's hash and carries a fresh put id, with put-if-absent. What may come back:
 
     done              list once more: ours must be the newest, or an ancestor of it. The key of a version that a sweep has
                       deleted is free again, so a writer that slept can win a put that nobody will ever build on
@@ -15,8 +15,11 @@ from dataclasses import dataclass, replace
 from local_log.errors import Corrupt
 from remote.clock import Clock, Ids
 from remote.errors import AlreadyExists, Conflict, Fenced, NotFound, Unavailable, Unknown
-from remote.manifest import codec, invariants
-from remote.manifest.model import Manifest
+from remote.manifest import codec, invariants, paging
+from remote.manifest.entries import Pages
+from remote.manifest.model import LIMITS, Limits, Manifest
+from remote.manifest.paging import NewPage
+from remote.manifest.transitions import claimed
 from remote.object_keys import PartitionPath, parse_manifest_key
 from remote.object_store import ObjectLister, ObjectReader, ObjectStore
 
@@ -90,11 +93,13 @@ class ManifestWriter:
     ids: Ids
     writer: str
     writer_epoch: int
+    limits: Limits = LIMITS
 
     def commit(self, first: Manifest, change: Callable[[Manifest], Manifest]) -> Manifest:
         """Commits `change` of the newest version (of `first`, a version 0, where there is none) and gives the new newest.
 
-        `change` is applied again to whatever has come in between; where it changes nothing, nothing is written.
+        `change` is applied again to whatever has come in between; where it changes nothing, nothing is written, unless there
+        is something below the log start offset still to be moved (`paging.has_below`): a commit moves at most a page's entries.
         Raises Conflict, Fenced, Unknown, Unavailable, Invalid (an invariant would break), Corrupt.
         """
         seen = 0
@@ -106,10 +111,16 @@ class ManifestWriter:
                     f"partition from epoch {self.writer_epoch}; this writer stops"
                 )
             changed = change(before.manifest)
-            if changed == before.manifest:
+            if changed == before.manifest and not paging.is_due(changed, self.limits):
                 return changed
+            try:
+                settled, pages = self._settled(changed)
+            except Corrupt:
+                if newest_version(self.store, self.path) > before.manifest.version:
+                    continue  # a page is missing that a newer version has done without
+                raise
             after = replace(
-                changed,
+                settled,
                 version=before.manifest.version + 1,
                 parent_sha256=before.sha256,
                 put_id=self.ids.new_id(),
@@ -117,10 +128,38 @@ class ManifestWriter:
                 committed_at_ms=self.clock.now_ms(),
             )
             invariants.check(before.manifest, after)
+            invariants.check_bounds(after, self.limits)
+            for page in pages:
+                self._put_page(page)
             if self._put(after) and self._is_in_chain(after):
                 return after
             seen = after.version
         raise Conflict(f"{self.path}: {COMMIT_ATTEMPTS_MAX} commits in a row came too late; run fewer writers, then try again")
+
+    def _settled(self, manifest: Manifest) -> tuple[Manifest, tuple[NewPage, ...]]:
+        read = Pages(self.store, self.path).read
+        return paging.settled(manifest, read, self.ids.new_id, self.clock.now_ms(), self.limits)
+
+    def _put_page(self, page: NewPage) -> None:
+        """Writes a page that nothing names yet, and reads it back. Nobody else has its key, so one that is taken is ours."""
+        key = self.path.page(page.ref.name)
+        for attempt in range(PUT_ATTEMPTS_MAX):
+            try:
+                self.store.put_if_absent(key, page.body)
+            except AlreadyExists:
+                break
+            except Unknown:
+                self.clock.sleep(0.1 * 4**attempt)
+            else:
+                break
+        try:
+            found = self.store.get(key)
+        except NotFound as e:
+            raise Unknown(
+                f"{key}: nobody knows whether it was or will be written; nothing names it, run the same command again"
+            ) from e
+        if found != page.body:
+            raise Corrupt("the store holds other bytes than were sent; run the same command again", file=key)
 
     def _put(self, manifest: Manifest) -> bool:
         """Whether the version under the manifest's key is ours."""
@@ -174,3 +213,13 @@ class ManifestWriter:
             f"{self.path}: nobody knows whether manifest {manifest.version} is or will be in the chain; nothing was deleted, "
             "run the same command again"
         )
+
+
+def claim(store: ObjectStore, first: Manifest, clock: Clock, ids: Ids, writer: str, limits: Limits = LIMITS) -> ManifestWriter:
+    """Takes the partition of `first` (a version 0) over: a writer with the next writer epoch, which fences all before it.
+
+    Raises what a commit raises; Fenced where another claim came first.
+    """
+    newest = load_newest(store, first.path)
+    own = ManifestWriter(store, first.path, clock, ids, writer, newest.manifest.writer_epoch if newest else 0, limits)
+    return replace(own, writer_epoch=own.commit(first, claimed).writer_epoch)

@@ -1,6 +1,8 @@
 """What may happen to a manifest: pure functions from one to the next. Applied twice, each gives the same.
 
 segment_copied      a verified copy joins; gaps that it fills go, ranges that it leaves open are named
+retained            the log start offset grows; whole entries and pages below it wait to be deleted
+deleted             what waited is gone from the store
 source_seen         where a source's local log starts now
 claimed             the writer epoch grows: writers from before are fenced
 """
@@ -10,7 +12,7 @@ from dataclasses import replace
 
 from local_log.formats.checkpoints import EpochEntry
 from remote.errors import Conflict
-from remote.manifest.model import Gap, Manifest, SegmentEntry, covers, missing_ranges
+from remote.manifest.model import LIMITS, Deleting, Gap, Item, Manifest, SegmentEntry, covers, uncovered
 
 
 def segment_copied(
@@ -24,9 +26,57 @@ def segment_copied(
         return manifest
     entries = tuple(sorted((*manifest.entries, entry), key=lambda e: (e.base_offset, e.end_offset)))
     extended = replace(manifest, entries=entries, leader_epochs=_merged(manifest, tuple(lineage), entry.end_offset))
-    known = {(g.start, g.end): g for g in manifest.gaps}
-    gaps = (known.get(r) or _within(manifest.gaps, *r) or Gap(*r, gap_reason, now_ms) for r in missing_ranges(extended))
+    gaps = [left for gap in manifest.gaps for left in _without(gap, entry.base_offset, entry.end_offset)]
+    if entry.base_offset > manifest.end_offset:
+        gaps.append(Gap(manifest.end_offset, entry.base_offset, gap_reason, now_ms))
     return replace(extended, gaps=tuple(gaps))
+
+
+def retained(manifest: Manifest, log_start_offset: int, now_ms: int, *, deleting_max: int = LIMITS.deleting_max) -> Manifest:
+    """The manifest whose log starts at `log_start_offset`, which never goes back; what lies below it waits to be deleted.
+
+    At most `deleting_max` entries and pages wait, the oldest first: what is left is moved when it is applied again. Of a page
+    that reaches above the new start nothing is moved here; the commit does that, a page at a time (see `paging`).
+    Leader epochs that no offset needs any more go as in Kafka's LeaderEpochFileCache.truncateFromStart. Where not even the
+    archive's end is left, its epochs say nothing of the new start, and all of them go.
+    """
+    start = max(log_start_offset, manifest.log_start_offset)
+    epochs = _epochs_from(manifest.leader_epochs, start) if start <= manifest.end_offset else ()
+    gaps = tuple(left for gap in manifest.gaps for left in _without(gap, 0, start))
+    return moved(replace(manifest, log_start_offset=start, gaps=gaps, leader_epochs=epochs), now_ms, deleting_max)
+
+
+def moved(manifest: Manifest, now_ms: int, deleting_max: int) -> Manifest:
+    """The manifest whose whole entries and pages below the log start offset wait to be deleted, as far as there is room."""
+    room = max(0, deleting_max - len(manifest.deleting))
+    below = [item for item in manifest.items if item.end_offset <= manifest.log_start_offset][:room]
+    if not below:
+        return manifest
+    gone = {id(item) for item in below}
+    return replace(
+        manifest,
+        entries=tuple(e for e in manifest.entries if id(e) not in gone),
+        pages=tuple(ref for ref in manifest.pages if id(ref) not in gone),
+        deleting=waiting(manifest, below, now_ms),
+    )
+
+
+def waiting(manifest: Manifest, items: Iterable[Item], now_ms: int) -> tuple[Deleting, ...]:
+    """What waits to be deleted, with these items."""
+    return (*manifest.deleting, *(Deleting(item, now_ms) for item in items))
+
+
+def deleted(manifest: Manifest, ids: Iterable[str]) -> Manifest:
+    """The manifest without what waited under these ids (`Deleting.id`): its objects are gone."""
+    gone = set(ids)
+    left = tuple(d for d in manifest.deleting if d.id not in gone)
+    return manifest if len(left) == len(manifest.deleting) else replace(manifest, deleting=left)
+
+
+def _epochs_from(lineage: tuple[EpochEntry, ...], start: int) -> tuple[EpochEntry, ...]:
+    """The epochs from `start` on; the one that `start` itself is of begins there."""
+    gone = [e for e in lineage if e.start_offset <= start]
+    return (EpochEntry(gone[-1].epoch, start), *lineage[len(gone) :]) if gone else lineage
 
 
 def source_seen(manifest: Manifest, source: str, local_log_start_offset: int) -> Manifest:
@@ -42,12 +92,9 @@ def claimed(manifest: Manifest) -> Manifest:
     return replace(manifest, writer_epoch=manifest.writer_epoch + 1)
 
 
-def _within(gaps: Iterable[Gap], start: int, end: int) -> Gap | None:
-    """What is left of a known gap keeps its reason and time."""
-    for gap in gaps:
-        if gap.start <= start and end <= gap.end:
-            return replace(gap, start=start, end=end)
-    return None
+def _without(gap: Gap, start: int, end: int) -> Iterable[Gap]:
+    """What is left of a gap outside of `[start, end)` keeps its reason and time."""
+    return (replace(gap, start=a, end=b) for a, b in uncovered([(start, end)], gap.start, gap.end))
 
 
 def check_history(manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offset: int) -> None:

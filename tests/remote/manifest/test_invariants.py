@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from made_manifests import TOPIC_ID, entry, manifest
+from made_manifests import TOPIC_ID, entry, manifest, paged
 
 from local_log.formats.checkpoints import EpochEntry
 from remote.errors import Invalid
-from remote.manifest.invariants import check
-from remote.manifest.model import Gap, Manifest
+from remote.manifest.invariants import check, check_bounds, check_page
+from remote.manifest.model import Deleting, Gap, Limits, Manifest
 
 A, B, C = entry(0, 10), entry(10, 20), entry(30, 40)
 BEFORE = manifest(A, B, C, version=4, writer_epoch=3, leader_epochs=(EpochEntry(0, 0), EpochEntry(1, 15)))
@@ -100,11 +100,99 @@ def test_leader_epochs_and_their_start_offsets_grow(lineage: list[tuple[int, int
     assert_broken(replace(AFTER, leader_epochs=entries), "leader epochs and their start offsets grow")
 
 
-def test_an_entry_leaves_only_below_the_log_start_offset() -> None:
-    without = replace(AFTER, entries=(B, C), log_start_offset=9)
-    with pytest.raises(Invalid, match="an entry leaves only below the log start offset"):
-        check(BEFORE, replace(without, gaps=(Gap(9, 10, "lost", 7), *AFTER.gaps)))
-    check(BEFORE, replace(without, log_start_offset=10))
+LEAVES = "an entry leaves only from among those that are being deleted"
+BELOW = "only what lies below the log start offset is deleted"
+
+
+def test_an_entry_leaves_only_by_being_deleted_below_the_log_start_offset() -> None:
+    without = replace(AFTER, entries=(B, C), log_start_offset=10)
+    assert_broken(without, LEAVES)
+    waiting = replace(without, deleting=(Deleting(A, 7),))
+    check(BEFORE, waiting)
+    gap = Gap(9, 10, "lost", 7)
+    assert_broken(replace(waiting, log_start_offset=9, gaps=(gap, *AFTER.gaps)), BELOW)
+    check(waiting, replace(waiting, version=6, deleting=()))
+
+
+def test_an_entry_that_leaves_is_missed_also_where_another_one_comes() -> None:
+    assert_broken(replace(AFTER, entries=(entry(0, 10), B, C)), LEAVES)
+
+
+def test_entries_may_move_to_a_page_that_has_all_of_them() -> None:
+    page = paged(A, B)
+    after = replace(AFTER, entries=(C,), pages=(page,))
+    check(BEFORE, after)
+    assert_broken(replace(after, pages=(replace(page, count=1),)), LEAVES)
+    assert_broken(replace(after, pages=(replace(page, log_bytes=page.log_bytes - 1),)), LEAVES)
+
+
+def test_a_page_may_be_deleted_below_the_log_start_offset() -> None:
+    page = paged(A, B)
+    before = replace(BEFORE, entries=(C,), pages=(page,))
+    waiting = replace(AFTER, entries=(C,), log_start_offset=20, deleting=(Deleting(page, 7),))
+    check(before, waiting)
+    assert_broken(replace(waiting, deleting=()), LEAVES)
+    check(waiting, replace(waiting, version=6, deleting=()))
+    with pytest.raises(Invalid, match=BELOW):
+        check(before, replace(waiting, log_start_offset=19, gaps=(Gap(19, 30, "lost", 7),)))
+
+
+def test_a_gap_inside_of_a_page_is_as_the_ledger_has_it_unless_an_entry_fills_it() -> None:
+    after = replace(AFTER, entries=(), pages=(paged(A, B, C),))
+    check(BEFORE, after)
+    filled = replace(after, version=6, entries=(entry(20, 30),))
+    with pytest.raises(Invalid, match="every missing range is a named gap"):
+        check(after, filled)
+    check(after, replace(filled, gaps=()))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"count": 0},
+        {"level": -1},
+        {"last_base_offset": -1},
+        {"min_end_offset": 0},
+        {"min_end_offset": 21},
+        {"last_base_offset": 20},
+    ],
+    ids=repr,
+)
+def test_pages_are_in_order_and_not_empty(change: dict[str, int]) -> None:
+    good = replace(AFTER, entries=(C,), pages=(paged(A, B),))
+    with pytest.raises(Invalid, match="pages are in order and not empty"):
+        check(BEFORE, replace(good, pages=(replace(good.pages[0], **change),)))
+
+
+def test_pages_of_a_higher_level_come_before_those_of_a_lower_one() -> None:
+    one, two = paged(A), paged(B)
+    check(BEFORE, replace(AFTER, entries=(C,), pages=(replace(one, level=1), two)))
+    for pages in ((one, replace(two, level=1)), (two, one)):
+        with pytest.raises(Invalid, match="pages are in order and not empty"):
+            check(BEFORE, replace(AFTER, entries=(C,), pages=pages))
+
+
+def test_no_list_of_a_manifest_is_longer_than_its_limit() -> None:
+    limits = Limits(inline_max=3, page_entries=2, fan_out=1, deleting_max=1)
+    check_bounds(replace(AFTER, pages=(paged(A), replace(paged(B), level=1)), deleting=(Deleting(A, 7),)), limits)
+    for wrong in (
+        {"entries": (A, A, A, A)},
+        {"pages": (paged(A), paged(B))},
+        {"deleting": (Deleting(A, 7), Deleting(B, 7))},
+    ):
+        with pytest.raises(Invalid, match=r"there may be [13]$"):
+            check_bounds(replace(AFTER, **wrong), limits)
+
+
+def test_a_page_agrees_with_the_ledger_of_gaps() -> None:
+    check_page(AFTER, (A, B, C), ())
+    check_page(AFTER, (A, B), ())
+    with pytest.raises(Invalid, match=r"the gaps \[\(20, 30\)\] have entries"):
+        check_page(AFTER, (A, B, entry(20, 25), C), ())
+    with pytest.raises(Invalid, match=r"the ranges \[\(10, 20\)\] have none"):
+        check_page(AFTER, (A, C), ())
+    check_page(AFTER, (A, C), (B,))
+    check_page(replace(AFTER, log_start_offset=15), (A, entry(15, 20)), ())
 
 
 def test_every_broken_rule_is_named() -> None:
