@@ -18,13 +18,13 @@ from remote.errors import AlreadyExists, Conflict, Fenced, NotFound, Unavailable
 from remote.manifest import codec, invariants, paging
 from remote.manifest.entries import Pages
 from remote.manifest.model import LIMITS, Limits, Manifest
+from remote.manifest.own_objects import PUT_ATTEMPTS_MAX, put_own
 from remote.manifest.paging import NewPage
 from remote.manifest.transitions import claimed
 from remote.object_keys import PartitionPath, parse_manifest_key
 from remote.object_store import ObjectLister, ObjectReader, ObjectStore
 
 COMMIT_ATTEMPTS_MAX = 50
-PUT_ATTEMPTS_MAX = 4
 LOAD_ATTEMPTS_MAX = 4
 
 
@@ -130,7 +130,7 @@ class ManifestWriter:
             invariants.check(before.manifest, after)
             invariants.check_bounds(after, self.limits)
             for page in pages:
-                self._put_page(page)
+                put_own(self.store, self.clock, self.path.page(page.ref.name), page.body)
             if self._put(after) and self._is_in_chain(after):
                 return after
             seen = after.version
@@ -139,27 +139,6 @@ class ManifestWriter:
     def _settled(self, manifest: Manifest) -> tuple[Manifest, tuple[NewPage, ...]]:
         read = Pages(self.store, self.path).read
         return paging.settled(manifest, read, self.ids.new_id, self.clock.now_ms(), self.limits)
-
-    def _put_page(self, page: NewPage) -> None:
-        """Writes a page that nothing names yet, and reads it back. Nobody else has its key, so one that is taken is ours."""
-        key = self.path.page(page.ref.name)
-        for attempt in range(PUT_ATTEMPTS_MAX):
-            try:
-                self.store.put_if_absent(key, page.body)
-            except AlreadyExists:
-                break
-            except Unknown:
-                self.clock.sleep(0.1 * 4**attempt)
-            else:
-                break
-        try:
-            found = self.store.get(key)
-        except NotFound as e:
-            raise Unknown(
-                f"{key}: nobody knows whether it was or will be written; nothing names it, run the same command again"
-            ) from e
-        if found != page.body:
-            raise Corrupt("the store holds other bytes than were sent; run the same command again", file=key)
 
     def _put(self, manifest: Manifest) -> bool:
         """Whether the version under the manifest's key is ours."""

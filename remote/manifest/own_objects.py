@@ -1,0 +1,32 @@
+"""Writes objects under keys that nobody else has: pages and pins, which have an id of their own."""
+
+from local_log.errors import Corrupt
+from remote.clock import Clock
+from remote.errors import AlreadyExists, NotFound, Unknown
+from remote.object_store import Body, ObjectStore
+
+PUT_ATTEMPTS_MAX = 4
+
+
+def put_own(store: ObjectStore, clock: Clock, key: str, body: Body) -> None:
+    """Writes an object and reads it back, so that it may be named. A key that is taken is ours: a lost answer looks like this.
+
+    Raises Unknown where it is not there (yet), Unavailable, Corrupt where the store holds something else.
+    """
+    for attempt in range(PUT_ATTEMPTS_MAX):
+        try:
+            store.put_if_absent(key, body)
+        except AlreadyExists:
+            break
+        except Unknown:
+            clock.sleep(0.1 * 4**attempt)
+        else:
+            break
+    try:
+        found = store.get(key)
+    except NotFound as e:
+        raise Unknown(
+            f"{key}: nobody knows whether it was or will be written; nothing names it, run the same command again"
+        ) from e
+    if found != body:
+        raise Corrupt("the store holds other bytes than were sent; run the same command again", file=key)
