@@ -10,6 +10,7 @@ _VERBS = {
     "describe": "Show what lies in which tier.",
     "fetch": "Read records from an offset on, from whichever tier has it.",
     "log": "Look at a log directory.",
+    "manifest": "Look at what the archive says of a topic, now and before.",
     "offload": "Copy inactive segments of a log directory into the archive.",
     "offsets": "Find offsets by time, as kafka-get-offsets does.",
 }

@@ -1,0 +1,127 @@
+"""Readers that retention waits for: an object a reader, with the offsets that it reads and the time when it has surely ended.
+
+A reader pins first and opens the manifest then: what that manifest names stays. Whoever deletes asks for the pins after it has
+committed what it deletes, and leaves what a pin covers.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from local_log.errors import Corrupt
+from remote.clock import Clock, Ids
+from remote.errors import Invalid, NotFound
+from remote.manifest import codec
+from remote.manifest.model import Item
+from remote.manifest.own_objects import put_own
+from remote.object_keys import PartitionPath, parse_pin_name
+from remote.object_store import ObjectReader, ObjectStore
+
+PIN_MS_MAX = 7 * 24 * 3_600_000
+CLOCK_DIFFERENCE_MS_MAX = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """Offsets `[start, end)` that `owner` reads, and the manifest version that was the newest when it began."""
+
+    id: str
+    owner: str
+    version: int
+    start: int
+    end: int
+    created_at_ms: int
+    expires_at_ms: int
+
+    @property
+    def obeyed_until_ms(self) -> int:
+        """The end of its time, which is never longer than a pin may last, and as much more as two clocks may differ by."""
+        return min(self.expires_at_ms, self.created_at_ms + PIN_MS_MAX) + CLOCK_DIFFERENCE_MS_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Pins:
+    """The pins of a partition: those that are obeyed, those that are over, and those that nobody can read.
+
+    A damaged one may be anybody's, and when it ends is not known: it covers everything until somebody deletes its object.
+    """
+
+    live: tuple[Pin, ...] = ()
+    expired: tuple[Pin, ...] = ()
+    damaged: tuple[Corrupt | Invalid, ...] = ()
+
+
+def create(
+    store: ObjectStore, path: PartitionPath, owner: str, version: int, start: int, end: int, lasts_ms: int, clock: Clock, ids: Ids
+) -> Pin:
+    """Pins `[start, end)` for `lasts_ms`. Raises Invalid, Unknown (do not rely on it), Unavailable."""
+    if not 0 < lasts_ms <= PIN_MS_MAX or not 0 <= start < end:
+        raise Invalid(f"{path}: a pin of [{start}, {end}) for {lasts_ms} ms; it may last up to {PIN_MS_MAX} ms, renew it then")
+    now_ms = clock.now_ms()
+    pin = Pin(ids.new_id(), owner, version, start, end, now_ms, now_ms + lasts_ms)
+    put_own(store, clock, path.pin(pin.id), _encode(pin))
+    return pin
+
+
+def renew(store: ObjectStore, path: PartitionPath, pin: Pin, lasts_ms: int, clock: Clock, ids: Ids) -> Pin:
+    """The same pin for `lasts_ms` from now on, under a new id; the old one is then released."""
+    renewed = create(store, path, pin.owner, pin.version, pin.start, pin.end, lasts_ms, clock, ids)
+    release(store, path, pin)
+    return renewed
+
+
+def release(store: ObjectStore, path: PartitionPath, pin: Pin) -> None:
+    """Ends a pin; one that is over already is no error. Raises Unavailable."""
+    store.delete(path.pin(pin.id))
+
+
+def pins_of(store: ObjectStore, path: PartitionPath, now_ms: int) -> Pins:
+    """The pins of a partition at `now_ms`. Foreign keys are passed over. Raises Unavailable."""
+    found: list[Pin | Corrupt | Invalid] = []
+    for meta in store.list(path.pins):
+        pin_id = parse_pin_name(meta.key.removeprefix(path.pins))
+        if pin_id is None:
+            continue
+        try:
+            found.append(_read(store, path, pin_id))
+        except NotFound:
+            continue  # released meanwhile
+        except (Corrupt, Invalid) as e:
+            found.append(e)
+    pins = [p for p in found if isinstance(p, Pin)]
+    return Pins(
+        tuple(p for p in pins if now_ms < p.obeyed_until_ms),
+        tuple(p for p in pins if now_ms >= p.obeyed_until_ms),
+        tuple(p for p in found if not isinstance(p, Pin)),
+    )
+
+
+def covered_by_pin(pins: Pins, item: Item) -> bool:
+    """Whether somebody may still be reading offsets of an entry, or of any entry below a page."""
+    return bool(pins.damaged) or any(p.start < item.end_offset and p.end > item.base_offset for p in pins.live)
+
+
+def _encode(pin: Pin) -> bytes:
+    value = {f.name: getattr(pin, f.name) for f in fields(Pin)} | {"format": {"major": codec.MAJOR, "minor": codec.MINOR}}
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+
+
+def _read(store: ObjectReader, path: PartitionPath, pin_id: str) -> Pin:
+    key = path.pin(pin_id)
+    value = codec.read_json(store.get(key), key)
+    codec.check_format(value, key)
+    try:
+        pin = Pin(**_plain(value))
+    except (KeyError, TypeError) as e:
+        raise Corrupt(f"not a pin: {e!r}; delete it when nobody reads the partition any more", file=key) from e
+    if pin.id != pin_id:
+        raise Corrupt(f"pin {pin.id} lies under another's key; delete it when nobody reads the partition any more", file=key)
+    return pin
+
+
+def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
+    for f in fields(Pin):
+        if type(value[f.name]) is not f.type:
+            raise TypeError(f"{f.name} is {value[f.name]!r}")
+    return {f.name: value[f.name] for f in fields(Pin)}

@@ -1,0 +1,148 @@
+"""`tiering manifest`: what the archive says of a topic's partitions, now and before."""
+
+from collections.abc import Callable, Iterator
+
+import click
+
+from local_log.errors import LogError
+from local_log.storage import OsWritableDisk
+from remote import archive
+from remote.errors import NotFound, RemoteError
+from remote.manifest.entries import Entries
+from remote.manifest.model import Manifest
+from remote.manifest.pins import pins_of
+from remote.manifest.store import load_version
+from remote.object_store import ObjectStore
+from remote.stores import open_store
+from tiering import manifest_tools as tools
+from tiering.clock import SystemClock
+from tiering.console import Exit, P, Row, archive_option, emit, exit_code_of_all, named, output_option, reports_errors, say
+
+Found = Manifest | LogError | RemoteError
+
+
+@click.group("manifest")
+def command() -> None:
+    """Look at what the archive says of a topic: its segments, gaps and offsets, version by version."""
+
+
+def of_topic(verb: Callable[P, None]) -> Callable[P, None]:
+    """The options that say which partitions of which archive."""
+    verb = click.option("--partition", type=click.IntRange(min=0), help="Only this one; all of the topic unless given.")(verb)
+    verb = click.option("--topic", required=True, callback=named)(verb)
+    return archive_option(required=True)(verb)
+
+
+def version_option(verb: Callable[P, None]) -> Callable[P, None]:
+    """The option `--version`, for one partition."""
+    return click.option("--version", type=click.IntRange(min=1), help="A version of --partition; the newest unless given.")(verb)
+
+
+@command.command("show")
+@of_topic
+@version_option
+@output_option()
+@reports_errors
+def show(archive_url: str, topic: str, partition: int | None, version: int | None, output: str) -> Exit | None:
+    """Show the manifest of each partition: a line in a table, or as JSON all that stands in it.
+
+    A partition that cannot be read is named on standard error, and the others are shown.
+    """
+    store, errors = open_store(archive_url), list[Exception]()
+    shown = 0
+
+    def rows() -> Iterator[Row]:
+        nonlocal shown
+        for manifest in _sound(_versions(store, topic, partition, version), errors):
+            shown += 1
+            yield tools.whole(manifest, pins_of(store, manifest.path, SystemClock().now_ms()))
+
+    emit(rows(), output, as_text=tools.summary)
+    return exit_code_of_all(errors, partly=shown > 0)
+
+
+@command.command("history")
+@of_topic
+@output_option()
+@reports_errors
+def history(archive_url: str, topic: str, partition: int | None, output: str) -> Exit | None:
+    """List the stored versions, the newest first: when and by whom they were written, and what changed."""
+    store, errors = open_store(archive_url), list[Exception]()
+    shown = 0
+
+    def rows() -> Iterator[Row]:
+        nonlocal shown
+        for manifest in _sound(_partitions(store, topic, partition), errors):
+            for row in tools.history(store, manifest.path):
+                shown += 1
+                yield row
+
+    emit(rows(), output)
+    return exit_code_of_all(errors, partly=shown > 0)
+
+
+@command.command("diff")
+@of_topic
+@click.argument("before", type=click.IntRange(min=1))
+@click.argument("after", type=click.IntRange(min=1))
+@output_option()
+@reports_errors
+def diff(archive_url: str, topic: str, partition: int | None, before: int, after: int, output: str) -> None:
+    """Show what version AFTER of one partition has otherwise than version BEFORE: segments by their states, gaps, offsets."""
+    store = open_store(archive_url)
+    sides = [Entries.of(store, _only(_versions(store, topic, partition, version))) for version in (before, after)]
+    emit(tools.difference(sides[0], sides[1]), output)
+
+
+@command.command("export")
+@of_topic
+@version_option
+@click.option("--to", "target", required=True, type=click.Path(dir_okay=False), metavar="FILE", help="The Parquet file to write.")
+@reports_errors
+def export(archive_url: str, topic: str, partition: int | None, version: int | None, target: str) -> None:
+    """Write all entries of all pages as one Parquet file, which any SQL engine reads."""
+    store = open_store(archive_url)
+    manifests = [_or_raise(found) for found in _versions(store, topic, partition, version)]
+    written = tools.export((Entries.of(store, m) for m in manifests), OsWritableDisk(), target)
+    say(f"{target}: {written} segments")
+
+
+def _partitions(store: ObjectStore, topic: str, partition: int | None) -> list[Found]:
+    archive.open_archive(store)
+    found = archive.newest_partitions(store, topic)
+    if not found:
+        archive.manifests(store, topic)  # says which topics there are
+    if partition is None:
+        return [*found.values()]
+    if partition not in found:
+        raise NotFound(f"topic {topic} has no archived partition {partition}; there are: {', '.join(map(str, found))}")
+    return [found[partition]]
+
+
+def _versions(store: ObjectStore, topic: str, partition: int | None, version: int | None) -> list[Found]:
+    found = _partitions(store, topic, partition)
+    if version is None:
+        return found
+    return [load_version(store, _only(found).path, version).manifest]
+
+
+def _only(found: list[Found]) -> Manifest:
+    if len(found) > 1:
+        raise click.UsageError("a version is of one partition: say which by --partition")
+    return _or_raise(found[0])
+
+
+def _or_raise(found: Found) -> Manifest:
+    if not isinstance(found, Manifest):
+        raise found
+    return found
+
+
+def _sound(found: list[Found], errors: list[Exception]) -> Iterator[Manifest]:
+    """The manifests; what is wrong with the others is told, and kept."""
+    for one in found:
+        if isinstance(one, Manifest):
+            yield one
+        else:
+            say(f"tiering: {one}")
+            errors.append(one)
