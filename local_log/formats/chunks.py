@@ -1,11 +1,12 @@
 """Whole batches out of anything that can be read by byte range: a segment's file or an archived object."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from local_log.errors import Corrupt, placed
+from local_log.formats.batch_header import LOG_OVERHEAD
 from local_log.formats.batch_v2 import Batches, check_crcs
 from local_log.formats.batches import BATCH_BYTES_MIN, decode, scan
 from local_log.formats.columns import EVERYTHING, GROUP_BYTES, Projection
@@ -75,6 +76,46 @@ def read_chunks(
             buffer, start = memoryview(buffer)[chunk.end - start :], chunk.end
             chunk = _first_chunk(file, start, buffer)
         chunk_bytes = want = min(chunk_bytes * 2, max(first_bytes, CHUNK_BYTES))
+
+
+def join_chunks(buffers: Iterable[Buffer], file: str, start: int, end: int) -> Iterator[Chunk]:
+    """The batches of `[start, end)` of `file`, whose bytes come in buffers, one after the other; a batch starts at `start`.
+
+    Batches that lie whole in a buffer are not copied; one that a buffer's end cuts is joined and comes alone. Raises Corrupt,
+    placed in the file, also for a last batch that `end` cuts.
+    """
+    cut = b""
+    for buffer in buffers:
+        rest = memoryview(buffer)
+        while cut and len(rest):
+            wanted = _batch_bytes(cut, file, start, end) - len(cut)
+            cut, rest = cut + rest[:wanted], rest[wanted:]
+            if len(cut) == _batch_bytes(cut, file, start, end):
+                chunk = _first_chunk(file, start, cut)
+                if chunk is None:
+                    raise _not_whole(file, start, end)
+                yield chunk
+                cut, start = b"", chunk.end
+        while len(rest) and (chunk := _first_chunk(file, start, rest)) is not None:
+            yield chunk
+            rest, start = rest[chunk.end - start :], chunk.end
+        cut = cut or bytes(rest)
+    if start < end:
+        raise _not_whole(file, start, end)
+
+
+def _batch_bytes(beginning: bytes, file: str, start: int, end: int) -> int:
+    """How long the batch is whose beginning this is, as far as can be said yet; at every magic its length is in one place."""
+    if len(beginning) < LOG_OVERHEAD:
+        return LOG_OVERHEAD
+    size = max(LOG_OVERHEAD + 1, LOG_OVERHEAD + int.from_bytes(beginning[8:LOG_OVERHEAD], "big", signed=True))
+    if start + size > end:
+        raise _not_whole(file, start, end)
+    return size
+
+
+def _not_whole(file: str, start: int, end: int) -> Corrupt:
+    return Corrupt(f"no whole batch where {end - start} bytes of them should be", file=file, position=start)
 
 
 def _first_chunk(file: str, position: int, buffer: Buffer) -> Chunk | None:

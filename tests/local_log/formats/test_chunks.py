@@ -1,6 +1,8 @@
 """Whole batches by byte range: the same whatever is read at a time."""
 
+from collections.abc import Iterator
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from local_log.errors import Corrupt
 from local_log.formats import chunks
 from local_log.formats.batch_v2 import HEADER_BYTES, scan
-from local_log.formats.chunks import Chunk, read_chunks
+from local_log.formats.chunks import Chunk, join_chunks, read_chunks
 
 NAMES = ["g-mixed-0", "g-compacted-txn-0", "g-big-0", "g-epochs-0", "g-tiny-0"]
 
@@ -140,3 +142,59 @@ def test_a_batch_that_claims_more_than_can_be_read_at_once_ends_the_reading(monk
 
     with suppress(Corrupt):  # torn or corrupt, either will do
         assert list(read_chunks(read, "file", 0, 2 * len(claim), first_bytes=100)) == []
+
+
+# bytes that come in buffers
+
+
+def joined(data: bytes, edges: list[int], end: int | None = None) -> list[Chunk]:
+    cuts = sorted({0, len(data), *(edge % (len(data) + 1) for edge in edges)})
+    buffers = (data[a:b] for a, b in pairwise(cuts))
+    return list(join_chunks(buffers, "file", 0, len(data) if end is None else end))
+
+
+@settings(deadline=None, max_examples=60)
+@given(name=st.sampled_from(NAMES), edges=st.lists(st.integers(0, 3_000_000), max_size=12))
+@example(name="g-mixed-0", edges=list(range(40)))
+@example(name="g-big-0", edges=list(range(0, 3_000_000, 1_000)))
+def test_buffers_that_are_cut_anywhere_give_the_batches_of_one_scan(broker: Path, name: str, edges: list[int]) -> None:
+    for _, data in segments(broker, name):
+        found = joined(data, edges)
+        assert rows(found) == rows(chunks_of(data, first_bytes=1 << 24))
+        for chunk in found:
+            chunk.check()
+            assert bytes(chunk.buffer) == data[chunk.position : chunk.position + len(chunk.buffer)]
+
+
+def test_only_a_batch_that_a_buffer_s_end_cuts_is_copied() -> None:
+    one = batch(record())
+    buffers = [one * 3 + one[:20], one[20:] + one * 2]
+    first, cut, rest = join_chunks(buffers, "file", 0, 6 * len(one))
+    assert (first.position, cut.position, rest.position) == (0, 3 * len(one), 4 * len(one))
+    assert (len(first.batches), len(cut.batches), len(rest.batches)) == (3, 1, 2)
+    assert (memoryview(first.buffer).obj, memoryview(rest.buffer).obj) == (buffers[0], buffers[1])
+
+
+@pytest.mark.parametrize("cut", [1, 11, 12, 17, 60, 61, 75])
+def test_buffers_that_end_within_a_batch_are_corrupt_where_it_starts(cut: int) -> None:
+    one = batch(record())
+    found = []
+    with pytest.raises(Corrupt, match="no whole batch") as caught:
+        found.extend(join_chunks(iter([one * 2, one[:cut]]), "some.log", 100, 100 + 2 * len(one) + cut))
+    assert (caught.value.file, caught.value.position) == ("some.log", 100 + 2 * len(one))
+
+
+@pytest.mark.parametrize("claimed", [-1, 0, 13, 2**31 - 1])
+def test_a_claim_of_more_or_less_than_a_batch_s_bytes_is_corrupt_before_more_is_read(claimed: int) -> None:
+    one = batch(record())
+    bad = one[:8] + claimed.to_bytes(4, "big", signed=True) + one[12:]
+
+    def buffers() -> Iterator[bytes]:
+        yield one + bad[:10]
+        yield bad[10:]
+        raise AssertionError("what came was enough to see it")
+
+    found = []
+    with pytest.raises(Corrupt) as caught:
+        found.extend(join_chunks(buffers(), "some.log", 0, 50 * len(one)))
+    assert (caught.value.file, caught.value.position) == ("some.log", len(one))
