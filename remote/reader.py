@@ -3,50 +3,48 @@
 It answers from the manifest version that it was given, whatever is committed meanwhile.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import TypeVar
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 
-from local_log.errors import Corrupt, placed
+import numpy as np
+import pyarrow as pa
+
+from local_log.errors import Corrupt
 from local_log.formats.checkpoints import epoch_of
-from local_log.formats.checksum import crc32c
-from local_log.formats.chunks import FIRST_CHUNK_BYTES, Chunk, read_chunks
-from local_log.formats.offset_index import OffsetIndex, read_offset_index
+from local_log.formats.chunks import FIRST_CHUNK_BYTES, Chunk, join_chunks
+from local_log.formats.columns import EVERYTHING, Projection
 from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP
+from local_log.formats.records import record_batches
 from local_log.formats.search import TimestampOffset, first_at_or_after, latest_timestamp
-from local_log.formats.time_index import read_time_index
-from local_log.formats.txn_index import AbortedTxn, read_txn_index
-from remote.errors import Invalid, NotFound
+from local_log.formats.txn_index import AbortedTxn
 from remote.fetch_plan import Span, first_missing, pieces, plan, refuse_outside
+from remote.index_cache import SegmentIndexes
 from remote.manifest.entries import Entries
-from remote.manifest.model import (
-    ABORTED_LATER,
-    IDENTITY,
-    OFFSET_INDEX,
-    TIME_INDEX,
-    TRANSACTION_INDEX,
-    Manifest,
-    SegmentEntry,
-)
+from remote.manifest.model import Manifest, SegmentEntry
 from remote.object_store import ObjectReader
+from remote.read_ahead import Part, ReadAhead
+from remote.reading import Reading
+from remote.segment_bytes import SegmentBytes
 
-INDEXES_MAX = 64
-
-T = TypeVar("T")
+SpanChunks = tuple[Span, Iterator[Chunk]]
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivedLog:
-    """The partition that `manifest` describes. Keeps the offset indexes of the last segments that it was asked about."""
+    """The partition that `manifest` describes, in `store`. `first_bytes` is about what the first request of a read is for."""
 
     store: ObjectReader
     manifest: Manifest
     first_bytes: int = FIRST_CHUNK_BYTES
+    reading: Reading = field(default_factory=Reading, compare=False)
     entries: Entries = field(init=False, repr=False, compare=False)
-    _indexes: dict[str, OffsetIndex] = field(default_factory=dict, repr=False, compare=False)
+    _source: SegmentBytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "entries", Entries.of(self.store, self.manifest))
+        object.__setattr__(self, "_source", self.reading.source(self.store))
 
     @property
     def log_start_offset(self) -> int:
@@ -58,24 +56,34 @@ class ArchivedLog:
         """The offset after the last archived one; every transaction below it is decided."""
         return self.manifest.end_offset
 
-    def chunks(self, start_offset: int, end_offset: int, *, fail_on_data_loss: bool = True) -> Iterator[Chunk]:
+    def chunks(
+        self, start_offset: int, end_offset: int, *, fail_on_data_loss: bool = True, first_bytes: int | None = None
+    ) -> Iterator[Chunk]:
         """The batches of `[start_offset, end_offset)`, each once.
 
         Raises OffsetOutOfRange, Corrupt, Unavailable; MissingRange when it comes to offsets that are missing.
         """
-        for piece in pieces(self.manifest, self.entries.overlapping(start_offset, end_offset), start_offset, end_offset):
-            if isinstance(piece, Span):
-                yield from self.span_chunks(piece)
-            elif fail_on_data_loss:
-                raise piece
+        spans = self._spans(start_offset, end_offset, fail_on_data_loss)
+        for _, chunks in self._read(spans, self.reading.ahead, first_bytes or self.first_bytes):
+            yield from chunks
 
     def span_chunks(self, span: Span) -> Iterator[Chunk]:
         """The batches of a span of one segment."""
-        start, end = self._bytes_of(span)
-        for chunk in self._read(span.entry, start, end):
-            inside = (chunk.batches.last_offset >= span.start) & (chunk.batches.base_offset < span.end)
-            if inside.any():
-                yield chunk.where(inside)
+        for _, chunks in self._read([span], self.reading.ahead, self.first_bytes):
+            yield from chunks
+
+    def records(
+        self, start_offset: int, end_offset: int, *, committed: bool = False, want: Projection = EVERYTHING
+    ) -> Iterator[pa.RecordBatch]:
+        """The records of `[start_offset, end_offset)` for an application, as Arrow (see `columns.decode`).
+
+        With `committed` without those of aborted transactions. Raises as `chunks`.
+        """
+        spans = self._spans(start_offset, end_offset, fail_on_data_loss=True)
+        for span, chunks in self._read(spans, self.reading.ahead, self.first_bytes):
+            with self._forgetting_damage(span.entry):
+                aborted = self._aborted_in(span.entry) if committed else ()
+                yield from record_batches(chunks, span.start, span.end, aborted, want)
 
     def aborted(self, start_offset: int, end_offset: int) -> tuple[AbortedTxn, ...]:
         """The aborted transactions with records in `[start_offset, end_offset)`."""
@@ -96,9 +104,7 @@ class ArchivedLog:
         for span in self._spans_as_late_as(timestamp_ms, start_offset, end_offset):
             if fail_on_data_loss:
                 self._refuse_missing(start_offset, span.start)
-            offset = self._time_lookup(span.entry, timestamp_ms)
-            later = Span(span.entry, min(max(span.start, offset), span.end), span.end)
-            found = first_at_or_after(self.span_chunks(later), timestamp_ms, span.start, span.end)
+            found = self._in_segment(span, timestamp_ms)
             if found is not None:
                 return found
         if fail_on_data_loss:
@@ -108,12 +114,25 @@ class ArchivedLog:
     def latest_timestamp(self) -> TimestampOffset | None:
         """The record with the greatest timestamp, of the first segment that has it."""
         latest = self.entries.latest()
-        return None if latest is None else latest_timestamp(self._read(latest, 0, latest.log_size))
+        if latest is None:
+            return None
+        whole = Span(latest, latest.base_offset, latest.end_offset)
+        if latest.max_timestamp_ms > NO_TIMESTAMP:
+            return self._in_segment(whole, latest.max_timestamp_ms)
+        return latest_timestamp(self.span_chunks(whole))
 
     def at(self, offset: int) -> TimestampOffset:
         """`offset` with its leader epoch, as ListOffsets answers questions that are not about time."""
         epoch = epoch_of(self.manifest.leader_epochs, offset)
         return TimestampOffset(offset, NO_TIMESTAMP, NO_EPOCH if epoch is None else epoch)
+
+    def _spans(self, start_offset: int, end_offset: int, fail_on_data_loss: bool) -> Iterator[Span]:
+        entries = self.entries.overlapping(start_offset, end_offset)
+        for piece in pieces(self.manifest, entries, start_offset, end_offset):
+            if isinstance(piece, Span):
+                yield piece
+            elif fail_on_data_loss:
+                raise piece
 
     def _refuse_missing(self, start: int, end: int) -> None:
         missing = first_missing(self.manifest, start, end)
@@ -128,60 +147,61 @@ class ArchivedLog:
                 if isinstance(piece, Span) and piece.entry.segment_id == entry.segment_id:
                     yield piece
 
-    def _read(self, entry: SegmentEntry, start: int, end: int) -> Iterator[Chunk]:
-        key = self.manifest.path.segment(entry.log_name)
-        if entry.encoding != IDENTITY:
-            raise Invalid(f"{key} is encoded as {entry.encoding!r}, which this version does not read: upgrade kafka-tiering")
-        reached = start
-        for chunk in read_chunks(lambda a, b: self._get(key, a, b), key, start, end, first_bytes=self.first_bytes):
-            reached = chunk.end
-            yield chunk
-        if reached < end:
-            raise Corrupt(f"no whole batch where {end - reached} bytes of them should be", file=key, position=reached)
+    def _read(self, spans: Iterable[Span], ahead: ReadAhead, first_bytes: int) -> Iterator[SpanChunks]:
+        """Each span with its batches; these have to be taken before the next span is asked for."""
+        path = self.manifest.path
+
+        def read(span: Span, start: int, end: int) -> bytes:
+            return self._source.log(path, span.entry, start, end)
+
+        parts = (Part(span, *self._bytes_of(span)) for span in spans)
+        for part, windows in groupby(ahead.read(parts, read, first_bytes), key=lambda window: window[0]):
+            buffers = (data for _, data in windows)
+            chunks = join_chunks(buffers, path.segment(part.of.entry.log_name), part.start, part.end)
+            yield part.of, _inside(chunks, part.of)
+
+    def _in_segment(self, span: Span, timestamp_ms: int) -> TimestampOffset | None:
+        """The first record of the span that is as late, by the indexes: mostly with one request behind theirs."""
+        indexes = self._indexes(span.entry)
+        times, offsets, entry = indexes.times(), indexes.offsets(), span.entry
+        reached = times.lookup(timestamp_ms, entry.base_offset)
+        start = min(max(span.start, reached), span.end)
+        later = Span(entry, start, span.end)
+        first, _ = self._bytes_of(later)
+        late = int(np.searchsorted(times.timestamps, timestamp_ms, side="left"))
+        by = int(times.offsets[late]) + 1 if late < len(times.offsets) else span.end
+        enough = max(offsets.end_position(by, entry.log_size) - first, 1)
+        for _, chunks in self._read([later], replace(self.reading.ahead, pool=None), enough):
+            return first_at_or_after(chunks, timestamp_ms, span.start, span.end)
+        return None
 
     def _bytes_of(self, span: Span) -> tuple[int, int]:
         """The bytes of the segment that hold the span, as near as the offset index says."""
         entry = span.entry
         if span.start <= entry.base_offset and span.end >= entry.end_offset:
             return 0, entry.log_size
-        index = self._offset_index(entry)
+        index = self._indexes(entry).offsets()
         return index.lookup(span.start), index.end_position(span.end, entry.log_size)
 
-    def _offset_index(self, entry: SegmentEntry) -> OffsetIndex:
-        if entry.segment_id not in self._indexes:
-            while len(self._indexes) >= INDEXES_MAX:
-                del self._indexes[next(iter(self._indexes))]
-            index = self._aux(entry, OFFSET_INDEX, lambda body: read_offset_index(body, entry.base_offset))
-            self._indexes[entry.segment_id] = index
-        return self._indexes[entry.segment_id]
-
-    def _time_lookup(self, entry: SegmentEntry, timestamp_ms: int) -> int:
-        index = self._aux(entry, TIME_INDEX, lambda body: read_time_index(body, entry.base_offset))
-        return index.lookup(timestamp_ms, entry.base_offset)
-
     def _aborted_in(self, entry: SegmentEntry) -> tuple[AbortedTxn, ...]:
-        if entry.txn_index_empty:
-            return ()
-        return self._aux(entry, TRANSACTION_INDEX, read_txn_index) + self._aux(entry, ABORTED_LATER, read_txn_index)
+        return () if entry.txn_index_empty else self._indexes(entry).aborted()
 
-    def _aux(self, entry: SegmentEntry, part: str, read: Callable[[bytes], T]) -> T:
-        """One part of the aux object, read; of a part that the segment does not have, what no bytes at all are."""
-        where = entry.aux_ranges.get(part)
-        if where is None:
-            return read(b"")
-        key = self.manifest.path.segment(entry.aux_name)
-        body = self._get(key, where.start, where.end)
-        found = crc32c(body)
-        if found != where.crc32c:
-            problem = f"the {part} has CRC-32C {found:08x} where the manifest states {where.crc32c:08x}"
-            raise Corrupt(problem, file=key, position=where.start)
-        with placed(key, where.start):
-            return read(body)
+    def _indexes(self, entry: SegmentEntry) -> SegmentIndexes:
+        return self.reading.indexes.get(self._source, self.manifest.path, entry)
 
-    def _get(self, key: str, start: int, end: int) -> bytes:
-        """Bytes of an object that the manifest names: that it is missing or short is damage. Raises Corrupt, Unavailable."""
+    @contextmanager
+    def _forgetting_damage(self, entry: SegmentEntry) -> Iterator[None]:
+        """What came damaged over the wire and was kept is fetched again by who asks next."""
         try:
-            return self.store.get_range(key, start, end)
-        except (NotFound, Invalid) as e:
-            problem = f"the manifest names it, and bytes [{start}, {end}) are not there: restore the object from a copy ({e})"
-            raise Corrupt(problem, file=key, position=start) from e
+            yield
+        except Corrupt:
+            if self.reading.chunks is not None:
+                self.reading.chunks.forget(entry, 0, entry.log_size)
+            raise
+
+
+def _inside(chunks: Iterable[Chunk], span: Span) -> Iterator[Chunk]:
+    for chunk in chunks:
+        inside = (chunk.batches.last_offset >= span.start) & (chunk.batches.base_offset < span.end)
+        if inside.any():
+            yield chunk.where(inside)

@@ -9,8 +9,7 @@ from logs_to_archive import copy_of, cut_finer, local_logs, offload_all, offsets
 
 from local_log.formats.chunks import FIRST_CHUNK_BYTES
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
-from remote.fetch_plan import Span
-from remote.reader import INDEXES_MAX, ArchivedLog
+from remote.reader import ArchivedLog
 from remote.stores.folder import FolderStore
 
 
@@ -83,15 +82,3 @@ def test_an_index_is_read_once(finer: World) -> None:
     for offset in range(entry.base_offset + 1, entry.end_offset, 50):
         list(archived.chunks(offset, offset + 1))
     assert sum(call[1].endswith(entry.aux_name) for call in door.calls) == 1
-
-
-def test_no_more_indexes_are_kept_than_the_limit(finest: World) -> None:
-    archived = finest.archived("g-txn-0")
-    for entry in archived.manifest.entries * 2:
-        list(archived.span_chunks(Span(entry, entry.base_offset + 1, entry.end_offset)))
-    assert len(archived._indexes) <= INDEXES_MAX
-    crowded = ArchivedLog(finest.store, archived.manifest, _indexes={str(n): None for n in range(INDEXES_MAX)})  # type: ignore[misc]
-    entry = archived.manifest.entries[0]
-    list(crowded.span_chunks(Span(entry, entry.base_offset + 1, entry.end_offset)))
-    assert len(crowded._indexes) == INDEXES_MAX
-    assert entry.segment_id in crowded._indexes

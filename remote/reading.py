@@ -1,0 +1,25 @@
+"""How an archive is read: the components between a log's questions and the store's answers, shared by all logs of a process."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from remote.chunk_cache import CachedBytes, ChunkCache
+from remote.index_cache import IndexCache
+from remote.object_store import ObjectReader
+from remote.read_ahead import ReadAhead
+from remote.segment_bytes import SegmentBytes, StoredBytes
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """`decoded` undoes what segments were encoded with; `chunks` keeps bytes of segments in files, None keeps none."""
+
+    decoded: Callable[[ObjectReader], SegmentBytes] = StoredBytes
+    indexes: IndexCache = field(default_factory=IndexCache)
+    chunks: ChunkCache | None = None
+    ahead: ReadAhead = field(default_factory=ReadAhead)
+
+    def source(self, store: ObjectReader) -> SegmentBytes:
+        """The segments of the archive in `store`."""
+        stored = self.decoded(store)
+        return stored if self.chunks is None else CachedBytes(stored, self.chunks)
