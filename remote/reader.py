@@ -28,6 +28,9 @@ from remote.read_ahead import Part, ReadAhead
 from remote.reading import Reading
 from remote.segment_bytes import SegmentBytes
 
+_BEFORE_BYTES = 16 << 10
+"""What may come before a batch whose offset the index leads to: mostly a few KB, as the index has an entry for every 4."""
+
 SpanChunks = tuple[Span, Iterator[Chunk]]
 
 
@@ -56,15 +59,20 @@ class ArchivedLog:
         """The offset after the last archived one; every transaction below it is decided."""
         return self.manifest.end_offset
 
-    def chunks(
-        self, start_offset: int, end_offset: int, *, fail_on_data_loss: bool = True, first_bytes: int | None = None
-    ) -> Iterator[Chunk]:
+    def chunks(self, start_offset: int, end_offset: int, *, fail_on_data_loss: bool = True) -> Iterator[Chunk]:
         """The batches of `[start_offset, end_offset)`, each once.
 
         Raises OffsetOutOfRange, Corrupt, Unavailable; MissingRange when it comes to offsets that are missing.
         """
         spans = self._spans(start_offset, end_offset, fail_on_data_loss)
-        for _, chunks in self._read(spans, self.reading.ahead, first_bytes or self.first_bytes):
+        for _, chunks in self._read(spans, self.reading.ahead, self.first_bytes):
+            yield from chunks
+
+    def first_chunks(self, start_offset: int, end_offset: int, wanted_bytes: int) -> Iterator[Chunk]:
+        """As `chunks`, for who will stop after about `wanted_bytes`: the first request is for as many, and none goes ahead."""
+        spans = self._spans(start_offset, end_offset, fail_on_data_loss=True)
+        first_bytes = max(self.first_bytes, wanted_bytes + _BEFORE_BYTES)
+        for _, chunks in self._read(spans, replace(self.reading.ahead, pool=None), first_bytes):
             yield from chunks
 
     def span_chunks(self, span: Span) -> Iterator[Chunk]:

@@ -1,16 +1,9 @@
 """Timestamps to offsets over an open log, as Kafka's ListOffsets asks for them (UnifiedLog.fetchOffsetByTimestamp).
 
- -1  latest                 the log end offset
- -2  earliest               the log start offset
- -3  max timestamp          the record with the greatest timestamp
- -4  earliest local         the first offset that is not only in the archive
- -5  latest tiered          the last offset that is in the archive
- -6  earliest pending       the first offset that is not in the archive
->=0  the first record that is as late
+The numbers below 0 are those of `formats.search`.
 """
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
@@ -22,16 +15,18 @@ from local_log.errors import Invalid
 from local_log.formats.chunks import Chunk
 from local_log.formats.primitives import INT64_MAX
 from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP
-from local_log.formats.search import TimestampOffset, first_at_or_after, latest_timestamp
-
-LATEST: Final = -1
-EARLIEST: Final = -2
-MAX_TIMESTAMP: Final = -3
-EARLIEST_LOCAL: Final = -4
-LATEST_TIERED: Final = -5
-EARLIEST_PENDING_UPLOAD: Final = -6
-
-UNKNOWN_OFFSET: Final = -1
+from local_log.formats.search import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+    UNKNOWN_OFFSET,
+    TimestampOffset,
+    first_at_or_after,
+    latest_timestamp,
+)
 
 
 @dataclass(frozen=True, slots=True)

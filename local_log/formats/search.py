@@ -1,13 +1,32 @@
-"""Timestamps to offsets, as Kafka's ListOffsets answers them."""
+"""Timestamps to offsets, as Kafka's ListOffsets answers them.
+
+ -1  latest                 the end offset
+ -2  earliest               the log start offset
+ -3  max timestamp          the record with the greatest timestamp
+ -4  earliest local         the first offset that is not only in the archive
+ -5  latest tiered          the last offset that is in the archive
+ -6  earliest pending       the first offset that is not in the archive
+>=0  the first record that is as late
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from local_log.formats.chunks import Chunk
 from local_log.formats.columns import Projection
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+
+UNKNOWN_OFFSET: Final = -1
 
 _TIMES_ONLY = Projection(key=False, value=False, headers=False)
 

@@ -6,6 +6,7 @@ import pytest
 from golden_logs import broker_logs
 from logs_to_archive import finer_logs
 from one_offload import TXN
+from tiered_worlds import SHAPES, World, made
 
 
 @pytest.fixture(scope="module")
@@ -18,3 +19,15 @@ def finer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def txn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The transactions as their broker cut them: three inactive segments."""
     return broker_logs(tmp_path_factory.mktemp("txn"), TXN)
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """The golden logs in every shape."""
+    return made(tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture(params=SHAPES)
+def shape(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name

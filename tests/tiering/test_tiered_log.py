@@ -1,7 +1,7 @@
 """One log over both tiers: a reader cannot tell which of them answered."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,9 @@ import pytest
 from archive_fakes import MemoryStore
 from golden_logs import broker_logs, live, partitions
 from logs_to_archive import (
-    all_records,
     copy_of,
     cut_finer,
     drop_segments_below,
-    finer_logs,
     for_applications,
     local_logs,
     offload_all,
@@ -24,10 +22,11 @@ from logs_to_archive import (
     set_checkpoint,
     table_of,
 )
+from tiered_worlds import ARCHIVED, World
 
 from local_log.errors import OffsetOutOfRange
 from local_log.formats.columns import Projection
-from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHECKPOINT
+from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
 from local_log.formats.search import TimestampOffset
 from remote.fetch_plan import MissingRange
 from remote.manifest.store import load_newest
@@ -35,62 +34,6 @@ from remote.reader import ArchivedLog
 from tiering.tiered_log import Isolation, TieredLog
 
 COMMITTED = Isolation.read_committed
-SHAPES = ("local alone", "all in both", "archived dropped", "some archived dropped")
-ARCHIVED = tuple(name for name in partitions() if name not in ("g-empty-0", "g-tiny-0"))
-"""The partitions that have an inactive segment when they are cut finer."""
-
-
-@dataclass(frozen=True)
-class World:
-    """The same logs in several shapes: a folder each, and one archive."""
-
-    folders: dict[str, Path]
-    store: MemoryStore
-    records: dict[str, pa.Table]
-
-    def log(self, shape: str, partition: str) -> TieredLog:
-        local = local_logs(self.folders[shape])[partition]
-        newest = None if shape == "local alone" else load_newest(self.store, path_of(local))
-        return TieredLog(local, ArchivedLog(self.store, newest.manifest) if newest else None)
-
-    def archived(self, partition: str) -> TieredLog:
-        return TieredLog(None, self.log("all in both", partition).archived)
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    base = tmp_path_factory.mktemp("world")
-    whole = finer_logs(base / "whole")
-    store = MemoryStore()
-    offload_all(whole, store)
-    folders = {"local alone": whole, "all in both": whole}
-    for shape in ("archived dropped", "some archived dropped"):
-        folders[shape] = copy_of(whole, base / shape)
-    for name, log in local_logs(whole).items():
-        newest = load_newest(store, path_of(log))
-        if newest is None:
-            continue
-        archived_end = newest.manifest.end_offset
-        middle = newest.manifest.entries[len(newest.manifest.entries) // 2].base_offset
-        for shape, offset in (("archived dropped", archived_end), ("some archived dropped", middle)):
-            drop_segments_below(folders[shape], name, offset)
-            epochs = folders[shape] / name / LEADER_EPOCH_CHECKPOINT
-            forget_epochs_below(epochs, local_logs(folders[shape])[name].log_start_offset)
-    return World(folders, store, {name: all_records(log) for name, log in local_logs(whole).items() if name in ARCHIVED})
-
-
-def forget_epochs_below(file: Path, offset: int) -> None:
-    """What a broker does to the leader epochs when the start of its local log moves."""
-    pairs = [tuple(map(int, line.split())) for line in file.read_text().splitlines()[2:]]
-    current = max(pair for pair in pairs if pair[1] <= offset)
-    kept = [(current[0], offset), *(pair for pair in pairs if pair[1] > offset)]
-    file.write_text("\n".join(["0", str(len(kept)), *(f"{epoch} {start}" for epoch, start in kept), ""]))
-
-
-@pytest.fixture(params=SHAPES)
-def shape(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
 
 
 def answer(found: TimestampOffset | None) -> list[int]:

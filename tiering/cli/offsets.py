@@ -18,6 +18,7 @@ _TIMES: dict[str, Callable[[TieredLog], TimestampOffset | None]] = {
     "max-timestamp": TieredLog.latest_timestamp,
     "earliest-local": TieredLog.earliest_local,
     "latest-tiered": TieredLog.latest_tiered,
+    "earliest-pending-upload": TieredLog.earliest_pending_upload,
 }
 _NUMBERS = {str(-1 - i): name for i, name in enumerate(_TIMES)}
 

@@ -6,10 +6,17 @@ import pytest
 from logs_at_work import Log, batch_of, settings
 from small_logs import NOW
 
-from local_log.engine.list_offsets import EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST, LATEST_TIERED, MAX_TIMESTAMP
 from local_log.errors import Invalid
 from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP
-from local_log.formats.search import TimestampOffset
+from local_log.formats.search import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+    TimestampOffset,
+)
 
 
 def opened(folder: Path, *, tiered: bool = False) -> Log:

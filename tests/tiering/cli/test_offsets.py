@@ -13,7 +13,14 @@ Row = dict[str, Any]
 Rows = Callable[..., list[Row]]
 Run = Callable[..., Result]
 
-NUMBERS = {"latest": -1, "earliest": -2, "max-timestamp": -3, "earliest-local": -4, "latest-tiered": -5}
+NUMBERS = {
+    "latest": -1,
+    "earliest": -2,
+    "max-timestamp": -3,
+    "earliest-local": -4,
+    "latest-tiered": -5,
+    "earliest-pending-upload": -6,
+}
 LOG_DIRS_AND_ARCHIVES = [("broker", None), ("broker", "archive"), ("shed", "archive"), ("rolled", "whole_archive")]
 
 
@@ -111,6 +118,8 @@ def test_latest_is_what_is_asked_when_nothing_is(run: Run, broker: Path) -> None
         ("g-trimmed", "earliest", "g-trimmed:0:1234\n"),
         ("g-txn", "latest-tiered", "g-txn:0:2743\n"),
         ("g-tiny", "latest-tiered", "g-tiny:0:\n"),
+        ("g-txn", "earliest-pending-upload", "g-txn:0:2744\n"),
+        ("g-tiny", "earliest-pending-upload", "g-tiny:0:\n"),
         ("g-empty", "max-timestamp", "g-empty:0:\n"),
         ("g-empty", 0, "g-empty:0:\n"),
         ("g-tiny", 1700000000124, "g-tiny:0:\n"),
@@ -128,7 +137,7 @@ def test_a_time_before_or_after_everything_is_an_answer_too(run: Run, broker: Pa
         assert (answer.exit_code, answer.stdout) == (0, f"g-codec-none:0:{'0' if time == '2020' else ''}\n")
 
 
-@pytest.mark.parametrize("time", ["yesterday", "-6", "1.5", "", "²", "LATEST "])
+@pytest.mark.parametrize("time", ["yesterday", "-7", "1.5", "", "²", "LATEST "])
 def test_a_word_that_means_nothing_is_a_usage_error_that_names_the_others(run: Run, broker: Path, time: str) -> None:
     refused = run("offsets", "--log-dir", broker, "--topic", "g-txn", "--time", time)
     assert (refused.exit_code, refused.stdout) == (2, "")

@@ -1,0 +1,64 @@
+"""The golden logs in one tier or both, in every shape that archiving and local retention leave."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from archive_fakes import MemoryStore
+from golden_logs import partitions
+from logs_to_archive import all_records, copy_of, drop_segments_below, finer_logs, local_logs, offload_all, path_of
+
+from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT
+from remote.manifest.store import load_newest
+from remote.reader import ArchivedLog
+from tiering.tiered_log import TieredLog
+
+SHAPES = ("local alone", "all in both", "archived dropped", "some archived dropped")
+ARCHIVED = tuple(name for name in partitions() if name not in ("g-empty-0", "g-tiny-0"))
+"""The partitions that have an inactive segment when they are cut finer."""
+
+
+@dataclass(frozen=True)
+class World:
+    """The same logs in several shapes: a folder each, and one archive."""
+
+    folders: dict[str, Path]
+    store: MemoryStore
+    records: dict[str, pa.Table]
+
+    def log(self, shape: str, partition: str) -> TieredLog:
+        local = local_logs(self.folders[shape])[partition]
+        newest = None if shape == "local alone" else load_newest(self.store, path_of(local))
+        return TieredLog(local, ArchivedLog(self.store, newest.manifest) if newest else None)
+
+    def archived(self, partition: str) -> TieredLog:
+        return TieredLog(None, self.log("all in both", partition).archived)
+
+
+def made(base: Path) -> World:
+    """The golden logs, cut finer, in all shapes, below `base`."""
+    whole = finer_logs(base / "whole")
+    store = MemoryStore()
+    offload_all(whole, store)
+    folders = {"local alone": whole, "all in both": whole}
+    for shape in ("archived dropped", "some archived dropped"):
+        folders[shape] = copy_of(whole, base / shape)
+    for name, log in local_logs(whole).items():
+        newest = load_newest(store, path_of(log))
+        if newest is None:
+            continue
+        archived_end = newest.manifest.end_offset
+        middle = newest.manifest.entries[len(newest.manifest.entries) // 2].base_offset
+        for shape, offset in (("archived dropped", archived_end), ("some archived dropped", middle)):
+            drop_segments_below(folders[shape], name, offset)
+            epochs = folders[shape] / name / LEADER_EPOCH_CHECKPOINT
+            forget_epochs_below(epochs, local_logs(folders[shape])[name].log_start_offset)
+    return World(folders, store, {name: all_records(log) for name, log in local_logs(whole).items() if name in ARCHIVED})
+
+
+def forget_epochs_below(file: Path, offset: int) -> None:
+    """What a broker does to the leader epochs when the start of its local log moves."""
+    pairs = [tuple(map(int, line.split())) for line in file.read_text().splitlines()[2:]]
+    current = max(pair for pair in pairs if pair[1] <= offset)
+    kept = [(current[0], offset), *(pair for pair in pairs if pair[1] > offset)]
+    file.write_text("\n".join(["0", str(len(kept)), *(f"{epoch} {start}" for epoch, start in kept), ""]))
