@@ -178,7 +178,7 @@ class ArchivedLog:
         first, _ = self._bytes_of(later)
         late = int(np.searchsorted(times.timestamps, timestamp_ms, side="left"))
         by = int(times.offsets[late]) + 1 if late < len(times.offsets) else span.end
-        enough = max(offsets.end_position(by, entry.log_size) - first, 1)
+        enough = max(offsets.end_position(max(by, start + 1), entry.log_size) - first, _BEFORE_BYTES)
         for _, chunks in self._read([later], replace(self.reading.ahead, pool=None), enough):
             return first_at_or_after(chunks, timestamp_ms, span.start, span.end)
         return None
