@@ -76,9 +76,18 @@ def newest_partitions(store: ObjectStore, topic: str) -> dict[int, Manifest | Da
     return max((partitions for partitions in by_id if partitions), key=_last_commit_ms, default={})
 
 
-def partitions_of(store: ObjectStore, topic: str, topic_id: str) -> dict[int, Manifest | Damaged]:
-    """The same for the topic with this id. Raises Unavailable."""
-    numbers = (parse_partition(folder) for folder in store.list_folders(f"{topic}/{topic_id}/"))
+def newest_partition(store: ObjectStore, topic: str, number: int) -> dict[int, Manifest | Damaged]:
+    """As `newest_partitions`, of one partition; the others are not looked at unless topics of this name followed each other."""
+    topic_ids = [topic_id for topic_id in store.list_folders(f"{topic}/") if is_topic_id(topic_id)]
+    if len(topic_ids) > 1:
+        return {n: found for n, found in newest_partitions(store, topic).items() if n == number}
+    return partitions_of(store, topic, topic_ids[0], number) if topic_ids else {}
+
+
+def partitions_of(store: ObjectStore, topic: str, topic_id: str, only: int | None = None) -> dict[int, Manifest | Damaged]:
+    """The same for the topic with this id, or for one partition of it. Raises Unavailable."""
+    folders = store.list_folders(f"{topic}/{topic_id}/") if only is None else [str(only)]
+    numbers = (parse_partition(folder) for folder in folders)
     found: dict[int, Manifest | Damaged] = {}
     for number in sorted(n for n in numbers if n is not None):
         try:

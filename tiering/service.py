@@ -2,18 +2,23 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
 
 from local_log.errors import LogError, NotFound, listed
 from local_log.log import LocalLog
 from local_log.log_dir import LogDir, Unopened
-from local_log.storage import OsDisk
-from remote import archive
+from local_log.storage import OsDisk, OsWritableDisk
+from remote import archive, chunk_cache, index_cache
+from remote.cache_files import CacheFiles
 from remote.errors import RemoteError
 from remote.manifest.model import Manifest
 from remote.object_store import ObjectStore
+from remote.read_ahead import ReadAhead
 from remote.reader import ArchivedLog
+from remote.reading import Reading
 from remote.stores import open_store
+from tiering.clock import RandomIds, SystemClock
 from tiering.tiered_log import TieredLog
 
 
@@ -37,23 +42,26 @@ class Tiers:
 
     log_dir: LogDir | None
     store: ObjectStore | None
+    reading: Reading = field(default_factory=Reading, compare=False)
 
     def topics(self) -> tuple[str, ...]:
         """Every topic that either tier has, in order."""
         local = {p.topic for p in self.log_dir.partitions()} if self.log_dir else set()
         return tuple(sorted(local.union(archive.topics(self.store) if self.store else ())))
 
-    def found(self, topic: str) -> dict[int, TieredLog | LogError | RemoteError]:
+    def found(self, topic: str, only: int | None = None) -> dict[int, TieredLog | LogError | RemoteError]:
         """The topic's partitions in both tiers, by number, and in place of one that cannot be opened what went wrong.
+
+        With `only` that one, if it is there: the others' manifests are not read.
 
         What a topic of the same name but another id has left in the archive is another topic's. Raises NotFound,
         Unavailable, Corrupt (a checkpoint file of the log directory).
         """
         logs = self.log_dir.found(lambda name: name == topic) if self.log_dir else ()
         local = {log.partition.partition: self._known(log) for log in logs}
-        archived = self._archived(topic, local)
-        numbers = sorted({*local, *archived})
-        if not numbers:
+        archived = self._archived(topic, local, only)
+        numbers = sorted({*local, *archived} if only is None else {only} & {*local, *archived})
+        if not numbers and only is None:
             places = " and ".join(t for t in (self.log_dir and self.log_dir.path, self.store and self.store.url) if t)
             raise NotFound(f"topic {topic} is not in {places}; there are: {listed(self.topics())}")
         return {n: _joined(local.get(n), archived.get(n)) for n in numbers}
@@ -64,8 +72,9 @@ class Tiers:
 
     def partition(self, topic: str, number: int) -> TieredLog:
         """One partition, whatever is wrong with the others. Raises NotFound, and what is wrong with this one."""
-        partitions = self.found(topic)
+        partitions = self.found(topic, number)
         if number not in partitions:
+            partitions = self.found(topic)
             raise NotFound(f"topic {topic} has no partition {number}; it has {listed(map(str, partitions))}")
         return _opened(partitions[number])
 
@@ -81,12 +90,19 @@ class Tiers:
             return e
         return log
 
-    def _archived(self, topic: str, local: Mapping[int, LocalLog | LogError]) -> dict[int, ArchivedLog | archive.Damaged]:
+    def _archived(
+        self, topic: str, local: Mapping[int, LocalLog | LogError], only: int | None
+    ) -> dict[int, ArchivedLog | archive.Damaged]:
         if self.store is None:
             return {}
         ids = [log.topic_id for log in local.values() if isinstance(log, LocalLog)]
-        found = archive.partitions_of(self.store, topic, ids[0]) if ids else archive.newest_partitions(self.store, topic)
-        return {n: ArchivedLog(self.store, m) if isinstance(m, Manifest) else m for n, m in found.items()}
+        if ids:
+            found = archive.partitions_of(self.store, topic, ids[0], only)
+        elif only is None:
+            found = archive.newest_partitions(self.store, topic)
+        else:
+            found = archive.newest_partition(self.store, topic, only)
+        return {n: ArchivedLog(self.store, m, reading=self.reading) if isinstance(m, Manifest) else m for n, m in found.items()}
 
 
 def _joined(
@@ -105,9 +121,32 @@ def _opened(log: TieredLog | LogError | RemoteError) -> TieredLog:
     return log
 
 
-def open_tiers(log_dir_path: str | None, archive_url: str | None) -> Tiers:
+def open_reading(cache_dir: str | None, cache_bytes_max: int, pool: Executor | None) -> Reading:
+    """How archives are read: ahead by the pool's threads, and with a folder where indexes and bytes of segments are kept.
+
+    Of the folder's bytes a fifth at most are indexes.
+    """
+    if cache_dir is None:
+        return Reading(ahead=ReadAhead(pool))
+    disk, clock, ids = OsWritableDisk(), SystemClock(), RandomIds()
+    of_indexes = min(index_cache.FILES_BYTES_MAX, cache_bytes_max // 5)
+    indexes = CacheFiles(disk, f"{cache_dir}/indexes", index_cache.SUFFIX, of_indexes, clock, ids)
+    chunks = CacheFiles(disk, f"{cache_dir}/chunks", chunk_cache.SUFFIX, cache_bytes_max - of_indexes, clock, ids)
+    return Reading(
+        indexes=index_cache.IndexCache(files=indexes),
+        chunks=chunk_cache.ChunkCache(chunks),
+        ahead=ReadAhead(pool, align=chunk_cache.CHUNK_BYTES),
+    )
+
+
+def read_ahead_pool(threads: int) -> ThreadPoolExecutor:
+    """Threads for reading ahead; none is started before there is something to read."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="read-ahead")
+
+
+def open_tiers(log_dir_path: str | None, archive_url: str | None, reading: Reading | None = None) -> Tiers:
     """Opens what is given. Raises NotFound for an archive that is not there, Invalid for one that we cannot read."""
     store = open_store(archive_url) if archive_url is not None else None
     if store is not None:
         archive.open_archive(store)
-    return Tiers(log_dir(log_dir_path) if log_dir_path is not None else None, store)
+    return Tiers(log_dir(log_dir_path) if log_dir_path is not None else None, store, reading or Reading())

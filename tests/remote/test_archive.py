@@ -22,7 +22,7 @@ from store_promises import ObjectStoreConformance
 
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
-from remote.archive import create_archive, manifests, open_archive, topics
+from remote.archive import create_archive, manifests, newest_partition, open_archive, topics
 from remote.errors import AlreadyExists, Invalid, NotFound, Unknown
 from remote.manifest.codec import MAJOR, MINOR
 from remote.manifest.model import Manifest, never_archived
@@ -203,3 +203,21 @@ def test_a_foreign_folder_among_the_partitions_is_passed_over(name: str) -> None
     one = archived(store, "topic", NEW, 0)
     store.put_if_absent(f"topic/{NEW}/{name}/file", b"")
     assert manifests(store, "topic") == (one,)
+
+
+def test_one_partition_is_found_without_a_look_at_the_others() -> None:
+    store = MemoryStore()
+    wanted = [archived(store, "topic", NEW, partition) for partition in range(20)][7]
+    store.calls.clear()
+    assert newest_partition(store, "topic", 7) == {7: wanted}
+    assert verbs(store.calls) == ["list_folders", "list", "get"]
+    assert newest_partition(store, "topic", 20) == newest_partition(store, "topic", -1) == newest_partition(store, "no", 0) == {}
+
+
+def test_one_partition_is_that_of_the_newest_topic_of_its_name_also_where_only_an_older_one_had_it() -> None:
+    store = MemoryStore()
+    archived(store, "topic", OLD, 0, now_ms=1_000)
+    archived(store, "topic", OLD, 1, now_ms=1_000)
+    newer = archived(store, "topic", NEW, 0, now_ms=2_000)
+    assert newest_partition(store, "topic", 0) == {0: newer}
+    assert newest_partition(store, "topic", 1) == {}

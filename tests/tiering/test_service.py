@@ -3,15 +3,16 @@
 from pathlib import Path
 
 import pytest
+from archive_fakes import MemoryStore, verbs
 from golden_logs import broker_logs
-from logs_to_archive import copy_of, drop_segments_below, local_logs, offload_all, path_of
+from logs_to_archive import copy_of, drop_segments_below, local_logs, offload_all, offsets_of, path_of
 
 from local_log.errors import NotFound as LocalNotFound
 from local_log.formats.filenames import PARTITION_METADATA
 from remote.errors import Invalid, NotFound
 from remote.object_keys import ARCHIVE
 from remote.stores.folder import FolderStore
-from tiering.service import Tiers, log_dir, open_tiers
+from tiering.service import Tiers, log_dir, open_reading, open_tiers, read_ahead_pool
 
 NAMES = ("g-txn-0", "g-codec-none-0", "g-tiny-0")
 
@@ -130,3 +131,23 @@ def test_a_topic_whose_old_segments_only_the_archive_has_reads_from_its_start(
     assert (log.log_start_offset, log.end_offset()) == (0, 3_706)
     assert path_of(local_logs(local)["g-txn-0"]).topic_id == log.archived.manifest.topic_id  # type: ignore[union-attr]
     assert next(log.read(0)).column("offset")[0].as_py() == 0
+
+
+def test_one_partition_of_the_archive_is_opened_and_read_by_five_requests(folder: Path) -> None:
+    store = MemoryStore()
+    offload_all(folder, store)
+    store.calls.clear()
+    log = Tiers(None, store).partition("g-txn", 0)
+    assert verbs(store.calls) == ["list_folders", "list", "get"]
+    assert offsets_of(log.read(500, 501)) == [500]
+    assert verbs(store.calls)[3:] == ["get_range"] * 2
+
+
+def test_what_is_kept_in_a_folder_is_bounded_and_read_ahead_by_the_pool(tmp_path: Path) -> None:
+    with read_ahead_pool(2) as pool:
+        reading = open_reading(str(tmp_path), 50 << 30, pool)
+        assert reading.ahead.pool is pool
+        assert reading.chunks is not None
+        assert reading.ahead.align == reading.chunks.chunk_bytes
+        assert reading.chunks.files.bytes_max == 49 << 30
+        assert open_reading(None, 0, None).chunks is None

@@ -9,9 +9,10 @@ import click
 
 from tiering.console import Row, archive_option, emit, log_dir_option, named, output_option, reports_errors, say
 from tiering.dump import payload
-from tiering.service import open_tiers
+from tiering.service import open_reading, open_tiers, read_ahead_pool
 from tiering.tiered_log import Isolation, TieredLog
 
+THREADS = 4
 _TEXT_MAX = 60
 
 
@@ -32,10 +33,11 @@ def command(
     """Read records from an offset on. JSON has keys, values and headers in base64; the table shows their beginnings as text."""
     if archive_url is None and log_dir_path is None:
         raise click.UsageError("give --archive, --log-dir or both")
-    log = open_tiers(log_dir_path, archive_url).partition(topic, partition)
-    if log.local is not None and log.local.unproven:
-        say(f"tiering: {log.local.unproven}")
-    emit(islice(_rows(log, offset, Isolation(isolation)), max_records), output, as_text=_as_text)
+    with read_ahead_pool(THREADS) as pool:
+        log = open_tiers(log_dir_path, archive_url, open_reading(None, 0, pool)).partition(topic, partition)
+        if log.local is not None and log.local.unproven:
+            say(f"tiering: {log.local.unproven}")
+        emit(islice(_rows(log, offset, Isolation(isolation)), max_records), output, as_text=_as_text)
 
 
 def _rows(log: TieredLog, offset: int, isolation: Isolation) -> Iterator[Row]:

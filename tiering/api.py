@@ -1,0 +1,243 @@
+"""Archives and logs from Python, without Spark and without a broker: topics, coverage, records as Arrow, search by time.
+
+    import tiering
+
+    with tiering.open_reader(archive="s3://bucket/prefix") as reader:
+        reader.topics()                                             # ('orders', 'payments')
+        reader.coverage("orders")                                   # a pyarrow.Table, a row for each partition
+        reader.read("orders", start_time=1_700_000_000_000)         # a pyarrow.RecordBatchReader: DuckDB and Polars take it
+
+Give `log_dir=` (one of a broker's log.dirs; it is only read), `archive=` (a folder, s3://bucket/prefix, or any fsspec URL), or
+both: then they are one log, and each offset comes once from whichever tier has it.
+
+Times are milliseconds since 1970, or datetimes with a time zone. Ranges are `[start, end)`. What goes wrong is an error of
+`local_log.errors` or `remote.errors`, named by what to do about it: NotFound, Invalid, OffsetOutOfRange, MissingRange (offsets
+that nobody has), Corrupt, Unavailable (try again). A stream of records raises when it comes to what is wrong.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from local_log.errors import Invalid, LogError
+from local_log.formats.columns import HEADERS_TYPE, Projection
+from remote.errors import RemoteError
+from remote.manifest.model import Gap
+from tiering.service import Tiers, open_reading, open_tiers, read_ahead_pool
+from tiering.tiered_log import Isolation, TieredLog
+
+Time = int | datetime
+"""Milliseconds since 1970, or a datetime with a time zone."""
+
+CACHE_BYTES_MAX = 5 << 30
+THREADS = 4
+
+FIELDS: dict[str, pa.DataType] = {
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": pa.timestamp("ms", tz="UTC"),
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "headers": HEADERS_TYPE,
+    "timestamp_type": pa.int32(),
+}
+"""What a record has. A key or value of null is null; `timestamp_type` is 0 for CreateTime, 1 for LogAppendTime."""
+
+DEFAULT_COLUMNS = ("partition", "offset", "timestamp", "key", "value", "headers")
+
+COVERAGE = pa.schema(
+    [
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        ("log_start_offset", pa.int64()),
+        ("local_log_start_offset", pa.int64()),
+        ("archived_end_offset", pa.int64()),
+        ("end_offset", pa.int64()),
+        ("max_timestamp", pa.timestamp("ms", tz="UTC")),
+        ("archived_segments", pa.int64()),
+        ("archived_bytes", pa.int64()),
+        ("local_bytes", pa.int64()),
+        ("gaps", pa.list_(pa.struct([("start", pa.int64()), ("end", pa.int64()), ("reason", pa.string())]))),
+        ("error", pa.string()),
+    ]
+)
+"""`end_offset` is the one after the last record that may be read. `max_timestamp` is the archive's. Bytes of the archive count
+indexes, too. Of a partition that cannot be opened only `error` says anything."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Reader:
+    """One or both tiers, opened by `open_reader`. A context manager: closing it ends the threads that read ahead.
+
+    What is committed to the archive after a topic's partition was opened, by one of the methods, is seen by the next one.
+    """
+
+    def __init__(self, tiers: Tiers, pool: Any) -> None:
+        self._tiers = tiers
+        self._pool = pool
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the threads; streams that have not come to their end cannot be read on."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def topics(self) -> tuple[str, ...]:
+        """Every topic that either tier has, in order."""
+        return self._tiers.topics()
+
+    def coverage(self, *topics: str) -> pa.Table:
+        """What there is of these topics, without any all: a row for each partition, with the schema COVERAGE.
+
+        It comes from manifests and file sizes: no segment is read. Raises NotFound, Unavailable.
+        """
+        rows = [
+            {"topic": topic, "partition": number} | _coverage(log)
+            for topic in topics or self.topics()
+            for number, log in self._tiers.found(topic).items()
+        ]
+        return pa.Table.from_pylist(rows, schema=COVERAGE)
+
+    def read(
+        self,
+        topic: str,
+        partition: int | None = None,
+        *,
+        start_offset: int | None = None,
+        end_offset: int | None = None,
+        start_time: Time | None = None,
+        end_time: Time | None = None,
+        isolation: str = Isolation.read_uncommitted,
+        columns: Sequence[str] = DEFAULT_COLUMNS,
+    ) -> pa.RecordBatchReader:
+        """The records of a range, as a stream of Arrow record batches of a few MB: nothing is read before it is asked for.
+
+        Without `partition` it is those of all partitions, one after the other. Offsets are of one partition; without them the
+        range is all that there is. `start_time` and `end_time` stand for the first offsets whose records are as late, as in
+        Kafka's offsetsForTimes: where producers set times out of order, filter the column, too. `columns` are of FIELDS, in the
+        order in which they are wanted; only they are decoded. Every batch's CRC is checked. With `read_committed` records of
+        aborted and of undecided transactions are left out.
+        """
+        unknown = [name for name in columns if name not in FIELDS]
+        if unknown or not columns:
+            raise Invalid(f"no such column: {', '.join(unknown) or 'none was named'}; there are {', '.join(FIELDS)}")
+        if isolation not in list(Isolation):
+            raise Invalid(f"isolation {isolation!r}; give one of {', '.join(Isolation)}")
+        if partition is None and (start_offset, end_offset) != (None, None):
+            raise Invalid("offsets are of one partition: say which")
+        logs = self._logs(topic, partition)
+        ranges = [(n, log, _start(log, start_offset, start_time), _end(log, end_offset, end_time)) for n, log in logs.items()]
+        schema = pa.schema([(name, FIELDS[name]) for name in columns])
+        want = Projection(**{name: name in columns for name in ("key", "value", "headers", "timestamp_type")})
+        batches = (
+            _batch(records, number, schema)
+            for number, log, start, end in ranges
+            if end is None or start < end
+            for records in log.read(start, end, Isolation(isolation), want)
+        )
+        return pa.RecordBatchReader.from_batches(schema, batches)
+
+    def list_offsets(self, topic: str, timestamp: Time, *, isolation: str = Isolation.read_uncommitted) -> dict[int, int | None]:
+        """Kafka's ListOffsets: for each partition the first offset whose record is as late as a time, None where none is.
+
+        The numbers -1 (latest), -2 (earliest), -3 (max timestamp), -4 (earliest local), -5 (latest tiered) and -6 (earliest
+        pending upload) are those of Kafka.
+        """
+        asked = _ms(timestamp)
+        found = {n: log.list_offsets(asked, Isolation(isolation)) for n, log in self._logs(topic, None).items()}
+        return {n: answer.offset if answer else None for n, answer in found.items()}
+
+    def _logs(self, topic: str, partition: int | None) -> dict[int, TieredLog]:
+        if partition is not None:
+            return {partition: self._tiers.partition(topic, partition)}
+        return self._tiers.partitions(topic)
+
+
+def open_reader(
+    *,
+    archive: str | None = None,
+    log_dir: str | None = None,
+    cache_dir: str | None = None,
+    cache_bytes_max: int = CACHE_BYTES_MAX,
+    threads: int = THREADS,
+) -> Reader:
+    """Opens an archive, one of a broker's log.dirs, or both as one log.
+
+    With `cache_dir` what was read of the archive is kept there, up to `cache_bytes_max`; several processes may share it.
+    `threads` read ahead. Raises Invalid, NotFound (no archive there), Unavailable.
+    """
+    if archive is None and log_dir is None:
+        raise Invalid("nothing to read: give archive=, log_dir= or both")
+    pool = read_ahead_pool(threads)
+    return Reader(open_tiers(log_dir, archive, open_reading(cache_dir, cache_bytes_max, pool)), pool)
+
+
+def _coverage(log: TieredLog | LogError | RemoteError) -> dict[str, Any]:
+    if not isinstance(log, TieredLog):
+        return {"error": str(log)}
+    local, archived = log.local, log.archived
+    try:
+        found: dict[str, Any] = {"log_start_offset": log.log_start_offset, "end_offset": log.end_offset()}
+        if local is not None:
+            found["local_log_start_offset"] = local.log_start_offset
+            found["local_bytes"] = sum(segment.size() for segment in local.segments)
+    except LogError as e:
+        return {"error": str(e)}
+    if archived is not None:
+        manifest = archived.manifest
+        latest = max((item.max_timestamp_ms for item in manifest.items), default=-1)
+        found |= {
+            "archived_end_offset": archived.end_offset,
+            "archived_segments": manifest.segment_count,
+            "archived_bytes": manifest.log_bytes + manifest.aux_bytes,
+            "max_timestamp": latest if latest >= 0 else None,
+        }
+    return found | {"gaps": [_gap(gap) for gap in archived.manifest.gaps] if archived is not None else []}
+
+
+def _gap(gap: Gap) -> dict[str, Any]:
+    return {"start": gap.start, "end": gap.end, "reason": gap.reason}
+
+
+def _start(log: TieredLog, offset: int | None, time: Time | None) -> int:
+    """Where a range starts; a time that no record reaches is the end."""
+    starts = [log.log_start_offset if offset is None else offset]
+    if time is not None:
+        found = log.offset_for_time(_ms(time))
+        starts.append(found.offset if found is not None else log.end_offset())
+    return max(starts)
+
+
+def _end(log: TieredLog, offset: int | None, time: Time | None) -> int | None:
+    ends = [] if offset is None else [offset]
+    if time is not None and (found := log.offset_for_time(_ms(time))) is not None:
+        ends.append(found.offset)
+    return min(ends, default=None)
+
+
+def _ms(time: Time) -> int:
+    if not isinstance(time, datetime):
+        return time
+    if time.tzinfo is None:
+        raise Invalid(f"{time} has no time zone: give one (tzinfo=UTC), or milliseconds since 1970")
+    return -((_EPOCH - time) // timedelta(milliseconds=1))  # a part of a ms counts as a whole: nothing earlier is as late
+
+
+def _batch(records: pa.RecordBatch, partition: int, schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([_column(records, partition, name) for name in schema.names], schema=schema)
+
+
+def _column(records: pa.RecordBatch, partition: int, name: str) -> Any:
+    if name == "partition":
+        return pa.repeat(pa.scalar(partition, pa.int32()), records.num_rows)
+    if name == "timestamp":
+        return records.column(name).view(FIELDS[name])
+    return records.column(name)
