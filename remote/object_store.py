@@ -1,8 +1,12 @@
-"""The object store as the archive needs it: four verbs, each a protocol of its own, so that code asks for the least.
+"""The object store as the archive needs it: a few verbs, in protocols so narrow that code asks for the least.
 
 Keys are relative to the archive's root, with "/" between their parts. Bodies are bytes-like; ranges are `[start, end)`.
 Every backend raises the errors of `remote.errors` and nothing else: what a docstring names, and Invalid where the address, the
 rights or the key are at fault.
+
+Who repeats what, so that nothing is repeated twice: `stores/retrying` every call that has changed nothing for certain, reads,
+listings, deletions, and uploads, whose key is theirs alone; a backend only the requests inside one upload, which nobody else
+sees; the committer (`manifest/store`) a put of unknown outcome, since it alone can tell its own manifest from another's.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,11 +18,24 @@ Body = bytes | bytearray | memoryview
 
 @dataclass(frozen=True, slots=True)
 class ObjectMeta:
-    """An object as the store describes it: its key, size in bytes, and the whole object's CRC-32C where the store keeps it."""
+    """An object as the store describes it: its key, size in bytes, and what not every store tells.
+
+    That is the whole object's CRC-32C, and when it was made, in ms since 1970 by the store's own clock.
+    """
 
     key: str
     size: int
     crc32c: int | None = None
+    modified_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AbandonedUpload:
+    """What an upload that never ended has left behind: no object, but space. `started_ms` is by the store's own clock."""
+
+    key: str
+    upload_id: str
+    started_ms: int
 
 
 class ObjectReader(Protocol):
@@ -31,14 +48,17 @@ class ObjectReader(Protocol):
         """Exactly bytes `[start, end)`; `end` may not pass the object's end. Raises NotFound, Unavailable, Invalid."""
 
     def head(self, key: str) -> ObjectMeta:
-        """Size and checksum. Raises NotFound, Unavailable."""
+        """Size, checksum, time. Raises NotFound, Unavailable."""
 
 
 class ObjectLister(Protocol):
     """Lists objects."""
 
-    def list(self, prefix: str, *, limit: int | None = None) -> Iterator[ObjectMeta]:
-        """Objects whose key starts with `prefix`, in the order of their keys' bytes, at most `limit`. Raises Unavailable."""
+    def list(self, prefix: str, *, limit: int | None = None, start_after: str = "") -> Iterator[ObjectMeta]:
+        """Objects whose key starts with `prefix` and comes after `start_after`, at most `limit`; their time, but no checksum.
+
+        In the order of keys' bytes. Raises Unavailable.
+        """
 
     def list_folders(self, prefix: str) -> Iterator[str]:
         """The distinct next parts of keys below `prefix` (which ends with "/" or is empty), without the slash.
@@ -59,17 +79,27 @@ class ObjectWriter(Protocol):
     def upload(self, key: str, parts: Iterable[Body], *, size: int, crc32c: int) -> None:
         """Creates an object of any size under a key that nobody else uses, durable on return, with the given CRC-32C.
 
-        `parts` come in order, each of the same length but the last, and at least 5 MiB unless there is only one.
+        `parts` come in order, each of the same length but the last, and at least 5 MiB unless there is only one. Where they can
+        be read again from the start (a list can, an iterator cannot), a failed upload can be repeated.
         Nothing is left visible under the key when it fails. Raises AlreadyExists, Unknown, Unavailable, and
         `local_log.errors.Corrupt` where the parts are not what `size` and `crc32c` say.
         """
 
 
 class ObjectDeleter(Protocol):
-    """Deletes objects."""
+    """Deletes objects, and what failed uploads have left behind."""
 
     def delete(self, key: str) -> None:
         """Removes an object; one that is not there counts as removed. Raises Unavailable."""
+
+    def abandoned_uploads(self, prefix: str, before_ms: int) -> Iterator[AbandonedUpload]:
+        """Uploads to keys that start with `prefix`, begun before that time of the store and neither ended nor given up.
+
+        Whoever still works on one would lose it to `abort_upload`, so the time has to be long ago. Raises Unavailable.
+        """
+
+    def abort_upload(self, upload: AbandonedUpload) -> None:
+        """Frees what it has left behind; one that is not there any more counts as freed. Raises Unavailable."""
 
 
 class ObjectStore(ObjectReader, ObjectLister, ObjectWriter, ObjectDeleter, Protocol):

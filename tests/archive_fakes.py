@@ -8,13 +8,14 @@ import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from crc32c import crc32c
 
 from remote.errors import AlreadyExists, Invalid, NotFound, Unknown
-from remote.object_store import Body, ObjectMeta, ObjectStore
+from remote.object_store import AbandonedUpload, Body, ObjectMeta, ObjectStore
 from remote.stores.shared import check_folder, check_key, check_prefix, checked
 
 T = TypeVar("T")
@@ -30,12 +31,18 @@ _stores: WeakValueDictionary[int, "MemoryStore"] = WeakValueDictionary()
 
 
 class MemoryStore:
-    """Objects in a dict. `calls` is the transcript. Its pickle is a handle on the same objects, in this process."""
+    """Objects in a dict. `calls` is the transcript. Its pickle is a handle on the same objects, in this process.
 
-    def __init__(self) -> None:
+    `modified` has the time of each object, by `clock`; `uploads` is what failed ones have left behind, for a test to fill.
+    """
+
+    def __init__(self, clock: "FixedClock | None" = None) -> None:
         _stores[id(self)] = self
         self.url = "memory://store"
+        self.clock = clock or FixedClock()
         self.objects: dict[str, bytes] = {}
+        self.modified: dict[str, int] = {}
+        self.uploads: list[AbandonedUpload] = []
         self.calls: list[Call] = []
         self.turn = threading.Lock()
 
@@ -56,13 +63,13 @@ class MemoryStore:
     def head(self, key: str) -> ObjectMeta:
         self.calls.append(("head", key))
         body = self._body(key)
-        return ObjectMeta(key, len(body), crc32c(body))
+        return ObjectMeta(key, len(body), crc32c(body), self._modified_ms(key))
 
-    def list(self, prefix: str, *, limit: int | None = None) -> Iterator[ObjectMeta]:
+    def list(self, prefix: str, *, limit: int | None = None, start_after: str = "") -> Iterator[ObjectMeta]:
         self.calls.append(("list", prefix))
         check_prefix(prefix)
-        keys = sorted((key for key in self.objects if key.startswith(prefix)), key=str.encode)
-        return iter([ObjectMeta(key, len(self.objects[key])) for key in keys[:limit]])
+        keys = sorted((key for key in self.objects if key.startswith(prefix) and key > start_after), key=str.encode)
+        return iter([ObjectMeta(key, len(self.objects[key]), None, self._modified_ms(key)) for key in keys[:limit]])
 
     def list_folders(self, prefix: str) -> Iterator[str]:
         self.calls.append(("list_folders", prefix))
@@ -83,6 +90,18 @@ class MemoryStore:
         check_key(key)
         self.objects.pop(key, None)
 
+    def abandoned_uploads(self, prefix: str, before_ms: int) -> Iterator[AbandonedUpload]:
+        self.calls.append(("abandoned_uploads", prefix))
+        check_prefix(prefix)
+        return iter([u for u in self.uploads if u.key.startswith(prefix) and u.started_ms < before_ms])
+
+    def abort_upload(self, upload: AbandonedUpload) -> None:
+        self.calls.append(("abort_upload", upload.key))
+        self.uploads = [u for u in self.uploads if u != upload]
+
+    def _modified_ms(self, key: str) -> int:
+        return self.modified.get(key, self.clock.now_ms())
+
     def _body(self, key: str) -> bytes:
         check_key(key)
         if key not in self.objects:
@@ -95,6 +114,7 @@ class MemoryStore:
             if key in self.objects:
                 raise AlreadyExists(key)
             self.objects[key] = body
+            self.modified[key] = self.clock.now_ms()
 
 
 def _handle(number: int) -> MemoryStore:
@@ -125,9 +145,9 @@ class Door:
         self.calls.append(("head", key))
         return self.around("head", key, lambda: self.inner.head(key))
 
-    def list(self, prefix: str, *, limit: int | None = None) -> Iterator[ObjectMeta]:
+    def list(self, prefix: str, *, limit: int | None = None, start_after: str = "") -> Iterator[ObjectMeta]:
         self.calls.append(("list", prefix))
-        return iter(self.around("list", prefix, lambda: [*self.inner.list(prefix, limit=limit)]))
+        return iter(self.around("list", prefix, lambda: [*self.inner.list(prefix, limit=limit, start_after=start_after)]))
 
     def list_folders(self, prefix: str) -> Iterator[str]:
         self.calls.append(("list_folders", prefix))
@@ -144,6 +164,14 @@ class Door:
     def delete(self, key: str) -> None:
         self.calls.append(("delete", key))
         self.around("delete", key, lambda: self.inner.delete(key))
+
+    def abandoned_uploads(self, prefix: str, before_ms: int) -> Iterator[AbandonedUpload]:
+        self.calls.append(("abandoned_uploads", prefix))
+        return iter(self.around("abandoned_uploads", prefix, lambda: [*self.inner.abandoned_uploads(prefix, before_ms)]))
+
+    def abort_upload(self, upload: AbandonedUpload) -> None:
+        self.calls.append(("abort_upload", upload.key))
+        self.around("abort_upload", upload.key, lambda: self.inner.abort_upload(upload))
 
 
 def verbs(calls: Iterable[Call]) -> list[str]:
@@ -237,12 +265,12 @@ class ListsStale(Door):
         self.seen = [*self.inner.list("")]
         self.left = listings
 
-    def list(self, prefix: str, *, limit: int | None = None) -> Iterator[ObjectMeta]:
+    def list(self, prefix: str, *, limit: int | None = None, start_after: str = "") -> Iterator[ObjectMeta]:
         if not self.left:
-            return super().list(prefix, limit=limit)
+            return super().list(prefix, limit=limit, start_after=start_after)
         self.left -= 1
         self.calls.append(("list", prefix))
-        return itertools.islice((meta for meta in self.seen if meta.key.startswith(prefix)), limit)
+        return itertools.islice((m for m in self.seen if m.key.startswith(prefix) and m.key > start_after), limit)
 
 
 class Corrupts(Door):
@@ -265,8 +293,14 @@ class KeepsNoChecksum(Door):
     """Knows sizes alone, as a folder does."""
 
     def head(self, key: str) -> ObjectMeta:
-        meta = super().head(key)
-        return ObjectMeta(meta.key, meta.size)
+        return replace(super().head(key), crc32c=None)
+
+
+class KeepsNoTime(Door):
+    """Does not say when an object was made, as some of fsspec's file systems do not."""
+
+    def head(self, key: str) -> ObjectMeta:
+        return replace(super().head(key), modified_ms=None)
 
 
 class RunsBetween(Door):
@@ -314,6 +348,14 @@ class FixedClock:
 
     def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
+
+
+class SleptClock(FixedClock):
+    """Moves only by what somebody waits."""
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        self.now += round(seconds * 1000)
 
 
 class CountingIds:

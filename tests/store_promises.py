@@ -11,16 +11,16 @@ import pytest
 from crc32c import crc32c
 
 from local_log.errors import Corrupt
-from remote.errors import AlreadyExists, Invalid, NotFound
+from remote.errors import AlreadyExists, Invalid, NotFound, Unavailable
 from remote.object_store import Body, ObjectStore
-from remote.stores import probe
+from remote.stores import probe, store_time_ms
 
 MIB = 1024 * 1024
 
 
 def upload(store: ObjectStore, key: str, *parts: bytes) -> None:
     body = b"".join(parts)
-    store.upload(key, iter(parts), size=len(body), crc32c=crc32c(body))
+    store.upload(key, parts, size=len(body), crc32c=crc32c(body))
 
 
 def race(contestants: int, create: Callable[[int], None]) -> list[int]:
@@ -103,6 +103,21 @@ class ObjectStoreConformance:
         assert (meta.key, meta.size) == ("key", 10)
         assert meta.crc32c in (None, crc32c(body))
 
+    def test_an_object_is_as_old_as_the_stores_own_clock_says_in_head_and_listing(self, store: ObjectStore) -> None:
+        before = store_time_ms(store, "probes/1")
+        store.put_if_absent("put", b"")
+        upload(store, "upload", b"body")
+        after = store_time_ms(store, "probes/2")
+        listed = {meta.key: meta.modified_ms for meta in store.list("")}
+        assert listed.keys() == {"put", "upload"}
+        for key, modified_ms in listed.items():
+            in_head = store.head(key).modified_ms
+            assert modified_ms is not None
+            assert in_head is not None
+            assert before <= modified_ms <= after
+            assert before <= in_head <= after
+            assert abs(in_head - modified_ms) < 1_000  # S3's listing may be finer than its headers
+
     # writing
 
     def test_put_if_absent_leaves_the_first_object_when_the_key_is_taken(self, store: ObjectStore) -> None:
@@ -132,18 +147,28 @@ class ObjectStoreConformance:
         assert store.get_range("a/segment", 5 * MIB - 2, 5 * MIB + 2) == parts[0][-2:] + parts[1][:2]
         assert store.head("a/segment").crc32c in (None, crc32c(b"".join(parts)))
 
+    def test_upload_takes_parts_that_can_be_read_only_once(self, store: ObjectStore) -> None:
+        parts = (bytes([n]) * 5 * MIB for n in range(2))
+        body = bytes(5 * MIB) + b"\1" * 5 * MIB
+        try:
+            store.upload("key", parts, size=10 * MIB, crc32c=crc32c(body))
+        except Unavailable:  # such an upload cannot be repeated, and somebody else may take the key
+            store.upload("key", [body], size=10 * MIB, crc32c=crc32c(body))
+        assert store.get("key") == body
+
     def test_an_upload_of_one_part_may_be_of_any_size(self, store: ObjectStore) -> None:
         upload(store, "key", b"small")
         assert store.get("key") == b"small"
 
     def test_a_failed_upload_leaves_nothing_and_its_reason_comes_through(self, store: ObjectStore) -> None:
-        def parts() -> Iterator[bytes]:
-            yield bytes(5 * MIB)
-            yield bytes(5 * MIB)
-            raise OSError("the disk broke")
+        class Parts:
+            def __iter__(self) -> Iterator[bytes]:
+                yield bytes(5 * MIB)
+                yield bytes(5 * MIB)
+                raise OSError("the disk broke")
 
         with pytest.raises(OSError, match="the disk broke"):
-            store.upload("a/key", parts(), size=15 * MIB, crc32c=0)
+            store.upload("a/key", Parts(), size=15 * MIB, crc32c=0)
         with pytest.raises(NotFound):
             store.get("a/key")
         assert list(store.list("")) == []
@@ -170,6 +195,12 @@ class ObjectStoreConformance:
         for key in ("a/key", "a/key", "a", "missing/key"):
             store.delete(key)
         assert list(store.list("")) == []
+
+    def test_what_was_uploaded_or_refused_leaves_no_upload_behind(self, store: ObjectStore) -> None:
+        upload(store, "a/key", bytes(5 * MIB), b"end")
+        with pytest.raises(AlreadyExists):
+            upload(store, "a/key", bytes(5 * MIB), b"end")
+        assert list(store.abandoned_uploads("", store_time_ms(store, "probe") + 60_000)) == []
 
     # listing
 
@@ -204,6 +235,16 @@ class ObjectStoreConformance:
         for key in reversed(keys):
             store.put_if_absent(key, b"")
         assert [meta.key for meta in store.list("", limit=limit)] == keys[:limit]
+
+    @pytest.mark.parametrize("prefix", ["", "a/", "a/b"])
+    def test_list_goes_on_after_any_key_whether_it_is_there_or_not(self, store: ObjectStore, prefix: str) -> None:
+        keys = sorted(["a-b", "a/b-c/d", "a/b/c", "a/b/d/e", "a/b/d/f", "a/c", "a0", "b/a/b"])
+        for key in keys:
+            store.put_if_absent(key, b"")
+        for after in (*keys, "a", "a/", "a/b", "a/b/", "a/b/d/", "a/b/d/e0", "a/b0", "0", "z"):
+            expected = [key for key in keys if key.startswith(prefix) and key > after]
+            assert [meta.key for meta in store.list(prefix, start_after=after)] == expected
+            assert [meta.key for meta in store.list(prefix, start_after=after, limit=2)] == expected[:2]
 
     def test_list_sees_at_once_what_another_handle_has_done(self, store: ObjectStore) -> None:
         other = pickle.loads(pickle.dumps(store))
@@ -251,6 +292,8 @@ class ObjectStoreConformance:
             list(store.list(prefix))
         with pytest.raises(Invalid):
             list(store.list_folders("a"))
+        with pytest.raises(Invalid):
+            list(store.abandoned_uploads(prefix, 0))
 
     def test_a_pickled_store_is_the_same_store(self, store: ObjectStore) -> None:
         store.put_if_absent("key", b"body")

@@ -1,19 +1,45 @@
 """The stores that an archive can live on, each an `ObjectStore`: a folder, S3, whatever fsspec reaches.
 
-Here are the way in (`open_store`) and the proof that a store keeps its word (`probe`). The backends and their SDKs are
-imported when one is opened, since they take most of a second.
+Here are the way in (`open_store`), the proof that a store keeps its word (`probe`) and its clock (`store_time_ms`). The backends
+and their SDKs are imported when one is opened, since they take most of a second.
 """
 
 import re
 
+from remote.clock import Chance, Clock, SystemClock, jitter, stopwatch
 from remote.errors import AlreadyExists, BadAddress, Invalid
 from remote.object_store import ObjectStore
+from remote.stores.instrumented import Instrumented, Meter
+from remote.stores.retrying import Retrying
+from remote.stores.throttled import Throttled
 
 _examples = "a folder's path, file:///folder, s3://bucket/prefix, gs://bucket/prefix or abfs://container@account/prefix"
 
 
-def open_store(url: str) -> ObjectStore:
-    """The store that `url` names. Nothing is asked of it yet. Raises BadAddress."""
+_system_clock = SystemClock()
+
+
+def open_store(
+    url: str,
+    *,
+    bytes_per_second: int | None = None,
+    meter: Meter | None = None,
+    clock: Clock = _system_clock,
+    chance: Chance = jitter,
+) -> ObjectStore:
+    """The store that `url` names, which counts in `meter`, keeps to a rate where one is given, and retries.
+
+    Nothing is asked of it yet. Raises BadAddress, Invalid (a rate below 1).
+    """
+    # From within: what is counted are tries, what is limited are the bytes of every try.
+    store: ObjectStore = Instrumented(open_backend(url), meter or Meter(), stopwatch)
+    if bytes_per_second is not None:
+        store = Throttled(store, bytes_per_second, clock)
+    return Retrying(store, clock, chance)
+
+
+def open_backend(url: str) -> ObjectStore:
+    """The store that `url` names, bare. Nothing is asked of it yet. Raises BadAddress."""
     try:
         return _opened(url)
     except Invalid as error:
@@ -71,3 +97,18 @@ def probe(store: ObjectStore, key: str) -> None:
         f"{store.url} ignores the put-if-absent condition (If-None-Match) and must not be used for an archive: "
         "two writers would overwrite each other's commits; use a store that honours it"
     )
+
+
+def store_time_ms(store: ObjectStore, key: str) -> int:
+    """The time now by the clock that `ObjectMeta.modified_ms` is of, from an object at `key`, a fresh one, deleted afterwards.
+
+    Whole seconds on S3. Raises Invalid where the store tells no times, and what its verbs raise.
+    """
+    store.put_if_absent(key, b"")
+    try:
+        modified_ms = store.head(key).modified_ms
+    finally:
+        store.delete(key)
+    if modified_ms is None:
+        raise Invalid(f"{store.url} does not tell when an object was made; nothing can be swept by age there")
+    return modified_ms

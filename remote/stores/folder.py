@@ -2,7 +2,7 @@
 
 A body goes to a temporary file beside its place, is synced, and is then linked to its name: link(2) refuses a name that
 is taken, and never shows a half-written file as O_EXCL on the name itself would. A process killed in between leaves
-a file named `.tmp-…`, which no listing shows. Symbolic links are not followed by listings.
+a file named `.tmp-…`, which no listing shows: an abandoned upload. Symbolic links are not followed by listings.
 """
 
 import errno
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from remote.errors import AlreadyExists, Invalid, NotFound, RemoteError, Unavailable, Unknown
-from remote.object_store import Body, ObjectMeta
+from remote.object_store import AbandonedUpload, Body, ObjectMeta
 from remote.stores.shared import check_folder, check_key, check_prefix, checked, walk
 
 temporary_prefix = ".tmp-"
@@ -36,25 +36,25 @@ class FolderStore:
 
     def get(self, key: str) -> bytes:
         """The whole object. Raises NotFound, Unavailable, Invalid."""
-        with self._opened(key) as (descriptor, size):
-            return _read(descriptor, 0, size)
+        with self._opened(key) as (descriptor, found):
+            return _read(descriptor, 0, found.st_size)
 
     def get_range(self, key: str, start: int, end: int) -> bytes:
         """Bytes `[start, end)`. Raises NotFound, Unavailable, Invalid (a range that the object does not have)."""
-        with self._opened(key) as (descriptor, size):
-            if not 0 <= start <= end <= size:
-                raise Invalid(f"{self.url}: {key} has {size} bytes, not [{start}, {end}); ask for a range inside")
+        with self._opened(key) as (descriptor, found):
+            if not 0 <= start <= end <= found.st_size:
+                raise Invalid(f"{self.url}: {key} has {found.st_size} bytes, not [{start}, {end}); ask for a range inside")
             return _read(descriptor, start, end)
 
     def head(self, key: str) -> ObjectMeta:
-        """Size alone: a file system keeps no checksum. Raises NotFound, Unavailable, Invalid."""
-        with self._opened(key) as (_, size):
-            return ObjectMeta(key, size)
+        """No checksum: a file system keeps none. Raises NotFound, Unavailable, Invalid."""
+        with self._opened(key) as (_, found):
+            return _meta(key, found)
 
-    def list(self, prefix: str, *, limit: int | None = None) -> Iterator[ObjectMeta]:
+    def list(self, prefix: str, *, limit: int | None = None, start_after: str = "") -> Iterator[ObjectMeta]:
         """Files below `prefix`, opening only the folders on the way. Raises Unavailable, Invalid."""
         check_prefix(prefix)
-        return walk(prefix, self._entries, _size, limit)
+        return walk(prefix, self._entries, _described, limit, start_after)
 
     def list_folders(self, prefix: str) -> Iterator[str]:
         """Names of the folders that hold an object. Raises Unavailable, Invalid."""
@@ -75,6 +75,21 @@ class FolderStore:
         with self._translated(key), suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
             os.unlink(self._path(key))
 
+    def abandoned_uploads(self, prefix: str, before_ms: int) -> Iterator[AbandonedUpload]:
+        """Temporary files whose process has been killed. Raises Unavailable, Invalid."""
+        check_prefix(prefix)
+        for meta in walk(prefix, self._temporary_entries, _described):
+            if meta.modified_ms is not None and meta.modified_ms < before_ms:
+                yield AbandonedUpload(meta.key, os.path.basename(meta.key), meta.modified_ms)
+
+    def abort_upload(self, upload: AbandonedUpload) -> None:
+        """Removes the temporary file. Raises Unavailable, Invalid (it is none)."""
+        check_key(upload.key)
+        if not os.path.basename(upload.key).startswith(temporary_prefix):
+            raise Invalid(f"{upload.key!r} is no temporary file; delete objects by `delete`")
+        with self._translated(upload.key), suppress(FileNotFoundError):
+            os.unlink(os.path.join(self.root, upload.key))
+
     def _path(self, key: str) -> str:
         check_key(key)
         if any(part.startswith(temporary_prefix) for part in key.split("/")):
@@ -82,8 +97,8 @@ class FolderStore:
         return os.path.join(self.root, key)
 
     @contextmanager
-    def _opened(self, key: str) -> Iterator[tuple[int, int]]:
-        """A regular file's descriptor and size; a folder or a pipe under that name is no object."""
+    def _opened(self, key: str) -> Iterator[tuple[int, os.stat_result]]:
+        """A regular file's descriptor and what it is; a folder or a pipe under that name is no object."""
         path = self._path(key)
         with self._translated(key, reading=True):
             try:
@@ -95,12 +110,19 @@ class FolderStore:
                 found = os.fstat(descriptor)
                 if not stat.S_ISREG(found.st_mode):
                     raise NotFound(f"{self.url}: no object {key}")
-                yield descriptor, found.st_size
+                yield descriptor, found
             finally:
                 os.close(descriptor)
 
     def _entries(self, folder: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
-        """What lies in a folder; nothing if it is not there. Names that no key can have are passed over."""
+        """The objects and folders in a folder; nothing if it is not there. Names that no key can have are passed over."""
+        return (found for found in self._scanned(folder) if not found[0].startswith(temporary_prefix))
+
+    def _temporary_entries(self, folder: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+        """The temporary files and folders in a folder."""
+        return (found for found in self._scanned(folder) if found[0].endswith("/") or found[0].startswith(temporary_prefix))
+
+    def _scanned(self, folder: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
         with self._translated(folder, reading=True):
             try:
                 scan = os.scandir(os.path.join(self.root, folder))
@@ -108,7 +130,7 @@ class FolderStore:
                 return
             with scan:
                 for entry in scan:
-                    if entry.name.startswith(temporary_prefix) or not _is_text(entry.name):
+                    if not _is_text(entry.name):
                         continue
                     if entry.is_dir(follow_symlinks=False):
                         yield entry.name + "/", entry
@@ -221,11 +243,15 @@ def _read(descriptor: int, start: int, end: int) -> bytes:
     return data
 
 
-def _size(entry: os.DirEntry[str]) -> int | None:
+def _described(key: str, entry: os.DirEntry[str]) -> ObjectMeta | None:
     try:
-        return entry.stat(follow_symlinks=False).st_size
+        return _meta(key, entry.stat(follow_symlinks=False))
     except FileNotFoundError:
         return None
+
+
+def _meta(key: str, found: os.stat_result) -> ObjectMeta:
+    return ObjectMeta(key, found.st_size, modified_ms=found.st_mtime_ns // 1_000_000)
 
 
 def _is_text(name: str) -> bool:

@@ -9,6 +9,7 @@ hide other writers' commits. An upload goes through `pipe_file` too and is held 
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from datetime import datetime
 from io import BytesIO
 from typing import Any
 
@@ -17,13 +18,15 @@ from fsspec.asyn import AsyncFileSystem
 from fsspec.core import url_to_fs
 
 from remote.errors import AlreadyExists, Invalid, NotFound, RemoteError, Unavailable, Unknown
-from remote.object_store import Body, ObjectMeta
-from remote.stores.shared import check_folder, check_key, check_prefix, checked, walk
+from remote.object_store import AbandonedUpload, Body, ObjectMeta
+from remote.stores.shared import as_ms, check_folder, check_key, check_prefix, checked, walk
 
 upload_bytes_max = 2**31
 """A Kafka segment's limit."""
 packages = {"gs": "gcsfs", "gcs": "gcsfs", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs"}
 """What brings a protocol; fsspec's own words for it vary."""
+_times = ("LastModified", "last_modified", "mtime", "created")
+"""What file systems call the time of a file, a datetime or seconds: s3fs, adlfs, gcsfs, memory."""
 
 _making = threading.Lock()  # one for all stores, since a lock cannot be pickled
 _creating_in_memory = threading.Lock()  # memory:// looks, then writes; it lives in this process alone, so a lock mends it
@@ -81,18 +84,18 @@ class FsspecStore:
         return body
 
     def head(self, key: str) -> ObjectMeta:
-        """Size alone: checksums differ from one file system to the next. Raises NotFound, Unavailable, Invalid."""
+        """No checksum: they differ from one file system to the next. Raises NotFound, Unavailable, Invalid."""
         check_key(key)
         with self._translated(key):
             found = self._fs.info(self._path(key))
             if found["type"] != "file":
                 raise NotFound(f"{self.url}: no object {key}")
-            return ObjectMeta(key, found["size"])
+            return _described(key, found)
 
-    def list(self, prefix: str, *, limit: int | None = None) -> Iterator[ObjectMeta]:
+    def list(self, prefix: str, *, limit: int | None = None, start_after: str = "") -> Iterator[ObjectMeta]:
         """Asks for one folder at a time, whole, whatever the limit. Raises Unavailable, Invalid."""
         check_prefix(prefix)
-        return walk(prefix, self._entries, _size, limit)
+        return walk(prefix, self._entries, _described, limit, start_after)
 
     def list_folders(self, prefix: str) -> Iterator[str]:
         """Where folders exist by themselves (abfs with a hierarchy), empty ones too. Raises Unavailable, Invalid."""
@@ -126,6 +129,14 @@ class FsspecStore:
         with suppress(NotFound), self._translated(key):
             self._fs.rm_file(self._path(key))
 
+    def abandoned_uploads(self, prefix: str, before_ms: int) -> Iterator[AbandonedUpload]:
+        """None: where fsspec leaves any, it does not tell. Raises Invalid."""
+        check_prefix(prefix)
+        return iter(())
+
+    def abort_upload(self, upload: AbandonedUpload) -> None:
+        """Has nothing to free."""
+
     @property
     def _fs(self) -> Any:
         return self._reached()[0]
@@ -143,7 +154,7 @@ class FsspecStore:
                 self._made = fs, root.rstrip("/")
             return self._made
 
-    def _entries(self, folder: str) -> Iterator[tuple[str, int]]:
+    def _entries(self, folder: str) -> Iterator[tuple[str, dict[str, Any]]]:
         with self._translated(folder):
             path = self._path(folder)
             self._fs.invalidate_cache()  # for those with a cache of their own
@@ -155,7 +166,7 @@ class FsspecStore:
                 name = item["name"].rstrip("/")
                 # The folder itself may be among them, as the marker that consoles make, or as a file of that name.
                 if name.startswith(path) and name != path:
-                    yield name.removeprefix(path) + ("/" if item["type"] == "directory" else ""), item["size"]
+                    yield name.removeprefix(path) + ("/" if item["type"] == "directory" else ""), item
 
     def _alone(self) -> Any:
         return _creating_in_memory if self._protocol == "memory" else nullcontext()
@@ -186,5 +197,8 @@ def _creates_by_itself(kind: Any) -> bool:
     return kind.pipe_file is not fsspec.AbstractFileSystem.pipe_file
 
 
-def _size(size: int) -> int:
-    return size
+def _described(key: str, found: dict[str, Any]) -> ObjectMeta:
+    when = next((found[name] for name in _times if name in found), None)
+    if isinstance(when, float | int):
+        return ObjectMeta(key, found["size"], modified_ms=round(when * 1000))
+    return ObjectMeta(key, found["size"], modified_ms=as_ms(when) if isinstance(when, datetime) else None)

@@ -1,31 +1,25 @@
 """An archive on S3, or on a server that speaks its protocol and honours If-None-Match.
 
-Two boto3 clients. One retries by itself and serves what may be repeated: reads, listings, deletions, the parts of an
-upload. The other sends once, for what If-None-Match guards: were the SDK to repeat a put whose answer was lost, the
-caller would hear "taken" of its own object and never learn that a try went unanswered. Every body travels with its
-CRC-32C, computed here, so that neither `awscrt` nor a server's default is needed.
-
-Credentials, region and endpoint are boto3's own affair (AWS_PROFILE, AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, …).
+Every body travels with its CRC-32C, computed here, so that neither `awscrt` nor a server's default is needed. A request is
+sent once, but for those inside a multipart upload.
 """
 
 import threading
-import time
 from base64 import b64decode, b64encode
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import chain, islice
 from typing import Any
 
-import boto3.session
-from botocore import exceptions as sdk
 from botocore.config import Config
 
 from local_log.formats.checksum import crc32c as crc_of
-from remote.errors import AlreadyExists, Invalid, NotFound, RemoteError, Unavailable, Unknown
-from remote.object_store import Body, ObjectMeta
-from remote.stores.shared import check_folder, check_key, check_prefix, checked
+from remote.errors import Invalid, NotFound, RemoteError, Unknown
+from remote.object_store import AbandonedUpload, Body, ObjectMeta
+from remote.stores.s3_client import NoSuchUpload, make_client, once, repeating, translated
+from remote.stores.shared import as_ms, check_folder, check_key, check_prefix, checked
 
 parts_max = 10_000
 """S3's limit on the parts of one object."""
@@ -33,60 +27,17 @@ parts_in_flight_max = 4
 """Parts of one upload that are held and sent at once."""
 listing_page_max = 1_000
 """S3's limit on the keys in one answer."""
-connections_max = 32
-read_attempts_max = 5
-conflict_attempts_max = 6
-"""How often a conditional put is sent while S3 answers 409: another one on the same key is still under way."""
-conflict_wait_s = 0.05
-"""The wait after the first 409; each next one is twice as long."""
-connect_timeout_s = 5
-read_timeout_s = 60
-region_default = "us-east-1"
-
-_repeating = Config(
-    retries={"mode": "standard", "total_max_attempts": read_attempts_max},
-    connect_timeout=connect_timeout_s,
-    read_timeout=read_timeout_s,
-    max_pool_connections=connections_max,
-)
-_once = _repeating.merge(Config(retries={"mode": "standard", "total_max_attempts": 1}))
-
-_not_applied = {"RequestTimeout", "BadDigest", "XAmzContentSHA256Mismatch", "NoSuchUpload", "OperationAborted"}
-"""Refusals below 500 of a request that might pass when it is made again: nothing was changed."""
-_never_sent = (sdk.EndpointConnectionError, sdk.ConnectTimeoutError, sdk.ProxyConnectionError)
-_broken_off = (sdk.HTTPClientError, sdk.ConnectionError, sdk.IncompleteReadError, sdk.FlexibleChecksumError)
-_remedies = {
-    "NoSuchBucket": "make the bucket, or correct its name",
-    "AuthorizationHeaderMalformed": "set AWS_DEFAULT_REGION to the bucket's region",
-    "PermanentRedirect": "set AWS_DEFAULT_REGION to the bucket's region",
-    "RequestTimeTooSkewed": "set this machine's clock",
-}
-_remedies_by_status = {
-    403: "check the credentials, and that they have s3:GetObject, s3:PutObject, s3:DeleteObject, "
-    "s3:AbortMultipartUpload and s3:ListBucket (without the last, S3 says 403 of a missing object too)",
-    501: "use a store that knows If-None-Match and CRC32C",
-}
 
 _making = threading.Lock()  # boto3 makes no two clients at once; one for all stores, since a lock cannot be pickled
-
-
-class _Busy(Unavailable):
-    """409: another conditional request on this key is under way; ours changed nothing."""
 
 
 class S3Store:
     """Objects below `prefix` in `bucket`.
 
-    `client` makes an S3 client from a botocore Config, boto3's own by default. `sleep` takes seconds.
+    `client` makes an S3 client from a botocore Config, boto3's own by default.
     """
 
-    def __init__(
-        self,
-        bucket: str,
-        prefix: str = "",
-        client: Callable[[Config], Any] | None = None,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
+    def __init__(self, bucket: str, prefix: str = "", client: Callable[[Config], Any] | None = None) -> None:
         prefix = prefix.strip("/")
         if prefix:
             check_key(prefix)
@@ -94,7 +45,6 @@ class S3Store:
         self.prefix = f"{prefix}/" if prefix else ""
         self.url = f"s3://{bucket}/{prefix}"
         self._make = client
-        self._sleep = sleep
         self._clients: dict[Config, Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -103,8 +53,8 @@ class S3Store:
 
     def get(self, key: str) -> bytes:
         """The whole object. Raises NotFound, Unavailable, Invalid."""
-        with self._translated(key):
-            body: bytes = self._client(_repeating).get_object(**self._at(key))["Body"].read()
+        with translated(self.url, key):
+            body: bytes = self._client(once).get_object(**self._at(key))["Body"].read()
             return body
 
     def get_range(self, key: str, start: int, end: int) -> bytes:
@@ -114,8 +64,8 @@ class S3Store:
             if start == end and 0 <= end <= self.head(key).size:
                 return b""
             raise Invalid(f"{self.url}: {key} cannot have bytes [{start}, {end}); ask for a range inside it")
-        with self._translated(key):
-            answer = self._client(_repeating).get_object(**self._at(key), Range=f"bytes={start}-{end - 1}")
+        with translated(self.url, key):
+            answer = self._client(once).get_object(**self._at(key), Range=f"bytes={start}-{end - 1}")
             # Looked at before the body is read: a server that ignores ranges would send all of a large object.
             if answer["ContentLength"] != end - start:
                 answer["Body"].close()
@@ -125,18 +75,20 @@ class S3Store:
             return body
 
     def head(self, key: str) -> ObjectMeta:
-        """Size, and the CRC-32C if S3 holds one of the whole object. Raises NotFound, Unavailable, Invalid."""
-        with self._translated(key):
-            answer = self._client(_repeating).head_object(**self._at(key), ChecksumMode="ENABLED")
-        return ObjectMeta(key, answer["ContentLength"], _decoded(answer.get("ChecksumCRC32C", "")))
+        """Size, time, and the CRC-32C if S3 holds one of the whole object. Raises NotFound, Unavailable, Invalid."""
+        with translated(self.url, key):
+            answer = self._client(once).head_object(**self._at(key), ChecksumMode="ENABLED")
+        checksum = _decoded(answer.get("ChecksumCRC32C", ""))
+        return ObjectMeta(key, answer["ContentLength"], checksum, as_ms(answer["LastModified"]))
 
-    def list(self, prefix: str, *, limit: int | None = None) -> Iterator[ObjectMeta]:
+    def list(self, prefix: str, *, limit: int | None = None, start_after: str = "") -> Iterator[ObjectMeta]:
         """A request a page, made when its first object is asked for. Raises Unavailable, Invalid."""
         check_prefix(prefix)
         page = listing_page_max if limit is None else max(1, min(limit, listing_page_max))
+        after = {"StartAfter": self.prefix + start_after} if start_after else {}
         found = (
-            ObjectMeta(item["Key"].removeprefix(self.prefix), item["Size"])
-            for answer in self._pages(prefix, MaxKeys=page)
+            ObjectMeta(item["Key"].removeprefix(self.prefix), item["Size"], modified_ms=as_ms(item["LastModified"]))
+            for answer in self._pages(prefix, MaxKeys=page, **after)
             for item in answer.get("Contents", ())
             if not item["Key"].endswith("/")  # consoles mark a "folder" so
         )
@@ -154,16 +106,11 @@ class S3Store:
         )
 
     def put_if_absent(self, key: str, body: Body) -> None:
-        """One conditional request, and again after a 409. Raises AlreadyExists, Unknown, Unavailable, Invalid."""
+        """One conditional request. Raises AlreadyExists, Unknown, Unavailable (409 too), Invalid."""
         data = _as_bytes(body)
         request = {**self._at(key), "Body": data, "IfNoneMatch": "*", **_checksum(crc_of(data))}
-        for attempt in range(conflict_attempts_max):
-            if attempt:
-                self._sleep(conflict_wait_s * 2 ** (attempt - 1))
-            with suppress(_Busy), self._translated(key, Unknown):
-                self._client(_once).put_object(**request)
-                return
-        raise Unavailable(f"{self.url}: {key}: 409 to each of {conflict_attempts_max} puts; try again later")
+        with translated(self.url, key, Unknown):
+            self._client(once).put_object(**request)
 
     def upload(self, key: str, parts: Iterable[Body], *, size: int, crc32c: int) -> None:
         """One request for one part, else a multipart upload of which a failure leaves nothing.
@@ -176,15 +123,15 @@ class S3Store:
         if second is None:
             self.put_if_absent(key, first)
             return
-        with self._translated(key):
-            upload = self._client(_repeating).create_multipart_upload(
+        with translated(self.url, key):
+            upload = self._client(repeating).create_multipart_upload(
                 **self._at(key), ChecksumAlgorithm="CRC32C", ChecksumType="FULL_OBJECT"
             )
         request = {**self._at(key), "UploadId": upload["UploadId"]}
         try:
             sent = self._send_parts(key, request, chain((first, second), stream))
-            with self._translated(key, Unknown):
-                self._client(_once).complete_multipart_upload(
+            with translated(self.url, key, Unknown):
+                self._client(once).complete_multipart_upload(
                     **request,
                     MultipartUpload={"Parts": sent},
                     ChecksumCRC32C=_encoded(crc32c),
@@ -197,8 +144,27 @@ class S3Store:
 
     def delete(self, key: str) -> None:
         """Removes the object, if it is there. Raises Unavailable, Invalid."""
-        with suppress(NotFound), self._translated(key):
-            self._client(_repeating).delete_object(**self._at(key))
+        with suppress(NotFound), translated(self.url, key):
+            self._client(once).delete_object(**self._at(key))
+
+    def abandoned_uploads(self, prefix: str, before_ms: int) -> Iterator[AbandonedUpload]:
+        """Multipart uploads that were neither completed nor aborted. Raises Unavailable, Invalid."""
+        check_prefix(prefix)
+        request = {"Bucket": self.bucket, "Prefix": self.prefix + prefix}
+        while True:
+            with translated(self.url, prefix):
+                answer = self._client(once).list_multipart_uploads(**request)
+            for item in answer.get("Uploads", ()):
+                if (started_ms := as_ms(item["Initiated"])) < before_ms:
+                    yield AbandonedUpload(item["Key"].removeprefix(self.prefix), item["UploadId"], started_ms)
+            if not answer.get("IsTruncated"):
+                return
+            request |= {"KeyMarker": answer["NextKeyMarker"], "UploadIdMarker": answer["NextUploadIdMarker"]}
+
+    def abort_upload(self, upload: AbandonedUpload) -> None:
+        """Frees its parts. Raises Unavailable, Invalid."""
+        with suppress(NoSuchUpload), translated(self.url, upload.key):
+            self._client(once).abort_multipart_upload(**self._at(upload.key), UploadId=upload.upload_id)
 
     def _send_parts(self, key: str, request: dict[str, Any], parts: Iterable[Body]) -> tuple[dict[str, Any], ...]:
         """Sends a few parts at a time, and returns or raises only when none is under way any more."""
@@ -221,15 +187,15 @@ class S3Store:
             raise Invalid(f"{self.url}: {key} has more than {parts_max} parts; send larger ones")
         data = _as_bytes(part)
         checksum = _checksum(crc_of(data))
-        with self._translated(key):
-            answer = self._client(_repeating).upload_part(**request, PartNumber=number, Body=data, **checksum)
+        with translated(self.url, key):
+            answer = self._client(repeating).upload_part(**request, PartNumber=number, Body=data, **checksum)
         return {"PartNumber": number, "ETag": answer["ETag"], "ChecksumCRC32C": checksum["ChecksumCRC32C"]}
 
     def _abort(self, key: str, request: dict[str, Any], error: BaseException) -> None:
         """Frees what was sent. After an unknown completion too: if that has won, there is nothing left to abort."""
         try:
-            with self._translated(key):
-                self._client(_repeating).abort_multipart_upload(**request)
+            with translated(self.url, key):
+                self._client(repeating).abort_multipart_upload(**request)
         except RemoteError as failure:
             error.add_note(
                 f"its parts remain as multipart upload {request['UploadId']} ({failure}); "
@@ -239,8 +205,8 @@ class S3Store:
     def _pages(self, prefix: str, **request: Any) -> Iterator[dict[str, Any]]:
         request = {"Bucket": self.bucket, "Prefix": self.prefix + prefix, **request}
         while True:
-            with self._translated(prefix):
-                answer = self._client(_repeating).list_objects_v2(**request)
+            with translated(self.url, prefix):
+                answer = self._client(once).list_objects_v2(**request)
             yield answer
             if not answer.get("IsTruncated"):
                 return
@@ -254,57 +220,8 @@ class S3Store:
         if config not in self._clients:
             with _making:
                 if config not in self._clients:
-                    self._clients[config] = (self._make or _client_of_boto3)(config)
+                    self._clients[config] = (self._make or make_client)(config)
         return self._clients[config]
-
-    @contextmanager
-    def _translated(self, key: str, otherwise: type[RemoteError] = Unavailable) -> Iterator[None]:
-        """Turns the SDK's errors into ours; `otherwise` is for a request that may have been applied."""
-        where = f"{self.url}: {key}"
-        try:
-            yield
-        except sdk.ClientError as error:
-            raise _refusal(error.response, where, key, otherwise) from error
-        except _never_sent as error:
-            raise Unavailable(f"{where}: {error}") from error
-        except _broken_off as error:
-            raise otherwise(f"{where}: {error}") from error
-        except (sdk.CredentialRetrievalError, sdk.MetadataRetrievalError) as error:
-            raise Unavailable(f"{where}: {error}") from error
-        except sdk.BotoCoreError as error:
-            raise Invalid(f"{where}: {error}; correct the address, the credentials or boto3's settings") from error
-
-
-def _refusal(response: dict[str, Any], where: str, key: str, otherwise: type[RemoteError]) -> RemoteError:
-    code = response.get("Error", {}).get("Code", "")
-    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    text = f"{where}: {status} {code}: {response.get('Error', {}).get('Message', '')}"
-    if status == 412:
-        return AlreadyExists(key)
-    if status == 409:
-        return _Busy(text)
-    if code in _not_applied or status == 429:
-        return Unavailable(text)
-    if status == 404 and code != "NoSuchBucket":
-        # A conditional write says so when a deletion of its key crosses it.
-        return Unavailable(text) if otherwise is Unknown else NotFound(text)
-    if status >= 500 and status != 501:
-        return otherwise(text)
-    remedy = _remedies.get(code) or _remedies_by_status.get(status, "correct the address, the key or the range")
-    return Invalid(f"{text}; {remedy}")
-
-
-def _client_of_boto3(config: Config) -> Any:
-    session = boto3.session.Session()
-    region = session.region_name or region_default
-    try:
-        client = session.client("s3", region_name=region, config=config)
-        if ".amazonaws." in client.meta.endpoint_url:
-            return client
-        # Elsewhere than at AWS a bucket seldom has a host name of its own.
-        return session.client("s3", region_name=region, config=config.merge(Config(s3={"addressing_style": "path"})))
-    except ValueError as error:
-        raise Invalid(f"{error}; give AWS_ENDPOINT_URL as http://host:port") from error
 
 
 def _checksum(crc: int) -> dict[str, str]:

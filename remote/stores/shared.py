@@ -1,6 +1,7 @@
 """What every backend would otherwise write again: which keys are keys, and the walks over parts and folders."""
 
 from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from heapq import heappop, heappush
 from itertools import islice
 from typing import TypeVar
@@ -61,16 +62,22 @@ def checked(key: str, parts: Iterable[Body], size: int, crc32c: int) -> Iterator
         raise Corrupt(f"the bytes read for upload have CRC-32C {crc:08x}, expected {crc32c:08x}", file=key)
 
 
+def as_ms(when: datetime) -> int:
+    """Milliseconds since 1970 of a time with a zone."""
+    return round(when.timestamp() * 1000)
+
+
 def walk(
     prefix: str,
     entries: Callable[[str], Iterator[tuple[str, T]]],
-    measure: Callable[[T], int | None],
-    limit: int | None,
+    measure: Callable[[str, T], ObjectMeta | None],
+    limit: int | None = None,
+    start_after: str = "",
 ) -> Iterator[ObjectMeta]:
-    """Objects whose key starts with `prefix` on a store that lists one folder at a time, in the order of keys' bytes.
+    """Objects as `ObjectLister.list` gives them, on a store that lists one folder at a time.
 
     `entries(folder)` gives a folder's names, those of folders with a "/" at their end, in any order; `folder` is ""
-    or ends with "/". `measure` gives an object's size in bytes, None when it has gone meanwhile. Only folders that
+    or ends with "/". `measure` describes the object of a key, None when it has gone meanwhile. Only folders that
     can hold a result are opened, each when its turn comes: since a folder sorts as its name and a slash, what it holds
     comes out just where it stood.
     """
@@ -82,7 +89,8 @@ def walk(
         while True:
             if folder is not None:
                 for name, thing in entries(folder):
-                    if (key := folder + name).startswith(prefix):
+                    key = folder + name
+                    if key.startswith(prefix) and (key > start_after or (key.endswith("/") and start_after.startswith(key))):
                         things[key] = thing
                         heappush(heap, key)
             if not heap:
@@ -90,7 +98,7 @@ def walk(
             key = heappop(heap)
             thing = things.pop(key)
             folder = key if key.endswith("/") else None
-            if folder is None and (size := measure(thing)) is not None:
-                yield ObjectMeta(key, size)
+            if folder is None and (meta := measure(key, thing)) is not None:
+                yield meta
 
     return islice(found(), limit)

@@ -11,15 +11,15 @@ from store_promises import ObjectStoreConformance
 
 from local_log.errors import Corrupt
 from remote.errors import AlreadyExists, Invalid, NotFound, RemoteError, Unavailable, Unknown
-from remote.object_store import ObjectStore
-from remote.stores import open_store
+from remote.object_store import AbandonedUpload, ObjectStore
+from remote.stores import open_backend
 from remote.stores.folder import FolderStore
 
 
 class TestFolder(ObjectStoreConformance):
     @pytest.fixture
     def store(self, tmp_path: Any) -> ObjectStore:
-        return open_store(str(tmp_path / "new" / "archive"))
+        return open_backend(str(tmp_path / "new" / "archive"))
 
     def test_of_many_processes_that_create_one_key_at_once_exactly_one_wins(self, store: FolderStore) -> None:
         rounds, writers = 50, 4
@@ -54,6 +54,32 @@ class TestFolder(ObjectStoreConformance):
         with pytest.raises(Corrupt):
             store.upload("other", [b"x"], size=1, crc32c=0)
         assert os.listdir(store.root) == ["key"]
+
+    def test_what_killed_processes_left_is_found_by_its_age_and_removed(self, store: FolderStore) -> None:
+        store.put_if_absent("a/b/key", b"")
+        for name in (".tmp-1-0", "a/b/.tmp-1-1", "a/b/.tmp-1-2"):
+            with open(os.path.join(store.root, name), "wb"):
+                pass
+            os.utime(os.path.join(store.root, name), (1_000, 1_000))
+        with open(os.path.join(store.root, ".tmp-1-3"), "wb"):
+            pass
+        found = list(store.abandoned_uploads("", 1_000_001))
+        assert [(u.key, u.started_ms) for u in found] == [
+            (key, 1_000_000) for key in (".tmp-1-0", "a/b/.tmp-1-1", "a/b/.tmp-1-2")
+        ]
+        assert list(store.abandoned_uploads("", 1_000_000)) == []
+        assert [u.key for u in store.abandoned_uploads("a/", 1_000_001)] == ["a/b/.tmp-1-1", "a/b/.tmp-1-2"]
+        for upload in (*found, *found):
+            store.abort_upload(upload)
+        assert sorted(os.listdir(store.root)) == [".tmp-1-3", "a"]
+        assert os.listdir(os.path.join(store.root, "a/b")) == ["key"]
+
+    @pytest.mark.parametrize("key", ["a/key", "../.tmp-1-0", "/.tmp-1-0"])
+    def test_nothing_but_a_temporary_file_is_removed_as_one(self, store: FolderStore, key: str) -> None:
+        store.put_if_absent("a/key", b"body")
+        with pytest.raises(Invalid):
+            store.abort_upload(AbandonedUpload(key, "", 0))
+        assert store.get("a/key") == b"body"
 
     def test_leftovers_with_our_process_id_are_stepped_over(self, store: FolderStore, monkeypatch: pytest.MonkeyPatch) -> None:
         os.makedirs(store.root)

@@ -7,7 +7,7 @@ from store_promises import ObjectStoreConformance
 
 from remote.errors import Invalid
 from remote.object_store import ObjectStore
-from remote.stores import open_store
+from remote.stores import open_backend
 from remote.stores.fsspec_store import FsspecStore, upload_bytes_max
 
 _numbers = itertools.count(1)
@@ -18,7 +18,7 @@ class TestMemory(ObjectStoreConformance):
 
     @pytest.fixture
     def store(self) -> ObjectStore:
-        return open_store(f"memory://archive-{next(_numbers)}/prefix")
+        return open_backend(f"memory://archive-{next(_numbers)}/prefix")
 
     def test_an_upload_larger_than_a_segment_can_be_is_refused_before_it_is_read(self, store: ObjectStore) -> None:
         with pytest.raises(Invalid, match="smaller"):

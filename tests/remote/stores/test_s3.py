@@ -8,22 +8,23 @@ from store_promises import MIB, ObjectStoreConformance, upload
 
 from local_log.errors import Corrupt
 from remote.errors import AlreadyExists, Invalid, Unavailable
-from remote.object_store import ObjectMeta, ObjectStore
-from remote.stores import open_store
+from remote.object_store import ObjectStore
+from remote.stores import open_backend, open_store, store_time_ms
 from remote.stores.s3 import S3Store
 
 
 class TestS3(ObjectStoreConformance):
     @pytest.fixture
     def store(self, s3_bucket: str) -> ObjectStore:
-        return open_store(f"s3://{s3_bucket}/some/prefix/")
+        return open_backend(f"s3://{s3_bucket}/some/prefix/")
 
     def test_head_gives_the_checksum_of_the_whole_object_however_it_was_sent(self, store: ObjectStore) -> None:
         parts = [bytes(5 * MIB), b"\1" * 5 * MIB, b"end"]
         store.put_if_absent("put", b"body")
         upload(store, "upload", *parts)
         assert store.head("put").crc32c == crc32c(b"body")
-        assert store.head("upload") == ObjectMeta("upload", 10 * MIB + 3, crc32c(b"".join(parts)))
+        meta = store.head("upload")
+        assert (meta.size, meta.crc32c) == (10 * MIB + 3, crc32c(b"".join(parts)))
 
     def test_a_failed_upload_leaves_no_multipart_upload(self, store: S3Store, s3_client: Any, s3_bucket: str) -> None:
         store.put_if_absent("taken", b"")
@@ -32,6 +33,22 @@ class TestS3(ObjectStoreConformance):
         with pytest.raises(Corrupt):
             store.upload("other", [bytes(5 * MIB), b"end"], size=5 * MIB + 3, crc32c=1)
         assert "Uploads" not in s3_client.list_multipart_uploads(Bucket=s3_bucket)
+
+    def test_an_upload_that_nobody_ended_is_found_and_freed(self, store: S3Store, s3_client: Any, s3_bucket: str) -> None:
+        def start(key: str) -> str:
+            return s3_client.create_multipart_upload(Bucket=s3_bucket, Key=key)["UploadId"]
+
+        start("other/prefix/a/key")
+        started = {("a/key", start("some/prefix/a/key")), ("a/key", start("some/prefix/a/key")), ("b", start("some/prefix/b"))}
+        now_ms = store_time_ms(store, "probe")
+        assert list(store.abandoned_uploads("", 0)) == []
+        found = list(store.abandoned_uploads("", now_ms + 1))
+        assert {(u.key, u.upload_id) for u in found} == started
+        assert [u.key for u in store.abandoned_uploads("a/", now_ms + 1)] == ["a/key"] * 2
+        for left in (*found, *found):
+            store.abort_upload(left)
+        assert list(store.abandoned_uploads("", now_ms + 1)) == []
+        assert [u["Key"] for u in s3_client.list_multipart_uploads(Bucket=s3_bucket)["Uploads"]] == ["other/prefix/a/key"]
 
     def test_stores_with_other_prefixes_in_one_bucket_do_not_meet(self, store: ObjectStore, s3_bucket: str) -> None:
         open_store(f"s3://{s3_bucket}/some/prefix-2").put_if_absent("key", b"")
@@ -52,7 +69,7 @@ class TestS3(ObjectStoreConformance):
         assert [meta.key for meta in store.list("", limit=3)] == ["0", "1", "2"]
 
     def test_a_bucket_that_is_not_there_is_invalid(self, s3_server: str) -> None:
-        store = open_store("s3://no-such-bucket/prefix")
+        store = open_backend("s3://no-such-bucket/prefix")
         with pytest.raises(Invalid, match="make the bucket"):
             store.put_if_absent("key", b"")
         with pytest.raises(Invalid, match="make the bucket"):

@@ -4,6 +4,7 @@ import io
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from crc32c import crc32c
 from store_promises import upload
 
 from remote.errors import AlreadyExists, Invalid, RemoteError, Unavailable, Unknown
-from remote.object_store import ObjectMeta
-from remote.stores.s3 import S3Store, conflict_attempts_max, parts_in_flight_max, parts_max
+from remote.object_store import AbandonedUpload, ObjectMeta
+from remote.stores.s3 import S3Store, parts_in_flight_max, parts_max
+from remote.stores.s3_client import part_attempts_max
 
 
 class ScriptedS3:
@@ -57,6 +59,7 @@ nothing_changed = [
     refusal(400, "RequestTimeout"),
     refusal(400, "BadDigest"),
     refusal(404, "NoSuchKey"),
+    refusal(409, "ConditionalRequestConflict"),
     refusal(429, "TooManyRequests"),
 ]
 to_be_fixed = [
@@ -95,32 +98,28 @@ class TestS3Errors:
         assert client.attempts == {1}
 
     @pytest.mark.parametrize("error", lost_answers, ids=_name)
-    def test_a_read_whose_answer_was_lost_is_unavailable(self, error: Exception) -> None:
-        client = ScriptedS3(error, error, error, error)
+    def test_a_read_whose_answer_was_lost_is_unavailable_and_sent_once(self, error: Exception) -> None:
+        client = ScriptedS3(error, error, error, error, error, error)
         store = S3Store("bucket", client=client)
-        with pytest.raises(Unavailable):
-            store.get("key")
-        with pytest.raises(Unavailable):
-            store.head("key")
-        with pytest.raises(Unavailable):
-            next(store.list(""))
-        with pytest.raises(Unavailable):
-            store.delete("key")
-        assert client.attempts != {1}
+        for ask in (store.get, store.head, store.delete):
+            with pytest.raises(Unavailable):
+                ask("key")
+        for ask in (store.list, store.list_folders, lambda prefix: store.abandoned_uploads(prefix, 0)):
+            with pytest.raises(Unavailable):
+                next(ask(""))
+        assert len(client.requests) == 6
+        assert client.attempts == {1}
 
-    def test_a_put_is_sent_again_after_a_conflict_with_growing_waits(self) -> None:
-        waits: list[float] = []
-        client = ScriptedS3(refusal(409, "ConditionalRequestConflict"), refusal(409, "ConditionalRequestConflict"), {})
-        S3Store("bucket", client=client, sleep=waits.append).put_if_absent("key", b"")
-        assert client.requests == ["put_object"] * 3
-        assert waits == [0.05, 0.1]
+    def test_only_the_requests_inside_an_upload_are_repeated_by_the_sdk(self) -> None:
+        client = ScriptedS3({"UploadId": "1"}, {"ETag": "a"}, {"ETag": "b"}, {})
+        store = S3Store("bucket", client=client)
+        upload(store, "key", b"a", b"b")
+        assert client.attempts == {1, part_attempts_max}
 
-    def test_a_put_that_meets_only_conflicts_is_unavailable(self) -> None:
-        waits: list[float] = []
-        client = ScriptedS3(*[refusal(409, "ConditionalRequestConflict")] * conflict_attempts_max)
-        with pytest.raises(Unavailable):
-            S3Store("bucket", client=client, sleep=waits.append).put_if_absent("key", b"")
-        assert len(waits) == conflict_attempts_max - 1
+    def test_an_upload_that_has_gone_meanwhile_counts_as_freed(self) -> None:
+        client = ScriptedS3(refusal(404, "NoSuchUpload"))
+        S3Store("bucket", client=client).abort_upload(AbandonedUpload("key", "1", 0))
+        assert client.requests == ["abort_multipart_upload"]
 
     @pytest.mark.parametrize(
         ("error", "expected"),
@@ -149,8 +148,10 @@ class TestS3Errors:
         assert "multipart upload 1" in raised.value.__notes__[0]
 
     def test_a_composite_checksum_is_not_taken_for_that_of_the_whole_object(self) -> None:
-        client = ScriptedS3({"ContentLength": 7, "ChecksumCRC32C": "AAAAAA==-3"})
-        assert S3Store("bucket", client=client).head("key") == ObjectMeta("key", 7, None)
+        client = ScriptedS3(
+            {"ContentLength": 7, "ChecksumCRC32C": "AAAAAA==-3", "LastModified": datetime(1970, 1, 2, tzinfo=UTC)}
+        )
+        assert S3Store("bucket", client=client).head("key") == ObjectMeta("key", 7, None, 24 * 3600 * 1000)
 
     def test_a_range_that_is_not_kept_to_is_not_read(self) -> None:
         client = ScriptedS3({"ContentLength": 10**9, "Body": io.BytesIO()})

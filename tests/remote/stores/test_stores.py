@@ -4,11 +4,16 @@ import dataclasses
 from typing import Any
 
 import pytest
+from archive_fakes import KeepsNoTime, MemoryStore, SleptClock
+from store_promises import ObjectStoreConformance
 
+from remote.clock import jitter
 from remote.errors import BadAddress, Invalid
-from remote.stores import open_store, probe
+from remote.object_store import ObjectStore
+from remote.stores import open_backend, open_store, probe, store_time_ms
 from remote.stores.folder import FolderStore
 from remote.stores.fsspec_store import FsspecStore
+from remote.stores.instrumented import Meter
 from remote.stores.s3 import S3Store
 from remote.stores.shared import key_bytes_max
 
@@ -28,9 +33,9 @@ class TestOpening:
         ],
     )
     def test_a_url_names_its_store(self, url: str, kind: type, name: str) -> None:
-        store = open_store(url)
+        store = open_backend(url)
         assert type(store) is kind
-        assert store.url == name
+        assert store.url == open_store(url).url == name
 
     def test_a_relative_path_is_taken_from_where_the_process_started(
         self, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
@@ -89,6 +94,28 @@ class TestOpening:
         assert [meta.key for meta in store.list("")] == [key]
 
 
+def opened(url: str) -> ObjectStore:
+    return open_store(url, bytes_per_second=1 << 30, meter=Meter(), clock=SleptClock(), chance=jitter)
+
+
+class TestEverythingAroundAFolder(ObjectStoreConformance):
+    @pytest.fixture
+    def store(self, tmp_path: Any) -> ObjectStore:
+        return opened(str(tmp_path / "archive"))
+
+
+class TestEverythingAroundMemory(ObjectStoreConformance):
+    @pytest.fixture
+    def store(self, request: pytest.FixtureRequest) -> ObjectStore:
+        return opened(f"memory://everything-{id(request.node)}/prefix")
+
+
+class TestEverythingAroundS3(ObjectStoreConformance):
+    @pytest.fixture
+    def store(self, s3_bucket: str) -> ObjectStore:
+        return opened(f"s3://{s3_bucket}/prefix")
+
+
 @dataclasses.dataclass
 class Careless:
     """A store that ignores the put-if-absent condition, as rclone's S3 server does."""
@@ -116,3 +143,16 @@ class TestProbe:
         with pytest.raises(Invalid, match="fresh"):
             probe(store, "probe")
         assert store.get("probe") == b"mine"
+
+
+class TestTheStoresClock:
+    def test_it_is_that_of_the_objects_and_nothing_is_left(self) -> None:
+        store = MemoryStore(SleptClock(1_234))
+        assert store_time_ms(store, "probe") == 1_234
+        assert store.objects == {}
+
+    def test_a_store_that_tells_no_times_is_refused_and_left_clean(self) -> None:
+        memory = MemoryStore()
+        with pytest.raises(Invalid, match="swept by age"):
+            store_time_ms(KeepsNoTime(memory), "probe")
+        assert memory.objects == {}
