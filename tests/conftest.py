@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import strict_s3
 from s3_servers import serving
 
 # Assertions in these say as much as a test's own.
@@ -29,16 +30,20 @@ _bucket_numbers = itertools.count(1)
 def s3_server() -> Iterator[str]:
     """The URL of moto's S3 server, which boto3 finds through the environment for as long as the session lasts."""
     with serving() as url, pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if name.startswith("AWS_")]:
-            patch.delenv(name)
-        patch.setenv("AWS_ENDPOINT_URL", url)
-        patch.setenv("AWS_ACCESS_KEY_ID", "test")
-        patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-        patch.setenv("AWS_CONFIG_FILE", os.devnull)
-        patch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+        _lead_boto3_to(url, "test", "test", patch)
         yield url
+
+
+def _lead_boto3_to(url: str, access_key: str, secret_key: str, patch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        patch.delenv(name)
+    patch.setenv("AWS_ENDPOINT_URL", url)
+    patch.setenv("AWS_ACCESS_KEY_ID", access_key)
+    patch.setenv("AWS_SECRET_ACCESS_KEY", secret_key)
+    patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    patch.setenv("AWS_CONFIG_FILE", os.devnull)
+    patch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
 
 
 @pytest.fixture(scope="session")
@@ -56,4 +61,32 @@ def s3_bucket(s3_client: Any) -> str:
     """The name of an empty bucket that no other test has."""
     bucket = f"archive-{next(_bucket_numbers)}"
     s3_client.create_bucket(Bucket=bucket)
+    return bucket
+
+
+@pytest.fixture(scope="session")
+def strict_s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a strict S3 server; `strict_client` and `strict_bucket` lead boto3 to it for one test."""
+    if not strict_s3.available():
+        pytest.skip("the strict S3 server is built by Go, which is not here")
+    with strict_s3.serving(tmp_path_factory.mktemp("strict-s3")) as url:
+        yield url
+
+
+@pytest.fixture
+def strict_client(strict_s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """boto3's own client of the strict server, which boto3 finds through the environment for as long as the test lasts."""
+    import boto3.session
+
+    _lead_boto3_to(strict_s3_server, strict_s3.ACCESS_KEY, strict_s3.SECRET_KEY, monkeypatch)
+    client = boto3.session.Session().client("s3")
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def strict_bucket(strict_client: Any) -> str:
+    """The name of an empty bucket on the strict server that no other test has. Mark its tests `strict_s3`."""
+    bucket = f"archive-{next(_bucket_numbers)}"
+    strict_client.create_bucket(Bucket=bucket)
     return bucket

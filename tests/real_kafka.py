@@ -40,12 +40,16 @@ def maven() -> str | None:
     return shutil.which("mvn")
 
 
+def cache() -> Path:
+    """Where on this machine is kept what was brought once."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafka-tiering"
+
+
 def jars(pom: Path) -> list[Path]:
     """The jars that `pom` names, from the user's cache, brought by Maven the first time."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafka-tiering"
-    folder = cache / f"{pom.stem}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:16]}"
+    folder = cache() / f"{pom.stem}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:16]}"
     if not folder.exists():
-        arriving = cache / f"{folder.name}.{os.getpid()}"
+        arriving = cache() / f"{folder.name}.{os.getpid()}"
         command = ["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies", f"-DoutputDirectory={arriving}"]
         subprocess.run(command, check=True, capture_output=True, env={**os.environ, "JAVA_HOME": java_home()})
         arriving.rename(folder)
@@ -56,7 +60,7 @@ def jars(pom: Path) -> list[Path]:
 def broker(folder: Path, *, killed: bool = False, **config: str) -> Iterator[str]:
     """A broker that keeps its log directory in `folder`/data; gives its address. It ends with the block: cleanly, or `killed`."""
     folder.mkdir(parents=True, exist_ok=True)
-    port, controller = _free_ports()
+    port, controller = free_ports()
     properties = folder / "server.properties"
     text = _CONFIG.format(port=port, controller=controller, data=folder / "data")
     properties.write_text(text + "".join(f"{name.replace('_', '.')}={value}\n" for name, value in config.items()))
@@ -66,7 +70,7 @@ def broker(folder: Path, *, killed: bool = False, **config: str) -> Iterator[str
     with open(folder / "broker.out", "wb") as out:
         process = subprocess.Popen([*java, "kafka.Kafka", properties], cwd=folder, stdout=out, stderr=subprocess.STDOUT)
     try:
-        _wait_for(port, process)
+        wait_for(port, process, "the broker")
         yield f"127.0.0.1:{port}"
     finally:
         process.kill() if killed else process.terminate()
@@ -77,20 +81,22 @@ def broker(folder: Path, *, killed: bool = False, **config: str) -> Iterator[str
             raise
 
 
-def _free_ports() -> tuple[int, int]:
+def free_ports() -> tuple[int, int]:
+    """Two ports on which nobody listens now."""
     with socket.socket() as one, socket.socket() as other:
         one.bind(("127.0.0.1", 0))
         other.bind(("127.0.0.1", 0))
         return one.getsockname()[1], other.getsockname()[1]
 
 
-def _wait_for(port: int, process: "subprocess.Popen[bytes]", seconds: float = 60) -> None:
+def wait_for(port: int, process: "subprocess.Popen[bytes]", what: str, seconds: float = 60) -> None:
+    """Until a process listens on a port of this machine. Raises RuntimeError when it ends, or takes longer."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise RuntimeError(f"the broker ended with exit code {process.returncode}; see its broker.out")
+            raise RuntimeError(f"{what} ended with exit code {process.returncode}; see its output")
         with socket.socket() as s:
             if s.connect_ex(("127.0.0.1", port)) == 0:
                 return
         time.sleep(0.2)
-    raise RuntimeError(f"the broker does not answer on port {port} after {seconds} s")
+    raise RuntimeError(f"{what} does not answer on port {port} after {seconds} s")
