@@ -11,7 +11,8 @@ sees; the committer (`manifest/store`) a put of unknown outcome, since it alone 
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from enum import StrEnum
+from typing import Protocol, runtime_checkable
 
 Body = bytes | bytearray | memoryview
 
@@ -106,3 +107,28 @@ class ObjectStore(ObjectReader, ObjectLister, ObjectWriter, ObjectDeleter, Proto
     """Everything an archive's owner does with a store. `url` names it for people."""
 
     url: str
+
+
+class Harm(StrEnum):
+    """What a rule of a bucket does to an archive in it."""
+
+    loses = "loses"
+    hides = "hides"
+    costs = "costs"
+    unknown = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class BucketRule:
+    """A rule that somebody has given a bucket, and that an archive's owner should know of."""
+
+    harm: Harm
+    text: str
+
+
+@runtime_checkable
+class HasRules(Protocol):
+    """A backend whose buckets have rules of their own."""
+
+    def rules(self) -> Iterator[BucketRule]:
+        """Those that do an archive any harm, or are missing, or cannot be read. Raises Unavailable, Invalid."""

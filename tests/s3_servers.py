@@ -34,6 +34,28 @@ class IgnoresIfNoneMatch(OneAtATime):
         return super().__call__(environ, start_response)
 
 
+class Refuses(OneAtATime):
+    """An S3 server that has no such rights for whoever asks; `methods` are those of HTTP."""
+
+    def __init__(self, application: Any, methods: tuple[str, ...]) -> None:
+        super().__init__(application)
+        self.methods = methods
+
+    def __call__(self, environ: Any, start_response: Any) -> list[bytes]:
+        if environ["REQUEST_METHOD"] not in self.methods:
+            return super().__call__(environ, start_response)
+        start_response("403 Forbidden", [("Content-Type", "application/xml")])
+        return [b"<Error><Code>AccessDenied</Code><Message>not yours</Message></Error>"]
+
+
+class Truncates(OneAtATime):
+    """An S3 server whose connection breaks in the midst of an object, which it had said to be longer."""
+
+    def __call__(self, environ: Any, start_response: Any) -> list[bytes]:
+        body = super().__call__(environ, start_response)
+        return [part[: len(part) // 2] for part in body] if environ["REQUEST_METHOD"] == "GET" else body
+
+
 @contextmanager
 def serving(turns: Callable[[Any], Application] = OneAtATime) -> Iterator[str]:
     """The URL of moto's S3 server behind `turns`; all that run in one process show the same buckets."""

@@ -17,7 +17,8 @@ from botocore.config import Config
 
 from local_log.formats.checksum import crc32c as crc_of
 from remote.errors import Invalid, NotFound, RemoteError, Unknown
-from remote.object_store import AbandonedUpload, Body, ObjectMeta
+from remote.object_store import AbandonedUpload, Body, BucketRule, ObjectMeta
+from remote.stores.s3_bucket import bucket_rules
 from remote.stores.s3_client import NoSuchUpload, make_client, once, repeating, translated
 from remote.stores.shared import as_ms, check_folder, check_key, check_prefix, checked
 
@@ -165,6 +166,10 @@ class S3Store:
         """Frees its parts. Raises Unavailable, Invalid."""
         with suppress(NoSuchUpload), translated(self.url, upload.key):
             self._client(once).abort_multipart_upload(**self._at(upload.key), UploadId=upload.upload_id)
+
+    def rules(self) -> Iterator[BucketRule]:
+        """What the bucket's owner should know. Raises Unavailable."""
+        return bucket_rules(self._client(once), self.bucket, self.prefix, self.url)
 
     def _send_parts(self, key: str, request: dict[str, Any], parts: Iterable[Body]) -> tuple[dict[str, Any], ...]:
         """Sends a few parts at a time, and returns or raises only when none is under way any more."""

@@ -8,6 +8,7 @@ from tiering import __version__
 
 _VERBS = {
     "describe": "Show what lies in which tier.",
+    "doctor": "Tell whether a store can be trusted with an archive.",
     "fetch": "Read records from an offset on, from whichever tier has it.",
     "log": "Look at a log directory.",
     "manifest": "Look at what the archive says of a topic, now and before.",
