@@ -4,7 +4,7 @@ An uploader never deletes. What a copy that fails leaves behind has a segment id
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -65,7 +65,7 @@ def copy_segment(store: ObjectStore, path: PartitionPath, segment: LogSegmentDat
         encoding=IDENTITY,
         copied_at_ms=0,
     )
-    store.upload(path.segment(log_name), _parts(segment), size=entry.log_size, crc32c=entry.log_crc32c)
+    store.upload(path.segment(log_name), _Parts(segment), size=entry.log_size, crc32c=entry.log_crc32c)
     store.upload(path.segment(aux_name), [aux], size=entry.aux_size, crc32c=entry.aux_crc32c)
     verify(store, path.segment(log_name), entry.log_size, entry.log_crc32c)
     verify(store, path.segment(aux_name), entry.aux_size, entry.aux_crc32c)
@@ -104,7 +104,12 @@ def _aux(segment: LogSegmentData) -> tuple[bytes, dict[str, AuxRange]]:
     return b"".join(present.values()), ranges
 
 
-def _parts(segment: LogSegmentData) -> Iterator[bytes]:
-    """The file's bytes a second time: the store refuses them if they are no longer those that were checked."""
-    for start in range(0, segment.size, PART_BYTES):
-        yield segment.read(start, min(segment.size, start + PART_BYTES))
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The file's bytes again, as often as the upload is made: the store refuses them if they are no longer those checked."""
+
+    segment: LogSegmentData
+
+    def __iter__(self) -> Iterator[bytes]:
+        for start in range(0, self.segment.size, PART_BYTES):
+            yield self.segment.read(start, min(self.segment.size, start + PART_BYTES))

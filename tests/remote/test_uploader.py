@@ -6,7 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from archive_fakes import Corrupts, CountingIds, FailsBefore, FixedClock, KeepsNoChecksum, LosesAnswer, MemoryStore, Nth, verbs
+from archive_fakes import (
+    Corrupts,
+    CountingIds,
+    FailsBefore,
+    FixedClock,
+    KeepsNoChecksum,
+    LosesAnswer,
+    MemoryStore,
+    Nth,
+    SleptClock,
+    verbs,
+)
 from crc32c import crc32c
 from made_manifests import PATH
 from segments_to_copy import PARTITIONS, copy, flipped, with_body
@@ -27,6 +38,7 @@ from remote.manifest.model import (
 from remote.object_keys import segment_name
 from remote.object_store import ObjectStore
 from remote.segment_check import LogSegmentData
+from remote.stores.retrying import Retrying
 from remote.uploader import PART_BYTES, copy_segment, verify
 
 # what is stored
@@ -129,6 +141,14 @@ def test_a_segment_of_several_parts_goes_up_in_parts_of_one_size(inactive: dict[
     assert store.objects[PATH.segment(entry.log_name)] == body
     reads = [call[2:] for call in store.calls if call[:2] == ("get_range", PATH.segment(entry.log_name))]
     assert reads == [(0, PART_BYTES), (PART_BYTES, len(body))]
+
+
+def test_an_upload_that_is_refused_or_whose_answer_is_lost_is_made_again(segment: LogSegmentData) -> None:
+    store = MemoryStore()
+    faulty = LosesAnswer(FailsBefore(store, Unavailable("busy"), Nth("upload", 1, 4)), Nth("upload", 2, 3))
+    entry = copy(Retrying(faulty, SleptClock(), lambda: 0.0), segment)
+    assert store.objects[PATH.segment(entry.log_name)] == segment.read(0, segment.size)
+    assert len(store.objects) == 2
 
 
 # a store or a file that fails
