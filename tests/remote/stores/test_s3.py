@@ -1,9 +1,11 @@
 """S3 keeps the promises, against a server on the loopback interface."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from crc32c import crc32c
+from s3_servers import Truncates, serving
 from store_promises import MIB, ObjectStoreConformance, upload
 
 from local_log.errors import Corrupt
@@ -74,6 +76,41 @@ class TestS3(ObjectStoreConformance):
             store.put_if_absent("key", b"")
         with pytest.raises(Invalid, match="make the bucket"):
             list(store.list(""))
+
+    def test_a_bucket_that_vanishes_is_invalid_for_every_verb_that_it_answers(
+        self, store: S3Store, s3_client: Any, s3_bucket: str
+    ) -> None:
+        s3_client.delete_bucket(Bucket=s3_bucket)
+        asks: list[Callable[[], Any]] = [
+            lambda: store.get("key"),
+            lambda: store.get_range("key", 0, 1),
+            lambda: list(store.list("")),
+            lambda: list(store.list_folders("")),
+            lambda: list(store.abandoned_uploads("", 0)),
+            lambda: store.put_if_absent("key", b""),
+            lambda: upload(store, "key", bytes(5 * MIB), b"end"),
+            lambda: store.delete("key"),
+        ]
+        for ask in asks:
+            with pytest.raises(Invalid, match="make the bucket"):
+                ask()
+
+    def test_an_object_that_breaks_off_on_its_way_is_unavailable_and_never_given_in_part(
+        self, store: S3Store, s3_bucket: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store.put_if_absent("key", bytes(100_000))
+        with serving(Truncates) as url:
+            monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+            broken = S3Store(s3_bucket, "some/prefix")
+            with pytest.raises(Unavailable):
+                broken.get("key")
+            with pytest.raises(Unavailable):
+                broken.get_range("key", 10, 90_000)
+
+    def test_an_object_that_is_shorter_than_it_was_is_invalid_by_range(self, store: S3Store) -> None:
+        store.put_if_absent("key", bytes(100))
+        with pytest.raises(Invalid, match="for \\[50, 150\\); ask for a range inside it"):
+            store.get_range("key", 50, 150)
 
     def test_an_endpoint_where_nobody_listens_is_unavailable_even_for_a_put(
         self, s3_server: str, monkeypatch: pytest.MonkeyPatch
