@@ -76,8 +76,8 @@ def assert_sound_archive(store: ObjectStore, path: PartitionPath) -> Manifest:
     """The chain is sound, and every named object exists with its size and CRC-32C, and is named once; gives the newest."""
     newest = assert_sound_chain(store, path)
     for e in newest.entries:
-        for name, size, crc in ((e.log_name, e.log_size, e.log_crc32c), (e.aux_name, e.aux_size, e.aux_crc32c)):
-            body = store.get(path.segment(name))
-            assert (len(body), crc32c(body)) == (size, crc), name
+        for stored in (e.stored_log, e.stored_aux):
+            body = store.get(path.segment(stored.name))
+            assert (len(body), crc32c(body)) == (stored.size, stored.crc32c), stored.name
     assert len({e.log_name for e in newest.entries}) == len({e.base_offset for e in newest.entries}) == len(newest.entries)
     return newest

@@ -12,7 +12,7 @@ from typing import Any
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
 from remote.errors import Invalid
-from remote.manifest.model import AuxRange, Deleting, Gap, Manifest, PageRef, SegmentEntry
+from remote.manifest.model import AuxRange, Deleting, EncodingInfo, Gap, Manifest, PageRef, SegmentEntry
 
 MAJOR, MINOR = 1, 1
 MANIFEST_BYTES_MAX = 256 << 20
@@ -104,8 +104,27 @@ def _entry(entry: SegmentEntry) -> dict[str, Any]:
     value = {name: getattr(entry, name) for name in _names(SegmentEntry)} | {
         "leader_epochs": _epochs(entry.leader_epochs),
         "aux_ranges": {name: [r.start, r.end, r.crc32c] for name, r in entry.aux_ranges.items()},
+        "encoded": encoded(entry.encoded),
     }
+    if entry.encoded is None:
+        del value["encoded"]  # entries from before there was one keep their form
     return {**entry.unknown, **value}
+
+
+def encoded(info: EncodingInfo | None) -> dict[str, Any] | None:
+    """The stored form of how an entry's objects are encoded."""
+    return None if info is None else {**info.unknown, **{name: getattr(info, name) for name in _names(EncodingInfo)}}
+
+
+def read_encoded(value: dict[str, Any] | None) -> EncodingInfo | None:
+    """What `encoded` gave. Raises KeyError, TypeError for anything else."""
+    if value is None:
+        return None
+    return EncodingInfo(
+        **_plain(EncodingInfo, value),
+        aux_lengths=tuple(_int(length) for length in _list(value["aux_lengths"])),
+        unknown=_unknown(EncodingInfo, value),
+    )
 
 
 def _read_entry(value: dict[str, Any]) -> SegmentEntry:
@@ -115,6 +134,7 @@ def _read_entry(value: dict[str, Any]) -> SegmentEntry:
         aux_ranges={
             name: AuxRange(_int(start), _int(end), _int(crc32c)) for name, (start, end, crc32c) in value["aux_ranges"].items()
         },
+        encoded=read_encoded(value.get("encoded")),
         unknown=_unknown(SegmentEntry, value),
     )
 

@@ -68,8 +68,41 @@ class AuxRange:
 
 
 @dataclass(frozen=True, slots=True)
+class EncodingInfo:
+    """How the objects of an entry whose encoding is not IDENTITY hold its segment (see `remote.transforms`).
+
+    Sizes and CRC-32C are those of the objects as they are stored; the entry's own speak of the segment. `chunk_index` is that of
+    the `.log` object, in base64; the aux object has a chunk for each of `aux_ranges`, and `aux_lengths` are the bytes that they
+    take there. What is not encrypted has no `key_id`, `wrapped_key` and `nonce` (both base64): they are "".
+    """
+
+    chunk_index: str
+    aux_lengths: tuple[int, ...]
+    log_size: int
+    log_crc32c: int
+    aux_size: int
+    aux_crc32c: int
+    key_id: str = ""
+    wrapped_key: str = ""
+    nonce: str = ""
+    unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """An object as the store has it: its name, its size and its CRC-32C."""
+
+    name: str
+    size: int
+    crc32c: int
+
+
+@dataclass(frozen=True, slots=True)
 class SegmentEntry:
     """One archived segment: its `.log` object, byte for byte, and the `.aux` object with everything that lay beside it.
+
+    Sizes, CRC-32C and ranges are those of the segment and its parts, whatever `encoding` made of them: the objects' own are in
+    `stored_log` and `stored_aux`.
 
     `end_offset` is where the next segment starts: past `last_offset` when compaction or a control record left nothing there.
     `aux_ranges` names the parts of the aux object; parts that the segment did not have are missing. ABORTED_LATER holds, in
@@ -94,7 +127,20 @@ class SegmentEntry:
     txn_index_empty: bool
     encoding: str
     copied_at_ms: int
+    encoded: EncodingInfo | None = None
     unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+    @property
+    def stored_log(self) -> StoredObject:
+        """The `.log` object."""
+        of = self.encoded or self
+        return StoredObject(self.log_name, of.log_size, of.log_crc32c)
+
+    @property
+    def stored_aux(self) -> StoredObject:
+        """The `.aux` object."""
+        of = self.encoded or self
+        return StoredObject(self.aux_name, of.aux_size, of.aux_crc32c)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """Pages as bytes: Parquet, a row an item, columns named as the fields, so that any SQL engine reads them.
 
-A page of level 0 has a row for each entry, with `leader_epochs` and `aux_ranges` as lists of structs; one of level n has a row
-for each ref of level n - 1. Fields that we do not know, of a newer minor version, stand as JSON in `other_fields`; a newer
-version may also give them columns of their own. The file's metadata says format and level.
+A page of level 0 has a row for each entry, with `leader_epochs` and `aux_ranges` as lists of structs and `encoded` as JSON (null
+where nothing is encoded); one of level n has a row for each ref of level n - 1. Fields that we do not know, of a newer minor
+version, stand as JSON in `other_fields`; a newer version may also give them columns of their own. The file's metadata says format
+and level.
 """
 
 import json
@@ -22,6 +23,7 @@ from remote.object_keys import page_name
 
 PAGE_BYTES_MAX = 64 << 20
 _OTHER = "other_fields"
+_JSON = ("encoded",)
 _FORMAT, _LEVEL = b"kafka-tiering.format", b"kafka-tiering.level"
 _TYPES: dict[Any, Any] = {int: pa.int64(), str: pa.string(), bool: pa.bool_()}
 _NESTED = {
@@ -33,8 +35,13 @@ _NESTED = {
 
 
 def _schema(kind: type) -> Any:
-    named = [(f.name, _NESTED.get(f.name) or _TYPES[f.type]) for f in fields(kind) if f.name != "unknown"]
-    return pa.schema([*(pa.field(name, kind, nullable=False) for name, kind in named), pa.field(_OTHER, pa.string())])
+    return pa.schema([*(_field(f.name, f.type) for f in fields(kind) if f.name != "unknown"), pa.field(_OTHER, pa.string())])
+
+
+def _field(name: str, kind: Any) -> Any:
+    if name in _JSON:
+        return pa.field(name, pa.string())
+    return pa.field(name, _NESTED.get(name) or _TYPES[kind], nullable=False)
 
 
 ENTRY_SCHEMA = _schema(SegmentEntry)
@@ -55,7 +62,9 @@ def encode(level: int, items: Sequence[Item]) -> bytes:
 def table(schema: Any, items: Iterable[Item]) -> Any:
     """Items as an Arrow table."""
     rows = [*items]
-    columns: dict[str, list[Any]] = {n: [getattr(i, n) for i in rows] for n in schema.names if n not in (*_NESTED, _OTHER)}
+    columns: dict[str, list[Any]] = {
+        n: [getattr(i, n) for i in rows] for n in schema.names if n not in (*_NESTED, *_JSON, _OTHER)
+    }
     if schema is ENTRY_SCHEMA:
         entries = [e for e in rows if isinstance(e, SegmentEntry)]
         columns["leader_epochs"] = [
@@ -65,6 +74,7 @@ def table(schema: Any, items: Iterable[Item]) -> Any:
             [{"part": part, "start": r.start, "end": r.end, "crc32c": r.crc32c} for part, r in e.aux_ranges.items()]
             for e in entries
         ]
+        columns["encoded"] = [json.dumps(codec.encoded(e.encoded), sort_keys=True) if e.encoded else None for e in entries]
     columns[_OTHER] = [json.dumps(dict(i.unknown), sort_keys=True) if i.unknown else None for i in rows]
     return pa.table(columns, schema=schema)
 
@@ -124,4 +134,5 @@ def _items(found: Any, schema: Any) -> tuple[Item, ...]:
     columns["aux_ranges"] = [
         {r["part"]: AuxRange(r["start"], r["end"], r["crc32c"]) for r in ranges} for ranges in columns["aux_ranges"]
     ]
+    columns["encoded"] = [codec.read_encoded(json.loads(text) if text else None) for text in columns["encoded"]]
     return tuple(SegmentEntry(*row) for row in zip(*columns.values(), unknown, strict=True))

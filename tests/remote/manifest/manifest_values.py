@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from local_log.formats.checkpoints import EpochEntry
-from remote.manifest.model import AuxRange, Deleting, Gap, Manifest, PageRef, SegmentEntry
+from remote.manifest.model import AuxRange, Deleting, EncodingInfo, Gap, Manifest, PageRef, SegmentEntry
 
 ints = st.integers(-(2**63), 2**63 - 1)
 epochs = st.lists(st.builds(EpochEntry, ints, ints), max_size=3).map(tuple)
@@ -13,6 +13,10 @@ values = st.recursive(
     max_leaves=5,
 )
 unknowns = st.dictionaries(st.text(max_size=5).map("x_".__add__), values, max_size=3)
+encodings = st.builds(
+    EncodingInfo,
+    *[st.text(max_size=8), st.lists(ints, max_size=3).map(tuple), *[ints] * 4, *[st.text(max_size=8)] * 3, unknowns],
+)
 entries = st.builds(
     SegmentEntry,
     *[st.text(max_size=8), *[ints] * 5, epochs, st.text(max_size=8), ints, ints, st.text(max_size=8), ints, ints],
@@ -20,6 +24,7 @@ entries = st.builds(
     st.booleans(),
     st.text(max_size=8),
     ints,
+    st.none() | encodings,
     unknowns,
 )
 gaps = st.builds(Gap, ints, ints, st.text(max_size=8), ints, unknowns)
