@@ -2,7 +2,6 @@
 
 from base64 import b64encode
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -52,6 +51,12 @@ def records(folder: str) -> Iterator[Row]:
                 }
 
 
+_PRODUCER = (
+    "producer_id", "producer_epoch", "first_sequence", "last_sequence", "last_offset", "last_timestamp", "coordinator_epoch",
+    "current_txn_first_offset",
+)  # fmt: skip
+
+
 def snapshots(folder: str) -> Iterator[Row]:
     """Every producer in every snapshot. Raises NotFound, Corrupt."""
     disk = OsDisk()
@@ -62,7 +67,7 @@ def snapshots(folder: str) -> Iterator[Row]:
             with placed(f"{folder}/{name}"):
                 producers = read_producer_snapshot(disk.read(f"{folder}/{name}"))
             for producer in producers:
-                yield {"file": name, **asdict(producer)}
+                yield {"file": name} | {field: getattr(producer, field) for field in _PRODUCER}
 
 
 def _chunks(folder: str) -> Iterator[tuple[str, Chunk]]:

@@ -11,7 +11,7 @@ from local_log.engine.errors import CorruptMessage
 from local_log.formats.batch_header import APPEND_TIME, CODEC, CONTROL, FIELDS, LOG_OVERHEAD, TRANSACTIONAL
 from local_log.formats.batch_v2 import CRC_FROM, HEADER_BYTES
 from local_log.formats.checksum import crc32c
-from local_log.formats.primitives import INT32_MAX, Buffer
+from local_log.formats.primitives import Buffer, next_sequence
 from local_log.formats.record import NO_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
 
 _PREFIX = struct.Struct(">qi")
@@ -102,7 +102,7 @@ def batch_at(records: Buffer, pos: int) -> MemoryBatch:
         base_offset, length, epoch, magic, crc, attributes, last_delta, base_timestamp, max_timestamp,
         producer_id, producer_epoch, base_sequence, count,
     ) = FIELDS.unpack_from(records, pos)  # fmt: skip
-    last_sequence = NO_SEQUENCE if base_sequence == NO_SEQUENCE else (base_sequence + last_delta) & INT32_MAX
+    last_sequence = NO_SEQUENCE if base_sequence == NO_SEQUENCE else next_sequence(base_sequence, last_delta)
     return MemoryBatch(
         pos, LOG_OVERHEAD + length, magic, base_offset, base_offset + last_delta, epoch, crc, attributes, max_timestamp,
         producer_id, producer_epoch, base_sequence, last_sequence, count, base_timestamp,

@@ -100,9 +100,9 @@ class Producer:
         return ProducerEntry(
             self.producer_id,
             self.epoch,
-            last.first_sequence if self.batches else NO_SEQUENCE,
             last.last_sequence,
             last.last_offset,
+            last.offset_delta,
             self.last_timestamp,
             self.coordinator_epoch,
             self.txn_first_offset,
@@ -119,8 +119,8 @@ def producer_of(entry: ProducerEntry) -> Producer:
         entry.current_txn_first_offset,
     )
     if entry.last_offset >= 0:
-        delta = (entry.last_sequence - entry.first_sequence) & INT32_MAX
-        producer.batches.append(BatchMetadata(entry.last_sequence, entry.last_offset, delta, entry.last_timestamp))
+        last = BatchMetadata(entry.last_sequence, entry.last_offset, entry.offset_delta, entry.last_timestamp)
+        producer.batches.append(last)
     return producer
 
 

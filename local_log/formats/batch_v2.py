@@ -161,9 +161,11 @@ class Batches:
 
     @property
     def last_sequence(self) -> Column:
-        """Sequence number of the last record; -1 for none."""
-        base = self.header["base_sequence"].astype(np.int64)
-        return np.where(base < 0, NO_SEQUENCE, (base + self.header["last_offset_delta"]) & INT32_MAX)
+        """Sequence number of the last record; -1 for none. As `next_sequence` computes it."""
+        base, by = self.header["base_sequence"].astype(np.int64), self.header["last_offset_delta"].astype(np.int64)
+        wraps = base > (INT32_MAX - by).astype(np.int32)
+        last = (base + by - np.where(wraps, 1 << 31, 0)).astype(np.int32)
+        return np.where(base == NO_SEQUENCE, NO_SEQUENCE, last)
 
     @property
     def next_offset(self) -> int:

@@ -39,6 +39,20 @@ def read_varlong(buffer: Buffer, pos: int, what: str) -> tuple[int, int]:
     return (value >> 1) ^ -(value & 1), pos
 
 
+def next_sequence(sequence: int, by: int) -> int:
+    """A producer's sequence number `by` records later; above 2^31-1 it goes on at 0 (DefaultRecordBatch.incrementSequence).
+
+    As Java computes it, so that damaged numbers, negative ones, come out as they do there.
+    """
+    wraps = sequence > _int32(INT32_MAX - by)
+    return _int32(sequence + by - (1 << 31 if wraps else 0))
+
+
 def previous_sequence(sequence: int, by: int) -> int:
-    """A producer's sequence number `by` records earlier; below 0 it goes on at 2^31-1 (DefaultRecordBatch)."""
-    return (sequence - by) & INT32_MAX
+    """A producer's sequence number `by` records earlier; below 0 it goes on at 2^31-1 (DefaultRecordBatch.decrementSequence)."""
+    wraps = sequence < by
+    return _int32(sequence - by + (1 << 31 if wraps else 0))
+
+
+def _int32(value: int) -> int:
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)

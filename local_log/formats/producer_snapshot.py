@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from local_log.errors import Corrupt
 from local_log.formats.checksum import crc32c
-from local_log.formats.primitives import INT32_MAX, Buffer, need, previous_sequence
+from local_log.formats.primitives import Buffer, need, previous_sequence
 from local_log.formats.record import NO_SEQUENCE
 
 _HEADER = struct.Struct(">hIi")
@@ -28,16 +28,24 @@ _PRODUCER = struct.Struct(">qhiqiqiq")
 
 @dataclass(frozen=True, slots=True)
 class ProducerEntry:
-    """One producer. Sequences and last_offset are -1 where it has only written a marker."""
+    """One producer. Sequences and last_offset are -1 where it has only written a marker.
+
+    `offset_delta` is how far its last batch's first offset is below `last_offset`.
+    """
 
     producer_id: int
     producer_epoch: int
-    first_sequence: int
     last_sequence: int
     last_offset: int
+    offset_delta: int
     last_timestamp: int
     coordinator_epoch: int
     current_txn_first_offset: int | None
+
+    @property
+    def first_sequence(self) -> int:
+        """Of its last batch."""
+        return previous_sequence(self.last_sequence, self.offset_delta) if self.last_offset >= 0 else NO_SEQUENCE
 
 
 def read_producer_snapshot(buffer: Buffer) -> tuple[ProducerEntry, ...]:
@@ -62,9 +70,9 @@ def _producer(
     return ProducerEntry(
         producer_id,
         epoch,
-        previous_sequence(last_sequence, offset_delta) if wrote else NO_SEQUENCE,
         last_sequence if wrote else NO_SEQUENCE,
         last_offset,
+        offset_delta if wrote else 0,
         timestamp,
         coordinator_epoch,
         txn_first_offset if txn_first_offset >= 0 else None,
@@ -79,13 +87,12 @@ def write_producer_snapshot(producers: Iterable[ProducerEntry]) -> bytes:
 
 
 def _packed(p: ProducerEntry) -> bytes:
-    wrote = p.last_offset >= 0
     return _PRODUCER.pack(
         p.producer_id,
         p.producer_epoch,
         p.last_sequence,
         p.last_offset,
-        (p.last_sequence - p.first_sequence) & INT32_MAX if wrote else 0,
+        p.offset_delta,
         p.last_timestamp,
         p.coordinator_epoch,
         -1 if p.current_txn_first_offset is None else p.current_txn_first_offset,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from local_log.errors import Corrupt
 from local_log.formats.checksum import crc32c
-from local_log.formats.primitives import need, previous_sequence, read_uvarint
+from local_log.formats.primitives import need, next_sequence, previous_sequence, read_uvarint
 
 uint32 = st.integers(0, 2**32 - 1)
 sequence = st.integers(0, 2**31 - 1)
@@ -55,6 +55,20 @@ def test_an_earlier_sequence_stays_in_range(last: int, by: int) -> None:
 
 def test_the_sequence_before_zero_is_the_greatest() -> None:
     assert previous_sequence(0, 1) == 2**31 - 1
+
+
+@given(first=sequence, by=sequence)
+def test_a_later_sequence_is_the_one_of_which_the_first_is_earlier(first: int, by: int) -> None:
+    last = next_sequence(first, by)
+    assert last == (first + by) % 2**31
+    assert previous_sequence(last, by) == first
+
+
+@pytest.mark.parametrize(
+    ("base", "by", "last"), [(-(2**31), 0, -(2**31)), (1, -1, -(2**31)), (0, -1, 2**31 - 1), (5, -3, -(2**31) + 2), (-7, 3, -4)]
+)
+def test_sequences_that_no_producer_has_come_out_as_java_computes_them(base: int, by: int, last: int) -> None:
+    assert next_sequence(base, by) == last
 
 
 def test_the_checksum_is_castagnoli_s_and_goes_on() -> None:
