@@ -24,7 +24,7 @@ from local_log.engine.recovery import recover
 from local_log.engine.segment import Segment
 from local_log.engine.segments import Segments
 from local_log.engine.split import split_overflowed
-from local_log.errors import Invalid, NotFound, Unreadable
+from local_log.errors import Invalid, NotFound
 from local_log.formats.filenames import (
     CLEANED,
     DELETE_DIR,
@@ -74,7 +74,7 @@ class Loader:
     on_progress: Callable[[int, int], None] = lambda all_of_them, left: None
 
     def load(self) -> Loaded:
-        """Does it all. Raises Corrupt, Invalid, Refused where Kafka does not start either."""
+        """Does it all. Raises Corrupt, Invalid, Refused where Kafka does not start either; Unreadable."""
         self._swap(self._remove_leftovers())
         self._splitting(self._open_segments)
         if self.folder.path.endswith(DELETE_DIR):
@@ -195,7 +195,7 @@ class Loader:
                 self.on_progress(len(unflushed), len(unflushed) - at)
                 try:
                     truncated = self._recover(segment, behind)
-                except (InvalidOffset, Unreadable, NotFound):
+                except (InvalidOffset, NotFound):
                     if segment.translate(segment.base_offset) is not None:
                         self._remove(behind)
                     truncated = segment.truncate_to(segment.base_offset)

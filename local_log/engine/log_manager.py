@@ -170,7 +170,10 @@ class LogManager:
         return tuple(sorted(partition for partition, managed in self._current.items() if managed.is_online))
 
     def log(self, partition: TopicPartition, *, future: bool = False) -> UnifiedLog:
-        """A partition's log, or the one that is to take its place. Raises NotFound, Offline, what kept it from being opened."""
+        """A partition's log, or the one that is to take its place.
+
+        Raises NotFound, Offline, what kept it from being opened; Unreadable where it may be in a directory that is offline.
+        """
         managed = (self._future if future else self._current).get(partition)
         if managed is not None:
             if managed.directory.failure is not None:
@@ -178,7 +181,12 @@ class LogManager:
             return managed.log
         if partition in self._unopened:
             raise self._unopened[partition].error
+        if self.offline:
+            raise self._perhaps_offline(partition)
         raise NotFound(f"{partition}: no such log in {', '.join(d.path for d in self._live())}")
+
+    def _perhaps_offline(self, partition: TopicPartition) -> Unreadable:
+        return Unreadable(f"{partition}: its log may be in a directory that is offline: {_listed(self.offline)}")
 
     def _live(self) -> list[DataDir]:
         return [d for d in self.directories if d.failure is None]
@@ -230,7 +238,7 @@ class LogManager:
                 f"{partition}: expected a topic of 1 to 249 letters, digits, dots, - and _, and a number of 0 to 2^31-1"
             )
         if self.offline and not is_new:
-            raise Unreadable(f"{partition}: its log may be in a directory that is offline: {_listed(self.offline)}")
+            raise self._perhaps_offline(partition)
         self._check_alive()
         for directory in sorted(self._live(), key=lambda d: len(self._in(d))):
             path = f"{directory.path}/{partition}"
