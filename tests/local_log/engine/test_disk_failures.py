@@ -35,7 +35,7 @@ FAILURES = {
 """Which verbs fail, and whether only once."""
 
 
-class FailingDisk:
+class AilingDisk:
     """A disk for many threads, on which what lies in FAILS fails from its call `at` on, counted from 1."""
 
     def __init__(self, disk: SimulatedDisk, how: str, at: int) -> None:
@@ -130,13 +130,13 @@ def state(of: LogManager, partitions: list[TopicPartition]) -> dict[TopicPartiti
 
 def started(disk: Any) -> LogManager:
     made = manager(disk)
-    if isinstance(disk, FailingDisk):
+    if isinstance(disk, AilingDisk):
         disk.is_offline = lambda: made.directories[0].failure is not None
     made.start()
     return made
 
 
-def check_that_it_is_given_up(running: LogManager, disk: FailingDisk) -> None:
+def check_that_it_is_given_up(running: LogManager, disk: AilingDisk) -> None:
     """Once, by all of its threads at once, and for good; the other directory is in use."""
     assert [failure.directory for failure in running.offline] == [FAILS]
     assert disk.unlocked == 1
@@ -161,7 +161,7 @@ def test_a_disk_that_fails_while_threads_recover_its_logs_is_given_up_once_and_c
     threads = threading.active_count()
     at = 1
     while True:
-        disk = FailingDisk(crashed(), how, at)
+        disk = AilingDisk(crashed(), how, at)
         running = started(disk)
         if not disk.has_failed:
             break
@@ -184,7 +184,7 @@ def ends(of: object) -> int:
     return end
 
 
-def running_on(disk: FailingDisk) -> tuple[LogManager, dict[TopicPartition, object]]:
+def running_on(disk: AilingDisk) -> tuple[LogManager, dict[TopicPartition, object]]:
     """A manager with logs that were appended to, not flushed, since they were recovered; and what they are."""
     disk.at = 1 << 30
     running = started(disk)
@@ -205,7 +205,7 @@ def test_a_disk_that_fails_while_logs_are_closed_or_checkpointed_is_told_of_once
     flushed = {p: ends(s) for p, s in state(started(crashed()), OF_FAILING).items()}
     at = 1
     while True:
-        disk = FailingDisk(crashed(), how, 0)
+        disk = AilingDisk(crashed(), how, 0)
         running, before = running_on(disk)
         disk.at = at
         problems = running.stop(7) if act == "stop" else running.tick(T0 + LATER_MS)
