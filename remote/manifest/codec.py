@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import cache
 from typing import Any
 
 from local_log.errors import Corrupt
@@ -18,8 +19,14 @@ MAJOR, MINOR = 1, 1
 MANIFEST_BYTES_MAX = 256 << 20
 
 
+@cache
 def _names(kind: type) -> tuple[str, ...]:
     return tuple(f.name for f in fields(kind) if f.name != "unknown")
+
+
+@cache
+def _plain_types(kind: type) -> dict[str, Any]:
+    return {f.name: f.type for f in fields(kind) if f.type in (int, str, bool)}
 
 
 def sha256(body: bytes) -> str:
@@ -97,7 +104,8 @@ def _read_epochs(value: Any) -> tuple[EpochEntry, ...]:
 
 
 def _fields(value: Gap | PageRef) -> dict[str, Any]:
-    return {**value.unknown, **{name: getattr(value, name) for name in _names(type(value))}}
+    kind: type = type(value)
+    return {**value.unknown, **{name: getattr(value, name) for name in _names(kind)}}
 
 
 def _entry(entry: SegmentEntry) -> dict[str, Any]:
@@ -159,7 +167,7 @@ def _read_deleting(value: dict[str, Any]) -> Deleting:
 
 def _plain(kind: type, value: dict[str, Any]) -> dict[str, Any]:
     """The fields that JSON has as they are, each checked to be of its type: True is no int, and 5 no text."""
-    plain = {f.name: f.type for f in fields(kind) if f.type in (int, str, bool)}
+    plain = _plain_types(kind)
     for name, wanted in plain.items():
         if type(value[name]) is not wanted:
             raise TypeError(f"{name} is {value[name]!r}")
@@ -167,7 +175,8 @@ def _plain(kind: type, value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unknown(kind: type, value: dict[str, Any], *besides: str) -> dict[str, Any]:
-    return {k: v for k, v in value.items() if k not in _names(kind) and k not in besides}
+    names = _names(kind)
+    return {k: v for k, v in value.items() if k not in names and k not in besides}
 
 
 def _int(value: Any) -> int:

@@ -15,7 +15,10 @@ from remote.object_keys import (
     AUX,
     LOG,
     PartitionPath,
+    page_name,
     parse_manifest_key,
+    parse_page_name,
+    parse_pin_name,
     parse_segment_name,
     segment_name,
 )
@@ -34,6 +37,34 @@ versions = st.integers(1, VERSION_MAX)
 @given(offsets, epochs, segment_ids, suffixes)
 def test_a_segments_name_parses_to_what_it_was_made_of(offset: int, epoch: int, segment_id: str, suffix: str) -> None:
     assert parse_segment_name(segment_name(offset, epoch, segment_id, suffix)) == (offset, epoch, segment_id, suffix)
+
+
+@given(offsets, offsets, segment_ids)
+def test_a_pages_name_parses_to_what_it_was_made_of(base: int, last: int, page_id: str) -> None:
+    name = page_name(base, last, page_id)
+    assert parse_page_name(name) == (base, last, page_id)
+    assert PATH.page(name) == f"{PATH.pages}{name}"
+
+
+@given(segment_ids)
+def test_a_pins_name_parses_to_its_id(pin_id: str) -> None:
+    assert parse_pin_name(PATH.pin(pin_id).removeprefix(PATH.pins)) == pin_id
+
+
+@pytest.mark.parametrize("name", ["", "..", "../x", f"{'a' * 32}/", "A" * 32, "a" * 31, f"{'a' * 32}.json", f"{'a' * 32}\n"])
+def test_a_page_or_pin_that_could_lead_elsewhere_is_refused(name: str) -> None:
+    for make in (PATH.page, PATH.pin):
+        with pytest.raises(Invalid):
+            make(name)
+        with pytest.raises(Invalid):
+            make(f"../{name}")
+    assert parse_page_name(name) is None
+    assert parse_pin_name(name) is None or name == f"{'a' * 32}.json"
+
+
+def test_pages_are_listed_behind_all_manifests() -> None:
+    assert PATH.pages.startswith(PATH.manifests)
+    assert PATH.manifest(1) < PATH.page(page_name(0, 0, SEGMENT_ID))
 
 
 @given(versions)
@@ -59,6 +90,7 @@ def test_the_longest_key_fits_every_store() -> None:
     path = PartitionPath("t" * 249, TOPIC_ID, 2**31 - 1)
     check_key(path.segment(segment_name(2**63 - 1, 2**31 - 1, SEGMENT_ID, LOG)))
     check_key(path.manifest(1))
+    check_key(path.page(page_name(2**63 - 1, 2**63 - 1, SEGMENT_ID)))
 
 
 def test_keys_of_a_partition_are_below_its_prefix_and_keys_of_manifests_below_theirs() -> None:

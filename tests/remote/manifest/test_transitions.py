@@ -7,13 +7,13 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from made_manifests import entry, manifest
+from made_manifests import entry, manifest, paged
 
 from local_log.formats.checkpoints import EpochEntry
 from remote.errors import Conflict
 from remote.manifest import invariants
 from remote.manifest.model import Gap, Manifest, SegmentEntry, covers, missing_ranges
-from remote.manifest.transitions import claimed, segment_copied, source_seen
+from remote.manifest.transitions import claimed, deleted, retained, segment_copied, source_seen
 
 EMPTY = manifest(version=0)
 
@@ -178,6 +178,96 @@ def test_an_epoch_that_starts_below_the_archives_end_is_of_another_history() -> 
         merged(epochs((0, 0), (1, 100), (2, 200)), epochs((0, 0), (1, 100), (2, 200), (5, 250)))
     with pytest.raises(Conflict, match="another history"):
         merged(epochs((0, 0), (1, 100), (2, 200)), epochs((5, 250)))
+
+
+# retention
+
+
+def waits(manifest: Manifest) -> list[tuple[int, int]]:
+    return [(d.item.base_offset, d.item.end_offset) for d in manifest.deleting]
+
+
+def test_retention_moves_whole_entries_below_the_new_start_and_keeps_the_one_it_cuts() -> None:
+    before = copied(EMPTY, entry(0, 10), entry(10, 20), entry(20, 30))
+    after = retained(before, 25, 42)
+    assert after.log_start_offset == 25
+    assert [(d.item, d.since_ms) for d in after.deleting] == [(before.entries[0], 42), (before.entries[1], 42)]
+    assert after.entries == before.entries[2:]
+    assert retained(after, 25, 99) == after
+    assert waits(retained(after, 30, 99)) == [(0, 10), (10, 20), (20, 30)]
+
+
+def test_retention_moves_pages_as_wholes_and_leaves_those_that_reach_above_the_start() -> None:
+    one, two = paged(entry(0, 10), entry(10, 20)), paged(entry(20, 30), entry(30, 40))
+    after = retained(manifest(entry(40, 50), pages=(one, two)), 35, 42)
+    assert (after.pages, [d.id for d in after.deleting]) == ((two,), [one.name])
+
+
+def test_the_start_never_goes_back() -> None:
+    before = retained(copied(EMPTY, entry(0, 10), entry(10, 20)), 12, 42)
+    for earlier in (0, 11, 12, -1):
+        assert retained(before, earlier, 99) == before
+
+
+def test_a_start_above_the_archives_end_leaves_nothing_and_the_end_is_the_start() -> None:
+    after = retained(copied(EMPTY, entry(0, 10)), 25, 42)
+    assert (after.entries, waits(after), after.log_start_offset, after.end_offset) == ((), [(0, 10)], 25, 25)
+    assert after.leader_epochs == ()
+    on = segment_copied(after, entry(30, 40), epochs((0, 0), (3, 20)), "lost", 50)
+    assert (ranges(on.gaps), on.leader_epochs) == ([(25, 30)], epochs((0, 0), (3, 20)))
+
+
+def test_gaps_below_the_start_go_and_one_that_it_cuts_keeps_its_reason_and_time() -> None:
+    before = copied(EMPTY, entry(10, 20), entry(40, 50), reason="first", now_ms=1)
+    assert ranges(before.gaps) == [(0, 10), (20, 40)]
+    assert retained(before, 30, 42).gaps == (Gap(30, 40, "first", 1),)
+    assert retained(before, 10, 42).gaps == (Gap(20, 40, "first", 1),)
+    assert retained(before, 40, 42).gaps == ()
+
+
+def test_no_more_waits_than_there_is_room_for_and_what_is_left_is_moved_when_there_is() -> None:
+    before = copied(EMPTY, *(entry(base, base + 10) for base in range(0, 50, 10)))
+    some = retained(before, 40, 42, deleting_max=3)
+    assert (waits(some), some.log_start_offset) == ([(0, 10), (10, 20), (20, 30)], 40)
+    assert retained(some, 40, 43, deleting_max=3) == some
+    room = deleted(some, [some.deleting[1].id])
+    assert waits(room) == [(0, 10), (20, 30)]
+    assert waits(retained(room, 40, 44, deleting_max=3)) == [(0, 10), (20, 30), (30, 40)]
+
+
+def test_what_is_deleted_is_dropped_by_its_id_and_dropping_it_again_changes_nothing() -> None:
+    before = retained(copied(EMPTY, entry(0, 10), entry(10, 20), entry(20, 30)), 20, 42)
+    ids = [d.id for d in before.deleting]
+    assert waits(deleted(before, ids[:1])) == [(10, 20)]
+    none = deleted(before, ids)
+    assert none.deleting == ()
+    assert deleted(none, ids) is none
+    assert deleted(before, [before.entries[0].segment_id]) is before
+
+
+@pytest.mark.parametrize(
+    ("start", "left"),
+    [
+        (0, ((0, 0), (2, 10), (4, 30))),
+        (5, ((0, 5), (2, 10), (4, 30))),
+        (10, ((2, 10), (4, 30))),
+        (29, ((2, 29), (4, 30))),
+        (30, ((4, 30),)),
+        (40, ((4, 40),)),
+        (50, ((4, 50),)),
+    ],
+)
+def test_epochs_below_the_start_go_and_the_one_that_it_is_of_begins_there(start: int, left: tuple[tuple[int, int], ...]) -> None:
+    """As Kafka's LeaderEpochFileCache.truncateFromStart leaves them."""
+    before = segment_copied(EMPTY, entry(0, 50), epochs((0, 0), (2, 10), (4, 30)), "", 7)
+    assert retained(before, start, 42).leader_epochs == epochs(*left)
+
+
+def test_a_log_that_still_knows_the_epochs_that_went_is_of_the_same_history() -> None:
+    lineage = epochs((0, 0), (2, 10), (4, 30))
+    after = retained(segment_copied(EMPTY, entry(0, 50), lineage, "", 7), 20, 42)
+    on = segment_copied(after, entry(50, 60), (*lineage, EpochEntry(5, 55)), "", 8)
+    assert on.leader_epochs == epochs((2, 20), (4, 30), (5, 55))
 
 
 # sources and writers
