@@ -18,6 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import engine  # beside this file
+import manifest  # beside this file
 import real_kafka  # beside the tests, not in the package
 import stores  # beside this file
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -56,15 +57,17 @@ class Figure:
 def main() -> None:
     """Lets the contestants take turns and prints their figures and ratios."""
     parser = argparse.ArgumentParser(prog="make bench")
-    parser.add_argument("--only", choices=["engine", "reading", "stores"], help="a part of it")
+    parser.add_argument("--only", choices=["engine", "manifest", "reading", "stores"], help="a part of it")
     parser.add_argument("--records", type=int, default=2_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
-    if real_kafka.maven() is None and args.only != "stores":
+    if real_kafka.maven() is None and args.only not in ("manifest", "stores"):
         sys.exit("make bench needs Maven, which brings the broker that it measures against")
     shutil.rmtree(OUT, ignore_errors=True)
     if args.only in (None, "engine"):
         engine.run(OUT / "engine", args.rounds)
+    if args.only in (None, "manifest"):
+        manifest.run()
     if args.only in (None, "stores"):
         stores.run(OUT / "stores", args.rounds)
     if args.only in (None, "reading"):
