@@ -1,6 +1,5 @@
 """Manifests for people: one version as rows, what changed from one to the next, all entries as one table."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from io import RawIOBase
 from itertools import chain, islice
@@ -33,7 +32,7 @@ _PARTITION_COLUMNS = (
 
 def whole(manifest: Manifest, pins: Pins) -> Row:
     """One version as it is stored, with the state of each segment, and the pins that there are now."""
-    row: Row = json.loads(codec.encode(manifest))
+    row: Row = codec.read_stamped(codec.encode(manifest), "")
     row["entries"] = [{**entry, "state": SegmentState.copy_finished} for entry in row["entries"]]
     row["deleting"] = [{**item, "state": SegmentState.delete_started} for item in row["deleting"]]
     row["end_offset"] = manifest.end_offset

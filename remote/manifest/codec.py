@@ -1,6 +1,8 @@
 """Manifests as bytes: JSON with sorted keys, so that one manifest has one form and one hash.
 
-A major version above ours is refused; fields that we do not know, of a newer minor version, are kept as they are.
+Its last field, `~crc32c`, is the CRC-32C of all bytes before that field, in hexadecimal digits: the newest manifest has no child
+yet that would know its hash. A major version above ours is refused; fields that we do not know, of a newer minor version, are
+kept as they are.
 """
 
 import hashlib
@@ -12,11 +14,14 @@ from typing import Any
 
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
+from local_log.formats.checksum import crc32c
 from remote.errors import Invalid
 from remote.manifest.model import AuxRange, Deleting, EncodingInfo, Gap, Manifest, PageRef, SegmentEntry
 
 MAJOR, MINOR = 1, 1
 MANIFEST_BYTES_MAX = 256 << 20
+_CHECKSUM = "~crc32c"
+_STAMP = b',"~crc32c":"%08x"}\n'
 
 
 @cache
@@ -45,7 +50,7 @@ def encode(manifest: Manifest) -> bytes:
         "pages": [_fields(ref) for ref in manifest.pages],
         "deleting": [_deleting(d) for d in manifest.deleting],
     }
-    body = json.dumps({**manifest.unknown, **value}, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+    body = stamped({**manifest.unknown, **value})
     if len(body) > MANIFEST_BYTES_MAX:
         raise Invalid(f"{manifest.path}: a manifest of {len(body)} bytes, and nobody reads more than {MANIFEST_BYTES_MAX}")
     return body
@@ -53,10 +58,9 @@ def encode(manifest: Manifest) -> bytes:
 
 def decode(body: bytes, key: str) -> Manifest:
     """The manifest stored under `key`. Raises Corrupt for what is no manifest, Invalid for a newer format."""
-    value = read_json(body, key)
-    check_format(value, key)
+    value = read_stamped(body, key)
     try:
-        if _int(value["format"]["minor"]) == 0:
+        if _is_unstamped(value):
             value = {"pages": [], "deleting": [], **value}  # from before there were any
         return Manifest(
             **_plain(Manifest, value),
@@ -70,6 +74,31 @@ def decode(body: bytes, key: str) -> Manifest:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         raise Corrupt(f"not a manifest: {e!r}", file=key) from e
+
+
+def stamped(value: Mapping[str, Any]) -> bytes:
+    """A JSON object as it is stored, with its checksum as the last field."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":")).encode()[:-1]
+    return text + _STAMP % crc32c(text)
+
+
+def read_stamped(body: bytes, key: str) -> dict[str, Any]:
+    """The JSON object stored under `key` without its checksum. Raises Corrupt, Invalid (a newer format)."""
+    value = read_json(body, key)
+    check_format(value, key)
+    if value.pop(_CHECKSUM, None) is None:
+        if not _is_unstamped(value):
+            raise Corrupt(f"{_CHECKSUM} is missing: restore it from a copy", file=key)
+        return value
+    text, stamp = body[: -len(_STAMP % 0)], body[-len(_STAMP % 0) :]
+    if stamp != _STAMP % crc32c(text):
+        raise Corrupt(f"its CRC-32C is {crc32c(text):08x}, which is not what it ends in: restore it from a copy", file=key)
+    return value
+
+
+def _is_unstamped(value: Mapping[str, Any]) -> bool:
+    """Whether it is from before there were checksums, and pages."""
+    return bool(value["format"].get("minor") == 0)
 
 
 def read_json(body: bytes, key: str) -> dict[str, Any]:

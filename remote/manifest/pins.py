@@ -4,7 +4,6 @@ A reader pins first and opens the manifest then: what that manifest names stays.
 committed what it deletes, and leaves what a pin covers.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -104,13 +103,12 @@ def covered_by_pin(pins: Pins, item: Item) -> bool:
 
 def _encode(pin: Pin) -> bytes:
     value = {f.name: getattr(pin, f.name) for f in fields(Pin)} | {"format": {"major": codec.MAJOR, "minor": codec.MINOR}}
-    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+    return codec.stamped(value)
 
 
 def _read(store: ObjectReader, path: PartitionPath, pin_id: str) -> Pin:
     key = path.pin(pin_id)
-    value = codec.read_json(store.get(key), key)
-    codec.check_format(value, key)
+    value = codec.read_stamped(store.get(key), key)
     try:
         pin = Pin(**_plain(value))
     except (KeyError, TypeError) as e:

@@ -12,7 +12,7 @@ from manifest_values import manifests
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
 from remote.errors import Invalid
-from remote.manifest.codec import MAJOR, MINOR, decode, encode, sha256
+from remote.manifest.codec import MAJOR, MINOR, decode, encode, sha256, stamped
 from remote.manifest.model import Manifest
 
 KEY = "topic/id/0/manifest/1"
@@ -27,9 +27,16 @@ SAMPLE = manifest(
 )
 
 
+def unstamped(body: bytes) -> dict[str, Any]:
+    """The stored form as a value, without its checksum."""
+    value: dict[str, Any] = json.loads(body)
+    del value["~crc32c"]
+    return value
+
+
 def stored(change: dict[str, Any]) -> bytes:
     """The sample with some of its fields changed in the stored form."""
-    return json.dumps({**json.loads(encode(SAMPLE)), **change}).encode()
+    return stamped({**unstamped(encode(SAMPLE)), **change})
 
 
 @given(manifests)
@@ -51,7 +58,7 @@ def test_the_order_in_which_a_mapping_was_filled_does_not_show() -> None:
 
 
 def test_the_stored_form_is_json_that_says_its_format() -> None:
-    value = json.loads(encode(SAMPLE))
+    value = unstamped(encode(SAMPLE))
     assert value["format"] == {"major": MAJOR, "minor": MINOR} == {"major": 1, "minor": 1}
     assert list(value) == sorted(value)
     assert value["leader_epochs"] == [[0, 0], [2, 5]]
@@ -60,11 +67,11 @@ def test_the_stored_form_is_json_that_says_its_format() -> None:
 
 
 def test_fields_of_a_newer_writer_are_kept() -> None:
-    value = json.loads(encode(SAMPLE))
+    value = unstamped(encode(SAMPLE))
     value |= {"signatures": [{"by": 0}], "archived_by": []}
     value["format"]["minor"] = 7
     value["entries"][0] |= {"keys": ["k1"], "encryption": None}
-    again = json.loads(encode(decode(json.dumps(value).encode(), KEY)))
+    again = json.loads(encode(decode(stamped(value), KEY)))
     assert again["signatures"] == [{"by": 0}]
     assert again["archived_by"] == []
     assert (again["entries"][0]["keys"], again["entries"][0]["encryption"]) == (["k1"], None)
@@ -72,9 +79,9 @@ def test_fields_of_a_newer_writer_are_kept() -> None:
 
 
 def test_fields_of_a_newer_writer_in_a_gap_are_kept() -> None:
-    value = json.loads(encode(SAMPLE))
+    value = unstamped(encode(SAMPLE))
     value["gaps"][0]["noticed_by"] = "scrub"
-    assert json.loads(encode(decode(json.dumps(value).encode(), KEY)))["gaps"] == value["gaps"]
+    assert json.loads(encode(decode(stamped(value), KEY)))["gaps"] == value["gaps"]
 
 
 def test_a_newer_major_version_is_refused_by_name() -> None:
@@ -86,6 +93,18 @@ def assert_corrupt(body: bytes) -> None:
     with pytest.raises(Corrupt) as raised:
         decode(body, KEY)
     assert raised.value.file == KEY
+
+
+def test_a_manifest_with_any_byte_changed_is_corrupt_or_of_a_newer_format() -> None:
+    body = encode(SAMPLE)
+    for at in range(len(body) - 1):
+        for bit in (1, 4, 32):
+            with pytest.raises((Corrupt, Invalid), match=KEY):
+                decode(body[:at] + bytes([body[at] ^ bit]) + body[at + 1 :], KEY)
+
+
+def test_a_manifest_without_its_checksum_is_corrupt() -> None:
+    assert_corrupt(json.dumps(unstamped(encode(SAMPLE))).encode())
 
 
 def test_a_truncated_manifest_is_corrupt_wherever_it_is_cut() -> None:
@@ -122,10 +141,10 @@ def accepted(fields: dict[str, Any], put: Callable[[dict[str, Any], str, object]
     passed: list[tuple[str, object]] = []
     for name, good in fields.items():
         for wrong in (w for w in WRONG if type(w) is not type(good)):
-            value = json.loads(encode(SAMPLE))
+            value = unstamped(encode(SAMPLE))
             put(value, name, wrong)
             try:
-                decode(json.dumps(value).encode(), KEY)
+                decode(stamped(value), KEY)
             except Corrupt as e:
                 assert e.file == KEY  # noqa: PT017  # the loop goes on to the next field
             else:
@@ -134,17 +153,17 @@ def accepted(fields: dict[str, Any], put: Callable[[dict[str, Any], str, object]
 
 
 def test_a_field_of_another_type_is_corrupt() -> None:
-    fields = {name: good for name, good in json.loads(encode(SAMPLE)).items() if name != "format"}
+    fields = {name: good for name, good in unstamped(encode(SAMPLE)).items() if name != "format"}
     assert accepted(fields, lambda value, name, wrong: value.update({name: wrong})) == []
 
 
 def test_a_field_of_an_entry_of_another_type_is_corrupt() -> None:
-    fields = json.loads(encode(SAMPLE))["entries"][0]
+    fields = unstamped(encode(SAMPLE))["entries"][0]
     assert accepted(fields, lambda value, name, wrong: value["entries"][0].update({name: wrong})) == []
 
 
 def test_a_field_of_a_gap_of_another_type_is_corrupt() -> None:
-    fields = json.loads(encode(SAMPLE))["gaps"][0]
+    fields = unstamped(encode(SAMPLE))["gaps"][0]
     assert accepted(fields, lambda value, name, wrong: value["gaps"][0].update({name: wrong})) == []
 
 
@@ -154,10 +173,10 @@ def test_what_lacks_a_field_is_corrupt(where: str) -> None:
         found: dict[str, Any] = {"manifest": value, "entry": value["entries"][1], "gap": value["gaps"][0]}[where]
         return found
 
-    for name in part(json.loads(encode(SAMPLE))):
-        value = json.loads(encode(SAMPLE))
+    for name in part(unstamped(encode(SAMPLE))):
+        value = unstamped(encode(SAMPLE))
         del part(value)[name]
-        assert_corrupt(json.dumps(value).encode())
+        assert_corrupt(stamped(value))
 
 
 @pytest.mark.parametrize("wrong", [[[5]], [["a", "b"]], [[1, 2, 3]], [None], [{}], [[]]], ids=repr)
@@ -177,12 +196,12 @@ def test_lists_of_another_shape_are_corrupt(name: str, wrong: object) -> None:
     ],
 )
 def test_aux_ranges_of_another_shape_are_corrupt(ranges: object) -> None:
-    value = json.loads(encode(SAMPLE))
+    value = unstamped(encode(SAMPLE))
     value["entries"][0]["aux_ranges"] = ranges
-    assert_corrupt(json.dumps(value).encode())
+    assert_corrupt(stamped(value))
 
 
 def test_a_manifest_from_before_there_were_pages_is_read() -> None:
-    value = json.loads(encode(SAMPLE))
+    value = unstamped(encode(SAMPLE))
     del value["pages"], value["deleting"]
     assert decode(json.dumps({**value, "format": {"major": 1, "minor": 0}}).encode(), KEY) == SAMPLE

@@ -8,6 +8,7 @@ from made_manifests import PATH, entry, paged
 
 from local_log.errors import Corrupt
 from remote.errors import Invalid, Unknown
+from remote.manifest.codec import stamped
 from remote.manifest.pins import CLOCK_DIFFERENCE_MS_MAX, PIN_MS_MAX, Pin, Pins, covered_by_pin, create, pins_of, release, renew
 from remote.object_store import ObjectStore
 
@@ -17,6 +18,12 @@ HOUR = 3_600_000
 
 def pinned(store: ObjectStore, start: int = 10, end: int = 20, lasts_ms: int = HOUR, clock: FixedClock | None = None) -> Pin:
     return create(store, PATH, "reader", 3, start, end, lasts_ms, clock or FixedClock(), CountingIds("b"))
+
+
+def change(store: MemoryStore, key: str, **fields: object) -> None:
+    value = {**json.loads(store.objects[key]), **fields}
+    del value["~crc32c"]
+    store.objects[key] = stamped(value)
 
 
 def test_a_pin_is_an_object_that_says_whose_it_is_what_it_covers_and_for_how_long() -> None:
@@ -46,7 +53,7 @@ def test_a_pin_is_obeyed_past_its_expiry_by_what_clocks_may_differ() -> None:
 def test_a_pin_that_claims_to_last_for_ever_is_obeyed_no_longer_than_a_pin_may_last() -> None:
     store = MemoryStore()
     pin = pinned(store)
-    store.objects[PATH.pin(pin.id)] = store.objects[PATH.pin(pin.id)].replace(str(pin.expires_at_ms).encode(), b"9" * 18)
+    change(store, PATH.pin(pin.id), expires_at_ms=10**18)
     last = NOW + PIN_MS_MAX + CLOCK_DIFFERENCE_MS_MAX
     assert len(pins_of(store, PATH, last - 1).live) == 1
     assert len(pins_of(store, PATH, last).expired) == 1
@@ -90,26 +97,27 @@ def test_a_pin_whose_answer_was_lost_is_made_and_one_that_is_not_there_is_not_re
         pinned(late)
 
 
-def test_a_pin_cut_anywhere_covers_everything_and_is_named() -> None:
+def test_a_pin_cut_or_changed_anywhere_covers_everything_and_is_named() -> None:
     store = MemoryStore()
     key = PATH.pin(pinned(store).id)
     sound = store.objects[key]
-    for end in range(len(sound) - 1):
-        store.objects[key] = sound[:end]
+    changed = (sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :] for at in range(len(sound) - 1))
+    for body in (*(sound[:end] for end in range(len(sound))), *changed):
+        store.objects[key] = body
         pins = pins_of(store, PATH, NOW + 10 * PIN_MS_MAX)
         (damaged,) = pins.damaged
-        assert isinstance(damaged, Corrupt)
-        assert damaged.file == key
+        assert isinstance(damaged, Corrupt | Invalid)
+        assert key in str(damaged)
         assert covered_by_pin(pins, entry(500, 510))
 
 
 @pytest.mark.parametrize(
-    "change", [{"end": "20"}, {"start": True}, {"owner": None}, {"id": "c" * 32}, {"format": {"major": 9, "minor": 0}}], ids=repr
+    "fields", [{"end": "20"}, {"start": True}, {"owner": None}, {"id": "c" * 32}, {"format": {"major": 9, "minor": 0}}], ids=repr
 )
-def test_a_pin_that_nobody_understands_covers_everything(change: dict[str, object]) -> None:
+def test_a_pin_that_nobody_understands_covers_everything(fields: dict[str, object]) -> None:
     store = MemoryStore()
     key = PATH.pin(pinned(store).id)
-    store.objects[key] = json.dumps({**json.loads(store.objects[key]), **change}).encode()
+    change(store, key, **fields)
     pins = pins_of(store, PATH, NOW)
     assert (pins.live, len(pins.damaged)) == ((), 1)
     assert key in str(pins.damaged[0])
