@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.checksum import crc32c
+from remote.errors import Invalid
 from remote.manifest import codec
 from remote.manifest.model import AuxRange, Item, PageRef, SegmentEntry, count_of
 from remote.object_keys import page_name
@@ -49,14 +50,17 @@ REF_SCHEMA = _schema(PageRef)
 
 
 def encode(level: int, items: Sequence[Item]) -> bytes:
-    """The page's stored form."""
+    """The page's stored form. Raises Invalid for one that is too large to be read again."""
     form = json.dumps({"major": codec.MAJOR, "minor": codec.MINOR}).encode()
     kept = table(REF_SCHEMA if level else ENTRY_SCHEMA, items).replace_schema_metadata(
         {_FORMAT: form, _LEVEL: str(level).encode()}
     )
     sink = pa.BufferOutputStream()
     pq.write_table(kept, sink, compression="zstd", use_dictionary=["encoding"] if level == 0 else False)
-    return bytes(sink.getvalue())
+    body = bytes(sink.getvalue())
+    if len(body) > PAGE_BYTES_MAX:
+        raise Invalid(f"a page of {len(body)} bytes, and nobody reads more than {PAGE_BYTES_MAX}")
+    return body
 
 
 def table(schema: Any, items: Iterable[Item]) -> Any:
@@ -105,7 +109,7 @@ def decode(body: bytes, ref: PageRef, key: str) -> tuple[Item, ...]:
 
     Raises Corrupt where it is not what `ref` says, Invalid for a newer format.
     """
-    if len(body) != ref.size or crc32c(body) != ref.crc32c:
+    if len(body) != ref.size or crc32c(body) != ref.crc32c or len(body) > PAGE_BYTES_MAX:
         problem = f"{len(body)} bytes with CRC-32C {crc32c(body):08x} where the manifest states {ref.size} and {ref.crc32c:08x}"
         raise Corrupt(f"{problem}: restore the page from a copy", file=key)
     try:
