@@ -85,11 +85,12 @@ def test_a_segment_without_aborted_transactions_has_none_and_is_kept(finer: Worl
     assert archived.asked == asked
 
 
-def test_an_offset_behind_the_last_entry_has_the_last_entry_s_position(finer: World) -> None:
+def test_an_offset_outside_the_index_has_the_nearest_position(finer: World) -> None:
     archived = Archived(finer, "g-codec-none-0")
     index = archived.get(IndexCache(), 1).offsets()
     assert len(index.offsets) > 1
     assert index.lookup(int(index.offsets[-1]) + 1_000_000) == int(index.positions[-1])
+    assert index.lookup(archived.entries[1].base_offset - 1) == 0
 
 
 def test_the_indexes_of_a_segment_lie_in_one_file_of_its_id_that_a_restart_finds(archived: Archived, tmp_path: Path) -> None:

@@ -86,6 +86,19 @@ def test_fetches_one_after_the_other_give_every_batch_once(world: World, shape: 
         assert b"".join(got) == b"".join(b.body for b in batches if b.last_offset >= log.log_start_offset)
 
 
+def test_a_fetch_where_compaction_has_left_no_batch_is_empty(world: World) -> None:
+    archived = world.archived("g-mixed-0").archived
+    assert archived is not None
+    last = archived.manifest.entries[-1]
+    end = last.end_offset + 50
+    emptied = replace(archived.manifest, entries=(*archived.manifest.entries[:-1], replace(last, end_offset=end)))
+    log = TieredLog(None, replace(archived, manifest=emptied))
+    assert log.end_offset() == end
+    for offset in (last.end_offset, end - 1, end):
+        assert log.fetch(offset, 1 << 30) == Fetched(b"", offset, ())
+    assert log.fetch(last.last_offset, 1 << 30).next_offset == last.last_offset + 1
+
+
 def test_one_fetch_goes_across_the_boundary_of_the_tiers(world: World) -> None:
     for partition in ARCHIVED:
         for shape in ("archived dropped", "some archived dropped"):
