@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import engine  # beside this file
 import manifest  # beside this file
+import reading  # beside this file
 import real_kafka  # beside the tests, not in the package
 import stores  # beside this file
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -61,7 +62,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=2_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
-    if real_kafka.maven() is None and args.only not in ("manifest", "stores"):
+    if real_kafka.maven() is None and args.only in (None, "engine"):
         sys.exit("make bench needs Maven, which brings the broker that it measures against")
     shutil.rmtree(OUT, ignore_errors=True)
     if args.only in (None, "engine"):
@@ -71,10 +72,13 @@ def main() -> None:
     if args.only in (None, "stores"):
         stores.run(OUT / "stores", args.rounds)
     if args.only in (None, "reading"):
-        reading(args)
+        reading.run(OUT / "reading", args.rounds)
+        if real_kafka.maven() is None:
+            sys.exit("the rest needs Maven, which brings the broker that it measures against")
+        kernels_and_spark(args)
 
 
-def reading(args: argparse.Namespace) -> None:
+def kernels_and_spark(args: argparse.Namespace) -> None:
     """Fills a broker and has everybody read what is in it."""
     with real_kafka.broker(OUT / "broker") as address:
         fill(address, args.records)

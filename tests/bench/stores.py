@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import real_kafka
 import strict_s3
@@ -50,12 +51,7 @@ def run(out: Path, rounds: int) -> None:
 
 def on_server(name: str, url: str, source: Path, checksum: int, rounds: int) -> None:
     """Ours and boto3's own against one S3 server."""
-    os.environ |= {"AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": strict_s3.ACCESS_KEY, "AWS_DEFAULT_REGION": "us-east-1"}
-    os.environ |= {"AWS_SECRET_ACCESS_KEY": strict_s3.SECRET_KEY, "AWS_EC2_METADATA_DISABLED": "true"}
-    import boto3.session
-
-    client = boto3.session.Session().client("s3")
-    client.create_bucket(Bucket="bench")
+    client = client_of(url)
     store = open_store("s3://bench/archive")
 
     def by_boto3() -> float:
@@ -66,6 +62,17 @@ def on_server(name: str, url: str, source: Path, checksum: int, rounds: int) -> 
 
     compare(name, "boto3's upload_file", rounds, lambda: ours(store, source, checksum), by_boto3)
     client.close()
+
+
+def client_of(url: str) -> Any:
+    """boto3's client for a server, which from now on is everybody's here, and a bucket `bench` on it."""
+    os.environ |= {"AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": strict_s3.ACCESS_KEY, "AWS_DEFAULT_REGION": "us-east-1"}
+    os.environ |= {"AWS_SECRET_ACCESS_KEY": strict_s3.SECRET_KEY, "AWS_EC2_METADATA_DISABLED": "true"}
+    import boto3.session
+
+    client = boto3.session.Session().client("s3")
+    client.create_bucket(Bucket="bench")
+    return client
 
 
 def compare(where: str, what: str, rounds: int, by_us: Callable[[], float], by_them: Callable[[], float]) -> None:
