@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from local_log.errors import LogError, NotFound, listed
 from local_log.log import LocalLog
@@ -145,8 +145,14 @@ def read_ahead_pool(threads: int) -> ThreadPoolExecutor:
 
 
 def open_tiers(log_dir_path: str | None, archive_url: str | None, reading: Reading | None = None) -> Tiers:
-    """Opens what is given. Raises NotFound for an archive that is not there, Invalid for one that we cannot read."""
+    """Opens what is given. Raises NotFound for an archive that is not there, Invalid for one that we cannot read.
+
+    A folder is read in turn whatever `reading` says: there the system reads ahead, and threads would only cost.
+    """
     store = open_store(archive_url) if archive_url is not None else None
+    reading = reading or Reading()
     if store is not None:
         archive.open_archive(store)
-    return Tiers(log_dir(log_dir_path) if log_dir_path is not None else None, store, reading or Reading())
+        if store.url.startswith("file://"):
+            reading = replace(reading, ahead=replace(reading.ahead, pool=None))
+    return Tiers(log_dir(log_dir_path) if log_dir_path is not None else None, store, reading)

@@ -9,9 +9,12 @@ from logs_to_archive import copy_of, drop_segments_below, local_logs, offload_al
 
 from local_log.errors import NotFound as LocalNotFound
 from local_log.formats.filenames import PARTITION_METADATA
+from remote import archive
 from remote.errors import Invalid, NotFound
 from remote.object_keys import ARCHIVE
+from remote.stores import open_store
 from remote.stores.folder import FolderStore
+from tiering.clock import RandomIds, SystemClock
 from tiering.service import Tiers, log_dir, open_reading, open_tiers, read_ahead_pool
 
 NAMES = ("g-txn-0", "g-codec-none-0", "g-tiny-0")
@@ -151,3 +154,12 @@ def test_what_is_kept_in_a_folder_is_bounded_and_read_ahead_by_the_pool(tmp_path
         assert reading.ahead.align == reading.chunks.chunk_bytes
         assert reading.chunks.files.bytes_max == 49 << 30
         assert open_reading(None, 0, None).chunks is None
+
+
+def test_threads_read_ahead_of_a_store_and_not_of_a_folder(archive_folder: Path) -> None:
+    store = "memory://read-ahead"
+    archive.create_archive(open_store(store), SystemClock(), RandomIds())
+    with read_ahead_pool(1) as pool:
+        reading = open_reading(None, 0, pool)
+        assert open_tiers(None, store, reading).reading.ahead.pool is pool
+        assert open_tiers(None, str(archive_folder), reading).reading.ahead.pool is None
