@@ -1,17 +1,15 @@
 """Fetch and ListOffsets over both tiers: the bytes and the numbers that the log alone would give, whichever tier has them."""
 
-from dataclasses import dataclass, replace
-from itertools import accumulate
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from archive_fakes import Door, MemoryStore
 from golden_logs import broker_logs, live, partitions
 from logs_to_archive import copy_of, cut_finer, drop_segments_below, local_logs, offload_all, path_of, set_checkpoint
-from tiered_worlds import ARCHIVED, World
+from tiered_worlds import ARCHIVED, World, batches_of, expected_fetch
 
 from local_log.errors import Corrupt, Invalid, OffsetOutOfRange
-from local_log.formats.batches import scan
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
 from local_log.formats.search import (
     EARLIEST,
@@ -32,35 +30,6 @@ COMMITTED = Isolation.read_committed
 SIZES = (0, 1, 700, 5_000, 40_000, 1 << 30)
 
 
-@dataclass(frozen=True)
-class Batch:
-    base_offset: int
-    last_offset: int
-    body: bytes
-
-
-def batches_of(folder: Path, partition: str) -> list[Batch]:
-    """Every batch in the log's files, cut by its header, with no index."""
-    found = []
-    for file in sorted((folder / partition).glob("*.log")):
-        body, position = file.read_bytes(), 0
-        while position < len(body):
-            batches, stop = scan(body, position)
-            columns = (batches.base_offset, batches.last_offset, batches.positions, batches.end)
-            for base, last, start, end in zip(*(column.tolist() for column in columns), strict=True):
-                found.append(Batch(base, last, body[start:end]))
-            position = stop
-    return found
-
-
-def expected(batches: list[Batch], offset: int, max_bytes: int, end: int) -> tuple[bytes, int]:
-    """What a fetch gives, by Kafka's rules, and where the next one starts."""
-    wanted = [b for b in batches if b.last_offset >= offset and b.last_offset < end]
-    fit = sum(size <= max_bytes for size in accumulate(len(b.body) for b in wanted))
-    given = wanted[: max(fit, 1)]
-    return b"".join(b.body for b in given), given[-1].last_offset + 1 if given else offset
-
-
 @pytest.mark.parametrize("partition", partitions())
 def test_a_fetch_gives_the_log_s_own_bytes_from_any_offset_whatever_its_size(world: World, shape: str, partition: str) -> None:
     log, batches = world.log(shape, partition), batches_of(world.folders["local alone"], partition)
@@ -69,7 +38,7 @@ def test_a_fetch_gives_the_log_s_own_bytes_from_any_offset_whatever_its_size(wor
     for offset in sorted(o for o in edges if start <= o <= end):
         for size in SIZES:
             fetched = log.fetch(offset, size)
-            assert (fetched.records, fetched.next_offset) == expected(batches, offset, size, end), (offset, size)
+            assert (fetched.records, fetched.next_offset) == expected_fetch(batches, offset, size, end), (offset, size)
             assert fetched.aborted == ()
 
 
@@ -107,7 +76,7 @@ def test_one_fetch_goes_across_the_boundary_of_the_tiers(world: World) -> None:
             border = log.local.log_start_offset
             batches = batches_of(world.folders["local alone"], partition)
             across = log.fetch(border - 1, 1 << 30)
-            assert (across.records, across.next_offset) == expected(batches, border - 1, 1 << 30, log.end_offset())
+            assert (across.records, across.next_offset) == expected_fetch(batches, border - 1, 1 << 30, log.end_offset())
             assert across.next_offset > border
 
 
@@ -121,7 +90,7 @@ def test_a_local_log_that_starts_within_a_batch_gives_no_batch_twice(world: Worl
     assert log.local.log_start_offset == within.last_offset
     for offset in (within.base_offset - 1, within.base_offset, within.last_offset):
         fetched = log.fetch(offset, 1 << 30)
-        assert (fetched.records, fetched.next_offset) == expected(batches, offset, 1 << 30, log.end_offset())
+        assert (fetched.records, fetched.next_offset) == expected_fetch(batches, offset, 1 << 30, log.end_offset())
 
 
 @pytest.mark.parametrize("partition", ["g-txn-0", "g-compacted-txn-0"])
@@ -135,7 +104,7 @@ def test_a_committed_fetch_ends_at_the_last_stable_offset_and_lists_what_was_abo
     for offset in range(log.log_start_offset, end, 131):
         for size in (1, 6_000, 1 << 30):
             fetched = log.fetch(offset, size, COMMITTED)
-            assert (fetched.records, fetched.next_offset) == expected(batches, offset, size, end)
+            assert (fetched.records, fetched.next_offset) == expected_fetch(batches, offset, size, end)
             among = {t for t in everything if t.first_offset < fetched.next_offset and t.last_offset >= offset}
             assert set(fetched.aborted) == among
             assert len(fetched.aborted) == len(among)
@@ -169,7 +138,7 @@ def test_between_high_watermark_and_log_end_there_is_nothing_yet(world: World, t
     for offset in (1_000, 1_500, 2_319):
         assert log.fetch(offset, 1 << 30) == Fetched(b"", offset, ())
     fetched = log.fetch(900, 1 << 30)
-    assert (fetched.records, fetched.next_offset) == expected(batches, 900, 1 << 30, 1_000)
+    assert (fetched.records, fetched.next_offset) == expected_fetch(batches, 900, 1 << 30, 1_000)
     with pytest.raises(OffsetOutOfRange):
         log.fetch(2_320, 1)
 
@@ -188,7 +157,7 @@ def test_a_fetch_over_a_hole_gives_what_comes_before_it_and_then_says_so(tmp_pat
     assert newest is not None
     log, hole = TieredLog(local, ArchivedLog(store, newest.manifest)), newest.manifest.end_offset
     fetched = log.fetch(0, 1 << 30)
-    assert (fetched.records, fetched.next_offset) == expected(batches, 0, 1 << 30, hole)
+    assert (fetched.records, fetched.next_offset) == expected_fetch(batches, 0, 1 << 30, hole)
     for offset in (hole, local.log_start_offset - 1):
         with pytest.raises(MissingRange):
             log.fetch(offset, 1 << 30)

@@ -1,6 +1,7 @@
 """The golden logs in one tier or both, in every shape that archiving and local retention leave."""
 
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,6 +9,7 @@ from archive_fakes import MemoryStore
 from golden_logs import partitions
 from logs_to_archive import all_records, copy_of, drop_segments_below, finer_logs, local_logs, offload_all, path_of
 
+from local_log.formats.batches import scan
 from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT
 from remote.manifest.store import load_newest
 from remote.reader import ArchivedLog
@@ -62,3 +64,32 @@ def forget_epochs_below(file: Path, offset: int) -> None:
     current = max(pair for pair in pairs if pair[1] <= offset)
     kept = [(current[0], offset), *(pair for pair in pairs if pair[1] > offset)]
     file.write_text("\n".join(["0", str(len(kept)), *(f"{epoch} {start}" for epoch, start in kept), ""]))
+
+
+@dataclass(frozen=True)
+class Batch:
+    base_offset: int
+    last_offset: int
+    body: bytes
+
+
+def batches_of(folder: Path, partition: str) -> list[Batch]:
+    """Every batch in the log's files, cut by its header, with no index."""
+    found = []
+    for file in sorted((folder / partition).glob("*.log")):
+        body, position = file.read_bytes(), 0
+        while position < len(body):
+            batches, stop = scan(body, position)
+            columns = (batches.base_offset, batches.last_offset, batches.positions, batches.end)
+            for base, last, start, end in zip(*(column.tolist() for column in columns), strict=True):
+                found.append(Batch(base, last, body[start:end]))
+            position = stop
+    return found
+
+
+def expected_fetch(batches: list[Batch], offset: int, max_bytes: int, end: int) -> tuple[bytes, int]:
+    """What a fetch gives, by Kafka's rules, and where the next one starts."""
+    wanted = [b for b in batches if b.last_offset >= offset and b.last_offset < end]
+    fit = sum(size <= max_bytes for size in accumulate(len(b.body) for b in wanted))
+    given = wanted[: max(fit, 1)]
+    return b"".join(b.body for b in given), given[-1].last_offset + 1 if given else offset
