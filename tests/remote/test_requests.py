@@ -15,7 +15,8 @@ from pools import LazyPool
 from local_log.storage import OsWritableDisk
 from remote.cache_files import CacheFiles
 from remote.index_cache import SUFFIX, IndexCache
-from remote.manifest.store import load_newest
+from remote.manifest.model import Limits
+from remote.manifest.store import ManifestWriter, load_newest
 from remote.read_ahead import ReadAhead
 from remote.reader import ArchivedLog
 from remote.reading import Reading
@@ -133,3 +134,52 @@ def test_reading_committed_costs_one_more_for_each_segment_with_aborted_transact
     touched = sum(not entry.txn_index_empty for entry in log.manifest.entries)
     assert 0 < touched < len(log.manifest.entries)
     assert len(store.calls) == len(log.manifest.entries) + touched
+
+
+# of a manifest that has grown pages
+
+
+@pytest.fixture(scope="module")
+def paged(finest: World) -> MemoryStore:
+    """Dozens of segments, of which the manifest itself names the last few."""
+    store = MemoryStore()
+    offload_all(finest.folder, store)
+    path = path_of(finest.logs["g-txn-0"])
+    newest = load_newest(store, path)
+    assert newest is not None
+    limits = Limits(inline_max=8, page_entries=8)
+    writer = ManifestWriter(store, path, FixedClock(), CountingIds("f"), "writer", newest.manifest.writer_epoch, limits)
+    manifest = writer.commit(newest.manifest, lambda as_it_is: as_it_is)
+    assert len(manifest.pages) >= 4
+    assert len(manifest.entries) <= 8
+    return store
+
+
+def test_with_pages_a_cold_fetch_and_a_cold_search_by_time_cost_five_requests(finest: World, paged: MemoryStore) -> None:
+    records = finest.records["g-txn-0"]
+    most = 0
+    for offset in range(0, cold(paged, finest, "g-txn-0").end_offset, 61):
+        log = cold(paged, finest, "g-txn-0")
+        assert offsets_of(log.records(offset, offset + 1)) in ([offset], [])
+        assert len(paged.calls) <= 5
+        most = max(most, len(paged.calls))
+    assert most == 5
+    for asked in records.column("timestamp").to_pylist()[::97]:
+        log = cold(paged, finest, "g-txn-0")
+        found = log.offset_for_time(asked, 0, log.end_offset)
+        assert found is not None
+        assert len(paged.calls) <= 5
+        paged.calls.clear()
+        log = ArchivedLog(paged, log.manifest, reading=Reading())
+        list(log.entries)
+        paged.calls.clear()
+        assert log.offset_for_time(asked, 0, log.end_offset) == found
+        assert len(paged.calls) <= 2  # the manifest is at hand, pages and all
+
+
+def test_with_pages_reading_from_start_to_end_reads_each_page_once(finest: World, paged: MemoryStore) -> None:
+    log = cold(paged, finest, "g-txn-0")
+    paged.calls.clear()
+    assert len(offsets_of(log.records(0, log.end_offset))) > 2_000
+    assert verbs(paged.calls).count("get") == len(log.manifest.pages)
+    assert len(paged.calls) == len(log.manifest.pages) + log.manifest.segment_count
