@@ -52,6 +52,12 @@ def archive_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Ca
     return click.option("--archive", "archive_url", required=required, callback=lasting, metavar="URL", help=text)
 
 
+def bytes_per_second_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--bytes-per-second`, the same on every command that moves segments; `open_store` takes it as it is."""
+    text = "Move no more of the archive than this in a second, both directions together."
+    return click.option("--bytes-per-second", type=click.IntRange(min=1), metavar="BYTES", help=text)
+
+
 def log_dir_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--log-dir`, the same on every command."""
     text = "One of the broker's log.dirs; it is only read."

@@ -18,7 +18,18 @@ from remote.object_store import ObjectStore
 from remote.stores import open_store
 from tiering import offload as engine
 from tiering.clock import RandomIds, SystemClock
-from tiering.console import Exit, Row, archive_option, emit, exit_code_of_all, log_dir_option, output_option, reports_errors, say
+from tiering.console import (
+    Exit,
+    Row,
+    archive_option,
+    bytes_per_second_option,
+    emit,
+    exit_code_of_all,
+    log_dir_option,
+    output_option,
+    reports_errors,
+    say,
+)
 from tiering.service import log_dir, shares_a_folder
 
 Result = tuple[LocalLog | Unopened, engine.Done]
@@ -28,10 +39,13 @@ Result = tuple[LocalLog | Unopened, engine.Done]
 @log_dir_option(required=True)
 @archive_option(required=True)
 @click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only topics that match; may be given several times.")
+@bytes_per_second_option()
 @click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")
 @output_option()
 @reports_errors
-def command(log_dir_path: str, archive_url: str, topics: tuple[str, ...], dry_run: bool, output: str) -> Exit | None:
+def command(
+    log_dir_path: str, archive_url: str, topics: tuple[str, ...], bytes_per_second: int | None, dry_run: bool, output: str
+) -> Exit | None:
     """Copy inactive segments below the last stable offset into the archive, with their indexes and snapshots.
 
     Run it as often as you like: what is archived already is not copied again. A damaged segment is refused and named, the
@@ -46,7 +60,7 @@ def command(log_dir_path: str, archive_url: str, topics: tuple[str, ...], dry_ru
     for glob in topics:
         if not any(fnmatchcase(log.partition.topic, glob) for log in logs):
             say(f"tiering: --topic {glob}: no topic in {source.path} matches it")
-    store, clock, ids = open_store(archive_url), SystemClock(), RandomIds()
+    store, clock, ids = open_store(archive_url, bytes_per_second=bytes_per_second), SystemClock(), RandomIds()
     if shares_a_folder(source, store):
         raise click.BadParameter(
             f"{store.url} and the log directory {source.path} lie one in the other, and only the broker may write there; "
