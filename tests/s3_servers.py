@@ -4,7 +4,9 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
+from zlib import crc32
 
 Application = Callable[[Any, Any], list[bytes]]
 """What WSGI calls."""
@@ -46,6 +48,25 @@ class Refuses(OneAtATime):
             return super().__call__(environ, start_response)
         start_response("403 Forbidden", [("Content-Type", "application/xml")])
         return [b"<Error><Code>AccessDenied</Code><Message>not yours</Message></Error>"]
+
+
+class SometimesBusy(OneAtATime):
+    """An S3 server that refuses a third of all requests, in no order: one with a condition by 409, others by 429 or 503."""
+
+    def __init__(self, application: Any) -> None:
+        super().__init__(application)
+        self.asked = count()
+
+    def __call__(self, environ: Any, start_response: Any) -> list[bytes]:
+        number = crc32(b"%d" % next(self.asked))
+        if number % 3:
+            return super().__call__(environ, start_response)
+        status, code = [("429 Too Many Requests", "TooManyRequests"), ("503 Slow Down", "SlowDown")][number // 3 % 2]
+        if "HTTP_IF_NONE_MATCH" in environ:
+            status, code = "409 Conflict", "ConditionalRequestConflict"
+        environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        start_response(status, [("Content-Type", "application/xml")])
+        return [f"<Error><Code>{code}</Code><Message>later</Message></Error>".encode()]
 
 
 class Truncates(OneAtATime):

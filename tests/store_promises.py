@@ -48,6 +48,7 @@ class ObjectStoreConformance:
     """The promises of `remote.object_store`."""
 
     race_rounds = 8
+    uploaders = 8
     strange_keys = ("z/é", "z/\U00010000", "z/\uffff", "ä/1")
 
     @pytest.fixture
@@ -186,7 +187,7 @@ class ObjectStoreConformance:
             assert [b"writer %d" % n for n in winners] == [store.get(key)]
 
     def test_of_many_that_upload_one_key_at_once_exactly_one_wins(self, store: ObjectStore) -> None:
-        winners = race(8, lambda n: upload(store, "race/key", bytes([n]) * 5 * MIB, b"end"))
+        winners = race(self.uploaders, lambda n: upload(store, "race/key", bytes([n]) * 5 * MIB, b"end"))
         assert [bytes([n]) * 5 * MIB + b"end" for n in winners] == [store.get("race/key")]
 
     # deleting

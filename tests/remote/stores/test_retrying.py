@@ -1,12 +1,13 @@
 """Calls that failed without a trace are made again, a put whose outcome nobody knows is not; through faults all promises hold."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from archive_fakes import AppliesLate, Door, FailsBefore, LosesAnswer, MemoryStore, Nth, SleptClock, verbs
 from crc32c import crc32c
+from s3_servers import SometimesBusy, serving
 from store_promises import ObjectStoreConformance
 
 from remote.errors import AlreadyExists, Conflict, Fenced, Invalid, NotFound, RemoteError, Unavailable, Unknown
@@ -50,6 +51,25 @@ class TestRetryingOverAFolderThatIsOftenBusy(ObjectStoreConformance):
     def store(self, tmp_path: Any) -> ObjectStore:
         busy = BusyDoor(open_backend(str(tmp_path / "archive")))
         return Retrying(busy, SleptClock(), half, Backoff(attempts_max=1_000, deadline_s=1e9))
+
+
+@pytest.fixture(scope="module")
+def busy_server(s3_server: str) -> Iterator[str]:
+    with serving(SometimesBusy) as url:
+        yield url
+
+
+class TestRetryingOverAnS3ServerThatIsOftenBusy(ObjectStoreConformance):
+    """Uploads in parts too: their inner requests are the SDK's to repeat, a refused completion is an upload to repeat."""
+
+    race_rounds = 2
+    uploaders = 2  # the SDK really waits between its tries
+
+    @pytest.fixture
+    def store(self, busy_server: str, s3_bucket: str, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", busy_server)
+        backend = open_backend(f"s3://{s3_bucket}/prefix")
+        return Retrying(backend, SleptClock(), half, Backoff(attempts_max=50, deadline_s=1e9))
 
 
 READS: dict[str, Callable[[ObjectStore], Any]] = {
