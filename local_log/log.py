@@ -23,7 +23,7 @@ from local_log.formats.producer_snapshot import ProducerEntry, read_producer_sna
 from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP
 from local_log.formats.search import TimestampOffset, first_at_or_after, latest_timestamp
 from local_log.formats.txn_index import AbortedTxn
-from local_log.producer_state import last_stable_offset
+from local_log.producer_state import OpenTransaction, last_stable_offset, open_transactions
 from local_log.segment import Segment
 from local_log.storage import Disk
 
@@ -87,6 +87,12 @@ class LocalLog:
         """The offset below which every transaction is decided and replicated."""
         offset, producers = self._snapshot()
         return max(self.log_start_offset, last_stable_offset(producers, self._chunks(offset), self.high_watermark))
+
+    @cached_property
+    def open_transactions(self) -> tuple[OpenTransaction, ...]:
+        """The transactions that are open at the high watermark, in the order of their first offsets."""
+        offset, producers = self._snapshot()
+        return open_transactions(producers, self._chunks(offset), self.high_watermark)
 
     @cached_property
     def topic_id(self) -> str:

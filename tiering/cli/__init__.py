@@ -14,6 +14,7 @@ _VERBS = {
     "manifest": "Look at what the archive says of a topic, now and before.",
     "offload": "Copy inactive segments of a log directory into the archive.",
     "offsets": "Find offsets by time, as kafka-get-offsets does.",
+    "restore": "Write archived partitions as a log directory that a broker starts on.",
 }
 
 

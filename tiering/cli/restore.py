@@ -1,0 +1,202 @@
+"""`tiering restore`: archived partitions as a log directory that a broker starts on."""
+
+import sys
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Any
+
+import click
+
+from local_log.errors import LogError, NotFound, listed
+from local_log.storage import OsWritableDisk
+from remote import archive
+from remote.errors import RemoteError
+from remote.manifest.entries import Entries
+from remote.manifest.model import Manifest
+from remote.object_keys import is_topic_id
+from remote.object_store import ObjectStore
+from remote.reader import ArchivedLog
+from remote.segment_bytes import StoredBytes
+from remote.segment_chain import Hole, Link, Stranger
+from remote.stores import open_store
+from tiering.console import Exit, Row, archive_option, emit, exit_code_of_all, named, output_option, reports_errors, say
+from tiering.restore import Done, restore
+from tiering.restore_plan import RestorePlan, Step, plan_restore
+from tiering.restore_target import UNFINISHED, RestoreTarget, opened
+from tiering.service import log_dir, shares_a_folder
+
+Failure = LogError | RemoteError
+
+
+def _topic_ids(_context: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    pairs = [value.partition("=") for value in values]
+    for value, (topic, _, topic_id) in zip(values, pairs, strict=True):
+        if not topic or not is_topic_id(topic_id):
+            raise click.BadParameter(f"{value!r} is not TOPIC=ID, with an id as Kafka prints it (22 characters of base64)")
+    return {topic: topic_id for topic, _, topic_id in pairs}
+
+
+@click.command("restore")
+@archive_option(required=True)
+@click.option("--to", "folder", required=True, callback=named, metavar="DIR", help="The log directory to write.")
+@click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only topics that match; may be given several times.")
+@click.option("--until-offset", type=click.IntRange(0), metavar="N", help="Nothing from offset N on, in each partition.")
+@click.option(
+    "--until-timestamp", "until_ms", type=int, metavar="MS", help="Nothing from the first record on that is as late as MS."
+)
+@click.option(
+    "--topic-id",
+    "topic_ids",
+    multiple=True,
+    callback=_topic_ids,
+    metavar="TOPIC=ID",
+    help="The id that the topic has in the cluster that gets it; without it, the id that was archived.",
+)
+@click.option("--cluster-id", callback=named, help="Write meta.properties of this cluster; give --node-id, too.")
+@click.option("--node-id", type=click.IntRange(0), help="The broker's id in meta.properties.")
+@click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")
+@output_option()
+@reports_errors
+def command(
+    archive_url: str,
+    folder: str,
+    topics: tuple[str, ...],
+    until_offset: int | None,
+    until_ms: int | None,
+    topic_ids: dict[str, str],
+    cluster_id: str | None,
+    node_id: int | None,
+    dry_run: bool,
+    output: str,
+) -> Exit | None:
+    """Write archived partitions as a log directory, DIR, that a Kafka broker starts on.
+
+    Segments, indexes and snapshots are those that were archived, byte for byte and verified; only where replicas' segments
+    overlap or a limit cuts one are they made anew, at a batch. A restore that was interrupted goes on when it is run again, and
+    until it is done no broker starts on DIR. What is in DIR and not from the archive is never touched.
+
+    A broker keeps a partition only when its cluster knows the topic by the id in partition.metadata: restore into the cluster
+    that it came from, or make the topic in the new one, stop the broker, and give its new id with --topic-id. Set the topic's
+    retention.ms and retention.bytes first: a broker deletes at once what is older. meta.properties is the broker's own
+    (kafka-storage format writes it) and is not written, unless --cluster-id and --node-id say what it is to hold.
+
+    Transactions that are undecided where a limit cuts the log stay open until they are aborted (kafka-transactions abort).
+    """
+    if until_offset is not None and until_ms is not None:
+        raise click.UsageError("give --until-offset or --until-timestamp, not both")
+    if (cluster_id is None) != (node_id is None):
+        raise click.UsageError("give both --cluster-id and --node-id, or neither")
+    store, path = open_store(archive_url), folder.rstrip("/") or "/"
+    archive.open_archive(store)
+    if shares_a_folder(log_dir(path), store):
+        raise click.BadParameter(f"{store.url} and {path} lie one in the other; give a folder beside it", param_hint="--to")
+    plans, failures = _plans(store, topics, until_offset, until_ms, topic_ids)
+    for failure in failures:
+        say(f"tiering: {failure}")
+    if dry_run:
+        emit((_row(plan, step) for plan in plans for step in plan.steps()), output)
+        return exit_code_of_all(failures, partly=bool(plans))
+    with opened(OsWritableDisk(), path) as target:
+        if cluster_id is not None and node_id is not None:
+            target.write_properties(cluster_id, node_id)
+        staged, errors = _run(plans, store, target, output)
+    failures += errors
+    if errors:
+        say(
+            f"tiering: {path}/{UNFINISHED} holds what is not complete; run the same command again, or remove it to start a "
+            "broker without it"
+        )
+    return exit_code_of_all(failures, partly=staged)
+
+
+def _plans(
+    store: ObjectStore, topics: tuple[str, ...], until_offset: int | None, until_ms: int | None, topic_ids: dict[str, str]
+) -> tuple[list[RestorePlan], list[Failure]]:
+    known = archive.topics(store)
+    wanted = [name for name in known if not topics or any(fnmatchcase(name, glob) for glob in topics)]
+    if not wanted:
+        raise NotFound(f"{store.url}: no topic{' ' + ', '.join(topics) if topics else ''} there; there are: {listed(known)}")
+    plans: list[RestorePlan] = []
+    failures: list[Failure] = []
+    for topic in wanted:
+        for manifest in archive.newest_partitions(store, topic).values():
+            if not isinstance(manifest, Manifest):
+                failures.append(manifest)
+                continue
+            try:
+                limit = until_offset if until_ms is None else _offset_at(store, manifest, until_ms)
+                plans.append(plan_restore(Entries.of(store, manifest), limit, topic_ids))
+            except (LogError, RemoteError) as e:
+                failures.append(e)
+    return plans, failures
+
+
+def _offset_at(store: ObjectStore, manifest: Manifest, until_ms: int) -> int | None:
+    log = ArchivedLog(store, manifest)
+    found = log.offset_for_time(until_ms, log.log_start_offset, log.end_offset, fail_on_data_loss=False)
+    return None if found is None else found.offset
+
+
+def _run(plans: list[RestorePlan], store: ObjectStore, target: RestoreTarget, output: str) -> tuple[bool, list[Failure]]:
+    results: list[Done] = []
+    size = sum(plan.manifest.log_bytes for plan in plans)
+    with click.progressbar(length=size, label="restore", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+
+        def work() -> Iterator[Done]:
+            for done in restore(plans, StoredBytes(store), target):
+                if isinstance(done.step, Link):
+                    bar.update(done.step.entry.log_size)
+                if done.error is not None or done.staged is not None:
+                    results.append(done)
+                _tell(done)
+                yield done
+
+        _print(work(), output)
+    errors = [done.error for done in results if done.error is not None]
+    return any(done.staged for done in results), errors
+
+
+def _print(work: Iterator[Done], output: str) -> None:
+    """Prints what becomes of each step. The work is done to its end though nobody may read of it: the rows only tell."""
+    try:
+        emit((_row_of(done) for done in work), output)
+    except OSError:
+        for _ in work:
+            pass
+        raise
+
+
+def _tell(done: Done) -> None:
+    if done.error is not None:
+        say(f"tiering: {done.error}")
+    if done.undecided:
+        say(
+            f"tiering: {done.plan.partition}: {done.undecided} transactions are undecided at the end of the log; abort them "
+            "(kafka-transactions abort), or nobody reads committed records behind their start"
+        )
+
+
+def _row(plan: RestorePlan, step: Step | None) -> Row:
+    row: dict[str, Any] = {"topic": plan.partition.topic, "partition": plan.partition.partition}
+    match step:
+        case Link(entry, start, end):
+            action = "whole" if step.is_whole else "cut"
+            return row | {"segment": start, "end_offset": end, "action": action, "bytes": entry.log_size, "reason": None}
+        case Hole(start, end, reason):
+            return row | {"segment": start, "end_offset": end, "action": "missing", "bytes": None, "reason": reason}
+        case Stranger(entry, offset):
+            reason = f"its leader epoch at offset {offset} is not that of the log's lineage"
+            span = {"segment": entry.base_offset, "end_offset": entry.end_offset}
+            return row | span | {"action": "left out", "bytes": entry.log_size, "reason": reason}
+    return row | {"segment": None, "end_offset": None, "action": None, "bytes": None, "reason": None}
+
+
+def _row_of(done: Done) -> Row:
+    row = {**_row(done.plan, done.step), "downloaded": None}
+    if done.staged is not None:
+        row |= {"action": "complete", "segment": done.staged.log_start_offset, "end_offset": done.staged.log_end_offset}
+    if done.placed is not None:
+        row |= {"downloaded": done.placed.bytes, "end_offset": done.placed.end_offset}
+    if done.error is not None:
+        row |= {"action": "failed", "reason": str(done.error)}
+    return row
