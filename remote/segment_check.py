@@ -79,16 +79,22 @@ class CheckedSegment:
 
 def check_segment(segment: LogSegmentData) -> CheckedSegment:
     """Reads the log file once and checks it and the files beside it. Raises Corrupt, placed in the file at fault."""
-    checked = _check_log(segment)
+    checked = check_log(segment)
+    check_beside(segment, checked)
+    return checked
+
+
+def check_beside(segment: LogSegmentData, checked: CheckedSegment) -> None:
+    """Checks the files beside a log file that `check_log` has read. Raises Corrupt, placed in the file at fault."""
     offset_index = _check_offset_index(segment, checked)
     _check_time_index(segment, checked, offset_index)
     _check_txn_index(segment, checked)
     if segment.producer_snapshot is not None:
         _parsed(segment.producer_snapshot, read_producer_snapshot)
-    return checked
 
 
-def _check_log(segment: LogSegmentData) -> CheckedSegment:
+def check_log(segment: LogSegmentData) -> CheckedSegment:
+    """Reads the log file once and checks every batch. Raises Corrupt, placed in it."""
     checked = CheckedSegment(in_transaction=set(segment.in_transaction))
     before = segment.base_offset - 1
     columns: list[tuple[Any, Any, Any]] = []

@@ -15,6 +15,7 @@ _VERBS = {
     "offload": "Copy inactive segments of a log directory into the archive.",
     "offsets": "Find offsets by time, as kafka-get-offsets does.",
     "restore": "Write archived partitions as a log directory that a broker starts on.",
+    "scrub": "Check that an archive is whole and sound.",
 }
 
 

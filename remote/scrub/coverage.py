@@ -1,0 +1,41 @@
+"""Whether the entries of a partition hold every offset that they should, in the log's own history."""
+
+from collections.abc import Iterator
+
+from remote.manifest.model import Manifest, SegmentEntry
+from remote.scrub.finding import Finding, Kind
+from remote.segment_chain import first_contradiction
+
+
+class Coverage:
+    """Follows the entries of a manifest in the order of their base offsets, and tells of each what it leaves open."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._manifest = manifest
+        self._at = manifest.log_start_offset
+
+    def add(self, entry: SegmentEntry) -> Iterator[Finding]:
+        """What is wrong with the next entry, and with the offsets before it."""
+        yield from self._missing(entry.base_offset)
+        self._at = max(self._at, entry.end_offset)
+        offset = first_contradiction(entry, self._manifest.leader_epochs)
+        if offset is not None:
+            key = self._manifest.path.segment(entry.log_name)
+            problem = f"its leader epoch at offset {offset} is not that of the log's lineage, so these are another log's records"
+            yield Finding(Kind.foreign_lineage, key, problem)
+
+    def _missing(self, end: int) -> Iterator[Finding]:
+        """The holes up to `end`: those that the ledger names, and the rest."""
+        at, prefix = self._at, self._manifest.path.prefix
+        for gap in sorted(self._manifest.gaps, key=lambda g: g.start):
+            if gap.end > at and gap.start < end:
+                if gap.start > at:
+                    yield _unnamed(prefix, at, gap.start)
+                yield Finding(Kind.gap, prefix, f"offsets [{max(at, gap.start)}, {min(end, gap.end)}) are missing: {gap.reason}")
+                at = min(end, gap.end)
+        if at < end:
+            yield _unnamed(prefix, at, end)
+
+
+def _unnamed(prefix: str, start: int, end: int) -> Finding:
+    return Finding(Kind.unnamed_gap, prefix, f"offsets [{start}, {end}) are missing, and the ledger of gaps does not name them")

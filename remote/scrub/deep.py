@@ -1,0 +1,161 @@
+"""Archived segments read from end to end: every batch, every index, and what the entry says of them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from local_log.errors import Corrupt, placed
+from local_log.formats.checkpoints import read_epochs
+from local_log.formats.checksum import crc32c
+from local_log.formats.chunks import CHUNK_BYTES
+from local_log.formats.offset_index import read_offset_index
+from local_log.formats.producer_snapshot import read_producer_snapshot
+from local_log.formats.time_index import read_time_index
+from local_log.formats.txn_index import read_txn_index
+from remote.manifest.model import (
+    ABORTED_LATER,
+    IDENTITY,
+    LEADER_EPOCH_CHECKPOINT,
+    OFFSET_INDEX,
+    PRODUCER_SNAPSHOT,
+    TIME_INDEX,
+    TRANSACTION_INDEX,
+    Manifest,
+    SegmentEntry,
+    StoredObject,
+)
+from remote.object_store import ObjectReader
+from remote.scrub.finding import Finding, Kind
+from remote.segment_bytes import SegmentBytes, get_named
+from remote.segment_check import CheckedSegment, LogSegmentData, SegmentFile, check_beside, check_log
+from remote.segment_download import verified
+
+_READERS: Mapping[str, Callable[[bytes], object]] = {
+    OFFSET_INDEX: lambda body: read_offset_index(body, 0),
+    TIME_INDEX: lambda body: read_time_index(body, 0),
+    TRANSACTION_INDEX: read_txn_index,
+    ABORTED_LATER: read_txn_index,
+    PRODUCER_SNAPSHOT: read_producer_snapshot,
+    LEADER_EPOCH_CHECKPOINT: read_epochs,
+}
+
+
+@dataclass(slots=True)
+class DeepScrub:
+    """Reads segments of one partition, one after the other, each in chunks.
+
+    `store` has the objects as they are stored, `source` the segments that they are of.
+    """
+
+    store: ObjectReader
+    source: SegmentBytes
+    manifest: Manifest
+    _open_at: tuple[int, frozenset[int]] = (-1, frozenset())
+    """Where the last segment ended, and the producers in a transaction there."""
+
+    def check(self, entry: SegmentEntry) -> tuple[Finding, ...]:
+        """What is wrong with a segment whose objects are there, at most one thing of each. Raises Unavailable, Invalid."""
+        log_key, aux_key = (self.manifest.path.segment(name) for name in (entry.log_name, entry.aux_name))
+        if entry.encoding != IDENTITY:  # else the bytes of the segment are those of the object
+            stored = ((log_key, entry.stored_log), (aux_key, entry.stored_aux))
+            damaged = tuple(f for key, one in stored if (f := self._check_stored(key, one)) is not None)
+            if damaged:
+                return damaged
+        try:
+            parts = self._parts(entry, aux_key)
+            beside = None
+        except _Found as e:
+            parts, beside = {}, e.finding
+        segment = self._segment(entry, log_key, aux_key, parts)
+        self._open_at = entry.end_offset, _in_transaction(parts)
+        try:
+            checked = check_log(segment)
+        except Corrupt as e:
+            return tuple(f for f in (beside, Finding(Kind.bad_batch, log_key, e.problem, e.position)) if f is not None)
+        finding = _judged(entry, checked, log_key)
+        if finding is None and beside is None:
+            try:
+                check_beside(segment, checked)
+            except Corrupt as e:
+                finding = Finding(Kind.bad_index, aux_key, e.problem, e.position)
+        return tuple(f for f in (beside, finding) if f is not None)
+
+    def _check_stored(self, key: str, stored: StoredObject) -> Finding | None:
+        found = 0
+        for start in range(0, stored.size, CHUNK_BYTES):
+            found = crc32c(get_named(self.store, key, start, min(stored.size, start + CHUNK_BYTES)), found)
+        return _wrong_crc(key, found, stored.crc32c) if found != stored.crc32c else None
+
+    def _parts(self, entry: SegmentEntry, key: str) -> dict[str, bytes]:
+        """The parts of the aux object, all of them sound. Raises _Found."""
+        body = self.source.aux(self.manifest.path, entry, 0, entry.aux_size)
+        parts = {part: body[where.start : where.end] for part, where in entry.aux_ranges.items()}
+        try:
+            for part, where in entry.aux_ranges.items():
+                verified(parts[part], part, where, key)
+        except Corrupt as e:
+            raise _Found(Finding(Kind.wrong_crc, key, e.problem, e.position)) from e
+        found = crc32c(body)
+        if found != entry.aux_crc32c:
+            raise _Found(_wrong_crc(key, found, entry.aux_crc32c))
+        for part, where in entry.aux_ranges.items():
+            try:
+                with placed(key, where.start):
+                    _READERS.get(part, len)(parts[part])
+            except Corrupt as e:
+                raise _Found(Finding(Kind.bad_index, key, f"the {part}: {e.problem}", e.position)) from e
+        return parts
+
+    def _segment(self, entry: SegmentEntry, log_key: str, aux_key: str, parts: Mapping[str, bytes]) -> LogSegmentData:
+        """The archived segment as one that is to be copied, so that the same is proved of it."""
+        open_at, producers = self._open_at
+
+        def file(part: str) -> SegmentFile:
+            return SegmentFile(aux_key, parts.get(part, b""))
+
+        return LogSegmentData(
+            path=log_key,
+            base_offset=entry.base_offset,
+            end_offset=entry.end_offset,
+            size=entry.log_size,
+            read=partial(self.source.log, self.manifest.path, entry),
+            offset_index=file(OFFSET_INDEX),
+            time_index=file(TIME_INDEX),
+            txn_index=file(TRANSACTION_INDEX),
+            producer_snapshot=None,
+            lineage=self.manifest.leader_epochs,
+            aborted_later=(),
+            in_transaction=producers if open_at == entry.base_offset else frozenset(),
+        )
+
+
+class _Found(Exception):
+    """What is wrong with an object, where that ends the look at it."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding)
+        self.finding = finding
+
+
+def _in_transaction(parts: Mapping[str, bytes]) -> frozenset[int]:
+    """The producers whose transaction is open where a segment ends, as far as its snapshot tells."""
+    snapshot = read_producer_snapshot(parts[PRODUCER_SNAPSHOT]) if PRODUCER_SNAPSHOT in parts else ()
+    return frozenset(p.producer_id for p in snapshot if p.current_txn_first_offset is not None)
+
+
+def _judged(entry: SegmentEntry, checked: CheckedSegment, key: str) -> Finding | None:
+    """What the entry says of the log, against what reading it has shown."""
+    if checked.crc32c != entry.log_crc32c:
+        return _wrong_crc(key, checked.crc32c, entry.log_crc32c)
+    facts = (
+        ("last offset", entry.last_offset, int(checked.last_offsets[-1])),
+        ("latest timestamp", entry.max_timestamp_ms, int(checked.max_timestamps.max())),
+        ("number of records", entry.record_count, checked.record_count),
+        ("leader epochs", entry.leader_epochs, tuple(checked.leader_epochs)),
+    )
+    differ = [f"the {name} {said}, and it is {found}" for name, said, found in facts if said != found]
+    return Finding(Kind.bad_entry, key, f"the manifest states {'; '.join(differ)}") if differ else None
+
+
+def _wrong_crc(key: str, found: int, stated: int) -> Finding:
+    return Finding(Kind.wrong_crc, key, f"it has CRC-32C {found:08x} where the manifest states {stated:08x}")

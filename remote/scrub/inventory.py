@@ -1,0 +1,101 @@
+"""The archive's keys as they are listed, sorted out: which partition each is of, and what it is there."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from remote.errors import Invalid
+from remote.object_keys import (
+    ARCHIVE,
+    PROBE_PREFIX,
+    PartitionPath,
+    is_topic,
+    is_topic_id,
+    parse_manifest_key,
+    parse_page_name,
+    parse_partition,
+    parse_pin_name,
+    parse_segment_name,
+)
+from remote.object_store import ObjectMeta
+
+
+@dataclass(frozen=True, slots=True)
+class Loose:
+    """An object of no partition: one that our probe has left behind, or a foreign one."""
+
+    meta: ObjectMeta
+    is_probe: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A partition's objects: its manifests' versions, newest first, its pages and pins by name, and what is foreign among them.
+
+    `segments` come as they are listed, by name, and are to be taken before the next partition.
+    """
+
+    path: PartitionPath
+    versions: tuple[int, ...]
+    pages: dict[str, ObjectMeta]
+    pins: dict[str, ObjectMeta]
+    foreign: tuple[ObjectMeta, ...]
+    segments: Iterator[ObjectMeta]
+
+
+def inventory(objects: Iterable[ObjectMeta]) -> Iterator[Loose | Listed]:
+    """Sorts a listing, which comes in the order of keys: few are held at a time but for a partition's manifests and pages."""
+    for path, metas in groupby(objects, key=lambda meta: partition_of(meta.key)):
+        if path is None:
+            for meta in metas:
+                if meta.key != ARCHIVE:
+                    yield Loose(meta, meta.key.startswith(PROBE_PREFIX) and "/" not in meta.key)
+        else:
+            yield _sorted(path, metas)
+
+
+def partition_of(key: str) -> PartitionPath | None:
+    """The partition that a key is of; None for a key of none."""
+    topic, _, rest = key.partition("/")
+    topic_id, _, rest = rest.partition("/")
+    folder, slash, _ = rest.partition("/")
+    number = parse_partition(folder)
+    if number is None or not slash or not is_topic(topic) or not is_topic_id(topic_id):
+        return None
+    try:
+        return PartitionPath(topic, topic_id, number)
+    except Invalid:
+        return None
+
+
+def _sorted(path: PartitionPath, metas: Iterator[ObjectMeta]) -> Listed:
+    versions: list[int] = []
+    pages: dict[str, ObjectMeta] = {}
+    pins: dict[str, ObjectMeta] = {}
+    foreign: list[ObjectMeta] = []
+    first: list[ObjectMeta] = []
+    for meta in metas:
+        if meta.key.startswith(path.segments):
+            first.append(meta)
+            break
+        version, name = parse_manifest_key(meta.key), meta.key.rpartition("/")[2]
+        if version is not None and meta.key == path.manifest(version):
+            versions.append(version)
+        elif parse_page_name(name) is not None and meta.key == path.page(name):
+            pages[name] = meta
+        elif (pin := parse_pin_name(name)) is not None and meta.key == path.pin(pin):
+            pins[pin] = meta
+        else:
+            foreign.append(meta)
+    return Listed(path, tuple(versions), pages, pins, tuple(foreign), _chained(first, metas))
+
+
+def _chained(first: list[ObjectMeta], rest: Iterator[ObjectMeta]) -> Iterator[ObjectMeta]:
+    yield from first
+    yield from rest
+
+
+def is_segment(path: PartitionPath, key: str) -> bool:
+    """Whether a key is that of a segment's object."""
+    name = key.removeprefix(path.segments)
+    return parse_segment_name(name) is not None

@@ -1,0 +1,107 @@
+"""The segments' objects as they are listed, held against those that the manifest names: a walk along both."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from remote.manifest.model import SegmentEntry, StoredObject
+from remote.object_keys import PartitionPath
+from remote.object_store import ObjectMeta
+from remote.scrub.finding import Finding, Kind
+from remote.scrub.inventory import is_segment
+
+GRACE_MS = 24 * 3600 * 1000
+"""How old an object that no manifest names may be and still belong to a copy that is under way."""
+
+
+def check_objects(
+    path: PartitionPath, entries: Iterable[SegmentEntry], deleting: frozenset[str], listed: Iterable[ObjectMeta], now_ms: int
+) -> "Iterator[Finding | Present]":
+    """What is wrong with the objects, and each entry with whether both of its objects are there in their sizes.
+
+    `entries` come in the order of their base offsets, which the names begin with, so few of either are held at a time.
+    `deleting` are the names of objects that retention has given up: they may be there or not.
+    """
+    metas = _Ahead(listed)
+    for _, group in groupby(entries, key=lambda e: e.base_offset):
+        same_base = list(group)
+        named = {stored.name: stored for e in same_base for stored in (e.stored_log, e.stored_aux)}
+        bad: set[str] = set()
+        for name in sorted(named):
+            for meta in metas.before(path.segment(name)):
+                yield from _unnamed(path, meta, deleting, now_ms)
+            finding = _compared(path, named[name], metas.take(path.segment(name)))
+            if finding is not None:
+                bad.add(name)
+                yield finding
+        for entry in same_base:
+            yield Present(entry, bad.isdisjoint((entry.log_name, entry.aux_name)))
+    for meta in metas.rest():
+        yield from _unnamed(path, meta, deleting, now_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """An entry whose objects have been looked for in the listing."""
+
+    entry: SegmentEntry
+    is_sound: bool
+
+
+def _compared(path: PartitionPath, stored: StoredObject, meta: ObjectMeta | None) -> Finding | None:
+    key = path.segment(stored.name)
+    if meta is None:
+        return Finding(Kind.missing_object, key, "the manifest names it, and it is not there")
+    if meta.size != stored.size:
+        return Finding(Kind.wrong_size, key, f"{meta.size} bytes where the manifest states {stored.size}")
+    if meta.crc32c is not None and meta.crc32c != stored.crc32c:
+        return Finding(Kind.wrong_crc, key, f"the store's CRC-32C is {meta.crc32c:08x}, the manifest's {stored.crc32c:08x}")
+    return None
+
+
+def _unnamed(path: PartitionPath, meta: ObjectMeta, deleting: frozenset[str], now_ms: int) -> Iterator[Finding]:
+    if not is_segment(path, meta.key):
+        yield foreign(meta)
+    elif meta.key.removeprefix(path.segments) not in deleting:
+        yield orphan(meta, now_ms)
+
+
+def foreign(meta: ObjectMeta) -> Finding:
+    """A key that nothing of ours has made."""
+    return Finding(Kind.foreign_key, meta.key, "no key of an archive; move it elsewhere")
+
+
+def orphan(meta: ObjectMeta, now_ms: int) -> Finding:
+    """An object that no manifest names, with its age where the store tells it."""
+    age_ms = None if meta.modified_ms is None else max(0, now_ms - meta.modified_ms)
+    if age_ms is not None and age_ms < GRACE_MS:
+        return Finding(Kind.fresh_orphan, meta.key, "no manifest names it yet; a copy may be under way", age_ms=age_ms)
+    return Finding(Kind.orphan, meta.key, "no manifest names it; a sweep removes it", age_ms=age_ms)
+
+
+class _Ahead:
+    """A listing with a look at its next object."""
+
+    def __init__(self, metas: Iterable[ObjectMeta]) -> None:
+        self._metas = iter(metas)
+        self._next = next(self._metas, None)
+
+    def _taken(self) -> ObjectMeta:
+        taken = self._next
+        assert taken is not None
+        self._next = next(self._metas, None)
+        return taken
+
+    def before(self, key: str) -> Iterator[ObjectMeta]:
+        """The objects that come before a key."""
+        while self._next is not None and self._next.key < key:
+            yield self._taken()
+
+    def take(self, key: str) -> ObjectMeta | None:
+        """The object under a key, if it is the next."""
+        return self._taken() if self._next is not None and self._next.key == key else None
+
+    def rest(self) -> Iterator[ObjectMeta]:
+        """All that are left."""
+        while self._next is not None:
+            yield self._taken()

@@ -1,0 +1,123 @@
+"""One partition scrubbed: its manifests, its pages, its pins, and every object that it names or does not."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from local_log.errors import Corrupt
+from remote.errors import Invalid
+from remote.manifest.entries import Entries
+from remote.manifest.model import SegmentEntry
+from remote.manifest.store import Stored
+from remote.object_keys import PartitionPath
+from remote.object_store import ObjectMeta, ObjectReader
+from remote.scrub.budget import Budget, Spent
+from remote.scrub.chain import check_chain, read_version
+from remote.scrub.coverage import Coverage
+from remote.scrub.deep import DeepScrub
+from remote.scrub.finding import Finding, Kind
+from remote.scrub.inventory import Listed
+from remote.scrub.objects import check_objects, foreign, orphan
+from remote.scrub.settings import ScrubSettings
+from remote.segment_bytes import SegmentBytes
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionScrub:
+    """What a scrub of any partition needs: the store, what undoes encodings, what is asked for, and the time now."""
+
+    store: Budget
+    decoded: Callable[[ObjectReader], SegmentBytes]
+    settings: ScrubSettings
+    now_ms: int
+
+    def check(self, listed: Listed) -> Iterator[Finding]:
+        """Everything that is wrong with a partition: of the newest manifest first. Raises Spent (listing), Unavailable."""
+        path = listed.path
+        yield from map(foreign, listed.foreign)
+        if not listed.versions:
+            yield from (orphan(meta, self.now_ms) for meta in (*listed.pages.values(), *listed.segments))
+            return
+        unnamed = dict(listed.pages)
+        try:
+            newest = read_version(self.store, path, listed.versions[0])
+        except Spent:
+            yield _left_out(path, f"{len(listed.versions)} manifests and the objects that they name: the requests are used up")
+            return
+        if isinstance(newest, Finding):
+            yield newest
+            yield _left_out(path, "its objects, since the newest manifest cannot be read")
+        else:
+            yield from self._check_newest(newest, listed, unnamed)
+        yield from self._check_older(newest, listed, unnamed)
+
+    def _check_newest(self, newest: Stored, listed: Listed, unnamed: dict[str, ObjectMeta]) -> Iterator[Finding]:
+        entries = Entries.of(self.store, newest.manifest)
+        try:
+            missing = [name for name in entries.page_names() if unnamed.pop(name, None) is None]
+            for name in missing:
+                yield Finding(Kind.missing_object, listed.path.page(name), "the manifest names it, and it is not there")
+            if not missing:
+                yield from self._check_segments(entries, listed)
+                return
+        except Corrupt as e:
+            yield Finding(Kind.corrupt_manifest, e.file, e.problem, e.position)
+        except Invalid as e:
+            yield Finding(Kind.corrupt_manifest, listed.path.manifest(listed.versions[0]), str(e))
+        except Spent:
+            yield _left_out(listed.path, "pages of entries, or the rest of its objects: the requests are used up")
+            return
+        yield _left_out(listed.path, "objects, since a page of entries cannot be read")
+
+    def _check_segments(self, entries: Entries, listed: Listed) -> Iterator[Finding]:
+        manifest = entries.manifest
+        given_up = (e for d in manifest.deleting for e in entries.deleting(d))
+        deleting = frozenset(name for e in given_up for name in (e.log_name, e.aux_name))
+        coverage, deep = Coverage(manifest), DeepScrub(self.store, self.decoded(self.store), manifest)
+        not_read = 0
+        for one in check_objects(listed.path, entries, deleting, listed.segments, self.now_ms):
+            if isinstance(one, Finding):
+                yield one
+                continue
+            yield from coverage.add(one.entry)
+            if self.settings.deep and one.is_sound and self.settings.picks(one.entry.segment_id):
+                try:
+                    yield from self._read(deep, listed.path, one.entry)
+                except Spent:
+                    not_read += 1
+        if not_read:
+            yield _left_out(listed.path, f"{not_read} segments were not read: the requests are used up")
+
+    def _read(self, deep: DeepScrub, path: PartitionPath, entry: SegmentEntry) -> Iterator[Finding]:
+        try:
+            yield from deep.check(entry)
+        except Invalid as e:  # no key for it, say: nothing is known to be wrong
+            yield Finding(Kind.left_out, path.segment(entry.log_name), f"its content: {e}")
+
+    def _check_older(self, newest: Stored | Finding, listed: Listed, unnamed: dict[str, ObjectMeta]) -> Iterator[Finding]:
+        """The chain, and with it which pages only older versions name."""
+        read = 1
+        try:
+            for one in check_chain(self.store, listed.path, newest, listed.versions):
+                if isinstance(one, Finding):
+                    yield one
+                    continue
+                read += 1
+                self._name_pages(one, unnamed)
+        except Spent:
+            left = len(listed.versions) - read
+            yield _left_out(listed.path, f"{left} older manifests, and pages that they may name: the requests are used up")
+            return
+        yield from (orphan(meta, self.now_ms) for meta in unnamed.values())
+
+    def _name_pages(self, stored: Stored, unnamed: dict[str, ObjectMeta]) -> None:
+        if not unnamed:
+            return
+        try:
+            for name in Entries.of(self.store, stored.manifest).page_names():
+                unnamed.pop(name, None)
+        except (Corrupt, Invalid):
+            return  # a page that only an older version names may have been swept
+
+
+def _left_out(path: PartitionPath, what: str) -> Finding:
+    return Finding(Kind.left_out, path.prefix, what)

@@ -1,0 +1,20 @@
+"""What a scrub is asked for."""
+
+from dataclasses import dataclass
+
+from local_log.formats.checksum import crc32c
+
+_WHOLE = 1 << 32
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubSettings:
+    """`deep` reads segments from end to end: all of them, or the `sample` of them (0 to 1) that `seed` picks."""
+
+    deep: bool = False
+    sample: float = 1.0
+    seed: int = 0
+
+    def picks(self, segment_id: str) -> bool:
+        """Whether a segment is of the sample; the same ones each time, others with another seed."""
+        return crc32c(f"{self.seed}:{segment_id}".encode()) < self.sample * _WHOLE
