@@ -1,10 +1,9 @@
 """What a scrub is asked for."""
 
 from dataclasses import dataclass
+from hashlib import sha256
 
-from local_log.formats.checksum import crc32c
-
-_WHOLE = 1 << 32
+_WHOLE = 1 << 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,4 +16,5 @@ class ScrubSettings:
 
     def picks(self, segment_id: str) -> bool:
         """Whether a segment is of the sample; the same ones each time, others with another seed."""
-        return crc32c(f"{self.seed}:{segment_id}".encode()) < self.sample * _WHOLE
+        hashed = sha256(f"{self.seed}:{segment_id}".encode()).digest()
+        return int.from_bytes(hashed[:8], "big") < self.sample * _WHOLE

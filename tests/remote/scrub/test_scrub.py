@@ -1,0 +1,464 @@
+"""Every kind of damage, done to a sound archive: the scrub finds exactly it. A sound archive has none, and nothing is written."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from archive_fakes import Call, Door, FixedClock, MemoryStore, verbs
+from crc32c import crc32c
+from golden_logs import broker_logs, legacy_logs
+from logs_to_archive import cut_finer, finer_logs, offload_all
+
+from local_log.formats.batches import scan
+from local_log.formats.checkpoints import EpochEntry
+from remote import archive
+from remote.manifest import codec
+from remote.manifest.model import AuxRange, Gap, Manifest, SegmentEntry
+from remote.manifest.store import Stored, load_newest
+from remote.object_keys import PartitionPath
+from remote.object_store import ObjectStore
+from remote.scrub.budget import Budget
+from remote.scrub.finding import Finding, Kind
+from remote.scrub.objects import GRACE_MS
+from remote.scrub.scrub import scrub
+from remote.scrub.settings import ScrubSettings
+from remote.segment_bytes import StoredBytes
+from remote.stores import open_store
+
+NOW_MS = 1_700_000_000_000
+LATER_MS = NOW_MS + 2 * GRACE_MS
+TXN, BIG = "g-txn", "g-big"
+Found = list[tuple[Kind, str]]
+
+
+def findings(store: ObjectStore, *, deep: bool = False, now_ms: int = LATER_MS, **more: Any) -> list[Finding]:
+    settings = ScrubSettings(deep, more.pop("sample", 1.0), more.pop("seed", 0))
+    return list(scrub(Budget(store, more.pop("requests_max", None)), StoredBytes, settings, now_ms, **more))
+
+
+def found(store: ObjectStore, *, deep: bool = False, **more: Any) -> Found:
+    return [(f.kind, f.key) for f in findings(store, deep=deep, **more)]
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The objects of an archive of two topics, one of them with a dozen segments and many transactions."""
+    folder, store = broker_logs(tmp_path_factory.mktemp("logs"), "g-txn-0", "g-big-0"), MemoryStore()
+    cut_finer(folder / "g-txn-0", 14)
+    offload_all(folder, store)
+    return store.objects
+
+
+@pytest.fixture
+def store(sound: dict[str, bytes]) -> MemoryStore:
+    """The archive, to be damaged."""
+    store = MemoryStore(FixedClock(NOW_MS))
+    for key, body in sound.items():
+        store.put_if_absent(key, body)
+    store.calls.clear()
+    return store
+
+
+def newest(store: ObjectStore, topic: str = TXN) -> Stored:
+    [manifest] = archive.newest_manifests(store, topic)
+    stored = load_newest(store, manifest.path)
+    assert stored is not None
+    return stored
+
+
+def path(store: ObjectStore, topic: str = TXN) -> PartitionPath:
+    return newest(store, topic).manifest.path
+
+
+def rewritten(store: MemoryStore, change: Callable[[Manifest], Manifest], topic: str = TXN) -> str:
+    """The newest manifest as it would be had it been committed with that change; its key."""
+    manifest = newest(store, topic).manifest
+    key = manifest.path.manifest(manifest.version)
+    store.objects[key] = codec.encode(change(manifest))
+    return key
+
+
+def with_entry(store: MemoryStore, number: int, topic: str = TXN, **fields: Any) -> SegmentEntry:
+    """Changes an entry in the newest manifest; gives the changed one."""
+    entries = list(newest(store, topic).manifest.entries)
+    entries[number] = replace(entries[number], **fields)
+    rewritten(store, lambda m: replace(m, entries=tuple(entries)), topic)
+    return entries[number]
+
+
+def flip(store: MemoryStore, key: str, position: int) -> None:
+    body = bytearray(store.objects[key])
+    body[position] ^= 1
+    store.objects[key] = bytes(body)
+
+
+# sound archives
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize("place", ["memory", "folder", "s3"])
+def test_a_sound_archive_of_all_golden_logs_has_no_finding(
+    tmp_path: Path, request: pytest.FixtureRequest, place: str, deep: bool
+) -> None:
+    store: ObjectStore = MemoryStore()
+    if place != "memory":
+        store = open_store(f"s3://{request.getfixturevalue('s3_bucket')}/a" if place == "s3" else str(tmp_path / "archive"))
+    offload_all(finer_logs(tmp_path / "logs"), store)
+    offload_all(legacy_logs(tmp_path / "legacy"), store)
+    assert findings(store, deep=deep) == []
+
+
+def test_a_scrub_writes_nothing_and_deletes_nothing(store: MemoryStore) -> None:
+    before = dict(store.objects)
+    findings(store, deep=True)
+    assert set(verbs(store.calls)) <= {"get", "get_range", "list"}
+    assert store.objects == before
+
+
+def test_a_hole_that_the_ledger_names_is_a_note(store: MemoryStore, tmp_path: Path) -> None:
+    folder = broker_logs(tmp_path, "g-txn-0")
+    cut_finer(folder / "g-txn-0", 14)
+    file = sorted((folder / "g-txn-0").glob("*.log"))[3]
+    body = bytearray(file.read_bytes())
+    body[200] ^= 1
+    file.write_bytes(body)
+    damaged = MemoryStore()
+    offload_all(folder, damaged)
+    [note] = findings(damaged, deep=True)
+    assert (note.kind, note.is_anomaly) == (Kind.gap, False)
+    assert f"[{int(file.stem)}, " in note.problem
+    assert "refused" in note.problem
+
+
+# objects
+
+
+@pytest.mark.parametrize("suffix", ["log", "aux"])
+@pytest.mark.parametrize("deep", [False, True])
+def test_an_object_that_is_missing_is_found(store: MemoryStore, suffix: str, deep: bool) -> None:
+    entry = newest(store).manifest.entries[4]
+    key = path(store).segment(entry.log_name if suffix == "log" else entry.aux_name)
+    del store.objects[key]
+    assert found(store, deep=deep) == [(Kind.missing_object, key)]
+
+
+@pytest.mark.parametrize("size", [0, 10, -1, +1])
+@pytest.mark.parametrize("deep", [False, True])
+def test_an_object_of_another_size_is_found(store: MemoryStore, size: int, deep: bool) -> None:
+    key = path(store).segment(newest(store).manifest.entries[-1].log_name)
+    body = store.objects[key]
+    store.objects[key] = {0: b"", 10: body[:10], -1: body[:-1], 1: body + b"\0"}[size]
+    assert found(store, deep=deep) == [(Kind.wrong_size, key)]
+
+
+def test_a_checksum_that_the_store_lists_is_held_against_the_manifest(store: MemoryStore) -> None:
+    class ListsChecksums(Door):
+        def list(self, prefix: str, **more: Any) -> Any:
+            for meta in super().list(prefix, **more):
+                yield replace(meta, crc32c=crc32c(store.objects[meta.key]))
+
+    assert found(ListsChecksums(store)) == []
+    key = path(store).segment(newest(store).manifest.entries[2].aux_name)
+    flip(store, key, 5)
+    assert found(ListsChecksums(store)) == [(Kind.wrong_crc, key)]
+    assert found(store) == []
+
+
+def test_a_flipped_bit_in_a_batch_is_found_by_its_place(store: MemoryStore) -> None:
+    entry = newest(store).manifest.entries[5]
+    key = path(store).segment(entry.log_name)
+    flip(store, key, entry.log_size // 2)
+    [finding] = findings(store, deep=True)
+    assert (finding.kind, finding.key) == (Kind.bad_batch, key)
+    assert finding.position is not None
+    assert 0 <= entry.log_size // 2 - finding.position < 20_000
+
+
+def test_a_byte_that_no_batchs_checksum_covers_is_found_by_the_objects(store: MemoryStore) -> None:
+    """The leader epoch of a batch: where the log's lineage says nothing of it, only the object's CRC-32C knows."""
+    entry = newest(store).manifest.entries[5]
+    rewritten(store, lambda m: replace(m, leader_epochs=()))
+    key = path(store).segment(entry.log_name)
+    flip(store, key, int(scan(store.objects[key])[0].positions[-1]) + 15)
+    assert [k for k in found(store, deep=True) if k[0] is not Kind.broken_invariant] == [(Kind.wrong_crc, key)]
+
+
+def test_a_flipped_bit_beside_the_log_is_found(store: MemoryStore) -> None:
+    entry = newest(store).manifest.entries[3]
+    key = path(store).segment(entry.aux_name)
+    for part, where in entry.aux_ranges.items():
+        flip(store, key, where.start)
+        [finding] = findings(store, deep=True)
+        assert (finding.kind, finding.key, finding.position) == (Kind.wrong_crc, key, where.start)
+        assert part in finding.problem
+        flip(store, key, where.start)
+
+
+def with_part(store: MemoryStore, number: int, part: str, change: Callable[[bytes], bytes], topic: str) -> str:
+    """Changes a part of an aux object, and what the manifest says of it, as an uploader with a bug would; the object's key."""
+    entry = newest(store, topic).manifest.entries[number]
+    key = path(store, topic).segment(entry.aux_name)
+    bodies = {p: store.objects[key][r.start : r.end] for p, r in entry.aux_ranges.items()}
+    bodies[part] = change(bodies[part])
+    ranges, aux = {}, b""
+    for name, body in bodies.items():
+        ranges[name] = AuxRange(len(aux), len(aux) + len(body), crc32c(body))
+        aux += body
+    store.objects[key] = aux
+    with_entry(store, number, topic, aux_ranges=ranges, aux_size=len(aux), aux_crc32c=crc32c(aux))
+    return key
+
+
+def other_last_byte(body: bytes) -> bytes:
+    return body[:-1] + bytes([body[-1] ^ 1])
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("offset_index", other_last_byte),
+        ("offset_index", lambda body: body[:-3]),
+        ("offset_index", lambda body: body[:8]),
+        ("time_index", lambda body: body[:-12]),
+        ("time_index", lambda body: body[::-1]),
+        ("transaction_index", lambda body: body[34:]),
+        ("producer_snapshot", other_last_byte),
+        ("leader_epoch_checkpoint", lambda body: b"what is this"),
+    ],
+)
+def test_an_index_that_does_not_fit_its_log_is_found_though_its_checksum_holds(
+    store: MemoryStore, part: str, change: Callable[[bytes], bytes]
+) -> None:
+    topic = BIG if part == "producer_snapshot" else TXN
+    number = next(n for n, e in enumerate(newest(store, topic).manifest.entries) if part in e.aux_ranges)
+    key = with_part(store, number, part, change, topic)
+    assert found(store, deep=True) == [(Kind.bad_index, key)]
+    assert found(store) == []
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"record_count": 7}, {"max_timestamp_ms": 7}, {"last_offset": 300}, {"leader_epochs": ()}],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_an_entry_that_says_something_else_than_its_segment_is_found(store: MemoryStore, fields: dict[str, Any]) -> None:
+    entry = with_entry(store, 1, **fields)
+    key = path(store).segment(entry.log_name)
+    assert [f for f in found(store, deep=True) if f[0] is not Kind.broken_invariant] == [(Kind.bad_entry, key)]
+
+
+# what nobody names
+
+
+@pytest.mark.parametrize("suffix", ["log", "aux"])
+def test_an_object_that_no_manifest_names_is_an_orphan_once_it_is_older_than_a_copy_takes(
+    store: MemoryStore, suffix: str
+) -> None:
+    entry = newest(store).manifest.entries[6]
+    name = f"{entry.log_name.rpartition('-')[0]}-{'0' * 24}deadbeef.{suffix}"
+    store.put_if_absent(path(store).segment(name), b"left behind")
+    [finding] = findings(store, now_ms=NOW_MS + GRACE_MS + 5)
+    assert (finding.kind, finding.key, finding.age_ms) == (Kind.orphan, path(store).segment(name), GRACE_MS + 5)
+    [note] = findings(store, now_ms=NOW_MS + GRACE_MS - 1)
+    assert (note.kind, note.is_anomaly) == (Kind.fresh_orphan, False)
+
+
+def test_a_partition_that_has_objects_and_no_manifest_has_orphans_only(store: MemoryStore) -> None:
+    prefix = path(store).prefix
+    for key in [key for key in store.objects if key.startswith(f"{prefix}manifest/")]:
+        del store.objects[key]
+    orphans = [key for key in sorted(store.objects) if key.startswith(prefix)]
+    assert found(store) == [(Kind.orphan, key) for key in orphans]
+
+
+def test_what_a_probe_has_left_behind_is_an_orphan(store: MemoryStore) -> None:
+    store.put_if_absent("probe-123", b"first")
+    assert found(store) == [(Kind.orphan, "probe-123")]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "notes.txt",
+        "g-txn/notes.txt",
+        "g-txn/{id}/notes.txt",
+        "g-txn/{id}/0/notes.txt",
+        "g-txn/{id}/0/manifest/notes.txt",
+        "g-txn/{id}/0/manifest/00000000000000000001-v1.json",
+        "g-txn/{id}/0/segments/notes.txt",
+        "g-txn/{id}/0/segments/00000000000000000000-0-1.log",
+        "g-txn/{id}/00/segments/00000000000000000000-0-11111111111111111111111111111111.log",
+        "g-txn/{id}/0/zzz",
+        "other/topic/0/x",
+        "zzz/readme.md",
+    ],
+)
+def test_a_key_that_no_archive_has_is_foreign(store: MemoryStore, key: str) -> None:
+    key = key.format(id=path(store).topic_id)
+    store.put_if_absent(key, b"?")
+    assert found(store, deep=True) == [(Kind.foreign_key, key)]
+
+
+# manifests
+
+
+def test_a_manifest_that_was_changed_after_it_was_written_breaks_the_chain(store: MemoryStore) -> None:
+    key = path(store).manifest(3)
+    store.objects[key] = store.objects[key].replace(b'"writer":"source"', b'"writer":"somebody"')
+    assert found(store) == [(Kind.broken_chain, path(store).manifest(4))]
+
+
+def test_a_version_that_is_missing_in_the_middle_breaks_the_chain(store: MemoryStore) -> None:
+    partition = path(store)
+    del store.objects[partition.manifest(4)]
+    assert found(store) == [(Kind.broken_chain, partition.manifest(5))]
+
+
+def test_the_oldest_versions_may_have_been_swept(store: MemoryStore) -> None:
+    for version in (1, 2, 3):
+        del store.objects[path(store).manifest(version)]
+    assert found(store) == []
+
+
+def test_a_first_version_that_names_a_parent_breaks_the_chain(store: MemoryStore) -> None:
+    [manifest] = archive.newest_manifests(store, BIG)
+    assert manifest.version == 1
+    key = rewritten(store, lambda m: replace(m, parent_sha256="0" * 64), BIG)
+    assert found(store) == [(Kind.broken_chain, key)]
+
+
+@pytest.mark.parametrize("damage", [lambda b: b[: len(b) // 2], lambda b: b"[]", lambda b: b.replace(b'"major":1', b'"major":9')])
+def test_an_old_manifest_that_cannot_be_read_is_found(store: MemoryStore, damage: Callable[[bytes], bytes]) -> None:
+    key = path(store).manifest(2)
+    store.objects[key] = damage(store.objects[key])
+    assert found(store) == [(Kind.corrupt_manifest, key)]
+
+
+def test_of_a_partition_whose_newest_manifest_cannot_be_read_the_objects_are_left_out(store: MemoryStore) -> None:
+    partition, key = path(store), path(store).manifest(newest(store).manifest.version)
+    store.objects[key] = store.objects[key][:-9]
+    assert found(store, deep=True) == [(Kind.corrupt_manifest, key), (Kind.left_out, partition.prefix)]
+
+
+def test_a_manifest_of_another_partition_is_found(store: MemoryStore) -> None:
+    partition = path(store)
+    key = partition.manifest(newest(store).manifest.version)
+    store.objects[key] = store.objects[path(store, BIG).manifest(1)]
+    assert (Kind.corrupt_manifest, key) in found(store)
+
+
+def test_a_hole_that_the_ledger_does_not_name_is_found(store: MemoryStore) -> None:
+    lost = newest(store).manifest.entries[6]
+    for name in (lost.log_name, lost.aux_name):
+        del store.objects[path(store).segment(name)]
+    rewritten(store, lambda m: replace(m, entries=tuple(e for e in m.entries if e != lost)))
+    findings_ = [f for f in findings(store) if f.kind is not Kind.broken_invariant]
+    assert [(f.kind, f.key) for f in findings_] == [(Kind.unnamed_gap, path(store).prefix)]
+    assert f"[{lost.base_offset}, {lost.end_offset})" in findings_[0].problem
+
+
+def test_of_a_hole_only_what_the_ledger_does_not_name_is_an_anomaly(store: MemoryStore) -> None:
+    lost = newest(store).manifest.entries[6]
+    for name in (lost.log_name, lost.aux_name):
+        del store.objects[path(store).segment(name)]
+    middle = (lost.base_offset + lost.end_offset) // 2
+    gap = Gap(lost.base_offset, middle, "refused", 7)
+    rewritten(store, lambda m: replace(m, entries=tuple(e for e in m.entries if e != lost), gaps=(gap,)))
+    told = [(f.kind, f.problem) for f in findings(store) if f.kind is not Kind.broken_invariant]
+    assert [kind for kind, _ in told] == [Kind.gap, Kind.unnamed_gap]
+    assert f"[{lost.base_offset}, {middle})" in told[0][1]
+    assert f"[{middle}, {lost.end_offset})" in told[1][1]
+
+
+def test_a_segment_of_another_history_is_found(store: MemoryStore) -> None:
+    entry = newest(store).manifest.entries[4]
+    rewritten(store, lambda m: replace(m, leader_epochs=(*m.leader_epochs, EpochEntry(9, entry.last_offset))))
+    told = found(store)
+    later = [e for e in newest(store).manifest.entries if e.last_offset >= entry.last_offset]
+    assert told == [(Kind.foreign_lineage, path(store).segment(e.log_name)) for e in later]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: replace(m, writer_epoch=-1),
+        lambda m: replace(m, log_start_offset=-1),
+        lambda m: replace(m, leader_epochs=(EpochEntry(5, 0), EpochEntry(5, 0))),
+    ],
+)
+def test_a_step_that_no_writer_may_take_is_found(store: MemoryStore, change: Callable[[Manifest], Manifest]) -> None:
+    key = rewritten(store, change)
+    assert (Kind.broken_invariant, key) in found(store)
+
+
+# how much it costs
+
+
+def requests(calls: list[Call]) -> dict[str, int]:
+    return {verb: verbs(calls).count(verb) for verb in set(verbs(calls))}
+
+
+def test_a_shallow_scrub_costs_one_listing_and_a_request_a_manifest(store: MemoryStore) -> None:
+    versions = newest(store).manifest.version + newest(store, BIG).manifest.version
+    store.calls.clear()
+    findings(store)
+    assert requests(store.calls) == {"list": 1, "get": versions}
+
+
+def test_a_deep_scrub_costs_two_requests_a_small_segment_more(store: MemoryStore) -> None:
+    segments = len(newest(store).manifest.entries) + len(newest(store, BIG).manifest.entries)
+    store.calls.clear()
+    findings(store, deep=True)
+    assert requests(store.calls)["get_range"] == 2 * segments
+
+
+def test_a_segment_is_read_in_chunks(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("remote.segment_check.CHUNK_BYTES", 64 << 10)
+    monkeypatch.setattr("local_log.formats.chunks.CHUNK_BYTES", 64 << 10)
+    store.calls.clear()
+    assert findings(store, deep=True, topics=(TXN,)) == []
+    assert max(call[3] - call[2] for call in store.calls if call[0] == "get_range") <= 64 << 10
+
+
+def test_a_sample_is_the_same_each_time_another_with_another_seed_and_of_about_its_size(store: MemoryStore) -> None:
+    def read(sample: float, seed: int = 0) -> set[str]:
+        store.calls.clear()
+        findings(store, deep=True, sample=sample, seed=seed)
+        return {call[1] for call in store.calls if call[0] == "get_range" and call[1].endswith(".log")}
+
+    everything = read(1.0)
+    assert read(0.0) == set()
+    assert read(0.5) == read(0.5)
+    assert len({frozenset(read(0.5, seed)) for seed in range(6)}) > 3
+    assert set().union(*(read(0.5, seed) for seed in range(8))) == everything
+    settings = ScrubSettings(deep=True, sample=0.25)
+    assert 2200 < sum(settings.picks(f"{n:032x}") for n in range(10_000)) < 2800
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_no_more_requests_are_made_than_allowed_and_what_is_left_out_is_told(store: MemoryStore, deep: bool) -> None:
+    store.calls.clear()
+    findings(store, deep=deep)
+    everything = len(store.calls)
+    for requests_max in range(1, everything):
+        store.calls.clear()
+        told = findings(store, deep=deep, requests_max=requests_max)
+        assert len(store.calls) == requests_max
+        assert {f.kind for f in told} == {Kind.left_out}
+    assert findings(store, deep=deep, requests_max=everything) == []
+
+
+def test_with_few_requests_the_newest_manifest_and_its_objects_come_first(store: MemoryStore) -> None:
+    key = path(store).segment(newest(store).manifest.entries[4].log_name)
+    del store.objects[key]
+    assert (Kind.missing_object, key) in found(store, requests_max=4)
+
+
+def test_only_the_topics_that_are_asked_for_are_looked_at(store: MemoryStore) -> None:
+    entry = newest(store).manifest.entries[4]
+    del store.objects[path(store).segment(entry.log_name)]
+    store.put_if_absent("notes.txt", b"")
+    assert found(store, topics=(BIG,)) == []
+    assert [kind for kind, _ in found(store, topics=(TXN,))] == [Kind.missing_object]
