@@ -68,6 +68,10 @@ class ObjectLister(Protocol):
         """
 
 
+class ReadableStore(ObjectReader, ObjectLister, Protocol):
+    """What those need who look at an archive and change nothing."""
+
+
 class ObjectWriter(Protocol):
     """Writes objects, never over another one."""
 

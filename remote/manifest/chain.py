@@ -1,13 +1,14 @@
 """Whether the stored versions of a manifest are one chain, each naming the hash of the one before it. No open asks for that."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from local_log.errors import Corrupt
 from remote.errors import Invalid, NotFound
 from remote.manifest import codec
 from remote.manifest.model import Manifest
 from remote.object_keys import PartitionPath, parse_manifest_key
-from remote.object_store import ObjectStore
+from remote.object_store import ObjectReader, ObjectStore
 
 
 class BrokenChain(Corrupt):
@@ -27,10 +28,17 @@ def verify_chain(store: ObjectStore, path: PartitionPath, *, versions_max: int |
 
     That the oldest ones have been swept is no fault. Raises Unavailable.
     """
+    walked = walk_chain(store, path, islice(stored_versions(store, path), versions_max))
+    return (found for found in walked if not isinstance(found, Manifest))
+
+
+def walk_chain(store: ObjectReader, path: PartitionPath, versions: Iterable[int]) -> Iterator[Manifest | Corrupt | Invalid]:
+    """These versions, the newest first, each where it can be read, and what is wrong with them. Each is read when it is come to.
+
+    Raises Unavailable.
+    """
     child: Manifest | None = None
-    for seen, version in enumerate(stored_versions(store, path)):
-        if versions_max is not None and seen >= versions_max:
-            return
+    for version in versions:
         key = path.manifest(version)
         if child is not None and version != child.version - 1:
             missing = path.manifest(child.version - 1)
@@ -54,6 +62,8 @@ def verify_chain(store: ObjectStore, path: PartitionPath, *, versions_max: int |
                     f"it says that it is version {child.version} of {child.path.prefix}: restore it from a copy", file=key
                 )
                 child = None
+            else:
+                yield child
     if child is not None and child.version == 1 and child.parent_sha256:
         yield BrokenChain("version 1 names a parent: restore it from a copy", file=path.manifest(1))
 

@@ -15,7 +15,7 @@ from remote.manifest import codec
 from remote.manifest.model import Item
 from remote.manifest.own_objects import put_own
 from remote.object_keys import PartitionPath, parse_pin_name
-from remote.object_store import ObjectReader, ObjectStore
+from remote.object_store import ObjectReader, ObjectStore, ReadableStore
 
 PIN_MS_MAX = 7 * 24 * 3_600_000
 CLOCK_DIFFERENCE_MS_MAX = 3_600_000
@@ -75,7 +75,7 @@ def release(store: ObjectStore, path: PartitionPath, pin: Pin) -> None:
     store.delete(path.pin(pin.id))
 
 
-def pins_of(store: ObjectStore, path: PartitionPath, now_ms: int) -> Pins:
+def pins_of(store: ReadableStore, path: PartitionPath, now_ms: int) -> Pins:
     """The pins of a partition at `now_ms`. Foreign keys are passed over. Raises Unavailable."""
     found: list[Pin | Corrupt | Invalid] = []
     for meta in store.list(path.pins):

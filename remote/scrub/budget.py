@@ -1,9 +1,8 @@
 """A store that answers so many requests and no more, for a scrub that may cost so much and no more."""
 
 from collections.abc import Iterator
-from typing import Protocol
 
-from remote.object_store import ObjectLister, ObjectMeta, ObjectReader
+from remote.object_store import ObjectMeta, ReadableStore
 
 LISTED_PER_REQUEST = 1000
 """What S3 gives at a time."""
@@ -11,10 +10,6 @@ LISTED_PER_REQUEST = 1000
 
 class Spent(Exception):
     """The requests are used up. No failure: a walk is told to stop."""
-
-
-class ReadableStore(ObjectReader, ObjectLister, Protocol):
-    """What a scrub needs of a store: it writes nothing."""
 
 
 class Budget:

@@ -1,63 +1,66 @@
-"""The manifests of a partition as a chain: each readable, each naming the hash of the one before it."""
+"""The manifests of a partition as a chain: each readable and built on the one before, each step one that a writer may take."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from local_log.errors import Corrupt
-from remote.errors import Invalid, NotFound
+from remote.errors import Invalid
 from remote.manifest import invariants
-from remote.manifest.model import Gap, missing_ranges
-from remote.manifest.store import Stored, load_version
+from remote.manifest.chain import BrokenChain, walk_chain
+from remote.manifest.model import Gap, Manifest, missing_ranges
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectReader
 from remote.scrub.finding import Finding, Kind
 
 
-def read_version(store: ObjectReader, path: PartitionPath, number: int) -> Stored | Finding:
-    """One version, or why it cannot be read. Raises Unavailable."""
-    key = path.manifest(number)
-    try:
-        return load_version(store, path, number)
-    except NotFound:
-        return Finding(Kind.missing_object, key, "it was listed, and is not there")
-    except Corrupt as e:
-        return Finding(Kind.corrupt_manifest, key, e.problem, e.position)
-    except Invalid as e:
-        return Finding(Kind.corrupt_manifest, key, str(e))
-
-
-def check_chain(
-    store: ObjectReader, path: PartitionPath, newest: Stored | Finding, versions: Sequence[int]
-) -> Iterator[Stored | Finding]:
-    """The versions below the newest that can be read, and what is wrong with the chain. Costs a request a version but the newest.
+def check_chain(store: ObjectReader, path: PartitionPath, versions: Sequence[int]) -> Iterator[Manifest | Finding]:
+    """The versions that can be read, the newest first, and what is wrong with them. A request each, as they are come to.
 
     `versions` are all that were listed, falling. A sweep takes the oldest first, so a chain may begin anywhere, but has no hole.
     """
-    after, last = newest, versions[0]
-    for number in versions[1:]:
-        before = read_version(store, path, number)
-        yield before
-        if number != last - 1:
-            yield Finding(
-                Kind.broken_chain, path.manifest(last), f"it follows version {number}, and what was between is not there"
-            )
-        elif isinstance(before, Stored) and isinstance(after, Stored):
-            yield from _check_step(path, before, after)
-        after, last = before, number
-    if last == 1 and isinstance(after, Stored) and after.manifest.parent_sha256:
-        yield Finding(Kind.broken_chain, path.manifest(1), "version 1 names a parent")
+    after: Manifest | None = None
+    broken: Finding | None = None
+    at = versions[0]
+
+    def noted() -> Iterator[int]:
+        nonlocal at
+        for number in versions:
+            at = number
+            yield number
+
+    for found in walk_chain(store, path, noted()):
+        if isinstance(found, BrokenChain):
+            after = None
+            if broken is not None:
+                yield broken
+            broken = Finding(Kind.broken_chain, found.file, found.problem)
+        elif isinstance(found, Manifest):
+            if broken is not None:
+                yield broken
+            yield found
+            if after is not None:
+                yield from _check_step(found, after)
+            after, broken = found, None
+        else:
+            finding = _unreadable(found, path.manifest(at))
+            if broken is not None and broken.key != finding.key:
+                yield broken  # else its hash is another because it is damaged: one line is enough
+            yield finding
+            after = broken = None
+    if broken is not None:
+        yield broken
 
 
-def _check_step(path: PartitionPath, before: Stored, after: Stored) -> Iterator[Finding]:
-    key = path.manifest(after.manifest.version)
-    named = after.manifest.parent_sha256
-    if named != before.sha256:
-        problem = f"it names a parent with SHA-256 {named or 'none'}, and version {before.manifest.version} has {before.sha256}"
-        yield Finding(Kind.broken_chain, key, problem)
-        return
+def _unreadable(error: Corrupt | Invalid, key: str) -> Finding:
+    if isinstance(error, Corrupt):
+        return Finding(Kind.corrupt_manifest, key, error.problem, error.position)
+    return Finding(Kind.corrupt_manifest, key, str(error))
+
+
+def _check_step(before: Manifest, after: Manifest) -> Iterator[Finding]:
     # Holes are looked for among the entries themselves, in pages too: here the ledger counts as right.
-    gaps = tuple(Gap(start, end, "", 0) for start, end in missing_ranges(after.manifest))
+    gaps = tuple(Gap(start, end, "", 0) for start, end in missing_ranges(after))
     try:
-        invariants.check(before.manifest, replace(after.manifest, gaps=gaps))
+        invariants.check(before, replace(after, gaps=gaps))
     except Invalid as e:
-        yield Finding(Kind.broken_invariant, key, str(e))
+        yield Finding(Kind.broken_invariant, after.path.manifest(after.version), str(e))

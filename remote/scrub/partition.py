@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from local_log.errors import Corrupt
 from remote.errors import Invalid
 from remote.manifest.entries import Entries
-from remote.manifest.model import SegmentEntry
-from remote.manifest.store import Stored
+from remote.manifest.model import Manifest, SegmentEntry
+from remote.manifest.pins import Pin, pins_of
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectMeta, ObjectReader
 from remote.scrub.budget import Budget, Spent
-from remote.scrub.chain import check_chain, read_version
+from remote.scrub.chain import check_chain
 from remote.scrub.coverage import Coverage
 from remote.scrub.deep import DeepScrub
 from remote.scrub.finding import Finding, Kind
@@ -38,20 +38,29 @@ class PartitionScrub:
             yield from (orphan(meta, self.now_ms) for meta in (*listed.pages.values(), *listed.segments))
             return
         unnamed = dict(listed.pages)
+        chain = check_chain(self.store, path, listed.versions)
+        read, is_opened = 0, False
         try:
-            newest = read_version(self.store, path, listed.versions[0])
+            for one in chain:
+                if isinstance(one, Finding):
+                    yield one
+                    continue
+                read += 1
+                if one.version == listed.versions[0]:
+                    is_opened = True
+                    yield from self._check_newest(one, listed, unnamed)
+                self._name_pages(one, unnamed)
         except Spent:
-            yield _left_out(path, f"{len(listed.versions)} manifests and the objects that they name: the requests are used up")
+            left = len(listed.versions) - read
+            yield _left_out(path, f"{left} manifests, and the pages and objects that they name: the requests are used up")
             return
-        if isinstance(newest, Finding):
-            yield newest
+        yield from self._check_pins(listed)
+        if not is_opened:
             yield _left_out(path, "its objects, since the newest manifest cannot be read")
-        else:
-            yield from self._check_newest(newest, listed, unnamed)
-        yield from self._check_older(newest, listed, unnamed)
+        yield from (orphan(meta, self.now_ms) for meta in unnamed.values())
 
-    def _check_newest(self, newest: Stored, listed: Listed, unnamed: dict[str, ObjectMeta]) -> Iterator[Finding]:
-        entries = Entries.of(self.store, newest.manifest)
+    def _check_newest(self, newest: Manifest, listed: Listed, unnamed: dict[str, ObjectMeta]) -> Iterator[Finding]:
+        entries = Entries.of(self.store, newest)
         try:
             missing = [name for name in entries.page_names() if unnamed.pop(name, None) is None]
             for name in missing:
@@ -60,12 +69,15 @@ class PartitionScrub:
                 yield from self._check_segments(entries, listed)
                 return
         except Corrupt as e:
-            yield Finding(Kind.corrupt_manifest, e.file, e.problem, e.position)
+            is_missing = e.file not in {meta.key for meta in listed.pages.values()}
+            yield Finding(Kind.missing_object if is_missing else Kind.corrupt_manifest, e.file, e.problem, e.position)
         except Invalid as e:
             yield Finding(Kind.corrupt_manifest, listed.path.manifest(listed.versions[0]), str(e))
         except Spent:
+            unnamed.clear()
             yield _left_out(listed.path, "pages of entries, or the rest of its objects: the requests are used up")
             return
+        unnamed.clear()  # what the page names, nobody can tell
         yield _left_out(listed.path, "objects, since a page of entries cannot be read")
 
     def _check_segments(self, entries: Entries, listed: Listed) -> Iterator[Finding]:
@@ -93,30 +105,37 @@ class PartitionScrub:
         except Invalid as e:  # no key for it, say: nothing is known to be wrong
             yield Finding(Kind.left_out, path.segment(entry.log_name), f"its content: {e}")
 
-    def _check_older(self, newest: Stored | Finding, listed: Listed, unnamed: dict[str, ObjectMeta]) -> Iterator[Finding]:
-        """The chain, and with it which pages only older versions name."""
-        read = 1
-        try:
-            for one in check_chain(self.store, listed.path, newest, listed.versions):
-                if isinstance(one, Finding):
-                    yield one
-                    continue
-                read += 1
-                self._name_pages(one, unnamed)
-        except Spent:
-            left = len(listed.versions) - read
-            yield _left_out(listed.path, f"{left} older manifests, and pages that they may name: the requests are used up")
+    def _check_pins(self, listed: Listed) -> Iterator[Finding]:
+        """Pins that nobody will release: their time is over, they cannot be read, or they name a version that never was."""
+        if not listed.pins:
             return
-        yield from (orphan(meta, self.now_ms) for meta in unnamed.values())
+        try:
+            pins = pins_of(self.store, listed.path, self.now_ms)
+        except Spent:
+            yield _left_out(listed.path, f"{len(listed.pins)} pins: the requests are used up")
+            return
+        for pin in pins.expired:
+            yield self._dangling(listed.path, pin, "its time is over, and nobody has released it; it keeps nothing any more")
+        for pin in pins.live:
+            if pin.version > listed.versions[0]:
+                yield self._dangling(listed.path, pin, f"it names version {pin.version}, and {listed.versions[0]} is the newest")
+        for error in pins.damaged:
+            key = error.file if isinstance(error, Corrupt) else listed.path.pins
+            yield Finding(Kind.dangling_pin, key, f"it cannot be read, so retention keeps everything: {error}")
 
-    def _name_pages(self, stored: Stored, unnamed: dict[str, ObjectMeta]) -> None:
+    def _dangling(self, path: PartitionPath, pin: Pin, problem: str) -> Finding:
+        age_ms = max(0, self.now_ms - pin.created_at_ms)
+        return Finding(Kind.dangling_pin, path.pin(pin.id), f"of {pin.owner}: {problem}", age_ms=age_ms)
+
+    def _name_pages(self, manifest: Manifest, unnamed: dict[str, ObjectMeta]) -> None:
+        """Takes the pages that a version names out of those that may be nobody's."""
         if not unnamed:
             return
         try:
-            for name in Entries.of(self.store, stored.manifest).page_names():
+            for name in Entries.of(self.store, manifest).page_names():
                 unnamed.pop(name, None)
         except (Corrupt, Invalid):
-            return  # a page that only an older version names may have been swept
+            unnamed.clear()  # a page that only an older version names may be gone, and with it the names of those below it
 
 
 def _left_out(path: PartitionPath, what: str) -> Finding:

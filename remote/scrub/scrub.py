@@ -32,6 +32,8 @@ def scrub(
             else:
                 yield from of_partitions.check(one)
     except Spent:
+        reached.is_cut = True
+    if reached.is_cut:
         yield Finding(Kind.left_out, reached.key, "everything from here on: the requests are used up")
 
 
@@ -44,8 +46,13 @@ class _Reached:
     """How far a listing has been read."""
 
     key = ""
+    is_cut = False
 
     def noting(self, metas: Iterator[ObjectMeta]) -> Iterator[ObjectMeta]:
-        for meta in metas:
-            self.key = meta.key
-            yield meta
+        try:
+            for meta in metas:
+                self.key = meta.key
+                yield meta
+        except Spent:
+            self.is_cut = True
+            raise

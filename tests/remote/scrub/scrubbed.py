@@ -1,0 +1,87 @@
+"""Archives to be damaged, scrubs of them, and what these found."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from archive_fakes import FixedClock, MemoryStore
+from golden_logs import broker_logs
+from logs_to_archive import cut_finer, offload_all
+
+from remote import archive
+from remote.manifest import codec
+from remote.manifest.model import Manifest, SegmentEntry
+from remote.manifest.store import Stored, load_newest
+from remote.object_keys import PartitionPath
+from remote.object_store import ObjectStore
+from remote.scrub.budget import Budget
+from remote.scrub.finding import Finding, Kind
+from remote.scrub.objects import GRACE_MS
+from remote.scrub.scrub import scrub
+from remote.scrub.settings import ScrubSettings
+from remote.segment_bytes import StoredBytes
+
+NOW_MS = 1_700_000_000_000
+LATER_MS = NOW_MS + 2 * GRACE_MS
+TXN, BIG = "g-txn", "g-big"
+Found = list[tuple[Kind, str]]
+
+
+def findings(store: ObjectStore, *, deep: bool = False, now_ms: int = LATER_MS, **more: Any) -> list[Finding]:
+    settings = ScrubSettings(deep, more.pop("sample", 1.0), more.pop("seed", 0))
+    return list(scrub(Budget(store, more.pop("requests_max", None)), StoredBytes, settings, now_ms, **more))
+
+
+def found(store: ObjectStore, *, deep: bool = False, **more: Any) -> Found:
+    return [(f.kind, f.key) for f in findings(store, deep=deep, **more)]
+
+
+def sound_objects(folder: Path) -> dict[str, bytes]:
+    """The objects of an archive of two topics, one of them with a dozen segments and many transactions."""
+    folder, store = broker_logs(folder, "g-txn-0", "g-big-0"), MemoryStore()
+    cut_finer(folder / "g-txn-0", 14)
+    offload_all(folder, store)
+    return store.objects
+
+
+def archive_of(sound: dict[str, bytes]) -> MemoryStore:
+    """A store of its own with these objects."""
+    store = MemoryStore(FixedClock(NOW_MS))
+    for key, body in sound.items():
+        store.put_if_absent(key, body)
+    store.calls.clear()
+    return store
+
+
+def newest(store: ObjectStore, topic: str = TXN) -> Stored:
+    [manifest] = archive.newest_manifests(store, topic)
+    stored = load_newest(store, manifest.path)
+    assert stored is not None
+    return stored
+
+
+def path(store: ObjectStore, topic: str = TXN) -> PartitionPath:
+    return newest(store, topic).manifest.path
+
+
+def rewritten(store: MemoryStore, change: Callable[[Manifest], Manifest], topic: str = TXN) -> str:
+    """The newest manifest as it would be had it been committed with that change; its key."""
+    manifest = newest(store, topic).manifest
+    key = manifest.path.manifest(manifest.version)
+    store.objects[key] = codec.encode(change(manifest))
+    return key
+
+
+def with_entry(store: MemoryStore, number: int, topic: str = TXN, **fields: Any) -> SegmentEntry:
+    """Changes an entry in the newest manifest; gives the changed one."""
+    entries = list(newest(store, topic).manifest.entries)
+    entries[number] = replace(entries[number], **fields)
+    rewritten(store, lambda m: replace(m, entries=tuple(entries)), topic)
+    return entries[number]
+
+
+def flip(store: MemoryStore, key: str, position: int) -> None:
+    body = bytearray(store.objects[key])
+    body[position] ^= 1
+    store.objects[key] = bytes(body)
