@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from local_log.errors import OffsetOutOfRange
 from remote.errors import NotFound
-from remote.manifest.model import Manifest, SegmentEntry
+from remote.manifest.model import Manifest, SegmentEntry, reason_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,7 @@ def first_missing(manifest: Manifest, start: int, end: int) -> MissingRange | No
 
 
 def _missing(manifest: Manifest, start: int, end: int) -> MissingRange:
-    reasons = (gap.reason for gap in manifest.gaps if gap.start < end and gap.end > start)
-    return MissingRange(_name(manifest), start, end, "; ".join(dict.fromkeys(reasons)) or "no segment holds them")
+    return MissingRange(_name(manifest), start, end, reason_of(manifest.gaps, start, end))
 
 
 def _name(manifest: Manifest) -> str:

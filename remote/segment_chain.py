@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from local_log.formats.checkpoints import EpochEntry, epoch_of
-from remote.manifest.model import Gap, SegmentEntry
+from remote.manifest.model import Gap, SegmentEntry, reason_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def chain(
                 at, is_first = link.end, False
                 waiting = [e for e in waiting if e.end_offset > at]
             if entry.base_offset > at:
-                yield Hole(at, entry.base_offset, _reason(known, at, entry.base_offset))
+                yield Hole(at, entry.base_offset, reason_of(known, at, entry.base_offset))
                 at, is_first = entry.base_offset, False
             if entry.end_offset > at:
                 waiting.append(entry)
@@ -77,7 +77,7 @@ def chain(
         at, is_first = link.end, False
         waiting = [e for e in waiting if e.end_offset > at]
     if at < end:
-        yield Hole(at, end, _reason(known, at, end))
+        yield Hole(at, end, reason_of(known, at, end))
 
 
 def first_contradiction(entry: SegmentEntry, lineage: tuple[EpochEntry, ...]) -> int | None:
@@ -98,8 +98,3 @@ def _next(waiting: list[SegmentEntry], at: int, end: int, *, keeps_beginning: bo
     if keeps_beginning:
         best = max(waiting, key=lambda e: (e.end_offset, e.base_offset))
     return Link(best, best.base_offset if keeps_beginning else max(at, best.base_offset), min(best.end_offset, end))
-
-
-def _reason(gaps: tuple[Gap, ...], start: int, end: int) -> str:
-    reasons = (gap.reason for gap in gaps if gap.start < end and gap.end > start)
-    return "; ".join(dict.fromkeys(reasons)) or "no segment holds them"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from local_log.formats.checkpoints import EpochEntry, epochs_before
+from local_log.formats.checkpoints import EpochEntry, epochs_before, epochs_from
 from local_log.formats.filenames import TopicPartition
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
@@ -58,7 +58,4 @@ def plan_restore(entries: Entries, until_offset: int | None, topic_ids: Mapping[
 
 def restored_epochs(manifest: Manifest, end_offset: int) -> tuple[EpochEntry, ...]:
     """The lineage of a log that starts where the archive's does and ends at `end_offset`, as Kafka truncates it."""
-    entries = epochs_before(manifest.leader_epochs, end_offset)
-    before = [e for e in entries if e.start_offset <= manifest.log_start_offset]
-    kept = entries[len(before) :]
-    return (EpochEntry(before[-1].epoch, manifest.log_start_offset), *kept) if before else kept
+    return epochs_from(epochs_before(manifest.leader_epochs, end_offset), manifest.log_start_offset)

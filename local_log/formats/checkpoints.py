@@ -76,6 +76,12 @@ def epochs_before(entries: Iterable[EpochEntry], end_offset: int) -> tuple[Epoch
     return tuple(e for e in entries if e.start_offset < end_offset)
 
 
+def epochs_from(entries: tuple[EpochEntry, ...], start_offset: int) -> tuple[EpochEntry, ...]:
+    """The lineage of a log that starts at `start_offset`: the epoch that this is of begins there (truncateFromStart)."""
+    gone = [e for e in entries if e.start_offset <= start_offset]
+    return (EpochEntry(gone[-1].epoch, start_offset), *entries[len(gone) :]) if gone else entries
+
+
 def _epoch_entry(epoch: str, start_offset: str) -> EpochEntry:
     return EpochEntry(_number(epoch, INT32_MAX), _number(start_offset, INT64_MAX))
 

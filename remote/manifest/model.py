@@ -306,6 +306,12 @@ def missing_ranges(manifest: Manifest) -> tuple[tuple[int, int], ...]:
     return uncovered(sorted(ranges), manifest.log_start_offset, manifest.end_offset)
 
 
+def reason_of(gaps: Iterable[Gap], start: int, end: int) -> str:
+    """Why offsets `[start, end)` are missing, as the ledger has it."""
+    reasons = (gap.reason for gap in gaps if gap.start < end and gap.end > start)
+    return "; ".join(dict.fromkeys(reasons)) or "no segment holds them"
+
+
 def covers(manifest: Manifest, start: int, end: int) -> bool:
     """Whether entries hold all offsets of `[start, end)`, as far as they are not below the log start offset."""
     start = max(start, manifest.log_start_offset)

@@ -10,7 +10,7 @@ claimed             the writer epoch grows: writers from before are fenced
 from collections.abc import Iterable
 from dataclasses import replace
 
-from local_log.formats.checkpoints import EpochEntry
+from local_log.formats.checkpoints import EpochEntry, epochs_from
 from remote.errors import Conflict
 from remote.manifest.model import LIMITS, Deleting, Gap, Item, Manifest, SegmentEntry, covers, uncovered
 
@@ -41,7 +41,7 @@ def retained(manifest: Manifest, log_start_offset: int, now_ms: int, *, deleting
     archive's end is left, its epochs say nothing of the new start, and all of them go.
     """
     start = max(log_start_offset, manifest.log_start_offset)
-    epochs = _epochs_from(manifest.leader_epochs, start) if start <= manifest.end_offset else ()
+    epochs = epochs_from(manifest.leader_epochs, start) if start <= manifest.end_offset else ()
     gaps = tuple(left for gap in manifest.gaps for left in _without(gap, 0, start))
     return moved(replace(manifest, log_start_offset=start, gaps=gaps, leader_epochs=epochs), now_ms, deleting_max)
 
@@ -71,12 +71,6 @@ def deleted(manifest: Manifest, ids: Iterable[str]) -> Manifest:
     gone = set(ids)
     left = tuple(d for d in manifest.deleting if d.id not in gone)
     return manifest if len(left) == len(manifest.deleting) else replace(manifest, deleting=left)
-
-
-def _epochs_from(lineage: tuple[EpochEntry, ...], start: int) -> tuple[EpochEntry, ...]:
-    """The epochs from `start` on; the one that `start` itself is of begins there."""
-    gone = [e for e in lineage if e.start_offset <= start]
-    return (EpochEntry(gone[-1].epoch, start), *lineage[len(gone) :]) if gone else lineage
 
 
 def source_seen(manifest: Manifest, source: str, local_log_start_offset: int) -> Manifest:
