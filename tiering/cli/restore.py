@@ -16,7 +16,7 @@ from remote.manifest.model import Manifest
 from remote.object_keys import is_topic_id
 from remote.object_store import ObjectStore
 from remote.reader import ArchivedLog
-from remote.segment_bytes import StoredBytes
+from remote.reading import Reading
 from remote.segment_chain import Hole, Link, Stranger
 from remote.stores import open_store
 from tiering.console import Exit, Row, archive_option, emit, exit_code_of_all, named, output_option, reports_errors, say
@@ -143,7 +143,7 @@ def _run(plans: list[RestorePlan], store: ObjectStore, target: RestoreTarget, ou
     with click.progressbar(length=size, label="restore", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
 
         def work() -> Iterator[Done]:
-            for done in restore(plans, StoredBytes(store), target):
+            for done in restore(plans, Reading().source(store), target):
                 if isinstance(done.step, Link):
                     bar.update(done.step.entry.log_size)
                 if done.error is not None or done.staged is not None:

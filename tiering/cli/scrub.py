@@ -8,11 +8,11 @@ import click
 from local_log.errors import NotFound, listed
 from remote import archive
 from remote.object_store import ObjectStore
+from remote.reading import Reading
 from remote.scrub.budget import Budget
 from remote.scrub.finding import Finding
 from remote.scrub.scrub import scrub
 from remote.scrub.settings import ScrubSettings
-from remote.segment_bytes import StoredBytes
 from remote.stores import open_store
 from tiering.clock import SystemClock
 from tiering.console import Exit, Row, archive_option, emit, output_option, reports_errors, say
@@ -55,7 +55,7 @@ def command(
 
     def rows() -> Iterator[Row]:
         nonlocal anomalies
-        for finding in scrub(store, StoredBytes, settings, SystemClock().now_ms(), wanted):
+        for finding in scrub(store, Reading().decoded, settings, SystemClock().now_ms(), wanted):
             anomalies += finding.is_anomaly
             yield _row(finding)
 
