@@ -17,6 +17,7 @@ from remote.object_keys import is_topic_id
 from remote.object_store import ObjectStore
 from remote.reader import ArchivedLog
 from remote.reading import Reading
+from remote.segment_bytes import SegmentBytes
 from remote.segment_chain import Hole, Link, Stranger
 from remote.stores import open_store
 from tiering.console import Exit, Row, archive_option, emit, exit_code_of_all, named, output_option, reports_errors, say
@@ -86,11 +87,11 @@ def command(
         raise click.UsageError("give --until-offset or --until-timestamp, not both")
     if (cluster_id is None) != (node_id is None):
         raise click.UsageError("give both --cluster-id and --node-id, or neither")
-    store, path = open_store(archive_url), folder.rstrip("/") or "/"
+    store, path, reading = open_store(archive_url), folder.rstrip("/") or "/", Reading()
     archive.open_archive(store)
     if shares_a_folder(log_dir(path), store):
         raise click.BadParameter(f"{store.url} and {path} lie one in the other; give a folder beside it", param_hint="--to")
-    plans, failures = _plans(store, topics, until_offset, until_ms, topic_ids)
+    plans, failures = _plans(store, reading, topics, until_offset, until_ms, topic_ids)
     for failure in failures:
         say(f"tiering: {failure}")
     if dry_run:
@@ -99,18 +100,21 @@ def command(
     with opened(OsWritableDisk(), path) as target:
         if cluster_id is not None and node_id is not None:
             target.write_properties(cluster_id, node_id)
-        staged, errors = _run(plans, store, target, output)
+        staged, errors = _run(plans, reading.source(store), target, output)
+        unfinished = f"{path}/{UNFINISHED}"
+        if target.disk.exists(unfinished):
+            say(f"tiering: {unfinished} holds what is not complete; run the same command again, or remove it to do without it")
     failures += errors
-    if errors:
-        say(
-            f"tiering: {path}/{UNFINISHED} holds what is not complete; run the same command again, or remove it to start a "
-            "broker without it"
-        )
     return exit_code_of_all(failures, partly=staged)
 
 
 def _plans(
-    store: ObjectStore, topics: tuple[str, ...], until_offset: int | None, until_ms: int | None, topic_ids: dict[str, str]
+    store: ObjectStore,
+    reading: Reading,
+    topics: tuple[str, ...],
+    until_offset: int | None,
+    until_ms: int | None,
+    topic_ids: dict[str, str],
 ) -> tuple[list[RestorePlan], list[Failure]]:
     known = archive.topics(store)
     wanted = [name for name in known if not topics or any(fnmatchcase(name, glob) for glob in topics)]
@@ -124,26 +128,25 @@ def _plans(
                 failures.append(manifest)
                 continue
             try:
-                limit = until_offset if until_ms is None else _offset_at(store, manifest, until_ms)
+                limit = until_offset if until_ms is None else _offset_at(ArchivedLog(store, manifest, reading=reading), until_ms)
                 plans.append(plan_restore(Entries.of(store, manifest), limit, topic_ids))
             except (LogError, RemoteError) as e:
                 failures.append(e)
     return plans, failures
 
 
-def _offset_at(store: ObjectStore, manifest: Manifest, until_ms: int) -> int | None:
-    log = ArchivedLog(store, manifest)
+def _offset_at(log: ArchivedLog, until_ms: int) -> int | None:
     found = log.offset_for_time(until_ms, log.log_start_offset, log.end_offset, fail_on_data_loss=False)
     return None if found is None else found.offset
 
 
-def _run(plans: list[RestorePlan], store: ObjectStore, target: RestoreTarget, output: str) -> tuple[bool, list[Failure]]:
+def _run(plans: list[RestorePlan], source: SegmentBytes, target: RestoreTarget, output: str) -> tuple[bool, list[Failure]]:
     results: list[Done] = []
     size = sum(plan.manifest.log_bytes for plan in plans)
     with click.progressbar(length=size, label="restore", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
 
         def work() -> Iterator[Done]:
-            for done in restore(plans, Reading().source(store), target):
+            for done in restore(plans, source, target):
                 if isinstance(done.step, Link):
                     bar.update(done.step.entry.log_size)
                 if done.error is not None or done.staged is not None:
