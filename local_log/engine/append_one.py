@@ -45,7 +45,7 @@ def append_one(
     config = local.folder.config
     tail = segment.tail
     if tail is None or tail[0] is not config:
-        tail = segment.find_tail(config)
+        tail = segment.find_tail(config, local.recovery_point + config.flush_messages - 2)
     if tail is None or size < BATCH_HEADER_BYTES or local.is_closed or not entries:
         return None
     _, write, size_max, timestamp_max, above, offset_max, due_max = tail
@@ -61,7 +61,6 @@ def append_one(
         or position + size > size_max
         or epoch > leader_epoch
         or epoch != entries[-1].epoch
-        or last - local.recovery_point >= config.flush_messages - 1
     ):
         return None
     producer = None

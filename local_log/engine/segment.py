@@ -199,8 +199,12 @@ class Segment:
             position += batch.size
             self.since_entry += batch.size
 
-    def find_tail(self, config: LogConfig) -> Tail | None:
-        """None where nothing may go the short way: it is not known when the segment began, or an index is full or not open."""
+    def find_tail(self, config: LogConfig, offset_max: int) -> Tail | None:
+        """What goes the short way now, up to `offset_max`, after which there is to be a flush.
+
+        None where nothing may go the short way: it is not known when the segment began, or an index is full or not
+        open.
+        """
         self.settle()
         index, times, first = self._offset_index, self._time_index, self._first_timestamp
         if index is None or times is None or first is None or first < 0 or not self.size or index.is_full or times.is_full:
@@ -212,7 +216,7 @@ class Segment:
             config.segment_bytes,
             first + config.max_segment_ms - self._jitter_ms,
             max(index.last_offset, times.last_entry[1] - 1),
-            self.base_offset + INT32_MAX,
+            min(self.base_offset + INT32_MAX, offset_max),
             room * DUE.size,
         )
         return self.tail

@@ -1,6 +1,7 @@
 """The short way of an append and the long one: the same answers, state and files."""
 
 import random  # noqa: TID251  # seeded
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from local_log.engine import unified_log
 from local_log.engine.config import read_config
 from local_log.engine.unified_log import UnifiedLog, open_log
 from local_log.errors import LogError
+from local_log.formats.primitives import INT64_MAX
 from local_log.storage import OsWritableDisk
 from tiering import log_tools
 
@@ -18,8 +20,9 @@ SETTINGS = read_config({"internal.segment.bytes": "3000", "segment.index.bytes":
 NOW = 1_800_000_000_000
 
 
-def opened(folder: Path) -> UnifiedLog:
-    return open_log(OsWritableDisk(), str(folder), SETTINGS, lambda: NOW, lambda: 0.0, clean=True)
+def opened(folder: Path, flush_messages: int) -> UnifiedLog:
+    settings = replace(SETTINGS, flush_messages=flush_messages)
+    return open_log(OsWritableDisk(), str(folder), settings, lambda: NOW, lambda: 0.0, clean=True)
 
 
 def some_batch(r: random.Random, offset: int, sequences: dict[int, int]) -> bytes:
@@ -52,7 +55,8 @@ def some_batch(r: random.Random, offset: int, sequences: dict[int, int]) -> byte
 @pytest.mark.parametrize("seed", range(30))
 def test_both_ways_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     r = random.Random(seed)
-    short, long = opened(tmp_path / "short-0"), opened(tmp_path / "long-0")
+    flush_messages = r.choice([1, 7, 50, INT64_MAX])
+    short, long = opened(tmp_path / "short-0", flush_messages), opened(tmp_path / "long-0", flush_messages)
     sequences: dict[int, int] = {}
     taken = 0
     for _ in range(120):
@@ -72,6 +76,7 @@ def test_both_ways_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert answers[0] == answers[1]
         taken += not isinstance(answers[0], type)
         assert log_tools.as_it_is(short) == log_tools.as_it_is(long)
+        assert short.recovery_point == long.recovery_point
     assert taken > 20
     short.close()
     long.close()
