@@ -3,6 +3,7 @@
 The only file that reads the machine's time of day and randomness.
 """
 
+import secrets
 import time
 import uuid
 from collections.abc import Callable
@@ -32,6 +33,13 @@ class Ids(Protocol):
         """32 hexadecimal digits that nobody else has."""
 
 
+class Randomness(Protocol):
+    """A source of secrets."""
+
+    def random_bytes(self, count: int) -> bytes:
+        """Bytes that nobody can guess."""
+
+
 class SystemClock:
     """The time of this machine."""
 
@@ -50,6 +58,14 @@ class RandomIds:
     def new_id(self) -> str:
         """32 hexadecimal digits."""
         return uuid.uuid4().hex  # noqa: TID251  # this is the door
+
+
+class SystemRandomness:
+    """What the operating system takes for unguessable."""
+
+    def random_bytes(self, count: int) -> bytes:
+        """Fresh random bytes, fit for keys."""
+        return secrets.token_bytes(count)
 
 
 def jitter() -> float:

@@ -8,7 +8,9 @@
     ├── Fenced          a writer with a higher epoch has claimed the partition: stop
     ├── NotFound        no such object, topic or partition
     └── Invalid         an archive or setting that cannot be used as it stands: fix it
-        └── BadAddress  an address that names no store: correct it
+        ├── BadAddress  an address that names no store: correct it
+        ├── NoKey       what is encrypted needs a key that is not at hand: give the key ring that has it
+        └── WrongKey    a key of the right name is not the one that was used: give that one
 
 Bytes that are not what they should be raise `local_log.errors.Corrupt`, with the object key as its file.
 """
@@ -48,3 +50,36 @@ class Invalid(RemoteError):
 
 class BadAddress(Invalid):
     """An address that names no store, or one that cannot be used from here; the message says what would do."""
+
+
+class NoKey(Invalid):
+    """What is encrypted (`file`, an object key, where one is read) needs the key `key_id`; `reason` says what is at hand."""
+
+    def __init__(self, key_id: str, reason: str, file: str = "") -> None:
+        super().__init__(key_id, reason, file)
+        self.key_id = key_id
+        self.reason = reason
+        self.file = file
+
+    def __str__(self) -> str:
+        return f"{_placed(self.file)}key {self.key_id!r} is needed: {self.reason}; give keys that have it"
+
+
+class WrongKey(Invalid):
+    """The key that `place` has as `key_id` is not the one that the data key of `file`, an object key, was wrapped with."""
+
+    def __init__(self, key_id: str, place: str, file: str = "") -> None:
+        super().__init__(key_id, place, file)
+        self.key_id = key_id
+        self.place = place
+        self.file = file
+
+    def __str__(self) -> str:
+        return (
+            f"{_placed(self.file)}key {self.key_id!r} of {self.place} does not unwrap the data key; give the key that had this "
+            "id when it was wrapped, or, where that is the one, restore the manifest, whose wrapped key was changed"
+        )
+
+
+def _placed(file: str) -> str:
+    return f"{file}: " if file else ""

@@ -19,7 +19,7 @@ from local_log.formats.control import ControlType, read_control_type
 from local_log.formats.filenames import LOG, TXN_INDEX
 from local_log.formats.offset_index import OffsetIndex, read_offset_index
 from local_log.formats.producer_snapshot import read_producer_snapshot
-from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP
+from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP, Codec
 from local_log.formats.time_index import read_time_index
 from local_log.formats.txn_index import AbortedTxn, read_txn_index
 
@@ -67,6 +67,8 @@ class CheckedSegment:
     crc32c: int = 0
     size: int = 0
     record_count: int = 0
+    compressed_bytes: int = 0
+    """Of the batches that have a codec."""
     positions: Any = field(default_factory=lambda: np.empty(0, np.int64))
     last_offsets: Any = field(default_factory=lambda: np.empty(0, np.int64))
     max_timestamps: Any = field(default_factory=lambda: np.empty(0, np.int64))
@@ -106,6 +108,7 @@ def check_log(segment: LogSegmentData) -> CheckedSegment:
         checked.size = chunk.end
         checked.crc32c = crc32c(memoryview(chunk.buffer)[: chunk.end - chunk.position], checked.crc32c)
         checked.record_count += int(batches.count.sum())
+        checked.compressed_bytes += int(batches.size[batches.codec != Codec.none].sum())
         columns.append((batches.positions.astype(np.int64) + chunk.position, batches.last_offset, batches.max_timestamp))
         _check_epochs(chunk, checked, segment)
         _follow_transactions(chunk, checked)

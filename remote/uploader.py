@@ -3,7 +3,7 @@
 An uploader never deletes. What a copy that fails leaves behind has a segment id of its own and no manifest names it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -30,15 +30,25 @@ from remote.manifest.model import (
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectReader, ObjectStore
 from remote.segment_check import LogSegmentData, check_segment
+from remote.transforms.encoder import Transforms, encode
 
 PART_BYTES = 16 << 20
+NO_TRANSFORMS = Transforms()
 
 
-def copy_segment(store: ObjectStore, path: PartitionPath, segment: LogSegmentData, clock: Clock, ids: Ids) -> SegmentEntry:
+def copy_segment(
+    store: ObjectStore,
+    path: PartitionPath,
+    segment: LogSegmentData,
+    clock: Clock,
+    ids: Ids,
+    transforms: Transforms = NO_TRANSFORMS,
+) -> SegmentEntry:
     """Uploads data, then aux, verifies both and gives the entry that names them. Nothing names them yet.
 
-    Raises Corrupt, placed in the segment's file, before anything is written, or under the object's key when the file changed
-    meanwhile; Unavailable, Unknown.
+    Of what `transforms` wants, only a segment that is not compressed already is compressed. Raises Corrupt, placed in the
+    segment's file, before anything is written, or under the object's key when the file changed meanwhile; Unavailable,
+    Unknown; NoKey, before anything is written.
     """
     checked = check_segment(segment)
     aux, ranges = _aux(segment)
@@ -65,10 +75,17 @@ def copy_segment(store: ObjectStore, path: PartitionPath, segment: LogSegmentDat
         encoding=IDENTITY,
         copied_at_ms=0,
     )
-    store.upload(path.segment(log_name), _Parts(segment), size=entry.log_size, crc32c=entry.log_crc32c)
-    store.upload(path.segment(aux_name), [aux], size=entry.aux_size, crc32c=entry.aux_crc32c)
-    verify(store, path.segment(log_name), entry.log_size, entry.log_crc32c)
-    verify(store, path.segment(aux_name), entry.aux_size, entry.aux_crc32c)
+    if transforms.compress and checked.compressed_bytes * 2 > checked.size:
+        transforms = replace(transforms, compress=False)
+    parts: tuple[Iterable[bytes], Iterable[bytes]] = _Parts(segment), [aux]
+    if transforms.compress or transforms.encryption:
+        encoded = encode(path, entry, segment.read, aux, transforms)
+        entry, parts = encoded.entry, (encoded.log.in_parts(PART_BYTES), encoded.aux.in_parts(PART_BYTES))
+    objects = entry.stored_log, entry.stored_aux
+    for stored, body in zip(objects, parts, strict=True):
+        store.upload(path.segment(stored.name), body, size=stored.size, crc32c=stored.crc32c)
+    for stored in objects:
+        verify(store, path.segment(stored.name), stored.size, stored.crc32c)
     return replace(entry, copied_at_ms=clock.now_ms())
 
 

@@ -13,6 +13,7 @@ from s3_servers import serving
 pytest.register_assert_rewrite(
     "archived_worlds",
     "disk_promises",
+    "encodings_to_try",
     "lives",
     "made_manifests",
     "message_sets",

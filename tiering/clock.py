@@ -2,4 +2,5 @@
 
 from remote.clock import RandomIds as RandomIds
 from remote.clock import SystemClock as SystemClock
+from remote.clock import SystemRandomness as SystemRandomness
 from remote.clock import jitter as jitter

@@ -1,0 +1,29 @@
+"""One chunk, from its source to its stored form and back: compressed, encrypted, or first the one and then the other."""
+
+from dataclasses import dataclass
+
+from local_log.errors import Corrupt
+from local_log.formats.primitives import Buffer
+from remote.transforms.compression import compress, decompress
+from remote.transforms.encryption import ChunkPlace, SegmentCipher
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkCodec:
+    """What is done to each chunk of a segment; neither leaves it as it is."""
+
+    compressed: bool
+    cipher: SegmentCipher | None
+
+    def encode(self, place: ChunkPlace, source: Buffer) -> bytes:
+        """The chunk's stored form. The same chunk at the same place gives the same bytes."""
+        plain = compress(source) if self.compressed else source
+        return bytes(plain) if self.cipher is None else self.cipher.encrypt(place, plain, compressed=self.compressed)
+
+    def decode(self, place: ChunkPlace, stored: Buffer, source_bytes: int) -> bytes:
+        """The chunk's `source_bytes` source bytes. Raises Corrupt."""
+        plain = stored if self.cipher is None else self.cipher.decrypt(place, stored, compressed=self.compressed)
+        source = decompress(plain, source_bytes) if self.compressed else bytes(plain)
+        if len(source) != source_bytes:
+            raise Corrupt(f"it holds {len(source)} source bytes of {source_bytes}; restore the object or the manifest")
+        return source

@@ -1,0 +1,84 @@
+"""Segments in whatever encoding they were archived, read by ranges of their own bytes.
+
+A range costs one request, for the chunks that it touches, or none; where nothing is encoded it costs one. The chunk that a range
+ends in is kept, so that who reads on from there has it decoded once.
+"""
+
+from local_log.formats.primitives import Buffer
+from remote.errors import Invalid
+from remote.manifest.model import IDENTITY, SegmentEntry
+from remote.object_keys import PartitionPath
+from remote.object_store import ObjectReader
+from remote.segment_bytes import StoredBytes, get_named
+from remote.transforms.encoded_segment import EncodedObject, EncodedSegment, encoded_segment
+from remote.transforms.keys import KeyRing
+from remote.transforms.recent import Recent
+
+SEGMENTS_KEPT_MAX = 64
+CHUNKS_KEPT_MAX = 4
+"""As many readers can go on at a time; each costs a chunk of memory."""
+
+
+class DecodedBytes:
+    """The `SegmentBytes` of every encoding. Without `keys`, what is encrypted raises NoKey and all else is read."""
+
+    def __init__(self, store: ObjectReader, keys: KeyRing | None = None) -> None:
+        self.store = store
+        self.keys = keys
+        self._stored = StoredBytes(store)
+        self._segments: Recent[str, EncodedSegment] = Recent(SEGMENTS_KEPT_MAX)
+        self._chunks: Recent[tuple[str, int], bytes] = Recent(CHUNKS_KEPT_MAX)
+
+    def log(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
+        """See SegmentBytes; also NoKey, WrongKey."""
+        if entry.encoding == IDENTITY:
+            return self._stored.log(path, entry, start, end)
+        found = self._segment(path, entry).log
+        if _is_nothing(found, start, end):
+            return b""
+        first, stop = touched = found.index.covering(start, end)
+        chunks: list[bytes] = []
+        while first < stop and (kept := self._chunks.get((found.key, first))) is not None:
+            chunks.append(kept)
+            first += 1
+        if first < stop:
+            chunks += self._decoded(found, first, stop)
+            self._chunks.put((found.key, stop - 1), chunks[-1])
+        return _cut(found, touched, chunks, start, end)
+
+    def aux(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
+        """See SegmentBytes; also NoKey, WrongKey."""
+        if entry.encoding == IDENTITY:
+            return self._stored.aux(path, entry, start, end)
+        found = self._segment(path, entry).aux
+        if _is_nothing(found, start, end):
+            return b""
+        touched = found.index.covering(start, end)
+        return _cut(found, touched, self._decoded(found, *touched), start, end)
+
+    def _segment(self, path: PartitionPath, entry: SegmentEntry) -> EncodedSegment:
+        key = path.segment(entry.log_name)
+        found = self._segments.get(key)
+        if found is None:
+            found = encoded_segment(path, entry, self.keys)
+            self._segments.put(key, found)
+        return found
+
+    def _decoded(self, found: EncodedObject, first: int, stop: int) -> list[bytes]:
+        return found.decode(first, stop, get_named(self.store, found.key, *found.index.stored_range(first, stop)))
+
+
+def _is_nothing(found: EncodedObject, start: int, end: int) -> bool:
+    """Whether the range is empty. Raises Invalid for one outside."""
+    if not 0 <= start <= end <= found.index.source_size:
+        raise Invalid(f"{found.key} holds {found.index.source_size} source bytes, not [{start}, {end})")
+    return start == end
+
+
+def _cut(found: EncodedObject, touched: tuple[int, int], chunks: list[bytes], start: int, end: int) -> bytes:
+    """The source bytes `[start, end)` of the chunks `touched`, copied once."""
+    source_start, source_end = found.index.source_range(*touched)
+    parts: list[Buffer] = list(chunks)
+    parts[-1] = memoryview(parts[-1])[: len(parts[-1]) - (source_end - end)]
+    parts[0] = memoryview(parts[0])[start - source_start :]
+    return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)

@@ -1,0 +1,141 @@
+"""The two objects of an encoded segment, each as chunks: which of its bytes hold a range of the source, and how to undo them."""
+
+import re
+from base64 import b64decode
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from local_log.errors import Corrupt, placed
+from local_log.formats.primitives import Buffer
+from remote.errors import Invalid, NoKey, WrongKey
+from remote.manifest.model import AuxRange, EncodingInfo, SegmentEntry
+from remote.object_keys import PartitionPath
+from remote.transforms.chunk_codec import ChunkCodec
+from remote.transforms.chunk_index import ChunkIndex, make_chunk_index, read_chunk_index
+from remote.transforms.encryption import AUX_OBJECT, DATA_KEY_BYTES, LOG_OBJECT, NONCE_BYTES, ChunkPlace, SegmentCipher
+from remote.transforms.keys import KeyRing
+
+ZSTD = "zstd"
+AES = "aes-256-gcm"
+ENCODINGS = {ZSTD: (True, False), AES: (False, True), f"{ZSTD}+{AES}": (True, True)}
+"""By name: whether chunks are compressed, and whether they are encrypted after that."""
+
+_SEGMENT_ID = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedObject:
+    """An object of an entry: `key` names it, `number` is LOG_OBJECT or AUX_OBJECT."""
+
+    key: str
+    number: int
+    index: ChunkIndex
+    codec: ChunkCodec
+
+    def decode(self, first: int, stop: int, stored: Buffer) -> list[bytes]:
+        """The source bytes of each of the chunks `[first, stop)`, from the object's bytes that hold them.
+
+        Raises Corrupt, placed in the object.
+        """
+        start, end = self.index.stored_range(first, stop)
+        if len(stored) != end - start:
+            raise Corrupt(f"{len(stored)} bytes where its chunks take {end - start}", file=self.key, position=start)
+        view = memoryview(stored)
+        return [self._chunk(number, view, start) for number in range(first, stop)]
+
+    def _chunk(self, number: int, stored: memoryview, stored_from: int) -> bytes:
+        start, end = self.index.stored_range(number, number + 1)
+        source_start, source_end = self.index.source_range(number, number + 1)
+        place = ChunkPlace(self.number, number, number + 1 == len(self.index))
+        try:
+            return self.codec.decode(place, stored[start - stored_from : end - stored_from], source_end - source_start)
+        except Corrupt as e:
+            problem = f"chunk {number} of {len(self.index)}, source bytes [{source_start}, {source_end}): {e.problem}"
+            raise Corrupt(problem, file=self.key, position=start) from e
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedSegment:
+    """Both objects of an entry."""
+
+    log: EncodedObject
+    aux: EncodedObject
+
+
+def encoded_segment(path: PartitionPath, entry: SegmentEntry, keys: KeyRing | None) -> EncodedSegment:
+    """What an entry that is not IDENTITY names; asks `keys` for the data key if it is encrypted.
+
+    Raises NoKey, WrongKey, Invalid (an encoding that we do not know), Unavailable, Corrupt (an entry that contradicts itself).
+    """
+    key, aux_key = path.segment(entry.log_name), path.segment(entry.aux_name)
+    if entry.encoding not in ENCODINGS:
+        raise Invalid(f"{key} is encoded as {entry.encoding!r}, which this version does not read: upgrade kafka-tiering")
+    compressed, encrypted = ENCODINGS[entry.encoding]
+    info = entry.encoded
+    if info is None or encrypted != bool(info.key_id):
+        raise Corrupt(f"its entry does not say how it is encoded as {entry.encoding!r}; restore the manifest", file=key)
+    log_index, aux_index = _log_index(key, entry, info), _aux_index(aux_key, entry, info)
+    codec = ChunkCodec(compressed, _cipher(path, key, entry, info, keys) if encrypted else None)
+    return EncodedSegment(
+        EncodedObject(key, LOG_OBJECT, log_index, codec),
+        EncodedObject(aux_key, AUX_OBJECT, aux_index, codec),
+    )
+
+
+def _log_index(key: str, entry: SegmentEntry, info: EncodingInfo) -> ChunkIndex:
+    with placed(key):
+        index = read_chunk_index(_from_base64(info.chunk_index, "chunk index"))
+    _check_sizes(key, index, entry.log_size, info.log_size)
+    return index
+
+
+def _aux_index(key: str, entry: SegmentEntry, info: EncodingInfo) -> ChunkIndex:
+    with placed(key):
+        index = make_chunk_index(aux_ends(entry.aux_ranges.values()), info.aux_lengths)
+    _check_sizes(key, index, entry.aux_size, info.aux_size)
+    return index
+
+
+def aux_ends(ranges: Iterable[AuxRange]) -> tuple[int, ...]:
+    """Where the parts of an aux object, each of which is a chunk, end in its source. Raises Corrupt unless they fill it."""
+    ordered = sorted((r.start, r.end) for r in ranges)
+    ends = tuple(end for _, end in ordered)
+    if tuple(start for start, _ in ordered) != (0, *ends)[:-1]:
+        raise Corrupt(f"the parts of an aux object lie at {ordered}, not one after the other; restore the manifest")
+    return ends
+
+
+def _check_sizes(key: str, index: ChunkIndex, source_size: int, stored_size: int) -> None:
+    if (index.source_size, index.stored_size) != (source_size, stored_size):
+        raise Corrupt(
+            f"its chunks have {index.source_size} source bytes in {index.stored_size}, its entry states {source_size} in "
+            f"{stored_size}; restore the manifest",
+            file=key,
+        )
+
+
+def _cipher(path: PartitionPath, key: str, entry: SegmentEntry, info: EncodingInfo, keys: KeyRing | None) -> SegmentCipher:
+    if keys is None:
+        raise NoKey(info.key_id, "no keys are given", key)
+    with placed(key):
+        wrapped, nonce = _from_base64(info.wrapped_key, "wrapped key"), _from_base64(info.nonce, "nonce")
+    try:
+        data_key = keys.unwrap(info.key_id, wrapped)
+    except NoKey as e:
+        raise NoKey(e.key_id, e.reason, key) from e
+    except WrongKey as e:
+        raise WrongKey(e.key_id, e.place, key) from e
+    if len(data_key) != DATA_KEY_BYTES or len(nonce) != NONCE_BYTES or not _SEGMENT_ID.fullmatch(entry.segment_id):
+        raise Corrupt(
+            f"its entry has a data key of {len(data_key)} bytes, a nonce of {len(nonce)} and segment id {entry.segment_id!r}; "
+            f"there must be {DATA_KEY_BYTES}, {NONCE_BYTES} and 32 hexadecimal digits: restore the manifest",
+            file=key,
+        )
+    return SegmentCipher(data_key, nonce, path, entry.segment_id)
+
+
+def _from_base64(text: str, what: str) -> bytes:
+    try:
+        return b64decode(text, validate=True)
+    except ValueError as e:
+        raise Corrupt(f"the {what} in its entry is not base64; restore the manifest") from e

@@ -1,0 +1,79 @@
+"""One chunk under AES-256-GCM: what a nonce is made of, and what a chunk is bound to besides its data key.
+
+A data key belongs to one attempt to copy one segment: it is made when the attempt starts, encrypts that segment's two objects and
+is never taken up again. The nonce of a chunk is the attempt's 12 random bytes XOR (object, 4 bytes | chunk number, 8 bytes), the
+construction of TLS 1.3 (RFC 8446, 5.3): distinct (object, number) pairs give distinct nonces, for certain rather than by chance,
+so no nonce comes twice under one data key.
+
+The additional authenticated data, which is not stored but known to who reads:
+
+    at  bytes  field
+     0      4  "KTC1"
+     4     22  topic id, as the keys have it
+    26      4  partition
+    30     16  segment id, which no other attempt has
+    46      1  object: 0 the segment, 1 its aux object
+    47      1  what is inside: 0 source bytes, 1 a zstd frame of them
+    48      8  chunk number, from 0
+    56      1  1 for the object's last chunk, else 0
+
+Integers are big-endian. A chunk as stored is the ciphertext followed by the tag of 16 bytes.
+"""
+
+import struct
+from typing import NamedTuple
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from local_log.errors import Corrupt
+from local_log.formats.primitives import Buffer
+from remote.object_keys import PartitionPath
+
+DATA_KEY_BYTES = 32
+NONCE_BYTES = 12
+TAG_BYTES = 16
+_MAGIC = b"KTC1"
+_BOUND = struct.Struct(">4s22si16sBBQB")
+_PLACE = struct.Struct(">IQ")
+
+
+LOG_OBJECT, AUX_OBJECT = 0, 1
+
+
+class ChunkPlace(NamedTuple):
+    """Where a chunk belongs: LOG_OBJECT or AUX_OBJECT, its number there from 0, and whether no other comes after it."""
+
+    object: int
+    number: int
+    last: bool
+
+
+class SegmentCipher:
+    """Encrypts and decrypts the chunks of one attempt to copy one segment."""
+
+    def __init__(self, data_key: bytes, nonce: bytes, path: PartitionPath, segment_id: str) -> None:
+        self._aead = AESGCM(data_key)
+        self._nonce = int.from_bytes(nonce, "big")
+        self._segment = (_MAGIC, path.topic_id.encode(), path.partition, bytes.fromhex(segment_id))
+
+    def encrypt(self, place: ChunkPlace, plain: Buffer, *, compressed: bool) -> bytes:
+        """A chunk as it is stored."""
+        return self._aead.encrypt(self._nonce_of(place), plain, self._bound_to(place, compressed))
+
+    def decrypt(self, place: ChunkPlace, stored: Buffer, *, compressed: bool) -> bytes:
+        """What was encrypted for this very place. Raises Corrupt for anything else."""
+        try:
+            return self._aead.decrypt(self._nonce_of(place), stored, self._bound_to(place, compressed))
+        except InvalidTag as e:
+            raise Corrupt(
+                "it is not what was encrypted for this place: changed, cut, swapped or of another segment; "
+                "restore the object from a copy"
+            ) from e
+
+    def _nonce_of(self, place: ChunkPlace) -> bytes:
+        number = int.from_bytes(_PLACE.pack(place.object, place.number), "big")
+        return (self._nonce ^ number).to_bytes(NONCE_BYTES, "big")
+
+    def _bound_to(self, place: ChunkPlace, compressed: bool) -> bytes:
+        return _BOUND.pack(*self._segment, place.object, compressed, place.number, place.last)
