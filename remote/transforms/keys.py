@@ -83,7 +83,7 @@ def _key_ring(value: Any, place: str) -> LocalKeyRing:
     if not isinstance(value, dict) or value.keys() != {"current", "keys"} or not isinstance(value["keys"], dict):
         raise _Wrong("not an object of current and keys")
     keys = {key_id: _key(key_id, key) for key_id, key in value["keys"].items()}
-    if value["current"] not in keys:
+    if not isinstance(value["current"], str) or value["current"] not in keys:
         raise _Wrong("current names none of keys")
     return LocalKeyRing(place, value["current"], keys)
 

@@ -93,3 +93,8 @@ def finding(store: MemoryStore, entry: SegmentEntry, read: Callable[..., bytes] 
     with pytest.raises(Corrupt) as raised:
         read(store, entry)
     return raised.value
+
+
+def opened_by_plugin(address: str) -> LocalKeyRing:
+    """The key ring of a package that has registered itself."""
+    return replace(KEYS, place=address)

@@ -1,0 +1,70 @@
+"""Where key rings come from: an address in, a `KeyRing` out. The only place that reads a key from outside.
+
+/etc/tiering/keys.json          a file, or file:///etc/tiering/keys.json; see `keys.read_key_ring` for what is in it
+env://TIERING_KEY_RING          the same JSON in a variable of the environment
+aws-kms://alias/archive         AWS KMS, whose keys never leave it: the id, alias or ARN of the key for new data keys
+NAME://…                        whatever an installed package has registered as NAME among the entry points of
+                                `kafka_tiering.key_rings`: a function of the address that gives a KeyRing
+"""
+
+import os
+import stat
+from collections.abc import Callable
+from importlib.metadata import entry_points
+
+from local_log.errors import listed
+from remote.errors import BadAddress, Invalid
+from remote.transforms.keys import KeyRing, read_key_ring
+
+PLUGINS = "kafka_tiering.key_rings"
+KEY_FILE_BYTES_MAX = 1 << 20
+_OTHERS_MAY = stat.S_IRWXO | stat.S_IWGRP
+
+
+def open_keys(address: str) -> KeyRing:
+    """The key ring at `address`. Raises Invalid (its file is missing, open to others or no key ring), BadAddress."""
+    scheme, separator, rest = address.partition("://")
+    if not separator:
+        return _from_file(address)
+    if scheme == "file":
+        if not rest.startswith("/"):
+            raise BadAddress(f"{address!r} names a host, not a file; give file:/// and an absolute path")
+        return _from_file(rest)
+    if scheme == "env":
+        return _from_environment(rest)
+    if scheme == "aws-kms":
+        from remote.transforms.aws_kms import AwsKms
+
+        return AwsKms(rest)
+    return _from_plugin(scheme, address)
+
+
+def _from_file(path: str) -> KeyRing:
+    """A file that only its owner may write and nobody but its owner and group may read."""
+    try:
+        with open(path, "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            body = file.read(KEY_FILE_BYTES_MAX + 1)
+    except OSError as e:
+        raise Invalid(f"key file {path!r} cannot be read: {e.strerror}; give the path of one that can") from e
+    if mode & _OTHERS_MAY:
+        raise Invalid(f"key file {path!r} has mode {stat.S_IMODE(mode):04o}, so others may read or change it: chmod 600 it")
+    if len(body) > KEY_FILE_BYTES_MAX:
+        raise Invalid(f"key file {path!r} has more than {KEY_FILE_BYTES_MAX} bytes; give one that is a key ring")
+    return read_key_ring(body, f"key file {path!r}")
+
+
+def _from_environment(name: str) -> KeyRing:
+    text = os.environ.get(name)
+    if not text:
+        raise Invalid(f"the environment has no {name}; set it to the JSON of a key ring, or give a key file")
+    return read_key_ring(text, f"the environment's {name}")
+
+
+def _from_plugin(scheme: str, address: str) -> KeyRing:
+    known = {point.name: point for point in entry_points(group=PLUGINS)}
+    if scheme not in known:
+        others = listed(["a file", "env", "aws-kms", *sorted(known)])
+        raise BadAddress(f"{address!r} names no key ring; there are: {others}")
+    opened: Callable[[str], KeyRing] = known[scheme].load()
+    return opened(address)
