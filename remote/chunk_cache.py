@@ -1,6 +1,6 @@
 """Bytes of archived segments, kept in files: aligned chunks, fetched a run at a time, shared by threads and processes.
 
-Chunks hold what was archived, decoded: who may read the folder may read the records.
+Chunks hold what was archived, decoded: who may read the folder may read the records. So what is encrypted is not kept.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Final
 
 from remote.cache_files import CacheFiles
-from remote.manifest.model import IDENTITY, SegmentEntry
+from remote.manifest.model import SegmentEntry
 from remote.object_keys import PartitionPath
 from remote.segment_bytes import SegmentBytes
 
@@ -18,18 +18,12 @@ CHUNK_BYTES: Final = 1 << 20
 FILES_BYTES_MAX: Final = 4 << 30
 
 
-def unencoded(entry: SegmentEntry) -> bool:
-    """Whether a segment was archived as it stood: what its owner had encrypted is not to lie about in the clear."""
-    return entry.encoding == IDENTITY
-
-
 @dataclass(frozen=True, slots=True)
 class ChunkCache:
-    """The files, and which segments they may hold."""
+    """The files."""
 
     files: CacheFiles
     chunk_bytes: int = CHUNK_BYTES
-    keeps: Callable[[SegmentEntry], bool] = unencoded
 
     def forget(self, entry: SegmentEntry, start: int, end: int) -> None:
         """Drops the chunks that hold bytes `[start, end)` of a segment, as they have turned out to be damaged."""
@@ -38,7 +32,7 @@ class ChunkCache:
 
     def read(self, entry: SegmentEntry, start: int, end: int, fetch: Callable[[int, int], bytes]) -> bytes:
         """Bytes `[start, end)` of a segment's log; what is not kept comes by `fetch(start, end)`, adjacent chunks at once."""
-        if not self.keeps(entry):
+        if entry.is_encrypted:
             return fetch(start, end)
         kept = [(number, self._kept(entry, number)) for number in self._numbers(start, end)]
         chunks: list[bytes] = []

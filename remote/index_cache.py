@@ -1,7 +1,8 @@
 """The indexes of archived segments, kept: in memory, and below that in files that outlive the process.
 
-What a look-up needs of an aux object lies side by side in it, so all indexes of a segment come by one request. Kafka's word for
-the bound of the files is `remote.log.index.file.cache.total.size.bytes`.
+What a look-up needs of an aux object lies side by side in it, so all indexes of a segment come by one request. Of a segment that
+is encrypted no file is made: indexes tell of times and producers. Kafka's word for the bound of the files is
+`remote.log.index.file.cache.total.size.bytes`.
 """
 
 import threading
@@ -153,7 +154,7 @@ class IndexCache:
         start, end = _range(entry)
         body = source.aux(path, entry, start, end) if end > start else b""
         found = SegmentIndexes(path, entry, body, start)
-        if self._files is not None and body and found.is_sound():
+        if self._files is not None and body and not entry.is_encrypted and found.is_sound():
             self._files.put(entry.segment_id, body)
         return found
 

@@ -13,6 +13,7 @@ from local_log.formats.checkpoints import EpochEntry
 from remote.object_keys import PartitionPath
 
 IDENTITY = "identity"
+ZSTD = "zstd"
 
 OFFSET_INDEX = "offset_index"
 TIME_INDEX = "time_index"
@@ -129,6 +130,11 @@ class SegmentEntry:
     copied_at_ms: int
     encoded: EncodingInfo | None = None
     unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether what it holds must lie nowhere in the clear; an encoding that we do not know counts as one that hides it."""
+        return self.encoding not in (IDENTITY, ZSTD)
 
     @property
     def stored_log(self) -> StoredObject:

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from local_log.errors import Corrupt, placed
 from local_log.formats.primitives import Buffer
 from remote.errors import Invalid, NoKey, WrongKey
-from remote.manifest.model import AuxRange, EncodingInfo, SegmentEntry
+from remote.manifest.model import ZSTD, AuxRange, EncodingInfo, SegmentEntry
 from remote.object_keys import PartitionPath
 from remote.transforms.chunk_codec import ChunkCodec
 from remote.transforms.chunk_index import ChunkIndex, make_chunk_index, read_chunk_index
 from remote.transforms.encryption import AUX_OBJECT, DATA_KEY_BYTES, LOG_OBJECT, NONCE_BYTES, ChunkPlace, SegmentCipher
 from remote.transforms.keys import KeyRing
 
-ZSTD = "zstd"
 AES = "aes-256-gcm"
 ENCODINGS = {ZSTD: (True, False), AES: (False, True), f"{ZSTD}+{AES}": (True, True)}
 """By name: whether chunks are compressed, and whether they are encrypted after that."""

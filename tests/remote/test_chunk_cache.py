@@ -94,17 +94,18 @@ def test_what_two_archives_call_by_one_id_is_kept_apart(finer: World, tmp_path: 
     assert archived.read(0, 3_000) == [(0, 3_000)]
 
 
-def test_a_segment_that_its_owner_encoded_is_not_kept(finer: World, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("encoding", "kept"), [("zstd", True), ("aes-256-gcm", False), ("one of tomorrow", False)])
+def test_a_segment_that_its_owner_encrypted_is_not_kept(finer: World, tmp_path: Path, encoding: str, kept: bool) -> None:
     archived = Archived(finer, cache(tmp_path))
-    encrypted = replace(archived.entry, encoding="aes-256-gcm")
+    encoded = replace(archived.entry, encoding=encoding)
 
     class Decoded(StoredBytes):
         def log(self, path: object, entry: SegmentEntry, start: int, end: int) -> bytes:
             return archived.body[start:end]
 
     source = CachedBytes(Decoded(archived.door), cache(tmp_path))
-    assert source.log(archived.path, encrypted, 10, 4_000) == archived.body[10:4_000]
-    assert not (tmp_path / "chunks").exists()
+    assert source.log(archived.path, encoded, 10, 4_000) == archived.body[10:4_000]
+    assert (tmp_path / "chunks").exists() is kept
 
 
 def test_a_log_reads_the_same_through_a_chunk_cache_and_the_second_time_asks_only_for_indexes(

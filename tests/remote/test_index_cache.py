@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,20 @@ def test_the_indexes_of_a_segment_lie_in_one_file_of_its_id_that_a_restart_finds
     after = IndexCache(files=files(tmp_path))
     assert [answers(archived.get(after, n)) for n in range(4)] == before
     assert archived.asked == 0
+
+
+@pytest.mark.parametrize(("encoding", "kept"), [("zstd", True), ("aes-256-gcm", False), ("one of tomorrow", False)])
+def test_the_indexes_of_an_encrypted_segment_lie_in_no_file(
+    archived: Archived, tmp_path: Path, encoding: str, kept: bool
+) -> None:
+    class Decoded(StoredBytes):
+        def aux(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
+            return super().aux(path, replace(entry, encoding="identity"), start, end)
+
+    cache = IndexCache(files=files(tmp_path))
+    found = cache.get(Decoded(archived.door), archived.path, replace(archived.entries[3], encoding=encoding))
+    assert answers(found) == answers(archived.get(IndexCache(), 3))
+    assert (tmp_path / "cache").exists() is kept
 
 
 @pytest.mark.parametrize(
