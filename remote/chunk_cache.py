@@ -73,6 +73,10 @@ class CachedBytes:
         """See SegmentBytes."""
         return self.source.aux(path, entry, start, end)
 
+    def align(self, entry: SegmentEntry) -> int:
+        """See SegmentBytes."""
+        return self.source.align(entry)
+
 
 def _name(entry: SegmentEntry, number: int) -> str:
     """The checksum keeps apart what two archives could call by one id."""

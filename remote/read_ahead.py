@@ -40,16 +40,17 @@ class Pool(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Part(Generic[P]):
-    """Bytes `[start, end)` that somebody wants of `of`."""
+    """Bytes `[start, end)` that somebody wants of `of`. `align` is what ends of windows in it are multiples of, 1 for any."""
 
     of: P
     start: int
     end: int
+    align: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class ReadAhead:
-    """How far ahead is read, and by whom. `align` is what ends of windows are multiples of, where a part goes on."""
+    """How far ahead is read, and by whom. `align` is for parts that want no other."""
 
     pool: Pool | None = None
     window_bytes: int = WINDOW_BYTES
@@ -60,9 +61,9 @@ class ReadAhead:
         """The parts cut into windows, each of which is a part of its part: at first of about `first_bytes`, then doubling."""
         size = min(first_bytes, self.window_bytes)
         for part in parts:
-            start = part.start
+            start, align = part.start, part.align if part.align > 1 else self.align
             while start < part.end:
-                end = min(part.end, -(-(start + size) // self.align) * self.align)
+                end = min(part.end, -(-(start + size) // align) * align)
                 yield Part(part, start, end)
                 start, size = end, min(size * 2, self.window_bytes)
 

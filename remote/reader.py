@@ -162,7 +162,7 @@ class ArchivedLog:
         def read(span: Span, start: int, end: int) -> bytes:
             return self._source.log(path, span.entry, start, end)
 
-        parts = (Part(span, *self._bytes_of(span)) for span in spans)
+        parts = (Part(span, *self._bytes_of(span), self._source.align(span.entry)) for span in spans)
         for part, windows in groupby(ahead.read(parts, read, first_bytes), key=lambda window: window[0]):
             buffers = (data for _, data in windows)
             chunks = join_chunks(buffers, path.segment(part.of.entry.log_name), part.start, part.end)

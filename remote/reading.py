@@ -7,14 +7,15 @@ from remote.chunk_cache import CachedBytes, ChunkCache
 from remote.index_cache import IndexCache
 from remote.object_store import ObjectReader
 from remote.read_ahead import ReadAhead
-from remote.segment_bytes import SegmentBytes, StoredBytes
+from remote.segment_bytes import SegmentBytes
+from remote.transforms.decoded_bytes import DecodedBytes
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """`decoded` undoes what segments were encoded with; `chunks` keeps bytes of segments in files, None keeps none."""
 
-    decoded: Callable[[ObjectReader], SegmentBytes] = StoredBytes
+    decoded: Callable[[ObjectReader], SegmentBytes] = DecodedBytes
     indexes: IndexCache = field(default_factory=IndexCache)
     chunks: ChunkCache | None = None
     ahead: ReadAhead = field(default_factory=ReadAhead)

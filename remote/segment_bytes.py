@@ -27,6 +27,9 @@ class SegmentBytes(Protocol):
     def aux(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
         """Exactly bytes `[start, end)` of what lay beside it, in which `entry.aux_ranges` count."""
 
+    def align(self, entry: SegmentEntry) -> int:
+        """Where ranges of the log that are read one after the other best meet: at multiples of so many bytes."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoredBytes:
@@ -41,6 +44,10 @@ class StoredBytes:
     def aux(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
         """See SegmentBytes."""
         return self._get(path.segment(entry.aux_name), entry, start, end)
+
+    def align(self, entry: SegmentEntry) -> int:
+        """See SegmentBytes: anywhere."""
+        return 1
 
     def _get(self, key: str, entry: SegmentEntry, start: int, end: int) -> bytes:
         if entry.encoding != IDENTITY:

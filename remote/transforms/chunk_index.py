@@ -92,6 +92,13 @@ def write_chunk_index(chunk_bytes: int, source_size: int, lengths: Sequence[int]
     return header + b"".join((length - least).to_bytes(width, "big") for length in others)
 
 
+def read_chunk_bytes(body: Buffer) -> int:
+    """The source bytes of a chunk, from the header alone. Raises Corrupt."""
+    need(body, 0, _HEADER.size, "the header of a chunk index")
+    chunk_bytes: int = _HEADER.unpack_from(body)[1]
+    return chunk_bytes
+
+
 def read_chunk_index(body: Buffer) -> ChunkIndex:
     """The index that `write_chunk_index` wrote. Raises Corrupt."""
     need(body, 0, _HEADER.size, "the header of a chunk index")

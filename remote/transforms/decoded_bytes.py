@@ -10,7 +10,7 @@ from remote.manifest.model import IDENTITY, SegmentEntry
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectReader
 from remote.segment_bytes import StoredBytes, get_named
-from remote.transforms.encoded_segment import EncodedObject, EncodedSegment, encoded_segment
+from remote.transforms.encoded_segment import EncodedObject, EncodedSegment, encoded_segment, source_chunk_bytes
 from remote.transforms.keys import KeyRing
 from remote.transforms.recent import Recent
 
@@ -55,6 +55,10 @@ class DecodedBytes:
             return b""
         touched = found.index.covering(start, end)
         return _cut(found, touched, self._decoded(found, *touched), start, end)
+
+    def align(self, entry: SegmentEntry) -> int:
+        """See SegmentBytes: a chunk's source bytes. Raises Corrupt."""
+        return 1 if entry.encoding == IDENTITY else source_chunk_bytes(entry)
 
     def _segment(self, path: PartitionPath, entry: SegmentEntry) -> EncodedSegment:
         key = path.segment(entry.log_name)

@@ -11,7 +11,7 @@ from remote.errors import Invalid, NoKey, WrongKey
 from remote.manifest.model import ZSTD, AuxRange, EncodingInfo, SegmentEntry
 from remote.object_keys import PartitionPath
 from remote.transforms.chunk_codec import ChunkCodec
-from remote.transforms.chunk_index import ChunkIndex, make_chunk_index, read_chunk_index
+from remote.transforms.chunk_index import ChunkIndex, make_chunk_index, read_chunk_bytes, read_chunk_index
 from remote.transforms.encryption import AUX_OBJECT, DATA_KEY_BYTES, LOG_OBJECT, NONCE_BYTES, ChunkPlace, SegmentCipher
 from remote.transforms.keys import KeyRing
 
@@ -93,6 +93,12 @@ def _aux_index(key: str, entry: SegmentEntry, info: EncodingInfo) -> ChunkIndex:
         index = make_chunk_index(aux_ends(entry.aux_ranges.values()), info.aux_lengths)
     _check_sizes(key, index, entry.aux_size, info.aux_size)
     return index
+
+
+def source_chunk_bytes(entry: SegmentEntry) -> int:
+    """The source bytes of each chunk of the log but the last; 1 where the entry does not say."""
+    with placed(entry.log_name):
+        return read_chunk_bytes(_from_base64(entry.encoded.chunk_index, "chunk index")) if entry.encoded else 1
 
 
 def aux_ends(ranges: Iterable[AuxRange]) -> tuple[int, ...]:
