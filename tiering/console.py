@@ -15,6 +15,7 @@ import click
 P = ParamSpec("P")
 
 Row = Mapping[str, Any]
+KEYS_VARIABLE = "TIERING_KEYS"
 _ROWS_PER_TABLE = 1000
 _BAR_WIDTH = 24
 _ABOUT_MAX = 40
@@ -62,6 +63,14 @@ def log_dir_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Ca
     """The option `--log-dir`, the same on every command."""
     text = "One of the broker's log.dirs; it is only read."
     return click.option("--log-dir", "log_dir_path", required=required, callback=named, metavar="DIR", help=text)
+
+
+def keys_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--keys`, the same on every command that reads or encrypts segments."""
+    text = "Keys of encrypted segments: a file, env://NAME or aws-kms://KEY."
+    return click.option(
+        "--keys", "keys_address", envvar=KEYS_VARIABLE, show_envvar=True, callback=named, metavar="ADDRESS", help=text
+    )
 
 
 def output_option(default: str = "table") -> Callable[[Callable[P, Any]], Callable[P, Any]]:

@@ -21,7 +21,8 @@ from remote.manifest.transitions import check_history, segment_copied, source_se
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectStore
 from remote.segment_check import LogSegmentData, SegmentFile
-from remote.uploader import copy_segment
+from remote.transforms.encoder import Transforms
+from remote.uploader import NO_TRANSFORMS, copy_segment
 from tiering.policy import Action, Decision, LocalSegment, plan_offload
 
 
@@ -60,7 +61,13 @@ def plan(log: LocalLog, store: ObjectStore) -> OffloadPlan:
 
 
 def offload(
-    due: OffloadPlan, store: ObjectStore, clock: Clock, ids: Ids, source: str, progress: Callable[[int], None]
+    due: OffloadPlan,
+    store: ObjectStore,
+    clock: Clock,
+    ids: Ids,
+    source: str,
+    progress: Callable[[int], None],
+    transforms: Transforms = NO_TRANSFORMS,
 ) -> Iterator[Done]:
     """Does what `due` says, a result a segment. `progress` is told the bytes of the log files as they are read.
 
@@ -91,7 +98,7 @@ def offload(
                 yield Done(_by_somebody_else(decision))
                 continue
             check_history(before, epochs_before(due.log.leader_epochs, end), end)
-            entry = copy_segment(store, due.path, segment_data(due.log, segment, progress), clock, ids)
+            entry = copy_segment(store, due.path, segment_data(due.log, segment, progress), clock, ids, transforms)
             refuse_unless_whole(due.log, segment)  # what the broker did meanwhile
         except LogError as e:
             gap_reason = f"refused: {e}"

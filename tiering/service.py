@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from local_log.errors import LogError, NotFound, listed
 from local_log.log import LocalLog
@@ -18,7 +19,11 @@ from remote.read_ahead import ReadAhead
 from remote.reader import ArchivedLog
 from remote.reading import Reading
 from remote.stores import open_store
-from tiering.clock import RandomIds, SystemClock
+from remote.transforms.decoded_bytes import DecodedBytes
+from remote.transforms.encoder import CHUNK_BYTES, Encryption, Transforms
+from remote.transforms.key_rings import open_keys
+from remote.transforms.keys import prove
+from tiering.clock import RandomIds, SystemClock, SystemRandomness
 from tiering.tiered_log import TieredLog
 
 
@@ -38,7 +43,7 @@ def shares_a_folder(source: LogDir, store: ObjectStore) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Tiers:
-    """A log directory, an archive, or both."""
+    """A log directory, an archive, or both, and how the archive is read."""
 
     log_dir: LogDir | None
     store: ObjectStore | None
@@ -121,18 +126,21 @@ def _opened(log: TieredLog | LogError | RemoteError) -> TieredLog:
     return log
 
 
-def open_reading(cache_dir: str | None, cache_bytes_max: int, pool: Executor | None) -> Reading:
+def open_reading(cache_dir: str | None, cache_bytes_max: int, pool: Executor | None, keys_address: str | None = None) -> Reading:
     """How archives are read: ahead by the pool's threads, and with a folder where indexes and bytes of segments are kept.
 
-    Of the folder's bytes a fifth at most are indexes.
+    Of the folder's bytes a fifth at most are indexes. What is encrypted is read with the keys at `keys_address`, and not kept.
+    Raises Invalid, BadAddress for keys that cannot be had.
     """
+    decoded = partial(DecodedBytes, keys=None if keys_address is None else open_keys(keys_address))
     if cache_dir is None:
-        return Reading(ahead=ReadAhead(pool))
+        return Reading(decoded, ahead=ReadAhead(pool))
     disk, clock, ids = OsWritableDisk(), SystemClock(), RandomIds()
     of_indexes = min(index_cache.FILES_BYTES_MAX, cache_bytes_max // 5)
     indexes = CacheFiles(disk, f"{cache_dir}/indexes", index_cache.SUFFIX, of_indexes, clock, ids)
     chunks = CacheFiles(disk, f"{cache_dir}/chunks", chunk_cache.SUFFIX, cache_bytes_max - of_indexes, clock, ids)
     return Reading(
+        decoded,
         indexes=index_cache.IndexCache(files=indexes),
         chunks=chunk_cache.ChunkCache(chunks),
         ahead=ReadAhead(pool, align=chunk_cache.CHUNK_BYTES),
@@ -156,3 +164,15 @@ def open_tiers(log_dir_path: str | None, archive_url: str | None, reading: Readi
         if store.url.startswith("file://"):
             reading = replace(reading, ahead=replace(reading.ahead, pool=None))
     return Tiers(log_dir(log_dir_path) if log_dir_path is not None else None, store, reading)
+
+
+def transforms(*, compress: bool, encrypt_with: str | None, chunk_bytes: int = CHUNK_BYTES) -> Transforms:
+    """What an offload is to do to segments; `encrypt_with` is where the keys are, None where nothing is to be encrypted.
+
+    The keys are tried. Raises Invalid, NoKey, WrongKey, Unavailable, BadAddress.
+    """
+    if encrypt_with is None:
+        return Transforms(compress, None, chunk_bytes)
+    keys, randomness = open_keys(encrypt_with), SystemRandomness()
+    prove(keys, randomness)
+    return Transforms(compress, Encryption(keys, randomness), chunk_bytes)

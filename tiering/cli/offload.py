@@ -6,6 +6,7 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 
 import click
+from click.core import ParameterSource
 
 from local_log.errors import LogError, NotFound
 from local_log.log import LocalLog
@@ -14,23 +15,28 @@ from local_log.segment import Segment
 from remote import archive
 from remote.clock import Clock, Ids
 from remote.errors import RemoteError, Unavailable
+from remote.manifest.model import ZSTD
 from remote.object_store import ObjectStore
 from remote.stores import open_store
+from remote.transforms.chunk_index import CHUNK_BYTES_MAX
+from remote.transforms.encoder import CHUNK_BYTES, Transforms
 from tiering import offload as engine
 from tiering.clock import RandomIds, SystemClock
 from tiering.console import (
+    KEYS_VARIABLE,
     Exit,
     Row,
     archive_option,
     bytes_per_second_option,
     emit,
     exit_code_of_all,
+    keys_option,
     log_dir_option,
     output_option,
     reports_errors,
     say,
 )
-from tiering.service import log_dir, shares_a_folder
+from tiering.service import log_dir, shares_a_folder, transforms
 
 Result = tuple[LocalLog | Unopened, engine.Done]
 
@@ -40,17 +46,27 @@ Result = tuple[LocalLog | Unopened, engine.Done]
 @archive_option(required=True)
 @click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only topics that match; may be given several times.")
 @bytes_per_second_option()
+@click.option("--compress", type=click.Choice([ZSTD]), help="Compress segments whose batches are not compressed.")
+@click.option("--encrypt", is_flag=True, help="Encrypt segments, with a data key each that the current of --keys wraps.")
+@keys_option()
+@click.option(
+    "--chunk-bytes", type=click.IntRange(1 << 16, CHUNK_BYTES_MAX), default=CHUNK_BYTES, show_default=True,
+    help="How much of a segment is compressed or encrypted at a time; who reads less than that, reads that much.",
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")
 @output_option()
 @reports_errors
 def command(
-    log_dir_path: str, archive_url: str, topics: tuple[str, ...], bytes_per_second: int | None, dry_run: bool, output: str
-) -> Exit | None:
+    log_dir_path: str, archive_url: str, topics: tuple[str, ...], bytes_per_second: int | None, compress: str | None, encrypt: bool,
+    keys_address: str | None, chunk_bytes: int, dry_run: bool, output: str,
+) -> Exit | None:  # fmt: skip
     """Copy inactive segments below the last stable offset into the archive, with their indexes and snapshots.
 
     Run it as often as you like: what is archived already is not copied again. A damaged segment is refused and named, the
     others are taken, and the exit code is 6.
     """
+    _refuse_half_of_encryption(encrypt, keys_address)
+    how = transforms(compress=compress is not None, encrypt_with=keys_address if encrypt else None, chunk_bytes=chunk_bytes)
     source = log_dir(log_dir_path)
     logs = source.found(lambda name: not topics or any(fnmatchcase(name, glob) for glob in topics))
     if not logs:
@@ -73,12 +89,13 @@ def command(
         archive.create_archive(store, clock, ids)
     results: list[engine.Done] = []
     source_id = source.id()
-    bytes_max = sum(2 * _size(segment) for log in logs if isinstance(log, LocalLog) for segment in log.segments)
+    readings = 3 if compress or encrypt else 2
+    bytes_max = sum(readings * _size(segment) for log in logs if isinstance(log, LocalLog) for segment in log.segments)
     with click.progressbar(length=bytes_max, label="offload", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
 
         def work() -> Iterator[Result]:
             for log in logs:
-                for done in _offload(log, store, source_id, clock, ids, bar.update, dry_run=dry_run):
+                for done in _offload(log, store, source_id, clock, ids, bar.update, how, dry_run=dry_run):
                     results.append(done)
                     yield log, done
                     if isinstance(done.error, Unavailable):
@@ -87,6 +104,18 @@ def command(
         _print(work(), output)
     errors = [done.error for done in results if done.error is not None]
     return exit_code_of_all(errors, partly=any(done.entry for done in results))
+
+
+def _refuse_half_of_encryption(encrypt: bool, keys_address: str | None) -> None:
+    """Nobody is to believe that something is encrypted when it is not. Keys from the environment may be for reading."""
+    if encrypt and keys_address is None:
+        raise click.UsageError(f"--encrypt needs keys: give --keys or set {KEYS_VARIABLE}")
+    if keys_address is not None and not encrypt and _is_given("keys_address"):
+        raise click.UsageError("--keys alone encrypts nothing: give --encrypt, too, or leave both out")
+
+
+def _is_given(parameter: str) -> bool:
+    return click.get_current_context().get_parameter_source(parameter) is ParameterSource.COMMANDLINE
 
 
 def _print(work: Iterator[Result], output: str) -> None:
@@ -118,6 +147,7 @@ def _offload(
     clock: Clock,
     ids: Ids,
     progress: Callable[[int], None],
+    how: Transforms,
     *,
     dry_run: bool,
 ) -> Iterator[engine.Done]:
@@ -132,7 +162,7 @@ def _offload(
     if dry_run:
         yield from (engine.Done(decision) for decision in due.decisions)
     else:
-        yield from engine.offload(due, store, clock, ids, source, progress)
+        yield from engine.offload(due, store, clock, ids, source, progress, how)
 
 
 def _size(segment: Segment) -> int:

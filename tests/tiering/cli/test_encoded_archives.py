@@ -1,0 +1,220 @@
+"""Archives that are compressed, encrypted or both answer as those that are not: with Kafka's own answers and bytes."""
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from golden_logs import live
+from made_manifests import assert_sound_archive
+
+from remote import archive
+from remote.stores import open_store
+
+Row = dict[str, Any]
+Rows = Callable[..., list[Row]]
+Run = Callable[..., Result]
+Records = Callable[[str], list[Row]]
+
+ENCODE = {
+    "zstd": ("--compress", "zstd"),
+    "aes-256-gcm": ("--encrypt",),
+    "zstd+aes-256-gcm": ("--compress", "zstd", "--encrypt"),
+}
+FIELDS = ("offset", "timestamp", "key", "value", "headers")
+SMALLEST = ("--chunk-bytes", 1 << 16)
+
+
+def write_keys(file: Path, current: str, **keys: bytes) -> Path:
+    value = {"current": current, "keys": {name: base64.b64encode(key).decode() for name, key in keys.items()}}
+    file.write_text(json.dumps(value))
+    file.chmod(0o600)
+    return file
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A key file."""
+    return write_keys(tmp_path_factory.mktemp("keys") / "keys.json", "k1", k1=bytes(range(32)))
+
+
+@pytest.fixture(scope="module", params=ENCODE)
+def encoding(request: pytest.FixtureRequest) -> str:
+    """Each encoding in turn."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture(scope="module")
+def given_keys(encoding: str, keys: Path) -> tuple[object, ...]:
+    """The option that it takes to read what is encrypted."""
+    return ("--keys", keys) if "aes" in encoding else ()
+
+
+@pytest.fixture(scope="module")
+def encoded(
+    rows: Rows, rolled: Path, encoding: str, given_keys: tuple[object, ...], tmp_path_factory: pytest.TempPathFactory
+) -> str:
+    """All partitions' archive in this encoding."""
+    url = str(tmp_path_factory.mktemp("encoded"))
+    rows("offload", "--log-dir", rolled, "--archive", url, *ENCODE[encoding], *given_keys, *SMALLEST)
+    return url
+
+
+def test_the_archive_is_sound_and_holds_what_was_asked_for(encoded: str, encoding: str) -> None:
+    store = open_store(encoded)
+    manifests = [m for topic in archive.topics(store) for m in archive.manifests(store, topic)]
+    found = {m.topic: {entry.encoding for entry in assert_sound_archive(store, m.path).entries} for m in manifests}
+    assert len(found) == 14
+    assert found["g-codec-none"] == found["g-txn"] == {encoding}
+    already_compressed = {"zstd": "identity"}.get(encoding, "aes-256-gcm")
+    assert found["g-codec-lz4"] == found["g-codec-gzip"] == {already_compressed}
+
+
+@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+def test_every_record_comes_back_as_kafka_read_it(
+    rows: Rows, records: Records, encoded: str, given_keys: tuple[object, ...], isolation: str
+) -> None:
+    described = rows("describe", "--archive", encoded)
+    assert len(described) == 14
+    for row in described:
+        topic, start, end = row["topic"], row["log_start_offset"], row["archived_up_to"]
+        only = set(live(f"{topic}-0")["read_committed_offsets"]) if isolation == "read_committed" else None
+        question = ("--topic", topic, "--partition", 0, "--offset", start, "--isolation", isolation)
+        expected = [
+            {name: record[name] for name in FIELDS}
+            for record in records(f"{topic}-0")
+            if not record["control"] and start <= record["offset"] < end and (only is None or record["offset"] in only)
+        ]
+        assert rows("fetch", "--archive", encoded, *given_keys, *question) == expected
+
+
+def test_every_time_leads_where_it_led_the_broker(run: Run, rows: Rows, encoded: str, given_keys: tuple[object, ...]) -> None:
+    for row in rows("describe", "--archive", encoded):
+        topic, end = row["topic"], row["archived_up_to"]
+        for asked, *expected in live(f"{topic}-0")["offset_for_timestamp"]:
+            (found,) = rows("offsets", "--archive", encoded, *given_keys, "--topic", topic, "--time", asked)
+            answer = [found["offset"], found["timestamp"], found["leader_epoch"]]
+            assert answer == ([None] * 3 if expected == [-1] * 3 or expected[0] >= end else expected)
+
+
+@pytest.mark.parametrize("partition", ["g-txn-0", "g-codec-none-0"])
+def test_a_bucket_holds_it_as_well_and_no_record_in_the_clear(
+    rows: Rows, records: Records, run: Run, broker: Path, keys: Path, s3_bucket: str, s3_client: Any, partition: str
+) -> None:
+    url, topic = f"s3://{s3_bucket}/archive", partition.removesuffix("-0")
+    how = ("--compress", "zstd", "--encrypt", "--keys", keys)
+    copied = rows("offload", "--log-dir", broker, "--archive", url, "--topic", topic, *how)
+    assert [row["action"] for row in copied if row["action"] != "keep"] == ["copied"] * (len(copied) - 1)
+    fetched = rows("fetch", "--archive", url, "--keys", keys, "--topic", topic, "--partition", 0, "--offset", 0)
+    assert fetched == [
+        {name: record[name] for name in FIELDS}
+        for record in records(partition)
+        if not record["control"] and record["offset"] <= fetched[-1]["offset"]
+    ]
+    bodies = [
+        s3_client.get_object(Bucket=s3_bucket, Key=item["Key"])["Body"].read()
+        for item in s3_client.list_objects_v2(Bucket=s3_bucket)["Contents"]
+    ]
+    value = max((base64.b64decode(record["value"] or "") for record in fetched), key=len)
+    assert not any(value in body for body in bodies)
+
+
+# keys
+
+
+def offload(run: Run, logs: Path, url: str, *args: object) -> Result:
+    return run("offload", "--log-dir", logs, "--archive", url, *args)
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (("--encrypt",), 2, "--encrypt needs keys: give --keys or set TIERING_KEYS"),
+        (("--keys", "{keys}"), 2, "--keys alone encrypts nothing: give --encrypt, too"),
+        (("--encrypt", "--keys", ""), 2, "it is empty"),
+        (("--encrypt", "--keys", "{keys}.not"), 1, "cannot be read: No such file or directory"),
+        (("--encrypt", "--keys", "{open}"), 1, "chmod 600"),
+        (("--encrypt", "--keys", "{broken}"), 1, "not an object of current and keys"),
+        (("--encrypt", "--keys", "env://NOT_SET"), 1, "the environment has no NOT_SET"),
+        (("--encrypt", "--keys", "pigeon://x"), 2, "'pigeon://x' names no key ring"),
+        (("--compress", "brotli"), 2, "'brotli' is not 'zstd'"),
+        (("--compress", "zstd", "--chunk-bytes", "1000"), 2, "1000 is not in the range"),
+    ],
+)
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_what_cannot_be_encrypted_as_asked_is_refused_before_anything_is_uploaded(
+    run: Run, logs: Path, tmp_path: Path, args: tuple[str, ...], code: int, message: str, dry: tuple[str, ...]
+) -> None:
+    places = {name: write_keys(tmp_path / name, "k1", k1=bytes(32)) for name in ("keys", "open", "broken")}
+    places["open"].chmod(0o644)
+    places["broken"].write_text("{}")
+    url = tmp_path / "archive"
+    result = offload(run, logs, str(url), *(arg.format(**places) for arg in args), *dry)
+    assert result.exit_code == code, result.stderr
+    assert message in result.stderr
+    assert not url.exists()
+
+
+def test_keys_of_the_environment_alone_encrypt_nothing_and_serve_those_who_read(
+    run: Run, rows: Rows, logs: Path, keys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIERING_KEYS", str(keys))
+    plain, hidden = str(tmp_path / "plain"), str(tmp_path / "hidden")
+    rows("offload", "--log-dir", logs, "--archive", plain)
+    rows("offload", "--log-dir", logs, "--archive", hidden, "--encrypt")
+    for url, encoding in ((plain, "identity"), (hidden, "aes-256-gcm")):
+        (manifest,) = archive.manifests(open_store(url), "g-txn")
+        assert {entry.encoding for entry in manifest.entries} == {encoding}
+    question = ("--topic", "g-txn", "--partition", 0, "--offset", 0)
+    assert rows("fetch", "--archive", hidden, *question) == rows("fetch", "--archive", plain, *question)
+
+
+@pytest.fixture
+def hidden(rows: Rows, logs: Path, url: str, keys: Path) -> str:
+    """An encrypted archive of a test's own."""
+    rows("offload", "--log-dir", logs, "--archive", url, "--encrypt", "--keys", keys, *SMALLEST)
+    return url
+
+
+@pytest.mark.parametrize("command", [("fetch", "--partition", 0, "--offset", 5), ("offsets", "--time", 1)])
+def test_who_reads_with_the_wrong_keys_or_none_is_told_which_key_and_what_to_do(
+    run: Run, hidden: str, tmp_path: Path, command: tuple[object, ...]
+) -> None:
+    wrong = write_keys(tmp_path / "wrong", "k1", k1=bytes(32))
+    other = write_keys(tmp_path / "other", "k2", k2=bytes(32))
+    question = (*command, "--archive", hidden, "--topic", "g-txn")
+    for args, message in (
+        ((), "key 'k1' is needed: no keys are given; give keys that have it"),
+        (("--keys", other), f"key 'k1' is needed: key file '{other}' has k2; give keys that have it"),
+        (("--keys", wrong), f"key 'k1' of key file '{wrong}' does not unwrap the data key; give the key that had this id"),
+    ):
+        result = run(*question, *args)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert message in result.stderr
+        assert result.stderr.startswith("tiering: g-txn/")
+
+
+def test_what_lies_where_is_told_without_keys(rows: Rows, hidden: str) -> None:
+    assert [row["topic"] for row in rows("describe", "--archive", hidden)] == ["g-codec-none", "g-txn"]
+
+
+def test_a_second_offload_with_other_transforms_copies_nothing_again(rows: Rows, logs: Path, hidden: str) -> None:
+    actions = {row["action"] for row in rows("offload", "--log-dir", logs, "--archive", hidden, "--compress", "zstd")}
+    assert actions == {"archived", "keep"}
+
+
+def test_a_damaged_object_is_corruption_by_chunk(run: Run, hidden: str, keys: Path) -> None:
+    manifest = archive.manifests(open_store(hidden), "g-txn")[0]
+    key = manifest.path.segment(max(manifest.entries, key=lambda e: e.log_size).log_name)
+    file = Path(hidden) / key
+    body = bytearray(file.read_bytes())
+    body[70_000] ^= 1
+    file.chmod(0o600)
+    file.write_bytes(body)
+    result = run("fetch", "--archive", hidden, "--keys", keys, "--topic", "g-txn", "--partition", 0, "--offset", 0)
+    assert result.exit_code == 6
+    assert f"{key} at byte 65552: chunk 1 of " in result.stderr
