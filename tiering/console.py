@@ -65,11 +65,11 @@ def log_dir_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Ca
     return click.option("--log-dir", "log_dir_path", required=required, callback=named, metavar="DIR", help=text)
 
 
-def keys_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+def keys_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--keys`, the same on every command that reads or encrypts segments."""
-    text = "Keys of encrypted segments: a file, env://NAME or aws-kms://KEY."
+    text = f"Keys of encrypted segments: a file, env://NAME or aws-kms://KEY; else what {KEYS_VARIABLE} says."
     return click.option(
-        "--keys", "keys_address", envvar=KEYS_VARIABLE, show_envvar=True, callback=named, metavar="ADDRESS", help=text
+        "--keys", "keys_address", required=required, envvar=KEYS_VARIABLE, callback=named, metavar="ADDRESS", help=text
     )
 
 

@@ -15,6 +15,7 @@ _VERBS = {
     "offload": "Copy inactive segments of a log directory into the archive.",
     "offsets": "Find offsets by time, as kafka-get-offsets does.",
     "restore": "Write archived partitions as a log directory that a broker starts on.",
+    "rotate-keys": "Wrap the data keys of encrypted segments with the current key.",
     "scrub": "Check that an archive is whole and sound.",
 }
 
@@ -26,7 +27,7 @@ class _Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _VERBS:
             return None
-        command = importlib.import_module(f"tiering.cli.{cmd_name}").command
+        command = importlib.import_module(f"tiering.cli.{cmd_name.replace('-', '_')}").command
         return command if isinstance(command, click.Command) else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

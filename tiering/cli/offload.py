@@ -57,8 +57,8 @@ Result = tuple[LocalLog | Unopened, engine.Done]
 @output_option()
 @reports_errors
 def command(
-    log_dir_path: str, archive_url: str, topics: tuple[str, ...], bytes_per_second: int | None, compress: str | None, encrypt: bool,
-    keys_address: str | None, chunk_bytes: int, dry_run: bool, output: str,
+    log_dir_path: str, archive_url: str, topics: tuple[str, ...], bytes_per_second: int | None, compress: str | None,
+    encrypt: bool, keys_address: str | None, chunk_bytes: int, dry_run: bool, output: str,
 ) -> Exit | None:  # fmt: skip
     """Copy inactive segments below the last stable offset into the archive, with their indexes and snapshots.
 

@@ -1,7 +1,6 @@
 """Archives that are compressed, encrypted or both answer as those that are not: with Kafka's own answers and bytes."""
 
 import base64
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 from golden_logs import live
+from key_files import write_keys
 from made_manifests import assert_sound_archive
 
 from remote import archive
@@ -26,13 +26,6 @@ ENCODE = {
 }
 FIELDS = ("offset", "timestamp", "key", "value", "headers")
 SMALLEST = ("--chunk-bytes", 1 << 16)
-
-
-def write_keys(file: Path, current: str, **keys: bytes) -> Path:
-    value = {"current": current, "keys": {name: base64.b64encode(key).decode() for name, key in keys.items()}}
-    file.write_text(json.dumps(value))
-    file.chmod(0o600)
-    return file
 
 
 @pytest.fixture(scope="module")

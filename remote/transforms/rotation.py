@@ -1,0 +1,122 @@
+"""Data keys wrapped anew: which entries are under another key than the current one, and the same entries under that.
+
+A data key stays what it is, so no object is touched: an entry gets another `key_id` and `wrapped_key`, and a page of entries is
+made anew, with the pages above it.
+"""
+
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from local_log.errors import Corrupt
+from remote.errors import NoKey, WrongKey
+from remote.manifest import pages
+from remote.manifest.model import Item, Manifest, PageRef, SegmentEntry, item_id
+from remote.manifest.paging import NewPage, ReadPage
+from remote.transforms.keys import KeyRing
+
+PAGES_PER_STEP_MAX = 16
+"""So many pages of entries are made anew for one commit: what a killed rotation has to do again is no more."""
+
+
+def is_due(entry: SegmentEntry, key_id: str) -> bool:
+    """Whether the entry's data key is wrapped by another key than `key_id`."""
+    return entry.encoded is not None and entry.encoded.key_id not in ("", key_id)
+
+
+def rewrapped(entry: SegmentEntry, keys: KeyRing, key_id: str) -> SegmentEntry:
+    """An entry that is due, with its data key wrapped by `key_id`. Raises NoKey, WrongKey, Corrupt, all placed; Unavailable."""
+    info = entry.encoded
+    if info is None:
+        raise AssertionError("an entry that is not encoded is never due")
+    try:
+        data_key = keys.unwrap(info.key_id, b64decode(info.wrapped_key, validate=True))
+    except NoKey as e:
+        raise NoKey(e.key_id, e.reason, entry.log_name) from e
+    except WrongKey as e:
+        raise WrongKey(e.key_id, e.place, entry.log_name) from e
+    except ValueError as e:
+        raise Corrupt("the wrapped key in its entry is not base64; restore the manifest", file=entry.log_name) from e
+    wrapped = b64encode(keys.wrap(key_id, data_key)).decode()
+    return replace(entry, encoded=replace(info, key_id=key_id, wrapped_key=wrapped))
+
+
+@dataclass(slots=True)
+class Rotation:
+    """One partition's rotation to `key_id`, a step a commit. `read` gives the items of a page, `new_id` names those made anew."""
+
+    keys: KeyRing
+    key_id: str
+    read: ReadPage
+    new_id: Callable[[], str]
+    pages_per_step: int = PAGES_PER_STEP_MAX
+    _current: set[str] = field(default_factory=set)
+    """Names of pages below which nothing is due."""
+
+    def step(self, manifest: Manifest) -> "Step":
+        """What the next commit does; nothing `instead` of anything when all is done.
+
+        Raises NoKey, WrongKey, Unavailable, and what `read` raises.
+        """
+        step = Step()
+        for item in manifest.items:
+            before = step.rewrapped
+            after = self._item(item, step)
+            if after is not item:
+                step.instead[item_id(item)] = Instead(after, step.rewrapped - before)
+        return step
+
+    def _item(self, item: Item, step: "Step") -> Item:
+        if isinstance(item, PageRef):
+            return self._page(item, step)
+        if not is_due(item, self.key_id):
+            return item
+        step.rewrapped += 1
+        return rewrapped(item, self.keys, self.key_id)
+
+    def _page(self, ref: PageRef, step: "Step") -> PageRef:
+        """The ref, or that of the page in its place. While a step is full, pages stay for the next one."""
+        if ref.name in self._current or step.pages_of_entries >= self.pages_per_step:
+            return ref
+        before = self.read(ref)
+        after = tuple(self._item(item, step) for item in before)
+        if all(a is b for a, b in zip(after, before, strict=True)):
+            if step.pages_of_entries < self.pages_per_step:
+                self._current.add(ref.name)
+            return ref
+        body = pages.encode(ref.level, after)
+        made = pages.ref_of(ref.level, after, body, self.new_id())
+        step.made.append(NewPage(made, body, after))
+        if ref.level == 0:
+            step.pages_of_entries += 1
+            self._current.add(made.name)
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class Instead:
+    """What stands in place of an item of a manifest, and how many entries it has wrapped anew."""
+
+    item: Item
+    rewrapped: int
+
+
+@dataclass(slots=True)
+class Step:
+    """The pages to be written first, and what stands in the manifest `instead` of what, by id."""
+
+    made: list[NewPage] = field(default_factory=list)
+    instead: dict[str, Instead] = field(default_factory=dict)
+    rewrapped: int = 0
+    pages_of_entries: int = 0
+
+    def applied(self, manifest: Manifest) -> tuple[Manifest, int]:
+        """The manifest with what stands instead, and how many entries that wraps anew.
+
+        What somebody else has replaced meanwhile stays as it is, for the next step.
+        """
+        found = {item_id(item): self.instead[item_id(item)] for item in manifest.items if item_id(item) in self.instead}
+        items = [found[item_id(i)].item if item_id(i) in found else i for i in manifest.items]
+        entries = tuple(i for i in items if isinstance(i, SegmentEntry))
+        refs = tuple(i for i in items if isinstance(i, PageRef))
+        return replace(manifest, entries=entries, pages=refs), sum(i.rewrapped for i in found.values())

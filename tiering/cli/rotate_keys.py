@@ -1,0 +1,77 @@
+"""`tiering rotate-keys`: wraps the data keys of archived segments with the current key."""
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+import click
+
+from local_log.errors import listed
+from remote import archive
+from remote.errors import NotFound, Unavailable
+from remote.manifest.model import Manifest
+from remote.object_keys import PartitionPath
+from remote.object_store import ObjectStore
+from remote.stores import open_store
+from remote.transforms.key_rings import open_keys
+from remote.transforms.keys import KeyRing, prove
+from tiering import rotate_keys as engine
+from tiering.clock import RandomIds, SystemClock, SystemRandomness
+from tiering.console import Exit, Row, archive_option, emit, exit_code_of_all, keys_option, output_option, reports_errors, say
+from tiering.rotate_keys import Rotated
+
+
+@click.command("rotate-keys")
+@archive_option(required=True)
+@keys_option(required=True)
+@click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only topics that match; may be given several times.")
+@click.option("--dry-run", is_flag=True, help="Print what is due and do nothing.")
+@output_option()
+@reports_errors
+def command(archive_url: str, keys_address: str, topics: tuple[str, ...], dry_run: bool, output: str) -> Exit | None:
+    """Wrap the data keys of archived segments with the current key of --keys, which must have the former ones, too.
+
+    No object is read or written but manifests and their pages. It may be stopped and run again at any time. Keep the former keys
+    until the manifests that name them have been swept: readers who opened one go on reading it.
+    """
+    keys = open_keys(keys_address)
+    prove(keys, SystemRandomness())
+    store = open_store(archive_url)
+    archive.open_archive(store)
+    there = archive.topics(store)
+    wanted = [topic for topic in there if not topics or any(fnmatchcase(topic, glob) for glob in topics)]
+    if topics and not wanted:
+        raise NotFound(f"{archive_url}: no topic matches {' or '.join(topics)}; there are: {listed(there)}")
+    results: list[Rotated] = []
+
+    def work() -> Iterator[Row]:
+        for path, manifest in engine.partitions(store, wanted):
+            results.append(_rotated(store, path, manifest, keys, dry_run=dry_run))
+            if results[-1].error is not None:
+                say(f"tiering: {results[-1].error}")
+            yield _row(results[-1])
+            if isinstance(results[-1].error, Unavailable):
+                return  # the other partitions would wait for the same store, or for the same keys
+
+    emit(work(), output)
+    errors = [result.error for result in results if result.error is not None]
+    return exit_code_of_all(errors, partly=any(result.rewrapped for result in results))
+
+
+def _rotated(
+    store: ObjectStore, path: PartitionPath, manifest: Manifest | archive.Damaged, keys: KeyRing, *, dry_run: bool
+) -> Rotated:
+    if not isinstance(manifest, Manifest):
+        return Rotated(path, error=manifest)
+    due = engine.plan(store, manifest, keys.current)
+    return due if dry_run else engine.rotate(due, manifest, store, keys, SystemClock(), RandomIds(), "rotate-keys")
+
+
+def _row(result: Rotated) -> Row:
+    return {
+        "topic": result.path.topic,
+        "partition": result.path.partition,
+        "encrypted": result.encrypted,
+        "due": result.due,
+        "rewrapped": result.rewrapped,
+        "error": str(result.error) if result.error else None,
+    }

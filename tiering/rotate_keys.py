@@ -1,0 +1,92 @@
+"""Wraps the data keys of archived segments with the current key: manifests and pages are written anew, objects are not touched.
+
+It may be killed and run again: what is under the current key already is passed over. A segment that is copied meanwhile by
+somebody whose current key is another one is left for the next run.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from local_log.errors import LogError
+from remote import archive
+from remote.clock import Clock, Ids
+from remote.errors import Conflict, RemoteError
+from remote.manifest.entries import Entries, Pages
+from remote.manifest.model import Manifest
+from remote.manifest.own_objects import put_own
+from remote.manifest.store import ManifestWriter
+from remote.object_keys import PartitionPath, is_topic_id
+from remote.object_store import ObjectStore
+from remote.transforms.keys import KeyRing
+from remote.transforms.rotation import PAGES_PER_STEP_MAX, Rotation, Step, is_due
+
+STEPS_LOST_MAX = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Rotated:
+    """What became of one partition: its encrypted segments, how many were due and how many wrapped anew, and what stopped it."""
+
+    path: PartitionPath
+    encrypted: int = 0
+    due: int = 0
+    rewrapped: int = 0
+    error: LogError | RemoteError | None = None
+
+
+def partitions(store: ObjectStore, topics: Iterable[str]) -> Iterator[tuple[PartitionPath, Manifest | archive.Damaged]]:
+    """The partitions of these topics, those of deleted topics of the same names, too. Raises Unavailable."""
+    for topic in topics:
+        for topic_id in filter(is_topic_id, store.list_folders(f"{topic}/")):
+            for number, manifest in archive.partitions_of(store, topic, topic_id).items():
+                yield PartitionPath(topic, topic_id, number), manifest
+
+
+def plan(store: ObjectStore, manifest: Manifest, key_id: str) -> Rotated:
+    """What a rotation to `key_id` finds in a partition; the error is in it."""
+    encrypted = due = 0
+    try:
+        for entry in Entries.of(store, manifest):
+            encrypted += entry.is_encrypted
+            due += is_due(entry, key_id)
+    except (LogError, RemoteError) as e:
+        return Rotated(manifest.path, encrypted, due, error=e)
+    return Rotated(manifest.path, encrypted, due)
+
+
+def rotate(
+    found: Rotated,
+    manifest: Manifest,
+    store: ObjectStore,
+    keys: KeyRing,
+    clock: Clock,
+    ids: Ids,
+    source: str,
+    *,
+    pages_per_step: int = PAGES_PER_STEP_MAX,
+) -> Rotated:
+    """Does what `plan` has found, in as many commits as it takes; the error is in what comes back, with how far it came."""
+    if found.error is not None or not found.due:
+        return found
+    rewrapped = lost = 0
+    try:
+        rotation = Rotation(keys, keys.current, Pages(store, manifest.path).read, ids.new_id, pages_per_step)
+        writer = ManifestWriter(store, manifest.path, clock, ids, source, manifest.writer_epoch)
+        while (step := rotation.step(manifest)).instead:
+            for page in step.made:
+                put_own(store, clock, manifest.path.page(page.ref.name), page.body)
+            count = 0
+
+            def change(before: Manifest, step: Step = step) -> Manifest:
+                nonlocal count
+                after, count = step.applied(before)
+                return after
+
+            manifest = writer.commit(manifest, change)
+            rewrapped += count
+            lost += not count
+            if lost > STEPS_LOST_MAX:
+                raise Conflict(f"{manifest.path}: others have changed the manifest {lost} times in between; run it again later")
+    except (LogError, RemoteError) as e:
+        return replace(found, rewrapped=rewrapped, error=e)
+    return replace(found, rewrapped=rewrapped)
