@@ -1,9 +1,9 @@
 """A segment on its way up: its objects as chunks, each in its stored form, and the entry that says how to undo them.
 
-A store wants an object's size and CRC-32C before its first byte, so an encoded object is made twice: once to be measured, once
-to be sent, and again for each upload that has to be repeated; a chunk at a time, each time the same bytes. The first run keeps
-nothing but sizes and checksums. A chunk whose source has changed since then is refused before it is encoded: under its nonce
-nothing else than what was measured ever leaves.
+A store wants an object's size and CRC-32C before its first byte, so an object is encoded once to be measured. As much of it as
+may be kept in memory is sent from there; the rest is encoded again when it is sent, and for each upload that has to be repeated,
+a chunk at a time, each time to the same bytes. A chunk whose source has changed since then is refused before it is encoded:
+under its nonce nothing else than what was measured ever leaves.
 """
 
 from base64 import b64encode
@@ -24,6 +24,7 @@ from remote.transforms.encryption import AUX_OBJECT, DATA_KEY_BYTES, LOG_OBJECT,
 from remote.transforms.keys import KeyRing
 
 CHUNK_BYTES = 4 << 20
+KEPT_BYTES_MAX = 64 << 20
 
 Read = Callable[[int, int], Buffer]
 """Gives the source bytes `[start, end)`."""
@@ -41,19 +42,21 @@ class Encryption:
 class Transforms:
     """What is done to segments on their way up; by default nothing. `chunk_bytes` are source bytes.
 
+    At most `kept_bytes_max` of each object are kept in memory, encoded, until it is uploaded.
     Compressed is what is not compressed already, and encrypted whatever there is.
     """
 
     compress: bool = False
     encryption: Encryption | None = None
     chunk_bytes: int = CHUNK_BYTES
+    kept_bytes_max: int = KEPT_BYTES_MAX
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedBody:
     """The chunks of one object: where they end in its source, the CRC-32C of each one's source, its length as stored.
 
-    `crc32c` is that of the whole object as it is stored.
+    `crc32c` is that of the whole object as it is stored. `kept` are its first chunks.
     """
 
     key: str
@@ -64,6 +67,7 @@ class EncodedBody:
     source_crc32cs: tuple[int, ...]
     lengths: tuple[int, ...]
     crc32c: int
+    kept: tuple[bytes, ...]
 
     @property
     def size(self) -> int:
@@ -72,7 +76,8 @@ class EncodedBody:
 
     def __iter__(self) -> Iterator[bytes]:
         """The chunks as they are stored, the same each time. Raises Corrupt where the source is not what was measured."""
-        for n, (start, end) in enumerate(pairwise((0, *self.ends))):
+        yield from self.kept
+        for n, (start, end) in [*enumerate(pairwise((0, *self.ends)))][len(self.kept) :]:
             source = self.read(start, end)
             found, expected = crc32c(source), self.source_crc32cs[n]
             if found != expected:
@@ -125,9 +130,10 @@ def encode(path: PartitionPath, entry: SegmentEntry, read_log: Read, aux: bytes,
         cipher, info = _under_new_data_key(path, entry, transforms.encryption)
     codec = ChunkCodec(transforms.compress, cipher)
     ends = chunk_ends(entry.log_size, transforms.chunk_bytes)
-    log = _measured(path.segment(entry.log_name), LOG_OBJECT, codec, read_log, ends, entry.log_crc32c)
+    kept_max = transforms.kept_bytes_max
+    log = _measured(path.segment(entry.log_name), LOG_OBJECT, codec, read_log, ends, entry.log_crc32c, kept_max)
     ends = aux_ends(entry.aux_ranges.values())
-    beside = _measured(path.segment(entry.aux_name), AUX_OBJECT, codec, lambda start, end: aux[start:end], ends, entry.aux_crc32c)
+    beside = _measured(path.segment(entry.aux_name), AUX_OBJECT, codec, lambda a, b: aux[a:b], ends, entry.aux_crc32c, kept_max)
     info = replace(
         info,
         chunk_index=_base64(write_chunk_index(transforms.chunk_bytes, entry.log_size, log.lengths)),
@@ -155,9 +161,17 @@ def _under_new_data_key(path: PartitionPath, entry: SegmentEntry, encryption: En
     return SegmentCipher(data_key, nonce, path, entry.segment_id), info
 
 
-def _measured(key: str, number: int, codec: ChunkCodec, read: Read, ends: tuple[int, ...], source_crc32c: int) -> EncodedBody:
-    """Encodes every chunk and keeps its measures. Raises Corrupt unless the whole source has this CRC-32C."""
-    crcs, lengths, crc, stored_crc = [], [], 0, 0
+def _measured(
+    key: str, number: int, codec: ChunkCodec, read: Read, ends: tuple[int, ...], source_crc32c: int, kept_max: int
+) -> EncodedBody:
+    """Encodes every chunk and keeps its measures, and the first chunks while there is room.
+
+    Raises Corrupt unless the whole source has this CRC-32C.
+    """
+    crcs: list[int] = []
+    lengths: list[int] = []
+    kept: list[bytes] = []
+    crc = stored_crc = 0
     for n, (start, end) in enumerate(pairwise((0, *ends))):
         source = read(start, end)
         crcs.append(crc32c(source))
@@ -165,9 +179,11 @@ def _measured(key: str, number: int, codec: ChunkCodec, read: Read, ends: tuple[
         stored = codec.encode(ChunkPlace(number, n, end == ends[-1]), source)
         lengths.append(len(stored))
         stored_crc = crc32c(stored, stored_crc)
+        if len(kept) == n and sum(lengths) <= kept_max:
+            kept.append(stored)
     if crc != source_crc32c:
         raise _changed(key, source_crc32c, crc)
-    return EncodedBody(key, number, codec, read, ends, tuple(crcs), tuple(lengths), stored_crc)
+    return EncodedBody(key, number, codec, read, ends, tuple(crcs), tuple(lengths), stored_crc, tuple(kept))
 
 
 def _changed(key: str, expected: int, found: int) -> Corrupt:

@@ -22,6 +22,7 @@ import manifest  # beside this file
 import reading  # beside this file
 import real_kafka  # beside the tests, not in the package
 import stores  # beside this file
+import transforms  # beside this file
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -58,7 +59,7 @@ class Figure:
 def main() -> None:
     """Lets the contestants take turns and prints their figures and ratios."""
     parser = argparse.ArgumentParser(prog="make bench")
-    parser.add_argument("--only", choices=["engine", "manifest", "reading", "stores"], help="a part of it")
+    parser.add_argument("--only", choices=["engine", "manifest", "reading", "stores", "transforms"], help="a part of it")
     parser.add_argument("--records", type=int, default=2_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
@@ -71,6 +72,8 @@ def main() -> None:
         manifest.run()
     if args.only in (None, "stores"):
         stores.run(OUT / "stores", args.rounds)
+    if args.only in (None, "transforms"):
+        transforms.run(OUT / "transforms", args.rounds)
     if args.only in (None, "reading"):
         reading.run(OUT / "reading", args.rounds)
         if real_kafka.maven() is None:

@@ -89,8 +89,7 @@ def command(
         archive.create_archive(store, clock, ids)
     results: list[engine.Done] = []
     source_id = source.id()
-    readings = 3 if compress or encrypt else 2
-    bytes_max = sum(readings * _size(segment) for log in logs if isinstance(log, LocalLog) for segment in log.segments)
+    bytes_max = sum(2 * _size(segment) for log in logs if isinstance(log, LocalLog) for segment in log.segments)
     with click.progressbar(length=bytes_max, label="offload", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
 
         def work() -> Iterator[Result]:

@@ -19,7 +19,7 @@ from remote.transforms.chunk_index import write_chunk_index
 from remote.transforms.decoded_bytes import DecodedBytes
 from remote.transforms.encoded_segment import encoded_segment
 from remote.transforms.encoder import Encryption, Transforms, encode
-from remote.transforms.keys import LocalKeyRing
+from remote.transforms.keys import KeyRing, LocalKeyRing
 from remote.uploader import copy_segment
 
 ENCODED = ("zstd", "aes-256-gcm", "zstd+aes-256-gcm")
@@ -29,10 +29,12 @@ OLD_KEY, KEY = bytes(range(32)), bytes(range(100, 132))
 KEYS = LocalKeyRing("keys of the tests", "new", {"old": OLD_KEY, "new": KEY})
 
 
-def transforms(encoding: str, chunk_bytes: int = 1 << 16, *, keys: LocalKeyRing = KEYS, seed: int = 0) -> Transforms:
-    """What makes entries of this encoding, or of none where it is identity."""
+def transforms(
+    encoding: str, chunk_bytes: int = 1 << 16, *, keys: KeyRing = KEYS, seed: int = 0, kept_bytes_max: int = 0
+) -> Transforms:
+    """What makes entries of this encoding, or of none where it is identity; all that is sent is encoded twice."""
     encryption = Encryption(keys, SeededRandomness(seed)) if "aes" in encoding else None
-    return Transforms("zstd" in encoding, encryption, chunk_bytes)
+    return Transforms("zstd" in encoding, encryption, chunk_bytes, kept_bytes_max)
 
 
 def copied(store: ObjectStore, segment: LogSegmentData, how: Transforms) -> SegmentEntry:

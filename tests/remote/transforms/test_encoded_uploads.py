@@ -156,6 +156,31 @@ def test_a_file_that_changes_between_two_readings_is_refused(
 
 
 @pytest.mark.parametrize("encoding", ENCODED)
+@pytest.mark.parametrize("kept", [0, 1, 20_000, 64 << 20])
+def test_what_is_kept_in_memory_is_bounded_and_not_read_again(segment: LogSegmentData, encoding: str, kept: int) -> None:
+    reads: list[int] = []
+
+    def read(start: int, end: int) -> bytes:
+        reads.append(end - start)
+        return segment.read(start, end)
+
+    class Counts(MemoryStore):
+        def upload(self, key: str, parts: Iterable[Body], *, size: int, crc32c: int) -> None:
+            reads.clear()
+            super().upload(key, parts, size=size, crc32c=crc32c)
+            if key.endswith(".log"):
+                again.append(sum(reads))
+
+    again: list[int] = []
+    store = Counts()
+    entry = copied(store, replace(segment, read=read), transforms(encoding, 5_000, kept_bytes_max=kept))
+    assert log_of(store, entry) == segment.read(0, segment.size)
+    expected = {0: segment.size, 1: segment.size, 64 << 20: 0}
+    assert again[0] == expected[kept] if kept in expected else segment.size - again[0] > 0
+    assert segment.size - again[0] <= max(kept * 10, segment.size if kept > 1 << 20 else 0)
+
+
+@pytest.mark.parametrize("encoding", ENCODED)
 def test_an_upload_can_be_made_again_and_gives_the_same_bytes(segment: LogSegmentData, encoding: str) -> None:
     class Twice(MemoryStore):
         def upload(self, key: str, parts: Iterable[Body], *, size: int, crc32c: int) -> None:
