@@ -168,16 +168,18 @@ def open_reader(
     cache_dir: str | None = None,
     cache_bytes_max: int = CACHE_BYTES_MAX,
     threads: int = THREADS,
+    keys: str | None = None,
 ) -> Reader:
     """Opens an archive, one of a broker's log.dirs, or both as one log.
 
     With `cache_dir` what was read of the archive is kept there, up to `cache_bytes_max`; several processes may share it.
-    `threads` read ahead. Raises Invalid, NotFound (no archive there), Unavailable.
+    `threads` read ahead. `keys` is where the keys of encrypted segments are: a file, env://NAME or aws-kms://KEY.
+    Raises Invalid (keys that cannot be had, too), NotFound (no archive there), Unavailable.
     """
     if archive is None and log_dir is None:
         raise Invalid("nothing to read: give archive=, log_dir= or both")
     pool = read_ahead_pool(threads)
-    return Reader(open_tiers(log_dir, archive, open_reading(cache_dir, cache_bytes_max, pool)), pool)
+    return Reader(open_tiers(log_dir, archive, open_reading(cache_dir, cache_bytes_max, pool, keys)), pool)
 
 
 def _coverage(log: TieredLog | LogError | RemoteError) -> dict[str, Any]:

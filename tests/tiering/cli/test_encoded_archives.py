@@ -12,7 +12,9 @@ from key_files import write_keys
 from made_manifests import assert_sound_archive
 
 from remote import archive
+from remote.errors import NoKey
 from remote.stores import open_store
+from tiering.api import open_reader
 
 Row = dict[str, Any]
 Rows = Callable[..., list[Row]]
@@ -211,3 +213,16 @@ def test_a_damaged_object_is_corruption_by_chunk(run: Run, hidden: str, keys: Pa
     result = run("fetch", "--archive", hidden, "--keys", keys, "--topic", "g-txn", "--partition", 0, "--offset", 0)
     assert result.exit_code == 6
     assert f"{key} at byte 65552: chunk 1 of " in result.stderr
+
+
+def test_python_programs_read_it_with_the_keys_and_their_cache_holds_nothing_in_the_clear(
+    hidden: str, keys: Path, records: Records, tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache"
+    for _ in range(2):
+        with open_reader(archive=hidden, keys=str(keys), cache_dir=str(cache)) as reader:
+            found = reader.read("g-txn").read_all()
+    assert found.num_rows > 2_000
+    assert [file for file in cache.rglob("*") if file.is_file()] == []
+    with open_reader(archive=hidden) as reader, pytest.raises(NoKey):
+        reader.read("g-txn").read_all()
