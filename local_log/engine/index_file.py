@@ -150,19 +150,21 @@ class _Index:
 
         The order of comparisons is Kafka's, so that damaged entries, which are in no order, give the same answer.
         """
-        entries = len(self)
+        size, rows, unpack = self.ENTRY.size, self._entries, self.ENTRY.unpack_from
+        entries = len(rows) // size
         if not entries:
             return -1
-        warm = max(0, entries - 1 - WARM_BYTES // self.ENTRY.size)
-        if self.fields(warm)[field] + shift < target:
+        target -= shift
+        warm = max(0, entries - 1 - WARM_BYTES // size)
+        if unpack(rows, warm * size)[field] < target:
             low, high = warm, entries - 1
-        elif self.fields(0)[field] + shift > target:
+        elif unpack(rows)[field] > target:
             return -1
         else:
             low, high = 0, warm
         while low < high:
             middle = (low + high + 1) >> 1
-            found = self.fields(middle)[field] + shift
+            found = unpack(rows, middle * size)[field]
             if found > target:
                 high = middle - 1
             elif found < target:
