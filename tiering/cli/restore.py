@@ -20,11 +20,22 @@ from remote.reading import Reading
 from remote.segment_bytes import SegmentBytes
 from remote.segment_chain import Hole, Link, Stranger
 from remote.stores import open_store
-from tiering.console import Exit, Row, archive_option, emit, exit_code_of_all, named, output_option, reports_errors, say
+from tiering.console import (
+    Exit,
+    Row,
+    archive_option,
+    emit,
+    exit_code_of_all,
+    keys_option,
+    named,
+    output_option,
+    reports_errors,
+    say,
+)
 from tiering.restore import Done, restore
 from tiering.restore_plan import RestorePlan, Step, plan_restore
 from tiering.restore_target import UNFINISHED, RestoreTarget, opened
-from tiering.service import log_dir, shares_a_folder
+from tiering.service import log_dir, open_reading, shares_a_folder
 
 Failure = LogError | RemoteError
 
@@ -55,6 +66,7 @@ def _topic_ids(_context: click.Context, _param: click.Parameter, values: tuple[s
 )
 @click.option("--cluster-id", callback=named, help="Write meta.properties of this cluster; give --node-id, too.")
 @click.option("--node-id", type=click.IntRange(0), help="The broker's id in meta.properties.")
+@keys_option()
 @click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")
 @output_option()
 @reports_errors
@@ -67,6 +79,7 @@ def command(
     topic_ids: dict[str, str],
     cluster_id: str | None,
     node_id: int | None,
+    keys_address: str | None,
     dry_run: bool,
     output: str,
 ) -> Exit | None:
@@ -87,7 +100,8 @@ def command(
         raise click.UsageError("give --until-offset or --until-timestamp, not both")
     if (cluster_id is None) != (node_id is None):
         raise click.UsageError("give both --cluster-id and --node-id, or neither")
-    store, path, reading = open_store(archive_url), folder.rstrip("/") or "/", Reading()
+    store, path = open_store(archive_url), folder.rstrip("/") or "/"
+    reading = open_reading(None, 0, None, keys_address)
     archive.open_archive(store)
     if shares_a_folder(log_dir(path), store):
         raise click.BadParameter(f"{store.url} and {path} lie one in the other; give a folder beside it", param_hint="--to")

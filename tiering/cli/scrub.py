@@ -8,14 +8,14 @@ import click
 from local_log.errors import NotFound, listed
 from remote import archive
 from remote.object_store import ObjectStore
-from remote.reading import Reading
 from remote.scrub.budget import Budget
 from remote.scrub.finding import Finding
 from remote.scrub.scrub import scrub
 from remote.scrub.settings import ScrubSettings
 from remote.stores import open_store
 from tiering.clock import SystemClock
-from tiering.console import Exit, Row, archive_option, emit, output_option, reports_errors, say
+from tiering.console import Exit, Row, archive_option, emit, keys_option, output_option, reports_errors, say
+from tiering.service import open_reading
 
 
 @click.command("scrub")
@@ -24,6 +24,7 @@ from tiering.console import Exit, Row, archive_option, emit, output_option, repo
 @click.option("--deep", is_flag=True, help="Read segments from end to end: every batch, every index.")
 @click.option("--sample", type=click.FloatRange(0, 1), metavar="F", help="With --deep: only this fraction of the segments.")
 @click.option("--seed", type=int, help="With --sample: another number picks other segments.")
+@keys_option()
 @click.option("--requests-max", type=click.IntRange(1), metavar="N", help="Ask the store no more often; says what is left out.")
 @output_option()
 @reports_errors
@@ -33,6 +34,7 @@ def command(
     deep: bool,
     sample: float | None,
     seed: int | None,
+    keys_address: str | None,
     requests_max: int | None,
     output: str,
 ) -> Exit | None:
@@ -40,12 +42,13 @@ def command(
 
     Without --deep it costs the listing and one request a manifest, and sees what is missing, of another size, out of the chain
     or nobody's. With --deep every segment is read. The exit code is 6 when there is an anomaly; gap, fresh_orphan and left_out
-    are none.
+    are none. Without its --keys, of what is encrypted only the objects' own checksums are known, and the rest is left_out.
     """
     if sample is not None and not deep:
         raise click.UsageError("--sample picks the segments that --deep reads; give --deep, too")
     if seed is not None and sample is None:
         raise click.UsageError("--seed picks the segments of --sample; give --sample, too")
+    decoded = open_reading(None, 0, None, keys_address).decoded
     backend = open_store(archive_url)
     archive.open_archive(backend)
     wanted = _wanted(backend, topics)
@@ -55,7 +58,7 @@ def command(
 
     def rows() -> Iterator[Row]:
         nonlocal anomalies
-        for finding in scrub(store, Reading().decoded, settings, SystemClock().now_ms(), wanted):
+        for finding in scrub(store, decoded, settings, SystemClock().now_ms(), wanted):
             anomalies += finding.is_anomaly
             yield _row(finding)
 
