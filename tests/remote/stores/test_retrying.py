@@ -8,11 +8,11 @@ import pytest
 from archive_fakes import AppliesLate, Door, FailsBefore, LosesAnswer, MemoryStore, Nth, SleptClock, verbs
 from crc32c import crc32c
 from s3_servers import SometimesBusy, serving
-from store_promises import ObjectStoreConformance
+from store_promises import MIB, ObjectStoreConformance, upload
 
 from remote.errors import AlreadyExists, Conflict, Fenced, Invalid, NotFound, RemoteError, Unavailable, Unknown
 from remote.object_store import ObjectMeta, ObjectStore
-from remote.stores import open_backend
+from remote.stores import open_backend, store_time_ms
 from remote.stores.retrying import Backoff, Retrying
 
 BUSY = Unavailable("409 busy")
@@ -70,6 +70,17 @@ class TestRetryingOverAnS3ServerThatIsOftenBusy(ObjectStoreConformance):
         monkeypatch.setenv("AWS_ENDPOINT_URL", busy_server)
         backend = open_backend(f"s3://{s3_bucket}/prefix")
         return Retrying(backend, SleptClock(), half, Backoff(attempts_max=50, deadline_s=1e9))
+
+    def test_what_was_uploaded_or_refused_leaves_no_upload_behind(self, store: ObjectStore) -> None:
+        """But for one whose abort was refused five times, too: a sweep finds and frees it."""
+        upload(store, "a/key", bytes(5 * MIB), b"end")
+        with pytest.raises(AlreadyExists):
+            upload(store, "a/key", bytes(5 * MIB), b"end")
+        later_ms = store_time_ms(store, "probe") + 60_000
+        for left in store.abandoned_uploads("", later_ms):
+            store.abort_upload(left)
+        assert list(store.abandoned_uploads("", later_ms)) == []
+        assert store.get("a/key") == bytes(5 * MIB) + b"end"
 
 
 READS: dict[str, Callable[[ObjectStore], Any]] = {
