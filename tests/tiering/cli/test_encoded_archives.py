@@ -96,6 +96,26 @@ def test_every_time_leads_where_it_led_the_broker(run: Run, rows: Rows, encoded:
             assert answer == ([None] * 3 if expected == [-1] * 3 or expected[0] >= end else expected)
 
 
+def test_what_is_restored_is_what_an_archive_that_is_not_encoded_gives(
+    rows: Rows, whole_archive: str, encoded: str, given_keys: tuple[object, ...], tmp_path: Path
+) -> None:
+    rows("restore", "--archive", encoded, "--to", tmp_path / "encoded", *given_keys)
+    rows("restore", "--archive", whole_archive, "--to", tmp_path / "plain")
+    restored, plain = files_of(tmp_path / "encoded"), files_of(tmp_path / "plain")
+    assert sum(len(body) for name, body in restored.items() if name.endswith(".log")) > 5_000_000
+    assert restored == plain
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize("deep", [(), ("--deep",)])
+def test_a_scrub_finds_nothing(run: Run, encoded: str, given_keys: tuple[object, ...], deep: tuple[str, ...]) -> None:
+    result = run("scrub", "--archive", encoded, *given_keys, *deep, "--output", "jsonl")
+    assert (result.exit_code, result.stdout) == (0, ""), result.stderr
+
+
 @pytest.mark.parametrize("partition", ["g-txn-0", "g-codec-none-0"])
 def test_a_bucket_holds_it_as_well_and_no_record_in_the_clear(
     rows: Rows, records: Records, run: Run, broker: Path, keys: Path, s3_bucket: str, s3_client: Any, partition: str
@@ -191,6 +211,29 @@ def test_who_reads_with_the_wrong_keys_or_none_is_told_which_key_and_what_to_do(
         assert (result.exit_code, result.stdout) == (1, "")
         assert message in result.stderr
         assert result.stderr.startswith("tiering: g-txn/")
+
+
+def test_a_restore_without_the_key_names_it(run: Run, hidden: str, tmp_path: Path) -> None:
+    result = run("restore", "--archive", hidden, "--to", tmp_path / "restored")
+    assert result.exit_code == 1
+    assert "key 'k1' is needed: no keys are given" in result.stderr
+    assert not any(body for name, body in files_of(tmp_path / "restored").items() if name.endswith(".log"))
+
+
+def test_a_scrub_without_the_key_leaves_out_what_it_cannot_read_and_is_no_less_sure_of_what_is_stored(
+    run: Run, rows: Rows, hidden: str
+) -> None:
+    found = rows("scrub", "--archive", hidden, "--deep")
+    assert {row["kind"] for row in found} == {"left_out"}
+    assert any("key 'k1' is needed" in str(row) for row in found)
+    damaged = max(Path(hidden).rglob("*.log"), key=lambda f: f.stat().st_size)
+    body = bytearray(damaged.read_bytes())
+    body[1000] ^= 1
+    damaged.chmod(0o600)
+    damaged.write_bytes(body)
+    result = run("scrub", "--archive", hidden, "--deep", "--output", "jsonl")
+    assert result.exit_code == 6
+    assert damaged.name in result.stdout
 
 
 def test_what_lies_where_is_told_without_keys(rows: Rows, hidden: str) -> None:
