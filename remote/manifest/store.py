@@ -155,6 +155,7 @@ class ManifestWriter:
             except Unavailable:
                 if not unknown:
                     raise  # nothing has been written, and the caller may say so
+                break  # the store has tried again for as long as it is worth it
             else:
                 return True
             if attempt + 1 < PUT_ATTEMPTS_MAX:
