@@ -33,12 +33,18 @@ def path_of(log: LocalLog) -> PartitionPath:
 
 
 def offload_all(
-    folder: Path, store: ObjectStore, *, clock: FixedClock | None = None, ids: CountingIds | None = None, source: str = "source"
+    folder: Path,
+    store: ObjectStore,
+    *,
+    clock: FixedClock | None = None,
+    ids: CountingIds | None = None,
+    source: str = "source",
+    only: str | None = None,
 ) -> list[Done]:
-    """Offloads a log directory as the command does, and gives what became of each segment."""
+    """Offloads a log directory, or `only` one partition of it, as the command does, and gives what became of each segment."""
     clock, ids = clock or FixedClock(), ids or CountingIds()
     archive.create_archive(store, clock, ids)
-    logs = local_logs(folder).values()
+    logs = [log for name, log in local_logs(folder).items() if only in (None, name)]
     return [done for log in logs for done in offload(plan(log, store), store, clock, ids, source, lambda _: None)]
 
 

@@ -6,14 +6,15 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from spark_jobs.java import java_home
 
 BROKER = Path(__file__).parent / "kafka" / "broker-pom.xml"
 SPARK_SOURCE = Path(__file__).parent / "kafka" / "spark-pom.xml"
+TIERED = Path(__file__).parent / "kafka" / "tiered-pom.xml"
 
 _CLUSTER_ID = "dGllcmluZy10ZXN0cy0wMQ"
 _CONFIG = """\
@@ -57,14 +58,14 @@ def jars(pom: Path) -> list[Path]:
 
 
 @contextmanager
-def broker(folder: Path, *, killed: bool = False, **config: str) -> Iterator[str]:
+def broker(folder: Path, *, killed: bool = False, more_jars: Iterable[Path] = (), **config: str) -> Iterator[str]:
     """A broker that keeps its log directory in `folder`/data; gives its address. It ends with the block: cleanly, or `killed`."""
     folder.mkdir(parents=True, exist_ok=True)
     port, controller = free_ports()
     properties = folder / "server.properties"
     text = _CONFIG.format(port=port, controller=controller, data=folder / "data")
     properties.write_text(text + "".join(f"{name.replace('_', '.')}={value}\n" for name, value in config.items()))
-    java = [f"{java_home()}/bin/java", "-Xmx1g", "-cp", ":".join(map(str, jars(BROKER)))]
+    java = [f"{java_home()}/bin/java", "-Xmx1g", "-cp", ":".join(map(str, [*jars(BROKER), *more_jars]))]
     storage = [*java, "kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", _CLUSTER_ID, "-c", properties]
     subprocess.run(storage, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with open(folder / "broker.out", "wb") as out:
@@ -79,6 +80,26 @@ def broker(folder: Path, *, killed: bool = False, **config: str) -> Iterator[str
         except subprocess.TimeoutExpired:
             process.kill()
             raise
+
+
+def tiered_broker(folder: Path, **config: str) -> AbstractContextManager[str]:
+    """As `broker`, with Kafka's own tiered storage, which keeps the segments of topics that ask for it in `folder`/remote."""
+    of_metadata = "rlmm_config_remote_log_metadata_topic"
+    settings = {
+        "remote_log_storage_system_enable": "true",
+        "remote_log_storage_manager_class_name": "org.apache.kafka.server.log.remote.storage.LocalTieredStorage",
+        "remote_log_storage_manager_impl_prefix": "rsm.config.",
+        "rsm_config_dir": str(folder / "remote"),
+        "rsm_config_delete_on_close": "false",
+        "remote_log_metadata_manager_impl_prefix": "rlmm.config.",
+        f"{of_metadata}_replication_factor": "1",
+        f"{of_metadata}_num_partitions": "1",
+        "remote_log_metadata_manager_listener_name": "PLAINTEXT",
+        "remote_log_manager_task_interval_ms": "1000",
+        "log_retention_check_interval_ms": "1000",
+        "replica_high_watermark_checkpoint_interval_ms": "1000",
+    }
+    return broker(folder, more_jars=jars(TIERED), **settings | config)
 
 
 def free_ports() -> tuple[int, int]:

@@ -7,7 +7,6 @@ neighbours on the machine only ever slow things down. What matters are the ratio
 import argparse
 import json
 import os
-import random  # noqa: TID251  # seeded: the same data every time
 import shutil
 import sys
 import time
@@ -18,13 +17,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import engine  # beside this file
+import events  # beside this file
 import manifest  # beside this file
 import reading  # beside this file
 import real_kafka  # beside the tests, not in the package
 import stores  # beside this file
 import transforms  # beside this file
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer, TopicPartition
 
 from local_log.formats.batch_v2 import scan
 from local_log.formats.columns import GROUP_BYTES, Projection, decode
@@ -40,7 +39,6 @@ from tiering.service import log_dir
 
 OUT = Path("bench-out").absolute()
 TOPIC = "bench"
-T0 = 1_700_000_000_000
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ def main() -> None:
 def kernels_and_spark(args: argparse.Namespace) -> None:
     """Fills a broker and has everybody read what is in it."""
     with real_kafka.broker(OUT / "broker") as address:
-        fill(address, args.records)
+        events.fill(address, TOPIC, args.records)
         segments = sorted((OUT / "broker" / "data" / f"{TOPIC}-0").glob("*.log"))
         size = sum(s.stat().st_size for s in segments)
         print(f"{args.records:,} records of {size / args.records:.0f} bytes, uncompressed, in {len(segments)} segments\n")
@@ -120,41 +118,6 @@ def compare(contestants: list[tuple[str, Callable[[], Figure]]], rounds: int) ->
     for name, figure in best.items():
         ratio = first.records / first.seconds / (figure.records / figure.seconds)
         print(f"  {name:48} {figure!s:44} {ratio:6.2f}")
-
-
-def fill(address: str, count: int) -> None:
-    """JSON events of about 245 bytes with a 13-byte key, a ms apart, in segments of 64 MiB."""
-    topic = NewTopic(TOPIC, 1, 1, config={"segment.bytes": str(64 << 20), "retention.ms": "-1"})
-    admin = AdminClient({"bootstrap.servers": address})
-    admin.create_topics([topic])[TOPIC].result()
-    r = random.Random(7)  # the same data every time
-    values = [json.dumps(event(r, i)).encode() for i in range(20_000)]
-    config = {"bootstrap.servers": address, "linger.ms": 50, "batch.size": 262_144, "queue.buffering.max.kbytes": 1 << 20}
-    producer = Producer(config)
-    for i in range(count):
-        while True:
-            try:
-                producer.produce(TOPIC, values[i % len(values)], key=b"user-%08d" % (i % 1_000_003), timestamp=T0 + i)
-                break
-            except BufferError:
-                producer.poll(0.1)
-        if i % 10_000 == 0:
-            producer.poll(0)
-    producer.flush()
-
-
-def event(r: random.Random, i: int) -> dict[str, object]:
-    """One event."""
-    return {
-        "id": i,
-        "user": r.randrange(10**9),
-        "event": r.choice(["click", "view", "buy", "scroll"]),
-        "url": f"https://example.com/{r.choice(['a', 'bb', 'ccc', 'product', 'search'])}/{r.randrange(10**6)}",
-        "agent": r.choice(["Mozilla/5.0 (X11; Linux x86_64)", "Mozilla/5.0 (Windows NT 10.0)", "curl/8.0"]),
-        "price": round(r.random() * 1000, 2),
-        "tags": [r.choice("abcdefghij") for _ in range(8)],
-        "session": f"{r.getrandbits(128):032x}",
-    }
 
 
 def read_kernel(segments: list[Path], want: Projection) -> Figure:
