@@ -1,9 +1,9 @@
 """One partition's log as it lies in its folder, for reading: its segments, its offsets and what lies between them."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from local_log.errors import Corrupt, NotFound, OffsetOutOfRange, placed
 from local_log.formats.checkpoints import EpochEntry, epoch_of, read_epochs
@@ -22,8 +22,9 @@ from local_log.formats.partition_metadata import ZERO_TOPIC_ID, read_topic_id
 from local_log.formats.producer_snapshot import ProducerEntry, read_producer_snapshot
 from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP
 from local_log.formats.search import TimestampOffset, first_at_or_after, latest_timestamp
+from local_log.formats.transactions import Transactions
 from local_log.formats.txn_index import AbortedTxn
-from local_log.producer_state import OpenTransaction, last_stable_offset, open_transactions
+from local_log.producer_state import OpenTransaction, last_stable_offset, open_transactions, producers_at
 from local_log.segment import Segment
 from local_log.storage import Disk
 
@@ -42,6 +43,8 @@ class LocalLog:
     segments: tuple[Segment, ...]
     checkpointed_start: int | None
     checkpointed_high_watermark: int | None
+    _replayed: dict[int, tuple[ProducerEntry, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The producers where they were last asked for: who goes through a log without snapshots replays each batch once."""
 
     @cached_property
     def log_start_offset(self) -> int:
@@ -142,13 +145,48 @@ class LocalLog:
             chunk.where(chunk.batches.base_offset < self.high_watermark) for chunk in self._chunks(self.log_start_offset)
         )
 
-    def producers_in_transaction_at(self, offset: int) -> frozenset[int]:
-        """The producers whose transaction is open at `offset`, by the snapshot taken there; none where there is no sound one."""
-        try:
-            producers = read_producer_snapshot(self.disk.read(f"{self.folder}/{offset_file(offset, SNAPSHOT)}"))
-        except (Corrupt, NotFound):
-            return frozenset()
-        return frozenset(p.producer_id for p in producers if p.current_txn_first_offset is not None)
+    def producers_at(self, offset: int) -> tuple[ProducerEntry, ...]:
+        """The producers at `offset`, where a batch starts: by the newest sound snapshot up to there and the batches after it.
+
+        Raises Corrupt, NotFound.
+        """
+        start, producers = self._newest_snapshot(offset) or (self.log_start_offset, ())
+        nearer = [o for o in self._replayed if start < o <= offset]
+        if nearer:
+            start, producers = nearer[0], self._replayed[nearer[0]]
+        if start < offset:
+            producers = producers_at(producers, self._chunks(start), start, offset)
+            self._replayed.clear()
+            self._replayed[offset] = producers
+        return producers
+
+    def knows_all_producers_at(self, offset: int) -> bool:
+        """Whether `producers_at` leaves none out: there is a snapshot, or the log is there from its first offset on."""
+        return self.log_start_offset == 0 or self._newest_snapshot(offset) is not None
+
+    def transactions_at(self, offset: int) -> dict[int, int]:
+        """The transactions that are open at `offset`: where each starts, by its producer's id. Raises Corrupt, NotFound."""
+        found = ((p.producer_id, p.current_txn_first_offset) for p in self.producers_at(offset))
+        return {producer_id: first for producer_id, first in found if first is not None}
+
+    def aborted_later(self, open_transactions: Mapping[int, int], offset: int) -> tuple[AbortedTxn, ...]:
+        """Those of the transactions open at `offset` that turn out to be aborted: by their markers, wherever those lie.
+
+        No index is asked: one that a broker has lost looks like one of a segment in which nothing was aborted.
+        Raises Corrupt, NotFound.
+        """
+        following = Transactions(open_transactions)
+        waiting = set(open_transactions.items())
+        aborted: list[AbortedTxn] = []
+        for chunk in self._chunks(offset) if waiting else ():
+            for ended in following.follow(chunk.where(chunk.batches.base_offset >= offset)):
+                which = ended.txn.producer_id, ended.txn.first_offset
+                if which in waiting and ended.is_aborted:
+                    aborted.append(ended.txn)
+                waiting.discard(which)
+            if not waiting:
+                break
+        return tuple(aborted)
 
     def at(self, offset: int) -> TimestampOffset:
         """`offset` with its leader epoch, as ListOffsets answers questions that are not about time."""
@@ -164,13 +202,20 @@ class LocalLog:
 
     def _snapshot(self) -> tuple[int, tuple[ProducerEntry, ...]]:
         """The newest sound snapshot not above the high watermark, or the log's start with no producers."""
-        offsets = [p[0] for name in self.disk.names(self.folder) if (p := parse_offset_file(name)) and p[1] == SNAPSHOT]
-        for offset in sorted((o for o in offsets if o <= self.high_watermark), reverse=True):
+        return self._newest_snapshot(self.high_watermark) or (self.log_start_offset, ())
+
+    def _newest_snapshot(self, up_to: int) -> tuple[int, tuple[ProducerEntry, ...]] | None:
+        """The newest sound snapshot not above an offset: most often there is one at that offset."""
+        for offset in chain([up_to], self._snapshot_offsets(up_to)):
             try:
-                return offset, read_producer_snapshot(self.disk.read(f"{self.folder}/{offset_file(offset, SNAPSHOT)}"))
+                return offset, read_producer_snapshot(self._file(offset_file(offset, SNAPSHOT)))
             except (Corrupt, NotFound):
                 continue  # Kafka, too, drops a broken snapshot and replays more of the log
-        return self.log_start_offset, ()
+        return None
+
+    def _snapshot_offsets(self, up_to: int) -> Iterator[int]:
+        offsets = [p[0] for name in self.disk.names(self.folder) if (p := parse_offset_file(name)) and p[1] == SNAPSHOT]
+        yield from sorted((o for o in offsets if o <= up_to), reverse=True)
 
     def _file(self, name: str) -> bytes:
         return self.disk.read(f"{self.folder}/{name}")

@@ -1,10 +1,15 @@
-"""Which transactions are open: what the last stable offset depends on (ProducerStateManager)."""
+"""What a log's batches say of its producers: which transactions are open, what a snapshot would hold (ProducerStateManager)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from local_log.errors import Corrupt
+from local_log.formats.batch_v2 import HEADER_BYTES
 from local_log.formats.chunks import Chunk
+from local_log.formats.compression import inflate
+from local_log.formats.control import read_end_txn_marker
 from local_log.formats.producer_snapshot import ProducerEntry
+from local_log.formats.record import NO_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, Codec
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -47,3 +52,67 @@ def open_transactions(
         if len(chunk.batches) and chunk.batches.last_offset[-1] >= high_watermark:
             break
     return tuple(sorted(found.values()))
+
+
+def producers_at(snapshot: Iterable[ProducerEntry], chunks: Iterable[Chunk], start: int, end: int) -> tuple[ProducerEntry, ...]:
+    """The producers at offset `end`: `snapshot` is their state at `start`, `chunks` are the log from there on.
+
+    As a replayed log has it: nobody is refused, nobody has been idle for too long. Raises Corrupt.
+    """
+    found = {p.producer_id: p for p in snapshot}
+    for chunk in chunks:
+        b = chunk.batches
+        own = chunk.where((b.base_offset >= start) & (b.base_offset < end) & (b.header["producer_id"] >= 0))
+        own.check()
+        for row in range(len(own.batches)):
+            producer_id = int(own.batches.header["producer_id"][row])
+            known = found.get(producer_id) or _unknown(producer_id)
+            found[producer_id] = _after_marker(known, own, row) if own.batches.is_control[row] else _after_batch(known, own, row)
+        if len(b) and b.last_offset[-1] + 1 >= end:
+            break
+    return tuple(found.values())
+
+
+def _unknown(producer_id: int) -> ProducerEntry:
+    return ProducerEntry(producer_id, NO_EPOCH, NO_SEQUENCE, NO_SEQUENCE, -1, NO_TIMESTAMP, NO_EPOCH, None)
+
+
+def _after_batch(known: ProducerEntry, chunk: Chunk, row: int) -> ProducerEntry:
+    b = chunk.batches
+    first_offset = known.current_txn_first_offset
+    if b.is_transactional[row]:
+        first_offset = int(b.base_offset[row]) if first_offset is None else first_offset
+    elif first_offset is not None:
+        problem = f"producer {known.producer_id} has a transaction open from {first_offset} on, and this batch is not part of it"
+        raise Corrupt(problem, file=chunk.file, position=chunk.position + int(b.positions[row]))
+    return replace(
+        known,
+        producer_epoch=int(b.header["producer_epoch"][row]),
+        first_sequence=int(b.header["base_sequence"][row]),
+        last_sequence=int(b.last_sequence[row]),
+        last_offset=int(b.last_offset[row]),
+        last_timestamp=int(b.max_timestamp[row]),
+        current_txn_first_offset=first_offset,
+    )
+
+
+def _after_marker(known: ProducerEntry, chunk: Chunk, row: int) -> ProducerEntry:
+    b = chunk.batches
+    if not b.count[row]:
+        return known  # compaction has emptied it
+    payload = memoryview(chunk.buffer)[int(b.positions[row]) + HEADER_BYTES : int(b.end[row])]
+    codec = Codec(int(b.codec[row]))
+    try:
+        marker = read_end_txn_marker(payload if codec is Codec.none else inflate(codec, payload))
+    except Corrupt as e:
+        raise e.at(chunk.file, chunk.position + int(b.positions[row])) from e
+    stamped = int(b.append_timestamp[row])
+    epoch = int(b.header["producer_epoch"][row])
+    if epoch != known.producer_epoch:
+        known = replace(_unknown(known.producer_id), producer_epoch=epoch)
+    return replace(
+        known,
+        last_timestamp=stamped if stamped != NO_TIMESTAMP else int(b.base_timestamp[row]) + marker.timestamp_delta,
+        coordinator_epoch=marker.coordinator_epoch,
+        current_txn_first_offset=None,
+    )

@@ -1,0 +1,65 @@
+"""Transactions followed through a log, batch by batch, as ProducerStateManager does: which are open, and how each ended."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from local_log.errors import Corrupt
+from local_log.formats.chunks import Chunk
+from local_log.formats.columns import Projection
+from local_log.formats.control import ControlType, read_control_type
+from local_log.formats.txn_index import AbortedTxn
+
+_KEYS_ONLY = Projection(value=False, headers=False)
+
+
+class EndedTxn(NamedTuple):
+    """A transaction that a marker has ended: `txn` is what a transaction index says of one that was aborted.
+
+    `has_records` is False where compaction has emptied all of its batches that were followed.
+    """
+
+    txn: AbortedTxn
+    is_aborted: bool
+    has_records: bool
+
+
+class Transactions:
+    """The transactions that are open where following has come to: `open` has the first offset of each by its producer's id."""
+
+    def __init__(self, open_at_start: Mapping[int, int] | None = None) -> None:
+        self.open: dict[int, int] = dict(open_at_start or {})
+        self._with_records = set(self.open)
+
+    def follow(self, chunk: Chunk) -> Iterator[EndedTxn]:
+        """Goes through the chunk's batches; yields the transactions that end in it, each when it does. Raises Corrupt.
+
+        A marker that compaction has emptied says nothing any more, so it ends nothing.
+        """
+        transactional = chunk.where(chunk.batches.is_transactional)
+        types = _types(transactional.where(transactional.batches.is_control))
+        b = transactional.batches
+        columns = (b.header["producer_id"], b.is_control, b.base_offset, b.count)
+        for producer, is_marker, offset, count in zip(*(column.tolist() for column in columns), strict=True):
+            if not is_marker:
+                self.open.setdefault(producer, offset)
+                if count:
+                    self._with_records.add(producer)
+            elif producer in self.open and offset in types:
+                first, has_records = self.open.pop(producer), producer in self._with_records
+                self._with_records.discard(producer)
+                last_stable = min(self.open.values(), default=offset + 1)
+                txn = AbortedTxn(first, offset, producer, last_stable)
+                yield EndedTxn(txn, types[offset] == ControlType.ABORT, has_records)
+
+
+def _types(markers: Chunk) -> dict[int, int]:
+    types: dict[int, int] = {}
+    for _, records in markers.records(_KEYS_ONLY):
+        for offset, key in zip(records.column("offset").to_pylist(), records.column("key").to_pylist(), strict=True):
+            try:
+                types[offset] = read_control_type(key or b"")
+            except Corrupt as e:
+                raise Corrupt(
+                    f"control record of offset {offset}: {e.problem}", file=markers.file, position=markers.position
+                ) from e
+    return types
