@@ -7,6 +7,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol
 
 from local_log.errors import NotFound, Unreadable
@@ -15,6 +16,16 @@ OPEN_FILES_MAX: Final = 64
 
 Writer = Callable[[int, bytes], None]
 """Puts bytes at a position of a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """What tells a file from another one that has taken its name, and from itself before it was written to."""
+
+    device: int
+    inode: int
+    size: int
+    modified_ns: int
 
 
 class Disk(Protocol):
@@ -32,6 +43,9 @@ class Disk(Protocol):
 
     def modified_ms(self, file: str) -> int:
         """When the file was last written, in milliseconds since 1970."""
+
+    def state(self, file: str) -> FileState:
+        """Which file it is, and as of when."""
 
     def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
         """Bytes `[start, end)` of a file, fewer where it ends sooner. They are copied: a mapped file that shrinks kills us."""
@@ -117,6 +131,12 @@ class OsDisk:
         """See Disk."""
         with _translated(file):
             return os.stat(file).st_mtime_ns // 1_000_000
+
+    def state(self, file: str) -> FileState:
+        """See Disk."""
+        with _translated(file):
+            status = os.stat(file)
+            return FileState(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
     def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
         """See Disk."""

@@ -32,6 +32,27 @@ class DiskConformance:
         assert disk.read(f"{folder}/f", 3, 1) == b""
         assert disk.size(f"{folder}/f") == 6
 
+    def test_a_file_s_state_changes_when_it_is_written_to_or_another_one_takes_its_name(
+        self, disk: WritableDisk, folder: str
+    ) -> None:
+        disk.write(f"{folder}/f", 0, b"abcdef")
+        disk.write(f"{folder}/g", 0, b"abcdef")
+        for file in ("f", "g"):
+            disk.set_modified_ms(f"{folder}/{file}", 5_000)
+        before = disk.state(f"{folder}/f")
+        assert disk.state(f"{folder}/f") == before
+        assert before.size == 6
+        disk.set_modified_ms(f"{folder}/f", 6_000)
+        assert disk.state(f"{folder}/f") != before
+        disk.set_modified_ms(f"{folder}/f", 5_000)
+        disk.write(f"{folder}/f", 6, b"g")
+        assert disk.state(f"{folder}/f").size == 7
+        disk.rename(f"{folder}/g", f"{folder}/f")
+        assert disk.state(f"{folder}/f") != before
+        disk.delete(f"{folder}/f")
+        with pytest.raises(NotFound):
+            disk.state(f"{folder}/f")
+
     def test_a_gap_before_what_is_written_is_zeros(self, disk: WritableDisk, folder: str) -> None:
         disk.write(f"{folder}/f", 10_000, b"end")
         assert disk.read(f"{folder}/f") == bytes(10_000) + b"end"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from local_log.errors import NotFound, Unreadable
-from local_log.storage import Writer
+from local_log.storage import FileState, Writer
 
 BLOCK_BYTES = 4096
 
@@ -285,6 +285,10 @@ class SimulatedDisk:
 
     def modified_ms(self, file: str) -> int:
         return self._file(file).modified_ms
+
+    def state(self, file: str) -> FileState:
+        node = self._file(file)
+        return FileState(0, id(node), len(node.now), node.modified_ms * 1_000_000)
 
     def set_modified_ms(self, file: str, ms: int) -> None:
         self._file(file).modified_ms = ms

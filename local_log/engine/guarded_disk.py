@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from local_log.errors import Unreadable
-from local_log.storage import WritableDisk, Writer
+from local_log.storage import FileState, WritableDisk, Writer
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -121,6 +121,10 @@ class GuardedDisk:
     def modified_ms(self, file: str) -> int:
         """See WritableDisk."""
         return self._do(self._disk.modified_ms, file)
+
+    def state(self, file: str) -> FileState:
+        """See Disk."""
+        return self._do(self._disk.state, file)
 
     def set_modified_ms(self, file: str, ms: int) -> None:
         """See WritableDisk."""
