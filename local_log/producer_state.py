@@ -74,7 +74,7 @@ def producers_at(snapshot: Iterable[ProducerEntry], chunks: Iterable[Chunk], sta
 
 
 def _unknown(producer_id: int) -> ProducerEntry:
-    return ProducerEntry(producer_id, NO_EPOCH, NO_SEQUENCE, NO_SEQUENCE, -1, NO_TIMESTAMP, NO_EPOCH, None)
+    return ProducerEntry(producer_id, NO_EPOCH, NO_SEQUENCE, -1, 0, NO_TIMESTAMP, NO_EPOCH, None)
 
 
 def _after_batch(known: ProducerEntry, chunk: Chunk, row: int) -> ProducerEntry:
@@ -88,9 +88,9 @@ def _after_batch(known: ProducerEntry, chunk: Chunk, row: int) -> ProducerEntry:
     return replace(
         known,
         producer_epoch=int(b.header["producer_epoch"][row]),
-        first_sequence=int(b.header["base_sequence"][row]),
         last_sequence=int(b.last_sequence[row]),
         last_offset=int(b.last_offset[row]),
+        offset_delta=int(b.header["last_offset_delta"][row]),
         last_timestamp=int(b.max_timestamp[row]),
         current_txn_first_offset=first_offset,
     )

@@ -1,10 +1,12 @@
-"""Work done by a few threads at a time, its results in order."""
+"""Work done by a few threads at a time, its results in order. With one thread no other is started."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeVar
+from queue import SimpleQueue
+from threading import Event, Lock
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -35,3 +37,63 @@ def _results(pool: ThreadPoolExecutor, act: Callable[[T], R], jobs: Iterable[T],
         flying.append(pool.submit(act, job))
     while flying:
         yield flying.popleft().result()
+
+
+def streams_in_order(jobs: Iterable[Callable[[], Iterable[R]]], threads: int) -> Iterator[R]:
+    """The results of all jobs, in the order of the jobs, `threads` of them at work at a time; those of one come as it gives them.
+
+    One thread is the caller's own, which takes each job no further than its results are asked for. What a job raises is raised
+    here. When nobody asks any more, each job that was begun goes on to its next result, and the rest is not done.
+    """
+    if threads == 1:
+        for job in jobs:
+            yield from job()
+        return
+    is_over = Event()
+    pool = ThreadPoolExecutor(threads)
+    try:
+        streams = [_Stream(job, is_over) for job in jobs]
+        for stream in streams:
+            pool.submit(stream.run)
+        for stream in streams:
+            yield from stream.results()
+    finally:
+        is_over.set()
+        pool.shutdown(cancel_futures=True)
+
+
+class _Stream(Generic[R]):
+    """What a job gives, kept until somebody asks for it."""
+
+    def __init__(self, job: Callable[[], Iterable[R]], is_over: Event) -> None:
+        self._job = job
+        self._is_over = is_over
+        self._given: SimpleQueue[tuple[R] | BaseException | None] = SimpleQueue()
+
+    def run(self) -> None:
+        try:
+            for result in () if self._is_over.is_set() else self._job():
+                self._given.put((result,))
+                if self._is_over.is_set():
+                    break
+        except BaseException as e:
+            self._given.put(e)
+        else:
+            self._given.put(None)
+
+    def results(self) -> Iterator[R]:
+        while (given := self._given.get()) is not None:
+            if isinstance(given, BaseException):
+                raise given
+            yield given[0]
+
+
+def one_at_a_time(call: Callable[[T], None]) -> Callable[[T], None]:
+    """A call that several threads make, made by one of them at a time."""
+    turn = Lock()
+
+    def made(value: T) -> None:
+        with turn:
+            call(value)
+
+    return made

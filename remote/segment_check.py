@@ -1,10 +1,10 @@
 """What is proved of a segment before it is copied: every batch, and that the files beside the log speak of this very log.
 
 Kafka trusts its own files, since it can rebuild them. A reader of the archive has nothing else, so an index that would lead it
-astray is refused here, by the file's name.
+astray is found out here, by the file's name.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -14,19 +14,17 @@ from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.checksum import crc32c
 from local_log.formats.chunks import CHUNK_BYTES, Chunk, read_chunks
-from local_log.formats.columns import Projection
-from local_log.formats.control import ControlType, read_control_type
-from local_log.formats.filenames import LOG, TXN_INDEX
+from local_log.formats.filenames import LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX
 from local_log.formats.offset_index import OffsetIndex, read_offset_index
 from local_log.formats.producer_snapshot import read_producer_snapshot
 from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP, Codec
 from local_log.formats.time_index import read_time_index
+from local_log.formats.transactions import Transactions
 from local_log.formats.txn_index import AbortedTxn, read_txn_index
 
 T = TypeVar("T")
 
-_KEYS_ONLY = Projection(value=False, headers=False)
-_REBUILD = "stop its broker, delete the file, start the broker, which rebuilds it, then offload again"
+_NO_TRANSACTIONS: Mapping[int, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +40,8 @@ class LogSegmentData:
     """A segment to copy (Kafka's word). `read(start, end)` gives bytes of the log file at `path`, which has `size` of them.
 
     `end_offset` is the next segment's base. `lineage` are the leader epochs up to there. `aborted_later` are the aborted
-    transactions with records in this segment whose marker lies in a later one. `in_transaction` are the producers
-    whose transaction is open where the segment starts. Files that the segment lacks are None.
+    transactions with records in this segment whose marker lies in a later one. `open_transactions` are those that are open
+    where the segment starts: their first offsets by their producers' ids. Files that the segment lacks are None.
     """
 
     path: str
@@ -51,13 +49,17 @@ class LogSegmentData:
     end_offset: int
     size: int
     read: Callable[[int, int], bytes]
-    offset_index: SegmentFile
-    time_index: SegmentFile
+    offset_index: SegmentFile | None
+    time_index: SegmentFile | None
     txn_index: SegmentFile | None
     producer_snapshot: SegmentFile | None
     lineage: tuple[EpochEntry, ...]
     aborted_later: tuple[AbortedTxn, ...]
-    in_transaction: frozenset[int] = frozenset()
+    open_transactions: Mapping[int, int] = field(default_factory=lambda: _NO_TRANSACTIONS)
+
+    def beside(self, suffix: str) -> str:
+        """The path of the segment's file with that suffix, whether it is there or not."""
+        return self.path.removesuffix(LOG) + suffix
 
 
 @dataclass(slots=True)
@@ -73,31 +75,41 @@ class CheckedSegment:
     last_offsets: Any = field(default_factory=lambda: np.empty(0, np.int64))
     max_timestamps: Any = field(default_factory=lambda: np.empty(0, np.int64))
     leader_epochs: list[EpochEntry] = field(default_factory=list)
+    aborted: list[AbortedTxn] = field(default_factory=list)
+    """The transactions that abort markers end here, as a transaction index has them."""
     abort_markers: set[int] = field(default_factory=set)
     """Offsets of the abort markers that end transactions with records."""
-    in_transaction: set[int] = field(default_factory=set)
-    """Producers that have written such records since their last marker."""
-
-
-def check_segment(segment: LogSegmentData) -> CheckedSegment:
-    """Reads the log file once and checks it and the files beside it. Raises Corrupt, placed in the file at fault."""
-    checked = check_log(segment)
-    check_beside(segment, checked)
-    return checked
 
 
 def check_beside(segment: LogSegmentData, checked: CheckedSegment) -> None:
     """Checks the files beside a log file that `check_log` has read. Raises Corrupt, placed in the file at fault."""
-    offset_index = _check_offset_index(segment, checked)
-    _check_time_index(segment, checked, offset_index)
-    _check_txn_index(segment, checked)
+    check_indexes(segment, checked)
+    check_txn_index(segment, checked)
+    check_snapshot(segment)
+
+
+def check_snapshot(segment: LogSegmentData) -> None:
+    """Checks the producer snapshot, if there is one. Raises Corrupt."""
     if segment.producer_snapshot is not None:
         _parsed(segment.producer_snapshot, read_producer_snapshot)
 
 
+def check_indexes(segment: LogSegmentData, checked: CheckedSegment) -> None:
+    """Checks the offset index and the time index. Raises Corrupt, placed in the one at fault."""
+    offset_index = _check_offset_index(segment, checked, _needed(segment, segment.offset_index, OFFSET_INDEX))
+    _check_time_index(segment, checked, offset_index, _needed(segment, segment.time_index, TIME_INDEX))
+
+
+def _needed(segment: LogSegmentData, file: SegmentFile | None, suffix: str) -> SegmentFile:
+    if file is None:
+        raise Corrupt("the index is missing", file=segment.beside(suffix))
+    return file
+
+
 def check_log(segment: LogSegmentData) -> CheckedSegment:
     """Reads the log file once and checks every batch. Raises Corrupt, placed in it."""
-    checked = CheckedSegment(in_transaction=set(segment.in_transaction))
+    checked = CheckedSegment()
+    transactions = Transactions(segment.open_transactions)
     before = segment.base_offset - 1
     columns: list[tuple[Any, Any, Any]] = []
     for chunk in read_chunks(segment.read, segment.path, 0, segment.size, first_bytes=CHUNK_BYTES):
@@ -111,7 +123,11 @@ def check_log(segment: LogSegmentData) -> CheckedSegment:
         checked.compressed_bytes += int(batches.size[batches.codec != Codec.none].sum())
         columns.append((batches.positions.astype(np.int64) + chunk.position, batches.last_offset, batches.max_timestamp))
         _check_epochs(chunk, checked, segment)
-        _follow_transactions(chunk, checked)
+        for ended in transactions.follow(chunk):
+            if ended.is_aborted:
+                checked.aborted.append(ended.txn)
+                if ended.has_records:  # what compaction has emptied nobody can be given
+                    checked.abort_markers.add(ended.txn.last_offset)
     if checked.size != segment.size:
         raise Corrupt(
             f"the last {segment.size - checked.size} bytes of an inactive segment are no whole batch; "
@@ -159,79 +175,59 @@ def _check_epochs(chunk: Chunk, checked: CheckedSegment, segment: LogSegmentData
     known.extend(EpochEntry(int(epochs[row]), int(offsets[row])) for row in np.flatnonzero(epochs != before))
 
 
-def _follow_transactions(chunk: Chunk, checked: CheckedSegment) -> None:
-    transactional = chunk.where(chunk.batches.is_transactional)
-    markers = transactional.where(transactional.batches.is_control)
-    types: dict[int, int] = {}
-    for _, records in markers.records(_KEYS_ONLY):
-        for offset, key in zip(records.column("offset").to_pylist(), records.column("key").to_pylist(), strict=True):
-            try:
-                types[offset] = read_control_type(key or b"")
-            except Corrupt as e:
-                raise Corrupt(f"control record of offset {offset}: {e.problem}", file=chunk.file, position=chunk.position) from e
-    b = transactional.batches
-    columns = (b.header["producer_id"], b.is_control, b.base_offset, b.count)
-    for producer, is_marker, offset, count in zip(*(column.tolist() for column in columns), strict=True):
-        if not is_marker:
-            if count:  # what compaction has emptied nobody can be given
-                checked.in_transaction.add(producer)
-        elif producer in checked.in_transaction:
-            checked.in_transaction.discard(producer)
-            if types.get(offset) == ControlType.ABORT:
-                checked.abort_markers.add(offset)
-
-
-def _check_offset_index(segment: LogSegmentData, checked: CheckedSegment) -> OffsetIndex:
+def _check_offset_index(segment: LogSegmentData, checked: CheckedSegment, file: SegmentFile) -> OffsetIndex:
     """An entry is the last offset of a batch and the position where the append that wrote it starts."""
-    index = _parsed(segment.offset_index, lambda body: read_offset_index(body, segment.base_offset))
+    index = _parsed(file, lambda body: read_offset_index(body, segment.base_offset))
     starts, ends = np.searchsorted(checked.positions, index.positions), np.searchsorted(checked.last_offsets, index.offsets)
     known = np.isin(index.positions, checked.positions) & np.isin(index.offsets, checked.last_offsets)
     sound = known & (starts <= ends) & (starts > np.concatenate([[-1], ends[:-1]]))
-    _refuse_unless(sound, segment.offset_index, 8, "batch and position are not those of a batch")
+    _refuse_unless(sound, file, 8, "batch and position are not those of a batch")
     return index
 
 
-def _check_time_index(segment: LogSegmentData, checked: CheckedSegment, offset_index: OffsetIndex) -> None:
+def _check_time_index(segment: LogSegmentData, checked: CheckedSegment, offset_index: OffsetIndex, file: SegmentFile) -> None:
     """An entry (T, O) says that no record before O is later than T.
 
     A roll writes the latest time of all as the last entry; every other entry was written together with one of the offset
     index. So both show that they are whole: without their ends, each read by time or offset would go through all the rest.
     """
-    index = _parsed(segment.time_index, lambda body: read_time_index(body, segment.base_offset))
+    index = _parsed(file, lambda body: read_time_index(body, segment.base_offset))
     latest = np.concatenate([[-1], np.maximum.accumulate(checked.max_timestamps)])
     before = np.searchsorted(checked.last_offsets, index.offsets, side="left")
     sound = (index.timestamps >= latest[before]) & (index.offsets < segment.end_offset)
-    _refuse_unless(sound, segment.time_index, 12, "a record before its offset is later than its time, or the offset is outside")
+    _refuse_unless(sound, file, 12, "a record before its offset is later than its time, or the offset is outside")
     if latest[-1] > (index.timestamps[-1] if len(index.timestamps) else NO_TIMESTAMP):
-        raise _cut_short(segment.time_index, f"its last entry is not the segment's latest time {latest[-1]}")
+        raise _cut_short(file.path, len(file.body), f"its last entry is not the segment's latest time {latest[-1]}")
     if len(index.offsets) > 1 and index.offsets[-2] > (offset_index.offsets[-1] if len(offset_index.offsets) else -1):
-        raise _cut_short(segment.offset_index, f"it ends before offset {index.offsets[-2]}, which the time index has")
+        size = len(segment.offset_index.body) if segment.offset_index else 0
+        raise _cut_short(
+            segment.beside(OFFSET_INDEX), size, f"it ends before offset {index.offsets[-2]}, which the time index has"
+        )
 
 
-def _cut_short(file: SegmentFile, why: str) -> Corrupt:
-    return Corrupt(f"the index is cut short: {why}; {_REBUILD}", file=file.path, position=len(file.body))
+def _cut_short(file: str, size: int, why: str) -> Corrupt:
+    return Corrupt(f"the index is cut short: {why}", file=file, position=size)
 
 
-def _check_txn_index(segment: LogSegmentData, checked: CheckedSegment) -> None:
-    """Without an entry for each abort, read_committed would give out aborted records for ever."""
+def check_txn_index(segment: LogSegmentData, checked: CheckedSegment) -> None:
+    """Without an entry for each abort, read_committed would give out aborted records for ever. Raises Corrupt."""
     aborted = _parsed(segment.txn_index, read_txn_index) if segment.txn_index else ()
     marked = {t.last_offset for t in aborted}
     missing = checked.abort_markers - marked
     outside = {o for o in marked if not segment.base_offset <= o < segment.end_offset}
     if missing or outside:
-        file = segment.txn_index.path if segment.txn_index else segment.path.removesuffix(LOG) + TXN_INDEX
         problem = f"lacks the abort at offset {min(missing)}" if missing else f"has an abort at {min(outside)}, outside"
-        raise Corrupt(f"the transaction index {problem} of its segment; {_REBUILD}", file=file)
+        raise Corrupt(f"the transaction index {problem} of its segment", file=segment.beside(TXN_INDEX))
 
 
 def _refuse_unless(sound: Any, file: SegmentFile, entry_bytes: int, problem: str) -> None:
     if not sound.all():
         at = int(np.argmin(sound))
-        raise Corrupt(f"index entry {at} does not fit the log: {problem}; {_REBUILD}", file=file.path, position=at * entry_bytes)
+        raise Corrupt(f"index entry {at} does not fit the log: {problem}", file=file.path, position=at * entry_bytes)
 
 
 def _parsed(file: SegmentFile, read: Callable[[bytes], T]) -> T:
     try:
         return read(file.body)
     except Corrupt as e:
-        raise Corrupt(f"{e.problem}; {_REBUILD}", file=file.path, position=e.position) from e
+        raise e.at(file.path) from e

@@ -3,7 +3,7 @@
 An uploader never deletes. What a copy that fails leaves behind has a segment id of its own and no manifest names it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -29,7 +29,8 @@ from remote.manifest.model import (
 )
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectReader, ObjectStore
-from remote.segment_check import LogSegmentData, check_segment
+from remote.segment_check import LogSegmentData, check_log
+from remote.segment_files import SoundFiles, sound_files
 from remote.transforms.encoder import Transforms, encode
 
 PART_BYTES = 16 << 20
@@ -43,15 +44,21 @@ def copy_segment(
     clock: Clock,
     ids: Ids,
     transforms: Transforms = NO_TRANSFORMS,
+    *,
+    told: Callable[[str], None] = lambda mended: None,
 ) -> SegmentEntry:
     """Uploads data, then aux, verifies both and gives the entry that names them. Nothing names them yet.
 
-    Of what `transforms` wants, only a segment that is not compressed already is compressed. Raises Corrupt, placed in the
-    segment's file, before anything is written, or under the object's key when the file changed meanwhile; Unavailable,
-    Unknown; NoKey, before anything is written.
+    Of what `transforms` wants, only a segment that is not compressed already is compressed. Files beside the log that are missing
+    or do not fit it are made anew or left out, and `told` which and why. Raises Corrupt, placed in the segment's log file, before
+    anything is written, or under the object's key when the file changed meanwhile; Unavailable, Unknown; NoKey, before anything
+    is written.
     """
-    checked = check_segment(segment)
-    aux, ranges = _aux(segment)
+    checked = check_log(segment)
+    files = sound_files(segment, checked)
+    for mended in files.mended:
+        told(mended)
+    aux, ranges = _aux(segment, files)
     segment_id = ids.new_id()
     epoch = checked.leader_epochs[0].epoch if checked.leader_epochs else NO_EPOCH
     log_name = object_keys.segment_name(segment.base_offset, epoch, segment_id, object_keys.LOG)
@@ -103,13 +110,13 @@ def verify(store: ObjectReader, key: str, size: int, expected_crc32c: int) -> No
         raise Corrupt(f"the store holds CRC-32C {found:08x} where {expected_crc32c:08x} was sent; offload again", file=key)
 
 
-def _aux(segment: LogSegmentData) -> tuple[bytes, dict[str, AuxRange]]:
+def _aux(segment: LogSegmentData, files: SoundFiles) -> tuple[bytes, dict[str, AuxRange]]:
     parts = {
-        OFFSET_INDEX: segment.offset_index.body,
-        TIME_INDEX: segment.time_index.body,
-        TRANSACTION_INDEX: segment.txn_index.body if segment.txn_index else b"",
+        OFFSET_INDEX: files.offset_index,
+        TIME_INDEX: files.time_index,
+        TRANSACTION_INDEX: files.txn_index,
         ABORTED_LATER: write_txn_index(segment.aborted_later),
-        PRODUCER_SNAPSHOT: segment.producer_snapshot.body if segment.producer_snapshot else b"",
+        PRODUCER_SNAPSHOT: files.producer_snapshot,
         LEADER_EPOCH_CHECKPOINT: write_epochs(segment.lineage),
     }
     present = {name: body for name, body in parts.items() if body}

@@ -1,7 +1,7 @@
 """Archived segments read from end to end: every batch, every index, and what the entry says of them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from local_log.errors import Corrupt, placed
@@ -50,8 +50,8 @@ class DeepScrub:
     store: ObjectReader
     source: SegmentBytes
     manifest: Manifest
-    _open_at: tuple[int, frozenset[int]] = (-1, frozenset())
-    """Where the last segment ended, and the producers in a transaction there."""
+    _open_at: tuple[int, Mapping[int, int]] = field(default_factory=lambda: (-1, {}))
+    """Where the last segment ended, and the transactions that are open there: their first offsets by producers."""
 
     def check(self, entry: SegmentEntry) -> tuple[Finding, ...]:
         """What is wrong with a segment whose objects are there, at most one thing of each. Raises Unavailable, Invalid."""
@@ -67,7 +67,7 @@ class DeepScrub:
         except _Found as e:
             parts, beside = {}, e.finding
         segment = self._segment(entry, log_key, aux_key, parts)
-        self._open_at = entry.end_offset, _in_transaction(parts)
+        self._open_at = entry.end_offset, _open_transactions(parts)
         try:
             checked = check_log(segment)
         except Corrupt as e:
@@ -108,7 +108,7 @@ class DeepScrub:
 
     def _segment(self, entry: SegmentEntry, log_key: str, aux_key: str, parts: Mapping[str, bytes]) -> LogSegmentData:
         """The archived segment as one that is to be copied, so that the same is proved of it."""
-        open_at, producers = self._open_at
+        open_at, transactions = self._open_at
 
         def file(part: str) -> SegmentFile:
             return SegmentFile(aux_key, parts.get(part, b""))
@@ -125,7 +125,7 @@ class DeepScrub:
             producer_snapshot=None,
             lineage=self.manifest.leader_epochs,
             aborted_later=(),
-            in_transaction=producers if open_at == entry.base_offset else frozenset(),
+            open_transactions=transactions if open_at == entry.base_offset else {},
         )
 
 
@@ -137,10 +137,10 @@ class _Found(Exception):
         self.finding = finding
 
 
-def _in_transaction(parts: Mapping[str, bytes]) -> frozenset[int]:
-    """The producers whose transaction is open where a segment ends, as far as its snapshot tells."""
+def _open_transactions(parts: Mapping[str, bytes]) -> Mapping[int, int]:
+    """The transactions that are open where a segment ends, as far as its snapshot tells."""
     snapshot = read_producer_snapshot(parts[PRODUCER_SNAPSHOT]) if PRODUCER_SNAPSHOT in parts else ()
-    return frozenset(p.producer_id for p in snapshot if p.current_txn_first_offset is not None)
+    return {p.producer_id: p.current_txn_first_offset for p in snapshot if p.current_txn_first_offset is not None}
 
 
 def _judged(entry: SegmentEntry, checked: CheckedSegment, key: str) -> Finding | None:

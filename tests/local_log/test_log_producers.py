@@ -84,6 +84,6 @@ def test_a_producer_that_writes_outside_of_its_open_transaction_is_corrupt(tmp_p
     chunk = next(log.segments[0].chunks())
     producer_id = int(chunk.batches.header["producer_id"].max())
     assert producer_id >= 0
-    open_since_5 = ProducerEntry(producer_id, 0, -1, -1, -1, -1, -1, 5)
+    open_since_5 = ProducerEntry(producer_id, 0, -1, -1, 0, -1, -1, 5)
     with pytest.raises(Corrupt, match="has a transaction open from 5 on"):
         producers_at([open_since_5], [chunk], 0, 100)

@@ -8,7 +8,7 @@ from segments_to_copy import PARTITIONS
 
 from local_log.formats.batch_v2 import Batches, scan
 from remote.segment_check import LogSegmentData
-from tiering.offload import segment_data
+from tiering.segment_source import segment_data
 
 
 @pytest.fixture(scope="session")

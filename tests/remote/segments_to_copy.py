@@ -9,7 +9,7 @@ from made_manifests import PATH
 from local_log.errors import Corrupt
 from remote.manifest.model import SegmentEntry
 from remote.object_store import ObjectStore
-from remote.segment_check import LogSegmentData
+from remote.segment_check import LogSegmentData, check_beside, check_log
 from remote.uploader import copy_segment
 
 PARTITIONS = ("g-txn-0", "g-codec-lz4-0", "g-compacted-txn-0", "g-trimmed-0", "g-big-0")
@@ -29,6 +29,14 @@ def refused(segment: LogSegmentData) -> Corrupt:
     with pytest.raises(Corrupt) as raised:
         copy(store, segment)
     assert store.calls == []
+    return raised.value
+
+
+def found_beside(segment: LogSegmentData) -> Corrupt:
+    """The finding in one of the files beside a segment's log."""
+    checked = check_log(segment)
+    with pytest.raises(Corrupt) as raised:
+        check_beside(segment, checked)
     return raised.value
 
 

@@ -1,4 +1,4 @@
-"""What is proved of a segment before it is copied: damage of every kind is refused by file and position."""
+"""What is proved of a segment before it is copied: damage of every kind is told by file and position."""
 
 import struct
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from archive_fakes import MemoryStore
-from segments_to_copy import copy, flipped, refused, with_body
+from segments_to_copy import copy, flipped, found_beside, refused, with_body
 
 from local_log.formats.batch_v2 import CRC_FROM, HEADER, HEADER_BYTES, Batches
 from local_log.formats.checkpoints import EpochEntry
@@ -196,55 +196,57 @@ OFFSETS, TIMES, TXNS = ">ii", ">qi", ">hqqqq"
         pytest.param("producer_snapshot", lambda b: bytes(flipped(b, 1, 1)), id="snapshot of a newer version"),
     ],
 )
-def test_a_broken_file_beside_the_log_is_refused_by_name(
+def test_a_broken_file_beside_the_log_is_found_out_by_name(
     segment: LogSegmentData, name: str, change: Callable[[bytes], bytes]
 ) -> None:
     damaged, file = with_file(segment, name, change)
-    found = refused(damaged)
+    found = found_beside(damaged)
     assert found.file == file.path
     assert 0 <= found.position <= len(file.body) + 1
     assert str(found).startswith(f"{file.path} at byte ")
 
 
 @pytest.mark.parametrize("by", [-400, -50, 50, 400])
-def test_an_offset_index_whose_offsets_are_not_those_of_its_batches_is_refused(segment: LogSegmentData, by: int) -> None:
+def test_an_offset_index_whose_offsets_are_not_those_of_its_batches_is_found_out(segment: LogSegmentData, by: int) -> None:
     """Every position is a batch's, but a reader who trusted the offsets would start behind the record that it wants."""
     entries = [e for e in struct.iter_unpack(OFFSETS, segment.offset_index.body) if 0 <= e[0] + by <= 2_580]
     shifted = b"".join(struct.pack(OFFSETS, offset + by, position) for offset, position in entries)
-    assert refused(replace(segment, offset_index=replace(segment.offset_index, body=shifted))).file == segment.offset_index.path
+    assert (
+        found_beside(replace(segment, offset_index=replace(segment.offset_index, body=shifted))).file == segment.offset_index.path
+    )
 
 
-def test_a_time_index_that_lies_about_what_came_before_is_refused(segment: LogSegmentData) -> None:
+def test_a_time_index_that_lies_about_what_came_before_is_found_out(segment: LogSegmentData) -> None:
     """An entry (T, O) says that no record before O is later than T; a reader who trusted it would skip records."""
     damaged, file = with_file(segment, "time_index", repack(TIMES, add(0, -60_000)))
-    assert refused(damaged).file == file.path
+    assert found_beside(damaged).file == file.path
 
 
 @pytest.mark.parametrize(("name", "entry"), [("offset_index", 8), ("time_index", 12)])
 @pytest.mark.parametrize("kept", [0, 1, 20])
-def test_an_index_cut_between_two_entries_is_refused_by_name(segment: LogSegmentData, name: str, entry: int, kept: int) -> None:
+def test_an_index_cut_between_two_entries_is_found_out_by_name(segment: LogSegmentData, name: str, entry: int, kept: int) -> None:
     hurt, file = with_file(segment, name, lambda body: body[: entry * kept])
-    found = refused(hurt)
+    found = found_beside(hurt)
     assert (found.file, found.position) == (file.path, entry * kept)
     assert "cut short" in found.problem
 
 
-def test_an_index_without_its_last_entry_is_refused_where_kafka_always_writes_one(segment: LogSegmentData) -> None:
+def test_an_index_without_its_last_entry_is_found_out_where_kafka_always_writes_one(segment: LogSegmentData) -> None:
     hurt, file = with_file(segment, "time_index", lambda body: body[:-12])
-    assert refused(hurt).file == file.path
+    assert found_beside(hurt).file == file.path
 
 
 @pytest.mark.parametrize("offset", [0, 101, 2_683, 5_000])
-def test_a_transaction_index_with_a_marker_outside_of_its_segment_is_refused(segment: LogSegmentData, offset: int) -> None:
+def test_a_transaction_index_with_a_marker_outside_of_its_segment_is_found_out(segment: LogSegmentData, offset: int) -> None:
     assert segment.txn_index is not None
     last = list(struct.iter_unpack(TXNS, segment.txn_index.body))[-1]
     extra = struct.pack(TXNS, 0, last[1], min(offset, last[2]), offset, last[4])
     damaged, file = with_file(segment, "txn_index", lambda b: b + extra)
-    assert refused(damaged).file == file.path
+    assert found_beside(damaged).file == file.path
 
 
 @pytest.mark.parametrize("kept", [0, 1, -1])
-def test_a_transaction_index_that_lacks_an_abort_marker_of_the_segment_is_refused(segment: LogSegmentData, kept: int) -> None:
+def test_a_transaction_index_that_lacks_an_abort_marker_of_the_segment_is_found_out(segment: LogSegmentData, kept: int) -> None:
     """Without the entry read_committed would give out aborted records, for ever once the local segment is deleted.
 
     (A marker whose records compaction has removed needs no entry, and has none in a compacted log.)
@@ -252,7 +254,7 @@ def test_a_transaction_index_that_lacks_an_abort_marker_of_the_segment_is_refuse
     assert segment.txn_index is not None
     aborted = read_txn_index(segment.txn_index.body)
     damaged, file = with_file(segment, "txn_index", lambda _: write_txn_index(aborted[:kept]))
-    assert refused(damaged).file == file.path
+    assert found_beside(damaged).file == file.path
 
 
 def test_files_that_a_segment_need_not_have_may_be_missing(segment: LogSegmentData) -> None:

@@ -1,5 +1,6 @@
 """Segments that are damaged or gone, and a store that fails wherever it can: what an offload makes of them."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,12 +23,15 @@ from logs_to_archive import copy_of, cut_finer, drop_segments_below, local_logs,
 from made_manifests import assert_sound_archive
 from one_offload import TXN, due_ranges, named, run
 
-from local_log.errors import Corrupt, NotFound
+from local_log.errors import Corrupt
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHECKPOINT
+from local_log.formats.producer_snapshot import ProducerEntry, read_producer_snapshot
 from local_log.log import LocalLog
 from remote.errors import Conflict, Fenced, Unavailable, Unknown
+from remote.manifest.model import PRODUCER_SNAPSHOT
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import claimed
+from remote.reader import ArchivedLog
 from tiering.offload import offload, plan
 
 
@@ -45,30 +49,13 @@ def damage_log(folder: Path) -> Path:
     return folder / "00000000000000000102.log"
 
 
-def damage_index(folder: Path) -> Path:
-    file = folder / "00000000000000000102.index"
-    file.write_bytes(file.read_bytes()[:-3])
+def tear_log(folder: Path) -> Path:
+    file = folder / "00000000000000000102.log"
+    os.truncate(file, file.stat().st_size - 1)
     return file
 
 
-def remove_index(folder: Path) -> Path:
-    file = folder / "00000000000000000102.timeindex"
-    file.unlink()
-    return file
-
-
-def damage_snapshot(folder: Path) -> Path:
-    flip(folder / "00000000000000002683.snapshot", 20)
-    return folder / "00000000000000002683.snapshot"
-
-
-def remove_log(folder: Path) -> Path:
-    """The broker deletes it under our feet: the log was listed before."""
-    (folder / "00000000000000000102.log").unlink()
-    return folder / "00000000000000000102.log"
-
-
-@pytest.mark.parametrize("damage", [damage_log, damage_index, remove_index, damage_snapshot, remove_log])
+@pytest.mark.parametrize("damage", [damage_log, tear_log])
 def test_a_damaged_segment_is_refused_and_leaves_a_named_gap_until_a_sound_copy_fills_it(
     tmp_path: Path, txn: Path, damage: Callable[[Path], Path]
 ) -> None:
@@ -84,7 +71,7 @@ def test_a_damaged_segment_is_refused_and_leaves_a_named_gap_until_a_sound_copy_
         (False, False),
     ]
     error = results[1].error
-    assert isinstance(error, NotFound if damage is remove_log else Corrupt)
+    assert isinstance(error, Corrupt)
     assert str(file) in str(error)
     manifest = assert_sound_archive(store, path_of(log))
     assert named(manifest) == [(0, 102), (2_683, 2_744)]
@@ -101,6 +88,67 @@ def test_a_damaged_segment_is_refused_and_leaves_a_named_gap_until_a_sound_copy_
     assert [done.error for done in run(store, sound, prefix="c") if done.error] == []
     filled = assert_sound_archive(store, path_of(log))
     assert (named(filled), filled.gaps) == ([(0, 102), (102, 2_683), (2_683, 2_744)], ())
+
+
+# files beside the log: nothing of them is a reason to refuse the segment
+
+
+@pytest.mark.parametrize(
+    "name", ["00000000000000000102.index", "00000000000000000102.timeindex", "00000000000000002683.snapshot"]
+)
+@pytest.mark.parametrize("damage", ["missing", "cut", "flipped"])
+def test_what_is_missing_or_broken_beside_a_log_is_made_anew_and_the_segment_reads_the_same(
+    tmp_path: Path, txn: Path, name: str, damage: str
+) -> None:
+    folder = copy_of(txn, tmp_path / "logs")
+    file = folder / TXN / name
+    if damage == "missing":
+        file.unlink()
+    elif damage == "cut":
+        os.truncate(file, file.stat().st_size - 3)
+    else:
+        flip(file, 20)
+    store, sound = MemoryStore(), MemoryStore()
+    log = local_logs(folder)[TXN]
+    results = run(store, log)
+    assert [done.error for done in results if done.error] == []
+    told = [note for done in results for note in done.notes]
+    assert len(told) == 1
+    assert str(file) in told[0]
+    assert "made anew" in told[0]
+    run(sound, local_logs(txn)[TXN])
+    ours, theirs = (ArchivedLog(s, assert_sound_archive(s, path_of(log))) for s in (store, sound))
+    assert snapshot_at(ours, 102) == snapshot_at(theirs, 102)
+    for offset in range(0, ours.end_offset, 97):
+        assert first_offset(ours, offset) == first_offset(theirs, offset)
+    times = range(1_700_000_000_000, 1_700_000_100_000, 7_000)
+    assert [ours.offset_for_time(t, 0, 2_744) for t in times] == [theirs.offset_for_time(t, 0, 2_744) for t in times]
+
+
+def first_offset(log: ArchivedLog, offset: int) -> int:
+    return next(o for chunk in log.chunks(offset, log.end_offset) for o in chunk.batches.last_offset.tolist() if o >= offset)
+
+
+def snapshot_at(log: ArchivedLog, base_offset: int) -> set[ProducerEntry]:
+    """The producers of the snapshot archived with a segment, in no order."""
+    (entry,) = [e for e in log.manifest.entries if e.base_offset == base_offset]
+    where = entry.aux_ranges[PRODUCER_SNAPSHOT]
+    return set(read_producer_snapshot(log.store.get_range(log.manifest.path.segment(entry.aux_name), where.start, where.end)))
+
+
+def test_a_snapshot_that_the_log_cannot_give_is_left_out_and_said_so(tmp_path: Path, txn: Path) -> None:
+    folder = copy_of(txn, tmp_path / "logs")
+    drop_segments_below(folder, TXN, 102)
+    for file in (folder / TXN).glob("*.snapshot"):
+        file.unlink()
+    log = local_logs(folder)[TXN]
+    store = MemoryStore()
+    results = run(store, log)
+    assert [done.error for done in results if done.error] == []
+    assert [len(done.notes) for done in results if done.entry] == [1, 1]
+    assert all("does not go back far enough" in note for done in results for note in done.notes)
+    for entry in assert_sound_archive(store, path_of(log)).entries:
+        assert PRODUCER_SNAPSHOT not in entry.aux_ranges
 
 
 def test_segments_that_left_the_local_log_before_they_were_archived_are_a_named_gap(tmp_path: Path, txn: Path) -> None:

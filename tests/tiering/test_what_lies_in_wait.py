@@ -2,7 +2,6 @@
 
 import errno
 import os
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +11,9 @@ from golden_logs import broker_logs, live
 from logs_to_archive import copy_of, local_logs, offload_all, path_of, set_checkpoint
 
 from local_log.errors import Corrupt, Unreadable
-from local_log.log import open_log
+from local_log.formats.txn_index import AbortedTxn, write_txn_index
+from local_log.log import LocalLog, open_log
+from local_log.segment import Segment
 from local_log.storage import OsDisk
 from remote.errors import Conflict
 from remote.manifest.store import load_newest
@@ -75,25 +76,38 @@ def test_an_inactive_segment_that_is_torn_is_not_passed_over(logs: Path):
     assert caught.value.file == str(file)
 
 
-def test_a_transaction_index_that_lacks_an_abort_begun_in_an_earlier_segment_is_refused(tmp_path: Path):
-    """The snapshot where the segment starts says whose transactions are open there."""
-    logs = broker_logs(tmp_path, TXN)
-    entry = struct.Struct(">hqqqq")
-    log = local_logs(logs)[TXN]
-    crossing = [
+def crossing_abort(log: LocalLog) -> tuple[Segment, AbortedTxn]:
+    """An inactive segment with the marker of an aborted transaction that began in an earlier one."""
+    return next(
         (segment, aborted)
         for segment in log.segments
         for aborted in segment.aborted()
         if aborted.first_offset < segment.base_offset and segment.next_base_offset is not None
-    ]
-    assert crossing
-    segment, aborted = crossing[0]
+    )
+
+
+@pytest.mark.parametrize("left", ["the other aborts", "nothing"])
+def test_a_transaction_index_that_lacks_an_abort_begun_in_an_earlier_segment_is_made_anew(tmp_path: Path, left: str):
+    """The snapshot where the segment starts says whose transactions are open there; the log itself says how they ended."""
+    logs = broker_logs(tmp_path, TXN)
+    sound, broken = MemoryStore(), MemoryStore()
+    offload_all(logs, sound)
+    log = local_logs(logs)[TXN]
+    segment, aborted = crossing_abort(log)
     file = Path(segment.path(".txnindex"))
-    kept = [e for e in entry.iter_unpack(file.read_bytes()) if e[3] != aborted.last_offset]
-    file.write_bytes(b"".join(entry.pack(*e) for e in kept))
-    errors = {d.decision.segment.base_offset: d.error for d in offload_all(logs, MemoryStore()) if d.decision and d.error}
-    assert list(errors) == [segment.base_offset]
-    assert f"offset {aborted.last_offset}" in str(errors[segment.base_offset])
+    if left == "nothing":
+        file.unlink()
+    else:
+        file.write_bytes(write_txn_index(t for t in segment.aborted() if t != aborted))
+    done = offload_all(logs, broken)
+    assert [d.error for d in done if d.error] == []
+    (mended,) = [d for d in done if d.notes]
+    assert mended.decision is not None
+    assert mended.decision.segment.base_offset == segment.base_offset
+    assert f"lacks the abort at offset {aborted.last_offset}" in mended.notes[0]
+    assert {key: body for key, body in broken.objects.items() if "/segments/" in key} == {
+        key: body for key, body in sound.objects.items() if "/segments/" in key
+    }
 
 
 def test_a_log_of_another_history_is_refused_before_anything_is_copied(finer: Path, logs: Path):

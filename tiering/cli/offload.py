@@ -1,7 +1,8 @@
 """`tiering offload`: copies what is due of a log directory into the archive."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from fnmatch import fnmatchcase
 
@@ -13,14 +14,11 @@ from local_log.log import LocalLog
 from local_log.log_dir import Unopened
 from local_log.segment import Segment
 from remote import archive
-from remote.clock import Clock, Ids
-from remote.errors import RemoteError, Unavailable
 from remote.manifest.model import ZSTD
-from remote.object_store import ObjectStore
+from remote.parallel import one_at_a_time
 from remote.stores import open_store
 from remote.transforms.chunk_index import CHUNK_BYTES_MAX
-from remote.transforms.encoder import CHUNK_BYTES, Transforms
-from tiering import offload as engine
+from remote.transforms.encoder import CHUNK_BYTES
 from tiering.clock import RandomIds, SystemClock
 from tiering.console import (
     KEYS_VARIABLE,
@@ -36,9 +34,10 @@ from tiering.console import (
     reports_errors,
     say,
 )
+from tiering.offload import Done
+from tiering.offload_logs import OffloadLogs, Result
+from tiering.policy import Action
 from tiering.service import log_dir, shares_a_folder, transforms
-
-Result = tuple[LocalLog | Unopened, engine.Done]
 
 
 @click.command("offload")
@@ -46,6 +45,7 @@ Result = tuple[LocalLog | Unopened, engine.Done]
 @archive_option(required=True)
 @click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only topics that match; may be given several times.")
 @bytes_per_second_option()
+@click.option("--threads", type=click.IntRange(1, 64), default=4, show_default=True, help="How many partitions at a time.")
 @click.option("--compress", type=click.Choice([ZSTD]), help="Compress segments whose batches are not compressed.")
 @click.option("--encrypt", is_flag=True, help="Encrypt segments, with a data key each that the current of --keys wraps.")
 @keys_option()
@@ -57,13 +57,14 @@ Result = tuple[LocalLog | Unopened, engine.Done]
 @output_option()
 @reports_errors
 def command(
-    log_dir_path: str, archive_url: str, topics: tuple[str, ...], bytes_per_second: int | None, compress: str | None,
-    encrypt: bool, keys_address: str | None, chunk_bytes: int, dry_run: bool, output: str,
+    log_dir_path: str, archive_url: str, topics: tuple[str, ...], bytes_per_second: int | None, threads: int,
+    compress: str | None, encrypt: bool, keys_address: str | None, chunk_bytes: int, dry_run: bool, output: str,
 ) -> Exit | None:  # fmt: skip
     """Copy inactive segments below the last stable offset into the archive, with their indexes and snapshots.
 
-    Run it as often as you like: what is archived already is not copied again. A damaged segment is refused and named, the
-    others are taken, and the exit code is 6.
+    Run it as often as you like, beside a running broker, too: what is archived already is not copied again, and what the broker
+    deletes or compacts meanwhile is skipped. A damaged segment is refused and named, the others are taken, and the exit code
+    is 6. Indexes and snapshots that are missing or damaged are made anew from the log, and the row says so.
     """
     _refuse_half_of_encryption(encrypt, keys_address)
     how = transforms(compress=compress is not None, encrypt_with=keys_address if encrypt else None, chunk_bytes=chunk_bytes)
@@ -87,20 +88,19 @@ def command(
         archive.is_archive(store)
     else:
         archive.create_archive(store, clock, ids)
-    results: list[engine.Done] = []
-    source_id = source.id()
+    results: list[Done] = []
     bytes_max = sum(2 * _size(segment) for log in logs if isinstance(log, LocalLog) for segment in log.segments)
     with click.progressbar(length=bytes_max, label="offload", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+        offload = OffloadLogs(store, clock, ids, source.id(), one_at_a_time(bar.update), how, dry_run)
 
         def work() -> Iterator[Result]:
-            for log in logs:
-                for done in _offload(log, store, source_id, clock, ids, bar.update, how, dry_run=dry_run):
-                    results.append(done)
-                    yield log, done
-                    if isinstance(done.error, Unavailable):
-                        return  # the other logs would wait for the same store
+            for log, done in offload.run(logs, threads):
+                results.append(done)
+                yield log, done
 
         _print(work(), output)
+    if output == "table":
+        say(_totals(results))
     errors = [done.error for done in results if done.error is not None]
     return exit_code_of_all(errors, partly=any(done.entry for done in results))
 
@@ -134,34 +134,9 @@ def _print(work: Iterator[Result], output: str) -> None:
         raise
 
 
-def _tell(done: engine.Done) -> None:
+def _tell(done: Done) -> None:
     if done.error is not None:
         say(f"tiering: {done.error}")
-
-
-def _offload(
-    log: LocalLog | Unopened,
-    store: ObjectStore,
-    source: str,
-    clock: Clock,
-    ids: Ids,
-    progress: Callable[[int], None],
-    how: Transforms,
-    *,
-    dry_run: bool,
-) -> Iterator[engine.Done]:
-    if isinstance(log, Unopened):
-        yield engine.Done(None, error=log.error)
-        return
-    try:
-        due = engine.plan(log, store)
-    except (LogError, RemoteError) as e:
-        yield engine.Done(None, error=e)  # a log that cannot be read does not keep the others from being archived
-        return
-    if dry_run:
-        yield from (engine.Done(decision) for decision in due.decisions)
-    else:
-        yield from engine.offload(due, store, clock, ids, source, progress, how)
 
 
 def _size(segment: Segment) -> int:
@@ -171,14 +146,28 @@ def _size(segment: Segment) -> int:
         return 0  # it only moves the bar
 
 
-def _row(log: LocalLog | Unopened, done: engine.Done) -> Row:
+def _row(log: LocalLog | Unopened, done: Done) -> Row:
     decision = done.decision
-    action = "copied" if done.entry else "refused" if done.error else str(decision.action) if decision else None
+    said = [str(done.error)] if done.error else [decision.reason if decision else "", *done.notes]
     return {
         "topic": log.partition.topic,
         "partition": log.partition.partition,
         "segment": decision.segment.base_offset if decision else None,
-        "action": action,
+        "action": _action(done),
         "bytes": done.entry.log_size if done.entry else None,
-        "reason": str(done.error) if done.error else decision.reason if decision else None,
+        "reason": "; ".join(text for text in said if text),
     }
+
+
+def _action(done: Done) -> str:
+    if done.entry or done.error:
+        return "copied" if done.entry else "refused"
+    return str(done.decision.action if done.decision else Action.skipped)
+
+
+def _totals(results: list[Done]) -> str:
+    """How many segments came to what, in the order of the words, and the bytes of those that were copied."""
+    counted = Counter(map(_action, results))
+    copied = sum(done.entry.log_size for done in results if done.entry)
+    segments = ", ".join(f"{count} {action}" for action, count in sorted(counted.items()))
+    return f"tiering: segments: {segments}; {copied} bytes copied" if copied else f"tiering: segments: {segments}"

@@ -56,10 +56,9 @@ def test_every_byte_of_a_batch_is_guarded(run: Run, tmp_path: Path, roll: Callab
         repair()
 
 
-@pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex"])
 @pytest.mark.parametrize("cut", [1, 5])
-def test_a_file_that_is_cut_has_its_segment_refused_and_named(run: Run, logs: Path, url: str, suffix: str, cut: int) -> None:
-    damaged = logs / "g-txn-0" / f"{102:020d}{suffix}"
+def test_a_log_that_is_cut_has_its_segment_refused_and_named(run: Run, logs: Path, url: str, cut: int) -> None:
+    damaged = logs / "g-txn-0" / f"{102:020d}.log"
     os.truncate(damaged, damaged.stat().st_size - cut)
     result = run("offload", "--log-dir", logs, "--archive", url, "--output", "jsonl")
     actions = [json.loads(line)["action"] for line in result.stdout.splitlines()]
@@ -68,16 +67,22 @@ def test_a_file_that_is_cut_has_its_segment_refused_and_named(run: Run, logs: Pa
     assert not [key for key in keys(open_store(url)) if f"/segments/{102:020d}-" in key]
 
 
-@pytest.mark.parametrize("offset_and_suffix", ["2744.txnindex", "102.txnindex", "102.snapshot", "2683.snapshot"])
-def test_no_broken_file_beside_a_segment_reaches_the_archive(
-    run: Run, roll: Callable[[Path, str], None], logs: Path, url: str, offset_and_suffix: str
+@pytest.mark.parametrize("how", ["cut", "missing"])
+@pytest.mark.parametrize("offset_and_suffix", ["102.index", "102.timeindex", "102.txnindex", "102.snapshot", "2683.snapshot"])
+def test_a_broken_file_beside_a_segment_is_made_anew_and_its_row_says_so(
+    rows: Rows, roll: Callable[[Path, str], None], logs: Path, url: str, offset_and_suffix: str, how: str
 ) -> None:
     offset, suffix = offset_and_suffix.split(".")
     damaged = logs / "g-txn-0" / f"{int(offset):020d}.{suffix}"
-    os.truncate(damaged, damaged.stat().st_size - 1)
-    result = run("offload", "--log-dir", logs, "--archive", url)
-    assert result.exit_code == 6
-    assert f"{damaged} at byte " in result.stderr
+    if how == "cut":
+        os.truncate(damaged, damaged.stat().st_size - 1)
+    else:
+        damaged.unlink()
+    given = rows("offload", "--log-dir", logs, "--archive", url, "--topic", "g-txn")
+    assert [row["action"] for row in given] == ["copied", "copied", "copied", "keep"]
+    (mended,) = [row["reason"] for row in given if row["action"] == "copied" and row["reason"]]
+    assert f"{damaged}" in mended
+    assert "made anew" in mended
 
 
 def test_a_folder_that_the_system_does_not_give_is_refused_and_the_others_are_taken(
@@ -108,14 +113,6 @@ def test_a_flipped_bit_in_an_older_message_has_its_segment_refused_and_named(run
     assert result.exit_code == 6
     assert [row["action"] for row in given].count("refused") == 1
     assert f"{bad['segment']} at byte {bad['position']}: batch of offsets 40 to 40 has CRC-32 " in result.stderr
-
-
-def test_an_index_that_is_missing_has_its_segment_refused_and_named(run: Run, logs: Path, url: str) -> None:
-    missing = logs / "g-txn-0" / f"{102:020d}.index"
-    missing.unlink()
-    result = run("offload", "--log-dir", logs, "--archive", url)
-    assert result.exit_code == 6
-    assert str(missing) in result.stderr
 
 
 def test_a_refusal_ends_the_process_with_its_code_and_keeps_data_and_messages_apart(logs: Path, url: str) -> None:
