@@ -1,6 +1,7 @@
 """The archive as a whole: its format, and which topics and partitions it holds."""
 
 import json
+from collections.abc import Iterator
 from math import inf
 
 from local_log.errors import Corrupt, listed
@@ -76,6 +77,14 @@ def newest_partitions(store: ObjectStore, topic: str) -> dict[int, Manifest | Da
     return max((partitions for partitions in by_id if partitions), key=_last_commit_ms, default={})
 
 
+def partition_paths(store: ObjectStore, topic: str) -> Iterator[PartitionPath]:
+    """Where partitions of topics of this name lie, each id by itself, those that were deleted, too, and those without a manifest."""
+    for topic_id in store.list_folders(f"{topic}/"):
+        if is_topic_id(topic_id):
+            numbers = (parse_partition(folder) for folder in store.list_folders(f"{topic}/{topic_id}/"))
+            yield from (PartitionPath(topic, topic_id, n) for n in sorted(n for n in numbers if n is not None))
+
+
 def newest_partition(store: ObjectStore, topic: str, number: int) -> dict[int, Manifest | Damaged]:
     """As `newest_partitions`, of one partition; the others are not looked at unless topics of this name followed each other."""
     topic_ids = [topic_id for topic_id in store.list_folders(f"{topic}/") if is_topic_id(topic_id)]
@@ -85,7 +94,7 @@ def newest_partition(store: ObjectStore, topic: str, number: int) -> dict[int, M
 
 
 def partitions_of(store: ObjectStore, topic: str, topic_id: str, only: int | None = None) -> dict[int, Manifest | Damaged]:
-    """The same for the topic with this id, or for one partition of it. Raises Unavailable."""
+    """The same for the topic with this id, or for one partition of it; of a topic that was deleted, none. Raises Unavailable."""
     folders = store.list_folders(f"{topic}/{topic_id}/") if only is None else [str(only)]
     numbers = (parse_partition(folder) for folder in folders)
     found: dict[int, Manifest | Damaged] = {}
@@ -95,7 +104,7 @@ def partitions_of(store: ObjectStore, topic: str, topic_id: str, only: int | Non
         except (Corrupt, Invalid) as e:
             found[number] = e
         else:
-            if stored is not None:
+            if stored is not None and not stored.manifest.is_deleted:
                 found[number] = stored.manifest
     return found
 

@@ -50,6 +50,8 @@ def encode(manifest: Manifest) -> bytes:
         "pages": [_fields(ref) for ref in manifest.pages],
         "deleting": [_deleting(d) for d in manifest.deleting],
     }
+    if not manifest.is_deleted:
+        del value["deleted_at_ms"]  # manifests from before topics were deleted keep their form
     body = stamped({**manifest.unknown, **value})
     if len(body) > MANIFEST_BYTES_MAX:
         raise Invalid(f"{manifest.path}: a manifest of {len(body)} bytes, and nobody reads more than {MANIFEST_BYTES_MAX}")
@@ -62,6 +64,7 @@ def decode(body: bytes, key: str) -> Manifest:
     try:
         if _is_unstamped(value):
             value = {"pages": [], "deleting": [], **value}  # from before there were any
+        value = {"deleted_at_ms": 0, **value}
         return Manifest(
             **_plain(Manifest, value),
             local_log_start_offsets={str(k): _int(v) for k, v in value["local_log_start_offsets"].items()},

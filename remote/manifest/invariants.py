@@ -97,6 +97,11 @@ def _lineage_grows(_: Manifest, after: Manifest) -> bool:
     return all(a.epoch < b.epoch and a.start_offset <= b.start_offset for a, b in pairwise(after.leader_epochs))
 
 
+def _deleted_stays_deleted(before: Manifest, after: Manifest) -> bool:
+    kept = not before.is_deleted or after.deleted_at_ms == before.deleted_at_ms
+    return kept and not (after.is_deleted and after.end_offset > after.log_start_offset)
+
+
 def _deleting_is_below_the_start(before: Manifest, after: Manifest) -> bool:
     known = {d.id for d in before.deleting}
     return all(d.item.end_offset <= after.log_start_offset for d in after.deleting if d.id not in known)
@@ -132,6 +137,7 @@ _RULES = {
     "entries are in order, unique and not empty": _entries_are_sound,
     "pages are in order and not empty": _pages_are_sound,
     "only what lies below the log start offset is deleted": _deleting_is_below_the_start,
+    "a topic that was deleted stays so, with nothing to read": _deleted_stays_deleted,
     "leader epochs and their start offsets grow": _lineage_grows,
     "an entry leaves only from among those that are being deleted": _nothing_is_forgotten,
 }

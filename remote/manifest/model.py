@@ -210,6 +210,7 @@ class Manifest:
     that a writer whose answer was lost knows its own. `local_log_start_offsets` is by source (a log directory's id), as last
     seen. `entries` and `pages` are in the order of their base offsets. Entries that came late, below what the pages hold, stay
     among `entries` until there are too many of those. `gaps` are of the whole partition, whatever lies in pages.
+    `deleted_at_ms` is when the topic with this id was deleted, 0 where it was not: nothing is archived under it any more.
     """
 
     topic: str
@@ -228,6 +229,7 @@ class Manifest:
     gaps: tuple[Gap, ...]
     pages: tuple[PageRef, ...] = ()
     deleting: tuple[Deleting, ...] = ()
+    deleted_at_ms: int = 0
     unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
     @property
@@ -240,6 +242,11 @@ class Manifest:
         """The pages, then the entries that stand in the manifest itself."""
         yield from self.pages
         yield from self.entries
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the topic was deleted, so that what is left here only keeps late writers out."""
+        return self.deleted_at_ms != 0
 
     @property
     def end_offset(self) -> int:

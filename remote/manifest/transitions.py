@@ -5,13 +5,14 @@ retained            the log start offset grows; whole entries and pages below it
 deleted             what waited is gone from the store
 source_seen         where a source's local log starts now
 claimed             the writer epoch grows: writers from before are fenced
+topic_deleted       the same, all that there is waits to be deleted, and nothing is archived any more
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 
 from local_log.formats.checkpoints import EpochEntry, epochs_from
-from remote.errors import Conflict
+from remote.errors import Conflict, Invalid
 from remote.manifest.model import LIMITS, Deleting, Gap, Item, Manifest, SegmentEntry, covers, uncovered
 
 
@@ -20,8 +21,10 @@ def segment_copied(
 ) -> Manifest:
     """The manifest with `entry`, or unchanged where others have archived all of its offsets meanwhile.
 
-    `lineage` are the leader epochs of the log up to the entry's end. Raises Conflict where they contradict the archive's.
+    `lineage` are the leader epochs of the log up to the entry's end. Raises Conflict where they contradict the archive's, Invalid
+    for a topic that was deleted.
     """
+    _refuse_deleted(manifest)
     if covers(manifest, entry.base_offset, entry.end_offset):
         return manifest
     entries = tuple(sorted((*manifest.entries, entry), key=lambda e: (e.base_offset, e.end_offset)))
@@ -86,13 +89,35 @@ def claimed(manifest: Manifest) -> Manifest:
     return replace(manifest, writer_epoch=manifest.writer_epoch + 1)
 
 
+def topic_deleted(manifest: Manifest, now_ms: int, *, deleting_max: int = LIMITS.deleting_max) -> Manifest:
+    """The manifest of a topic that is deleted at `now_ms`: writers from before are fenced, and those who come later refused.
+
+    Everything waits to be deleted, as far as there is room (see `retained`); nothing changes where that is so already.
+    """
+    if not manifest.is_deleted:
+        manifest = replace(claimed(manifest), deleted_at_ms=now_ms)
+    return retained(manifest, manifest.end_offset, now_ms, deleting_max=deleting_max)
+
+
+def _refuse_deleted(manifest: Manifest) -> None:
+    if manifest.is_deleted:
+        raise Invalid(
+            f"{manifest.path}: the topic with id {manifest.topic_id} was deleted from the archive, and nothing of it is archived "
+            "any more; a topic that is made anew has another id. Leave it out, or delete it on its brokers, too"
+        )
+
+
 def _without(gap: Gap, start: int, end: int) -> Iterable[Gap]:
     """What is left of a gap outside of `[start, end)` keeps its reason and time."""
     return (replace(gap, start=a, end=b) for a, b in uncovered([(start, end)], gap.start, gap.end))
 
 
 def check_history(manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offset: int) -> None:
-    """Raises Conflict where a log with these leader epochs up to `end_offset` contradicts the archive: ask before copying."""
+    """Raises Conflict where a log with these leader epochs up to `end_offset` contradicts the archive: ask before copying.
+
+    Raises Invalid for a topic that was deleted.
+    """
+    _refuse_deleted(manifest)
     _merged(manifest, lineage, end_offset)
 
 

@@ -39,5 +39,6 @@ manifests = st.builds(
     st.lists(gaps, max_size=3).map(tuple),
     st.lists(refs, max_size=3).map(tuple),
     st.lists(st.builds(Deleting, entries | refs, ints, unknowns), max_size=3).map(tuple),
+    ints,
     unknowns,
 )
