@@ -78,7 +78,7 @@ def newest_partitions(store: ObjectStore, topic: str) -> dict[int, Manifest | Da
 
 
 def partition_paths(store: ObjectStore, topic: str) -> Iterator[PartitionPath]:
-    """Where partitions of topics of this name lie, each id by itself, those that were deleted, too, and those without a manifest."""
+    """Where partitions of all topics of this name lie, also of those that were deleted, and those without a manifest."""
     for topic_id in store.list_folders(f"{topic}/"):
         if is_topic_id(topic_id):
             numbers = (parse_partition(folder) for folder in store.list_folders(f"{topic}/{topic_id}/"))

@@ -73,6 +73,25 @@ def keys_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Calla
     )
 
 
+def dry_run_option(command: Callable[P, Any]) -> Callable[P, Any]:
+    """The option `--dry-run`, the same on every command that has it."""
+    return click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")(command)
+
+
+def yes_option(command: Callable[P, Any]) -> Callable[P, Any]:
+    """The option `--yes`, the same on every command that destroys."""
+    return click.option("--yes", "is_agreed", is_flag=True, help="Do not ask; needed where there is no terminal to ask on.")(
+        command
+    )
+
+
+def ask(question: str) -> None:
+    """Asks for a yes on the terminal before anything is destroyed; ends the command without one, or where nobody can be asked."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise click.UsageError("this deletes for good: look at it by --dry-run, then say --yes")
+    click.confirm(question, abort=True, err=True)
+
+
 def output_option(default: str = "table") -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--output`, the same on every command that answers data."""
     return click.option(

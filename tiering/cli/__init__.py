@@ -7,6 +7,7 @@ import click
 from tiering import __version__
 
 _VERBS = {
+    "delete-topic": "Delete a topic from the archive.",
     "describe": "Show what lies in which tier.",
     "doctor": "Tell whether a store can be trusted with an archive.",
     "fetch": "Read records from an offset on, from whichever tier has it.",
@@ -15,8 +16,10 @@ _VERBS = {
     "offload": "Copy inactive segments of a log directory into the archive.",
     "offsets": "Find offsets by time, as kafka-get-offsets does.",
     "restore": "Write archived partitions as a log directory that a broker starts on.",
+    "retain": "Give up what a topic's retention no longer keeps.",
     "rotate-keys": "Wrap the data keys of encrypted segments with the current key.",
     "scrub": "Check that an archive is whole and sound.",
+    "sweep": "Delete objects that no manifest names.",
 }
 
 

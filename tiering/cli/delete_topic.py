@@ -1,0 +1,95 @@
+"""`tiering delete-topic`: deletes a topic from the archive, by its id."""
+
+from collections.abc import Iterable, Iterator
+
+import click
+
+from remote import archive
+from remote.manifest.model import Manifest
+from remote.object_store import ObjectStore
+from remote.stores import open_store
+from tiering import delete_topic, retention
+from tiering.clock import RandomIds, SystemClock
+from tiering.console import (
+    Exit,
+    Row,
+    archive_option,
+    ask,
+    dry_run_option,
+    emit,
+    exit_code_of_all,
+    named,
+    output_option,
+    reports_errors,
+    say,
+    yes_option,
+)
+from tiering.retention_plan import DELETE_DELAY_MS, Policy
+from tiering.retention_tools import row, rows_of
+
+WRITER = "delete-topic"
+
+
+@click.command("delete-topic")
+@archive_option(required=True)
+@click.option("--topic", required=True, callback=named)
+@click.option("--topic-id", callback=named, help="Of several topics that had the name, the one with this id.")
+@click.option(
+    "--delay-ms",
+    type=click.IntRange(min=0),
+    default=DELETE_DELAY_MS,
+    show_default=True,
+    help="How long objects wait for readers.",
+)
+@dry_run_option
+@yes_option
+@output_option()
+@reports_errors
+def command(
+    archive_url: str, topic: str, topic_id: str | None, delay_ms: int, dry_run: bool, is_agreed: bool, output: str
+) -> Exit | None:
+    """Delete a whole topic from the archive: at once for readers and writers, its objects after a delay.
+
+    What is deleted is the topic with this id: a late offload of it is refused, one of a topic that is made anew under its name is
+    not. Run it again, or `tiering retain`, when the delay is over; `tiering sweep` takes the rest.
+    """
+    store = open_store(archive_url)
+    archive.open_archive(store)
+    found = delete_topic.partitions(store, topic, topic_id)
+    if dry_run:
+        emit(_planned(store, found, delay_ms), output)
+        return None
+    if not is_agreed:
+        emit(_planned(store, found, delay_ms), output)
+        ask(f"Delete topic {topic} ({found[0].topic_id}) from {store.url} for good?")
+    errors: list[Exception] = []
+    emit(_done(store, found, delay_ms, errors), output)
+    return exit_code_of_all(errors, partly=len(errors) < len(found))
+
+
+def _planned(store: ObjectStore, found: Iterable[Manifest], delay_ms: int) -> Iterator[Row]:
+    """A row for what each partition has to read, or, once it is deleted, for what becomes of its objects."""
+    now_ms = SystemClock().now_ms()
+    for m in found:
+        if m.is_deleted:
+            yield from rows_of(m.path, retention.plan(m, store, Policy(delete_delay_ms=delay_ms), now_ms))
+        else:
+            yield row(m.path, "give up", m.log_start_offset, m.end_offset, m.segment_count, m.log_bytes, "the topic is deleted")
+
+
+def _done(store: ObjectStore, found: Iterable[Manifest], delay_ms: int, errors: list[Exception]) -> Iterator[Row]:
+    """The same rows, each when it is done."""
+    clock, ids = SystemClock(), RandomIds()
+    for m in found:
+        rows = [*_planned(store, [m], delay_ms)]
+        if m.is_deleted:
+            due = retention.plan(m, store, Policy(delete_delay_ms=delay_ms), clock.now_ms())
+            done = retention.Done(0, m.log_start_offset) if due.is_empty else retention.retain(due, store, clock, ids, WRITER)
+        else:
+            done = delete_topic.delete_partition(m, store, clock, ids, WRITER)
+        if done.error is None:
+            yield from rows
+            continue
+        say(f"tiering: {done.error}")
+        errors.append(done.error)
+        yield row(m.path, "refused", None, None, 0, 0, str(done.error))

@@ -1,0 +1,111 @@
+"""`tiering retain`: gives up what a topic's retention no longer keeps, and deletes what was given up before."""
+
+from collections.abc import Iterable, Iterator
+
+import click
+
+from local_log.errors import LogError
+from remote.stores import open_store
+from tiering.clock import RandomIds, SystemClock
+from tiering.console import (
+    Exit,
+    Row,
+    archive_option,
+    ask,
+    dry_run_option,
+    emit,
+    exit_code_of_all,
+    log_dir_option,
+    output_option,
+    reports_errors,
+    say,
+    yes_option,
+)
+from tiering.retention_plan import RetentionPlan
+from tiering.retention_settings import Given, read_given
+from tiering.retention_tools import LocalTier, Planned, Retention, row, rows_of, topics_of
+from tiering.service import log_dir
+
+
+@click.command("retain")
+@archive_option(required=True)
+@log_dir_option()
+@click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only topics that match; may be given several times.")
+@click.option("--partition", type=click.IntRange(min=0), help="Only this one, for --log-start-offset.")
+@click.option(
+    "-c",
+    "--config",
+    "settings",
+    multiple=True,
+    metavar="[TOPICS:]NAME=VALUE",
+    help="A setting by Kafka's name, for topics that match; the last that matches counts.",
+)
+@click.option("--archive-alone", is_flag=True, help="retention.bytes is of the archive alone: there is no local log any more.")
+@click.option(
+    "--log-start-offset", type=click.IntRange(min=0), help="Records below are deleted (DeleteRecords), of one --partition."
+)
+@click.option("--follow-log-start-offset", is_flag=True, help="So are those below the local log's start offset, of a tiered log.")
+@dry_run_option
+@yes_option
+@output_option()
+@reports_errors
+def command(
+    archive_url: str, log_dir_path: str | None, topics: tuple[str, ...], partition: int | None, settings: tuple[str, ...],
+    archive_alone: bool, log_start_offset: int | None, follow_log_start_offset: bool, dry_run: bool, is_agreed: bool, output: str,
+) -> Exit | None:  # fmt: skip
+    """Give up archived segments that are older than retention.ms or more than retention.bytes, both tiers together.
+
+    The manifest gives them up first. Their objects go by a later run, after file.delete.delay.ms (a day unless given) and when no
+    reader's pin covers them. Nothing is guessed: brokers keep a topic's settings to themselves, so give retention.ms,
+    retention.bytes (-1 for no limit) or cleanup.policy=compact for every topic, as -c retention.ms=604800000 or
+    -c 'orders*:retention.ms=-1'. Of a topic without them nothing is touched.
+    """
+    if log_start_offset is not None and (partition is None or len(topics) != 1):
+        raise click.UsageError("--log-start-offset is of one partition: say which by --topic and --partition")
+    if follow_log_start_offset and log_dir_path is None:
+        raise click.UsageError("--follow-log-start-offset: say by --log-dir which log's")
+    if archive_alone and log_dir_path is not None:
+        raise click.UsageError("--archive-alone: leave out --log-dir, or count what it has")
+    given = _given(settings, is_start_given=log_start_offset is not None or follow_log_start_offset)
+    store = open_store(archive_url)
+    names = topics_of(store, topics)
+    local = LocalTier.of(log_dir(log_dir_path), lambda name: name in names) if log_dir_path is not None else None
+    retention = Retention(
+        store, SystemClock(), RandomIds(), given, local, archive_alone, partition, log_start_offset, follow_log_start_offset
+    )  # fmt: skip
+    if dry_run or not is_agreed:
+        code = _emit(retention.planned(names), output)
+        if dry_run:
+            return code
+        ask(f"Delete this from {store.url} for good?")
+    return _emit(retention.done(names), output)
+
+
+def _given(settings: tuple[str, ...], *, is_start_given: bool) -> tuple[Given, ...]:
+    try:
+        given = read_given(settings)
+    except LogError as e:
+        raise click.UsageError(str(e)) from e
+    if not given and not is_start_given:
+        raise click.UsageError("say what is to be kept: -c retention.ms=… or -c retention.bytes=…, for all topics or for some")
+    return given
+
+
+def _emit(work: Iterable[Planned], output: str) -> Exit | None:
+    """Prints what becomes of each partition; an error keeps nobody from the others."""
+    errors: list[Exception] = []
+    plans = 0
+
+    def rows() -> Iterator[Row]:
+        nonlocal plans
+        for path, due in work:
+            if isinstance(due, RetentionPlan):
+                plans += 1
+                yield from rows_of(path, due)
+            else:
+                say(f"tiering: {due}")
+                errors.append(due)
+                yield row(path, "refused", None, None, 0, 0, str(due))
+
+    emit(rows(), output)
+    return exit_code_of_all(errors, partly=plans > 0)

@@ -1,0 +1,124 @@
+"""`tiering sweep`: deletes objects that no manifest names."""
+
+from collections.abc import Iterator
+
+import click
+
+from local_log.errors import LogError
+from remote.errors import RemoteError, Unavailable
+from remote.object_store import ObjectStore
+from remote.stores import open_store
+from tiering import sweep
+from tiering.clock import RandomIds, SystemClock
+from tiering.console import (
+    Exit,
+    Row,
+    archive_option,
+    ask,
+    dry_run_option,
+    emit,
+    exit_code_of_all,
+    output_option,
+    reports_errors,
+    say,
+    yes_option,
+)
+from tiering.retention_tools import paths_of, topics_of
+from tiering.store_clock import store_now_ms
+from tiering.sweep_plan import GRACE_MS, Garbage
+
+
+@click.command("sweep")
+@archive_option(required=True)
+@click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only topics that match; may be given several times.")
+@click.option(
+    "--grace-ms",
+    type=click.IntRange(min=0),
+    default=GRACE_MS,
+    show_default=True,
+    help="Only what is older, by the store's own clock.",
+)
+@dry_run_option
+@yes_option
+@output_option()
+@reports_errors
+def command(
+    archive_url: str, topics: tuple[str, ...], grace_ms: int, dry_run: bool, is_agreed: bool, output: str
+) -> Exit | None:  # fmt: skip
+    """Delete what failed copies and lost commits have left behind, superseded versions of manifests, and pins that are over.
+
+    What a manifest names stays, and so does whatever a reader with a pin may need. Where it finds objects that nobody names, it
+    claims the partition first: an offload that is under way there stops, and is to be run again. A dry run writes nothing, so it
+    tells ages by this machine's clock.
+    """
+    work = _Work(open_store(archive_url), topics, grace_ms)
+    names = topics_of(work.store, topics)
+    if dry_run or not is_agreed:
+        emit(work.planned(names), output)
+        if dry_run:
+            return work.exit_code()
+        ask(f"Delete this from {work.store.url} for good?")
+        work.errors.clear()
+    emit(work.done(names), output)
+    return work.exit_code()
+
+
+class _Work:
+    """What is to be swept, and what went wrong with it."""
+
+    def __init__(self, store: ObjectStore, topics: tuple[str, ...], grace_ms: int) -> None:
+        self.store, self.topics, self.grace_ms = store, topics, grace_ms
+        self.clock, self.ids = SystemClock(), RandomIds()
+        self.errors: list[Exception] = []
+        self.partitions = 0
+
+    def exit_code(self) -> Exit | None:
+        """Tells a script what to do."""
+        return exit_code_of_all(self.errors, partly=len(self.errors) < self.partitions)
+
+    def planned(self, names: tuple[str, ...]) -> Iterator[Row]:
+        """A row for each object that would go."""
+        now_ms = self.clock.now_ms()
+        for due in self._plans(names, now_ms):
+            yield from (_row(piece, now_ms) for piece in due.all)
+        if not self.topics:
+            yield from (_row(piece, now_ms) for piece in sweep.strays(self.store, now_ms, self.grace_ms))
+
+    def done(self, names: tuple[str, ...]) -> Iterator[Row]:
+        """The same, each when it is gone."""
+        now_ms = store_now_ms(self.store, self.ids)
+        for due in self._plans(names, now_ms):
+            try:
+                for piece in sweep.sweep(due, self.store, self.clock, self.ids, now_ms):
+                    yield _row(piece, now_ms)
+            except (LogError, RemoteError) as e:
+                self._failed(e)
+                if isinstance(e, Unavailable):
+                    return  # the others would wait for the same store
+        if not self.topics:
+            for piece in sweep.strays(self.store, now_ms, self.grace_ms):
+                sweep.sweep_stray(self.store, piece)
+                yield _row(piece, now_ms)
+
+    def _plans(self, names: tuple[str, ...], now_ms: int) -> Iterator[sweep.SweepPlan]:
+        for path in paths_of(self.store, names):
+            self.partitions += 1
+            try:
+                due = sweep.plan(self.store, path, now_ms, self.grace_ms)
+            except Unavailable:
+                raise
+            except (LogError, RemoteError) as e:
+                self._failed(e)
+                continue
+            for damaged in due.damaged_pins:
+                self._failed(damaged)
+            yield due
+
+    def _failed(self, error: Exception) -> None:
+        say(f"tiering: {error}")
+        self.errors.append(error)
+
+
+def _row(piece: Garbage, now_ms: int) -> Row:
+    age_ms = None if piece.made_ms is None else now_ms - piece.made_ms
+    return {"what": piece.kind, "key": piece.key, "bytes": piece.size, "age_ms": age_ms}

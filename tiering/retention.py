@@ -1,0 +1,134 @@
+"""Retention of one archived partition, in two steps that can both be repeated: plan, then a flat loop of acts.
+
+    1  the manifest gives up what the policy says: its log start offset grows, entries wait in `deleting` with the time
+    2  after the delay the objects go of what no live pin covers, then the manifest forgets them
+
+A run takes step 2 for what earlier runs have given up, then step 1, so that what it does is what it planned. Pins are listed
+after the commit that gave an entry up and before its objects go: a reader pins first and opens the manifest then, so it either is
+seen or never sees the entry. Pages of entries that are gone are left to the sweep, since older versions name them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from local_log.errors import LogError
+from remote.clock import Clock, Ids
+from remote.errors import NotFound, RemoteError, Unavailable, Unknown
+from remote.manifest.entries import Entries
+from remote.manifest.model import Deleting, Manifest, never_archived
+from remote.manifest.paging import has_below
+from remote.manifest.pins import Pins, covered_by_pin, pins_of
+from remote.manifest.store import ManifestWriter, load_newest
+from remote.manifest.transitions import deleted, retained
+from remote.object_keys import PartitionPath
+from remote.object_store import ObjectStore
+from tiering.retention_plan import LocalBytes, Policy, RetentionPlan, local_only_bytes, plan_retention
+from tiering.store_clock import At, agreed_now_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of a plan: how many items' objects went, where the log starts now, and what is wrong with the rest."""
+
+    deleted: int
+    log_start_offset: int
+    error: LogError | RemoteError | None = None
+
+
+def newest_manifest(store: ObjectStore, path: PartitionPath) -> Manifest:
+    """Raises NotFound where there is none, so that nobody deletes on the strength of what they do not know."""
+    stored = load_newest(store, path)
+    if stored is None:
+        raise NotFound(f"{path}: the archive has no manifest of it; nothing is retained away while its end is unknown")
+    return stored.manifest
+
+
+def plan(
+    manifest: Manifest,
+    store: ObjectStore,
+    policy: Policy,
+    now_ms: int,
+    *,
+    local: Sequence[LocalBytes] = (),
+    log_start_offset: int = 0,
+) -> RetentionPlan:
+    """The plan for a partition. Only reads: the pages that it comes to, and pins where something has waited long enough.
+
+    `local` are the segments of the local log, which count where retention.bytes is set. Raises Corrupt, Invalid, Unavailable.
+    """
+    entries = Entries.of(store, manifest)
+    has_waited = any(now_ms - d.since_ms >= policy.delete_delay_ms for d in manifest.deleting)
+    pins = pins_of(store, manifest.path, now_ms) if has_waited else Pins()
+    if manifest.is_deleted:
+        return plan_retention(entries, Policy(delete_delay_ms=policy.delete_delay_ms), now_ms, partial(covered_by_pin, pins))
+    over_both = local_only_bytes(manifest, local)
+    return plan_retention(
+        entries, policy, now_ms, partial(covered_by_pin, pins), local_bytes=over_both, log_start_offset=log_start_offset
+    )
+
+
+def retain(due: RetentionPlan, store: ObjectStore, clock: Clock, ids: Ids, writer: str) -> Done:
+    """Does what the plan says. Times are the store's; nothing is done where the machine's clock is far from it.
+
+    Every error is in the result: what was done before it stays done, and the same command goes on from there.
+    """
+    manifest = due.manifest
+    count, start = 0, manifest.log_start_offset
+    try:
+        now_ms = agreed_now_ms(store, clock, ids)
+        own = ManifestWriter(store, manifest.path, At(now_ms, clock), ids, writer, manifest.writer_epoch)
+        count, error = _delete(due, store, own, now_ms)
+        if error is None or not isinstance(error, Unavailable | Unknown):
+            start = give_up(own, due.log_start_offset, now_ms).log_start_offset if due.is_to_commit else start
+    except (LogError, RemoteError) as e:
+        return Done(count, start, e)
+    return Done(count, start, error)
+
+
+def give_up(writer: ManifestWriter, log_start_offset: int, now_ms: int) -> Manifest:
+    """Step 1: commits the new start, until all below it waits to be deleted or no more can. Raises what a commit raises."""
+    path = writer.path
+    first = never_archived(path.topic, path.topic_id, path.partition, log_start_offset)
+    deleting_max = writer.limits.deleting_max
+    while True:
+        after = writer.commit(first, lambda m: retained(m, log_start_offset, now_ms, deleting_max=deleting_max))
+        if not has_below(after) or len(after.deleting) >= deleting_max:
+            return after
+
+
+def _delete(
+    due: RetentionPlan, store: ObjectStore, writer: ManifestWriter, now_ms: int
+) -> tuple[int, LogError | RemoteError | None]:
+    """Step 2: the objects of what has waited, then the manifest that forgets them; how many items, and the first error.
+
+    An item whose page cannot be read stays, and so do its objects; it does not keep the others.
+    """
+    if not due.due:
+        return 0, None
+    manifest = due.manifest
+    entries = Entries.of(store, manifest)
+    pins = pins_of(store, manifest.path, now_ms)
+    late = [d for d in due.due if now_ms - d.since_ms >= due.policy.delete_delay_ms and not covered_by_pin(pins, d.item)]
+    gone: list[str] = []
+    error: LogError | RemoteError | None = None
+    for item in late:
+        try:
+            delete_objects(store, entries, item)
+        except (LogError, RemoteError) as e:
+            error = error or e
+            if isinstance(e, Unavailable | Unknown):
+                break  # the others would wait for the same store
+        else:
+            gone.append(item.id)
+    if gone:
+        writer.commit(manifest, lambda m: deleted(m, gone))
+    return len(gone), error
+
+
+def delete_objects(store: ObjectStore, entries: Entries, item: Deleting) -> None:
+    """The objects of an entry that was given up, or of all below a page. Raises what reading a page and deleting raise."""
+    path = entries.manifest.path
+    for entry in entries.deleting(item):
+        for name in (entry.aux_name, entry.log_name):
+            store.delete(path.segment(name))
