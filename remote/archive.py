@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from math import inf
 
 from local_log.errors import Corrupt, listed
@@ -10,6 +11,7 @@ from remote.errors import AlreadyExists, Invalid, NotFound
 from remote.manifest.codec import MAJOR, MINOR, check_format, read_json
 from remote.manifest.model import Manifest
 from remote.manifest.store import load_newest
+from remote.manifest.transitions import refuse_deleted
 from remote.object_keys import ARCHIVE, PROBE_PREFIX, PartitionPath, is_topic, is_topic_id, parse_partition
 from remote.object_store import ObjectReader, ObjectStore
 from remote.stores import probe
@@ -83,6 +85,17 @@ def partition_paths(store: ObjectStore, topic: str) -> Iterator[PartitionPath]:
         if is_topic_id(topic_id):
             numbers = (parse_partition(folder) for folder in store.list_folders(f"{topic}/{topic_id}/"))
             yield from (PartitionPath(topic, topic_id, n) for n in sorted(n for n in numbers if n is not None))
+
+
+def refuse_deleted_topic(store: ObjectStore, topic: str, topic_id: str) -> None:
+    """Raises Invalid where the first manifest of the topic with this id says that it was deleted: all of them would."""
+    for folder in store.list_folders(f"{topic}/{topic_id}/"):
+        number = parse_partition(folder)
+        with suppress(Corrupt):
+            stored = None if number is None else load_newest(store, PartitionPath(topic, topic_id, number))
+            if stored is not None:
+                return refuse_deleted(stored.manifest)
+    return None
 
 
 def newest_partition(store: ObjectStore, topic: str, number: int) -> dict[int, Manifest | Damaged]:

@@ -13,12 +13,13 @@ from local_log.formats.filenames import LOG
 from local_log.log import LocalLog
 from local_log.segment import Segment
 from local_log.storage import FileState
+from remote import archive
 from remote.clock import Clock, Ids
 from remote.errors import RemoteError
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest, SegmentEntry, covers, never_archived
 from remote.manifest.store import ManifestWriter, load_newest, newest_version
-from remote.manifest.transitions import check_history, segment_copied, source_seen
+from remote.manifest.transitions import check_history, refuse_deleted, segment_copied, source_seen
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectStore
 from remote.transforms.encoder import Transforms
@@ -54,10 +55,14 @@ class Done:
 def plan(log: LocalLog, store: ObjectStore) -> OffloadPlan:
     """The plan for one log. Reads only, and nothing of a log that has only its active segment.
 
-    Raises Corrupt, NotFound, Unreadable, Unavailable.
+    Raises Corrupt, NotFound, Unreadable, Unavailable, Invalid for a topic that was deleted from the archive.
     """
     path = PartitionPath(log.partition.topic, log.topic_id, log.partition.partition)
-    manifest = _newest(store, path) or _never_archived(path, log)
+    manifest = _newest(store, path)
+    if manifest is None:
+        archive.refuse_deleted_topic(store, path.topic, path.topic_id)
+        manifest = _never_archived(path, log)
+    refuse_deleted(manifest)
     segments = tuple(LocalSegment(s.base_offset, s.next_base_offset, _is_empty(s)) for s in log.segments)
     stable = log.last_stable_offset if len(segments) > 1 else log.log_start_offset
     return OffloadPlan(log, path, manifest, plan_offload(segments, stable, manifest, unproven=log.unproven))

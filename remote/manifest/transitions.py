@@ -24,7 +24,7 @@ def segment_copied(
     `lineage` are the leader epochs of the log up to the entry's end. Raises Conflict where they contradict the archive's, Invalid
     for a topic that was deleted.
     """
-    _refuse_deleted(manifest)
+    refuse_deleted(manifest)
     if covers(manifest, entry.base_offset, entry.end_offset):
         return manifest
     entries = tuple(sorted((*manifest.entries, entry), key=lambda e: (e.base_offset, e.end_offset)))
@@ -99,7 +99,8 @@ def topic_deleted(manifest: Manifest, now_ms: int, *, deleting_max: int = LIMITS
     return retained(manifest, manifest.end_offset, now_ms, deleting_max=deleting_max)
 
 
-def _refuse_deleted(manifest: Manifest) -> None:
+def refuse_deleted(manifest: Manifest) -> None:
+    """Raises Invalid for a topic that was deleted."""
     if manifest.is_deleted:
         raise Invalid(
             f"{manifest.path}: the topic with id {manifest.topic_id} was deleted from the archive, and nothing of it is archived "
@@ -117,7 +118,7 @@ def check_history(manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offse
 
     Raises Invalid for a topic that was deleted.
     """
-    _refuse_deleted(manifest)
+    refuse_deleted(manifest)
     _merged(manifest, lineage, end_offset)
 
 
