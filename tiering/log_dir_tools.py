@@ -1,6 +1,6 @@
-"""A whole log directory opened by the log manager, for `tiering log recover`."""
+"""A whole log directory opened by the log manager, for `tiering log recover` and `tiering retain`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,8 +23,14 @@ from local_log.formats.filenames import (
     parse_offset_file,
     parse_partition_dir,
 )
-from local_log.storage import Disk, OsWritableDisk
+from local_log.log import LocalLog
+from local_log.log_dir import LogDir, Unopened
+from local_log.segment import Segment
+from local_log.storage import Disk, OsDisk, OsWritableDisk
+from remote.errors import RemoteError
+from remote.object_store import ObjectStore
 from tiering.clock import RandomIds, SystemClock, jitter
+from tiering.local_retention import NOTHING, Held, held, planned, refuse_brokers
 from tiering.log_tools import as_it_is
 
 _OF_A_LOG_DIR = {
@@ -68,6 +74,65 @@ def recovered(folder: str, config: LogConfig, show: Callable[[int, int, str], No
         problems = manager.stop(NO_BROKER_EPOCH if epoch is None else epoch)
     errors = [*(u.error for u in started.unopened), *problems]
     return Recovered(rows, [*_remarks(started), *map(str, problems)], errors)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPlan:
+    """A log of ours, the settings that say how much of it stays, what the archive has of it, and the segments that go by that."""
+
+    log: LocalLog
+    config: LogConfig
+    known: Held
+    gone: tuple[Segment, ...]
+    sizes: Mapping[int, int]
+    """The bytes of its segments, by their base offsets."""
+
+
+def plan_local(
+    folder: str, store: ObjectStore, config_of: Callable[[str], LogConfig | None]
+) -> Iterator[LocalPlan | tuple[TopicPartition, LogError | RemoteError]]:
+    """What goes of each log in a directory of ours; what is wrong with one in its place. `config_of` gives a topic's settings.
+
+    Raises Invalid for a broker's directory, NotFound, Corrupt, Unreadable.
+    """
+    source = LogDir(OsDisk(), folder.rstrip("/"))
+    refuse_brokers(source)
+    for log in source.found():
+        if isinstance(log, Unopened):
+            yield log.partition, log.error
+            continue
+        try:
+            config = config_of(log.partition.topic)
+            if config is not None:
+                known = held(store, log)
+                sizes = {s.base_offset: s.size() for s in log.segments}
+                yield LocalPlan(log, config, known, planned(log, config, known, SystemClock().now_ms()), sizes)
+        except (LogError, RemoteError) as e:
+            yield log.partition, e
+
+
+def retain_local(folder: str, plans: Sequence[LocalPlan]) -> tuple[LogError, ...]:
+    """Lets the engine delete what the plans say, of no other log; what went wrong. Raises Invalid, Unreadable."""
+    path = folder.rstrip("/")
+    now_ms = SystemClock().now_ms()
+    known = {plan.log.partition: plan.known for plan in plans}
+    keeps_all = LogConfig(retention_ms=-1)
+    topics = dict.fromkeys(_tiered_topics(OsWritableDisk(), path), replace(keeps_all, remote_storage_enable=True))
+    topics |= {plan.log.partition.topic: replace(plan.config, file_delete_delay_ms=0) for plan in plans}
+    manager = LogManager(
+        OsWritableDisk(), ManagerConfig(log_dirs=(path,), initial_task_delay_ms=0), lambda: now_ms, jitter, RandomIds().new_id,
+        default=keeps_all, topics=topics, archived_through=lambda partition: known.get(partition, NOTHING).through,
+    )  # fmt: skip
+    started = manager.start()
+    try:
+        for partition in set(manager.partitions()) & known.keys():
+            log = manager.log(partition)
+            log.maybe_increment_log_start_offset(min(known[partition].log_start_offset, log.high_watermark))
+        problems = manager.tick(now_ms)
+    finally:
+        epoch = manager.broker_epoch
+        stopped = manager.stop(NO_BROKER_EPOCH if epoch is None else epoch)
+    return (*(u.error for u in started.unopened), *problems, *stopped)
 
 
 def _word(progress: Progress) -> str:

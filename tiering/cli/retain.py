@@ -1,11 +1,15 @@
 """`tiering retain`: gives up what a topic's retention no longer keeps, and deletes what was given up before."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 import click
 
 from local_log.errors import LogError
+from remote.object_keys import PartitionPath
+from remote.object_store import ObjectStore
 from remote.stores import open_store
+from tiering import log_dir_tools
 from tiering.clock import RandomIds, SystemClock
 from tiering.console import (
     Exit,
@@ -16,13 +20,14 @@ from tiering.console import (
     emit,
     exit_code_of_all,
     log_dir_option,
+    named,
     output_option,
     reports_errors,
     say,
     yes_option,
 )
 from tiering.retention_plan import RetentionPlan
-from tiering.retention_settings import Given, read_given
+from tiering.retention_settings import Given, local_config_of, read_given
 from tiering.retention_tools import LocalTier, Planned, Retention, row, rows_of, topics_of
 from tiering.service import log_dir
 
@@ -45,13 +50,18 @@ from tiering.service import log_dir
     "--log-start-offset", type=click.IntRange(min=0), help="Records below are deleted (DeleteRecords), of one --partition."
 )
 @click.option("--follow-log-start-offset", is_flag=True, help="So are those below the local log's start offset, of a tiered log.")
+@click.option(
+    "--own-log-dir", callback=named, metavar="DIR",
+    help="A log directory of ours, that no broker has: local.retention.ms and local.retention.bytes apply to it.",
+)  # fmt: skip
 @dry_run_option
 @yes_option
 @output_option()
 @reports_errors
 def command(
     archive_url: str, log_dir_path: str | None, topics: tuple[str, ...], partition: int | None, settings: tuple[str, ...],
-    archive_alone: bool, log_start_offset: int | None, follow_log_start_offset: bool, dry_run: bool, is_agreed: bool, output: str,
+    archive_alone: bool, log_start_offset: int | None, follow_log_start_offset: bool, own_log_dir: str | None,
+    dry_run: bool, is_agreed: bool, output: str,
 ) -> Exit | None:  # fmt: skip
     """Give up archived segments that are older than retention.ms or more than retention.bytes, both tiers together.
 
@@ -73,12 +83,13 @@ def command(
     retention = Retention(
         store, SystemClock(), RandomIds(), given, local, archive_alone, partition, log_start_offset, follow_log_start_offset
     )  # fmt: skip
+    local_work = _Local(own_log_dir, store, given)
     if dry_run or not is_agreed:
-        code = _emit(retention.planned(names), output)
+        code = _emit(retention.planned(names), local_work.planned(), output)
         if dry_run:
             return code
-        ask(f"Delete this from {store.url} for good?")
-    return _emit(retention.done(names), output)
+        ask(f"Delete this from {store.url}{f' and {own_log_dir}' if own_log_dir else ''} for good?")
+    return _emit(retention.done(names), local_work.done(), output)
 
 
 def _given(settings: tuple[str, ...], *, is_start_given: bool) -> tuple[Given, ...]:
@@ -91,7 +102,43 @@ def _given(settings: tuple[str, ...], *, is_start_given: bool) -> tuple[Given, .
     return given
 
 
-def _emit(work: Iterable[Planned], output: str) -> Exit | None:
+class _Local:
+    """What goes of a log directory of ours, once the archive has given up its own."""
+
+    def __init__(self, folder: str | None, store: ObjectStore, given: tuple[Given, ...]) -> None:
+        self.folder, self.store, self.given = folder, store, given
+
+    def planned(self) -> Iterator[Row | Exception]:
+        """A row for each log, and what is wrong with one in its place."""
+        yield from self._rows(self._plans())
+
+    def done(self) -> Iterator[Row | Exception]:
+        """The same when it is done."""
+        plans = [*self._plans()]
+        if self.folder is not None:
+            yield from log_dir_tools.retain_local(self.folder, [p for p in plans if isinstance(p, log_dir_tools.LocalPlan)])
+        yield from self._rows(plans)
+
+    def _plans(self) -> Iterator[log_dir_tools.LocalPlan | Exception]:
+        if self.folder is not None:
+            config_of = partial(local_config_of, self.given)
+            for plan in log_dir_tools.plan_local(self.folder, self.store, config_of):
+                yield plan if isinstance(plan, log_dir_tools.LocalPlan) else plan[1]
+
+    def _rows(self, plans: Iterable[log_dir_tools.LocalPlan | Exception]) -> Iterator[Row | Exception]:
+        for plan in plans:
+            if isinstance(plan, Exception):
+                yield plan
+                continue
+            log, gone = plan.log, plan.gone
+            path = PartitionPath(log.partition.topic, log.topic_id, log.partition.partition)
+            start, end = (gone[0].base_offset, gone[-1].next_base_offset) if gone else (log.log_start_offset, log.log_end_offset)
+            of = gone or log.segments
+            action, reason = ("delete locally", "the archive has it") if gone else ("keep locally", "")
+            yield row(path, action, start, end, len(of), sum(plan.sizes[s.base_offset] for s in of), reason)
+
+
+def _emit(work: Iterable[Planned], local: Iterable[Row | Exception], output: str) -> Exit | None:
     """Prints what becomes of each partition; an error keeps nobody from the others."""
     errors: list[Exception] = []
     plans = 0
@@ -106,6 +153,13 @@ def _emit(work: Iterable[Planned], output: str) -> Exit | None:
                 say(f"tiering: {due}")
                 errors.append(due)
                 yield row(path, "refused", None, None, 0, 0, str(due))
+        for line in local:
+            if isinstance(line, Exception):
+                say(f"tiering: {line}")
+                errors.append(line)
+            else:
+                plans += 1
+                yield line
 
     emit(rows(), output)
     return exit_code_of_all(errors, partly=plans > 0)

@@ -1,0 +1,111 @@
+"""`tiering retain --own-log-dir`: of a log directory of ours goes what the archive has, and nothing else."""
+
+from collections.abc import Callable
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import pytest
+from offloaded import Rows, Run, flip
+
+LOCAL = ["-c", "retention.ms=-1", "-c", "g-codec-none:local.retention.ms=1"]
+Fingerprint = Callable[[Path], dict[str, tuple[str, int]]]
+
+
+@pytest.fixture
+def ours(rolled: Path, tmp_path: Path) -> Path:
+    """The golden logs as a directory that no broker has."""
+    logs = copytree(rolled, tmp_path / "ours")
+    (logs / "meta.properties").unlink(missing_ok=True)
+    return logs
+
+
+@pytest.fixture
+def own(whole_archive: str, tmp_path: Path) -> str:
+    return str(copytree(whole_archive, tmp_path / "own"))
+
+
+def bases(logs: Path, partition: str) -> list[int]:
+    return sorted(int(file.stem) for file in (logs / partition).glob("*.log"))
+
+
+def local_rows(rows: Rows, *args: Any) -> list[dict[str, Any]]:
+    return [row for row in rows("retain", *args) if row["action"].endswith("locally")]
+
+
+def test_what_the_archive_has_goes_and_every_record_is_read_as_before(
+    rows: Rows, own: str, ours: Path, fingerprint: Fingerprint
+) -> None:
+    args = ["--archive", own, "--own-log-dir", ours, *LOCAL]
+    before, files = bases(ours, "g-codec-none-0"), fingerprint(ours)
+    others = {name: bases(ours, name) for name in ("g-txn-0", "g-mixed-0")}
+    fetch = ["fetch", "--archive", own, "--log-dir", ours, "--topic", "g-codec-none", "--partition", 0, "--offset", 0]
+    read = rows(*fetch)
+    assert len(read) > 1_000
+    plan = local_rows(rows, *args, "--dry-run")
+    assert fingerprint(ours) == files
+    assert [(r["topic"], r["action"], r["start"], r["end"]) for r in plan] == [
+        ("g-codec-none", "delete locally", before[0], before[-1])
+    ]
+    assert local_rows(rows, *args, "--yes") == plan
+    assert bases(ours, "g-codec-none-0") == before[-1:]
+    assert not [*(ours / "g-codec-none-0").glob("*.deleted")]
+    assert {name: bases(ours, name) for name in others} == others
+    assert rows(*fetch) == read
+    assert [r["action"] for r in local_rows(rows, *args, "--yes")] == ["keep locally"]
+
+
+def test_by_size_the_oldest_go_first(rows: Rows, own: str, ours: Path) -> None:
+    before = bases(ours, "g-codec-none-0")
+    size = sum(file.stat().st_size for file in (ours / "g-codec-none-0").glob("*.log"))
+    first = (ours / "g-codec-none-0" / f"{before[0]:020d}.log").stat().st_size
+    args = ["--archive", own, "--own-log-dir", ours, "-c", "retention.ms=-1"]
+    settings = ["-c", f"g-codec-none:local.retention.bytes={size - first}"]
+    plan = local_rows(rows, *args, *settings, "--dry-run")
+    assert [(r["start"], r["end"], r["bytes"]) for r in plan] == [(before[0], before[1], first)]
+    assert local_rows(rows, *args, *settings, "--yes") == plan
+    assert bases(ours, "g-codec-none-0") == before[1:]
+
+
+def test_what_the_archive_does_not_have_stays(run: Run, rows: Rows, ours: Path, url: str) -> None:
+    before = bases(ours, "g-codec-none-0")
+    back = flip(ours / "g-codec-none-0" / f"{before[1]:020d}.log", 100)
+    assert run("offload", "--log-dir", ours, "--archive", url, "--topic", "g-codec-none").exit_code == 6
+    back()
+    assert [r["end"] for r in local_rows(rows, "--archive", url, "--own-log-dir", ours, *LOCAL, "--yes")] == [before[1]]
+    assert bases(ours, "g-codec-none-0") == before[1:]
+
+
+def test_a_log_of_another_history_than_the_archive_s_stays(run: Run, own: str, ours: Path) -> None:
+    before = bases(ours, "g-codec-none-0")
+    epochs = ours / "g-codec-none-0" / "leader-epoch-checkpoint"
+    epochs.write_text(f"0\n2\n0 0\n7 {before[1]}\n")
+    done = run("retain", "--archive", own, "--own-log-dir", ours, *LOCAL, "--yes")
+    assert done.exit_code == 3
+    assert "another history" in done.stderr
+    assert bases(ours, "g-codec-none-0") == before
+
+
+def test_where_the_high_watermark_is_unknown_nothing_goes(rows: Rows, own: str, ours: Path) -> None:
+    (ours / "replication-offset-checkpoint").unlink()
+    before = bases(ours, "g-codec-none-0")
+    args = ["--archive", own, "--own-log-dir", ours, *LOCAL]
+    assert [r["action"] for r in local_rows(rows, *args, "--yes")] == ["keep locally"]
+    assert bases(ours, "g-codec-none-0") == before
+
+
+def test_a_broker_s_directory_is_never_touched(run: Run, own: str, ours: Path, fingerprint: Fingerprint) -> None:
+    (ours / "meta.properties").write_text("version=1\nnode.id=1\n")
+    before = fingerprint(ours)
+    refused = run("retain", "--archive", own, "--own-log-dir", ours, *LOCAL, "--yes")
+    assert refused.exit_code == 1
+    assert "is a broker's log directory" in refused.stderr
+    assert fingerprint(ours) == before
+
+
+def test_a_compacted_topic_has_no_local_retention(run: Run, own: str, ours: Path) -> None:
+    done = run(
+        "retain", "--archive", own, "--own-log-dir", ours, *LOCAL, "-c", "g-codec-none:cleanup.policy=compact", "--yes"
+    )  # fmt: skip
+    assert done.exit_code == 3
+    assert "compact" in done.stderr
