@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from archive_fakes import Door
-from small_clusters import HOUR_MS, A, B, Cluster, Consumed, tiered_topic, values
+from small_brokers import HOUR_MS, A, B, tiered_topic, values
+from small_clusters import Cluster, Consumed
 
 from local_log.formats.filenames import TopicPartition
 from remote.index_cache import IndexCache

@@ -7,7 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from small_clusters import A, B, Cluster, Consumed, values
+from small_brokers import A, B, values
+from small_clusters import Cluster, Consumed
 
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.filenames import CLEAN_SHUTDOWN, HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOINT, TopicPartition

@@ -8,7 +8,8 @@ from pathlib import Path
 from zlib import crc32
 
 import pytest
-from small_clusters import A, B, Cluster, Consumed, Producer, values
+from small_brokers import A, B, Producer, values
+from small_clusters import Cluster, Consumed
 
 from local_log.engine.errors import InvalidProducerEpoch
 from local_log.formats.filenames import TopicPartition
