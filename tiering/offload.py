@@ -17,7 +17,7 @@ from remote import archive
 from remote.clock import Clock, Ids
 from remote.errors import RemoteError
 from remote.manifest.entries import Entries
-from remote.manifest.model import Manifest, SegmentEntry, covers, never_archived
+from remote.manifest.model import LIMITS, Limits, Manifest, SegmentEntry, covers, never_archived
 from remote.manifest.store import ManifestWriter, load_newest, newest_version
 from remote.manifest.transitions import check_history, refuse_deleted, segment_copied, source_seen
 from remote.object_keys import PartitionPath
@@ -76,24 +76,19 @@ def offload(
     source: str,
     progress: Callable[[int], None],
     transforms: Transforms = NO_TRANSFORMS,
+    limits: Limits = LIMITS,
 ) -> Iterator[Done]:
     """Does what `due` says, a result a segment. `progress` is told the bytes of the log files as they are read.
 
     Every error of a segment is in its result. An error of the store stops the log: what follows would fail alike.
-    Where the local log's start has moved, the manifest is told first.
+    Where the local log's start has moved, the manifest is told, with the first copy or, where there is none, at the end.
     """
-    writer = ManifestWriter(store, due.path, clock, ids, source, due.manifest.writer_epoch)
+    writer = ManifestWriter(store, due.path, clock, ids, source, due.manifest.writer_epoch, limits)
     first = _never_archived(due.path, due.log)
 
     def seen(before: Manifest) -> Manifest:
         return source_seen(before, source, due.log.log_start_offset)
 
-    if due.manifest.version and seen(due.manifest) != due.manifest:
-        try:
-            writer.commit(first, seen)
-        except (LogError, RemoteError) as e:
-            yield Done(None, error=e)
-            return
     known = due.manifest
     gap_reason = "never archived: an earlier segment had left the local log before"
     for listed, decision in zip(due.log.segments, due.decisions, strict=True):
@@ -135,6 +130,11 @@ def offload(
             yield Done(decision, error=e)
             return
         yield Done(decision, entry=entry, notes=tuple(notes)) if holds else Done(_by_somebody_else(decision))
+    if known.version and seen(known) != known:
+        try:
+            writer.commit(first, seen)
+        except (LogError, RemoteError) as e:
+            yield Done(None, error=e)
 
 
 def _copied(

@@ -1,0 +1,73 @@
+"""What an offload costs in requests: a bucket bills each, and waits for none of them."""
+
+from pathlib import Path
+
+import pytest
+from archive_fakes import CountingIds, FixedClock, MemoryStore, verbs
+from golden_logs import broker_logs
+from logs_to_archive import copy_of, drop_segments_below, finer_logs, local_logs, offload_all, path_of
+from one_offload import TXN, due_ranges, run
+
+from remote import archive
+from remote.manifest.model import Limits
+from remote.manifest.store import load_newest
+from tiering.offload import offload, plan
+
+SEGMENT = ["list", "upload", "upload", "head", "head", "list", "get", "put_if_absent", "list"]
+"""Is anything new; data, aux, both verified; the newest manifest, the next one, and whether it is the newest now."""
+
+
+def test_a_segment_costs_three_puts_and_six_other_requests(txn: Path) -> None:
+    log, store = local_logs(txn)[TXN], MemoryStore()
+    run(store, log)
+    twice = [verb for one in SEGMENT[:-1] if one != "get" for verb in ([one, one] if one == "list" else [one])]
+    assert verbs(store.calls) == ["list", "list", *twice, "list", *SEGMENT, *SEGMENT]  # an empty listing is looked at again
+    puts = [verb for verb in verbs(store.calls) if verb in ("upload", "put_if_absent")]
+    assert len(puts) == 3 * len(due_ranges(log))
+
+
+def test_a_run_with_nothing_to_do_costs_two_requests_a_partition(tmp_path: Path, finer: Path) -> None:
+    store = MemoryStore()
+    offload_all(finer, store)
+    archived = [log for log in local_logs(finer).values() if load_newest(store, path_of(log))]
+    assert len(archived) > 10
+    for log in archived:
+        store.calls.clear()
+        run(store, log, prefix="b")
+        assert verbs(store.calls) == ["list", "get"]
+    store.calls.clear()
+    offload_all(finer, store, ids=CountingIds("c"))
+    never = len(local_logs(finer)) - len(archived)
+    beginning = MemoryStore()
+    archive.create_archive(beginning, FixedClock(), CountingIds())
+    assert len(store.calls) <= 2 * (len(archived) + never) + len(beginning.calls)
+
+
+def test_a_partition_with_pages_costs_no_more(tmp_path: Path) -> None:
+    """Whether something is archived is said by the manifest alone; so it is when pages hold most of the entries."""
+    log = local_logs(finer_logs(tmp_path))[TXN]
+    store, limits = MemoryStore(), Limits(inline_max=2, page_entries=2, fan_out=2)
+    due = plan(log, store)
+    list(offload(due, store, FixedClock(), CountingIds(), "source", lambda _: None, limits=limits))
+    newest = load_newest(store, path_of(log))
+    assert newest is not None
+    assert newest.manifest.pages
+    store.calls.clear()
+    assert [d.error for d in run(store, log, prefix="b") if d.error] == []
+    assert verbs(store.calls) == ["list", "get"]
+
+
+def test_a_local_start_that_has_moved_costs_one_more_commit(tmp_path: Path, txn: Path) -> None:
+    folder, store = copy_of(txn, tmp_path / "logs"), MemoryStore()
+    run(store, local_logs(folder)[TXN])
+    drop_segments_below(folder, TXN, 2_683)
+    store.calls.clear()
+    run(store, local_logs(folder)[TXN], prefix="b")
+    assert verbs(store.calls) == ["list", "get", "list", "get", "put_if_absent", "list"]
+
+
+@pytest.mark.parametrize("partition", ["g-empty-0", "g-tiny-0"])
+def test_a_log_that_was_never_archived_and_has_nothing_due_costs_two_listings(tmp_path: Path, partition: str) -> None:
+    log, store = local_logs(broker_logs(tmp_path, partition))[partition], MemoryStore()
+    run(store, log)
+    assert verbs(store.calls) == ["list", "list"]
