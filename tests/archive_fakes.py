@@ -69,13 +69,14 @@ class MemoryStore:
     def list(self, prefix: str, *, limit: int | None = None, start_after: str = "") -> Iterator[ObjectMeta]:
         self.calls.append(("list", prefix))
         check_prefix(prefix)
-        keys = sorted((key for key in self.objects if key.startswith(prefix) and key > start_after), key=str.encode)
-        return iter([ObjectMeta(key, len(self.objects[key]), None, self._modified_ms(key)) for key in keys[:limit]])
+        found = [key for key in list(self.objects) if key.startswith(prefix) and key > start_after]
+        keys = sorted(found, key=str.encode)[:limit]
+        return iter([ObjectMeta(key, len(self.objects[key]), None, self._modified_ms(key)) for key in keys])
 
     def list_folders(self, prefix: str) -> Iterator[str]:
         self.calls.append(("list_folders", prefix))
         check_folder(prefix)
-        below = (key[len(prefix) :] for key in self.objects if key.startswith(prefix))
+        below = (key[len(prefix) :] for key in list(self.objects) if key.startswith(prefix))
         return iter([name[:-1] for name in sorted({rest.partition("/")[0] + "/" for rest in below if "/" in rest})])
 
     def put_if_absent(self, key: str, body: Body) -> None:
@@ -193,6 +194,19 @@ class Nth:
             return False
         self.seen += 1
         return not self.numbers or self.seen in self.numbers
+
+
+class CallNumber:
+    """Picks the call of that number, 1 and up, whatever its verb; with `on` those after it, too."""
+
+    def __init__(self, number: int, *, on: bool = False) -> None:
+        self.number = number
+        self.on = on
+        self.seen = 0
+
+    def __call__(self, verb: str, key: str) -> bool:
+        self.seen += 1
+        return self.seen == self.number or (self.on and self.seen > self.number)
 
 
 class FailsBefore(Door):
@@ -317,8 +331,8 @@ class RunsBetween(Door):
         return call()
 
 
-class Crash(Exception):
-    """The process ends here. Nothing in the product knows this error."""
+class Crash(BaseException):
+    """The process ends here. Nothing in the product knows this error, or catches it with all others."""
 
 
 class CrashesAt(Door):
