@@ -73,3 +73,33 @@ def test_there_is_a_decision_for_each_segment_in_order() -> None:
 def test_where_no_offset_is_known_to_be_replicated_the_reason_says_why() -> None:
     decisions = plan_offload((LocalSegment(0, 10), LocalSegment(10, None)), 0, NOTHING, unproven="nobody knows")
     assert [(d.action, d.reason) for d in decisions] == [(Action.keep, "nobody knows"), KEEP]
+
+
+def segments(text: str) -> tuple[LocalSegment, ...]:
+    """A segment of ten offsets for each letter: f with batches, e emptied by compaction, a the active one."""
+    found = [LocalSegment(at * 10, None if kind == "a" else at * 10 + 10, kind == "e") for at, kind in enumerate(text)]
+    return tuple(found)
+
+
+@pytest.mark.parametrize(
+    ("local", "last_stable_offset", "copied"),
+    [
+        ("ffa", 20, [(0, 10), (10, 20)]),
+        ("fefa", 30, [(0, 20), (20, 30)]),
+        ("feefa", 40, [(0, 30), (30, 40)]),
+        ("feea", 30, [(0, 30)]),
+        ("feea", 29, [(0, 20)]),
+        ("feea", 19, [(0, 10)]),
+        ("efa", 20, [(10, 20)]),
+        ("eea", 20, []),
+        ("fefea", 40, [(0, 20), (20, 40)]),
+    ],
+)
+def test_a_segment_reaches_over_those_that_compaction_has_emptied(
+    local: str, last_stable_offset: int, copied: list[tuple[int, int]]
+) -> None:
+    decisions = plan_offload(segments(local), last_stable_offset, NOTHING)
+    assert [d.segment.base_offset for d in decisions] == [s.base_offset for s in segments(local)]
+    due = [d.segment for d in decisions if d.action is Action.copy]
+    assert [(s.base_offset, s.end_offset) for s in due] == copied
+    assert all(not s.is_empty for s in due)

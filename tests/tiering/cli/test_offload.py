@@ -15,14 +15,15 @@ from offloaded import Rows, Run, assert_holds_exactly, contents
 from remote import archive as archives
 from remote.stores import open_store
 
-STORES = ["folder", "file", "s3"]
+STORES = ["folder", "file", "s3", pytest.param("strict s3", marks=pytest.mark.strict_s3)]
 
 
 @pytest.fixture(params=STORES)
 def any_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """An empty place for an archive on each kind of store."""
-    if request.param == "s3":
-        yield f"s3://{request.getfixturevalue('s3_bucket')}/some/prefix"
+    if request.param.endswith("s3"):
+        bucket = request.getfixturevalue("s3_bucket" if request.param == "s3" else "strict_bucket")
+        yield f"s3://{bucket}/some/prefix"
     else:
         yield {"folder": str(tmp_path / "archive"), "file": f"file://{tmp_path}/archive"}[request.param]
 
