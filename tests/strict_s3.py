@@ -42,7 +42,8 @@ def _built() -> Path:
         command = ["go", "install", "-trimpath", "-ldflags=-s -w", f"{MODULE}@{VERSION}"]
         try:
             subprocess.run(command, check=True, capture_output=True, env=environment)
-            (arriving / "bin").rename(binary.parent)
+            binary.parent.mkdir(exist_ok=True)
+            (arriving / "bin" / binary.name).replace(binary)
         finally:
             shutil.rmtree(arriving, ignore_errors=True)
     return binary
