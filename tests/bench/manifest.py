@@ -8,7 +8,6 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TypeVar
 
 from archive_fakes import CountingIds, Door, FixedClock, MemoryStore
@@ -32,6 +31,7 @@ from remote.manifest.model import (
 from remote.manifest.store import ManifestWriter, load_newest
 from remote.manifest.transitions import retained, segment_copied
 from remote.object_keys import AUX, LOG, PartitionPath, segment_name
+from tiering.retention_plan import Policy, RetentionPlan, plan_retention
 
 T = TypeVar("T")
 T0 = 1_700_000_000_000
@@ -123,13 +123,17 @@ def acts(segments: int) -> dict[str, Callable[[Door, Manifest], object]]:
     def copied(before: Manifest) -> Manifest:
         return segment_copied(before, segment(segments), (), "", T0)
 
+    def planned(store: Door, manifest: Manifest, policy: Policy) -> RetentionPlan:
+        return plan_retention(Entries.of(store, manifest), policy, T0 + segments * MS, lambda item: False)
+
     return {
         "open the newest manifest": lambda store, _: opened(store),
         "find an offset, the newest": lambda store, m: next(Entries.of(store, m).overlapping(end - 1, end)),
         "find an offset, an old one": lambda store, m: next(Entries.of(store, m).overlapping(end // 7, end // 7 + 1)),
         "find a time": lambda store, m: next(Entries.of(store, m).as_late_as(T0 + segments * MS // 3, 0, end)),
         "commit one more segment": lambda store, _: commit(store, copied),
-        "plan retention, the first page": lambda store, m: [*islice(Entries.of(store, m), LIMITS.page_entries)],
+        "plan retention: nothing goes": lambda store, m: planned(store, m, Policy(retention_ms=segments * MS)),
+        "plan retention: a hundredth goes": lambda store, m: planned(store, m, Policy(retention_ms=segments * MS * 99 // 100)),
         "retain: ten segments go": lambda store, _: commit(store, lambda m: retained(m, 10 * OFFSETS, T0)),
         "retain: half of it goes": lambda store, _: commit(store, lambda m: retained(m, end // 2, T0)),
     }
