@@ -29,13 +29,13 @@ parts_in_flight_max = 4
 listing_page_max = 1_000
 """S3's limit on the keys in one answer."""
 
-_making = threading.Lock()  # boto3 makes no two clients at once; one for all stores, since a lock cannot be pickled
+_making = threading.Lock()  # botocore makes no two clients at once; one for all stores, since a lock cannot be pickled
 
 
 class S3Store:
     """Objects below `prefix` in `bucket`.
 
-    `client` makes an S3 client from a botocore Config, boto3's own by default.
+    `client` makes an S3 client from a botocore Config, for where the environment says by default.
     """
 
     def __init__(self, bucket: str, prefix: str = "", client: Callable[[Config], Any] | None = None) -> None:

@@ -1,19 +1,21 @@
-"""boto3's clients for S3, and what S3's answers mean in our words.
+"""botocore's clients for S3, and what S3's answers mean in our words.
 
 Of two clients, one sends every request once: what may be repeated is repeated by `stores/retrying`, and what If-None-Match
 guards by nobody here: were the SDK to repeat a put whose answer was lost, the caller would hear "taken" of its own object and
 never learn that a try went unanswered. The other one retries by itself, for the requests inside an upload.
 
-Credentials, region and endpoint are boto3's own affair (AWS_PROFILE, AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, …).
+Credentials, region and endpoint are its own affair (AWS_PROFILE, AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, …).
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
-import boto3.session
+import botocore.session
 from botocore import exceptions as sdk
 from botocore.config import Config
+from botocore.loaders import create_loader
 
 from remote.errors import AlreadyExists, Invalid, NotFound, RemoteError, Unavailable, Unknown
 
@@ -54,16 +56,23 @@ class NoSuchUpload(Unavailable):
 
 def make_client(config: Config) -> Any:
     """A client for where the environment says. Raises Invalid."""
-    session = boto3.session.Session()
-    region = session.region_name or region_default
+    session = botocore.session.get_session()
+    session.register_component("data_loader", _services(session.get_config_variable("data_path")))
+    region = session.get_config_variable("region") or region_default
     try:
-        client = session.client("s3", region_name=region, config=config)
+        client = session.create_client("s3", region_name=region, config=config)
         if ".amazonaws." in client.meta.endpoint_url:
             return client
         # Elsewhere than at AWS a bucket seldom has a host name of its own.
-        return session.client("s3", region_name=region, config=config.merge(Config(s3={"addressing_style": "path"})))
+        return session.create_client("s3", region_name=region, config=config.merge(Config(s3={"addressing_style": "path"})))
     except ValueError as error:
         raise Invalid(f"{error}; give AWS_ENDPOINT_URL as http://host:port") from error
+
+
+@cache
+def _services(data_path: str | None) -> Any:
+    """What the SDK knows of AWS's services: reading it takes several times as long as all else that a client needs."""
+    return create_loader(data_path)
 
 
 @contextmanager
