@@ -11,6 +11,7 @@ from typing import Final
 from remote.cache_files import CacheFiles
 from remote.manifest.model import SegmentEntry
 from remote.object_keys import PartitionPath
+from remote.object_store import Body
 from remote.segment_bytes import SegmentBytes
 
 SUFFIX: Final = ".chunk"
@@ -30,7 +31,7 @@ class ChunkCache:
         for number in self._numbers(start, end):
             self.files.remove(_name(entry, number))
 
-    def read(self, entry: SegmentEntry, start: int, end: int, fetch: Callable[[int, int], bytes]) -> bytes:
+    def read(self, entry: SegmentEntry, start: int, end: int, fetch: Callable[[int, int], Body]) -> Body:
         """Bytes `[start, end)` of a segment's log; what is not kept comes by `fetch(start, end)`, adjacent chunks at once."""
         if entry.is_encrypted:
             return fetch(start, end)
@@ -41,10 +42,10 @@ class ChunkCache:
         first = start // self.chunk_bytes * self.chunk_bytes
         return b"".join(chunks)[start - first : end - first]
 
-    def _fetched(self, entry: SegmentEntry, numbers: list[int], fetch: Callable[[int, int], bytes]) -> list[bytes]:
+    def _fetched(self, entry: SegmentEntry, numbers: list[int], fetch: Callable[[int, int], Body]) -> list[bytes]:
         start = numbers[0] * self.chunk_bytes
         body = fetch(start, min(entry.log_size, (numbers[-1] + 1) * self.chunk_bytes))
-        chunks = [body[at : at + self.chunk_bytes] for at in range(0, len(body), self.chunk_bytes)]
+        chunks = [bytes(body[at : at + self.chunk_bytes]) for at in range(0, len(body), self.chunk_bytes)]
         for number, chunk in zip(numbers, chunks, strict=True):
             self.files.put(_name(entry, number), chunk)
         return chunks
@@ -65,7 +66,7 @@ class CachedBytes:
     source: SegmentBytes
     cache: ChunkCache
 
-    def log(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
+    def log(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> Body:
         """See SegmentBytes."""
         return self.cache.read(entry, start, end, lambda a, b: self.source.log(path, entry, a, b))
 

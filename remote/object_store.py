@@ -45,7 +45,7 @@ class ObjectReader(Protocol):
     def get(self, key: str) -> bytes:
         """The whole object. Raises NotFound, Unavailable."""
 
-    def get_range(self, key: str, start: int, end: int) -> bytes:
+    def get_range(self, key: str, start: int, end: int) -> Body:
         """Exactly bytes `[start, end)`; `end` may not pass the object's end. Raises NotFound, Unavailable, Invalid."""
 
     def head(self, key: str) -> ObjectMeta:

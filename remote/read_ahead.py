@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from local_log.errors import LogError
 from remote.errors import RemoteError
+from remote.object_store import Body
 
 WINDOW_BYTES: Final = 8 << 20
 AHEAD_BYTES_MAX: Final = 32 << 20
@@ -24,7 +25,7 @@ P = TypeVar("P")
 class Answer(Protocol):
     """What a pool will have read."""
 
-    def result(self) -> bytes:
+    def result(self) -> Body:
         """The bytes, when they are there. Raises what reading raised."""
 
     def cancel(self) -> bool:
@@ -68,8 +69,8 @@ class ReadAhead:
                 start, size = end, min(size * 2, self.window_bytes)
 
     def read(
-        self, parts: Iterable[Part[P]], read: Callable[[P, int, int], bytes], first_bytes: int
-    ) -> Iterator[tuple[Part[P], bytes]]:
+        self, parts: Iterable[Part[P]], read: Callable[[P, int, int], Body], first_bytes: int
+    ) -> Iterator[tuple[Part[P], Body]]:
         """The bytes of the parts by `read(of, start, end)`, a window at a time.
 
         What goes wrong ahead, in `parts` too, is raised when its turn comes.
@@ -81,9 +82,7 @@ class ReadAhead:
         else:
             yield from self._ahead(upcoming, read, self.pool)
 
-    def _ahead(
-        self, upcoming: "_Upcoming[P]", read: Callable[[P, int, int], bytes], pool: Pool
-    ) -> Iterator[tuple[Part[P], bytes]]:
+    def _ahead(self, upcoming: "_Upcoming[P]", read: Callable[[P, int, int], Body], pool: Pool) -> Iterator[tuple[Part[P], Body]]:
         asked: deque[tuple[Part[Part[P]], Answer]] = deque()
         in_flight = taken = 0
 

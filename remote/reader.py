@@ -23,7 +23,7 @@ from remote.fetch_plan import Span, first_missing, pieces, plan, refuse_outside
 from remote.index_cache import SegmentIndexes
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest, SegmentEntry
-from remote.object_store import ObjectReader
+from remote.object_store import Body, ObjectReader
 from remote.read_ahead import Part, ReadAhead
 from remote.reading import Reading
 from remote.segment_bytes import SegmentBytes
@@ -159,7 +159,7 @@ class ArchivedLog:
         """Each span with its batches; these have to be taken before the next span is asked for."""
         path = self.manifest.path
 
-        def read(span: Span, start: int, end: int) -> bytes:
+        def read(span: Span, start: int, end: int) -> Body:
             return self._source.log(path, span.entry, start, end)
 
         parts = (Part(span, *self._bytes_of(span), self._source.align(span.entry)) for span in spans)

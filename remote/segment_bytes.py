@@ -11,7 +11,7 @@ from local_log.errors import Corrupt
 from remote.errors import Invalid, NotFound
 from remote.manifest.model import IDENTITY, SegmentEntry
 from remote.object_keys import PartitionPath
-from remote.object_store import ObjectReader
+from remote.object_store import Body, ObjectReader
 
 
 class SegmentBytes(Protocol):
@@ -21,7 +21,7 @@ class SegmentBytes(Protocol):
     Unavailable, and Invalid for an encoding that cannot be read here.
     """
 
-    def log(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
+    def log(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> Body:
         """Exactly bytes `[start, end)` of the segment's log file; `end` is at most `entry.log_size`."""
 
     def aux(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
@@ -37,25 +37,25 @@ class StoredBytes:
 
     store: ObjectReader
 
-    def log(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
+    def log(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> Body:
         """See SegmentBytes."""
         return self._get(path.segment(entry.log_name), entry, start, end)
 
     def aux(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
         """See SegmentBytes."""
-        return self._get(path.segment(entry.aux_name), entry, start, end)
+        return bytes(self._get(path.segment(entry.aux_name), entry, start, end))
 
     def align(self, entry: SegmentEntry) -> int:
         """See SegmentBytes: anywhere."""
         return 1
 
-    def _get(self, key: str, entry: SegmentEntry, start: int, end: int) -> bytes:
+    def _get(self, key: str, entry: SegmentEntry, start: int, end: int) -> Body:
         if entry.encoding != IDENTITY:
             raise Invalid(f"{key} is encoded as {entry.encoding!r}, which this version does not read: upgrade kafka-tiering")
         return get_named(self.store, key, start, end)
 
 
-def get_named(store: ObjectReader, key: str, start: int, end: int) -> bytes:
+def get_named(store: ObjectReader, key: str, start: int, end: int) -> Body:
     """Bytes `[start, end)` of an object that a manifest names: that it is missing or short is damage.
 
     Raises Corrupt, Unavailable.

@@ -16,6 +16,7 @@ from local_log.formats.checksum import crc32c
 from local_log.formats.chunks import CHUNK_BYTES, Chunk, read_chunks
 from local_log.formats.filenames import LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX
 from local_log.formats.offset_index import OffsetIndex, read_offset_index
+from local_log.formats.primitives import Buffer
 from local_log.formats.producer_snapshot import read_producer_snapshot
 from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP, Codec
 from local_log.formats.time_index import read_time_index
@@ -48,7 +49,7 @@ class LogSegmentData:
     base_offset: int
     end_offset: int
     size: int
-    read: Callable[[int, int], bytes]
+    read: Callable[[int, int], Buffer]
     offset_index: SegmentFile | None
     time_index: SegmentFile | None
     txn_index: SegmentFile | None

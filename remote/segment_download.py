@@ -52,7 +52,7 @@ def verified(body: bytes, part: str, where: AuxRange, key: str) -> bytes:
     return body
 
 
-def whole_log(source: SegmentBytes, path: PartitionPath, entry: SegmentEntry) -> Iterator[bytes]:
+def whole_log(source: SegmentBytes, path: PartitionPath, entry: SegmentEntry) -> Iterator[Buffer]:
     """The log file in parts, and after the last of them Corrupt where they are not what was archived. Raises Unavailable."""
     found = 0
     for start in range(0, entry.log_size, PART_BYTES):

@@ -28,7 +28,7 @@ from remote.manifest.model import (
     SegmentEntry,
 )
 from remote.object_keys import PartitionPath
-from remote.object_store import ObjectReader, ObjectStore
+from remote.object_store import Body, ObjectReader, ObjectStore
 from remote.segment_check import LogSegmentData, check_log
 from remote.segment_files import SoundFiles, sound_files
 from remote.transforms.encoder import Transforms, encode
@@ -84,7 +84,7 @@ def copy_segment(
     )
     if transforms.compress and checked.compressed_bytes * 2 > checked.size:
         transforms = replace(transforms, compress=False)
-    parts: tuple[Iterable[bytes], Iterable[bytes]] = _Parts(segment), [aux]
+    parts: tuple[Iterable[Body], Iterable[Body]] = _Parts(segment), [aux]
     if transforms.compress or transforms.encryption:
         encoded = encode(path, entry, segment.read, aux, transforms)
         entry, parts = encoded.entry, (encoded.log.in_parts(PART_BYTES), encoded.aux.in_parts(PART_BYTES))
@@ -134,6 +134,6 @@ class _Parts:
 
     segment: LogSegmentData
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self) -> Iterator[Body]:
         for start in range(0, self.segment.size, PART_BYTES):
             yield self.segment.read(start, min(self.segment.size, start + PART_BYTES))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from remote.object_store import ObjectMeta, ReadableStore
+from remote.object_store import Body, ObjectMeta, ReadableStore
 
 LISTED_PER_REQUEST = 1000
 """What S3 gives at a time."""
@@ -25,7 +25,7 @@ class Budget:
         self._ask()
         return self._store.get(key)
 
-    def get_range(self, key: str, start: int, end: int) -> bytes:
+    def get_range(self, key: str, start: int, end: int) -> Body:
         """See ObjectReader."""
         self._ask()
         return self._store.get_range(key, start, end)

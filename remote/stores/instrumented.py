@@ -75,7 +75,7 @@ class Instrumented:
             call.bytes = len(body)
             return body
 
-    def get_range(self, key: str, start: int, end: int) -> bytes:
+    def get_range(self, key: str, start: int, end: int) -> Body:
         """As the inner store's."""
         with self._counted("get_range") as call:
             body = self.inner.get_range(key, start, end)

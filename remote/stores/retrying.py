@@ -49,7 +49,7 @@ class Retrying:
         """As the inner store's."""
         return self._repeated(lambda: self.inner.get(key))
 
-    def get_range(self, key: str, start: int, end: int) -> bytes:
+    def get_range(self, key: str, start: int, end: int) -> Body:
         """As the inner store's."""
         return self._repeated(lambda: self.inner.get_range(key, start, end))
 

@@ -48,7 +48,7 @@ class Throttled:
         self._reserve(len(body))
         return body
 
-    def get_range(self, key: str, start: int, end: int) -> bytes:
+    def get_range(self, key: str, start: int, end: int) -> Body:
         """As the inner store's."""
         self._wait_for(max(0, end - start))
         return self.inner.get_range(key, start, end)

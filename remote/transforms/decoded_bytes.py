@@ -8,7 +8,7 @@ from local_log.formats.primitives import Buffer
 from remote.errors import Invalid
 from remote.manifest.model import IDENTITY, SegmentEntry
 from remote.object_keys import PartitionPath
-from remote.object_store import ObjectReader
+from remote.object_store import Body, ObjectReader
 from remote.segment_bytes import StoredBytes, get_named
 from remote.transforms.encoded_segment import EncodedObject, EncodedSegment, encoded_segment, source_chunk_bytes
 from remote.transforms.keys import KeyRing
@@ -29,7 +29,7 @@ class DecodedBytes:
         self._segments: Recent[str, EncodedSegment] = Recent(SEGMENTS_KEPT_MAX)
         self._chunks: Recent[tuple[str, int], bytes] = Recent(CHUNKS_KEPT_MAX)
 
-    def log(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
+    def log(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> Body:
         """See SegmentBytes; also NoKey, WrongKey."""
         if entry.encoding == IDENTITY:
             return self._stored.log(path, entry, start, end)

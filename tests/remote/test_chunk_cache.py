@@ -130,7 +130,7 @@ def test_what_came_damaged_over_the_wire_is_fetched_again_by_who_asks_next(finer
         damaged = 1
 
         def get_range(self, key: str, start: int, end: int) -> bytes:
-            body = super().get_range(key, start, end)
+            body = bytes(super().get_range(key, start, end))
             if self.damaged and key.endswith(entry.log_name):
                 self.damaged -= 1
                 return body[:200] + bytes([body[200] ^ 1]) + body[201:]
