@@ -1,8 +1,9 @@
 """The archive as a whole: its format, and which topics and partitions it holds."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from math import inf
 
 from local_log.errors import Corrupt, listed
@@ -51,6 +52,15 @@ def is_archive(store: ObjectReader) -> bool:
 def topics(store: ObjectStore) -> tuple[str, ...]:
     """The names that may be archived topics, in order: a folder is made before its first manifest."""
     return tuple(sorted(name for name in store.list_folders("") if is_topic(name)))
+
+
+def topics_like(store: ObjectStore, globs: Collection[str]) -> tuple[str, ...]:
+    """Those of `topics` that match one of the globs, all where none is given. Raises NotFound where there is no such topic."""
+    known = topics(store)
+    found = tuple(name for name in known if not globs or any(fnmatchcase(name, glob) for glob in globs))
+    if not found and globs:
+        raise NotFound(f"no topic in the archive {store.url} matches {' or '.join(globs)}; there are: {listed(known)}")
+    return found
 
 
 def manifests(store: ObjectStore, topic: str) -> tuple[Manifest, ...]:

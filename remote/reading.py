@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from remote.chunk_cache import CachedBytes, ChunkCache
 from remote.index_cache import IndexCache
@@ -9,13 +10,25 @@ from remote.object_store import ObjectReader
 from remote.read_ahead import ReadAhead
 from remote.segment_bytes import SegmentBytes
 from remote.transforms.decoded_bytes import DecodedBytes
+from remote.transforms.key_rings import open_keys
+
+Decoded = Callable[[ObjectReader], SegmentBytes]
+"""Makes of a store's objects the segments that they were before they were archived."""
+
+
+def decoded_with(keys_address: str | None) -> Decoded:
+    """What undoes every encoding with the keys at an address; without one, what is encrypted raises NoKey when it is read.
+
+    Raises Invalid, BadAddress for keys that cannot be had.
+    """
+    return DecodedBytes if keys_address is None else partial(DecodedBytes, keys=open_keys(keys_address))
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """`decoded` undoes what segments were encoded with; `chunks` keeps bytes of segments in files, None keeps none."""
 
-    decoded: Callable[[ObjectReader], SegmentBytes] = DecodedBytes
+    decoded: Decoded = DecodedBytes
     indexes: IndexCache = field(default_factory=IndexCache)
     chunks: ChunkCache | None = None
     ahead: ReadAhead = field(default_factory=ReadAhead)

@@ -65,6 +65,18 @@ def log_dir_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Ca
     return click.option("--log-dir", "log_dir_path", required=required, callback=named, metavar="DIR", help=text)
 
 
+def topics_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--topic` of every command that works on many topics."""
+    text = "Only topics that match; may be given several times."
+    return click.option("--topic", "topics", multiple=True, callback=_each_named, metavar="GLOB", help=text)
+
+
+def _each_named(context: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    for value in values:
+        named(context, param, value)
+    return values
+
+
 def keys_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--keys`, the same on every command that reads or encrypts segments."""
     text = f"Keys of encrypted segments: a file, env://NAME or aws-kms://KEY; else what {KEYS_VARIABLE} says."

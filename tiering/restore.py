@@ -1,7 +1,8 @@
 """Writes archived logs as a log directory: plan, a flat loop that places segment after segment, and one step that names them.
 
-A segment that cannot be brought back keeps its own partition from being finished; the others go on. Run again after whatever
-went wrong, a restore ends the same and downloads only what is missing or differs.
+A segment that cannot be brought back keeps its own partition from being finished; the other partitions go on, and the other
+segments, too, unless it is for want of a key, which they would want as well. Run again after whatever went wrong, a restore ends
+the same and downloads only what is missing or differs.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +16,7 @@ from local_log.formats.partition_metadata import ZERO_TOPIC_ID, write_topic_id
 from local_log.formats.record import NO_TIMESTAMP
 from local_log.log import open_log
 from local_log.storage import WritableDisk
-from remote.errors import RemoteError, Unavailable
+from remote.errors import NoKey, RemoteError, Unavailable, WrongKey
 from remote.parallel import in_order
 from remote.segment_bytes import SegmentBytes
 from remote.segment_chain import Link
@@ -89,7 +90,7 @@ def _stage(plan: RestorePlan, source: SegmentBytes, target: RestoreTarget, threa
             for done in results:
                 yield done
                 error = error or done.error
-                if isinstance(done.error, Unavailable):
+                if isinstance(done.error, Unavailable | NoKey | WrongKey):
                     return
                 if isinstance(done.step, Link) and done.placed is not None:
                     brought.add(done.step, done.placed)

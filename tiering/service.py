@@ -4,7 +4,6 @@ import os
 from collections.abc import Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from local_log.errors import LogError, NotFound, listed
 from local_log.log import LocalLog
@@ -17,9 +16,8 @@ from remote.manifest.model import Manifest
 from remote.object_store import ObjectStore
 from remote.read_ahead import ReadAhead
 from remote.reader import ArchivedLog
-from remote.reading import Reading
+from remote.reading import Reading, decoded_with
 from remote.stores import open_store
-from remote.transforms.decoded_bytes import DecodedBytes
 from remote.transforms.encoder import CHUNK_BYTES, Encryption, Transforms
 from remote.transforms.key_rings import open_keys
 from remote.transforms.keys import prove
@@ -132,7 +130,7 @@ def open_reading(cache_dir: str | None, cache_bytes_max: int, pool: Executor | N
     Of the folder's bytes a fifth at most are indexes. What is encrypted is read with the keys at `keys_address`, and not kept.
     Raises Invalid, BadAddress for keys that cannot be had.
     """
-    decoded = partial(DecodedBytes, keys=None if keys_address is None else open_keys(keys_address))
+    decoded = decoded_with(keys_address)
     if cache_dir is None:
         return Reading(decoded, ahead=ReadAhead(pool))
     disk, clock, ids = OsWritableDisk(), SystemClock(), RandomIds()

@@ -25,10 +25,12 @@ class Kind(StrEnum):
     gap = "gap"
     fresh_orphan = "fresh_orphan"
     left_out = "left_out"
+    unreadable = "unreadable"
 
 
-NOTES = frozenset({Kind.gap, Kind.fresh_orphan, Kind.left_out})
-"""No anomalies: a hole that the ledger names, an object of a copy that may be under way, what was not looked at."""
+NOTES = frozenset({Kind.gap, Kind.fresh_orphan, Kind.left_out, Kind.unreadable})
+"""No anomalies: a hole that the ledger names, an object of a copy that may be under way, what was not looked at, and what could
+not be looked into (without its key, say), of which nothing is known but that its objects are those that were stored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """One partition scrubbed: its manifests, its pages, its pins, and every object that it names or does not."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from local_log.errors import Corrupt
@@ -9,7 +9,8 @@ from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest, SegmentEntry
 from remote.manifest.pins import Pin, pins_of
 from remote.object_keys import PartitionPath
-from remote.object_store import ObjectMeta, ObjectReader
+from remote.object_store import ObjectMeta
+from remote.reading import Decoded
 from remote.scrub.budget import Budget, Spent
 from remote.scrub.chain import check_chain
 from remote.scrub.coverage import Coverage
@@ -18,7 +19,6 @@ from remote.scrub.finding import Finding, Kind
 from remote.scrub.inventory import Listed
 from remote.scrub.objects import check_objects, foreign, orphan
 from remote.scrub.settings import ScrubSettings
-from remote.segment_bytes import SegmentBytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class PartitionScrub:
     """What a scrub of any partition needs: the store, what undoes encodings, what is asked for, and the time now."""
 
     store: Budget
-    decoded: Callable[[ObjectReader], SegmentBytes]
+    decoded: Decoded
     settings: ScrubSettings
     now_ms: int
 
@@ -102,8 +102,9 @@ class PartitionScrub:
     def _read(self, deep: DeepScrub, path: PartitionPath, entry: SegmentEntry) -> Iterator[Finding]:
         try:
             yield from deep.check(entry)
-        except Invalid as e:  # no key for it, say: nothing is known to be wrong
-            yield Finding(Kind.left_out, path.segment(entry.log_name), f"its content: {e}")
+        except Invalid as e:
+            key = path.segment(entry.log_name)
+            yield Finding(Kind.unreadable, key, str(e).removeprefix(f"{key}: "))
 
     def _check_pins(self, listed: Listed) -> Iterator[Finding]:
         """Pins that nobody will release: their time is over, they cannot be read, or they name a version that never was."""

@@ -1,20 +1,20 @@
 """A scrub of an archive: one walk along its listing, partition by partition. It writes nothing and deletes nothing."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from remote.object_store import ObjectMeta, ObjectReader
+from remote.object_store import ObjectMeta
+from remote.reading import Decoded
 from remote.scrub.budget import Budget, Spent
 from remote.scrub.finding import Finding, Kind
 from remote.scrub.inventory import Loose, inventory
 from remote.scrub.objects import foreign, orphan
 from remote.scrub.partition import PartitionScrub
 from remote.scrub.settings import ScrubSettings
-from remote.segment_bytes import SegmentBytes
 
 
 def scrub(
     store: Budget,
-    decoded: Callable[[ObjectReader], SegmentBytes],
+    decoded: Decoded,
     settings: ScrubSettings,
     now_ms: int,
     topics: tuple[str, ...] | None = None,

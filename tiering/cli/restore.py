@@ -2,15 +2,14 @@
 
 import sys
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from typing import Any
 
 import click
 
-from local_log.errors import LogError, NotFound, listed
+from local_log.errors import LogError
 from local_log.storage import OsWritableDisk
 from remote import archive
-from remote.errors import RemoteError
+from remote.errors import NotFound, RemoteError
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
 from remote.object_keys import is_topic_id
@@ -31,6 +30,7 @@ from tiering.console import (
     output_option,
     reports_errors,
     say,
+    topics_option,
 )
 from tiering.restore import Done, restore
 from tiering.restore_plan import RestorePlan, Step, plan_restore
@@ -51,7 +51,7 @@ def _topic_ids(_context: click.Context, _param: click.Parameter, values: tuple[s
 @click.command("restore")
 @archive_option(required=True)
 @click.option("--to", "folder", required=True, callback=named, metavar="DIR", help="The log directory to write.")
-@click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only topics that match; may be given several times.")
+@topics_option()
 @click.option("--until-offset", type=click.IntRange(0), metavar="N", help="Nothing from offset N on, in each partition.")
 @click.option(
     "--until-timestamp", "until_ms", type=int, metavar="MS", help="Nothing from the first record on that is as late as MS."
@@ -100,8 +100,8 @@ def command(
         raise click.UsageError("give --until-offset or --until-timestamp, not both")
     if (cluster_id is None) != (node_id is None):
         raise click.UsageError("give both --cluster-id and --node-id, or neither")
-    store, path = open_store(archive_url), folder.rstrip("/") or "/"
     reading = open_reading(None, 0, None, keys_address)
+    store, path = open_store(archive_url), folder.rstrip("/") or "/"
     archive.open_archive(store)
     if shares_a_folder(log_dir(path), store):
         raise click.BadParameter(f"{store.url} and {path} lie one in the other; give a folder beside it", param_hint="--to")
@@ -130,10 +130,9 @@ def _plans(
     until_ms: int | None,
     topic_ids: dict[str, str],
 ) -> tuple[list[RestorePlan], list[Failure]]:
-    known = archive.topics(store)
-    wanted = [name for name in known if not topics or any(fnmatchcase(name, glob) for glob in topics)]
+    wanted = archive.topics_like(store, topics)
     if not wanted:
-        raise NotFound(f"{store.url}: no topic{' ' + ', '.join(topics) if topics else ''} there; there are: {listed(known)}")
+        raise NotFound(f"the archive {store.url} holds no topic yet: offload to it first")
     plans: list[RestorePlan] = []
     failures: list[Failure] = []
     for topic in wanted:

@@ -1,13 +1,11 @@
 """`tiering rotate-keys`: wraps the data keys of archived segments with the current key."""
 
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 
 import click
 
-from local_log.errors import listed
 from remote import archive
-from remote.errors import NotFound, Unavailable
+from remote.errors import Unavailable
 from remote.manifest.model import Manifest
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectStore
@@ -16,14 +14,25 @@ from remote.transforms.key_rings import open_keys
 from remote.transforms.keys import KeyRing, prove
 from tiering import rotate_keys as engine
 from tiering.clock import RandomIds, SystemClock, SystemRandomness
-from tiering.console import Exit, Row, archive_option, emit, exit_code_of_all, keys_option, output_option, reports_errors, say
+from tiering.console import (
+    Exit,
+    Row,
+    archive_option,
+    emit,
+    exit_code_of_all,
+    keys_option,
+    output_option,
+    reports_errors,
+    say,
+    topics_option,
+)
 from tiering.rotate_keys import Rotated
 
 
 @click.command("rotate-keys")
 @archive_option(required=True)
 @keys_option(required=True)
-@click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only topics that match; may be given several times.")
+@topics_option()
 @click.option("--dry-run", is_flag=True, help="Print what is due and do nothing.")
 @output_option()
 @reports_errors
@@ -37,10 +46,7 @@ def command(archive_url: str, keys_address: str, topics: tuple[str, ...], dry_ru
     prove(keys, SystemRandomness())
     store = open_store(archive_url)
     archive.open_archive(store)
-    there = archive.topics(store)
-    wanted = [topic for topic in there if not topics or any(fnmatchcase(topic, glob) for glob in topics)]
-    if topics and not wanted:
-        raise NotFound(f"{archive_url}: no topic matches {' or '.join(topics)}; there are: {listed(there)}")
+    wanted = archive.topics_like(store, topics)
     results: list[Rotated] = []
 
     def work() -> Iterator[Row]:

@@ -1,8 +1,15 @@
-"""Key files for commands to read."""
+"""Key files for commands to read, and what makes an offload use them."""
 
 import base64
 import json
 from pathlib import Path
+
+ENCODE = {
+    "zstd": ("--compress", "zstd"),
+    "aes-256-gcm": ("--encrypt",),
+    "zstd+aes-256-gcm": ("--compress", "zstd", "--encrypt"),
+}
+"""The options for each encoding; what encrypts takes --keys, too."""
 
 
 def write_keys(file: Path, current: str, **keys: bytes) -> Path:

@@ -1,4 +1,7 @@
-"""Archives that are compressed, encrypted or both answer as those that are not: with Kafka's own answers and bytes."""
+"""Archives that are compressed, encrypted or both: what is refused, what is told, and who may read.
+
+That they answer as those that are not encoded is in test_whole_archive.py.
+"""
 
 import base64
 from collections.abc import Callable
@@ -8,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 from golden_logs import live
-from key_files import write_keys
+from key_files import ENCODE, write_keys
 from made_manifests import assert_sound_archive
 
 from remote import archive
@@ -21,12 +24,6 @@ Rows = Callable[..., list[Row]]
 Run = Callable[..., Result]
 Records = Callable[[str], list[Row]]
 
-ENCODE = {
-    "zstd": ("--compress", "zstd"),
-    "aes-256-gcm": ("--encrypt",),
-    "zstd+aes-256-gcm": ("--compress", "zstd", "--encrypt"),
-}
-FIELDS = ("offset", "timestamp", "key", "value", "headers")
 SMALLEST = ("--chunk-bytes", 1 << 16)
 
 
@@ -69,73 +66,16 @@ def test_the_archive_is_sound_and_holds_what_was_asked_for(encoded: str, encodin
     assert found["g-codec-lz4"] == found["g-codec-gzip"] == {already_compressed}
 
 
-@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
-def test_every_record_comes_back_as_kafka_read_it(
-    rows: Rows, records: Records, encoded: str, given_keys: tuple[object, ...], isolation: str
+def test_a_bucket_has_no_record_in_the_clear(
+    rows: Rows, records: Records, broker: Path, keys: Path, s3_bucket: str, s3_client: Any
 ) -> None:
-    described = rows("describe", "--archive", encoded)
-    assert len(described) == 14
-    for row in described:
-        topic, start, end = row["topic"], row["log_start_offset"], row["archived_up_to"]
-        only = set(live(f"{topic}-0")["read_committed_offsets"]) if isolation == "read_committed" else None
-        question = ("--topic", topic, "--partition", 0, "--offset", start, "--isolation", isolation)
-        expected = [
-            {name: record[name] for name in FIELDS}
-            for record in records(f"{topic}-0")
-            if not record["control"] and start <= record["offset"] < end and (only is None or record["offset"] in only)
-        ]
-        assert rows("fetch", "--archive", encoded, *given_keys, *question) == expected
-
-
-def test_every_time_leads_where_it_led_the_broker(run: Run, rows: Rows, encoded: str, given_keys: tuple[object, ...]) -> None:
-    for row in rows("describe", "--archive", encoded):
-        topic, end = row["topic"], row["archived_up_to"]
-        for asked, *expected in live(f"{topic}-0")["offset_for_timestamp"]:
-            (found,) = rows("offsets", "--archive", encoded, *given_keys, "--topic", topic, "--time", asked)
-            answer = [found["offset"], found["timestamp"], found["leader_epoch"]]
-            assert answer == ([None] * 3 if expected == [-1] * 3 or expected[0] >= end else expected)
-
-
-def test_what_is_restored_is_what_an_archive_that_is_not_encoded_gives(
-    rows: Rows, whole_archive: str, encoded: str, given_keys: tuple[object, ...], tmp_path: Path
-) -> None:
-    rows("restore", "--archive", encoded, "--to", tmp_path / "encoded", *given_keys)
-    rows("restore", "--archive", whole_archive, "--to", tmp_path / "plain")
-    restored, plain = files_of(tmp_path / "encoded"), files_of(tmp_path / "plain")
-    assert sum(len(body) for name, body in restored.items() if name.endswith(".log")) > 5_000_000
-    assert restored == plain
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-
-
-@pytest.mark.parametrize("deep", [(), ("--deep",)])
-def test_a_scrub_finds_nothing(run: Run, encoded: str, given_keys: tuple[object, ...], deep: tuple[str, ...]) -> None:
-    result = run("scrub", "--archive", encoded, *given_keys, *deep, "--output", "jsonl")
-    assert (result.exit_code, result.stdout) == (0, ""), result.stderr
-
-
-@pytest.mark.parametrize("partition", ["g-txn-0", "g-codec-none-0"])
-def test_a_bucket_holds_it_as_well_and_no_record_in_the_clear(
-    rows: Rows, records: Records, run: Run, broker: Path, keys: Path, s3_bucket: str, s3_client: Any, partition: str
-) -> None:
-    url, topic = f"s3://{s3_bucket}/archive", partition.removesuffix("-0")
-    how = ("--compress", "zstd", "--encrypt", "--keys", keys)
-    copied = rows("offload", "--log-dir", broker, "--archive", url, "--topic", topic, *how)
-    assert [row["action"] for row in copied if row["action"] != "keep"] == ["copied"] * (len(copied) - 1)
-    fetched = rows("fetch", "--archive", url, "--keys", keys, "--topic", topic, "--partition", 0, "--offset", 0)
-    assert fetched == [
-        {name: record[name] for name in FIELDS}
-        for record in records(partition)
-        if not record["control"] and record["offset"] <= fetched[-1]["offset"]
-    ]
-    bodies = [
-        s3_client.get_object(Bucket=s3_bucket, Key=item["Key"])["Body"].read()
-        for item in s3_client.list_objects_v2(Bucket=s3_bucket)["Contents"]
-    ]
-    value = max((base64.b64decode(record["value"] or "") for record in fetched), key=len)
-    assert not any(value in body for body in bodies)
+    values = [base64.b64decode(record["value"] or "") for record in records("g-txn-0") if record["offset"] < 2744]
+    value = max(values, key=len)
+    for folder, how in (("open", ()), ("hidden", ("--encrypt", "--keys", keys))):
+        rows("offload", "--log-dir", broker, "--archive", f"s3://{s3_bucket}/{folder}", "--topic", "g-txn", *how)
+        objects = s3_client.list_objects_v2(Bucket=s3_bucket, Prefix=folder)["Contents"]
+        bodies = [s3_client.get_object(Bucket=s3_bucket, Key=item["Key"])["Body"].read() for item in objects]
+        assert any(value in body for body in bodies) == (folder == "open")
 
 
 # keys
@@ -213,29 +153,6 @@ def test_who_reads_with_the_wrong_keys_or_none_is_told_which_key_and_what_to_do(
         assert result.stderr.startswith("tiering: g-txn/")
 
 
-def test_a_restore_without_the_key_names_it(run: Run, hidden: str, tmp_path: Path) -> None:
-    result = run("restore", "--archive", hidden, "--to", tmp_path / "restored")
-    assert result.exit_code == 1
-    assert "key 'k1' is needed: no keys are given" in result.stderr
-    assert not any(body for name, body in files_of(tmp_path / "restored").items() if name.endswith(".log"))
-
-
-def test_a_scrub_without_the_key_leaves_out_what_it_cannot_read_and_is_no_less_sure_of_what_is_stored(
-    run: Run, rows: Rows, hidden: str
-) -> None:
-    found = rows("scrub", "--archive", hidden, "--deep")
-    assert {row["kind"] for row in found} == {"left_out"}
-    assert any("key 'k1' is needed" in str(row) for row in found)
-    damaged = max(Path(hidden).rglob("*.log"), key=lambda f: f.stat().st_size)
-    body = bytearray(damaged.read_bytes())
-    body[1000] ^= 1
-    damaged.chmod(0o600)
-    damaged.write_bytes(body)
-    result = run("scrub", "--archive", hidden, "--deep", "--output", "jsonl")
-    assert result.exit_code == 6
-    assert damaged.name in result.stdout
-
-
 def test_what_lies_where_is_told_without_keys(rows: Rows, hidden: str) -> None:
     assert [row["topic"] for row in rows("describe", "--archive", hidden)] == ["g-codec-none", "g-txn"]
 
@@ -269,3 +186,39 @@ def test_python_programs_read_it_with_the_keys_and_their_cache_holds_nothing_in_
     assert [file for file in cache.rglob("*") if file.is_file()] == []
     with open_reader(archive=hidden) as reader, pytest.raises(NoKey):
         reader.read("g-txn").read_all()
+
+
+@pytest.mark.parametrize("given", [(), ("--keys", "{wrong}"), ("--keys", "{other}")])
+def test_without_its_keys_nothing_is_restored_and_a_line_a_partition_says_why(
+    run: Run, rows: Rows, hidden: str, keys: Path, tmp_path: Path, given: tuple[str, ...]
+) -> None:
+    wrong, other = (write_keys(tmp_path / name, key, **{key: bytes(32)}) for name, key in (("wrong", "k1"), ("other", "k2")))
+    question = ("restore", "--archive", hidden, "--to", tmp_path / "to")
+    result = run(*question, *(arg.format(wrong=wrong, other=other) for arg in given))
+    assert result.exit_code == 1
+    *told, unfinished = result.stderr.splitlines()
+    assert [line.split("/")[0] for line in told] == ["tiering: g-codec-none", "tiering: g-txn"]
+    assert all("key 'k1'" in line for line in told)
+    assert "run the same command again" in unfinished
+    assert [folder.name for folder in (tmp_path / "to").iterdir() if folder.is_dir()] == ["tiering-restore-unfinished"]
+    assert {row["action"] for row in rows(*question, "--keys", keys)} == {"whole", "complete"}
+    assert {folder.name for folder in (tmp_path / "to").iterdir() if folder.is_dir()} == {"g-codec-none-0", "g-txn-0"}
+
+
+def test_a_restore_by_time_reads_encrypted_indexes_too(rows: Rows, hidden: str, keys: Path, tmp_path: Path) -> None:
+    limit = ("--topic", "g-codec-none", "--until-timestamp", live("g-codec-none-0")["offset_for_timestamp"][60][0])
+    *_, complete = rows("restore", "--archive", hidden, "--keys", keys, "--to", tmp_path / "to", *limit)
+    assert 0 < complete["end_offset"] <= live("g-codec-none-0")["offset_for_timestamp"][60][1]
+
+
+def test_a_scrub_without_keys_still_finds_what_is_damaged(run: Run, hidden: str, tmp_path: Path) -> None:
+    manifest = archive.manifests(open_store(hidden), "g-txn")[0]
+    key = manifest.path.segment(manifest.entries[0].log_name)
+    body = bytearray((Path(hidden) / key).read_bytes())
+    body[100] ^= 1
+    (Path(hidden) / key).write_bytes(body)
+    result = run("scrub", "--archive", hidden, "--deep", "--keys", write_keys(tmp_path / "other", "k2", k2=bytes(32)))
+    assert result.exit_code == 6
+    assert [line.split()[:2] for line in result.stdout.splitlines() if line.startswith("wrong_crc")] == [["wrong_crc", key]]
+    segments = len(manifest.entries) + len(archive.manifests(open_store(hidden), "g-codec-none")[0].entries)
+    assert f"1 anomalies; {segments - 1} segments unreadable" in result.stderr

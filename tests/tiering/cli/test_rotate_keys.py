@@ -91,7 +91,7 @@ def test_without_the_former_key_nothing_is_rotated_and_it_is_named(
     ("args", "code", "message"),
     [
         ((), 2, "Missing option '--keys'"),
-        (("--keys", "{both}", "--topic", "none"), 4, "no topic matches none; there are: g-codec-none, g-txn"),
+        (("--keys", "{both}", "--topic", "none"), 4, "matches none; there are: g-codec-none, g-txn"),
         (("--keys", "/nowhere"), 1, "cannot be read"),
     ],
 )
