@@ -58,14 +58,14 @@ def plan(log: LocalLog, store: ObjectStore) -> OffloadPlan:
     Raises Corrupt, NotFound, Unreadable, Unavailable, Invalid for a topic that was deleted from the archive.
     """
     path = PartitionPath(log.partition.topic, log.topic_id, log.partition.partition)
-    manifest = _newest(store, path)
-    if manifest is None:
-        archive.refuse_deleted_topic(store, path.topic, path.topic_id)
-        manifest = _never_archived(path, log)
+    manifest = _newest(store, path) or _never_archived(path, log)
     refuse_deleted(manifest)
     segments = tuple(LocalSegment(s.base_offset, s.next_base_offset, _is_empty(s)) for s in log.segments)
     stable = log.last_stable_offset if len(segments) > 1 else log.log_start_offset
-    return OffloadPlan(log, path, manifest, plan_offload(segments, stable, manifest, unproven=log.unproven))
+    decisions = plan_offload(segments, stable, manifest, unproven=log.unproven)
+    if not manifest.version and any(d.action is Action.copy for d in decisions):
+        archive.refuse_deleted_topic(store, path.topic, path.topic_id)
+    return OffloadPlan(log, path, manifest, decisions)
 
 
 def offload(

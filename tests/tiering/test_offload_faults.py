@@ -38,11 +38,12 @@ from remote.clock import Ids
 from remote.errors import AlreadyExists, Fenced, Unavailable, Unknown
 from remote.manifest.entries import Entries
 from remote.manifest.model import Limits, Manifest, never_archived
-from remote.manifest.store import ManifestWriter, claim, load_newest, load_version
+from remote.manifest.store import ManifestWriter, claim, load_newest
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectStore
 from remote.reader import ArchivedLog
 from tiering import offload as offload_room
+from tiering import sweep
 from tiering.offload import Done, offload, plan
 
 PARTITION = "g-compacted-txn-0"
@@ -131,11 +132,17 @@ def assert_whole(store: MemoryStore, log: LocalLog) -> None:
 
 
 def leftovers(store: MemoryStore, path: PartitionPath) -> set[str]:
-    """Keys of segments and pages that no version names."""
+    """Keys of segments and pages that the newest version does not name."""
     newest = load_newest(store, path)
-    versions = range(1, newest.manifest.version + 1) if newest else ()
-    named = {key for v in versions for key in named_objects(store, load_version(store, path, v).manifest)}
+    named = named_objects(store, newest.manifest).keys() if newest else set()
     return {k for k in store.objects if k.startswith((path.segments, path.pages))} - named
+
+
+def swept(store: MemoryStore, path: PartitionPath, ids: Ids) -> None:
+    """A month later, what nobody names is deleted."""
+    clock = FixedClock(FixedClock().now_ms() + 30 * 86_400_000)
+    garbage = sweep.plan(store, path, clock.now_ms(), 86_400_000)
+    assert set(sweep.sweep(garbage, store, clock, ids, clock.now_ms())) == set(garbage.all)
 
 
 # the faults
@@ -202,9 +209,9 @@ class Story:
         assert [d.error for d in again if d.error] == []
         assert verbs(self.store.calls) == ["list", "get"]
         seen = readable(self.store, path)
-        for key in leftovers(self.store, path):
-            del self.store.objects[key]
-        assert_holds(self.store, path, seen)
+        swept(self.store, path, self.ids("f"))
+        assert leftovers(self.store, path) == set()
+        assert readable(self.store, path) == seen
 
 
 def stories(log: LocalLog) -> Iterator[int]:
@@ -225,13 +232,14 @@ def test_a_call_that_lands_late_does_no_harm_whenever_it_does(log: LocalLog, lan
 
 def test_the_runs_write_pages_and_every_verb_is_hit(log: LocalLog) -> None:
     calls = calls_of_a_quiet_run(log)
-    assert {"list", "get", "upload", "head", "put_if_absent"} == set(calls)
+    assert {"list", "list_folders", "get", "upload", "head", "put_if_absent"} == set(calls)
     store = MemoryStore()
     run(store, log, CountingIds(), "a")
     newest = load_newest(store, path_of(log))
     assert newest is not None
     assert {ref.level for ref in newest.manifest.pages} >= {0, 1}
     assert len(due(log)) == SEGMENTS
+    swept(store, path_of(log), CountingIds("f"))
     assert leftovers(store, path_of(log)) == set()
 
 
