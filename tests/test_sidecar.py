@@ -30,6 +30,7 @@ from tiering.tiered_log import Isolation
 
 pytestmark = [
     pytest.mark.oracle,
+    pytest.mark.timeout(600),  # the broker's life is the first test's time
     pytest.mark.skipif(real_kafka.maven() is None, reason="a real broker is brought by Maven, which is not here"),
 ]
 
