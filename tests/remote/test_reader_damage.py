@@ -8,10 +8,12 @@ from archive_fakes import MemoryStore
 from archived_worlds import World, opened, read
 from golden_logs import broker_logs
 from logs_to_archive import cut_finer, local_logs, offload_all, offsets_of, path_of
+from segments_to_copy import flipped
 
 from local_log.errors import Corrupt, LogError
 from local_log.formats.batch_v2 import HEADER_BYTES
 from local_log.formats.records import record_batches
+from local_log.segment import Segment
 from remote.errors import RemoteError
 from remote.fetch_plan import MissingRange
 from remote.manifest.model import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, SegmentEntry
@@ -19,12 +21,18 @@ from remote.manifest.model import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, S
 # gaps
 
 
+def damage_log(segment: Segment) -> None:
+    """So that it is refused."""
+    file = Path(segment.path(".log"))
+    file.write_bytes(bytes(flipped(file.read_bytes(), file.stat().st_size // 2)))
+
+
 def test_a_gap_is_refused_or_left_out(tmp_path: Path) -> None:
     folder = broker_logs(tmp_path / "broker", "g-mixed-0")
     cut_finer(folder / "g-mixed-0", 6)
     log = local_logs(folder)["g-mixed-0"]
     hurt = log.segments[2]
-    Path(hurt.path(".timeindex")).unlink()
+    damage_log(hurt)
     store = MemoryStore()
     offload_all(folder, store)
     archived = opened(store, log)
@@ -47,7 +55,7 @@ def test_a_record_that_could_lie_in_a_gap_is_not_answered_by_a_later_one(tmp_pat
     log = local_logs(folder)["g-txn-0"]
     hurt, after = log.segments[2:4]
     wanted = int(next(hurt.chunks()).batches.max_timestamp[0])
-    Path(hurt.path(".timeindex")).unlink()
+    damage_log(hurt)
     store = MemoryStore()
     offload_all(folder, store)
     archived = opened(store, log)
