@@ -25,7 +25,7 @@ from spark_jobs.jobs.target import Target
 from spark_jobs.source.options import OptionError, ReadOptions, parse
 from spark_jobs.source.partitions import Split, plan_splits
 from spark_jobs.source.rows import FIELDS, read_split
-from tiering.console import archive_option, lasting
+from tiering.console import archive_option, keys_option, lasting
 
 COLUMNS = ("key", "value", "partition", "offset", "timestamp", "timestampType", "headers")
 ROW_GROUP_BYTES = 64 << 20
@@ -51,14 +51,14 @@ def columns_of(options: ReadOptions) -> tuple[str, ...]:
 
 
 def write_split(split: Split, options: ReadOptions, target: Target, compression: str, run_id: str = "") -> Written:
-    """Decodes a split and writes its file; runs on an executor. Raises Corrupt, NotFound, Unavailable.
+    """Decodes a split and writes its file; runs on an executor. Raises Corrupt, NotFound, Unavailable, Invalid.
 
     `run_id` tells this run from every other: Spark counts its attempts from 0 in each.
     """
     columns = columns_of(options)
     schema = pa.schema([(name, FIELDS[name]) for name in columns])
     store = open_store(options.archive)
-    batches = read_split(store, split, columns, read_committed=options.read_committed, first_bytes=CHUNK_BYTES)
+    batches = read_split(store, split, columns, read_committed=options.read_committed, first_bytes=CHUNK_BYTES, keys=options.keys)
     rows = 0
 
     def fill(file: str) -> None:
@@ -90,19 +90,22 @@ def _row_groups(batches: Iterator[pa.RecordBatch], schema: Any) -> Iterator[Any]
 
 @click.command("backfill")
 @archive_option(required=True)
+@keys_option()
 @click.option("--to", callback=lasting, required=True, metavar="URL", help="The folder for the Parquet files: any fsspec URL.")
 @click.option("--topic", "topics", multiple=True, required=True, help="A topic; may be given several times.")
 @click.option("--option", "pairs", multiple=True, metavar="NAME=VALUE", help="Any other option of the format tiering.")
 @click.option("--compression", type=click.Choice(["snappy", "zstd", "lz4", "gzip", "none"]), default="snappy", show_default=True)
 @click.option("--master", help="Spark's master; default: the one of spark-submit, or all cores of this machine.")
 def main(
-    archive_url: str, to: str, topics: tuple[str, ...], pairs: tuple[str, ...], compression: str, master: str | None
-) -> None:
+    archive_url: str, keys_address: str | None, to: str, topics: tuple[str, ...], pairs: tuple[str, ...], compression: str,
+    master: str | None,
+) -> None:  # fmt: skip
     """Write archived records to Parquet files, each offset once. Prints a JSON report."""
     given = dict(pair.partition("=")[::2] for pair in pairs)
 
     def job() -> None:
-        options = parse({"includeHeaders": "true", **given, "archive": archive_url, "subscribe": ",".join(topics)})
+        keys = {"keys": keys_address} if keys_address is not None else {}
+        options = parse({"includeHeaders": "true", **keys, **given, "archive": archive_url, "subscribe": ",".join(topics)})
         click.echo(json.dumps(run(options, Target(to), compression, master), indent=1))
 
     ending("backfill", job)

@@ -35,6 +35,7 @@ class BatchReader(DataSourceReader):
         """The rows of one partition; Spark gives None where there are no partitions at all."""
         if not isinstance(partition, SplitPartition):
             return
-        store = open_store(self.options.archive)
-        committed = self.options.read_committed
-        yield from read_split(store, partition.split, self.columns, read_committed=committed, first_bytes=CHUNK_BYTES)
+        store, asked = open_store(self.options.archive), self.options
+        yield from read_split(
+            store, partition.split, self.columns, read_committed=asked.read_committed, first_bytes=CHUNK_BYTES, keys=asked.keys
+        )

@@ -1,6 +1,8 @@
 """`spark.read.format("tiering")`: the archive as a table, with the schema and the options of Spark's Kafka source.
 
 spark.read.format("tiering").option("archive", "s3://bucket/prefix").option("subscribe", "orders").load()
+
+An encrypted archive takes .option("keys", "aws-kms://alias/archive"), or a key file that every executor has, too.
 """
 
 from pyspark.sql import types as t

@@ -15,6 +15,7 @@ _EARLIEST_OFFSET, _LATEST_OFFSET = -2, -1
 _KNOWN = (
     "archive",
     "subscribe",
+    "keys",
     "startingOffsets",
     "endingOffsets",
     "startingTimestamp",
@@ -57,9 +58,14 @@ class Offsets:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What to read. A timestamp (ms), where there is one, comes before the offsets, as in Spark."""
+    """What to read. A timestamp (ms), where there is one, comes before the offsets, as in Spark.
+
+    `keys` is where the keys of encrypted segments are (see `remote.transforms.key_rings`): driver and executors open it, each for
+    itself, so no key travels.
+    """
 
     archive: str
+    keys: str | None
     topics: tuple[str, ...]
     starting_offsets: Offsets
     ending_offsets: Offsets
@@ -102,6 +108,7 @@ def parse(options: Mapping[str, str]) -> ReadOptions:
         raise OptionError("option subscribe is missing: topics, with commas between them")
     return ReadOptions(
         archive=given["archive"].strip(),
+        keys=value("keys", _filled, None),
         topics=topics,
         starting_offsets=value("startingOffsets", lambda v: _offsets(v, topics, forbidden=LATEST), Offsets(EARLIEST)),
         ending_offsets=value("endingOffsets", lambda v: _offsets(v, topics, forbidden=EARLIEST), Offsets(LATEST)),
@@ -127,6 +134,12 @@ def _one_of(value: str, *choices: str) -> str:
 
 def _boolean(value: str) -> bool:
     return _one_of(value, "true", "false") == "true"
+
+
+def _filled(value: str) -> str | None:
+    if not value:
+        raise ValueError("must be a file, env://NAME or aws-kms://KEY")
+    return value
 
 
 def _whole(value: str) -> int | None:

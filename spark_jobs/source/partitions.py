@@ -10,6 +10,7 @@ from remote.fetch_plan import Span, plan
 from remote.manifest.model import Manifest
 from remote.object_store import ObjectStore
 from remote.reader import ArchivedLog
+from remote.reading import Reading, decoded_with
 from spark_jobs.source.options import EARLIEST, LATEST, Offsets, OptionError, ReadOptions
 
 
@@ -34,15 +35,18 @@ class Split:
 def plan_splits(store: ObjectStore, options: ReadOptions) -> tuple[Split, ...]:
     """The splits of a read, in the order of topics, partitions and offsets; each offset in one of them.
 
-    Raises NotFound, OffsetOutOfRange, MissingRange (unless failOnDataLoss is false), OptionError.
+    Raises NotFound, OffsetOutOfRange, MissingRange (unless failOnDataLoss is false), OptionError; Invalid for keys that cannot be
+    had.
     """
     archive.open_archive(store)
-    splits = tuple(s for topic in options.topics for m in archive.manifests(store, topic) for s in _splits(store, m, options))
+    reading = Reading(decoded_with(options.keys))
+    logs = (ArchivedLog(store, m, reading=reading) for topic in options.topics for m in archive.manifests(store, topic))
+    splits = tuple(split for log in logs for split in _splits(log, options))
     return splits if options.min_partitions is None else tuple(_divided(splits, options.min_partitions))
 
 
-def _splits(store: ObjectStore, manifest: Manifest, options: ReadOptions) -> Iterator[Split]:
-    log = ArchivedLog(store, manifest)
+def _splits(log: ArchivedLog, options: ReadOptions) -> Iterator[Split]:
+    manifest = log.manifest
     start, end = _start(log, options), _end(log, options)
     if not options.fail_on_data_loss:
         start = max(log.log_start_offset, min(start, log.end_offset))

@@ -10,6 +10,7 @@ from local_log.formats.columns import Projection
 from local_log.formats.records import record_batches
 from remote.object_store import ObjectReader
 from remote.reader import ArchivedLog
+from remote.reading import Reading, decoded_with
 from spark_jobs.source.partitions import Split
 
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
@@ -31,17 +32,17 @@ _LAST_MS = (2**63 - 1) // 1000
 
 
 def read_split(
-    store: ObjectReader, split: Split, columns: Iterable[str], *, read_committed: bool, first_bytes: int
+    store: ObjectReader, split: Split, columns: Iterable[str], *, read_committed: bool, first_bytes: int, keys: str | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The split's rows with these columns, in this order, a few MB at a time. Only what they need is decoded.
 
-    Raises Corrupt, NotFound, Unavailable.
+    `keys` is where the keys of encrypted segments are. Raises Corrupt, NotFound, Unavailable, NoKey, WrongKey, Invalid.
     """
     columns = tuple(columns)
     want = Projection(
         key="key" in columns, value="value" in columns, headers="headers" in columns, timestamp_type="timestampType" in columns
     )
-    log = ArchivedLog(store, split.manifest, first_bytes)
+    log = ArchivedLog(store, split.manifest, first_bytes, Reading(decoded_with(keys)))
     span = split.span
     aborted = log.aborted(span.start, span.end) if read_committed else ()
     schema = pa.schema([(name, FIELDS[name]) for name in columns])

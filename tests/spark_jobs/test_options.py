@@ -16,6 +16,7 @@ def of(**options: str) -> ReadOptions:
 def test_defaults_are_those_of_sparks_kafka_source() -> None:
     assert parse(NEEDED) == ReadOptions(
         archive="s3://bucket/prefix",
+        keys=None,
         topics=("orders",),
         starting_offsets=Offsets(EARLIEST),
         ending_offsets=Offsets(LATEST),
@@ -40,8 +41,10 @@ def test_every_option_is_read() -> None:
         failOnDataLoss="false",
         minPartitions="8",
         includeHeaders="true",
+        keys="aws-kms://alias/archive",
         **{"kafka.isolation.level": "read_committed"},
     )
+    assert options.keys == "aws-kms://alias/archive"
     assert options.topics == ("b", "a")
     assert [options.starting_offsets.of("a", p, "startingOffsets") for p in (0, 1)] == [5, EARLIEST]
     assert [options.ending_offsets.of("a", p, "endingOffsets") for p in (0, 1)] == [LATEST, 7]
@@ -80,6 +83,7 @@ def test_an_unknown_option_is_refused_with_the_nearest_known_one(name: str, hint
         ("startingOffsets", "latest"),
         ("startingOffsets", "first"),
         ("startingOffsets", ""),
+        ("keys", " "),
         ("startingOffsets", "5"),
         ("startingOffsets", "null"),
         ("startingOffsets", '{"orders": 5}'),
