@@ -60,15 +60,11 @@ def filled(folder: Path, topic: str, records: int) -> Iterator[TieredTopic]:
         command = [f"{java_home()}/bin/java", "-Xmx1g", "-cp", classes, str(READ_BACK), address]
         pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing, text=True) as consumer:
-            filled = TieredTopic(address, topic, folder / "data", consumer)
+            tiered = TieredTopic(address, topic, folder / "data", consumer)
             checkpoint = f"{topic} 0 {records}\n"
-            file = filled.log_dir / HIGH_WATERMARK_CHECKPOINT
+            file = tiered.log_dir / HIGH_WATERMARK_CHECKPOINT
             wait_until(lambda: checkpoint in file.read_text(), "the broker does not write its high watermarks down")
-            try:
-                yield filled
-            finally:
-                if consumer.stdin is not None:
-                    consumer.stdin.close()
+            yield tiered  # behind it the consumer's input is closed, at which it ends
 
 
 def wait_until(holds: Callable[[], bool], otherwise: str) -> None:
