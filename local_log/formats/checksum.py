@@ -4,17 +4,21 @@ import zlib
 from collections.abc import Callable
 from typing import Final
 
-import awscrt.checksums
 import crc32c as _crc32c
 
 from local_log.formats.primitives import Buffer
 
 # The functions themselves: one of our own around them would cost as much as the checksum of a small batch.
-crc32c: Final[Callable[..., int]] = awscrt.checksums.crc32c
-"""CRC-32C of some bytes, going on from a second argument, the checksum of what came before them."""
-
 crc32c_of_few: Final[Callable[..., int]] = _crc32c.crc32c
-"""The same, sooner for less than FEW_BYTES: a call costs less and a byte more."""
+"""CRC-32C of some bytes, going on from a second argument, the checksum of what came before them. For less than FEW_BYTES."""
+
+try:
+    from awscrt.checksums import crc32c as _of_many
+except ImportError:  # there is no wheel for every machine: the same sums, of large buffers at a third of the speed
+    _of_many = crc32c_of_few
+
+crc32c: Final[Callable[..., int]] = _of_many
+"""The same, for any buffer: a call costs more and a byte less."""
 
 FEW_BYTES: Final = 1024
 

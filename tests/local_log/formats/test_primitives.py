@@ -1,5 +1,8 @@
 """Varints, sequence numbers and checksums."""
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,3 +77,11 @@ def test_sequences_that_no_producer_has_come_out_as_java_computes_them(base: int
 def test_the_checksum_is_castagnoli_s_and_goes_on() -> None:
     assert crc32c(b"123456789") == 0xE3069283
     assert crc32c(b"6789", crc32c(b"12345")) == 0xE3069283
+
+
+def test_the_checksum_needs_no_library_that_has_no_wheel_for_every_machine() -> None:
+    code = (
+        "import sys; sys.modules['awscrt'] = sys.modules['awscrt.checksums'] = None\n"
+        "from local_log.formats.checksum import crc32c; print(hex(crc32c(b'6789', crc32c(b'12345'))))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "0xe3069283\n"
