@@ -8,7 +8,7 @@ from math import inf
 
 from local_log.errors import Corrupt, listed
 from remote.clock import Clock, Ids
-from remote.errors import AlreadyExists, Invalid, NotFound
+from remote.errors import AlreadyExists, Newer, NotFound
 from remote.manifest.codec import MAJOR, MINOR, check_format, read_json
 from remote.manifest.model import Manifest
 from remote.manifest.store import load_newest
@@ -17,12 +17,12 @@ from remote.object_keys import ARCHIVE, PROBE_PREFIX, PartitionPath, is_topic, i
 from remote.object_store import ObjectReader, ObjectStore
 from remote.stores import probe
 
-Damaged = Corrupt | Invalid
+Damaged = Corrupt | Newer
 """What keeps one manifest from being read and says nothing of the others: its bytes, or a format newer than ours."""
 
 
 def open_archive(store: ObjectStore) -> None:
-    """Checks that there is an archive of a format that we know. Raises NotFound, Invalid, Corrupt."""
+    """Checks that there is an archive of a format that we know. Raises NotFound, Newer, Corrupt, Invalid (the store refuses)."""
     if not is_archive(store):
         raise NotFound(f"{store.url}: no archive there ({ARCHIVE} is missing); check the address, or offload to it first")
 
@@ -40,7 +40,7 @@ def create_archive(store: ObjectStore, clock: Clock, ids: Ids) -> None:
 
 
 def is_archive(store: ObjectReader) -> bool:
-    """Whether there is an archive. Raises Invalid for one of a newer format, Corrupt."""
+    """Whether there is an archive. Raises Newer, Corrupt, Unavailable, Invalid (the store refuses)."""
     try:
         body = store.get(ARCHIVE)
     except NotFound:
@@ -75,7 +75,7 @@ def newest_manifests(store: ObjectStore, topic: str) -> tuple[Manifest, ...]:
     """The newest manifest of each partition of a topic, in order of partitions; empty where there is none.
 
     Of topics that had the same name one after the other, the one whose newest commit is the latest counts. Raises Corrupt,
-    Invalid, Unavailable.
+    Newer, Unavailable.
     """
     return tuple(_sound(m) for m in newest_partitions(store, topic).values())
 
@@ -124,7 +124,7 @@ def partitions_of(store: ObjectStore, topic: str, topic_id: str, only: int | Non
     for number in sorted(n for n in numbers if n is not None):
         try:
             stored = load_newest(store, PartitionPath(topic, topic_id, number))
-        except (Corrupt, Invalid) as e:
+        except (Corrupt, Newer) as e:
             found[number] = e
         else:
             if stored is not None and not stored.manifest.is_deleted:

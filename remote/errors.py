@@ -9,6 +9,8 @@
     ├── NotFound        no such object, topic or partition
     └── Invalid         an archive or setting that cannot be used as it stands: fix it
         ├── BadAddress  an address that names no store: correct it
+        ├── BadRange    bytes that an object does not have: of an object that a manifest names, it is damage
+        ├── Newer       written by a newer version of ours: upgrade
         ├── NoKey       what is encrypted needs a key that is not at hand: give the key ring that has it
         └── WrongKey    a key of the right name is not the one that was used: give that one
 
@@ -50,6 +52,14 @@ class Invalid(RemoteError):
 
 class BadAddress(Invalid):
     """An address that names no store, or one that cannot be used from here; the message says what would do."""
+
+
+class BadRange(Invalid):
+    """A range that is not inside its object."""
+
+
+class Newer(Invalid):
+    """What a newer version has written in a form that this one does not read."""
 
 
 class NoKey(Invalid):

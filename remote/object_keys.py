@@ -112,6 +112,20 @@ def parse_partition(folder: str) -> int | None:
     return int(folder) if _PARTITION.fullmatch(folder) else None
 
 
+def partition_of(key: str) -> PartitionPath | None:
+    """The partition that a key is of; None for a key of none."""
+    topic, _, rest = key.partition("/")
+    topic_id, _, rest = rest.partition("/")
+    folder, slash, _ = rest.partition("/")
+    number = parse_partition(folder)
+    if number is None or not slash or not is_topic(topic) or not is_topic_id(topic_id):
+        return None
+    try:
+        return PartitionPath(topic, topic_id, number)
+    except Invalid:
+        return None
+
+
 def segment_name(base_offset: int, leader_epoch: int, segment_id: str, suffix: str) -> str:
     """The name of a segment's object; `segment_id` is 32 hexadecimal digits, new for every attempt to copy."""
     return f"{base_offset:020d}-{leader_epoch}-{segment_id}{suffix}"

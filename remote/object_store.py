@@ -46,7 +46,7 @@ class ObjectReader(Protocol):
         """The whole object. Raises NotFound, Unavailable."""
 
     def get_range(self, key: str, start: int, end: int) -> Body:
-        """Exactly bytes `[start, end)`; `end` may not pass the object's end. Raises NotFound, Unavailable, Invalid."""
+        """Exactly bytes `[start, end)`; `end` may not pass the object's end. Raises NotFound, Unavailable, BadRange."""
 
     def head(self, key: str) -> ObjectMeta:
         """Size, checksum, time. Raises NotFound, Unavailable."""

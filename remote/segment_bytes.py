@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from local_log.errors import Corrupt
-from remote.errors import Invalid, NotFound
+from remote.errors import BadRange, Newer, NotFound
 from remote.manifest.model import IDENTITY, SegmentEntry
 from remote.object_keys import PartitionPath
 from remote.object_store import Body, ObjectReader
@@ -18,7 +18,7 @@ class SegmentBytes(Protocol):
     """Reads ranges of segments. Called from several threads at once.
 
     Both verbs raise Corrupt, placed in the object (what a manifest names and is missing, short or cannot be decoded is damage),
-    Unavailable, and Invalid for an encoding that cannot be read here.
+    Unavailable, Newer for an encoding that this version does not know, and Invalid where the store refuses.
     """
 
     def log(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> Body:
@@ -51,17 +51,17 @@ class StoredBytes:
 
     def _get(self, key: str, entry: SegmentEntry, start: int, end: int) -> Body:
         if entry.encoding != IDENTITY:
-            raise Invalid(f"{key} is encoded as {entry.encoding!r}, which this version does not read: upgrade kafka-tiering")
+            raise Newer(f"{key} is encoded as {entry.encoding!r}, which this version does not read: upgrade kafka-tiering")
         return get_named(self.store, key, start, end)
 
 
 def get_named(store: ObjectReader, key: str, start: int, end: int) -> Body:
     """Bytes `[start, end)` of an object that a manifest names: that it is missing or short is damage.
 
-    Raises Corrupt, Unavailable.
+    Raises Corrupt, Unavailable, Invalid (the store refuses).
     """
     try:
         return store.get_range(key, start, end)
-    except (NotFound, Invalid) as e:
+    except (NotFound, BadRange) as e:
         problem = f"the manifest names it, and bytes [{start}, {end}) are not there: restore the object from a copy ({e})"
         raise Corrupt(problem, file=key, position=start) from e

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 from crc32c import crc32c
 
-from remote.errors import AlreadyExists, Invalid, NotFound, Unknown
+from remote.errors import AlreadyExists, BadRange, NotFound, Unknown
 from remote.object_store import AbandonedUpload, Body, ObjectMeta, ObjectStore
 from remote.stores.shared import check_folder, check_key, check_prefix, checked
 
@@ -58,7 +58,7 @@ class MemoryStore:
         self.calls.append(("get_range", key, start, end))
         body = self._body(key)
         if not 0 <= start <= end <= len(body):
-            raise Invalid(f"{key} has {len(body)} bytes, not [{start}, {end})")
+            raise BadRange(f"{key} has {len(body)} bytes, not [{start}, {end})")
         return body[start:end]
 
     def head(self, key: str) -> ObjectMeta:

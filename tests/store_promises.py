@@ -11,7 +11,7 @@ import pytest
 from crc32c import crc32c
 
 from local_log.errors import Corrupt
-from remote.errors import AlreadyExists, Invalid, NotFound, Unavailable
+from remote.errors import AlreadyExists, BadRange, Invalid, NotFound, Unavailable
 from remote.object_store import Body, ObjectStore
 from remote.stores import probe, store_time_ms
 
@@ -81,9 +81,11 @@ class ObjectStoreConformance:
                 assert store.get_range("key", start, end) == b"0123456789"[start:end]
 
     @pytest.mark.parametrize(("start", "end"), [(0, 11), (9, 11), (10, 11), (11, 11), (20, 30), (5, 4), (-1, 3), (-3, -1)])
-    def test_a_range_that_the_object_does_not_have_is_invalid(self, store: ObjectStore, start: int, end: int) -> None:
+    def test_a_range_that_the_object_does_not_have_is_told_from_all_that_is_refused(
+        self, store: ObjectStore, start: int, end: int
+    ) -> None:
         store.put_if_absent("key", b"0123456789")
-        with pytest.raises(Invalid):
+        with pytest.raises(BadRange):
             store.get_range("key", start, end)
 
     def test_an_object_that_is_not_there_is_not_found(self, store: ObjectStore) -> None:

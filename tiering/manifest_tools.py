@@ -8,13 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from local_log.errors import Corrupt
 from local_log.storage import WritableDisk, parent_of
+from remote.errors import Newer
 from remote.manifest import codec, pages
-from remote.manifest.chain import stored_versions
+from remote.manifest.chain import stored_versions, walk_chain
 from remote.manifest.entries import Entries
 from remote.manifest.model import Deleting, Item, Manifest, PageRef, SegmentEntry, SegmentState, count_of, item_id, never_archived
 from remote.manifest.pins import Pins
-from remote.manifest.store import load_version
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectStore
 
@@ -56,13 +57,18 @@ def summary(row: Mapping[str, Any]) -> Row:
     return {**{name: row[name] for name in names}, "segments": row["segments"], "bytes": row["bytes"], **lengths, **pins}
 
 
-def history(store: ObjectStore, path: PartitionPath) -> Iterator[Row]:
-    """A row for each stored version, the newest first, and what it changed. Raises Corrupt, Invalid, Unavailable."""
+def history(store: ObjectStore, path: PartitionPath) -> Iterator[Row | Corrupt | Newer]:
+    """A row for each stored version, the newest first, and what it changed; what is wrong with the chain in its place.
+
+    Raises Unavailable.
+    """
     after: Manifest | None = None
-    for version in stored_versions(store, path):
-        before = load_version(store, path, version).manifest
+    for before in walk_chain(store, path, stored_versions(store, path)):
+        if not isinstance(before, Manifest):
+            yield before
+            continue
         if after is not None:
-            yield _step(after, changes(before, after) if before.version == after.version - 1 else ["(its parent is not stored)"])
+            yield _step(after, changes(before, after) if before.version == after.version - 1 else ["(its parent cannot be read)"])
         after = before
     if after is not None:
         first = never_archived(path.topic, path.topic_id, path.partition, after.log_start_offset)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from local_log.errors import Corrupt
-from remote.errors import Invalid, NotFound
+from remote.errors import Newer, NotFound
 from remote.manifest import codec
 from remote.manifest.model import Manifest
 from remote.object_keys import PartitionPath, parse_manifest_key
@@ -23,7 +23,7 @@ def stored_versions(store: ObjectStore, path: PartitionPath) -> Iterator[int]:
             yield version
 
 
-def verify_chain(store: ObjectStore, path: PartitionPath, *, versions_max: int | None = None) -> Iterator[Corrupt | Invalid]:
+def verify_chain(store: ObjectStore, path: PartitionPath, *, versions_max: int | None = None) -> Iterator[Corrupt | Newer]:
     """What is wrong with the chain, the newest first; nothing where it is sound. Looks at no more than `versions_max` versions.
 
     That the oldest ones have been swept is no fault. Raises Unavailable.
@@ -32,7 +32,7 @@ def verify_chain(store: ObjectStore, path: PartitionPath, *, versions_max: int |
     return (found for found in walked if not isinstance(found, Manifest))
 
 
-def walk_chain(store: ObjectReader, path: PartitionPath, versions: Iterable[int]) -> Iterator[Manifest | Corrupt | Invalid]:
+def walk_chain(store: ObjectReader, path: PartitionPath, versions: Iterable[int]) -> Iterator[Manifest | Corrupt | Newer]:
     """These versions, the newest first, each where it can be read, and what is wrong with them. Each is read when it is come to.
 
     Raises Unavailable.
@@ -53,7 +53,7 @@ def walk_chain(store: ObjectReader, path: PartitionPath, versions: Iterable[int]
             yield BrokenChain(_problem(codec.sha256(body), child), file=key)
         try:
             child = codec.decode(body, key)
-        except (Corrupt, Invalid) as e:
+        except (Corrupt, Newer) as e:
             yield e
             child = None
         else:

@@ -7,7 +7,7 @@ kept as they are.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from functools import cache
 from typing import Any
@@ -15,12 +15,14 @@ from typing import Any
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.checksum import crc32c
-from remote.errors import Invalid
+from remote.errors import Invalid, Newer
 from remote.manifest.model import AuxRange, Deleting, EncodingInfo, Gap, Manifest, PageRef, SegmentEntry
+from remote.object_keys import parse_page_name, parse_segment_name
 
 MAJOR, MINOR = 1, 1
 MANIFEST_BYTES_MAX = 256 << 20
 _CHECKSUM = "~crc32c"
+REMEDY = "restore it from a copy or the store's own versions, and delete nothing"
 _STAMP = b',"~crc32c":"%08x"}\n'
 
 
@@ -59,13 +61,13 @@ def encode(manifest: Manifest) -> bytes:
 
 
 def decode(body: bytes, key: str) -> Manifest:
-    """The manifest stored under `key`. Raises Corrupt for what is no manifest, Invalid for a newer format."""
+    """The manifest stored under `key`. Raises Corrupt for what is no manifest, Newer."""
     value = read_stamped(body, key)
     try:
         if _is_unstamped(value):
             value = {"pages": [], "deleting": [], **value}  # from before there were any
         value = {"deleted_at_ms": 0, **value}
-        return Manifest(
+        manifest = Manifest(
             **_plain(Manifest, value),
             local_log_start_offsets={str(k): _int(v) for k, v in value["local_log_start_offsets"].items()},
             leader_epochs=_read_epochs(value["leader_epochs"]),
@@ -75,8 +77,10 @@ def decode(body: bytes, key: str) -> Manifest:
             deleting=tuple(_read_deleting(d) for d in _list(value["deleting"])),
             unknown=_unknown(Manifest, value, "format"),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as e:
-        raise Corrupt(f"not a manifest: {e!r}", file=key) from e
+        _ = manifest.path
+    except (KeyError, TypeError, ValueError, AttributeError, Invalid) as e:
+        raise Corrupt(f"not a manifest: {e!r}; {REMEDY}", file=key) from e
+    return manifest
 
 
 def stamped(value: Mapping[str, Any]) -> bytes:
@@ -86,16 +90,16 @@ def stamped(value: Mapping[str, Any]) -> bytes:
 
 
 def read_stamped(body: bytes, key: str) -> dict[str, Any]:
-    """The JSON object stored under `key` without its checksum. Raises Corrupt, Invalid (a newer format)."""
+    """The JSON object stored under `key` without its checksum. Raises Corrupt, Newer."""
     value = read_json(body, key)
     check_format(value, key)
     if value.pop(_CHECKSUM, None) is None:
         if not _is_unstamped(value):
-            raise Corrupt(f"{_CHECKSUM} is missing: restore it from a copy", file=key)
+            raise Corrupt(f"{_CHECKSUM} is missing; {REMEDY}", file=key)
         return value
     text, stamp = body[: -len(_STAMP % 0)], body[-len(_STAMP % 0) :]
     if stamp != _STAMP % crc32c(text):
-        raise Corrupt(f"its CRC-32C is {crc32c(text):08x}, which is not what it ends in: restore it from a copy", file=key)
+        raise Corrupt(f"its CRC-32C is {crc32c(text):08x}, which is not what it ends in; {REMEDY}", file=key)
     return value
 
 
@@ -107,24 +111,24 @@ def _is_unstamped(value: Mapping[str, Any]) -> bool:
 def read_json(body: bytes, key: str) -> dict[str, Any]:
     """A stored JSON object. Raises Corrupt for anything else."""
     if len(body) > MANIFEST_BYTES_MAX:
-        raise Corrupt(f"{len(body)} bytes where at most {MANIFEST_BYTES_MAX} can be", file=key)
+        raise Corrupt(f"{len(body)} bytes where at most {MANIFEST_BYTES_MAX} can be; {REMEDY}", file=key)
     try:
         value = json.loads(body)
     except (ValueError, RecursionError) as e:
-        raise Corrupt(f"not JSON: {e}", file=key) from e
+        raise Corrupt(f"not JSON: {e}; {REMEDY}", file=key) from e
     if not isinstance(value, dict):
-        raise Corrupt("not a JSON object", file=key)
+        raise Corrupt(f"not a JSON object; {REMEDY}", file=key)
     return value
 
 
 def check_format(value: Mapping[str, Any], key: str) -> None:
-    """Raises Invalid unless the object under `key` is of a format that we know."""
+    """Raises Newer unless the object under `key` is of a format that we know, Corrupt where it states none."""
     form = value.get("format")
     major = form.get("major") if isinstance(form, dict) else None
     if not isinstance(major, int):
-        raise Corrupt("no format version", file=key)
+        raise Corrupt(f"no format version; {REMEDY}", file=key)
     if major > MAJOR:
-        raise Invalid(f"{key} is of format {major}; this version reads up to {MAJOR}: upgrade kafka-tiering")
+        raise Newer(f"{key} is of format {major}; this version reads up to {MAJOR}: upgrade kafka-tiering")
 
 
 def _epochs(entries: tuple[EpochEntry, ...]) -> list[list[int]]:
@@ -168,8 +172,10 @@ def read_encoded(value: dict[str, Any] | None) -> EncodingInfo | None:
 
 
 def _read_entry(value: dict[str, Any]) -> SegmentEntry:
+    plain = _plain(SegmentEntry, value)
+    check_segment_names((plain["log_name"], plain["aux_name"]))
     return SegmentEntry(
-        **_plain(SegmentEntry, value),
+        **plain,
         leader_epochs=_read_epochs(value["leader_epochs"]),
         aux_ranges={
             name: AuxRange(_int(start), _int(end), _int(crc32c)) for name, (start, end, crc32c) in value["aux_ranges"].items()
@@ -179,12 +185,28 @@ def _read_entry(value: dict[str, Any]) -> SegmentEntry:
     )
 
 
+def check_segment_names(names: Iterable[str]) -> None:
+    """Raises ValueError for a name that is not that of a segment's object: with it a key could lead anywhere."""
+    for name in names:
+        if parse_segment_name(name) is None:
+            raise ValueError(f"{name!r} is no name of a segment's object")
+
+
+def check_page_names(names: Iterable[str]) -> None:
+    """The same for pages."""
+    for name in names:
+        if parse_page_name(name) is None:
+            raise ValueError(f"{name!r} is no name of a page")
+
+
 def _read_gap(value: dict[str, Any]) -> Gap:
     return Gap(**_plain(Gap, value), unknown=_unknown(Gap, value))
 
 
 def _read_page(value: dict[str, Any]) -> PageRef:
-    return PageRef(**_plain(PageRef, value), unknown=_unknown(PageRef, value))
+    plain = _plain(PageRef, value)
+    check_page_names((plain["name"],))
+    return PageRef(**plain, unknown=_unknown(PageRef, value))
 
 
 def _deleting(item: Deleting) -> dict[str, Any]:

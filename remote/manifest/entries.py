@@ -24,7 +24,7 @@ class Pages:
     _kept: dict[str, tuple[Item, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def read(self, ref: PageRef) -> tuple[Item, ...]:
-        """The items of a page. Raises Corrupt (also where it is not there), Invalid (a newer format), Unavailable."""
+        """The items of a page. Raises Corrupt (also where it is not there), Newer, Unavailable."""
         items = self._kept.pop(ref.name, None)
         if items is None:
             items = self._fetched(ref)
@@ -48,7 +48,7 @@ class Pages:
 class Entries:
     """The entries of `manifest`, read through `pages`. All iterators are lazy and in the order of base offsets.
 
-    What they raise is what reading a page raises: Corrupt, Invalid (a newer format), Unavailable. Entries in `deleting` are
+    What they raise is what reading a page raises: Corrupt, Newer, Unavailable. Entries in `deleting` are
     none of them; entries that lie wholly below the log start offset, and that no retention has moved yet, are.
     """
 

@@ -107,11 +107,11 @@ def ref_of(level: int, items: Sequence[Item], body: bytes, page_id: str) -> Page
 def decode(body: bytes, ref: PageRef, key: str) -> tuple[Item, ...]:
     """The items of the page that is stored under `key`.
 
-    Raises Corrupt where it is not what `ref` says, Invalid for a newer format.
+    Raises Corrupt where it is not what `ref` says, Newer.
     """
     if len(body) != ref.size or crc32c(body) != ref.crc32c or len(body) > PAGE_BYTES_MAX:
         problem = f"{len(body)} bytes with CRC-32C {crc32c(body):08x} where the manifest states {ref.size} and {ref.crc32c:08x}"
-        raise Corrupt(f"{problem}: restore the page from a copy", file=key)
+        raise Corrupt(f"{problem}; {codec.REMEDY}", file=key)
     try:
         file = pq.ParquetFile(pa.BufferReader(body))
         metadata = file.schema_arrow.metadata or {}
@@ -120,7 +120,7 @@ def decode(body: bytes, ref: PageRef, key: str) -> tuple[Item, ...]:
             raise Corrupt(f"a page of level {metadata.get(_LEVEL)!r} where one of {ref.level} should be", file=key)
         return _items(file.read(use_threads=False), REF_SCHEMA if ref.level else ENTRY_SCHEMA)
     except (pa.ArrowException, KeyError, TypeError, ValueError, OSError) as e:
-        raise Corrupt(f"not a page: {e!r}", file=key) from e
+        raise Corrupt(f"not a page: {e!r}; {codec.REMEDY}", file=key) from e
 
 
 def _items(found: Any, schema: Any) -> tuple[Item, ...]:
@@ -133,7 +133,9 @@ def _items(found: Any, schema: Any) -> tuple[Item, ...]:
         for n, text in enumerate(others)
     ]
     if schema is REF_SCHEMA:
+        codec.check_page_names(columns["name"])
         return tuple(PageRef(*row) for row in zip(*columns.values(), unknown, strict=True))
+    codec.check_segment_names(columns["log_name"] + columns["aux_name"])
     columns["leader_epochs"] = [tuple(EpochEntry(**e) for e in epochs) for epochs in columns["leader_epochs"]]
     columns["aux_ranges"] = [
         {r["part"]: AuxRange(r["start"], r["end"], r["crc32c"]) for r in ranges} for ranges in columns["aux_ranges"]

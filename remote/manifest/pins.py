@@ -10,7 +10,7 @@ from typing import Any
 
 from local_log.errors import Corrupt
 from remote.clock import Clock, Ids
-from remote.errors import Invalid, NotFound
+from remote.errors import Invalid, Newer, NotFound
 from remote.manifest import codec
 from remote.manifest.model import Item
 from remote.manifest.own_objects import put_own
@@ -48,7 +48,7 @@ class Pins:
 
     live: tuple[Pin, ...] = ()
     expired: tuple[Pin, ...] = ()
-    damaged: tuple[Corrupt | Invalid, ...] = ()
+    damaged: tuple[Corrupt | Newer, ...] = ()
 
 
 def create(
@@ -77,7 +77,7 @@ def release(store: ObjectStore, path: PartitionPath, pin: Pin) -> None:
 
 def pins_of(store: ReadableStore, path: PartitionPath, now_ms: int) -> Pins:
     """The pins of a partition at `now_ms`. Foreign keys are passed over. Raises Unavailable."""
-    found: list[Pin | Corrupt | Invalid] = []
+    found: list[Pin | Corrupt | Newer] = []
     for meta in store.list(path.pins):
         pin_id = parse_pin_name(meta.key.removeprefix(path.pins))
         if pin_id is None:
@@ -86,7 +86,7 @@ def pins_of(store: ReadableStore, path: PartitionPath, now_ms: int) -> Pins:
             found.append(_read(store, path, pin_id))
         except NotFound:
             continue  # released meanwhile
-        except (Corrupt, Invalid) as e:
+        except (Corrupt, Newer) as e:
             found.append(e)
     pins = [p for p in found if isinstance(p, Pin)]
     return Pins(

@@ -37,7 +37,7 @@ class Stored:
 
 
 def load_version(store: ObjectReader, path: PartitionPath, version: int) -> Stored:
-    """One version. Raises NotFound, Corrupt, Invalid (a newer format)."""
+    """One version. Raises NotFound, Corrupt, Newer."""
     key = path.manifest(version)
     body = store.get(key)
     manifest = codec.decode(body, key)

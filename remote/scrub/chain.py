@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from local_log.errors import Corrupt
-from remote.errors import Invalid
+from remote.errors import Invalid, Newer
 from remote.manifest import invariants
 from remote.manifest.chain import BrokenChain, walk_chain
 from remote.manifest.model import Gap, Manifest, missing_ranges
@@ -51,7 +51,7 @@ def check_chain(store: ObjectReader, path: PartitionPath, versions: Sequence[int
         yield broken
 
 
-def _unreadable(error: Corrupt | Invalid, key: str) -> Finding:
+def _unreadable(error: Corrupt | Newer, key: str) -> Finding:
     if isinstance(error, Corrupt):
         return Finding(Kind.corrupt_manifest, key, error.problem, error.position)
     return Finding(Kind.corrupt_manifest, key, str(error))

@@ -54,7 +54,10 @@ class DeepScrub:
     """Where the last segment ended, and the transactions that are open there: their first offsets by producers."""
 
     def check(self, entry: SegmentEntry) -> tuple[Finding, ...]:
-        """What is wrong with a segment whose objects are there, at most one thing of each. Raises Unavailable, Invalid."""
+        """What is wrong with a segment whose objects are there, at most one thing of each.
+
+        Raises Unavailable; Invalid where it cannot be read (NoKey, WrongKey, Newer, or the store refuses).
+        """
         log_key, aux_key = (self.manifest.path.segment(name) for name in (entry.log_name, entry.aux_name))
         if entry.encoding != IDENTITY:  # else the bytes of the segment are those of the object
             stored = ((log_key, entry.stored_log), (aux_key, entry.stored_aux))

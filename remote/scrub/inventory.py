@@ -4,18 +4,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from remote.errors import Invalid
 from remote.object_keys import (
     ARCHIVE,
     PROBE_PREFIX,
     PartitionPath,
-    is_topic,
-    is_topic_id,
     parse_manifest_key,
     parse_page_name,
-    parse_partition,
     parse_pin_name,
     parse_segment_name,
+    partition_of,
 )
 from remote.object_store import ObjectMeta
 
@@ -52,20 +49,6 @@ def inventory(objects: Iterable[ObjectMeta]) -> Iterator[Loose | Listed]:
                     yield Loose(meta, meta.key.startswith(PROBE_PREFIX) and "/" not in meta.key)
         else:
             yield _sorted(path, metas)
-
-
-def partition_of(key: str) -> PartitionPath | None:
-    """The partition that a key is of; None for a key of none."""
-    topic, _, rest = key.partition("/")
-    topic_id, _, rest = rest.partition("/")
-    folder, slash, _ = rest.partition("/")
-    number = parse_partition(folder)
-    if number is None or not slash or not is_topic(topic) or not is_topic_id(topic_id):
-        return None
-    try:
-        return PartitionPath(topic, topic_id, number)
-    except Invalid:
-        return None
 
 
 def _sorted(path: PartitionPath, metas: Iterator[ObjectMeta]) -> Listed:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from local_log.errors import Corrupt
-from remote.errors import Invalid
+from remote.errors import Invalid, Newer
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest, SegmentEntry
 from remote.manifest.pins import Pin, pins_of
@@ -71,7 +71,7 @@ class PartitionScrub:
         except Corrupt as e:
             is_missing = e.file not in {meta.key for meta in listed.pages.values()}
             yield Finding(Kind.missing_object if is_missing else Kind.corrupt_manifest, e.file, e.problem, e.position)
-        except Invalid as e:
+        except Newer as e:
             yield Finding(Kind.corrupt_manifest, listed.path.manifest(listed.versions[0]), str(e))
         except Spent:
             unnamed.clear()
@@ -135,7 +135,7 @@ class PartitionScrub:
         try:
             for name in Entries.of(self.store, manifest).page_names():
                 unnamed.pop(name, None)
-        except (Corrupt, Invalid):
+        except (Corrupt, Newer):
             unnamed.clear()  # a page that only an older version names may be gone, and with it the names of those below it
 
 

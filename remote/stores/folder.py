@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 
 import pyarrow as pa
 
-from remote.errors import AlreadyExists, Invalid, NotFound, RemoteError, Unavailable, Unknown
+from remote.errors import AlreadyExists, BadRange, Invalid, NotFound, RemoteError, Unavailable, Unknown
 from remote.object_store import AbandonedUpload, Body, ObjectMeta
 from remote.stores.shared import check_folder, check_key, check_prefix, checked, walk
 
@@ -42,10 +42,10 @@ class FolderStore:
             return bytes(_read(descriptor, 0, found.st_size))
 
     def get_range(self, key: str, start: int, end: int) -> memoryview:
-        """Bytes `[start, end)`. Raises NotFound, Unavailable, Invalid (a range that the object does not have)."""
+        """Bytes `[start, end)`. Raises NotFound, Unavailable, Invalid, BadRange."""
         with self._opened(key) as (descriptor, found):
             if not 0 <= start <= end <= found.st_size:
-                raise Invalid(f"{self.url}: {key} has {found.st_size} bytes, not [{start}, {end}); ask for a range inside")
+                raise BadRange(f"{self.url}: {key} has {found.st_size} bytes, not [{start}, {end}); ask for a range inside")
             return _read(descriptor, start, end)
 
     def head(self, key: str) -> ObjectMeta:

@@ -17,7 +17,7 @@ import fsspec
 from fsspec.asyn import AsyncFileSystem
 from fsspec.core import url_to_fs
 
-from remote.errors import AlreadyExists, Invalid, NotFound, RemoteError, Unavailable, Unknown
+from remote.errors import AlreadyExists, BadRange, Invalid, NotFound, RemoteError, Unavailable, Unknown
 from remote.object_store import AbandonedUpload, Body, ObjectMeta
 from remote.stores.shared import as_ms, check_folder, check_key, check_prefix, checked, walk
 
@@ -65,7 +65,7 @@ class FsspecStore:
             return body
 
     def get_range(self, key: str, start: int, end: int) -> bytes:
-        """Bytes `[start, end)`. Raises NotFound, Unavailable, Invalid (a range that the object does not have)."""
+        """Bytes `[start, end)`. Raises NotFound, Unavailable, Invalid, BadRange."""
         check_key(key)
         # An empty range is not asked for, since s3fs gives the whole object for it; nor a negative one, which counts
         # from the end.
@@ -78,7 +78,7 @@ class FsspecStore:
         # A range past the end is cut short by some and a bare OSError with others, so the size decides.
         size = self.head(key).size
         if not 0 <= start <= end <= size:
-            raise Invalid(f"{self.url}: {key} has {size} bytes, not [{start}, {end}); ask for a range inside")
+            raise BadRange(f"{self.url}: {key} has {size} bytes, not [{start}, {end}); ask for a range inside")
         if start < end:
             raise Unavailable(f"{self.url}: {key} gave {len(body)} bytes for [{start}, {end}); try again later")
         return body

@@ -16,7 +16,7 @@ from typing import Any
 from botocore.config import Config
 
 from local_log.formats.checksum import crc32c as crc_of
-from remote.errors import Invalid, NotFound, RemoteError, Unknown
+from remote.errors import BadRange, Invalid, NotFound, RemoteError, Unknown
 from remote.object_store import AbandonedUpload, Body, BucketRule, ObjectMeta
 from remote.stores.s3_bucket import bucket_rules
 from remote.stores.s3_client import NoSuchUpload, make_client, once, repeating, translated
@@ -59,19 +59,19 @@ class S3Store:
             return body
 
     def get_range(self, key: str, start: int, end: int) -> bytes:
-        """Bytes `[start, end)`. Raises NotFound, Unavailable, Invalid (a range that the object does not have)."""
+        """Bytes `[start, end)`. Raises NotFound, Unavailable, Invalid, BadRange."""
         if not 0 <= start < end:
             # HTTP has no empty range, so that one is answered here.
             if start == end and 0 <= end <= self.head(key).size:
                 return b""
-            raise Invalid(f"{self.url}: {key} cannot have bytes [{start}, {end}); ask for a range inside it")
+            raise BadRange(f"{self.url}: {key} cannot have bytes [{start}, {end}); ask for a range inside it")
         with translated(self.url, key):
             answer = self._client(once).get_object(**self._at(key), Range=f"bytes={start}-{end - 1}")
             # Looked at before the body is read: a server that ignores ranges would send all of a large object.
             if answer["ContentLength"] != end - start:
                 answer["Body"].close()
                 found = answer.get("ContentRange", f"{answer['ContentLength']} bytes")
-                raise Invalid(f"{self.url}: {key} gave {found} for [{start}, {end}); ask for a range inside it")
+                raise BadRange(f"{self.url}: {key} gave {found} for [{start}, {end}); ask for a range inside it")
             body: bytes = answer["Body"].read()
             return body
 

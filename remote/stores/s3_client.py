@@ -17,7 +17,7 @@ from botocore import exceptions as sdk
 from botocore.config import Config
 from botocore.loaders import create_loader
 
-from remote.errors import AlreadyExists, Invalid, NotFound, RemoteError, Unavailable, Unknown
+from remote.errors import AlreadyExists, BadRange, Invalid, NotFound, RemoteError, Unavailable, Unknown
 
 connections_max = 32
 part_attempts_max = 5
@@ -42,6 +42,7 @@ _remedies = {
     "AuthorizationHeaderMalformed": "set AWS_DEFAULT_REGION to the bucket's region",
     "PermanentRedirect": "set AWS_DEFAULT_REGION to the bucket's region",
     "RequestTimeTooSkewed": "set this machine's clock",
+    "InvalidObjectState": "bring the object back from cold storage, and keep rules that move objects there off the archive",
 }
 _remedies_by_status = {
     403: "check the credentials, and that they have s3:GetObject, s3:PutObject, s3:DeleteObject, "
@@ -78,7 +79,7 @@ def _services(data_path: str | None) -> Any:
 @contextmanager
 def translated(url: str, key: str, otherwise: type[RemoteError] = Unavailable) -> Iterator[None]:
     """Turns the SDK's errors into ours; `otherwise` is for a request that may have been applied."""
-    where = f"{url}: {key}"
+    where = f"{url}: {key}" if key else url
     try:
         yield
     except sdk.ClientError as error:
@@ -109,5 +110,7 @@ def _refusal(response: dict[str, Any], where: str, key: str, otherwise: type[Rem
         return Unavailable(text) if otherwise is Unknown else NotFound(text)
     if status >= 500 and status != 501:
         return otherwise(text)
-    remedy = _remedies.get(code) or _remedies_by_status.get(status, "correct the address, the key or the range")
+    if status == 416:
+        return BadRange(text)
+    remedy = _remedies.get(code) or _remedies_by_status.get(status, "correct the address or the key")
     return Invalid(f"{text}; {remedy}")

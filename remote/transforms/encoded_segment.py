@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from local_log.errors import Corrupt, placed
 from local_log.formats.primitives import Buffer
-from remote.errors import Invalid, NoKey, WrongKey
+from remote.errors import Newer, NoKey, WrongKey
 from remote.manifest.model import ZSTD, AuxRange, EncodingInfo, SegmentEntry
 from remote.object_keys import PartitionPath
 from remote.transforms.chunk_codec import ChunkCodec
@@ -64,11 +64,11 @@ class EncodedSegment:
 def encoded_segment(path: PartitionPath, entry: SegmentEntry, keys: KeyRing | None) -> EncodedSegment:
     """What an entry that is not IDENTITY names; asks `keys` for the data key if it is encrypted.
 
-    Raises NoKey, WrongKey, Invalid (an encoding that we do not know), Unavailable, Corrupt (an entry that contradicts itself).
+    Raises NoKey, WrongKey, Newer (an encoding that we do not know), Unavailable, Corrupt (an entry that contradicts itself).
     """
     key, aux_key = path.segment(entry.log_name), path.segment(entry.aux_name)
     if entry.encoding not in ENCODINGS:
-        raise Invalid(f"{key} is encoded as {entry.encoding!r}, which this version does not read: upgrade kafka-tiering")
+        raise Newer(f"{key} is encoded as {entry.encoding!r}, which this version does not read: upgrade kafka-tiering")
     compressed, encrypted = ENCODINGS[entry.encoding]
     info = entry.encoded
     if info is None or encrypted != bool(info.key_id):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from archive_fakes import MemoryStore
+from archive_fakes import FailsBefore, MemoryStore
 from archived_worlds import World, opened, read
 from golden_logs import broker_logs
 from logs_to_archive import cut_finer, local_logs, offload_all, offsets_of, path_of
@@ -14,9 +14,10 @@ from local_log.errors import Corrupt, LogError
 from local_log.formats.batch_v2 import HEADER_BYTES
 from local_log.formats.records import record_batches
 from local_log.segment import Segment
-from remote.errors import RemoteError
+from remote.errors import Invalid, RemoteError
 from remote.fetch_plan import MissingRange
 from remote.manifest.model import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, SegmentEntry
+from remote.reader import ArchivedLog
 
 # gaps
 
@@ -172,3 +173,14 @@ def test_no_single_bit_of_an_index_changes_an_answer(finer: World, memory: dict[
         }
         with pytest.raises(Corrupt, match=part):
             ask[part]()
+
+
+def test_an_object_that_the_store_does_not_give_is_not_taken_for_damaged(finer: World, memory: dict[str, bytes]) -> None:
+    entry, log_key, _ = entry_of(finer, "g-txn-0", 1)
+    whole = finer.archived("g-txn-0", damaged(memory, log_key, lambda body: body))
+    refused = Invalid("403 InvalidObjectState: bring the object back from its cold storage class")
+    store = FailsBefore(whole.store, refused, lambda verb, key: verb == "get_range" and key == log_key)
+    archived = ArchivedLog(store, whole.manifest)
+    with pytest.raises(Invalid, match="cold storage class"):
+        list(archived.chunks(entry.base_offset, entry.end_offset))
+    assert list(archived.chunks(0, entry.base_offset))

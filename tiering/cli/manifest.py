@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import click
 
-from local_log.errors import LogError
+from local_log.errors import Corrupt, LogError
 from local_log.storage import OsWritableDisk
 from remote import archive
 from remote.errors import NotFound, RemoteError
@@ -12,6 +12,7 @@ from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
 from remote.manifest.pins import pins_of
 from remote.manifest.store import load_version
+from remote.object_keys import PartitionPath, partition_of
 from remote.object_store import ObjectStore
 from remote.stores import open_store
 from tiering import manifest_tools as tools
@@ -66,16 +67,22 @@ def show(archive_url: str, topic: str, partition: int | None, version: int | Non
 @output_option()
 @reports_errors
 def history(archive_url: str, topic: str, partition: int | None, output: str) -> Exit | None:
-    """List the stored versions, the newest first: when and by whom they were written, and what changed."""
+    """List the stored versions, the newest first: when and by whom they were written, and what changed.
+
+    A version that cannot be read, or is not the one that its successor was built on, is named on standard error.
+    """
     store, errors = open_store(archive_url), list[Exception]()
     shown = 0
 
     def rows() -> Iterator[Row]:
         nonlocal shown
-        for manifest in _sound(_partitions(store, topic, partition), errors):
-            for row in tools.history(store, manifest.path):
-                shown += 1
-                yield row
+        for path in _paths(_partitions(store, topic, partition), errors):
+            for row in tools.history(store, path):
+                if isinstance(row, Exception):
+                    _note(row, errors)
+                else:
+                    shown += 1
+                    yield row
 
     emit(rows(), output)
     return exit_code_of_all(errors, partly=shown > 0)
@@ -119,6 +126,16 @@ def _partitions(store: ObjectStore, topic: str, partition: int | None) -> list[F
     return [found[partition]]
 
 
+def _paths(found: list[Found], errors: list[Exception]) -> Iterator[PartitionPath]:
+    """Where the partitions lie, also those whose newest manifest is damaged; what is wrong with others is told, and kept."""
+    for one in found:
+        path = one.path if isinstance(one, Manifest) else partition_of(one.file) if isinstance(one, Corrupt) else None
+        if path is not None:
+            yield path
+        elif isinstance(one, Exception):
+            _note(one, errors)
+
+
 def _versions(store: ObjectStore, topic: str, partition: int | None, version: int | None) -> list[Found]:
     found = _partitions(store, topic, partition)
     if version is None:
@@ -144,5 +161,9 @@ def _sound(found: list[Found], errors: list[Exception]) -> Iterator[Manifest]:
         if isinstance(one, Manifest):
             yield one
         else:
-            say(f"tiering: {one}")
-            errors.append(one)
+            _note(one, errors)
+
+
+def _note(error: Exception, errors: list[Exception]) -> None:
+    say(f"tiering: {error}")
+    errors.append(error)

@@ -4,8 +4,15 @@ from hypothesis import strategies as st
 
 from local_log.formats.checkpoints import EpochEntry
 from remote.manifest.model import AuxRange, Deleting, EncodingInfo, Gap, Manifest, PageRef, SegmentEntry
+from remote.object_keys import AUX, LOG, is_topic, page_name, segment_name
 
 ints = st.integers(-(2**63), 2**63 - 1)
+offsets = st.integers(0, 2**63 - 1)
+ids = st.integers(0, 2**128 - 1).map("{:032x}".format)
+topics = st.text("abz09._-", min_size=1, max_size=8).filter(is_topic)
+topic_ids = st.integers(0, 2**64).map("{:->22}".format)
+log_names, aux_names = (st.builds(segment_name, offsets, st.integers(-1, 99), ids, st.just(suffix)) for suffix in (LOG, AUX))
+page_names = st.builds(page_name, offsets, offsets, ids)
 epochs = st.lists(st.builds(EpochEntry, ints, ints), max_size=3).map(tuple)
 values = st.recursive(
     st.none() | st.booleans() | ints | st.floats(allow_nan=False) | st.text(max_size=5),
@@ -19,7 +26,7 @@ encodings = st.builds(
 )
 entries = st.builds(
     SegmentEntry,
-    *[st.text(max_size=8), *[ints] * 5, epochs, st.text(max_size=8), ints, ints, st.text(max_size=8), ints, ints],
+    *[st.text(max_size=8), *[ints] * 5, epochs, log_names, ints, ints, aux_names, ints, ints],
     st.dictionaries(st.text(max_size=8), st.builds(AuxRange, ints, ints, ints), max_size=3),
     st.booleans(),
     st.text(max_size=8),
@@ -28,10 +35,10 @@ entries = st.builds(
     unknowns,
 )
 gaps = st.builds(Gap, ints, ints, st.text(max_size=8), ints, unknowns)
-refs = st.builds(PageRef, ints, st.text(max_size=8), *[ints] * 10, unknowns)
+refs = st.builds(PageRef, ints, page_names, *[ints] * 10, unknowns)
 manifests = st.builds(
     Manifest,
-    *[st.text(max_size=8), st.text(max_size=8), ints, ints, st.text(max_size=8), st.text(max_size=8), st.text(max_size=8)],
+    *[topics, topic_ids, ints, ints, st.text(max_size=8), st.text(max_size=8), st.text(max_size=8)],
     *[ints, ints, ints],
     st.dictionaries(st.text(max_size=8), ints, max_size=3),
     epochs,

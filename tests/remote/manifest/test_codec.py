@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from made_manifests import entry, manifest
+from made_manifests import entry, manifest, paged
 from manifest_values import manifests
 
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
-from remote.errors import Invalid
+from remote.errors import Newer
 from remote.manifest.codec import MAJOR, MINOR, decode, encode, sha256, stamped
 from remote.manifest.model import Manifest
 
@@ -85,7 +85,7 @@ def test_fields_of_a_newer_writer_in_a_gap_are_kept() -> None:
 
 
 def test_a_newer_major_version_is_refused_by_name() -> None:
-    with pytest.raises(Invalid, match=KEY):
+    with pytest.raises(Newer, match=KEY):
         decode(stored({"format": {"major": MAJOR + 1, "minor": 0}, "entries": "of another shape"}), KEY)
 
 
@@ -99,7 +99,7 @@ def test_a_manifest_with_any_byte_changed_is_corrupt_or_of_a_newer_format() -> N
     body = encode(SAMPLE)
     for at in range(len(body) - 1):
         for bit in (1, 4, 32):
-            with pytest.raises((Corrupt, Invalid), match=KEY):
+            with pytest.raises((Corrupt, Newer), match=KEY):
                 decode(body[:at] + bytes([body[at] ^ bit]) + body[at + 1 :], KEY)
 
 
@@ -199,6 +199,29 @@ def test_aux_ranges_of_another_shape_are_corrupt(ranges: object) -> None:
     value = unstamped(encode(SAMPLE))
     value["entries"][0]["aux_ranges"] = ranges
     assert_corrupt(stamped(value))
+
+
+@pytest.mark.parametrize("name", ["log_name", "aux_name"])
+@pytest.mark.parametrize(
+    "leads", ["../../../../etc/passwd", "/etc/passwd", "", "a.log", "00000000000000000000-0-" + "a" * 32 + ".log/.."]
+)
+def test_an_entry_whose_name_leads_elsewhere_is_corrupt(name: str, leads: str) -> None:
+    entries = unstamped(encode(SAMPLE))["entries"]
+    with pytest.raises(Corrupt, match=r"is no name of a segment's object.*; restore it from a copy") as raised:
+        decode(stored({"entries": [{**entries[0], name: leads}, *entries[1:]]}), KEY)
+    assert raised.value.file == KEY
+
+
+@pytest.mark.parametrize("change", [{"topic": "../../etc"}, {"topic": "a/b"}, {"topic_id": ".."}, {"topic_id": "A" * 21 + "/"}])
+def test_a_manifest_of_a_topic_that_leads_elsewhere_is_corrupt(change: dict[str, Any]) -> None:
+    with pytest.raises(Corrupt, match="restore it from a copy"):
+        decode(stored(change), KEY)
+
+
+def test_a_page_whose_name_leads_elsewhere_is_corrupt() -> None:
+    ref = unstamped(encode(manifest(pages=(paged(entry(0, 10)),))))["pages"][0]
+    with pytest.raises(Corrupt, match="is no name of a page"):
+        decode(stored({"pages": [{**ref, "name": "../../../../etc/passwd"}]}), KEY)
 
 
 def test_a_manifest_from_before_there_were_pages_is_read() -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +15,7 @@ from manifest_values import entries, refs
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.checksum import crc32c
-from remote.errors import Invalid
+from remote.errors import Newer
 from remote.manifest.model import Item, PageRef, SegmentEntry
 from remote.manifest.pages import ENTRY_SCHEMA, REF_SCHEMA, decode, encode, ref_of, table
 
@@ -116,7 +117,7 @@ def test_a_page_of_a_newer_major_version_is_refused_by_name() -> None:
     metadata[b"kafka-tiering.format"] = json.dumps({"major": 2, "minor": 0}).encode()
     sink = io.BytesIO()
     pq.write_table(table(ENTRY_SCHEMA, SAMPLE).replace_schema_metadata(metadata), sink)
-    with pytest.raises(Invalid, match=KEY):
+    with pytest.raises(Newer, match=KEY):
         decode(sink.getvalue(), described(0, sink.getvalue()), KEY)
 
 
@@ -128,3 +129,10 @@ def test_a_field_that_a_page_lacks_a_value_of_is_corrupt() -> None:
     sink = io.BytesIO()
     pq.write_table(loose, sink)
     assert_corrupt(sink.getvalue(), described(1, sink.getvalue()))
+
+
+def test_a_page_that_names_something_elsewhere_is_corrupt_though_its_checksum_is_right() -> None:
+    entries = encode(0, [replace(SAMPLE[0], log_name="../../../../etc/passwd")])
+    assert_corrupt(entries, described(0, entries))
+    refs = encode(1, [replace(described(0, b""), name="../../../../etc/passwd")])
+    assert_corrupt(refs, described(1, refs))

@@ -64,6 +64,8 @@ nothing_changed = [
 ]
 to_be_fixed = [
     refusal(403, "AccessDenied"),
+    refusal(403, "InvalidObjectState"),
+    refusal(403, "RequestTimeTooSkewed"),
     refusal(404, "NoSuchBucket"),
     refusal(301, "PermanentRedirect"),
     refusal(400, "InvalidArgument"),
