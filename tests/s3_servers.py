@@ -50,6 +50,14 @@ class Refuses(OneAtATime):
         return [b"<Error><Code>AccessDenied</Code><Message>not yours</Message></Error>"]
 
 
+class ClockIsOff(OneAtATime):
+    """An S3 server that refuses whoever's clock is too far from its own, as that of all who ask is."""
+
+    def __call__(self, environ: Any, start_response: Any) -> list[bytes]:
+        start_response("403 Forbidden", [("Content-Type", "application/xml")])
+        return [b"<Error><Code>RequestTimeTooSkewed</Code><Message>The difference is too large.</Message></Error>"]
+
+
 class SometimesBusy(OneAtATime):
     """An S3 server that refuses a third of all requests, in no order: one with a condition by 409, others by 429 or 503."""
 
