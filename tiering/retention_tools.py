@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
-from local_log.errors import Corrupt, LogError, NotFound, OffsetOutOfRange, listed
+from local_log.errors import Corrupt, LogError, OffsetOutOfRange
 from local_log.formats.filenames import TopicPartition
 from local_log.log import LocalLog
 from local_log.log_dir import LogDir, Unopened
 from remote import archive
 from remote.clock import Clock, Ids
-from remote.errors import Invalid, RemoteError, Unavailable
+from remote.errors import Invalid, Newer, RemoteError, Unavailable
 from remote.manifest.model import Deleting, Manifest, count_of
 from remote.manifest.store import load_newest
 from remote.object_keys import PartitionPath
@@ -24,16 +23,6 @@ Row = dict[str, Any]
 Found = Manifest | LogError | RemoteError
 Planned = tuple[PartitionPath, RetentionPlan | LogError | RemoteError]
 WRITER = "retain"
-
-
-def topics_of(store: ObjectStore, wanted: tuple[str, ...]) -> tuple[str, ...]:
-    """The archive's topics that match one of the patterns, all where there is none. Raises NotFound where none does."""
-    archive.open_archive(store)
-    known = archive.topics(store)
-    found = tuple(t for t in known if not wanted or any(fnmatchcase(t, glob) for glob in wanted))
-    if not found and wanted:
-        raise NotFound(f"no topic in the archive {store.url} matches {', '.join(wanted)}; there are: {listed(known)}")
-    return found
 
 
 def paths_of(store: ObjectStore, topics: Iterable[str]) -> Iterator[PartitionPath]:
@@ -49,7 +38,7 @@ def manifests_of(store: ObjectStore, topics: Iterable[str]) -> Iterator[tuple[Pa
     for path in paths_of(store, topics):
         try:
             stored = load_newest(store, path)
-        except (Corrupt, Invalid) as e:
+        except (Corrupt, Newer) as e:
             yield path, e
         else:
             if stored is not None:

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from local_log.errors import Corrupt
 from remote.clock import Clock, Ids
-from remote.errors import Invalid
+from remote.errors import Newer
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest, PageRef, SegmentEntry, never_archived
 from remote.manifest.pins import CLOCK_DIFFERENCE_MS_MAX, Pins, pins_of
@@ -48,7 +48,7 @@ class SweepPlan:
     newest: int
     garbage: tuple[Garbage, ...]
     unclaimed: tuple[Garbage, ...]
-    damaged_pins: tuple[Corrupt | Invalid, ...]
+    damaged_pins: tuple[Corrupt | Newer, ...]
 
     @property
     def all(self) -> tuple[Garbage, ...]:
@@ -57,7 +57,7 @@ class SweepPlan:
 
 
 def plan(store: ObjectStore, path: PartitionPath, now_ms: int, grace_ms: int) -> SweepPlan:
-    """The plan for one partition; only reads. Raises Corrupt, Invalid (a manifest that cannot be read), Unavailable."""
+    """The plan for one partition; only reads. Raises Corrupt, Newer, Unavailable."""
     before_ms = now_ms - grace_ms
     pins = pins_of(store, path, now_ms)
     over = [garbage(Kind.pin, m) for m in store.list(path.pins) if m.key in {path.pin(pin.id) for pin in pins.expired}]

@@ -33,6 +33,7 @@ from tiering.console import (
     output_option,
     reports_errors,
     say,
+    topics_option,
 )
 from tiering.offload import Done
 from tiering.offload_logs import OffloadLogs, Result
@@ -43,7 +44,7 @@ from tiering.service import log_dir, shares_a_folder, transforms
 @click.command("offload")
 @log_dir_option(required=True)
 @archive_option(required=True)
-@click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only topics that match; may be given several times.")
+@topics_option()
 @bytes_per_second_option()
 @click.option("--threads", type=click.IntRange(1, 64), default=4, show_default=True, help="How many partitions at a time.")
 @click.option("--compress", type=click.Choice([ZSTD]), help="Compress segments whose batches are not compressed.")

@@ -6,6 +6,7 @@ from functools import partial
 import click
 
 from local_log.errors import LogError
+from remote import archive
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectStore
 from remote.stores import open_store
@@ -24,18 +25,19 @@ from tiering.console import (
     output_option,
     reports_errors,
     say,
+    topics_option,
     yes_option,
 )
 from tiering.retention_plan import RetentionPlan
 from tiering.retention_settings import Given, local_config_of, read_given
-from tiering.retention_tools import LocalTier, Planned, Retention, row, rows_of, topics_of
+from tiering.retention_tools import LocalTier, Planned, Retention, row, rows_of
 from tiering.service import log_dir
 
 
 @click.command("retain")
 @archive_option(required=True)
 @log_dir_option()
-@click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only topics that match; may be given several times.")
+@topics_option()
 @click.option("--partition", type=click.IntRange(min=0), help="Only this one, for --log-start-offset.")
 @click.option(
     "-c",
@@ -78,7 +80,8 @@ def command(
         raise click.UsageError("--archive-alone: leave out --log-dir, or count what it has")
     given = _given(settings, is_start_given=log_start_offset is not None or follow_log_start_offset)
     store = open_store(archive_url)
-    names = topics_of(store, topics)
+    archive.open_archive(store)
+    names = archive.topics_like(store, topics)
     local = LocalTier.of(log_dir(log_dir_path), lambda name: name in names) if log_dir_path is not None else None
     retention = Retention(
         store, SystemClock(), RandomIds(), given, local, archive_alone, partition, log_start_offset, follow_log_start_offset

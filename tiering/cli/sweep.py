@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import click
 
 from local_log.errors import LogError
+from remote import archive
 from remote.errors import RemoteError, Unavailable
 from remote.object_store import ObjectStore
 from remote.stores import open_store
@@ -21,16 +22,17 @@ from tiering.console import (
     output_option,
     reports_errors,
     say,
+    topics_option,
     yes_option,
 )
-from tiering.retention_tools import paths_of, topics_of
+from tiering.retention_tools import paths_of
 from tiering.store_clock import store_now_ms
 from tiering.sweep_plan import GRACE_MS, Garbage
 
 
 @click.command("sweep")
 @archive_option(required=True)
-@click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only topics that match; may be given several times.")
+@topics_option()
 @click.option(
     "--grace-ms",
     type=click.IntRange(min=0),
@@ -52,7 +54,8 @@ def command(
     tells ages by this machine's clock.
     """
     work = _Work(open_store(archive_url), topics, grace_ms)
-    names = topics_of(work.store, topics)
+    archive.open_archive(work.store)
+    names = archive.topics_like(work.store, topics)
     if dry_run or not is_agreed:
         emit(work.planned(names), output)
         if dry_run:
