@@ -27,9 +27,9 @@ from local_log.log import LocalLog
 from local_log.log_dir import LogDir, Unopened
 from local_log.segment import Segment
 from local_log.storage import Disk, OsDisk, OsWritableDisk
+from remote.clock import RandomIds, SystemClock, jitter
 from remote.errors import RemoteError
 from remote.object_store import ObjectStore
-from tiering.clock import RandomIds, SystemClock, jitter
 from tiering.local_retention import NOTHING, Held, held, planned, refuse_brokers
 from tiering.log_tools import as_it_is
 

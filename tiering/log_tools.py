@@ -13,8 +13,8 @@ from local_log.errors import Invalid, NotFound
 from local_log.formats.filenames import LOCK, LOG, parse_offset_file
 from local_log.log_0_7 import open_log_0_7
 from local_log.storage import OsDisk, OsWritableDisk, parent_of
+from remote.clock import SystemClock, jitter
 from tiering import import_0_7
-from tiering.clock import SystemClock, jitter
 
 
 def config_of(settings: Sequence[str]) -> LogConfig:

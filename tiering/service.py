@@ -11,6 +11,7 @@ from local_log.log_dir import LogDir, Unopened
 from local_log.storage import OsDisk, OsWritableDisk
 from remote import archive, chunk_cache, index_cache
 from remote.cache_files import CacheFiles
+from remote.clock import RandomIds, SystemClock, SystemRandomness
 from remote.errors import RemoteError
 from remote.manifest.model import Manifest
 from remote.object_store import ObjectStore
@@ -21,7 +22,6 @@ from remote.stores import open_store
 from remote.transforms.encoder import CHUNK_BYTES, Encryption, Transforms
 from remote.transforms.key_rings import open_keys
 from remote.transforms.keys import prove
-from tiering.clock import RandomIds, SystemClock, SystemRandomness
 from tiering.tiered_log import TieredLog
 
 

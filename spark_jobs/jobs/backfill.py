@@ -116,8 +116,8 @@ def run(options: ReadOptions, target: Target, compression: str, master: str | No
 
     Raises OptionError, what planning raises, what `write_split` raises (when all other files are written), and Spark's errors.
     """
+    from remote.clock import RandomIds
     from spark_jobs.session import session
-    from tiering.clock import RandomIds
 
     started = time.monotonic()
     splits = plan_splits(open_store(options.archive), options)

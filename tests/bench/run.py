@@ -28,13 +28,13 @@ from confluent_kafka import Consumer, TopicPartition
 from local_log.formats.batch_v2 import scan
 from local_log.formats.columns import GROUP_BYTES, Projection, decode
 from remote.archive import create_archive
+from remote.clock import RandomIds, SystemClock
 from remote.stores import open_store
 from spark_jobs.jobs import backfill
 from spark_jobs.jobs.target import Target
 from spark_jobs.session import session
 from spark_jobs.source.options import parse
 from tiering import offload
-from tiering.clock import RandomIds, SystemClock
 from tiering.service import log_dir
 
 OUT = Path("bench-out").absolute()

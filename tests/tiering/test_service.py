@@ -10,11 +10,11 @@ from logs_to_archive import copy_of, drop_segments_below, local_logs, offload_al
 from local_log.errors import NotFound as LocalNotFound
 from local_log.formats.filenames import PARTITION_METADATA
 from remote import archive
+from remote.clock import RandomIds, SystemClock
 from remote.errors import Invalid, NotFound
 from remote.object_keys import ARCHIVE
 from remote.stores import open_store
 from remote.stores.folder import FolderStore
-from tiering.clock import RandomIds, SystemClock
 from tiering.service import Tiers, log_dir, open_reading, open_tiers, read_ahead_pool
 
 NAMES = ("g-txn-0", "g-codec-none-0", "g-tiny-0")

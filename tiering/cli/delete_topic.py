@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 import click
 
 from remote import archive
+from remote.clock import RandomIds, SystemClock
 from remote.manifest.model import Manifest
 from remote.object_store import ObjectStore
 from remote.stores import open_store
 from tiering import delete_topic, retention
-from tiering.clock import RandomIds, SystemClock
 from tiering.console import (
     Exit,
     Row,

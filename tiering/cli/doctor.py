@@ -4,8 +4,8 @@ import json
 
 import click
 
+from remote.clock import RandomIds, SystemClock
 from remote.stores import open_backend, open_store
-from tiering.clock import RandomIds, SystemClock
 from tiering.console import Exit, archive_option, exit_code_of, reports_errors
 from tiering.doctor import Finding, Verdict, examine
 

@@ -7,6 +7,7 @@ import click
 from local_log.errors import Corrupt, LogError
 from local_log.storage import OsWritableDisk
 from remote import archive
+from remote.clock import SystemClock
 from remote.errors import NotFound, RemoteError
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
@@ -16,7 +17,6 @@ from remote.object_keys import PartitionPath, partition_of
 from remote.object_store import ObjectStore
 from remote.stores import open_store
 from tiering import manifest_tools as tools
-from tiering.clock import SystemClock
 from tiering.console import Exit, P, Row, archive_option, emit, exit_code_of_all, named, output_option, reports_errors, say
 
 Found = Manifest | LogError | RemoteError

@@ -14,12 +14,12 @@ from local_log.log import LocalLog
 from local_log.log_dir import Unopened
 from local_log.segment import Segment
 from remote import archive
+from remote.clock import RandomIds, SystemClock
 from remote.manifest.model import ZSTD
 from remote.parallel import one_at_a_time
 from remote.stores import open_store
 from remote.transforms.chunk_index import CHUNK_BYTES_MAX
 from remote.transforms.encoder import CHUNK_BYTES
-from tiering.clock import RandomIds, SystemClock
 from tiering.console import (
     KEYS_VARIABLE,
     Exit,

@@ -7,11 +7,11 @@ import click
 
 from local_log.errors import LogError
 from remote import archive
+from remote.clock import RandomIds, SystemClock
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectStore
 from remote.stores import open_store
 from tiering import log_dir_tools
-from tiering.clock import RandomIds, SystemClock
 from tiering.console import (
     Exit,
     Row,

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import click
 
 from remote import archive
+from remote.clock import RandomIds, SystemClock, SystemRandomness
 from remote.errors import Unavailable
 from remote.manifest.model import Manifest
 from remote.object_keys import PartitionPath
@@ -13,7 +14,6 @@ from remote.stores import open_store
 from remote.transforms.key_rings import open_keys
 from remote.transforms.keys import KeyRing, prove
 from tiering import rotate_keys as engine
-from tiering.clock import RandomIds, SystemClock, SystemRandomness
 from tiering.console import (
     Exit,
     Row,

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 import click
 
 from remote import archive
+from remote.clock import SystemClock
 from remote.reading import decoded_with
 from remote.scrub.budget import Budget
 from remote.scrub.finding import NOTES, Finding, Kind
 from remote.scrub.scrub import scrub
 from remote.scrub.settings import ScrubSettings
 from remote.stores import open_store
-from tiering.clock import SystemClock
 from tiering.console import Exit, Row, archive_option, emit, keys_option, output_option, reports_errors, say, topics_option
 
 

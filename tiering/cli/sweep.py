@@ -6,11 +6,11 @@ import click
 
 from local_log.errors import LogError
 from remote import archive
+from remote.clock import RandomIds, SystemClock
 from remote.errors import RemoteError, Unavailable
 from remote.object_store import ObjectStore
 from remote.stores import open_store
 from tiering import sweep
-from tiering.clock import RandomIds, SystemClock
 from tiering.console import (
     Exit,
     Row,

@@ -20,7 +20,7 @@ from local_log.engine.unified_log import UnifiedLog
 from local_log.formats.filenames import CLEAN_SHUTDOWN, LOCK, TopicPartition
 from local_log.formats.record import Codec
 from local_log.storage import OsWritableDisk
-from tiering.clock import RandomIds, SystemClock, jitter
+from remote.clock import RandomIds, SystemClock, jitter
 
 pytestmark = [
     pytest.mark.oracle,

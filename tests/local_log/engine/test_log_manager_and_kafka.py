@@ -19,7 +19,7 @@ from local_log.engine.manager_config import ManagerConfig
 from local_log.errors import Invalid
 from local_log.formats import filenames
 from local_log.storage import OsWritableDisk
-from tiering.clock import RandomIds, SystemClock, jitter
+from remote.clock import RandomIds, SystemClock, jitter
 
 pytestmark = [
     pytest.mark.oracle,

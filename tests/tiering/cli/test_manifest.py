@@ -13,6 +13,7 @@ from made_manifests import PATH, entry
 
 from local_log.formats.checkpoints import EpochEntry
 from remote.archive import create_archive
+from remote.clock import SystemClock
 from remote.manifest import pins
 from remote.manifest.codec import MAJOR
 from remote.manifest.model import Limits, Manifest, SegmentEntry, never_archived
@@ -20,7 +21,6 @@ from remote.manifest.store import ManifestWriter, claim, load_newest
 from remote.manifest.transitions import deleted, retained, segment_copied, source_seen
 from remote.stores import open_store
 from remote.stores.folder import FolderStore
-from tiering.clock import SystemClock
 
 Rows = Callable[..., list[dict[str, Any]]]
 Run = Callable[..., Result]

@@ -11,12 +11,12 @@ from golden_logs import partitions
 from logs_to_archive import set_checkpoint
 from offloaded import Row, Rows, Run, contents, keys, manifests
 
+from remote.clock import SystemClock
 from remote.manifest.model import Manifest
 from remote.object_keys import PartitionPath
 from remote.stores import open_store
 from tiering.cli import retain as retain_verb
 from tiering.cli import sweep as sweep_verb
-from tiering.clock import SystemClock
 
 STORES = ["folder", "s3"]
 DAY_MS = 24 * 3_600_000
