@@ -1,8 +1,8 @@
 """Batches to Arrow columns: what every reader of records goes through, whole groups of batches in one call."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 from local_log.errors import Corrupt
 from local_log.formats import kernels
 from local_log.formats.batch_v2 import HEADER_BYTES, RECORD_BYTES_MIN, Batches, check_crcs, crc_checks
-from local_log.formats.compression import inflate
+from local_log.formats.compression import Inflater
 from local_log.formats.primitives import Buffer
 from local_log.formats.record import Codec
 
@@ -57,18 +57,16 @@ def decode(buffer: Buffer, batches: Batches, want: Projection = EVERYTHING) -> I
     """
     if batches.codec.any():
         check_crcs(buffer, batches)
-        for group, data, starts, ends in grouped(_inflated(buffer, batches), batches):
-            yield group, _decode(data, starts, ends, group, want)
+        for group, sections in grouped(_inflated(buffer, batches), batches):
+            yield group, _decode(*_in_runs(sections), group, want)
     else:
-        starts = batches.positions + np.uint64(HEADER_BYTES)
-        yield batches, _decode(np.frombuffer(buffer, np.uint8), starts, batches.end, batches, want, unchecked=buffer)
+        starts, ends = batches.positions + np.uint64(HEADER_BYTES), batches.end
+        yield batches, _decode(_checked(buffer, batches, ends - starts), starts, ends, batches, want)
 
 
 def decode_section(section: Buffer, batch: Batches) -> pa.RecordBatch:
     """The records of one batch whose section is inflated already; for the rest see `decode`. No checksum is checked."""
-    return _decode(
-        np.frombuffer(section, np.uint8), np.zeros(1, np.uint64), np.array([len(section)], np.uint64), batch, EVERYTHING
-    )
+    return _decode(*_in_runs([section]), batch, EVERYTHING)
 
 
 def per_record(batches: Batches, of_batch: Any) -> Any:
@@ -76,23 +74,53 @@ def per_record(batches: Batches, of_batch: Any) -> Any:
     return np.repeat(of_batch, batches.count)
 
 
-def grouped(sections: Iterator[Buffer], batches: Batches) -> Iterator[tuple[Batches, Any, Any, Any]]:
-    """Joins the uncompressed sections of batches to buffers, and says where each batch's starts and ends in them."""
+def grouped(sections: Iterator[Buffer], batches: Batches) -> Iterator[tuple[Batches, list[Buffer]]]:
+    """The uncompressed sections of batches, as many at a time as a group should have."""
     parts: list[Buffer] = []
     first = size = 0
     for row, part in enumerate(sections):
         parts.append(part)
         size += len(part)
         if size >= INFLATED_GROUP_BYTES or row + 1 == len(batches):
-            ends = np.cumsum([len(p) for p in parts], dtype=np.uint64)
-            starts = np.concatenate([np.zeros(1, np.uint64), ends[:-1]])
-            data = parts[0] if len(parts) == 1 else b"".join(parts)
-            yield batches[first : row + 1], np.frombuffer(data, np.uint8), starts, ends
+            yield batches[first : row + 1], parts
             parts, first, size = [], row + 1, 0
 
 
+def joined(parts: list[Buffer]) -> tuple[Any, Any, Any]:
+    """Parts as one array of bytes, and where each starts and ends in it."""
+    ends = np.cumsum([len(p) for p in parts], dtype=np.uint64)
+    starts = np.concatenate([np.zeros(1, np.uint64), ends[:-1]])
+    return np.frombuffer(b"".join(parts), np.uint8), starts, ends
+
+
+Run = tuple[int, Any]
+"""The bytes that some batches of a group lie in, and the row after the last of these."""
+
+
+def _in_runs(sections: list[Buffer]) -> tuple[list[Run], Any, Any]:
+    """Small sections are joined, since each run is a call of a kernel; a large one is a run by itself and not copied."""
+    starts, ends = np.empty(len(sections), np.uint64), np.empty(len(sections), np.uint64)
+    runs = []
+    for first, last in pairwise((0, *_steps([len(s) for s in sections]))):
+        if last - first == 1:
+            data, starts[first], ends[first] = np.frombuffer(sections[first], np.uint8), 0, len(sections[first])
+        else:
+            data, starts[first:last], ends[first:last] = joined(sections[first:last])
+        runs.append((last, data))
+    return runs, starts, ends
+
+
+def _checked(buffer: Buffer, batches: Batches, room: Any) -> Iterator[Run]:
+    """Each run once its checksums are checked: what they have read, the decoder then finds in the core's cache."""
+    data, checks = np.frombuffer(buffer, np.uint8), crc_checks(buffer, batches)
+    for first, last in pairwise((0, *_steps(room.tolist()))):
+        for _ in islice(checks, last - first):
+            pass
+        yield last, data
+
+
 def _inflated(buffer: Buffer, batches: Batches) -> Iterator[Buffer]:
-    view = memoryview(buffer)
+    view, inflate = memoryview(buffer), Inflater().inflate
     columns = (batches.codec, batches.positions, batches.end, batches.count)
     for codec, position, end, count in zip(*(column.tolist() for column in columns), strict=True):
         section = view[position + HEADER_BYTES : end]
@@ -106,10 +134,8 @@ def _inflated(buffer: Buffer, batches: Batches) -> Iterator[Buffer]:
             raise Corrupt(e.problem, position=position) from e
 
 
-def _decode(
-    data: Any, starts: Any, ends: Any, batches: Batches, want: Projection, *, unchecked: Buffer | None = None
-) -> pa.RecordBatch:
-    """Decodes sections in `data`; with `unchecked`, the buffer that the batches lie in, checks their CRCs on the way."""
+def _decode(runs: Iterable[Run], starts: Any, ends: Any, batches: Batches, want: Projection) -> pa.RecordBatch:
+    """Decodes the sections `[starts, ends)` of batches, each in the bytes of the run that it belongs to."""
     counts, room = batches.count.astype(np.uint64), ends - starts
     # A count is a claim: memory is taken for it only when the bytes could hold so many records. A negative one is huge here.
     bad = counts > room // _RECORD_BYTES_MIN
@@ -126,12 +152,8 @@ def _decode(
     base_offsets, base_timestamps = np.ascontiguousarray(batches.base_offset), batches.base_timestamp
     append_timestamps = batches.append_timestamp
     at = row = key_bytes = value_bytes = key_nulls = value_nulls = headers = 0
-    # What the checksum has read, the decoder then finds in the core's cache; and it has the next step fetched meanwhile.
-    checks = crc_checks(unchecked, batches) if unchecked is not None else None
-    for last in _steps(room) if checks else (len(batches),):
-        if checks:
-            for _ in islice(checks, last - at):
-                pass
+    read: list[tuple[int, Any]] = []
+    for last, data in runs:
         status, at, row, key_bytes, value_bytes, null_keys, null_values, more_headers = kernels.decode_records(
             at, last, row, key_bytes, value_bytes,
             data, starts, ends, counts, base_offsets, base_timestamps, append_timestamps,
@@ -144,6 +166,7 @@ def _decode(
         key_nulls += null_keys
         value_nulls += null_values
         headers += more_headers
+        read.append((row, data))
 
     columns: dict[str, Any] = {}
     if want.key:
@@ -151,7 +174,7 @@ def _decode(
     if want.value:
         columns["value"] = values.array(value_bytes, value_nulls)
     if want.headers:
-        columns["headers"] = _headers(data, headers_at, headers_end, headers, batches)
+        columns["headers"] = _headers(read, headers_at, headers_end, headers, batches)
     return record_batch(offsets, timestamps, columns, batches, want)
 
 
@@ -169,19 +192,21 @@ def no_headers(rows: int) -> Any:
     return pa.Array.from_buffers(HEADERS_TYPE, rows, [None, pa.py_buffer(list_ends)], 0, children=[_NO_PAIRS])
 
 
-def _steps(room: Any) -> Iterator[int]:
+def _steps(sizes: list[int]) -> Iterator[int]:
     """Ends of runs of batches of about `kernels.STEP_BYTES` each."""
-    after = np.cumsum(room)
-    last = 0
-    while last < len(after):
-        done = int(after[last - 1]) if last else 0
-        last = max(last + 1, int(np.searchsorted(after, done + kernels.STEP_BYTES, side="right")))
-        yield last
+    size = 0
+    for row, of_batch in enumerate(sizes):
+        if size and size + of_batch > kernels.STEP_BYTES:
+            yield row
+            size = 0
+        size += of_batch
+    if sizes:
+        yield len(sizes)
 
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """The buffers of an Arrow binary column, being filled."""
+    """The buffers of an Arrow binary column, being filled; `valid` is 1 but where a kernel writes a null's 0."""
 
     ends: Any
     data: Any
@@ -190,10 +215,10 @@ class Binary:
     @classmethod
     def make(cls, rows: int, size: int, *, wanted: bool) -> "Binary":
         """Room for so many values of so many bytes in all; none for a column that is not wanted."""
-        rows, size = (rows, size) if wanted else (0, 0)
+        rows, size = (rows, size + kernels.BLOCK_BYTES) if wanted else (0, 0)
         ends = np.empty(rows + 1, np.int32)
         ends[0] = 0
-        return cls(ends, _memory(size), np.empty(rows, np.uint8))
+        return cls(ends, _memory(size), np.ones(rows, np.uint8))
 
     def array(self, size: int, nulls: int) -> Any:
         """The column, after `size` bytes and `nulls` nulls were filled in."""
@@ -212,19 +237,24 @@ def _memory(size: int) -> Any:
     return np.frombuffer(pa.allocate_buffer(size), np.uint8)
 
 
-def _headers(data: Any, at: Any, end: Any, count: int, batches: Batches) -> Any:
+def _headers(read: list[tuple[int, Any]], at: Any, end: Any, count: int, batches: Batches) -> Any:
+    """`read` are the bytes that the rows lie in, each with the row after the last of its rows."""
     rows = len(at)
     if not count:
         return no_headers(rows)
     list_ends = np.zeros(rows + 1, np.int32)
     size = int((end - at).sum())
     keys, values = Binary.make(int(count), size, wanted=True), Binary.make(int(count), size, wanted=True)
-    status, row, key_bytes, value_bytes, nulls = kernels.decode_headers(
-        data, at, end, list_ends, keys.ends, keys.data, values.ends, values.data, values.valid
-    )
-    if status != kernels.DONE:
-        b = int(np.searchsorted(np.cumsum(batches.count), row, side="right"))
-        raise Corrupt(_PROBLEM[status], position=int(batches.positions[b]))
+    row = header = key_bytes = value_bytes = nulls = 0
+    for last, data in read:
+        status, row, header, key_bytes, value_bytes, null_values = kernels.decode_headers(
+            row, last, header, key_bytes, value_bytes,
+            data, at, end, list_ends, keys.ends, keys.data, values.ends, values.data, values.valid,
+        )  # fmt: skip
+        if status != kernels.DONE:
+            b = int(np.searchsorted(np.cumsum(batches.count), row, side="right"))
+            raise Corrupt(_PROBLEM[status], position=int(batches.positions[b]))
+        nulls += null_values
     pairs = pa.StructArray.from_arrays(
         [keys.array(key_bytes, 0), values.array(value_bytes, nulls)], fields=list(HEADERS_TYPE.value_type)
     )

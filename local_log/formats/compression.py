@@ -43,13 +43,27 @@ _ZSTD_RUN = 1
 
 def inflate(codec: int, payload: Buffer, *, bytes_max: int = INFLATED_BYTES_MAX) -> Buffer:
     """The uncompressed form of `payload`. Raises Corrupt for a codec Kafka does not have, a broken frame, or one too large."""
-    reader = _READERS.get(codec)
-    if reader is None:
-        raise Corrupt(f"compression codec {codec} does not exist; Kafka has 0 to {max(Codec)}")
-    try:
-        return reader(payload, bytes_max)
-    except (zlib.error, zstandard.ZstdError, snappy.UncompressError, RuntimeError, EOFError, ValueError) as e:
-        raise Corrupt(f"{Codec(codec).name} frame does not inflate: {e}") from e
+    return Inflater().inflate(codec, payload, bytes_max=bytes_max)
+
+
+class Inflater:
+    """Inflates one payload after the other, and keeps the memory that zstd takes for one. For one thread."""
+
+    def __init__(self) -> None:
+        self._zstd: zstandard.ZstdDecompressor | None = None
+
+    def inflate(self, codec: int, payload: Buffer, *, bytes_max: int = INFLATED_BYTES_MAX) -> Buffer:
+        """As the function of this name."""
+        reader = _READERS.get(codec)
+        if reader is None and codec != Codec.zstd:
+            raise Corrupt(f"compression codec {codec} does not exist; Kafka has 0 to {max(Codec)}")
+        try:
+            if reader is not None:
+                return reader(payload, bytes_max)
+            self._zstd = self._zstd or zstandard.ZstdDecompressor()
+            return _inflated_by(self._zstd, payload, bytes_max)
+        except (zlib.error, zstandard.ZstdError, snappy.UncompressError, RuntimeError, EOFError, ValueError) as e:
+            raise Corrupt(f"{Codec(codec).name} frame does not inflate: {e}") from e
 
 
 def is_lz4_that_kafka_reads(frame: Buffer) -> bool:
@@ -137,19 +151,20 @@ def _snappy_block(block: memoryview, bytes_left: int, bytes_max: int) -> bytes:
 
 
 def _lz4(payload: Buffer, bytes_max: int) -> bytes:
-    frame = lz4.frame.LZ4FrameDecompressor()
+    context = lz4.frame.create_decompression_context()
     chunk = min(bytes_max + 1, _first_guess(payload))  # the library takes all the memory that it is allowed
-    out: list[bytes] = [frame.decompress(payload, max_length=chunk)]
-    size = len(out[0])
-    while size <= bytes_max and not frame.eof and not frame.needs_input:
-        out.append(frame.decompress(b"", max_length=min(bytes_max + 1 - size, chunk)))
-        size += len(out[-1])
-    if size > bytes_max:
-        raise _too_large(bytes_max)
-    if not frame.eof:
-        raise Corrupt("lz4 frame ends early")
-    if frame.unused_data:
-        raise Corrupt(f"{len(frame.unused_data)} bytes are left over after the lz4 frame")
+    out: list[bytes] = []
+    rest, size, ended = memoryview(payload), 0, False
+    while not ended:
+        part, taken, ended = lz4.frame.decompress_chunk(context, rest, max_length=min(bytes_max + 1 - size, chunk))
+        out.append(part)
+        rest, size = rest[taken:], size + len(part)
+        if size > bytes_max:
+            raise _too_large(bytes_max)
+        if not (taken or part or ended):
+            raise Corrupt("lz4 frame ends early")
+    if rest:
+        raise Corrupt(f"{len(rest)} bytes are left over after the lz4 frame")
     return out[0] if len(out) == 1 else b"".join(out)
 
 
@@ -158,12 +173,12 @@ def _first_guess(payload: Buffer) -> int:
     return max(1 << 16, 8 * len(payload))
 
 
-def _zstd(payload: Buffer, bytes_max: int) -> bytes:
+def _inflated_by(zstd: zstandard.ZstdDecompressor, payload: Buffer, bytes_max: int) -> bytes:
     _check_zstd_frames(memoryview(payload))
     chunk = min(bytes_max + 1, _first_guess(payload))
     out: list[bytes] = []
     size = 0
-    with zstandard.ZstdDecompressor().stream_reader(payload, read_across_frames=True) as reader:
+    with zstd.stream_reader(payload, read_across_frames=True) as reader:
         while part := reader.read(chunk):
             size += len(part)
             if size > bytes_max:
@@ -260,5 +275,4 @@ _READERS: dict[int, Callable[[Buffer, int], Buffer]] = {
     Codec.gzip: _gzip,
     Codec.snappy: _snappy,
     Codec.lz4: _lz4,
-    Codec.zstd: _zstd,
 }

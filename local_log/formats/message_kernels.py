@@ -127,7 +127,6 @@ def decode_messages(
                 if length > message_end - at:
                     return FIELD_PAST_RECORD, b, _0, _0, _0, _0
                 if want_key:
-                    key_valid[row] = 1
                     copy(keys, key_size, data, at, length)
                     key_size += length
             at += length
@@ -147,7 +146,6 @@ def decode_messages(
                 if length > message_end - at:
                     return FIELD_PAST_RECORD, b, _0, _0, _0, _0
                 if want_value:
-                    value_valid[row] = 1
                     copy(values, value_size, data, at, length)
                     value_size += length
             if want_value:

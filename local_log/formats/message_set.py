@@ -26,7 +26,7 @@ from local_log.errors import Corrupt
 from local_log.formats import kernels, message_kernels
 from local_log.formats.batch_v2 import BATCHES_MAX, HEADER, Batches, check_crcs
 from local_log.formats.checksum import crc32
-from local_log.formats.columns import EVERYTHING, Binary, Projection, grouped, no_headers, per_record, record_batch
+from local_log.formats.columns import EVERYTHING, Binary, Projection, grouped, joined, no_headers, per_record, record_batch
 from local_log.formats.message import held_set, offset_shift, read_message
 from local_log.formats.primitives import INT64_MAX, Buffer
 from local_log.formats.record import NO_EPOCH, NO_PRODUCER, NO_SEQUENCE, NO_TIMESTAMP, Codec, TimestampType
@@ -90,8 +90,8 @@ def decode_messages(buffer: Buffer, batches: Batches, want: Projection = EVERYTH
     """As `columns.decode`, for batches of `scan_messages`. The checksums of inner messages are checked too."""
     check_crcs(buffer, batches)
     if batches.codec.any():
-        for group, data, starts, ends in grouped(_message_sets(buffer, batches), batches):
-            yield group, _decode(data, starts, ends, group, want)
+        for group, sets in grouped(_message_sets(buffer, batches), batches):
+            yield group, _decode(*joined(sets), group, want)
     else:
         yield batches, _decode(np.frombuffer(buffer, np.uint8), batches.positions, batches.end, batches, want)
 

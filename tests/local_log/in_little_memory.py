@@ -97,8 +97,9 @@ def outcomes(folder: Path) -> Iterator[tuple[str, Outcome]]:
 
 
 def run(inflated_max: str, more_max: str, *folders: str) -> None:
-    assert compression.inflate.__kwdefaults__ is not None
-    compression.inflate.__kwdefaults__["bytes_max"] = int(inflated_max)
+    for inflate in (compression.inflate, compression.Inflater.inflate):
+        assert inflate.__kwdefaults__ is not None
+        inflate.__kwdefaults__["bytes_max"] = int(inflated_max)
     columns.warm_up()
     os.fsync = lambda descriptor: None  # nobody pulls the plug, and a slow disk is not what is measured
     now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
