@@ -1,26 +1,24 @@
 """Kafka's own tiered storage as a contestant: a topic whose old segments are on the remote tier alone, and Java's consumer."""
 
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import events  # beside this file
+import java_consumer  # beside this file
 import real_kafka
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LOG, offset_file
-from spark_jobs.java import java_home
 
-READ_BACK = real_kafka.BROKER.with_name("ReadBack.java")
 SECONDS_MAX = 120
 
 
 class TieredTopic:
     """A topic of one partition on a broker with tiered storage."""
 
-    def __init__(self, address: str, topic: str, log_dir: Path, consumer: "subprocess.Popen[str]") -> None:
+    def __init__(self, address: str, topic: str, log_dir: Path, consumer: java_consumer.JavaConsumer) -> None:
         self.topic = topic
         self.log_dir = log_dir
         self._address = address
@@ -44,11 +42,7 @@ class TieredTopic:
 
     def read(self, end: int) -> int:
         """Java's consumer reads all records below `end`, and gives their number."""
-        if self._consumer.stdin is None or self._consumer.stdout is None:
-            raise AssertionError("both are pipes")
-        self._consumer.stdin.write(f"{self.topic} {end}\n")
-        self._consumer.stdin.flush()
-        return int(self._consumer.stdout.readline())
+        return self._consumer.read(self.topic, end)
 
 
 @contextmanager
@@ -56,15 +50,12 @@ def filled(folder: Path, topic: str, records: int) -> Iterator[TieredTopic]:
     """A topic with so many events, all of whose segments are still on the local tier, too; its broker ends with the block."""
     with real_kafka.tiered_broker(folder) as address:
         events.fill(address, topic, records, {"remote.storage.enable": "true"})
-        classes = ":".join(map(str, real_kafka.jars(real_kafka.BROKER)))
-        command = [f"{java_home()}/bin/java", "-Xmx1g", "-cp", classes, str(READ_BACK), address]
-        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing, text=True) as consumer:
+        with java_consumer.of(address) as consumer:
             tiered = TieredTopic(address, topic, folder / "data", consumer)
             checkpoint = f"{topic} 0 {records}\n"
             file = tiered.log_dir / HIGH_WATERMARK_CHECKPOINT
             wait_until(lambda: checkpoint in file.read_text(), "the broker does not write its high watermarks down")
-            yield tiered  # behind it the consumer's input is closed, at which it ends
+            yield tiered
 
 
 def wait_until(holds: Callable[[], bool], otherwise: str) -> None:
