@@ -11,14 +11,15 @@ Bytes are those of the `.log` files as they were in the local tier. Each offset 
 that starts first has it, and of one that reaches below the log start offset only what lies above counts.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from local_log.formats.checkpoints import EpochEntry
 from remote.manifest.entries import Entries
-from remote.manifest.model import Deleting, Item, Manifest, SegmentEntry
+from remote.manifest.model import Deleting, Item, Manifest, PageRef, SegmentEntry, count_of, log_bytes_of
 from remote.manifest.paging import has_below
+from tiering.retention_order import InOrder, is_unreferenced
 
 DELETE_DELAY_MS = 24 * 3_600_000
 
@@ -99,7 +100,7 @@ def plan_retention(
     local_bytes: int = 0,
     log_start_offset: int = 0,
 ) -> RetentionPlan:
-    """The plan for the partition of these entries; they are read page by page, no further than needed.
+    """The plan for the partition of these entries; of their pages only those are read that cannot be judged as a whole.
 
     `local_bytes` are what the local log has and the archive has not (see `local_only_bytes`); `log_start_offset` is where the
     log is to start at least; `is_pinned` says what a reader still needs. Raises what reading a page raises.
@@ -109,9 +110,8 @@ def plan_retention(
     over = 0 if policy.retention_bytes is None else manifest.log_bytes + local_bytes - policy.retention_bytes
     cuts = _cuts(entries, start, policy, now_ms, over)
     if any(cut.reason is Reason.retention_bytes for cut in cuts):
-        # Overlaps were counted twice: what is really there is asked of every entry only where it makes a difference.
-        counted = sum(size for _, size in _counted(entries, start))
-        over += counted - manifest.log_bytes
+        # Overlaps were counted twice: what is really there is asked only where it makes a difference.
+        over += InOrder(entries, start).total() - manifest.log_bytes
         cuts = _cuts(entries, start, policy, now_ms, over)
     late = [d for d in manifest.deleting if now_ms - d.since_ms >= policy.delete_delay_ms]
     due = tuple(d for d in late if not is_pinned(d.item))
@@ -133,19 +133,30 @@ def _share(segment: LocalBytes, missing: list[tuple[int, int]], archived_end: in
 
 
 def _cuts(entries: Entries, start: int, policy: Policy, now_ms: int, over: int) -> tuple[Cut, ...]:
-    """What goes where the log has `over` bytes too many."""
+    """What goes where the log has `over` bytes too many. A page is opened only where its entries may not all fare alike."""
     cuts: list[Cut] = []
-    for entry, size in _counted(entries, start):
-        reason = _reason(entry, size, start, entries.manifest.leader_epochs, policy, now_ms, over)
+    in_order = InOrder(entries, start)
+    while (item := in_order.item) is not None:
+        own = in_order.own_bytes(item)
+        if isinstance(item, PageRef):
+            reasons = () if own is None else _reasons(item, own, start, policy, now_ms, over)
+            if len(reasons) != 1:
+                in_order.open_page(item)
+                continue
+            reason = reasons[0]
+        else:
+            reason = _reason(item, own or 0, start, entries.manifest.leader_epochs, policy, now_ms, over)
         if reason is None:
             break
-        over = max(0, over - size)
-        if cuts and cuts[-1].reason is reason:
-            last = cuts.pop()
-            cuts.append(Cut(reason, last.start, max(last.end, entry.end_offset), last.segments + 1, last.bytes + entry.log_size))
-        else:
-            cuts.append(Cut(reason, entry.base_offset, entry.end_offset, 1, entry.log_size))
+        in_order.go_on(item)
+        over = max(0, over - (own or 0))
+        cut = Cut(reason, item.base_offset, item.end_offset, count_of(item), log_bytes_of(item))
+        cuts = [*cuts[:-1], _joined(cuts[-1], cut)] if cuts and cuts[-1].reason is reason else [*cuts, cut]
     return tuple(cuts)
+
+
+def _joined(first: Cut, more: Cut) -> Cut:
+    return replace(first, end=max(first.end, more.end), segments=first.segments + more.segments, bytes=first.bytes + more.bytes)
 
 
 def _reason(
@@ -153,30 +164,28 @@ def _reason(
 ) -> Reason | None:
     if entry.end_offset <= start:
         return Reason.log_start_offset
-    if _is_unreferenced(entry, lineage):
+    if is_unreferenced(entry, lineage):
         return Reason.leader_epochs
-    if policy.retention_ms is not None and _written_ms(entry) < now_ms - policy.retention_ms:
+    if policy.retention_ms is not None and entry.written_ms < now_ms - policy.retention_ms:
         return Reason.retention_ms
     return Reason.retention_bytes if over > 0 and size <= over else None
 
 
-def _counted(entries: Entries, start: int) -> Iterator[tuple[SegmentEntry, int]]:
-    """The entries, and how many bytes of each are of offsets that no entry before it has, and not below `start`."""
-    covered = start
-    for entry in entries:
-        if _is_unreferenced(entry, entries.manifest.leader_epochs):
-            yield entry, 0
-            continue
-        own = max(0, entry.end_offset - max(entry.base_offset, covered))
-        covered = max(covered, entry.end_offset)
-        yield entry, entry.log_size * own // (entry.end_offset - entry.base_offset)
+def _reasons(ref: PageRef, size: int, start: int, policy: Policy, now_ms: int, over: int) -> tuple[Reason | None, ...]:
+    """What `_reason` says of every entry of a page of which `size` bytes count; (None,) where the first of them stays already.
 
-
-def _is_unreferenced(entry: SegmentEntry, lineage: tuple[EpochEntry, ...]) -> bool:
-    """Whether all of its leader epochs, if it has any, are older than the lineage's first."""
-    return bool(lineage and entry.leader_epochs) and entry.leader_epochs[-1].epoch < lineage[0].epoch
-
-
-def _written_ms(entry: SegmentEntry) -> int:
-    """Its greatest timestamp; where messages have none, when it was archived (Kafka asks when the file was last written)."""
-    return entry.max_timestamp_ms if entry.max_timestamp_ms >= 0 else entry.copied_at_ms
+    More than one, or none, where only they can tell.
+    """
+    if ref.end_offset <= start:
+        return (Reason.log_start_offset,)
+    if ref.bounds is None:
+        return ()
+    if policy.retention_ms is not None:
+        before_ms = now_ms - policy.retention_ms
+        if ref.bounds.youngest_ms < before_ms:
+            return (Reason.retention_ms,)
+        if ref.bounds.oldest_ms < before_ms:
+            return ()
+    if ref.bounds.first_log_size > over or over <= 0:
+        return (None,)
+    return (Reason.retention_bytes,) if size < over else ()

@@ -11,7 +11,7 @@ from local_log.log_dir import LogDir, Unopened
 from remote import archive
 from remote.clock import Clock, Ids
 from remote.errors import Invalid, Newer, RemoteError, Unavailable
-from remote.manifest.model import Deleting, Manifest, count_of
+from remote.manifest.model import Deleting, Manifest, count_of, log_bytes_of
 from remote.manifest.store import load_newest
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectStore
@@ -121,7 +121,7 @@ class Retention:
         for path, due in self.planned(topics):
             error = None
             if isinstance(due, RetentionPlan) and not due.is_empty:
-                error = retention.retain(due, self.store, self.clock, self.ids, WRITER).error
+                error = retention.retain(due, self.store, self.clock, self.ids, WRITER, threads=retention.DELETES_MAX).error
             yield path, error or due
             if isinstance(error, Unavailable):
                 return  # the others would wait for the same store
@@ -198,5 +198,5 @@ def row(path: PartitionPath, action: str, start: int | None, end: int | None, se
 
 def _given_up(path: PartitionPath, action: str, items: Iterable[Deleting], reason: str) -> Row:
     of = [d.item for d in items]
-    size = sum(getattr(i, "log_size", 0) or getattr(i, "log_bytes", 0) for i in of)
+    size = sum(map(log_bytes_of, of))
     return row(path, action, min(i.base_offset for i in of), max(i.end_offset for i in of), sum(map(count_of, of)), size, reason)

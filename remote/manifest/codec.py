@@ -16,7 +16,7 @@ from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.checksum import crc32c
 from remote.errors import Invalid, Newer
-from remote.manifest.model import AuxRange, Deleting, EncodingInfo, Gap, Manifest, PageRef, SegmentEntry
+from remote.manifest.model import AuxRange, Deleting, EncodingInfo, Gap, Manifest, PageBounds, PageRef, SegmentEntry
 from remote.object_keys import parse_page_name, parse_segment_name
 
 MAJOR, MINOR = 1, 1
@@ -49,7 +49,7 @@ def encode(manifest: Manifest) -> bytes:
         "leader_epochs": _epochs(manifest.leader_epochs),
         "entries": [_entry(e) for e in manifest.entries],
         "gaps": [_fields(g) for g in manifest.gaps],
-        "pages": [_fields(ref) for ref in manifest.pages],
+        "pages": [_page(ref) for ref in manifest.pages],
         "deleting": [_deleting(d) for d in manifest.deleting],
     }
     if not manifest.is_deleted:
@@ -144,6 +144,25 @@ def _fields(value: Gap | PageRef) -> dict[str, Any]:
     return {**value.unknown, **{name: getattr(value, name) for name in _names(kind)}}
 
 
+def _page(ref: PageRef) -> dict[str, Any]:
+    value = _fields(ref) | {"bounds": bounds(ref.bounds)}
+    if ref.bounds is None:
+        del value["bounds"]  # refs from before there were any keep their form
+    return value
+
+
+def bounds(of: PageBounds | None) -> list[Any] | None:
+    """The stored form of what a ref says of all entries below it: values alone, since a manifest may have a thousand refs."""
+    return None if of is None else [getattr(of, name) for name in _names(PageBounds)]
+
+
+def read_bounds(value: list[Any] | None) -> PageBounds | None:
+    """What `bounds` gave. Raises TypeError, ValueError for anything else."""
+    if value is None:
+        return None
+    return PageBounds(**_plain(PageBounds, dict(zip(_names(PageBounds), _list(value), strict=True))))
+
+
 def _entry(entry: SegmentEntry) -> dict[str, Any]:
     value = {name: getattr(entry, name) for name in _names(SegmentEntry)} | {
         "leader_epochs": _epochs(entry.leader_epochs),
@@ -206,11 +225,11 @@ def _read_gap(value: dict[str, Any]) -> Gap:
 def _read_page(value: dict[str, Any]) -> PageRef:
     plain = _plain(PageRef, value)
     check_page_names((plain["name"],))
-    return PageRef(**plain, unknown=_unknown(PageRef, value))
+    return PageRef(**plain, bounds=read_bounds(value.get("bounds")), unknown=_unknown(PageRef, value))
 
 
 def _deleting(item: Deleting) -> dict[str, Any]:
-    what = {"segment": _entry(item.item)} if isinstance(item.item, SegmentEntry) else {"page": _fields(item.item)}
+    what = {"segment": _entry(item.item)} if isinstance(item.item, SegmentEntry) else {"page": _page(item.item)}
     return {**item.unknown, "since_ms": item.since_ms, **what}
 
 

@@ -14,6 +14,7 @@ from remote.manifest.model import (
     SegmentEntry,
     count_of,
     item_id,
+    log_bytes_of,
     missing_ranges,
     uncovered,
 )
@@ -126,7 +127,7 @@ def _count(items: Iterable[Item]) -> int:
 
 
 def _bytes(items: Iterable[Item]) -> int:
-    return sum(i.log_size if isinstance(i, SegmentEntry) else i.log_bytes for i in items)
+    return sum(map(log_bytes_of, items))
 
 
 _RULES = {

@@ -137,6 +137,11 @@ class SegmentEntry:
         return self.encoding not in (IDENTITY, ZSTD)
 
     @property
+    def written_ms(self) -> int:
+        """Its greatest timestamp; where messages have none, when it was archived (Kafka asks when the file was last written)."""
+        return self.max_timestamp_ms if self.max_timestamp_ms >= 0 else self.copied_at_ms
+
+    @property
     def stored_log(self) -> StoredObject:
         """The `.log` object."""
         of = self.encoded or self
@@ -150,12 +155,28 @@ class SegmentEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class PageBounds:
+    """What of all entries below a page retention has to know, so that it can take them together or leave them unread.
+
+    `overlaps`: whether two of them have an offset in common. `least_epoch`: the least of the last leader epochs of those that
+    have any, else -1. `oldest_ms`, `youngest_ms`: the least and the greatest `written_ms`. `first_log_size`: the first one's.
+    """
+
+    overlaps: bool
+    least_epoch: int
+    oldest_ms: int
+    youngest_ms: int
+    first_log_size: int
+
+
+@dataclass(frozen=True, slots=True)
 class PageRef:
     """An immutable page of older entries, and what a search has to know of it without reading it.
 
     `base_offset` and `last_base_offset` are those of the first and the last entry below it, `min_end_offset` and `end_offset`
     the least and the greatest of their ends, `max_timestamp_ms` the greatest of their timestamps. `count`, `log_bytes` and
-    `aux_bytes` are of all entries below it. `size` and `crc32c` are the page object's own.
+    `aux_bytes` are of all entries below it. `size` and `crc32c` are the page object's own. `bounds` are None where the page was
+    written before there were any.
     """
 
     level: int
@@ -170,6 +191,7 @@ class PageRef:
     aux_bytes: int
     size: int
     crc32c: int
+    bounds: PageBounds | None = None
     unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
 
@@ -261,7 +283,7 @@ class Manifest:
     @property
     def log_bytes(self) -> int:
         """The bytes of all their log objects."""
-        return sum(i.log_size if isinstance(i, SegmentEntry) else i.log_bytes for i in self.items)
+        return sum(map(log_bytes_of, self.items))
 
     @property
     def aux_bytes(self) -> int:
@@ -277,6 +299,11 @@ def item_id(item: Item) -> str:
 def count_of(item: Item) -> int:
     """How many entries an item stands for."""
     return 1 if isinstance(item, SegmentEntry) else item.count
+
+
+def log_bytes_of(item: Item) -> int:
+    """The bytes of the log objects of the entries that an item stands for."""
+    return item.log_size if isinstance(item, SegmentEntry) else item.log_bytes
 
 
 def never_archived(topic: str, topic_id: str, partition: int, log_start_offset: int) -> Manifest:

@@ -1,14 +1,15 @@
 """Pages as bytes: Parquet, a row an item, columns named as the fields, so that any SQL engine reads them.
 
 A page of level 0 has a row for each entry, with `leader_epochs` and `aux_ranges` as lists of structs and `encoded` as JSON (null
-where nothing is encoded); one of level n has a row for each ref of level n - 1. Fields that we do not know, of a newer minor
-version, stand as JSON in `other_fields`; a newer version may also give them columns of their own. The file's metadata says format
-and level.
+where nothing is encoded); one of level n has a row for each ref of level n - 1, with `bounds` as JSON. Fields that we do not
+know, of a newer minor version, stand as JSON in `other_fields`; a newer version may also give them columns of their own. The
+file's metadata says format and level.
 """
 
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
+from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
@@ -19,12 +20,12 @@ from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.checksum import crc32c
 from remote.errors import Invalid
 from remote.manifest import codec
-from remote.manifest.model import AuxRange, Item, PageRef, SegmentEntry, count_of
+from remote.manifest.model import AuxRange, Item, PageBounds, PageRef, SegmentEntry, count_of
 from remote.object_keys import page_name
 
 PAGE_BYTES_MAX = 64 << 20
 _OTHER = "other_fields"
-_JSON = ("encoded",)
+_JSON = ("encoded", "bounds")
 _FORMAT, _LEVEL = b"kafka-tiering.format", b"kafka-tiering.level"
 _TYPES: dict[Any, Any] = {int: pa.int64(), str: pa.string(), bool: pa.bool_()}
 _NESTED = {
@@ -79,6 +80,8 @@ def table(schema: Any, items: Iterable[Item]) -> Any:
             for e in entries
         ]
         columns["encoded"] = [json.dumps(codec.encoded(e.encoded), sort_keys=True) if e.encoded else None for e in entries]
+    else:
+        columns["bounds"] = [json.dumps(codec.bounds(r.bounds)) if r.bounds else None for r in rows if isinstance(r, PageRef)]
     columns[_OTHER] = [json.dumps(dict(i.unknown), sort_keys=True) if i.unknown else None for i in rows]
     return pa.table(columns, schema=schema)
 
@@ -101,7 +104,29 @@ def ref_of(level: int, items: Sequence[Item], body: bytes, page_id: str) -> Page
         aux_bytes=sum(e.aux_size for e in entries) + sum(r.aux_bytes for r in refs),
         size=len(body),
         crc32c=crc32c(body),
+        bounds=bounds_of(items),
     )
+
+
+def bounds_of(items: Sequence[Item]) -> PageBounds | None:
+    """What holds of all entries below these items, all entries or all refs; None where a ref does not say."""
+    known = [_own_bounds(i) if isinstance(i, SegmentEntry) else i.bounds for i in items]
+    of = [b for b in known if b is not None]
+    if len(of) < len(known):
+        return None
+    ends = accumulate((i.end_offset for i in items), max)
+    return PageBounds(
+        overlaps=any(b.overlaps for b in of) or any(after.base_offset < end for after, end in zip(items[1:], ends, strict=False)),
+        least_epoch=min((b.least_epoch for b in of if b.least_epoch >= 0), default=-1),
+        oldest_ms=min(b.oldest_ms for b in of),
+        youngest_ms=max(b.youngest_ms for b in of),
+        first_log_size=of[0].first_log_size,
+    )
+
+
+def _own_bounds(entry: SegmentEntry) -> PageBounds:
+    epoch = entry.leader_epochs[-1].epoch if entry.leader_epochs else -1
+    return PageBounds(False, epoch, entry.written_ms, entry.written_ms, entry.log_size)
 
 
 def decode(body: bytes, ref: PageRef, key: str) -> tuple[Item, ...]:
@@ -124,6 +149,8 @@ def decode(body: bytes, ref: PageRef, key: str) -> tuple[Item, ...]:
 
 
 def _items(found: Any, schema: Any) -> tuple[Item, ...]:
+    if schema is REF_SCHEMA and "bounds" not in found.column_names:
+        found = found.append_column("bounds", pa.nulls(len(found), pa.string()))  # from before there were any
     known = found.select(schema.names).cast(schema)
     columns = {name: known.column(name).to_pylist() for name in schema.names}
     others = columns.pop(_OTHER)
@@ -134,6 +161,7 @@ def _items(found: Any, schema: Any) -> tuple[Item, ...]:
     ]
     if schema is REF_SCHEMA:
         codec.check_page_names(columns["name"])
+        columns["bounds"] = [codec.read_bounds(json.loads(text) if text else None) for text in columns["bounds"]]
         return tuple(PageRef(*row) for row in zip(*columns.values(), unknown, strict=True))
     codec.check_segment_names(columns["log_name"] + columns["aux_name"])
     columns["leader_epochs"] = [tuple(EpochEntry(**e) for e in epochs) for epochs in columns["leader_epochs"]]

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from archive_fakes import CountingIds, Door, FixedClock, MemoryStore
+from archive_fakes import CountingIds, FixedClock, MemoryStore
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_manifests import PATH, entry, manifest
@@ -121,26 +121,6 @@ def test_what_has_gone_by_age_is_not_taken_from_the_size_again() -> None:
     assert going(plan) == [(Reason.retention_ms, 0, 200)]
     plan = planned(hundreds(500, 500, 1, 1), Policy(retention_ms=100, retention_bytes=100))
     assert going(plan) == [(Reason.retention_ms, 0, 200), (Reason.retention_bytes, 200, 300)]
-
-
-def test_pages_are_read_one_by_one_and_no_further_than_needed() -> None:
-    store, limits = MemoryStore(), Limits(inline_max=2, page_entries=2, fan_out=8)
-    writer = ManifestWriter(store, PATH, FixedClock(), CountingIds(), "w", 0, limits)
-    first = never_archived(PATH.topic, PATH.topic_id, PATH.partition, 0)
-    for n in range(12):
-        one = entry(100 * n, 100 * n + 100, max_timestamp_ms=NOW - 1_200 + 100 * n)
-        newest = writer.commit(first, lambda m, one=one: segment_copied(m, one, (), "lost", 7))
-    assert len(newest.pages) == 5
-    for policy, pages_read, start in (
-        (Policy(retention_ms=5_000), 1, 0),
-        (Policy(retention_bytes=1_200), 1, 0),
-        (Policy(retention_bytes=1_101), 1, 0),
-        (Policy(retention_ms=800), 3, 400),
-        (Policy(retention_ms=0), 5, 1_200),
-    ):
-        door = Door(store)
-        plan = plan_retention(Entries.of(door, newest), policy, NOW, nobody)
-        assert (plan.log_start_offset, len(door.calls)) == (start, pages_read), policy
 
 
 # the log start offset and leader epochs

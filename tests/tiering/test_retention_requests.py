@@ -45,14 +45,28 @@ def test_a_partition_with_nothing_to_do_costs_a_listing_and_its_manifest(setting
     assert three - two == 2
 
 
-def test_one_with_pages_costs_its_oldest_page_besides() -> None:
-    """Of a million segments each is one page away; here pages are so small that there are two levels of them."""
+def test_neither_does_one_with_pages_cost_more() -> None:
+    """What retention has to know of the oldest page stands in the manifest."""
     world = made()
     world.retain()
-    levels = world.manifest.pages[0].level + 1
+    assert world.manifest.pages[0].level > 0
     door = Door(world.store)
     assert world.retain(door).deleted == 0
-    assert verbs(door.calls) == ["list", "get", *["get"] * levels]
+    assert verbs(door.calls) == ["list", "get"]
+
+
+def test_nor_by_size() -> None:
+    world = made()
+    world.retain()
+    door, size = Door(world.store), world.manifest.log_bytes
+    for kept in (size, size - 1):  # the same, and too large by less than a segment
+        door.calls.clear()
+        given = read_given((f"retention.bytes={kept}",))
+        retention = Retention(door, world.clock, CountingIds("f"), given, is_archive_alone=True)
+        for _, done in retention.done([PATH.topic]):
+            assert isinstance(done, RetentionPlan)
+            assert done.is_empty
+        assert [verb for verb in verbs(door.calls) if verb == "get"] == ["get"]
 
 
 def test_giving_up_and_deleting_cost_what_they_write_and_little_more() -> None:

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from local_log.formats.checkpoints import EpochEntry
-from remote.manifest.model import AuxRange, Deleting, EncodingInfo, Gap, Manifest, PageRef, SegmentEntry
+from remote.manifest.model import AuxRange, Deleting, EncodingInfo, Gap, Manifest, PageBounds, PageRef, SegmentEntry
 from remote.object_keys import AUX, LOG, is_topic, page_name, segment_name
 
 ints = st.integers(-(2**63), 2**63 - 1)
@@ -35,7 +35,8 @@ entries = st.builds(
     unknowns,
 )
 gaps = st.builds(Gap, ints, ints, st.text(max_size=8), ints, unknowns)
-refs = st.builds(PageRef, ints, page_names, *[ints] * 10, unknowns)
+bounds = st.none() | st.builds(PageBounds, st.booleans(), ints, st.just(5), st.just(2**62), st.just(7))
+refs = st.builds(PageRef, ints, page_names, *[ints] * 10, bounds, unknowns)
 manifests = st.builds(
     Manifest,
     *[topics, topic_ids, ints, ints, st.text(max_size=8), st.text(max_size=8), st.text(max_size=8)],

@@ -16,7 +16,7 @@ from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.checksum import crc32c
 from remote.errors import Newer
-from remote.manifest.model import Item, PageRef, SegmentEntry
+from remote.manifest.model import Item, PageBounds, PageRef, SegmentEntry
 from remote.manifest.pages import ENTRY_SCHEMA, REF_SCHEMA, decode, encode, ref_of, table
 
 KEY = "topic/id/0/manifest/pages/1.parquet"
@@ -42,6 +42,14 @@ def test_refs_come_back_as_they_were(some: list[PageRef]) -> None:
     assert decode(body, described(3, body), KEY) == tuple(some)
 
 
+def test_refs_from_before_there_were_bounds_are_read() -> None:
+    inner = ref_of(0, SAMPLE, encode(0, SAMPLE), "a" * 32)
+    old = table(REF_SCHEMA, [inner]).replace_schema_metadata(pq.read_schema(io.BytesIO(encode(1, [inner]))).metadata)
+    sink = io.BytesIO()
+    pq.write_table(old.drop_columns(["bounds"]), sink)
+    assert decode(sink.getvalue(), described(1, sink.getvalue()), KEY) == (replace(inner, bounds=None),)
+
+
 def test_a_ref_says_what_a_search_has_to_know() -> None:
     some = [
         entry(0, 10, max_timestamp_ms=70, log_size=5, aux_size=1),
@@ -50,7 +58,8 @@ def test_a_ref_says_what_a_search_has_to_know() -> None:
     ]
     body = encode(0, some)
     ref = ref_of(0, some, body, "a" * 32)
-    assert ref == PageRef(0, f"{0:020d}-{9:020d}-{'a' * 32}.parquet", 0, 9, 10, 30, 90, 3, 18, 6, len(body), crc32c(body))
+    name, bounds = f"{0:020d}-{9:020d}-{'a' * 32}.parquet", PageBounds(True, 0, 70, 90, 5)
+    assert ref == PageRef(0, name, 0, 9, 10, 30, 90, 3, 18, 6, len(body), crc32c(body), bounds)
     later = [entry(30, 31, max_timestamp_ms=1)]
     above = [ref, ref_of(0, later, encode(0, later), "b" * 32)]
     top = ref_of(1, above, encode(1, above), "c" * 32)

@@ -1,0 +1,85 @@
+"""The entries of a manifest as retention counts them: in order, each offset once, and whole pages where that gives the same."""
+
+from dataclasses import dataclass, field
+
+from local_log.formats.checkpoints import EpochEntry
+from remote.manifest.entries import Entries
+from remote.manifest.model import Item, PageRef, SegmentEntry
+
+
+@dataclass(slots=True)
+class InOrder:
+    """Goes through the entries from the oldest on, `item` by item: an entry, or a page with all entries below it.
+
+    Offsets below `start`, and those that an entry before had, count no more; an entry whose leader epochs nothing refers to has
+    none that count. What is raised is what reading a page raises.
+    """
+
+    entries: Entries
+    start: int
+    _pages: list[Item] = field(init=False)
+    _inline: list[SegmentEntry] = field(init=False)
+    _covered: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._pages = [*reversed(self.entries.manifest.pages)]
+        self._inline = [*reversed(self.entries.manifest.entries)]
+        self._covered = self.start
+
+    @property
+    def item(self) -> Item | None:
+        """The next one, None after the last. Of those that start together the one out of a page comes first."""
+        if not self._pages:
+            return self._inline[-1] if self._inline else None
+        is_paged = not self._inline or self._pages[-1].base_offset <= self._inline[-1].base_offset
+        return self._pages[-1] if is_paged else self._inline[-1]
+
+    def own_bytes(self, item: Item) -> int | None:
+        """The bytes of `item` that count; None for a page that has to be opened to tell."""
+        return self._of_page(item) if isinstance(item, PageRef) else self._of_entry(item)
+
+    def go_on(self, item: Item) -> None:
+        """Leaves `item` behind."""
+        if isinstance(item, PageRef) or not is_unreferenced(item, self.entries.manifest.leader_epochs):
+            self._covered = max(self._covered, item.end_offset)
+        (self._pages if self._pages and self._pages[-1] is item else self._inline).pop()
+
+    def open_page(self, ref: PageRef) -> None:
+        """What stands in the page comes in its place."""
+        self._pages.pop()
+        self._pages += reversed(self.entries.pages.read(ref))
+
+    def total(self) -> int:
+        """The bytes of all that is left that count."""
+        total = 0
+        while (item := self.item) is not None:
+            own = self.own_bytes(item)
+            if own is not None:
+                total += own
+                self.go_on(item)
+            elif isinstance(item, PageRef):
+                self.open_page(item)
+        return total
+
+    def _of_entry(self, entry: SegmentEntry) -> int:
+        if is_unreferenced(entry, self.entries.manifest.leader_epochs):
+            return 0
+        own = max(0, entry.end_offset - max(entry.base_offset, self._covered))
+        return entry.log_size * own // (entry.end_offset - entry.base_offset)
+
+    def _of_page(self, ref: PageRef) -> int | None:
+        if self._inline and self._inline[-1].base_offset < ref.last_base_offset:
+            return None  # an entry that came late lies among those of the page
+        if ref.end_offset <= self.start:
+            return 0
+        lineage = self.entries.manifest.leader_epochs
+        if ref.bounds is None or ref.bounds.overlaps or ref.base_offset < self._covered:
+            return None
+        if lineage and 0 <= ref.bounds.least_epoch < lineage[0].epoch:
+            return None
+        return ref.log_bytes
+
+
+def is_unreferenced(entry: SegmentEntry, lineage: tuple[EpochEntry, ...]) -> bool:
+    """Whether all of its leader epochs, if it has any, are older than the lineage's first."""
+    return bool(lineage and entry.leader_epochs) and entry.leader_epochs[-1].epoch < lineage[0].epoch
