@@ -8,8 +8,8 @@ after the commit that gave an entry up and before its objects go: a reader pins 
 seen or never sees the entry. Pages of entries that are gone are left to the sweep, since older versions name them.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 from local_log.errors import LogError
@@ -23,8 +23,12 @@ from remote.manifest.store import ManifestWriter, load_newest
 from remote.manifest.transitions import deleted, retained
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectStore
+from remote.parallel import in_order
 from tiering.retention_plan import LocalBytes, Policy, RetentionPlan, local_only_bytes, plan_retention
 from tiering.store_clock import At, agreed_now_ms
+
+DELETES_MAX = 16
+"""How many objects are deleted at a time: S3 answers a deletion in some 20 ms, and takes thousands a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +72,10 @@ def plan(
     )
 
 
-def retain(due: RetentionPlan, store: ObjectStore, clock: Clock, ids: Ids, writer: str) -> Done:
+def retain(due: RetentionPlan, store: ObjectStore, clock: Clock, ids: Ids, writer: str, *, threads: int = 1) -> Done:
     """Does what the plan says. Times are the store's; nothing is done where the machine's clock is far from it.
+
+    `threads` objects are deleted at a time.
 
     Every error is in the result: what was done before it stays done, and the same command goes on from there.
     """
@@ -78,7 +84,7 @@ def retain(due: RetentionPlan, store: ObjectStore, clock: Clock, ids: Ids, write
     try:
         now_ms = agreed_now_ms(store, clock, ids)
         own = ManifestWriter(store, manifest.path, At(now_ms, clock), ids, writer, manifest.writer_epoch)
-        count, error = _delete(due, store, own, now_ms)
+        count, error = _delete(due, store, own, now_ms, threads)
         if error is None or not isinstance(error, Unavailable | Unknown):
             start = give_up(own, due.log_start_offset, now_ms).log_start_offset if due.is_to_commit else start
     except (LogError, RemoteError) as e:
@@ -98,7 +104,7 @@ def give_up(writer: ManifestWriter, log_start_offset: int, now_ms: int) -> Manif
 
 
 def _delete(
-    due: RetentionPlan, store: ObjectStore, writer: ManifestWriter, now_ms: int
+    due: RetentionPlan, store: ObjectStore, writer: ManifestWriter, now_ms: int, threads: int
 ) -> tuple[int, LogError | RemoteError | None]:
     """Step 2: the objects of what has waited, then the manifest that forgets them; how many items, and the first error.
 
@@ -110,25 +116,48 @@ def _delete(
     entries = Entries.of(store, manifest)
     pins = pins_of(store, manifest.path, now_ms)
     late = [d for d in due.due if now_ms - d.since_ms >= due.policy.delete_delay_ms and not covered_by_pin(pins, d.item)]
-    gone: list[str] = []
-    error: LogError | RemoteError | None = None
-    for item in late:
-        try:
-            delete_objects(store, entries, item)
-        except (LogError, RemoteError) as e:
-            error = error or e
-            if isinstance(e, Unavailable | Unknown):
-                break  # the others would wait for the same store
-        else:
-            gone.append(item.id)
+    deletion = _Deletion(store, entries)
+    with in_order(deletion.delete, deletion.objects(late), threads) as done:
+        for _ in done:
+            pass
+    gone = [id_ for id_ in deletion.asked if id_ not in deletion.failed]
     if gone:
         writer.commit(manifest, lambda m: deleted(m, gone))
-    return len(gone), error
+    return len(gone), next(iter(deletion.failed.values()), None)
 
 
-def delete_objects(store: ObjectStore, entries: Entries, item: Deleting) -> None:
-    """The objects of an entry that was given up, or of all below a page. Raises what reading a page and deleting raise."""
-    path = entries.manifest.path
-    for entry in entries.deleting(item):
-        for name in (entry.aux_name, entry.log_name):
-            store.delete(path.segment(name))
+@dataclass(frozen=True, slots=True)
+class _Deletion:
+    """Which items' objects have all been asked for, and what went wrong with which item."""
+
+    store: ObjectStore
+    entries: Entries
+    asked: list[str] = field(default_factory=list)
+    failed: dict[str, LogError | RemoteError] = field(default_factory=dict)
+
+    def objects(self, items: Iterable[Deleting]) -> Iterator[tuple[str, str]]:
+        """The items' ids, each with the keys of its objects; no more where the store fails: the others would wait for it, too."""
+        path = self.entries.manifest.path
+        for item in items:
+            try:
+                for entry in self.entries.deleting(item):
+                    for name in (entry.aux_name, entry.log_name):
+                        if self._is_store_gone:
+                            return
+                        yield item.id, path.segment(name)
+            except (LogError, RemoteError) as e:
+                self.failed[item.id] = e
+            else:
+                self.asked.append(item.id)
+
+    def delete(self, of: tuple[str, str]) -> None:
+        """One object of an item."""
+        item_id, key = of
+        try:
+            self.store.delete(key)
+        except (LogError, RemoteError) as e:
+            self.failed.setdefault(item_id, e)
+
+    @property
+    def _is_store_gone(self) -> bool:
+        return any(isinstance(e, Unavailable | Unknown) for e in list(self.failed.values()))

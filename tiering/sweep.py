@@ -26,6 +26,7 @@ from remote.manifest.pins import CLOCK_DIFFERENCE_MS_MAX, Pins, pins_of
 from remote.manifest.store import claim, load_newest, load_version
 from remote.object_keys import PROBE_PREFIX, PartitionPath, parse_manifest_key, parse_page_name, parse_segment_name
 from remote.object_store import ObjectMeta, ObjectStore
+from remote.parallel import in_order
 from tiering.store_clock import At
 from tiering.sweep_plan import LONG_MS, Garbage, Kind, StoredVersion, garbage, is_old, is_settled, kept_versions
 
@@ -81,8 +82,8 @@ def plan(store: ObjectStore, path: PartitionPath, now_ms: int, grace_ms: int) ->
     return SweepPlan(path, newest.version, (*over, *gone, *(garbage(Kind.page, m) for m in pages)), unclaimed, ())
 
 
-def sweep(due: SweepPlan, store: ObjectStore, clock: Clock, ids: Ids, now_ms: int) -> Iterator[Garbage]:
-    """Deletes what the plan says, and gives each piece as it is gone.
+def sweep(due: SweepPlan, store: ObjectStore, clock: Clock, ids: Ids, now_ms: int, *, threads: int = 1) -> Iterator[Garbage]:
+    """Deletes what the plan says, and gives each piece as it is gone; `threads` at a time of what is in no order.
 
     Raises Unavailable, Unknown, Conflict, Fenced (another claim came first): the same command goes on from there.
     """
@@ -91,9 +92,13 @@ def sweep(due: SweepPlan, store: ObjectStore, clock: Clock, ids: Ids, now_ms: in
         yield piece
     if not due.unclaimed:
         return
-    for piece in still_unnamed(due, store, At(now_ms, clock), ids):
+
+    def gone(piece: Garbage) -> Garbage:
         store.delete(piece.key)
-        yield piece
+        return piece
+
+    with in_order(gone, still_unnamed(due, store, At(now_ms, clock), ids), threads) as pieces:
+        yield from pieces
 
 
 def still_unnamed(due: SweepPlan, store: ObjectStore, clock: Clock, ids: Ids) -> list[Garbage]:

@@ -84,7 +84,9 @@ def _done(store: ObjectStore, found: Iterable[Manifest], delay_ms: int, errors: 
         rows = [*_planned(store, [m], delay_ms)]
         if m.is_deleted:
             due = retention.plan(m, store, Policy(delete_delay_ms=delay_ms), clock.now_ms())
-            done = retention.Done(0, m.log_start_offset) if due.is_empty else retention.retain(due, store, clock, ids, WRITER)
+            done = retention.Done(0, m.log_start_offset)
+            if not due.is_empty:
+                done = retention.retain(due, store, clock, ids, WRITER, threads=retention.DELETES_MAX)
         else:
             done = delete_topic.delete_partition(m, store, clock, ids, WRITER)
         if done.error is None:

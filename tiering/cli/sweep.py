@@ -25,6 +25,7 @@ from tiering.console import (
     topics_option,
     yes_option,
 )
+from tiering.retention import DELETES_MAX
 from tiering.retention_tools import paths_of
 from tiering.store_clock import store_now_ms
 from tiering.sweep_plan import GRACE_MS, Garbage
@@ -92,7 +93,7 @@ class _Work:
         now_ms = store_now_ms(self.store, self.ids)
         for due in self._plans(names, now_ms):
             try:
-                for piece in sweep.sweep(due, self.store, self.clock, self.ids, now_ms):
+                for piece in sweep.sweep(due, self.store, self.clock, self.ids, now_ms, threads=DELETES_MAX):
                     yield _row(piece, now_ms)
             except (LogError, RemoteError) as e:
                 self._failed(e)
