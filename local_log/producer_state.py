@@ -42,11 +42,13 @@ def open_transactions(
     for chunk in chunks:
         batches = chunk.batches[chunk.batches.is_transactional & (chunk.batches.base_offset < high_watermark)]
         header = batches.header
-        columns = (header["producer_id"], header["producer_epoch"], batches.is_control, batches.base_offset)
-        for producer, epoch, ends, offset in zip(*(column.tolist() for column in columns), strict=True):
-            # A transactional control batch is an abort or a commit marker: either ends the producer's transaction.
-            if ends:
-                found.pop(producer, None)
+        columns = (header["producer_id"], header["producer_epoch"], batches.is_control, batches.base_offset, batches.count)
+        for producer, epoch, is_marker, offset, count in zip(*(column.tolist() for column in columns), strict=True):
+            # A transactional control batch is an abort or a commit marker: either ends the producer's transaction. One that
+            # compaction has emptied says nothing any more (ProducerAppendInfo.append).
+            if is_marker:
+                if count:
+                    found.pop(producer, None)
             elif producer not in found:
                 found[producer] = OpenTransaction(offset, producer, epoch)
         if len(chunk.batches) and chunk.batches.last_offset[-1] >= high_watermark:

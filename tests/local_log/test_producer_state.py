@@ -83,6 +83,14 @@ def test_a_control_batch_that_is_no_marker_ends_no_transaction() -> None:
     assert last_stable_offset([], chunks(of_producer(0, 7), leader_change), 2) == 0
 
 
+def test_a_marker_that_compaction_has_emptied_ends_no_transaction() -> None:
+    """ProducerAppendInfo.append of a control batch without records."""
+    emptied = batch(base_offset=1, attributes=TRANSACTIONAL | CONTROL, producer_id=7)
+    assert scan(emptied)[0].count.tolist() == [0]
+    assert last_stable_offset([], chunks(of_producer(0, 7), emptied), 2) == 0
+    assert last_stable_offset([], chunks(of_producer(0, 7), emptied, marker(2, 7)), 3) == 3
+
+
 def test_what_lies_above_the_high_watermark_is_not_read() -> None:
     def log() -> object:
         yield from chunks(plain(0), plain(1), plain(2))
