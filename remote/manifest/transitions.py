@@ -10,8 +10,10 @@ topic_deleted       the same, all that there is waits to be deleted, and nothing
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 
 from local_log.formats.checkpoints import EpochEntry, epochs_from
+from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from remote.errors import Conflict, Invalid
 from remote.manifest.model import LIMITS, Deleting, Gap, Item, Manifest, SegmentEntry, covers, uncovered
 
@@ -126,21 +128,25 @@ def _merged(manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offset: int
     """The archive's lineage and the epochs after it, where the log's, up to `end_offset`, is of the same history.
 
     What each knows starts where its log started: of its first epoch it may name a later start than the other does, and of
-    those before nothing. Everything else must agree, and a new epoch starts where the archive ends or later.
+    those before nothing. A replica that was built from a compacted log knows an epoch from the first batch on that was left of it
+    (LeaderEpochFileCache.assign), so a later start is the same history where the archive has that epoch there: an epoch has one
+    leader, who only appends, so logs that share an epoch's offset share all below. Of a topic without an id, which may be another
+    of the same name, that proves nothing. Everything else must agree, and a new epoch starts where the archive ends or later.
     """
     known = manifest.leader_epochs
     if not lineage or not known:
         return known or lineage
     starts = {k.epoch: k.start_offset for k in known}
+    ends = {k.epoch: after.start_offset for k, after in pairwise(known)}
     theirs = {e.epoch: e.start_offset for e in lineage}
-    differ = {
-        e.epoch
-        for e in lineage
-        if e.epoch in starts
-        and e.start_offset != starts[e.epoch]
-        and not (e == lineage[0] and e.start_offset > starts[e.epoch])
-        and not (e.epoch == known[0].epoch and e.start_offset < starts[e.epoch])
-    }
+
+    def agrees(epoch: int, start: int) -> bool:
+        if start <= starts[epoch]:
+            return start == starts[epoch] or epoch == known[0].epoch
+        may_be_later = epoch == lineage[0].epoch or manifest.topic_id != ZERO_TOPIC_ID
+        return may_be_later and start < ends.get(epoch, start + 1)
+
+    differ = {e.epoch for e in lineage if e.epoch in starts and not agrees(e.epoch, e.start_offset)}
     lacking = {k.epoch for k in known if k.epoch > lineage[0].epoch and k.start_offset < end_offset} - theirs.keys()
     newer = tuple(e for e in lineage if e.epoch > known[-1].epoch)
     strange = {e.epoch for e in lineage if known[0].epoch < e.epoch < known[-1].epoch} - starts.keys()

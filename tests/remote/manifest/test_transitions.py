@@ -157,6 +157,41 @@ def test_a_lineage_that_contradicts_the_archives_is_a_conflict(lineage: tuple[Ep
 
 
 @pytest.mark.parametrize(
+    "lineage",
+    [epochs((0, 0), (1, 150), (2, 200)), epochs((0, 0), (1, 199), (2, 299)), epochs((0, 0), (1, 100), (2, 330))],
+    ids=str,
+)
+def test_a_replica_that_was_built_from_a_compacted_log_is_of_the_same_history(lineage: tuple[EpochEntry, ...]) -> None:
+    """It knows an epoch from the first batch on that compaction had left, and has that offset of the archive's epoch."""
+    known = epochs((0, 0), (1, 100), (2, 200))
+    before = replace(manifest(entry(0, 300), leader_epochs=known), topic_id="C" * 22)
+    after = segment_copied(before, entry(300, 400), (*lineage, EpochEntry(3, 350)), "", 7)
+    assert after.leader_epochs == (*known, EpochEntry(3, 350))
+
+
+@pytest.mark.parametrize(
+    "lineage",
+    [
+        epochs((0, 0), (1, 200), (2, 250)),  # at 200 the archive has a record of epoch 2
+        epochs((1, 201), (2, 250)),
+        epochs((0, 0), (1, 150), (2, 199)),  # and at 199 one of epoch 1
+        epochs((0, 0), (1, 150)),  # nothing of epoch 2
+        epochs((0, 0), (1, 150), (2, 250), (3, 299)),
+    ],
+    ids=str,
+)
+def test_an_epoch_that_starts_later_where_the_archive_has_another_one_is_a_conflict(lineage: tuple[EpochEntry, ...]) -> None:
+    before = replace(manifest(entry(0, 300), leader_epochs=epochs((0, 0), (1, 100), (2, 200))), topic_id="C" * 22)
+    with pytest.raises(Conflict, match="another history"):
+        segment_copied(before, entry(300, 400), lineage, "", 7)
+
+
+def test_without_a_topic_id_an_epoch_that_starts_later_may_be_another_topics() -> None:
+    with pytest.raises(Conflict, match="another history"):
+        merged(epochs((0, 0), (1, 100)), epochs((0, 0), (1, 150)))
+
+
+@pytest.mark.parametrize(
     "lineage", [epochs((0, 0), (1, 100)), epochs((1, 250)), epochs((0, 0)), epochs((0, 0), (1, 100), (5, 310))], ids=str
 )
 def test_a_log_that_lacks_an_epoch_of_the_archive_is_of_another_history(lineage: tuple[EpochEntry, ...]) -> None:
