@@ -122,7 +122,7 @@ class _Draft:
         """Fewer entries inline: by a page of the oldest, or, where most came late, by those of them that fall into one page."""
         refs, entries = manifest.pages, manifest.entries
         beyond = [e for e in entries if not refs or e.base_offset >= refs[-1].last_base_offset]
-        if len(beyond) > self.limits.page_entries:
+        if len(beyond) > self.limits.page_entries or len(beyond) == len(entries):
             put = beyond[: self.limits.page_entries]
             refs = (*refs, self.page(0, put))
         else:

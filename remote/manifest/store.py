@@ -49,10 +49,14 @@ def load_version(store: ObjectReader, path: PartitionPath, version: int) -> Stor
 def newest_version(store: ObjectLister, path: PartitionPath) -> int:
     """The version that a listing shows first, 0 for none. Foreign keys are passed over."""
     for limit in (1, None):
+        is_empty = True
         for meta in store.list(path.manifests, limit=limit):
+            is_empty = False
             version = parse_manifest_key(meta.key)
             if version is not None and meta.key == path.manifest(version):
                 return version
+        if is_empty:
+            break
     return 0
 
 

@@ -146,6 +146,14 @@ def test_a_page_without_room_for_all_that_comes_late_is_split(kept: Kept) -> Non
     assert bases == sorted(bases)
 
 
+def test_a_manifest_that_may_hold_less_than_a_page_makes_shorter_pages(kept: Kept) -> None:
+    limits = Limits(inline_max=2, page_entries=5, fan_out=2, deleting_max=8)
+    entries = ten_by_ten(0, 3)
+    after = kept.settle(manifest(*entries), limits)
+    assert len(after.entries) <= 2
+    assert [*kept.below(after.pages), *after.entries] == entries
+
+
 def test_whether_something_lies_below_the_start_is_known_without_reading_a_page() -> None:
     some = manifest(entry(40, 50), pages=(paged(entry(0, 10), entry(10, 40)),))
     assert [has_below(replace(some, log_start_offset=start)) for start in (0, 9, 10, 40, 49)] == [False, False, True, True, True]
