@@ -5,8 +5,9 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
+from fnmatch import fnmatchcase
 from functools import wraps
 from typing import Any, ParamSpec
 
@@ -71,6 +72,13 @@ def topics_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     return click.option("--topic", "topics", multiple=True, callback=_each_named, metavar="GLOB", help=text)
 
 
+def tell_unmatched(globs: Iterable[str], names: Collection[str], place: str) -> None:
+    """Says on standard error which of the globs of `topics_option` match none of the topics that were found in a place."""
+    for glob in globs:
+        if not any(fnmatchcase(name, glob) for name in names):
+            say(f"tiering: --topic {glob}: no topic in {place} matches it")
+
+
 def _each_named(context: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     for value in values:
         named(context, param, value)
@@ -83,6 +91,12 @@ def keys_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Calla
     return click.option(
         "--keys", "keys_address", required=required, envvar=KEYS_VARIABLE, callback=named, metavar="ADDRESS", help=text
     )
+
+
+def cache_dir_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--cache-dir`, the same on every command that reads segments."""
+    text = "Keep here what is read of the archive, up to 5 GiB; several commands may share it."
+    return click.option("--cache-dir", callback=named, metavar="DIR", help=text)
 
 
 def dry_run_option(command: Callable[P, Any]) -> Callable[P, Any]:

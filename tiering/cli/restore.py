@@ -30,6 +30,7 @@ from tiering.console import (
     output_option,
     reports_errors,
     say,
+    tell_unmatched,
     topics_option,
 )
 from tiering.restore import Done, restore
@@ -131,6 +132,7 @@ def _plans(
     topic_ids: dict[str, str],
 ) -> tuple[list[RestorePlan], list[Failure]]:
     wanted = archive.topics_like(store, topics)
+    tell_unmatched(topics, wanted, store.url)
     if not wanted:
         raise NotFound(f"the archive {store.url} holds no topic yet: offload to it first")
     plans: list[RestorePlan] = []

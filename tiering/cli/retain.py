@@ -25,6 +25,7 @@ from tiering.console import (
     output_option,
     reports_errors,
     say,
+    tell_unmatched,
     topics_option,
     yes_option,
 )
@@ -82,6 +83,7 @@ def command(
     store = open_store(archive_url)
     archive.open_archive(store)
     names = archive.topics_like(store, topics)
+    tell_unmatched(topics, names, store.url)
     local = LocalTier.of(log_dir(log_dir_path), lambda name: name in names) if log_dir_path is not None else None
     retention = Retention(
         store, SystemClock(), RandomIds(), given, local, archive_alone, partition, log_start_offset, follow_log_start_offset

@@ -24,6 +24,7 @@ from tiering.console import (
     output_option,
     reports_errors,
     say,
+    tell_unmatched,
     topics_option,
 )
 from tiering.rotate_keys import Rotated
@@ -47,6 +48,7 @@ def command(archive_url: str, keys_address: str, topics: tuple[str, ...], dry_ru
     store = open_store(archive_url)
     archive.open_archive(store)
     wanted = archive.topics_like(store, topics)
+    tell_unmatched(topics, wanted, store.url)
     results: list[Rotated] = []
 
     def work() -> Iterator[Row]:

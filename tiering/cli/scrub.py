@@ -13,7 +13,18 @@ from remote.scrub.finding import NOTES, Finding, Kind
 from remote.scrub.scrub import scrub
 from remote.scrub.settings import ScrubSettings
 from remote.stores import open_store
-from tiering.console import Exit, Row, archive_option, emit, keys_option, output_option, reports_errors, say, topics_option
+from tiering.console import (
+    Exit,
+    Row,
+    archive_option,
+    emit,
+    keys_option,
+    output_option,
+    reports_errors,
+    say,
+    tell_unmatched,
+    topics_option,
+)
 
 
 @click.command("scrub")
@@ -47,6 +58,7 @@ def command(
     backend = open_store(archive_url)
     archive.open_archive(backend)
     wanted = archive.topics_like(backend, topics) if topics else None
+    tell_unmatched(topics, wanted or (), backend.url)
     store = Budget(backend, requests_max)
     settings = ScrubSettings(deep, 1.0 if sample is None else sample, seed or 0)
     kinds: Counter[Kind] = Counter()

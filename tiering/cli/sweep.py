@@ -22,6 +22,7 @@ from tiering.console import (
     output_option,
     reports_errors,
     say,
+    tell_unmatched,
     topics_option,
     yes_option,
 )
@@ -57,6 +58,7 @@ def command(
     work = _Work(open_store(archive_url), topics, grace_ms)
     archive.open_archive(work.store)
     names = archive.topics_like(work.store, topics)
+    tell_unmatched(topics, names, work.store.url)
     if dry_run or not is_agreed:
         emit(work.planned(names), output)
         if dry_run:
