@@ -27,16 +27,21 @@ def open_archive(store: ObjectStore) -> None:
         raise NotFound(f"{store.url}: no archive there ({ARCHIVE} is missing); check the address, or offload to it first")
 
 
-def create_archive(store: ObjectStore, clock: Clock, ids: Ids) -> None:
-    """Makes the archive where there is none; first proves that the store honours put-if-absent. Raises Invalid."""
+def create_archive(store: ObjectStore, clock: Clock, ids: Ids) -> bool:
+    """Makes the archive where there is none, and says whether it did; first proves that the store honours put-if-absent.
+
+    Raises Invalid.
+    """
     if is_archive(store):
-        return
+        return False
     probe(store, f"{PROBE_PREFIX}{ids.new_id()}")
     body = {"format": {"major": MAJOR, "minor": MINOR}, "created_at_ms": clock.now_ms()}
     try:
         store.put_if_absent(ARCHIVE, json.dumps(body, sort_keys=True).encode() + b"\n")
     except AlreadyExists:
         is_archive(store)
+        return False
+    return True
 
 
 def is_archive(store: ObjectReader) -> bool:

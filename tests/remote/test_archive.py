@@ -92,6 +92,12 @@ def test_a_store_that_ignores_the_condition_never_becomes_an_archive() -> None:
     assert store.objects == {}
 
 
+def test_who_makes_it_is_told_so_and_who_finds_it_is_not() -> None:
+    store = MemoryStore()
+    assert create_archive(store, FixedClock(), CountingIds())
+    assert not create_archive(store, FixedClock(), CountingIds("b"))
+
+
 def test_of_two_that_make_it_at_once_either_may_win() -> None:
     for number in range(1, 6):
         store = MemoryStore()

@@ -33,6 +33,7 @@ from tiering.console import (
     output_option,
     reports_errors,
     say,
+    tell_unmatched,
     topics_option,
 )
 from tiering.offload import Done
@@ -54,12 +55,17 @@ from tiering.service import log_dir, shares_a_folder, transforms
     "--chunk-bytes", type=click.IntRange(1 << 16, CHUNK_BYTES_MAX), default=CHUNK_BYTES, show_default=True,
     help="How much of a segment is compressed or encrypted at a time; who reads less than that, reads that much.",
 )  # fmt: skip
+@click.option(
+    "--must-exist", is_flag=True,
+    help="Make no new archive: one that is not there any more (a folder that is not mounted) ends the command with exit code 4.",
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")
 @output_option()
 @reports_errors
 def command(
     log_dir_path: str, archive_url: str, topics: tuple[str, ...], bytes_per_second: int | None, threads: int,
-    compress: str | None, encrypt: bool, keys_address: str | None, chunk_bytes: int, dry_run: bool, output: str,
+    compress: str | None, encrypt: bool, keys_address: str | None, chunk_bytes: int, must_exist: bool,
+    dry_run: bool, output: str,
 ) -> Exit | None:  # fmt: skip
     """Copy inactive segments below the last stable offset into the archive, with their indexes and snapshots.
 
@@ -75,9 +81,7 @@ def command(
         raise NotFound(
             f"{source.path}: no partition{' of ' + ', '.join(topics) if topics else ''} there; check --log-dir, --topic"
         )
-    for glob in topics:
-        if not any(fnmatchcase(log.partition.topic, glob) for log in logs):
-            say(f"tiering: --topic {glob}: no topic in {source.path} matches it")
+    tell_unmatched(topics, {log.partition.topic for log in logs}, source.path)
     store, clock, ids = open_store(archive_url, bytes_per_second=bytes_per_second), SystemClock(), RandomIds()
     if shares_a_folder(source, store):
         raise click.BadParameter(
@@ -85,10 +89,12 @@ def command(
             "give a folder beside it",
             param_hint="--archive",
         )
-    if dry_run:
+    if must_exist:
+        archive.open_archive(store)
+    elif dry_run:
         archive.is_archive(store)
-    else:
-        archive.create_archive(store, clock, ids)
+    elif archive.create_archive(store, clock, ids):
+        say(f"tiering: made a new archive, {store.url}")
     results: list[Done] = []
     bytes_max = sum(2 * _size(segment) for log in logs if isinstance(log, LocalLog) for segment in log.segments)
     with click.progressbar(length=bytes_max, label="offload", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:

@@ -136,7 +136,7 @@ def test_a_glob_that_matches_nothing_beside_one_that_does_is_said(run: Run, brok
     result = run("offload", "--log-dir", broker, "--archive", url, *globs)
     assert result.exit_code == 0
     assert "g-tiny" in result.stdout
-    first, *totals = result.stderr.splitlines()
+    first, _made, *totals = result.stderr.splitlines()
     assert first == f"tiering: --topic zzz*: no topic in {broker} matches it"
     assert totals == ["tiering: segments: 1 keep"]
 
@@ -147,7 +147,8 @@ def test_a_table_ends_with_totals_on_standard_error(run: Run, rows: Rows, broker
     taken = sum((broker / p / f"{base:020d}.log").stat().st_size for p in partitions() for base, _ in due(broker, p))
     kept = len(given) - copied
     result = run("offload", "--log-dir", broker, "--archive", url)
-    assert result.stderr == f"tiering: segments: {copied} copied, {kept} keep; {taken} bytes copied\n"
+    made = f"tiering: made a new archive, {open_store(url).url}\n"
+    assert result.stderr == f"{made}tiering: segments: {copied} copied, {kept} keep; {taken} bytes copied\n"
     assert run("offload", "--log-dir", broker, "--archive", url).stderr == f"tiering: segments: {copied} archived, {kept} keep\n"
 
 
@@ -238,3 +239,18 @@ def test_without_a_high_watermark_nothing_is_archived_or_given_out_and_the_missi
 def test_a_copy_of_an_archive_reads_like_the_archive(rows: Rows, archive: str, tmp_path: Path) -> None:
     moved = copytree(archive, tmp_path / "moved")
     assert rows("describe", "--archive", moved) == rows("describe", "--archive", archive)
+
+
+def test_a_schedule_is_told_of_an_archive_that_is_not_there_any_more_and_begins_no_new_one(
+    run: Run, broker: Path, url: str, tmp_path: Path
+) -> None:
+    offload = ("offload", "--log-dir", broker, "--archive", url, "--topic", "g-tiny")
+    for extra in ([], ["--dry-run"]):
+        refused = run(*offload, "--must-exist", *extra)
+        assert refused.exit_code == 4
+        assert "no archive there" in refused.stderr
+        assert [*open_store(url).list("")] == []
+    assert "made a new archive" in run(*offload).stderr
+    again = run(*offload, "--must-exist")
+    assert again.exit_code == 0
+    assert "made a new archive" not in again.stderr
