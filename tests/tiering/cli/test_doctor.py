@@ -49,7 +49,7 @@ def test_a_strict_server_passes(run: Run, strict_bucket: str) -> None:
 
 def test_json_has_the_same_findings(run: Run, tmp_path: Path) -> None:
     lines = run("doctor", "--archive", tmp_path)
-    result = run("doctor", "--archive", tmp_path, "--json")
+    result = run("doctor", "--archive", tmp_path, "--output", "json")
     assert result.exit_code == 0
     found = json.loads(result.stdout)
     assert {f["check"]: f["verdict"] for f in found} == verdicts(lines.stdout)
@@ -103,4 +103,4 @@ def test_a_bucket_that_is_not_there_says_what_to_make(run: Run, s3_server: str) 
 def test_an_address_that_names_no_store_is_a_wrong_usage(run: Run) -> None:
     result = run("doctor", "--archive", "nonesuch://bucket")
     assert result.exit_code == 2
-    assert json.loads(run("doctor", "--archive", "nonesuch://bucket", "--json").stdout or "[]") == []
+    assert json.loads(run("doctor", "--archive", "nonesuch://bucket", "--output", "json").stdout or "[]") == []
