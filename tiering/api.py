@@ -26,13 +26,12 @@ from local_log.errors import Invalid, LogError
 from local_log.formats.columns import HEADERS_TYPE, Projection
 from remote.errors import RemoteError
 from remote.manifest.model import Gap
-from tiering.service import Tiers, open_reading, open_tiers, read_ahead_pool
+from tiering.service import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers, read_ahead_pool
 from tiering.tiered_log import Isolation, TieredLog
 
 Time = int | datetime
 """Milliseconds since 1970, or a datetime with a time zone."""
 
-CACHE_BYTES_MAX = 5 << 30
 THREADS = 4
 
 FIELDS: dict[str, pa.DataType] = {

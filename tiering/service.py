@@ -24,6 +24,8 @@ from remote.transforms.key_rings import open_keys
 from remote.transforms.keys import prove
 from tiering.tiered_log import TieredLog
 
+CACHE_BYTES_MAX = 5 << 30
+
 
 def log_dir(path: str) -> LogDir:
     """The log directory at a path of this machine."""

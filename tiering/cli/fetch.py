@@ -7,9 +7,20 @@ from itertools import islice
 
 import click
 
-from tiering.console import Row, archive_option, emit, keys_option, log_dir_option, named, output_option, reports_errors, say
+from tiering.console import (
+    Row,
+    archive_option,
+    cache_dir_option,
+    emit,
+    keys_option,
+    log_dir_option,
+    named,
+    output_option,
+    reports_errors,
+    say,
+)
 from tiering.dump import payload
-from tiering.service import open_reading, open_tiers, read_ahead_pool
+from tiering.service import CACHE_BYTES_MAX, open_reading, open_tiers, read_ahead_pool
 from tiering.tiered_log import Isolation, TieredLog
 
 THREADS = 4
@@ -20,6 +31,7 @@ _TEXT_MAX = 60
 @archive_option()
 @log_dir_option()
 @keys_option()
+@cache_dir_option()
 @click.option("--topic", required=True, callback=named)
 @click.option("--partition", type=click.IntRange(min=0), required=True)
 @click.option("--offset", type=click.IntRange(min=0), required=True, help="The first offset to read.")
@@ -28,14 +40,15 @@ _TEXT_MAX = 60
 @output_option()
 @reports_errors
 def command(
-    archive_url: str | None, log_dir_path: str | None, keys_address: str | None, topic: str, partition: int, offset: int,
-    max_records: int | None, isolation: str, output: str,
+    archive_url: str | None, log_dir_path: str | None, keys_address: str | None, cache_dir: str | None,
+    topic: str, partition: int, offset: int, max_records: int | None, isolation: str, output: str,
 ) -> None:  # fmt: skip
     """Read records from an offset on. JSON has keys, values and headers in base64; the table shows their beginnings as text."""
     if archive_url is None and log_dir_path is None:
         raise click.UsageError("give --archive, --log-dir or both")
     with read_ahead_pool(THREADS) as pool:
-        log = open_tiers(log_dir_path, archive_url, open_reading(None, 0, pool, keys_address)).partition(topic, partition)
+        reading = open_reading(cache_dir, CACHE_BYTES_MAX, pool, keys_address)
+        log = open_tiers(log_dir_path, archive_url, reading).partition(topic, partition)
         if log.local is not None and log.local.unproven:
             say(f"tiering: {log.local.unproven}")
         emit(islice(_rows(log, offset, Isolation(isolation)), max_records), output, as_text=_as_text)

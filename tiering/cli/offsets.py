@@ -5,8 +5,19 @@ from collections.abc import Callable, Iterable
 import click
 
 from local_log.formats.search import TimestampOffset
-from tiering.console import Row, archive_option, emit, keys_option, log_dir_option, named, output_option, reports_errors, say
-from tiering.service import open_reading, open_tiers
+from tiering.console import (
+    Row,
+    archive_option,
+    cache_dir_option,
+    emit,
+    keys_option,
+    log_dir_option,
+    named,
+    output_option,
+    reports_errors,
+    say,
+)
+from tiering.service import CACHE_BYTES_MAX, open_reading, open_tiers
 from tiering.tiered_log import TieredLog
 
 Answer = tuple[str, int, TimestampOffset | None]
@@ -34,13 +45,15 @@ def _time(_context: click.Context, _param: click.Parameter, value: str) -> str:
 @archive_option()
 @log_dir_option()
 @keys_option()
+@cache_dir_option()
 @click.option("--topic", required=True, callback=named)
 @click.option("--time", callback=_time, default="latest", show_default=True, help=f"Milliseconds, or {', '.join(_TIMES)}.")
 @output_option()
 @reports_errors
 def command(
-    archive_url: str | None, log_dir_path: str | None, keys_address: str | None, topic: str, time: str, output: str
-) -> None:
+    archive_url: str | None, log_dir_path: str | None, keys_address: str | None, cache_dir: str | None,
+    topic: str, time: str, output: str,
+) -> None:  # fmt: skip
     """Find the first offset whose record is as late as a time, or one of the log's own offsets, for every partition.
 
     The table has a line `topic:partition:offset`, nothing after the last colon where there is no such offset.
@@ -48,7 +61,7 @@ def command(
     if archive_url is None and log_dir_path is None:
         raise click.UsageError("give --archive, --log-dir or both")
     find = _TIMES.get(time) or (lambda log: log.offset_for_time(int(time)))
-    logs = open_tiers(log_dir_path, archive_url, open_reading(None, 0, None, keys_address)).partitions(topic)
+    logs = open_tiers(log_dir_path, archive_url, open_reading(cache_dir, CACHE_BYTES_MAX, None, keys_address)).partitions(topic)
     for log in logs.values():
         if log.local is not None and log.local.unproven:
             say(f"tiering: {log.local.unproven}")

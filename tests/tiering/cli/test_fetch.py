@@ -10,6 +10,8 @@ import pytest
 from click.testing import Result
 from golden_logs import expected_records, live, record_digest
 
+from remote.stores.folder import FolderStore
+
 Row = dict[str, Any]
 Rows = Callable[..., list[Row]]
 Run = Callable[..., Result]
@@ -199,3 +201,27 @@ def test_a_flipped_bit_in_the_archive_is_named_with_its_key(run: Run, archive: s
     assert stopped.exit_code == 6
     assert str(segment.relative_to(damaged)) in stopped.stderr
     assert " at byte " in stopped.stderr
+
+
+def test_what_was_fetched_is_kept_in_the_cache_folder_and_read_from_there(
+    rows: Rows, archive: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "cache"
+    fetch = ("fetch", "--archive", archive, "--topic", "g-txn", "--partition", 0, "--offset", 500, "--max-records", 3)
+    plain = rows(*fetch)
+    assert rows(*fetch, "--cache-dir", cache) == plain
+    assert [file for file in (cache / "chunks").rglob("*") if file.is_file()]
+    read: list[str] = []
+    true = FolderStore.get_range
+    monkeypatch.setattr(FolderStore, "get_range", lambda store, key, *ends: (read.append(key), true(store, key, *ends))[1])
+    assert rows(*fetch, "--cache-dir", cache) == plain
+    assert read == []
+
+
+def test_what_a_search_by_time_read_is_kept_there_too(run: Run, archive: str, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    offsets = ("offsets", "--archive", archive, "--topic", "g-txn", "--time", "1700000500000")
+    plain = run(*offsets).stdout
+    for _ in range(2):
+        assert run(*offsets, "--cache-dir", cache).stdout == plain
+    assert [file for file in (cache / "indexes").rglob("*") if file.is_file()]
