@@ -5,8 +5,11 @@ from typing import Any
 
 from crc32c import crc32c
 
+from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
+from remote.errors import Newer
 from remote.manifest import invariants, pages
+from remote.manifest.chain import stored_versions, walk_chain
 from remote.manifest.model import AuxRange, Gap, Manifest, PageRef, SegmentEntry, missing_ranges, never_archived
 from remote.manifest.store import load_newest, load_version
 from remote.object_keys import AUX, LOG, PartitionPath, segment_name
@@ -55,6 +58,12 @@ def manifest(*entries: SegmentEntry, log_start_offset: int = 0, reason: str = "l
 def paged(*entries: SegmentEntry) -> PageRef:
     """A page of entries that is nowhere stored."""
     return pages.ref_of(0, entries, pages.encode(0, entries), f"{next(_segment_numbers):032x}")
+
+
+def chain_faults(store: ObjectStore, path: PartitionPath = PATH, *, versions_max: int | None = None) -> list[Corrupt | Newer]:
+    """What is wrong with the stored versions as one chain, the newest first."""
+    walked = walk_chain(store, path, itertools.islice(stored_versions(store, path), versions_max))
+    return [found for found in walked if not isinstance(found, Manifest)]
 
 
 def assert_sound_chain(store: ObjectStore, path: PartitionPath = PATH, *, first_version: int = 1) -> Manifest:

@@ -1,7 +1,6 @@
 """Whether the stored versions of a manifest are one chain, each naming the hash of the one before it. No open asks for that."""
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
 
 from local_log.errors import Corrupt
 from remote.errors import Newer, NotFound
@@ -23,19 +22,10 @@ def stored_versions(store: ObjectStore, path: PartitionPath) -> Iterator[int]:
             yield version
 
 
-def verify_chain(store: ObjectStore, path: PartitionPath, *, versions_max: int | None = None) -> Iterator[Corrupt | Newer]:
-    """What is wrong with the chain, the newest first; nothing where it is sound. Looks at no more than `versions_max` versions.
-
-    That the oldest ones have been swept is no fault. Raises Unavailable.
-    """
-    walked = walk_chain(store, path, islice(stored_versions(store, path), versions_max))
-    return (found for found in walked if not isinstance(found, Manifest))
-
-
 def walk_chain(store: ObjectReader, path: PartitionPath, versions: Iterable[int]) -> Iterator[Manifest | Corrupt | Newer]:
     """These versions, the newest first, each where it can be read, and what is wrong with them. Each is read when it is come to.
 
-    Raises Unavailable.
+    That the oldest ones have been swept is no fault. Raises Unavailable.
     """
     child: Manifest | None = None
     for version in versions:

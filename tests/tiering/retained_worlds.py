@@ -3,9 +3,10 @@
 Segments are of ten offsets and of bytes that tell them apart. Pages are small, so that there are some.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 from archive_fakes import (
     WRITES,
@@ -20,13 +21,12 @@ from archive_fakes import (
     SleptClock,
 )
 from crc32c import crc32c
-from made_manifests import PATH, entry
+from made_manifests import PATH, chain_faults, entry
 
-from local_log.errors import LogError
+from local_log.errors import Corrupt, LogError
 from local_log.formats.checkpoints import EpochEntry
-from remote.errors import RemoteError, Unavailable
+from remote.errors import NotFound, RemoteError, Unavailable
 from remote.manifest import pins
-from remote.manifest.chain import verify_chain
 from remote.manifest.entries import Entries
 from remote.manifest.model import Limits, Manifest, SegmentEntry, never_archived
 from remote.manifest.pins import Pin
@@ -200,7 +200,7 @@ def assert_readable(world: World, entries: Entries) -> None:
 def assert_whole(world: World, start_max: int) -> None:
     """The chain is sound, everything named is there, nothing is lost that retention had no reason to take."""
     newest = world.manifest
-    assert [*verify_chain(world.store, PATH)] == []
+    assert chain_faults(world.store) == []
     assert newest.log_start_offset <= start_max
     assert newest.end_offset == 10 * world.copied
     assert_readable(world, Entries.of(world.store, newest))
@@ -249,3 +249,23 @@ def faults_of(act: Callable[[World, Door], object], world: World) -> Iterator[tu
     for number, call in enumerate(door.calls, 1):
         for fault in FAULTS if call[0] in WRITES else FAULTS_OF_READS:
             yield fault, number
+
+
+def settled(world: World) -> None:
+    """Retention and sweep, again and again, as a schedule runs them."""
+    for _ in range(2):
+        assert world.retain(name="7").error is None
+        world.hours(DELAY_MS / HOUR_MS + 1)
+        assert world.retain(name="8").error is None
+        world.hours(GRACE_MS / HOUR_MS + 9)
+        world.sweep(name="9")
+
+
+def caught(check: Callable[..., None], world: World, cases: Iterable[tuple[Any, ...]]) -> bool:
+    """Whether a check sees in one of the cases what a mutant does wrong."""
+    try:
+        for case in cases:
+            check(world, *case)
+    except (AssertionError, NotFound, Corrupt):
+        return True
+    return False
