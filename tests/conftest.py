@@ -3,6 +3,7 @@
 import itertools
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -47,9 +48,8 @@ def _lead_boto3_to(url: str, access_key: str, secret_key: str, patch: pytest.Mon
     patch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
 
 
-@pytest.fixture(scope="session")
-def s3_client(s3_server: str) -> Iterator[Any]:
-    """boto3's own client, to arrange and to look behind the store's back."""
+@contextmanager
+def _client() -> Iterator[Any]:
     import boto3.session
 
     client = boto3.session.Session().client("s3")
@@ -57,12 +57,23 @@ def s3_client(s3_server: str) -> Iterator[Any]:
     client.close()
 
 
+def _new_bucket(client: Any) -> str:
+    bucket = f"archive-{next(_bucket_numbers)}"
+    client.create_bucket(Bucket=bucket)
+    return bucket
+
+
+@pytest.fixture(scope="session")
+def s3_client(s3_server: str) -> Iterator[Any]:
+    """boto3's own client, to arrange and to look behind the store's back."""
+    with _client() as client:
+        yield client
+
+
 @pytest.fixture
 def s3_bucket(s3_client: Any) -> str:
     """The name of an empty bucket that no other test has."""
-    bucket = f"archive-{next(_bucket_numbers)}"
-    s3_client.create_bucket(Bucket=bucket)
-    return bucket
+    return _new_bucket(s3_client)
 
 
 @pytest.fixture(scope="session")
@@ -77,17 +88,12 @@ def strict_s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def strict_client(strict_s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """boto3's own client of the strict server, which boto3 finds through the environment for as long as the test lasts."""
-    import boto3.session
-
     _lead_boto3_to(strict_s3_server, strict_s3.ACCESS_KEY, strict_s3.SECRET_KEY, monkeypatch)
-    client = boto3.session.Session().client("s3")
-    yield client
-    client.close()
+    with _client() as client:
+        yield client
 
 
 @pytest.fixture
 def strict_bucket(strict_client: Any) -> str:
     """The name of an empty bucket on the strict server that no other test has. Mark its tests `strict_s3`."""
-    bucket = f"archive-{next(_bucket_numbers)}"
-    strict_client.create_bucket(Bucket=bucket)
-    return bucket
+    return _new_bucket(strict_client)

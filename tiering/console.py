@@ -99,6 +99,11 @@ def cache_dir_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     return click.option("--cache-dir", callback=named, metavar="DIR", help=text)
 
 
+def waiting_option(name: str, default_ms: int, text: str) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """An option for the ms that something has to wait before it is deleted."""
+    return click.option(name, type=click.IntRange(min=0), default=default_ms, show_default=True, help=text)
+
+
 def dry_run_option(command: Callable[P, Any]) -> Callable[P, Any]:
     """The option `--dry-run`, the same on every command that has it."""
     return click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")(command)

@@ -22,6 +22,7 @@ from tiering.console import (
     output_option,
     reports_errors,
     say,
+    waiting_option,
     yes_option,
 )
 from tiering.retention_plan import DELETE_DELAY_MS, Policy
@@ -34,13 +35,7 @@ WRITER = "delete-topic"
 @archive_option(required=True)
 @click.option("--topic", required=True, callback=named)
 @click.option("--topic-id", callback=named, help="Of several topics that had the name, the one with this id.")
-@click.option(
-    "--delay-ms",
-    type=click.IntRange(min=0),
-    default=DELETE_DELAY_MS,
-    show_default=True,
-    help="How long objects wait for readers.",
-)
+@waiting_option("--delay-ms", DELETE_DELAY_MS, "How long objects wait for readers.")
 @dry_run_option
 @yes_option
 @output_option()

@@ -24,6 +24,7 @@ from tiering.console import (
     say,
     tell_unmatched,
     topics_option,
+    waiting_option,
     yes_option,
 )
 from tiering.retention import DELETES_MAX
@@ -35,13 +36,7 @@ from tiering.sweep_plan import GRACE_MS, Garbage
 @click.command("sweep")
 @archive_option(required=True)
 @topics_option()
-@click.option(
-    "--grace-ms",
-    type=click.IntRange(min=0),
-    default=GRACE_MS,
-    show_default=True,
-    help="Only what is older, by the store's own clock.",
-)
+@waiting_option("--grace-ms", GRACE_MS, "Only what is older, by the store's own clock.")
 @dry_run_option
 @yes_option
 @output_option()
