@@ -1,0 +1,72 @@
+"""What object stores ask for requests and bytes: a table, `prices.toml`, or the user's own in its place."""
+
+import pkgutil
+import tomllib
+from dataclasses import dataclass, fields
+from datetime import date
+from typing import Any
+
+from local_log.errors import listed
+from spark_jobs.source.options import OptionError
+
+_NUMBERS = ("reads_per_1000", "writes_per_1000", "retrieval_per_gb", "egress_per_gb")
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Of one class of storage, in US dollars; `schemes` are those of the URLs that it is taken for unless another is named.
+
+    A read is a get or a head, a write a put, a copy or one page of a listing. Egress is what leaves the region to the Internet.
+    """
+
+    name: str
+    as_of: date
+    region: str
+    reads_per_1000: float
+    writes_per_1000: float
+    retrieval_per_gb: float
+    egress_per_gb: float
+    schemes: tuple[str, ...] = ()
+
+
+Table = dict[str, Prices]
+
+
+def table(text: str | None = None) -> Table:
+    """The classes of storage by name: ours, or those of a user's file in the form of ours. Raises OptionError."""
+    if text is None:
+        text = (pkgutil.get_data(__package__, "prices.toml") or b"").decode()
+    try:
+        parsed = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as e:
+        raise OptionError(f"the prices are no TOML: {e}") from e
+    if not parsed:
+        raise OptionError("the prices name no class of storage; give a table such as [s3-standard]")
+    return {name: _prices(name, given) for name, given in parsed.items()}
+
+
+def prices_of(table: Table, url: str, name: str | None = None) -> Prices:
+    """The prices of the class `name`, or of the one that is taken for the URL. Raises OptionError where there is none."""
+    if name is not None:
+        if name not in table:
+            raise OptionError(f"there are no prices for the class of storage {name!r}; there are: {listed(table)}")
+        return table[name]
+    scheme = url.partition("://")[0].lower() if "://" in url else ""
+    for prices in table.values():
+        if scheme in prices.schemes:
+            return prices
+    raise OptionError(f"there are no prices for {url!r}; name a class of storage: {listed(table)}")
+
+
+def _prices(name: str, given: Any) -> Prices:
+    known = {f.name for f in fields(Prices)} - {"name"}
+    if not isinstance(given, dict) or given.keys() - known or (known - {"schemes"}) - given.keys():
+        raise OptionError(
+            f"the prices of {name!r} have to state {', '.join(sorted(known - {'schemes'}))}, may state schemes, and no more"
+        )
+    for number in _NUMBERS:
+        if type(given[number]) not in (int, float) or given[number] < 0:
+            raise OptionError(f"{number} of {name!r} is {given[number]!r}; give dollars, 0 or more")
+    if type(given["as_of"]) is not date:
+        raise OptionError(f"as_of of {name!r} is {given['as_of']!r}; give the day that the prices are of, such as 2026-11-01")
+    return Prices(name, **{**given, "schemes": tuple(given.get("schemes", ()))})

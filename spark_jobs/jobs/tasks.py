@@ -1,0 +1,37 @@
+"""Work spread over Spark's executors: one task an item, the largest first, failures as values, progress on a terminal."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from spark_jobs.jobs.outcome import Failed, attempt, settled
+from spark_jobs.jobs.progress import shown
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def spread(
+    job: str, items: Sequence[T], act: Callable[[T], R], size_of: Callable[[T], int], *, master: str | None = None
+) -> tuple[list[R], Exception | None]:
+    """What `act` gives for each of the items, in no order, and the worst of the errors of those that failed (see `outcome`).
+
+    `act` runs on executors and is pickled to get there. `size_of` is about how many bytes an item is: the largest begin, so what
+    is left at the end, when cores fall idle, is small. No session is made where there are no items. Raises Spark's errors.
+    """
+    if not items:
+        return [], None
+    from spark_jobs.session import session
+
+    context = session(f"tiering {job}", master=master).sparkContext
+    done = context.accumulator(0)
+    sized = sorted(((size_of(item), item) for item in items), key=lambda s: s[0], reverse=True)
+
+    def run(sized: tuple[int, T]) -> "R | Failed":
+        size, item = sized
+        outcome = attempt(act, item)
+        done.add(size)
+        return outcome
+
+    with shown(job, sum(size for size, _ in sized), lambda: int(done.value)):
+        outcomes = context.parallelize(sized, len(sized)).map(run).collect()
+    return settled(outcomes)

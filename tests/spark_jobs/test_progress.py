@@ -1,0 +1,63 @@
+"""The progress of a job: what is shown, and where nothing is."""
+
+import threading
+
+import pytest
+
+from spark_jobs.jobs.progress import about, shown
+
+MIB = 1 << 20
+
+
+def test_rate_and_time_left_come_from_what_was_done_up_to_now() -> None:
+    assert about(100 * MIB, 400 * MIB, 10) == "MiB, 10.0 MiB/s, 0:00:30 left"
+    assert about(MIB, 7200 * MIB + MIB, 1) == "MiB, 1.0 MiB/s, 2:00:00 left"
+
+
+def test_before_the_first_task_has_ended_nobody_knows_the_rate() -> None:
+    assert about(0, 400 * MIB, 10) == "MiB"
+
+
+def test_progress_goes_on_while_the_block_runs_and_ends_full() -> None:
+    seen: list[tuple[int, int]] = []
+    looked = threading.Event()
+
+    def show(done: int, of: int, _about: str) -> None:
+        seen.append((done, of))
+        looked.set()
+
+    with shown("job", 10 * MIB, lambda: 4 * MIB, show=show):
+        assert looked.wait(10)
+    assert seen[0] == (4, 10)
+    assert seen[-1] == (10, 10)
+
+
+def test_tasks_that_ran_twice_do_not_pass_the_end_of_a_job_that_has_not_ended() -> None:
+    seen: list[int] = []
+    looked = threading.Event()
+
+    def show(done: int, _of: int, _about: str) -> None:
+        seen.append(done)
+        looked.set()
+
+    with shown("job", 10 * MIB, lambda: 99 * MIB, show=show):
+        assert looked.wait(10)
+        assert set(seen) == {9}
+
+
+def test_a_job_that_fails_never_shows_its_end() -> None:
+    seen: list[int] = []
+
+    def fail() -> None:
+        with shown("job", 10 * MIB, lambda: 5 * MIB, show=lambda done, _of, _about: seen.append(done)):
+            raise RuntimeError("the job failed")
+
+    with pytest.raises(RuntimeError, match="the job failed"):
+        fail()
+    assert 10 not in seen
+
+
+def test_nothing_is_shown_where_there_is_no_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    with shown("job", 10 * MIB, lambda: pytest.fail("nobody looks")):
+        pass
+    assert capfd.readouterr().err == ""
