@@ -20,7 +20,8 @@ from pyspark import TaskContext
 
 from local_log.formats.chunks import CHUNK_BYTES
 from remote.stores import open_store
-from spark_jobs.jobs.outcome import attempt, ending, settled
+from spark_jobs.jobs.attempts import attempt
+from spark_jobs.jobs.outcome import ending, settled
 from spark_jobs.jobs.target import Target
 from spark_jobs.source.options import OptionError, ReadOptions, parse
 from spark_jobs.source.partitions import Split, plan_splits

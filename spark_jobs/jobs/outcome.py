@@ -1,36 +1,18 @@
-"""How the jobs end: a task's failure comes back as a value, so that the other tasks finish and the exit code says what to do."""
+"""How the jobs end: what the tasks gave, the worst of their errors, and an exit code that says what to do."""
 
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TypeVar
 
 import click
 
 from local_log.errors import Corrupt, LogError
 from remote.errors import RemoteError
+from spark_jobs.jobs.attempts import Failed
 from spark_jobs.source.options import OptionError
 from tiering.console import exit_code_of, say
 
-T = TypeVar("T")
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """What became of a task that cannot succeed by being run again."""
-
-    error: Exception
-
-
-def attempt(task: Callable[[T], R], item: T) -> "R | Failed":
-    """Runs on an executor. What the next attempt may mend (a connection, a lost machine) is raised: Spark tries it again."""
-    try:
-        return task(item)
-    except (ConnectionError, TimeoutError):
-        raise
-    except (LogError, RemoteError, OSError) as error:
-        return Failed(error)
 
 
 def settled(outcomes: "Iterable[R | Failed]") -> tuple[list[R], Exception | None]:

@@ -10,7 +10,8 @@ from remote.manifest.model import Manifest
 from remote.reader import ArchivedLog
 from remote.reading import Reading, decoded_with
 from remote.stores import open_store
-from spark_jobs.jobs.outcome import attempt, ending, settled
+from spark_jobs.jobs.attempts import attempt
+from spark_jobs.jobs.outcome import ending, settled
 from tiering.cli.offsets import Answer, show
 from tiering.console import archive_option, keys_option, output_option
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from spark_jobs.jobs.outcome import Failed, attempt, settled
+from spark_jobs.jobs.attempts import Failed, attempt
+from spark_jobs.jobs.outcome import settled
 from spark_jobs.jobs.progress import shown
 
 T = TypeVar("T")
@@ -13,7 +14,7 @@ R = TypeVar("R")
 def spread(
     job: str, items: Sequence[T], act: Callable[[T], R], size_of: Callable[[T], int], *, master: str | None = None
 ) -> tuple[list[R], Exception | None]:
-    """What `act` gives for each of the items, in no order, and the worst of the errors of those that failed (see `outcome`).
+    """What `act` gives for each of the items, in no order, and the worst of the errors of those that failed (see `attempts`).
 
     `act` runs on executors and is pickled to get there. `size_of` is about how many bytes an item is: the largest begin, so what
     is left at the end, when cores fall idle, is small. No session is made where there are no items. Raises Spark's errors.
