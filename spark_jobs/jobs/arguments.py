@@ -1,12 +1,20 @@
 """The options that the jobs share."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, ParamSpec, TextIO
 
 import click
 
-from spark_jobs.jobs.prices import Prices, prices_of, table
-from spark_jobs.source.options import OptionError
+from remote import archive
+from remote.object_store import ObjectStore
+from remote.stores import open_store
+from remote.stores.instrumented import Meter
+from spark_jobs.jobs.prices import Table, table
+from spark_jobs.jobs.vector import Vector, ranges_of
+from spark_jobs.jobs.vector import parse as parse_vector
+from spark_jobs.source.options import OptionError, ReadOptions, parse
+from spark_jobs.source.ranges import Range, resolve
 
 P = ParamSpec("P")
 
@@ -24,6 +32,22 @@ def source_options(command: Callable[P, Any]) -> Callable[P, Any]:
     )
 
 
+def interval_options(command: Callable[P, Any]) -> Callable[P, Any]:
+    """The options of jobs that work on an interval: `--from-timestamp`, `--to-timestamp`, `--offsets`, `--resolve-only`."""
+    for option in (
+        click.option("--resolve-only", is_flag=True, help="Print the offsets that a run would be of, and do nothing."),
+        click.option(
+            "--offsets", "vector", callback=_vector, metavar="JSON|FILE", help="Offsets, as --resolve-only prints them."
+        ),
+        click.option("--to-timestamp", "to_ms", callback=_moment, metavar="TIME", help="The interval's end, which is not in it."),
+        click.option(
+            "--from-timestamp", "from_ms", callback=_moment, metavar="TIME", help="Its start: ms since 1970 or ISO 8601."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 def price_options(command: Callable[P, Any]) -> Callable[P, Any]:
     """The options `--prices` and `--storage-class` of jobs that have `--dry-run`."""
     file = click.option(
@@ -33,6 +57,37 @@ def price_options(command: Callable[P, Any]) -> Callable[P, Any]:
         "--storage-class", metavar="NAME", help="What the archive's objects are stored as, such as s3-glacier-ir."
     )
     return file(name(command))
+
+
+def _moment(_context: click.Context, _param: click.Parameter, value: str | None) -> int | None:
+    """Milliseconds since 1970, or a time as ISO 8601 has it; one that names no offset from UTC is UTC."""
+    if value is None or (value.isascii() and value.isdigit()):
+        return None if value is None else int(value)
+    try:
+        time = datetime.fromisoformat(value)
+    except ValueError as e:
+        raise click.BadParameter(f"{value!r} is no time; give ms since 1970, or such as 2026-11-21T05:00:00Z") from e
+    since_1970 = (time if time.tzinfo else time.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+    if since_1970.days < 0:
+        raise click.BadParameter(f"{value!r} is before 1970")
+    return since_1970 // timedelta(milliseconds=1)
+
+
+def _vector(context: click.Context, param: click.Parameter, value: str | None) -> Vector | None:
+    """A vector as JSON, or in a file."""
+    if value is None:
+        return None
+    text = value if value.lstrip().startswith("{") else click.File("r", encoding="utf-8").convert(value, param, context).read()
+    try:
+        return parse_vector(text)
+    except OptionError as e:
+        raise click.BadParameter(str(e)) from e
+
+
+def topics_of(store: ObjectStore, globs: Collection[str]) -> tuple[str, ...]:
+    """The archived topics that `--topic` names, in order. Raises NotFound where one of the globs names none."""
+    archive.open_archive(store)
+    return tuple(sorted({topic for glob in globs for topic in archive.topics_like(store, [glob])}))
 
 
 def given_options(pairs: Sequence[str], fixed: Mapping[str, str | None]) -> dict[str, str]:
@@ -48,6 +103,44 @@ def given_options(pairs: Sequence[str], fixed: Mapping[str, str | None]) -> dict
     return {**given, **{name: value for name, value in fixed.items() if value is not None}}
 
 
-def prices_for(url: str, prices_file: TextIO | None, storage_class: str | None = None) -> Prices:
-    """The prices of the store that `url` names. Raises OptionError."""
-    return prices_of(table(None if prices_file is None else prices_file.read()), url, storage_class)
+def asked(
+    archive_url: str,
+    keys_address: str | None,
+    topics: Collection[str],
+    pairs: Sequence[str],
+    from_ms: int | None,
+    to_ms: int | None,
+    vector: Vector | None,
+    *,
+    meter: Meter | None = None,
+) -> tuple[ReadOptions, tuple[Range, ...]]:
+    """What a job's arguments ask for: the options of the format and the offsets, resolved. `meter` counts what that takes.
+
+    An interval is from the first offset as late as its start up to the first as late as its end, so that intervals of time next
+    to each other have each offset once. Raises OptionError, and what `topics_of`, `resolve` and `ranges_of` raise.
+    """
+    store, fixed = open_store(archive_url, meter=meter), {"archive": archive_url, "keys": keys_address}
+    if vector is not None:
+        if topics or from_ms is not None or to_ms is not None:
+            raise OptionError("--offsets names topics and bounds already; leave --topic, --from-timestamp and --to-timestamp out")
+        if any(pair.lower().startswith(("starting", "ending")) for pair in pairs):
+            raise OptionError("--offsets names the bounds already; leave the options that start with starting and ending out")
+        ranges = ranges_of(store, vector)
+        return _parsed(pairs, {**fixed, "subscribe": ",".join(vector)}), ranges
+    if not topics:
+        raise OptionError("say which topics by --topic, or which offsets by --offsets")
+    if from_ms is not None:
+        fixed |= {"startingTimestamp": str(from_ms), "startingOffsetsByTimestampStrategy": "latest"}
+    if to_ms is not None:
+        fixed |= {"endingTimestamp": str(to_ms)}
+    options = _parsed(pairs, {**fixed, "subscribe": ",".join(topics_of(store, topics))})
+    return options, resolve(store, options)
+
+
+def _parsed(pairs: Sequence[str], fixed: Mapping[str, str | None]) -> ReadOptions:
+    return parse({"includeHeaders": "true", **given_options(pairs, fixed)})
+
+
+def price_table(prices_file: TextIO | None) -> Table:
+    """The prices that hold: a user's before ours. Raises OptionError."""
+    return table(None if prices_file is None else prices_file.read())

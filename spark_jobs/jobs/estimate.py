@@ -23,6 +23,11 @@ class Work:
     writes: int = 0
     read_bytes: int = 0
 
+    @property
+    def requests(self) -> int:
+        """All of them."""
+        return self.reads + self.writes
+
     def __add__(self, other: "Work") -> "Work":
         return Work(self.reads + other.reads, self.writes + other.writes, self.read_bytes + other.read_bytes)
 
@@ -100,7 +105,7 @@ def dry_run(job: str, splits: Iterable[Split], reading: Work, read_prices: Price
         "dry_run": True,
         "splits": len(splits),
         "bytes": reading.read_bytes,
-        "requests": reading.reads + reading.writes,
+        "requests": reading.requests,
         "cost": cost(reading, read_prices),
         "partitions": as_rows(splits),
         **more,

@@ -1,4 +1,4 @@
-"""What object stores ask for requests and bytes: a table, `prices.toml`, or the user's own in its place."""
+"""What object stores ask for requests and bytes: a table, `prices.toml`, and the user's own before it."""
 
 import pkgutil
 import tomllib
@@ -33,9 +33,12 @@ Table = dict[str, Prices]
 
 
 def table(text: str | None = None) -> Table:
-    """The classes of storage by name: ours, or those of a user's file in the form of ours. Raises OptionError."""
-    if text is None:
-        text = (pkgutil.get_data(__package__, "prices.toml") or b"").decode()
+    """The classes of storage by name: those of a user's file in the form of ours first, then ours. Raises OptionError."""
+    ours = _read((pkgutil.get_data(__package__, "prices.toml") or b"").decode())
+    return ours if text is None else {**(users := _read(text)), **{name: p for name, p in ours.items() if name not in users}}
+
+
+def _read(text: str) -> Table:
     try:
         parsed = tomllib.loads(text)
     except tomllib.TOMLDecodeError as e:

@@ -1,14 +1,39 @@
-"""Where jobs write: any fsspec URL. A file appears whole or not at all, and writing it again replaces it by the same."""
+"""Where jobs write: any fsspec URL whose store creates objects if absent. Files are staged out of sight, then published.
+
+What is staged lies below `_tiering/`: Spark, Arrow and Hive pass over names that start with "_". A local file is
+published by a rename, an object by a copy inside the store. Commits and done marks go through the archive's own `ObjectStore`,
+whose put-if-absent gives one winner.
+"""
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import fsspec
 
+from remote.errors import NotFound
+from remote.object_store import ObjectStore
+from remote.stores import open_store
 from spark_jobs.source.options import OptionError
+
+HIDDEN = "_tiering/"
+
+
+@dataclass
+class Drop:
+    """Files on their way to a folder of the target: `path(name)` is where to write one; `bytes` are known after the block."""
+
+    folder: str
+    local: str
+    bytes: dict[str, int] = field(default_factory=dict)
+
+    def path(self, name: str) -> str:
+        """A local file for `name`, which appears below the folder when the block ends."""
+        self.bytes[name] = 0
+        return f"{self.local}/{name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,35 +42,57 @@ class Target:
 
     url: str
 
+    @property
+    def store(self) -> ObjectStore:
+        """The folder as an object store. Raises BadAddress where it cannot create an object if absent."""
+        return open_store(self.url)
+
     def names(self, suffix: str) -> set[str]:
-        """The files below the folder whose names end with `suffix`."""
+        """The files below the folder whose names end with `suffix`, without hidden ones."""
         files, root = self._open()
         found = (file.removeprefix(root).lstrip("/") for file in files.find(root))
-        return {name for name in found if name.endswith(suffix) and not name.rpartition("/")[2].startswith((".", "_"))}
+        return {n for n in found if n.endswith(suffix) and not any(part.startswith((".", "_")) for part in n.split("/"))}
 
-    def write(self, name: str, attempt: str, fill: Callable[[str], None]) -> int:
-        """Has `fill` write a local file and puts it in place as `name`; gives its bytes. `attempt` is nobody else's.
+    @contextmanager
+    def dropped(self, folder: str) -> Iterator[Drop]:
+        """Files that are in `folder`, whole and durable, when the block ends; none of them when it fails."""
+        files, root = self._open()
+        if not _is_local(files):
+            with TemporaryDirectory() as local:
+                drop = Drop(folder, local)
+                yield drop
+                for name in drop.bytes:
+                    drop.bytes[name] = os.path.getsize(drop.path(name))
+                    files.put_file(f"{local}/{name}", f"{root}/{folder}/{name}")
+            return
+        drop = Drop(folder, f"{root}/{folder}")
+        os.makedirs(drop.local, exist_ok=True)
+        try:
+            yield drop
+            for name in drop.bytes:
+                drop.bytes[name] = _synced(f"{drop.local}/{name}")
+            _synced(drop.local)
+        except BaseException:
+            for name in drop.bytes:
+                with suppress(FileNotFoundError):
+                    os.unlink(f"{drop.local}/{name}")
+            raise
 
-        An object store shows an object when it is complete. A local folder does so by renaming.
-        """
+    def publish(self, staged: str, name: str) -> None:
+        """Has a staged file appear as `name`, whole. What was published before stays. Raises NotFound where neither is there."""
         files, root = self._open()
         final = f"{root}/{name}"
-        if _is_local(files):
-            folder, _, base = final.rpartition("/")
-            os.makedirs(folder, exist_ok=True)
-            temporary = f"{folder}/.{base}.{attempt}"
-            try:
-                fill(temporary)
-                os.replace(temporary, final)
-            finally:
-                if os.path.exists(temporary):
-                    os.unlink(temporary)
-            return os.path.getsize(final)
-        with TemporaryDirectory() as folder:
-            local = f"{folder}/part"
-            fill(local)
-            files.put_file(local, final)
-            return os.path.getsize(local)
+        try:
+            if _is_local(files):
+                os.makedirs(os.path.dirname(final), exist_ok=True)
+                os.replace(f"{root}/{staged}", final)
+                _synced(os.path.dirname(final))
+            else:
+                files.cp_file(f"{root}/{staged}", final)
+                files.rm_file(f"{root}/{staged}")
+        except FileNotFoundError as e:
+            if not files.exists(final):
+                raise NotFound(f"{self.url}: neither {name} nor {staged}, which it was to be made of, is there") from e
 
     def _open(self) -> tuple[Any, str]:
         try:
@@ -55,6 +102,16 @@ class Target:
         if not root.strip("/"):
             raise OptionError(f"the target {self.url!r} names no folder; give one, such as s3://bucket/prefix")
         return files, root.rstrip("/")
+
+
+def _synced(path: str) -> int:
+    """Waits until a file or folder is on the device; gives its bytes."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+        return os.fstat(descriptor).st_size
+    finally:
+        os.close(descriptor)
 
 
 def _is_local(files: Any) -> bool:

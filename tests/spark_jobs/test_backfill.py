@@ -1,4 +1,4 @@
-"""The job backfill: archive to Parquet, each offset once however often a task or the job is run."""
+"""The job backfill: archive to Parquet, each offset once, and each run going on where the one before ended."""
 
 import json
 import os
@@ -9,16 +9,15 @@ from pathlib import Path
 from shutil import copytree
 from typing import Any
 
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 from golden_logs import broker_logs, live
 from pyspark.sql import SparkSession
 
-from spark_jobs.jobs.backfill import file_name, main, write_split
-from spark_jobs.jobs.target import Target
-from spark_jobs.source.options import parse
-from spark_jobs.source.partitions import Split, plan_splits
+from spark_jobs.jobs.backfill import main
+from spark_jobs.jobs.target import HIDDEN, Target
 
 pytestmark = pytest.mark.spark
 
@@ -29,25 +28,12 @@ Backfill = Callable[..., Result]
 TXN_FILES = [f"topic=g-txn/0-{start:020d}-{end:020d}.parquet" for start, end in [(0, 102), (102, 2683), (2683, 2744)]]
 
 
-class StopsAfterFilling(Target):
-    """A target whose task dies when the file is written and not yet in its place."""
-
-    def write(self, name: str, attempt: str, fill: Callable[[str], None]) -> int:
-        """See Target."""
-
-        def fill_and_stop(file: str) -> None:
-            fill(file)
-            raise RuntimeError("the executor is lost")
-
-        return super().write(name, attempt, fill_and_stop)
-
-
 @pytest.fixture
 def backfill(spark: SparkSession, archive: str) -> Backfill:
     """`backfill(to, topic, …, *options)`: the job on the session of the tests."""
 
-    def run(to: object, *args: str) -> Result:
-        return CliRunner().invoke(main, ["--archive", archive, "--to", str(to), *args], catch_exceptions=False)
+    def run(to: object, *args: object) -> Result:
+        return CliRunner().invoke(main, ["--archive", archive, "--to", str(to), *map(str, args)], catch_exceptions=False)
 
     return run
 
@@ -62,24 +48,19 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Target]:
 
 
 def files(target: Target) -> dict[str, bytes]:
-    """Everything below a target's folder, hidden files too."""
+    """Everything below a target's folder but commits and marks; what is staged, too."""
     system, root = target._open()
-    return {file.removeprefix(root).lstrip("/"): system.cat_file(file) for file in system.find(root)}
+    found = {file.removeprefix(root).lstrip("/"): system.cat_file(file) for file in system.find(root)}
+    return {n: body for n, body in found.items() if not n.startswith((f"{HIDDEN}commits/", f"{HIDDEN}published/"))}
 
 
 def rows(folder: Path) -> list[Row]:
+    """All rows of the published files, by topic and offset."""
     found = []
-    for file in sorted(folder.rglob("*.parquet")):
-        topic = file.parent.name.removeprefix("topic=")
+    for file in folder.rglob("*.parquet"):
+        topic = next(part for part in file.parts if part.startswith("topic=")).removeprefix("topic=")
         found += [{**row, "topic": topic} for row in pq.ParquetFile(file).read().to_pylist()]
-    return found
-
-
-def split_and_options(archive: str) -> tuple[Split, Any]:
-    from remote.stores import open_store
-
-    options = parse({"archive": archive, "subscribe": "g-codec-lz4", "includeHeaders": "true"})
-    return plan_splits(open_store(archive), options)[1], options
+    return sorted(found, key=lambda r: (r["topic"], r["offset"]))
 
 
 def test_the_files_hold_every_row(backfill: Backfill, expected: Expected, tmp_path: Path) -> None:
@@ -90,7 +71,7 @@ def test_the_files_hold_every_row(backfill: Backfill, expected: Expected, tmp_pa
 
 
 def test_the_report_names_every_file_with_its_rows_and_bytes(backfill: Backfill, target: Target) -> None:
-    result = backfill(target.url, "--topic", "g-txn")
+    result = backfill(target.url, "--topic", "g-txn", "--by", "none")
     assert result.exit_code == 0, result.stderr
     report, found = json.loads(result.stdout), files(target)
     assert report["target"] == target.url
@@ -98,12 +79,15 @@ def test_the_report_names_every_file_with_its_rows_and_bytes(backfill: Backfill,
     assert {file["name"]: file["bytes"] for file in report["files"]} == {name: len(body) for name, body in found.items()}
     assert report["bytes"] == sum(map(len, found.values()))
     assert report["rows"] == sum(file["rows"] for file in report["files"])
+    assert (report["version"], report["splits"], report["offsets"]) == (1, 3, {"g-txn": {"0": [0, 2744]}})
+    assert report["read_bytes"] > 0
 
 
-def test_a_second_run_leaves_the_same_files(backfill: Backfill, target: Target) -> None:
+def test_a_second_run_finds_nothing_to_do_and_leaves_the_same_files(backfill: Backfill, target: Target) -> None:
     assert backfill(target.url, "--topic", "g-txn").exit_code == 0
     before = files(target)
-    assert backfill(target.url, "--topic", "g-txn").exit_code == 0
+    again = json.loads(backfill(target.url, "--topic", "g-txn").stdout)
+    assert (again["version"], again["splits"], again["files"], again["offsets"]) == (1, 0, [], {})
     assert files(target) == before
 
 
@@ -127,51 +111,109 @@ def test_options_of_the_data_source_apply(backfill: Backfill, expected: Expected
     assert rows(tmp_path / "out") == [{k: v for k, v in row.items() if k != "headers"} for row in wanted]
 
 
-def test_a_task_that_runs_twice_leaves_one_file(archive: str, target: Target, expected: Expected) -> None:
-    split, options = split_and_options(archive)
-    first = write_split(split, options, target, "snappy")
-    before = files(target)
-    assert write_split(split, options, target, "snappy") == first
-    assert files(target) == before
-    assert list(before) == [first.name] == [file_name(split)]
-    assert first.rows == len(expected("g-codec-lz4", 3040))
-
-
-def test_a_task_that_dies_before_its_file_is_in_place_leaves_nothing_and_its_retry_succeeds(
-    archive: str, target: Target, expected: Expected
+@pytest.mark.parametrize("by", ["date", "hour"])
+def test_files_are_parted_by_the_time_of_their_records_as_readers_of_hive_folders_know_it(
+    backfill: Backfill, spark: SparkSession, expected: Expected, tmp_path: Path, by: str
 ) -> None:
-    split, options = split_and_options(archive)
-    with pytest.raises(RuntimeError, match="the executor is lost"):
-        write_split(split, options, StopsAfterFilling(target.url), "snappy")
-    assert files(target) == {}
-    written = write_split(split, options, target, "snappy")
-    assert list(files(target)) == [written.name]
-    assert written.rows == len(expected("g-codec-lz4", 3040))
+    assert backfill(tmp_path / "out", "--topic", "g-txn", "--topic", "g-codec-none", "--by", by).exit_code == 0
+    schema = ["topic", "offset", "timestamp", "date", *(["hour"] if by == "hour" else [])]
+    found = ds.dataset(tmp_path / "out", format="parquet", partitioning="hive").to_table(columns=schema).to_pylist()
+    assert len(found) == sum(len(expected(topic)) for topic in ("g-txn", "g-codec-none"))
+    assert all(row["timestamp"].date().isoformat() == row["date"] for row in found)
+    assert all(row["timestamp"].hour == row.get("hour", row["timestamp"].hour) for row in found)
+    assert spark.read.parquet(str(tmp_path / "out")).count() == len(found)
 
 
-def test_a_task_that_dies_leaves_the_file_of_the_attempt_before(archive: str, target: Target) -> None:
-    split, options = split_and_options(archive)
-    write_split(split, options, target, "snappy")
-    before = files(target)
-    with pytest.raises(RuntimeError, match="the executor is lost"):
-        write_split(split, options, StopsAfterFilling(target.url), "snappy")
-    assert files(target) == before
+def test_a_run_of_other_splits_goes_on_from_the_last_commit(backfill: Backfill, expected: Expected, tmp_path: Path) -> None:
+    bounds = ["--option", 'endingOffsets={"g-txn": {"0": 500}}', "--option", "minPartitions=7"]
+    assert backfill(tmp_path / "out", "--topic", "g-txn", *bounds).exit_code == 0
+    second = json.loads(backfill(tmp_path / "out", "--topic", "g-txn").stdout)
+    assert (second["version"], second["offsets"]) == (2, {"g-txn": {"0": [500, 2744]}})
+    assert rows(tmp_path / "out") == expected("g-txn")
 
 
-def test_a_folder_with_files_of_another_plan_is_refused_and_stays_as_it_is(backfill: Backfill, target: Target) -> None:
-    assert backfill(target.url, "--topic", "g-txn").exit_code == 0
-    before = files(target)
-    refused = backfill(target.url, "--topic", "g-txn", "--option", "minPartitions=20")
+def test_intervals_in_any_order_and_overlapping_leave_each_offset_once(
+    backfill: Backfill, expected: Expected, tmp_path: Path
+) -> None:
+    for start, end in [(1000, 1500), (0, 200), (1400, 2744), (100, 1100), (0, 2744)]:
+        result = backfill(tmp_path / "out", "--offsets", json.dumps({"g-txn": {"0": [start, end]}}))
+        assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["rows"] == 0
+    assert rows(tmp_path / "out") == expected("g-txn")
+
+
+def test_intervals_of_time_next_to_each_other_have_each_offset_once(
+    backfill: Backfill, expected: Expected, tmp_path: Path
+) -> None:
+    times = [int(row["timestamp"].timestamp() * 1000) for row in expected("g-codec-none")]
+    middle = sorted(times)[len(times) // 2]
+    assert backfill(tmp_path / "out", "--topic", "g-codec-none", "--from-timestamp", str(middle)).exit_code == 0
+    later = rows(tmp_path / "out")
+    assert 0 < len(later) < len(times)
+    assert backfill(tmp_path / "out", "--topic", "g-codec-none", "--to-timestamp", str(middle)).exit_code == 0
+    assert rows(tmp_path / "out") == expected("g-codec-none")
+
+
+def test_resolved_offsets_are_a_run_that_every_retry_can_be_of(backfill: Backfill, expected: Expected, tmp_path: Path) -> None:
+    resolved = backfill(tmp_path / "out", "--topic", "g-t*", "--resolve-only")
+    assert json.loads(resolved.stdout) == {"g-tiny": {"0": [0, 1]}, "g-trimmed": {"0": [1234, 3000]}, "g-txn": {"0": [0, 2744]}}
+    assert not (tmp_path / "out").exists()
+    vector = tmp_path / "vector.json"
+    vector.write_text(resolved.stdout)
+    assert backfill(tmp_path / "out", "--offsets", vector).exit_code == 0
+    assert rows(tmp_path / "out") == [row for topic in ("g-tiny", "g-trimmed", "g-txn") for row in expected(topic)]
+
+
+def test_a_dry_run_says_what_a_run_would_read_and_cost_and_writes_nothing(backfill: Backfill, tmp_path: Path) -> None:
+    prices = tmp_path / "prices.toml"
+    prices.write_text(
+        '[disk]\nschemes = [""]\nas_of = 2026-01-01\nregion = "here"\nreads_per_1000 = 1000\nwrites_per_1000 = 0\n'
+        "retrieval_per_gb = 0\negress_per_gb = 0\n"
+    )
+    dry = backfill(tmp_path / "out", "--topic", "g-txn", "--dry-run", "--prices", prices)
+    assert dry.exit_code == 0, dry.stderr
+    plan = json.loads(dry.stdout)
+    assert not (tmp_path / "out").exists()
+    assert (plan["splits"], plan["offsets"]) == (3, {"g-txn": {"0": [0, 2744]}})
+    assert plan["cost"]["total_usd"] == plan["requests"]
+    ran = json.loads(backfill(tmp_path / "out", "--topic", "g-txn").stdout)
+    assert (plan["requests"], plan["bytes"]) == (ran["read_requests"], ran["read_bytes"])
+    assert json.loads(backfill(tmp_path / "out", "--topic", "g-txn", "--dry-run").stdout)["splits"] == 0
+
+
+def test_a_folder_with_files_that_nobody_committed_is_refused_and_stays_as_it_is(backfill: Backfill, target: Target) -> None:
+    system, root = target._open()
+    system.makedirs(f"{root}/topic=g-txn", exist_ok=True)
+    system.pipe_file(f"{root}/{TXN_FILES[1]}", b"a file of somebody else")
+    refused = backfill(target.url, "--topic", "g-txn")
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert target.url in refused.stderr
     assert TXN_FILES[1] in refused.stderr
-    assert files(target) == before
+    assert list(files(target)) == [TXN_FILES[1]]
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (["--by", "hour"], "by date, not hour"),
+        (["--option", "includeHeaders=false"], "columns key, value"),
+        (["--option", "kafka.isolation.level=read_committed"], "read_committed False, not True"),
+    ],
+)
+def test_a_run_whose_files_would_not_fit_to_those_before_is_refused(
+    backfill: Backfill, tmp_path: Path, other: list[str], message: str
+) -> None:
+    assert backfill(tmp_path / "out", "--topic", "g-tiny").exit_code == 0
+    refused = backfill(tmp_path / "out", "--topic", "g-txn", *other)
+    assert refused.exit_code == 2
+    assert message in refused.stderr.replace("\n", "")
+    assert backfill(tmp_path / "out", "--topic", "g-txn", "--compression", "zstd").exit_code == 0
 
 
 def test_files_of_other_topics_are_no_hindrance(backfill: Backfill, tmp_path: Path) -> None:
     assert backfill(tmp_path / "out", "--topic", "g-tiny").exit_code == 0
     assert backfill(tmp_path / "out", "--topic", "g-mixed").exit_code == 0
-    assert {file.parent.name for file in (tmp_path / "out").rglob("*.parquet")} == {"topic=g-tiny", "topic=g-mixed"}
+    assert {file.parent.parent.name for file in (tmp_path / "out").rglob("*.parquet")} == {"topic=g-tiny", "topic=g-mixed"}
 
 
 def test_what_is_archived_later_is_added(
@@ -193,6 +235,15 @@ def test_what_is_archived_later_is_added(
         (["--topic", "g-txn", "--option", "minPartitions=none"], 2, "option minPartitions is 'none'"),
         (["--topic", "g-txn", "--compression", "rar"], 2, "--compression"),
         ([], 2, "--topic"),
+        (["--offsets", "[]"], 2, "--offsets"),
+        (["--offsets", '{"g-txn": {"0": [5, 4]}}'], 2, "--offsets"),
+        (["--offsets", '{"g-txn": {"0": [0, 5]}}', "--topic", "g-txn"], 2, "leave --topic"),
+        (["--offsets", '{"g-txn": {"1": [0, 5]}}'], 4, "g-txn-1"),
+        (["--offsets", '{"g-txn": {"0": [0, 9999]}}'], 4, "[0, 2744)"),
+        (["--topic", "g-txn", "--from-timestamp", "yesterday"], 2, "--from-timestamp"),
+        (["--topic", "g-txn", "--option", "archive=elsewhere"], 2, "--option archive"),
+        (["--topic", "g-txn", "--option", "subscribe"], 2, "NAME=VALUE"),
+        (["--topic", "g-txn", "--topic", "g-nowhere-*"], 4, "g-nowhere-*"),
         (["--topic", "g-nowhere"], 4, "g-nowhere"),
         (["--topic", "g-txn", "--option", 'startingOffsets={"g-txn": {"0": 9999}}'], 4, "[0, 2744)"),
     ],
@@ -212,7 +263,7 @@ def test_what_cannot_be_done_is_refused_with_its_reason_and_nothing_is_written(
         ("", 2, "--to"),
         ("memory://out", 2, "--to"),
         ("nope://bucket/out", 2, "nope"),
-        ("s3://", 2, "target"),
+        ("s3://", 2, "names no bucket"),
         ("{file}/out", 1, "taken"),
     ],
 )

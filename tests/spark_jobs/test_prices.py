@@ -38,7 +38,7 @@ def test_a_class_that_is_named_comes_before_the_url() -> None:
     assert prices_of(table(), "s3://bucket", "s3-glacier-ir").retrieval_per_gb > 0
 
 
-def test_a_users_table_stands_in_place_of_ours() -> None:
+def test_a_users_table_comes_before_ours() -> None:
     cellar = prices_of(table(OURS), "s3://bucket")
     assert (cellar.name, cellar.as_of.isoformat(), cellar.writes_per_1000) == ("cellar", "2026-01-31", 2.5)
 

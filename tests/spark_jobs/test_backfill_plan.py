@@ -1,0 +1,77 @@
+"""What a backfill still has to write: what is asked for without what its target has."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_manifests import entry, manifest
+
+from local_log.errors import OffsetOutOfRange
+from remote.fetch_plan import MissingRange
+from spark_jobs.jobs.backfill_plan import digest_of, missing, part_of, refuse_other_settings, refuse_other_topics
+from spark_jobs.jobs.commit_log import Bounds, Part, Settings, following, nothing
+from spark_jobs.source.options import OptionError
+from spark_jobs.source.ranges import Range
+
+LOG = manifest(entry(0, 50), entry(50, 100))
+PART = part_of(LOG)
+SETTINGS = Settings(("key", "value"), "date", False)
+
+bounds = st.tuples(st.integers(0, 100), st.integers(0, 100)).map(lambda b: (min(b), max(b)))
+
+
+def left(start: int, end: int, *covered: Bounds, log_start: int = 0, strict: bool = True) -> list[Bounds]:
+    log = manifest(entry(0, 50), entry(50, 100), log_start_offset=log_start)
+    found = missing([Range(log, start, end)], {PART: covered} if covered else {}, fail_on_data_loss=strict)
+    return [(r.start, r.end) for r in found]
+
+
+@given(asked=bounds, runs=st.lists(bounds.filter(lambda b: b[0] < b[1]), max_size=5))
+def test_what_is_left_is_what_no_run_before_has_covered(asked: Bounds, runs: list[Bounds]) -> None:
+    head = following(nothing(SETTINGS), "run", 0, [(PART, b) for b in runs], [])
+    found = left(*asked, *head.covered.get(PART, ()))
+    has = {o for start, end in runs for o in range(start, end)}
+    assert [o for start, end in found for o in range(start, end)] == [o for o in range(*asked) if o not in has]
+
+
+@pytest.mark.parametrize(("start", "end"), [(101, 101), (0, 101), (101, 7), (101, 200)])
+def test_offsets_that_the_archive_does_not_have_are_out_of_range(start: int, end: int) -> None:
+    with pytest.raises(OffsetOutOfRange, match=r"offset 101 is outside \[0, 100\)"):
+        left(start, end)
+
+
+def test_a_range_without_offsets_has_nothing_left() -> None:
+    assert left(9, 5) == left(100, 100) == []
+
+
+def test_what_is_covered_may_have_left_the_archive() -> None:
+    assert left(0, 60, (0, 60), log_start=50) == []
+
+
+def test_retention_that_overtook_the_last_commit_is_told_once_data_loss_matters() -> None:
+    with pytest.raises(MissingRange, match="retention") as told:
+        left(50, 100, (0, 40), log_start=50)
+    assert (told.value.start, told.value.end) == (40, 50)
+    assert left(50, 100, (0, 40), log_start=50, strict=False) == [(50, 100)]
+
+
+def test_a_first_run_starts_where_the_log_does() -> None:
+    assert left(50, 100, log_start=50) == [(50, 100)]
+
+
+def test_a_topic_that_was_made_anew_is_another_one() -> None:
+    refuse_other_topics([PART], [Range(LOG, 0, 9)])
+    refuse_other_topics([replace(PART, topic="other", topic_id="B" * 22)], [Range(LOG, 0, 9)])
+    with pytest.raises(OptionError, match="was deleted and made anew"):
+        refuse_other_topics([Part(PART.topic, "B" * 22, 7)], [Range(LOG, 0, 9)])
+
+
+@pytest.mark.parametrize(
+    "other", [replace(SETTINGS, columns=("key",)), replace(SETTINGS, by="hour"), replace(SETTINGS, read_committed=True)]
+)
+def test_settings_have_to_be_those_of_the_runs_before(other: Settings) -> None:
+    refuse_other_settings(nothing(SETTINGS), SETTINGS)
+    with pytest.raises(OptionError, match="choose an empty folder"):
+        refuse_other_settings(nothing(SETTINGS), other)
+    assert digest_of(other, "snappy") != digest_of(SETTINGS, "snappy") != digest_of(SETTINGS, "zstd")

@@ -1,0 +1,67 @@
+"""What tasks leave for the commit: which marks count, and what nobody needs any more."""
+
+from pathlib import Path
+
+import pytest
+
+from local_log.errors import Corrupt
+from remote.object_store import ObjectMeta, ObjectStore
+from remote.stores import open_store
+from spark_jobs.jobs.commit_log import File, Part
+from spark_jobs.jobs.staging import KEEP_MS, REUSE_MS, Done, decode, encode, leftovers, mark_of, reusable, stem_of
+
+PART = Part("orders.eu-1", "-" * 22, 3)
+STEM = stem_of("0123456789abcdef", PART, (100, 200))
+STAGED = f"{STEM}.attempt-0"
+DONE = Done("attempt", PART, 100, 200, (File("topic=orders.eu-1/x.parquet", STAGED, 9, 4),), 5, 6)
+NOW = 10**12
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ObjectStore:
+    store = open_store(str(tmp_path / "target"))
+    store.put_if_absent(mark_of(STEM), encode(DONE))
+    return store
+
+
+def listing(age_ms: int = 0, **sizes: int) -> list[ObjectMeta]:
+    files = {STAGED: 4, mark_of(STEM): 100, **sizes}
+    return [ObjectMeta(key, size, modified_ms=NOW - age_ms) for key, size in files.items() if size >= 0]
+
+
+def test_a_mark_is_read_back_as_it_was_made() -> None:
+    assert decode(encode(DONE), "key") == DONE
+
+
+def test_a_mark_whose_files_are_there_spares_the_split(store: ObjectStore) -> None:
+    assert list(reusable(store, [STEM, "_tiering/staging/other"], listing(REUSE_MS), NOW)) == [DONE]
+
+
+@pytest.mark.parametrize(
+    "found", [listing(REUSE_MS + 1), listing(**{STAGED: -1}), listing(**{STAGED: 3})], ids=["old", "gone", "cut"]
+)
+def test_a_mark_that_is_old_or_whose_files_are_not_whole_is_deleted(store: ObjectStore, found: list[ObjectMeta]) -> None:
+    assert list(reusable(store, [STEM], found, NOW)) == []
+    assert [meta.key for meta in store.list("_tiering/")] == []
+
+
+def test_what_is_of_covered_offsets_is_left_over_and_marks_go_first() -> None:
+    assert leftovers(listing(), {PART: ((0, 150), (90, 200))}, NOW) == (mark_of(STEM), STAGED)
+
+
+@pytest.mark.parametrize(
+    "covered", [{}, {PART: ((0, 199),)}, {PART: ((101, 300),)}, {Part("orders.eu-1", "b" * 22, 3): ((0, 300),)}]
+)
+def test_what_may_still_be_committed_stays_until_it_is_a_week_old(covered: dict[Part, tuple[tuple[int, int], ...]]) -> None:
+    assert leftovers(listing(KEEP_MS), covered, NOW) == ()
+    assert leftovers(listing(KEEP_MS + 1), covered, NOW) == (mark_of(STEM), STAGED)
+
+
+def test_what_is_no_name_of_ours_is_left_alone() -> None:
+    assert leftovers([ObjectMeta("_tiering/staging/readme.txt", 1, modified_ms=0)], {}, NOW) == ()
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"[]"])
+def test_what_is_no_mark_is_corrupt_and_names_its_key(body: bytes) -> None:
+    with pytest.raises(Corrupt, match="some-key"):
+        decode(body, "some-key")
