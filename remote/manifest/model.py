@@ -5,7 +5,7 @@ of level n refs of level n - 1. What reads entries asks `Entries`, which knows w
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -289,6 +289,11 @@ class Manifest:
     def aux_bytes(self) -> int:
         """The bytes of all their aux objects."""
         return sum(i.aux_size if isinstance(i, SegmentEntry) else i.aux_bytes for i in self.items)
+
+
+def without_entries(manifest: Manifest) -> Manifest:
+    """What a manifest says of its partition, for who has the entries from elsewhere: little to send to many machines."""
+    return replace(manifest, entries=(), pages=(), deleting=(), gaps=(), local_log_start_offsets={})
 
 
 def item_id(item: Item) -> str:

@@ -1,7 +1,7 @@
 """Archived segments read from end to end: every batch, every index, and what the entry says of them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from local_log.errors import Corrupt, placed
@@ -12,6 +12,7 @@ from local_log.formats.offset_index import read_offset_index
 from local_log.formats.producer_snapshot import read_producer_snapshot
 from local_log.formats.time_index import read_time_index
 from local_log.formats.txn_index import read_txn_index
+from remote.errors import Invalid
 from remote.manifest.model import (
     ABORTED_LATER,
     IDENTITY,
@@ -25,10 +26,14 @@ from remote.manifest.model import (
     StoredObject,
 )
 from remote.object_store import ObjectReader
+from remote.reading import Decoded
 from remote.scrub.finding import Finding, Kind
+from remote.scrub.steps import Unread
 from remote.segment_bytes import SegmentBytes, get_named
 from remote.segment_check import CheckedSegment, LogSegmentData, SegmentFile, check_beside, check_log
 from remote.segment_download import verified
+
+_NO_TRANSACTIONS: Mapping[int, int] = {}
 
 _READERS: Mapping[str, Callable[[bytes], object]] = {
     OFFSET_INDEX: lambda body: read_offset_index(body, 0),
@@ -50,14 +55,16 @@ class DeepScrub:
     store: ObjectReader
     source: SegmentBytes
     manifest: Manifest
-    _open_at: tuple[int, Mapping[int, int]] = field(default_factory=lambda: (-1, {}))
-    """Where the last segment ended, and the transactions that are open there: their first offsets by producers."""
+    _open: tuple[str, Mapping[int, int]] = ("", _NO_TRANSACTIONS)
+    """The segment that was read last, and the transactions that are open at its end: their first offsets by producers."""
 
-    def check(self, entry: SegmentEntry) -> tuple[Finding, ...]:
+    def check(self, entry: SegmentEntry, before: SegmentEntry | None) -> tuple[Finding, ...]:
         """What is wrong with a segment whose objects are there, at most one thing of each.
 
-        Raises Unavailable; Invalid where it cannot be read (NoKey, WrongKey, Newer, or the store refuses).
+        `before` ends where it starts; of that only the transactions that are open there are asked for. Raises Unavailable;
+        Invalid where it cannot be read (NoKey, WrongKey, Newer, or the store refuses).
         """
+        open_transactions = self._open_after(before)
         log_key, aux_key = (self.manifest.path.segment(name) for name in (entry.log_name, entry.aux_name))
         if entry.encoding != IDENTITY:  # else the bytes of the segment are those of the object
             stored = ((log_key, entry.stored_log), (aux_key, entry.stored_aux))
@@ -69,8 +76,8 @@ class DeepScrub:
             beside = None
         except _Found as e:
             parts, beside = {}, e.finding
-        segment = self._segment(entry, log_key, aux_key, parts)
-        self._open_at = entry.end_offset, _open_transactions(parts)
+        self._open = entry.segment_id, _open_transactions(parts)
+        segment = self._segment(entry, log_key, aux_key, parts, open_transactions)
         try:
             checked = check_log(segment)
         except Corrupt as e:
@@ -89,9 +96,24 @@ class DeepScrub:
             found = crc32c(get_named(self.store, key, start, min(stored.size, start + CHUNK_BYTES)), found)
         return _wrong_crc(key, found, stored.crc32c) if found != stored.crc32c else None
 
+    def _open_after(self, entry: SegmentEntry | None) -> Mapping[int, int]:
+        """The transactions that are open where a segment ends, none where its own check will tell that nobody can know."""
+        if entry is None:
+            return _NO_TRANSACTIONS
+        if self._open[0] != entry.segment_id:
+            try:
+                parts = self._parts(entry, self.manifest.path.segment(entry.aux_name))
+                self._open = entry.segment_id, _open_transactions(parts)
+            except (_Found, Invalid):
+                self._open = entry.segment_id, _NO_TRANSACTIONS
+        return self._open[1]
+
     def _parts(self, entry: SegmentEntry, key: str) -> dict[str, bytes]:
         """The parts of the aux object, all of them sound. Raises _Found."""
-        body = self.source.aux(self.manifest.path, entry, 0, entry.aux_size)
+        try:
+            body = self.source.aux(self.manifest.path, entry, 0, entry.aux_size)
+        except Corrupt as e:
+            raise _Found(Finding(Kind.bad_index, key, e.problem, e.position)) from e
         parts = {part: body[where.start : where.end] for part, where in entry.aux_ranges.items()}
         try:
             for part, where in entry.aux_ranges.items():
@@ -109,9 +131,10 @@ class DeepScrub:
                 raise _Found(Finding(Kind.bad_index, key, f"the {part}: {e.problem}", e.position)) from e
         return parts
 
-    def _segment(self, entry: SegmentEntry, log_key: str, aux_key: str, parts: Mapping[str, bytes]) -> LogSegmentData:
+    def _segment(
+        self, entry: SegmentEntry, log_key: str, aux_key: str, parts: Mapping[str, bytes], open_transactions: Mapping[int, int]
+    ) -> LogSegmentData:
         """The archived segment as one that is to be copied, so that the same is proved of it."""
-        open_at, transactions = self._open_at
 
         def file(part: str) -> SegmentFile:
             return SegmentFile(aux_key, parts.get(part, b""))
@@ -128,8 +151,27 @@ class DeepScrub:
             producer_snapshot=None,
             lineage=self.manifest.leader_epochs,
             aborted_later=(),
-            open_transactions=transactions if open_at == entry.base_offset else {},
+            open_transactions=open_transactions,
         )
+
+
+@dataclass(slots=True)
+class SegmentScrub:
+    """Reads the segments that a walk comes to, of one partition after the other."""
+
+    store: ObjectReader
+    decoded: Decoded
+    _of_partition: DeepScrub | None = None
+
+    def read(self, unread: Unread) -> tuple[Finding, ...]:
+        """What is wrong with a segment, or why nobody can tell. Raises Unavailable, and what the store raises (Spent)."""
+        if self._of_partition is None or self._of_partition.manifest is not unread.manifest:
+            self._of_partition = DeepScrub(self.store, self.decoded(self.store), unread.manifest)
+        try:
+            return self._of_partition.check(unread.entry, unread.before)
+        except Invalid as e:
+            key = unread.manifest.path.segment(unread.entry.log_name)
+            return (Finding(Kind.unreadable, key, str(e).removeprefix(f"{key}: ")),)
 
 
 class _Found(Exception):

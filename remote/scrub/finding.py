@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from remote.object_keys import PartitionPath
+
 
 class Kind(StrEnum):
     """What is wrong, or worth a note."""
@@ -47,3 +49,8 @@ class Finding:
     def is_anomaly(self) -> bool:
         """Whether something is to be done."""
         return self.kind not in NOTES
+
+
+def left_out(path: PartitionPath, what: str) -> Finding:
+    """What of a partition was not looked at, and why."""
+    return Finding(Kind.left_out, path.prefix, what)

@@ -4,34 +4,35 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from local_log.errors import Corrupt
-from remote.errors import Invalid, Newer
+from remote.errors import Newer
 from remote.manifest.entries import Entries
-from remote.manifest.model import Manifest, SegmentEntry
+from remote.manifest.model import Manifest, SegmentEntry, without_entries
 from remote.manifest.pins import Pin, pins_of
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectMeta
-from remote.reading import Decoded
 from remote.scrub.budget import Budget, Spent
 from remote.scrub.chain import check_chain
 from remote.scrub.coverage import Coverage
-from remote.scrub.deep import DeepScrub
-from remote.scrub.finding import Finding, Kind
+from remote.scrub.finding import Finding, Kind, left_out
 from remote.scrub.inventory import Listed
 from remote.scrub.objects import check_objects, foreign, orphan
 from remote.scrub.settings import ScrubSettings
+from remote.scrub.steps import Step, Unread, Walked
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionScrub:
-    """What a scrub of any partition needs: the store, what undoes encodings, what is asked for, and the time now."""
+    """What a walk along any partition needs: the store, what is asked for, and the time now."""
 
     store: Budget
-    decoded: Decoded
     settings: ScrubSettings
     now_ms: int
 
-    def check(self, listed: Listed) -> Iterator[Finding]:
-        """Everything that is wrong with a partition: of the newest manifest first. Raises Spent (listing), Unavailable."""
+    def walk(self, listed: Listed) -> Iterator[Step]:
+        """Everything that is wrong with a partition, of the newest manifest first, and the segments that are to be read.
+
+        Raises Spent (listing), Unavailable.
+        """
         path = listed.path
         yield from map(foreign, listed.foreign)
         if not listed.versions:
@@ -52,14 +53,14 @@ class PartitionScrub:
                 self._name_pages(one, unnamed)
         except Spent:
             left = len(listed.versions) - read
-            yield _left_out(path, f"{left} manifests, and the pages and objects that they name: the requests are used up")
+            yield left_out(path, f"{left} manifests, and the pages and objects that they name: the requests are used up")
             return
         yield from self._check_pins(listed)
         if not is_opened:
-            yield _left_out(path, "its objects, since the newest manifest cannot be read")
+            yield left_out(path, "its objects, since the newest manifest cannot be read")
         yield from (orphan(meta, self.now_ms) for meta in unnamed.values())
 
-    def _check_newest(self, newest: Manifest, listed: Listed, unnamed: dict[str, ObjectMeta]) -> Iterator[Finding]:
+    def _check_newest(self, newest: Manifest, listed: Listed, unnamed: dict[str, ObjectMeta]) -> Iterator[Step]:
         entries = Entries.of(self.store, newest)
         try:
             missing = [name for name in entries.page_names() if unnamed.pop(name, None) is None]
@@ -75,36 +76,27 @@ class PartitionScrub:
             yield Finding(Kind.corrupt_manifest, listed.path.manifest(listed.versions[0]), str(e))
         except Spent:
             unnamed.clear()
-            yield _left_out(listed.path, "pages of entries, or the rest of its objects: the requests are used up")
+            yield left_out(listed.path, "pages of entries, or the rest of its objects: the requests are used up")
             return
         unnamed.clear()  # what the page names, nobody can tell
-        yield _left_out(listed.path, "objects, since a page of entries cannot be read")
+        yield left_out(listed.path, "objects, since a page of entries cannot be read")
 
-    def _check_segments(self, entries: Entries, listed: Listed) -> Iterator[Finding]:
+    def _check_segments(self, entries: Entries, listed: Listed) -> Iterator[Step]:
         manifest = entries.manifest
         given_up = (e for d in manifest.deleting for e in entries.deleting(d))
         deleting = frozenset(name for e in given_up for name in (e.log_name, e.aux_name))
-        coverage, deep = Coverage(manifest), DeepScrub(self.store, self.decoded(self.store), manifest)
-        not_read = 0
+        coverage, alone = Coverage(manifest), without_entries(manifest)
+        before: SegmentEntry | None = None
         for one in check_objects(listed.path, entries, deleting, listed.segments, self.now_ms):
             if isinstance(one, Finding):
                 yield one
                 continue
             yield from coverage.add(one.entry)
             if self.settings.deep and one.is_sound and self.settings.picks(one.entry.segment_id):
-                try:
-                    yield from self._read(deep, listed.path, one.entry)
-                except Spent:
-                    not_read += 1
-        if not_read:
-            yield _left_out(listed.path, f"{not_read} segments were not read: the requests are used up")
-
-    def _read(self, deep: DeepScrub, path: PartitionPath, entry: SegmentEntry) -> Iterator[Finding]:
-        try:
-            yield from deep.check(entry)
-        except Invalid as e:
-            key = path.segment(entry.log_name)
-            yield Finding(Kind.unreadable, key, str(e).removeprefix(f"{key}: "))
+                meets = before is not None and before.end_offset == one.entry.base_offset
+                yield Unread(alone, one.entry, before if meets else None)
+                before = one.entry
+        yield Walked(listed.path)
 
     def _check_pins(self, listed: Listed) -> Iterator[Finding]:
         """Pins that nobody will release: their time is over, they cannot be read, or they name a version that never was."""
@@ -113,7 +105,7 @@ class PartitionScrub:
         try:
             pins = pins_of(self.store, listed.path, self.now_ms)
         except Spent:
-            yield _left_out(listed.path, f"{len(listed.pins)} pins: the requests are used up")
+            yield left_out(listed.path, f"{len(listed.pins)} pins: the requests are used up")
             return
         for pin in pins.expired:
             yield self._dangling(listed.path, pin, "its time is over, and nobody has released it; it keeps nothing any more")
@@ -137,7 +129,3 @@ class PartitionScrub:
                 unnamed.pop(name, None)
         except (Corrupt, Newer):
             unnamed.clear()  # a page that only an older version names may be gone, and with it the names of those below it
-
-
-def _left_out(path: PartitionPath, what: str) -> Finding:
-    return Finding(Kind.left_out, path.prefix, what)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from remote.object_store import ObjectStore
 from remote.scrub.budget import Budget
 from remote.scrub.finding import Finding, Kind
 from remote.scrub.objects import GRACE_MS
-from remote.scrub.scrub import scrub
+from remote.scrub.scrub import filled, scrub, walk
 from remote.scrub.settings import ScrubSettings
+from remote.scrub.steps import Unread
+from remote.scrub.stretches import scrub_stretch, stretches
 from remote.segment_bytes import StoredBytes
 
 NOW_MS = 1_700_000_000_000
@@ -30,7 +33,24 @@ Found = list[tuple[Kind, str]]
 
 def findings(store: ObjectStore, *, deep: bool = False, now_ms: int = LATER_MS, **more: Any) -> list[Finding]:
     settings = ScrubSettings(deep, more.pop("sample", 1.0), more.pop("seed", 0))
-    return list(scrub(Budget(store, more.pop("requests_max", None)), StoredBytes, settings, now_ms, **more))
+    requests_max = more.pop("requests_max", None)
+    told = list(scrub(Budget(store, requests_max), StoredBytes, settings, now_ms, **more))
+    if deep and requests_max is None:
+        calls = getattr(store, "calls", [])
+        asked = len(calls)
+        for bytes_max in (1, 50_000, 1 << 40):
+            assert in_stretches(store, settings, now_ms, bytes_max, **more) == told
+        del calls[asked:]  # a test counts the calls of one scrub
+    return told
+
+
+def in_stretches(store: ObjectStore, settings: ScrubSettings, now_ms: int, bytes_max: int, **more: Any) -> list[Finding]:
+    """The findings of a scrub whose segments are read by tasks of their own, in an order of their own."""
+    steps = list(walk(Budget(store), settings, now_ms, **more))
+    parts = list(stretches((step for step in steps if isinstance(step, Unread)), bytes_max))
+    done = [scrub_stretch(Budget(store), StoredBytes, part) for part in reversed(parts)]
+    found = chain.from_iterable(one.found for one in reversed(done))
+    return list(filled(steps, lambda _: next(found)))
 
 
 def found(store: ObjectStore, *, deep: bool = False, **more: Any) -> Found:

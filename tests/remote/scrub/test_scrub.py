@@ -14,6 +14,7 @@ from scrubbed import BIG, NOW_MS, TXN, findings, flip, found, newest, path, rewr
 
 from local_log.formats.batches import scan
 from local_log.formats.checkpoints import EpochEntry
+from local_log.formats.txn_index import read_txn_index
 from remote import archive
 from remote.manifest import codec
 from remote.manifest.model import AuxRange, Gap, Manifest
@@ -165,6 +166,21 @@ def test_an_index_that_does_not_fit_its_log_is_found_though_its_checksum_holds(
     key = with_part(store, number, part, change, topic)
     assert found(store, deep=True) == [(Kind.bad_index, key)]
     assert found(store) == []
+
+
+def test_an_abort_that_the_index_lacks_is_found_though_its_records_lie_in_the_segment_before(store: MemoryStore) -> None:
+    manifest, partition = newest(store).manifest, path(store)
+    reach_back = [
+        (number, at)
+        for number, entry in enumerate(manifest.entries)
+        if (where := entry.aux_ranges.get("transaction_index"))
+        for at, txn in enumerate(read_txn_index(store.objects[partition.segment(entry.aux_name)][where.start : where.end]))
+        if txn.first_offset < txn.last_offset == entry.base_offset
+    ]
+    assert reach_back
+    number, at = reach_back[0]
+    key = with_part(store, number, "transaction_index", lambda body: body[: 34 * at] + body[34 * (at + 1) :], TXN)
+    assert found(store, deep=True) == [(Kind.bad_index, key)]
 
 
 @pytest.mark.parametrize(

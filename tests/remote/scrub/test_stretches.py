@@ -1,0 +1,52 @@
+"""Deep scrubs cut into tasks: every segment is in one of them, and together they ask no more often than they may."""
+
+import pytest
+from archive_fakes import MemoryStore
+from scrubbed import LATER_MS, TXN, newest
+
+from remote.scrub.budget import Budget
+from remote.scrub.scrub import walk
+from remote.scrub.settings import ScrubSettings
+from remote.scrub.steps import Unread
+from remote.scrub.stretches import Stretch, scrub_stretch, shared, stretches
+from remote.segment_bytes import StoredBytes
+
+
+def cut(store: MemoryStore, bytes_max: int) -> tuple[Stretch, ...]:
+    steps = walk(Budget(store), ScrubSettings(deep=True), LATER_MS)
+    return tuple(stretches((step for step in steps if isinstance(step, Unread)), bytes_max))
+
+
+@pytest.mark.parametrize("bytes_max", [1, 30_000, 100_000, 1 << 40])
+def test_each_segment_is_in_one_stretch_and_no_stretch_is_of_two_partitions(store: MemoryStore, bytes_max: int) -> None:
+    parts = cut(store, bytes_max)
+    of_txn = [e for part in parts if part.manifest.topic == TXN for e in part.entries]
+    assert of_txn == list(newest(store).manifest.entries)
+    assert all(part.bytes <= bytes_max or len(part.entries) == 1 for part in parts)
+    assert len(parts) > 5 if bytes_max < 50_000 else True
+
+
+def test_a_stretch_knows_the_segment_before_it_of_which_it_reads_the_open_transactions(store: MemoryStore) -> None:
+    parts = [part for part in cut(store, 1) if part.manifest.topic == TXN]
+    entries = newest(store).manifest.entries
+    assert [part.before for part in parts] == [None, *entries[:-1]]
+
+
+def test_the_requests_of_a_stretch_are_foretold_where_segments_are_small(store: MemoryStore) -> None:
+    for part in cut(store, 30_000):
+        budget = Budget(store)
+        assert scrub_stretch(budget, StoredBytes, part).requests == part.requests == budget.requests
+
+
+@pytest.mark.parametrize("requests_max", [0, 1, 7, 26, 10_000])
+def test_stretches_share_all_requests_and_no_more(store: MemoryStore, requests_max: int) -> None:
+    parts = cut(store, 30_000)
+    shares = shared(parts, requests_max)
+    assert len(shares) == len(parts)
+    assert sum(shares) == requests_max
+    store.calls.clear()
+    done = [scrub_stretch(Budget(store, share), StoredBytes, part) for part, share in zip(parts, shares, strict=True)]
+    assert len(store.calls) <= requests_max
+    assert sum(one.requests for one in done) == len(store.calls)
+    assert all(found in ((), None) for one in done for found in one.found)
+    assert requests_max < 10_000 or all(found == () for one in done for found in one.found)
