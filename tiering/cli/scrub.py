@@ -1,7 +1,8 @@
 """`tiering scrub`: the proof that an archive is what its manifests say."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, ParamSpec
 
 import click
 
@@ -26,15 +27,32 @@ from tiering.console import (
     topics_option,
 )
 
+P = ParamSpec("P")
+
+
+def sampling_options(command: Callable[P, Any]) -> Callable[P, Any]:
+    """The options that bound what a deep scrub reads, the same here and for Spark's."""
+    sample = click.option("--sample", type=click.FloatRange(0, 1), metavar="F", help="Read only this fraction of the segments.")
+    seed = click.option("--seed", type=int, help="With --sample: another number picks other segments.")
+    text = "Ask the store no more often; says what is left out."
+    return sample(seed(click.option("--requests-max", type=click.IntRange(1), metavar="N", help=text)(command)))
+
+
+def settings_of(deep: bool, sample: float | None, seed: int | None) -> ScrubSettings:
+    """What the options ask for. Raises UsageError where they make no sense."""
+    if sample is not None and not deep:
+        raise click.UsageError("--sample picks the segments that --deep reads; give --deep, too")
+    if seed is not None and sample is None:
+        raise click.UsageError("--seed picks the segments of --sample; give --sample, too")
+    return ScrubSettings(deep, 1.0 if sample is None else sample, seed or 0)
+
 
 @click.command("scrub")
 @archive_option(required=True)
 @keys_option()
 @topics_option()
 @click.option("--deep", is_flag=True, help="Read segments from end to end: every batch, every index.")
-@click.option("--sample", type=click.FloatRange(0, 1), metavar="F", help="With --deep: only this fraction of the segments.")
-@click.option("--seed", type=int, help="With --sample: another number picks other segments.")
-@click.option("--requests-max", type=click.IntRange(1), metavar="N", help="Ask the store no more often; says what is left out.")
+@sampling_options
 @output_option()
 @reports_errors
 def command(
@@ -50,33 +68,41 @@ def command(
     The exit code is 6 when there is an anomaly, else 3 when something is unreadable. gap, fresh_orphan and left_out are no
     anomalies.
     """
-    if sample is not None and not deep:
-        raise click.UsageError("--sample picks the segments that --deep reads; give --deep, too")
-    if seed is not None and sample is None:
-        raise click.UsageError("--seed picks the segments of --sample; give --sample, too")
+    settings = settings_of(deep, sample, seed)
     decoded = decoded_with(keys_address)
     backend = open_store(archive_url)
     archive.open_archive(backend)
     wanted = archive.topics_like(backend, topics) if topics else None
     tell_unmatched(topics, wanted or (), backend.url)
     store = Budget(backend, requests_max)
-    settings = ScrubSettings(deep, 1.0 if sample is None else sample, seed or 0)
+    kinds = show(scrub(store, decoded, settings, SystemClock().now_ms(), wanted), output)
+    return verdict("tiering", kinds, store.requests)
+
+
+def show(findings: Iterable[Finding], output: str) -> Mapping[Kind, int]:
+    """Prints findings as they come, a line each; gives how many there are of each kind."""
     kinds: Counter[Kind] = Counter()
 
     def rows() -> Iterator[Row]:
-        for finding in scrub(store, decoded, settings, SystemClock().now_ms(), wanted):
+        for finding in findings:
             kinds[finding.kind] += 1
-            yield _row(finding)
+            yield row_of(finding)
 
     emit(rows(), output)
-    anomalies, unreadable = sum(n for kind, n in kinds.items() if kind not in NOTES), kinds[Kind.unreadable]
-    say(f"tiering: {anomalies} anomalies; {f'{unreadable} segments unreadable; ' if unreadable else ''}{store.requests} requests")
+    return kinds
+
+
+def verdict(job: str, kinds: Mapping[Kind, int], requests: int) -> Exit | None:
+    """Says how many findings there are, and gives the exit code that goes with them."""
+    anomalies, unreadable = sum(n for kind, n in kinds.items() if kind not in NOTES), kinds.get(Kind.unreadable, 0)
+    say(f"{job}: {anomalies} anomalies; {f'{unreadable} segments unreadable; ' if unreadable else ''}{requests} requests")
     if anomalies:
         return Exit.corruption
     return Exit.partly if unreadable else None
 
 
-def _row(finding: Finding) -> Row:
+def row_of(finding: Finding) -> Row:
+    """A finding as it is printed."""
     return {
         "kind": str(finding.kind),
         "key": finding.key,

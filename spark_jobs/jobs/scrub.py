@@ -1,0 +1,201 @@
+"""The deep scrub of `tiering scrub --deep`, its segments read by Spark's executors: the same lines, the same exit codes.
+
+    python -m spark_jobs.jobs.scrub --archive s3://bucket/prefix --topic 'orders*'
+
+The driver walks along the listing and the manifests once. Segments go to tasks in stretches, so one large partition uses
+every core; what comes of them stands where the command would have it.
+"""
+
+import json
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby, islice
+from typing import Any, TextIO
+
+import click
+
+from remote import archive
+from remote.clock import SystemClock, stopwatch
+from remote.object_store import ObjectStore
+from remote.reading import decoded_with
+from remote.scrub.budget import Budget
+from remote.scrub.finding import Finding
+from remote.scrub.scrub import filled, walk
+from remote.scrub.settings import ScrubSettings
+from remote.scrub.steps import Step, Unread
+from remote.scrub.stretches import Stretch, StretchScrub, requests_of, shared, stored_bytes, stretches
+from remote.stores import open_store
+from spark_jobs.jobs.arguments import master_option, price_options, price_table
+from spark_jobs.jobs.estimate import Work, cost
+from spark_jobs.jobs.outcome import ending
+from spark_jobs.jobs.prices import Prices, prices_of
+from spark_jobs.jobs.scrub_part import Part, read_part
+from spark_jobs.jobs.tasks import spread
+from tiering.cli.scrub import row_of, sampling_options, settings_of, show, verdict
+from tiering.console import Exit, archive_option, dry_run_option, keys_option, output_option, topics_option
+
+SEGMENTS_MAX = 50_000
+"""How many segments the driver holds at a time: the walk goes on when they are read."""
+
+TASK_BYTES = 256 << 20
+"""About what a task reads: mostly a segment or a few."""
+
+
+@dataclass(slots=True)
+class SparkScrub:
+    """A scrub of the archive at `url`. Once all findings are taken, `error` is what kept tasks from theirs, and sums are whole.
+
+    `budget` is what the driver asks the store through; what tasks have asked is added to it.
+    """
+
+    url: str
+    keys: str | None
+    budget: Budget
+    requests_max: int | None = None
+    task_bytes: int = TASK_BYTES
+    master: str | None = None
+    error: Exception | None = None
+    segments: int = 0
+    bytes: int = 0
+    tasks: int = 0
+    _found: "deque[tuple[Finding, ...] | None]" = field(default_factory=deque)
+
+    def findings(self, steps: Iterable[Step]) -> Iterator[Finding]:
+        """The findings of a walk, with those of its segments in their places. Raises Unavailable, and Spark's errors."""
+        return filled(self._read_ahead(iter(steps)), lambda unread: self._found.popleft())
+
+    def _read_ahead(self, steps: Iterator[Step]) -> Iterator[Step]:
+        """The steps, once their segments are read: as many at a time as the driver may hold."""
+        for held in _rounds(steps):
+            parts = tuple(stretches((step for step in held if isinstance(step, Unread)), self.task_bytes))
+            for scrubbed, stretch in zip(self._read(parts), parts, strict=True):
+                self._found.extend(((),) * len(stretch.entries) if scrubbed is None else scrubbed.found)
+            yield from held
+
+    def _read(self, stretches_: tuple[Stretch, ...]) -> list[StretchScrub | None]:
+        left = None if self.requests_max is None else max(0, self.requests_max - self.budget.requests)
+        shares = [None] * len(stretches_) if left is None else shared(stretches_, left)
+        parts = [Part(number, *of) for number, of in enumerate(zip(stretches_, shares, strict=True))]
+        task = partial(read_part, self.url, self.keys)
+        done, error = spread("scrub", parts, task, lambda part: part.stretch.bytes, master=self.master)
+        self.error = self.error or error
+        self.tasks += len(parts)
+        self.segments += sum(len(s.entries) for s in stretches_)
+        self.bytes += sum(s.bytes for s in stretches_)
+        self.budget.requests += sum(one.requests for _, one in done)
+        by_number = dict(done)
+        return [by_number.get(part.number) for part in parts]
+
+
+def _rounds(steps: Iterator[Step]) -> Iterator[list[Step]]:
+    held: list[Step] = []
+    segments = 0
+    for step in steps:
+        held.append(step)
+        segments += isinstance(step, Unread)
+        if segments == SEGMENTS_MAX:
+            yield held
+            held, segments = [], 0
+    if held:
+        yield held
+
+
+def plan(steps: Iterable[Step], budget: Budget, task_bytes: int, prices: Prices) -> dict[str, Any]:
+    """What `--dry-run` prints: the walk is made, no segment is read."""
+    rows = []
+    tasks = 0
+    unread = (step for step in steps if isinstance(step, Unread))
+    for path, group in groupby(unread, key=lambda one: one.manifest.path):
+        row = {"topic": path.topic, "partition": path.partition, "segments": 0, "bytes": 0, "requests": 0}
+        while some := tuple(islice(group, SEGMENTS_MAX)):
+            tasks += sum(1 for _ in stretches(some, task_bytes))
+            row["segments"] += len(some)
+            row["bytes"] += sum(stored_bytes(one.entry) for one in some)
+            row["requests"] += sum(requests_of(one.entry) for one in some)
+        rows.append(row)
+    reading = Work(sum(row["requests"] for row in rows), 0, sum(row["bytes"] for row in rows))
+    return {
+        "job": "scrub",
+        "dry_run": True,
+        "splits": tasks,
+        "segments": sum(row["segments"] for row in rows),
+        "bytes": reading.read_bytes,
+        "requests": reading.reads,
+        "requests_made": budget.requests,
+        "cost": cost(reading, prices),
+        "partitions": rows,
+    }
+
+
+@click.command("scrub")
+@archive_option(required=True)
+@keys_option()
+@topics_option()
+@sampling_options
+@click.option("--bytes-per-task", type=click.IntRange(1), default=TASK_BYTES, show_default=True, metavar="BYTES")
+@click.option("--report", type=click.File("w", encoding="utf-8", lazy=True), metavar="FILE", help="Write a JSON report there.")
+@price_options
+@dry_run_option
+@master_option
+@output_option()
+def main(
+    archive_url: str, keys_address: str | None, topics: tuple[str, ...], sample: float | None, seed: int | None,
+    requests_max: int | None, bytes_per_task: int, report: TextIO | None, prices_file: TextIO | None, storage_class: str | None,
+    dry_run: bool, master: str | None, output: str,
+) -> None:  # fmt: skip
+    """Check that every manifest, object, batch and offset of an archive is there and sound. A line for each finding.
+
+    What is found and the exit code are those of `tiering scrub --deep`. With --requests-max each task has its share, so a task
+    that Spark runs once more asks once more.
+    """
+    settings = settings_of(True, sample, seed)
+
+    def job() -> None:
+        started = stopwatch()
+        backend = open_store(archive_url)
+        steps, budget = _walk(backend, settings, topics, requests_max)
+        if dry_run:
+            prices = prices_of(price_table(prices_file), archive_url, storage_class)
+            click.echo(json.dumps(plan(steps, budget, bytes_per_task, prices), indent=1))
+            return
+        decoded_with(keys_address)  # keys that cannot be had are told before anything is read
+        scrub = SparkScrub(archive_url, keys_address, budget, requests_max, bytes_per_task, master)
+        findings: list[Finding] = []
+        kinds = show(_noted(scrub.findings(steps), findings if report is not None else None), output)
+        code = verdict("scrub", kinds, budget.requests)
+        if report is not None:
+            summary = {
+                "job": "scrub", "archive": archive_url, "findings": [row_of(f) for f in findings], "kinds": kinds,
+                "segments": scrub.segments, "bytes": scrub.bytes, "requests": budget.requests, "tasks": scrub.tasks,
+                "failed": None if scrub.error is None else str(scrub.error), "seconds": round(stopwatch() - started, 3),
+            }  # fmt: skip
+            report.write(json.dumps(summary, indent=1) + "\n")
+        if scrub.error is not None and code is not Exit.corruption:
+            raise scrub.error
+        if code is not None:
+            sys.exit(code)
+
+    ending("scrub", job)
+
+
+def _walk(
+    store: ObjectStore, settings: ScrubSettings, topics: tuple[str, ...], requests_max: int | None
+) -> tuple[Iterator[Step], Budget]:
+    archive.open_archive(store)
+    wanted = archive.topics_like(store, topics) if topics else None
+    budget = Budget(store, requests_max)
+    return walk(budget, settings, SystemClock().now_ms(), wanted), budget
+
+
+def _noted(findings: Iterable[Finding], into: list[Finding] | None) -> Iterator[Finding]:
+    for finding in findings:
+        if into is not None:
+            into.append(finding)
+        yield finding
+
+
+if __name__ == "__main__":
+    main()
