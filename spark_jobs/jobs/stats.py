@@ -1,0 +1,159 @@
+"""What archived topics are made of, by partition and hour: Spark schedules, tasks count with Arrow and numpy, the driver adds.
+
+python -m spark_jobs.jobs.stats --archive s3://bucket/prefix --topic orders --to s3://bucket/stats --picture orders.png
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, TextIO
+
+import click
+import pyarrow.parquet as pq
+
+from remote.clock import RandomIds, stopwatch
+from remote.stores import open_store
+from remote.stores.instrumented import Meter
+from spark_jobs.jobs import estimate
+from spark_jobs.jobs.arguments import asked, interval_options, master_option, price_options, price_table, source_options
+from spark_jobs.jobs.estimate import bytes_of, of_splits
+from spark_jobs.jobs.outcome import ending
+from spark_jobs.jobs.prices import prices_of
+from spark_jobs.jobs.stats_part import measure_split
+from spark_jobs.jobs.target import HIDDEN, Target
+from spark_jobs.jobs.tasks import spread
+from spark_jobs.jobs.vector import Vector, of_ranges
+from spark_jobs.source.options import ReadOptions
+from spark_jobs.source.partitions import Split, splits
+from spark_jobs.source.ranges import Range
+from spark_jobs.stats import picture
+from spark_jobs.stats.sums import PartitionSums
+from spark_jobs.stats.tables import HOURS, PARTITIONS, Measured, hour_rows, line, partition_rows, table
+from tiering.console import archive_option, dry_run_option, emit, keys_option, lasting, named, output_option, topics_option
+
+_SHOWN = ("topic", "partition", "start", "end", "records", "batches", "stored_bytes", "compression_ratio", "producers")
+_WIDTH = 72
+
+
+def run(
+    options: ReadOptions,
+    ranges: Sequence[Range],
+    planned: Sequence[Split],
+    *,
+    with_records: bool,
+    master: str | None = None,
+) -> tuple[Measured, ...]:
+    """The sums of all partitions, in the order of the ranges. Raises what `measure` raises, and Spark's errors."""
+    task = partial(measure_split, options.archive, options.keys, with_records)
+    done, error = spread("stats", planned, task, bytes_of, master=master)
+    if error is not None:
+        raise error
+    sums: dict[tuple[str, int], PartitionSums] = {}
+    for topic, number, part in done:
+        sums[topic, number] = sums.get((topic, number), PartitionSums()) + part
+    return tuple(_measured(r, sums.get((r.manifest.topic, r.manifest.partition), PartitionSums())) for r in ranges)
+
+
+def _measured(r: Range, sums: PartitionSums) -> Measured:
+    end = max(r.start, r.end)
+    return Measured(r.manifest.topic, r.manifest.partition, r.start, end, end - r.start - sums.of.offsets, sums)
+
+
+def write(measured: Sequence[Measured], target: Target, *, with_records: bool) -> list[str]:
+    """Writes the tables of hours and of partitions as Parquet files; those of a run before are replaced."""
+    tables = {
+        "hours.parquet": table(hour_rows(measured, with_records=with_records), HOURS),
+        "partitions.parquet": table(partition_rows(measured, with_records=with_records), PARTITIONS),
+    }
+    folder = f"{HIDDEN}stats-{RandomIds().new_id()}"
+    with target.dropped(folder) as drop:
+        for name, rows in tables.items():
+            pq.write_table(rows, drop.path(name))
+    for name in tables:
+        target.publish(f"{folder}/{name}", name)
+    return list(tables)
+
+
+@click.command("stats")
+@archive_option(required=True)
+@keys_option()
+@topics_option()
+@click.option("--to", callback=lasting, metavar="URL", help="A folder for hours.parquet and partitions.parquet: any fsspec URL.")
+@click.option("--picture", "picture_file", callback=named, metavar="FILE", help="Draw records and bytes by hour (PNG).")
+@click.option("--headers-only", is_flag=True, help="Decode no records: no null keys, no record sizes, hours by batches.")
+@click.option("--report", type=click.File("w", encoding="utf-8", lazy=True), metavar="FILE", help="Write a JSON report there.")
+@source_options
+@interval_options
+@price_options
+@dry_run_option
+@master_option
+@output_option()
+def main(
+    archive_url: str, keys_address: str | None, topics: tuple[str, ...], to: str | None, picture_file: str | None,
+    headers_only: bool, report: TextIO | None, pairs: tuple[str, ...], from_ms: int | None, to_ms: int | None,
+    vector: Vector | None, resolve_only: bool, prices_file: TextIO | None, storage_class: str | None,
+    dry_run: bool, master: str | None, output: str,
+) -> None:  # fmt: skip
+    """Count what archived topics are made of, by partition and hour (UTC): records, bytes, batches, codecs, producers, nulls.
+
+    A table shows the partitions, and their records by hour as lines of blocks; json and jsonl are the hours.
+    """
+
+    def job() -> None:
+        started = stopwatch()
+        meter = Meter()
+        tolerant = ("failOnDataLoss=false", *pairs)  # a later one of the same name wins
+        options, ranges = asked(archive_url, keys_address, topics, tolerant, from_ms, to_ms, vector, meter=meter)
+        if resolve_only:
+            click.echo(json.dumps(of_ranges(ranges), indent=1))
+            return
+        planned = splits(open_store(archive_url, meter=meter), ranges, options)
+        if dry_run:
+            prices = prices_of(price_table(prices_file), archive_url, storage_class)
+            told = estimate.dry_run("stats", planned, of_splits(planned), prices, offsets=of_ranges(ranges))
+            click.echo(json.dumps(told, indent=1))
+            return
+        if picture_file is not None:
+            picture.check_available()
+        measured = run(options, ranges, planned, with_records=not headers_only, master=master)
+        files = write(measured, Target(to), with_records=not headers_only) if to is not None else []
+        if picture_file is not None:
+            picture.draw(measured, picture_file)
+        _show(measured, output, with_records=not headers_only)
+        if report is not None:
+            summary = {
+                "job": "stats", "archive": archive_url, "offsets": of_ranges(ranges), "target": to, "files": files,
+                "picture": picture_file, "partitions": partition_rows(measured, with_records=not headers_only),
+                "splits": len(planned), "bytes": sum(map(bytes_of, planned)), "seconds": round(stopwatch() - started, 3),
+            }  # fmt: skip
+            report.write(json.dumps(summary, indent=1) + "\n")
+
+    ending("stats", job)
+
+
+def _show(measured: Sequence[Measured], output: str, *, with_records: bool) -> None:
+    if output != "table":
+        emit(hour_rows(measured, with_records=with_records), output)
+        return
+    rows = partition_rows(measured, with_records=with_records)
+    emit(({name: _rounded(row[name]) for name in _SHOWN} for row in rows), output)
+    for text in _lines(measured):
+        click.echo(text)
+
+
+def _rounded(value: Any) -> Any:
+    return round(value, 2) if isinstance(value, float) else value
+
+
+def _lines(measured: Iterable[Measured]) -> Iterator[str]:
+    """Records by hour, a line for each partition that has any with a timestamp."""
+    for one in measured:
+        drawn = line({hour: sums.records for hour, sums in one.sums.hours.items()}, _WIDTH)
+        if drawn:
+            yield ""
+            yield f"{one.topic}-{one.partition}, records by hour"
+            yield drawn
+
+
+if __name__ == "__main__":
+    main()
