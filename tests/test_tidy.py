@@ -16,8 +16,8 @@ DOORS = {"local_log/storage.py", "remote/stores/folder.py", "remote/transforms/k
 ENTRY_POINTS = {"tiering/__main__.py", "tiering/demo.py", "spark_jobs/source/data_source.py"}
 """Run or found by name: by Python, make, click and Spark."""
 
-OUTSIDE = {"spark_jobs/java.py", "tiering/demo.py"}
-"""Look for a Java runtime, and play the user who makes and drops folders: not the product's data."""
+OUTSIDE = {"local_log/kernel_cache.py", "local_log/user_cache.py", "spark_jobs/java.py", "tiering/demo.py"}
+"""Keep compiled code, look for a Java runtime, and play the user who makes and drops folders: not the product's data."""
 
 FILE_CALLS = {"open", "os.open", "os.rename", "os.replace", "os.unlink", "os.remove", "os.listdir", "os.scandir", "os.fsync"}
 FILE_CALLS |= {"os.link", "os.mkdir", "os.makedirs", "os.rmdir", "os.stat", "os.truncate", "os.walk", "mmap.mmap"}

@@ -13,6 +13,8 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from local_log import kernel_cache  # noqa: F401  # before the first kernel, for code that is shipped in a zip
+
 DONE: Final = 0
 TORN: Final = 1
 BAD_LENGTH: Final = 2
