@@ -11,7 +11,7 @@ UV = $(if $(shell uv --version 2>/dev/null),uv,$(BIN)/uv)
 # Runs a command and shows what it said only if it failed.
 quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out"; exit 1; }
 
-.PHONY: help setup lock lint test bench demo clean
+.PHONY: help setup lock lint test bench demo wheel clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
@@ -67,7 +67,13 @@ bench: setup ## how fast it is; ARGS go to tests/bench/run.py
 demo: setup ## a log's life on both tiers, in a minute; ARCHIVE=url keeps it in a bucket of yours
 	@$(BIN)/python -m tiering.demo $(if $(ARCHIVE),--archive $(ARCHIVE))
 
+wheel: setup ## dist/: the wheel, and the same as kafka_tiering.zip, which spark-submit takes by --py-files
+	@rm -rf dist
+	@$(call quietly,$(BIN)/python -m hatchling build --target wheel)
+	@cp dist/*.whl dist/kafka_tiering.zip
+	@ls dist/*
+
 clean: ## remove .venv, caches and whatever demo, bench and Spark left
 	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache \
-	  demo-out bench-out spark-warehouse metastore_db derby.log
+	  demo-out bench-out dist spark-warehouse metastore_db derby.log
 	@find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
