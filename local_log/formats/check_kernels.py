@@ -1,6 +1,6 @@
 """The compiled loop over the records of a batch that is to be appended: their form, and what a topic asks of them.
 
-See `kernels` for the rules of such code and `encode_kernels` for a record's fields. Unlike `kernels.decode_records`, which
+See `kernels` for the rules of such code and `encode_kernels` for a record's fields. Unlike `record_kernels.decode_records`, which
 reads what a broker has let in, this holds varints to the bytes that Kafka allows: 5 for a length, 10 for a time.
 """
 

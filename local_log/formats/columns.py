@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from local_log.errors import Corrupt
-from local_log.formats import kernels
+from local_log.formats import kernels, record_kernels
 from local_log.formats.batch_v2 import HEADER_BYTES, RECORD_BYTES_MIN, Batches, check_crcs, crc_checks
 from local_log.formats.compression import Inflater
 from local_log.formats.primitives import Buffer
@@ -154,7 +154,7 @@ def _decode(runs: Iterable[Run], starts: Any, ends: Any, batches: Batches, want:
     at = row = key_bytes = value_bytes = key_nulls = value_nulls = headers = 0
     read: list[tuple[int, Any]] = []
     for last, data in runs:
-        status, at, row, key_bytes, value_bytes, null_keys, null_values, more_headers = kernels.decode_records(
+        status, at, row, key_bytes, value_bytes, null_keys, null_values, more_headers = record_kernels.decode_records(
             at, last, row, key_bytes, value_bytes,
             data, starts, ends, counts, base_offsets, base_timestamps, append_timestamps,
             want.key, want.value, want.headers,
@@ -193,10 +193,10 @@ def no_headers(rows: int) -> Any:
 
 
 def _steps(sizes: list[int]) -> Iterator[int]:
-    """Ends of runs of batches of about `kernels.STEP_BYTES` each."""
+    """Ends of runs of batches of about `record_kernels.STEP_BYTES` each."""
     size = 0
     for row, of_batch in enumerate(sizes):
-        if size and size + of_batch > kernels.STEP_BYTES:
+        if size and size + of_batch > record_kernels.STEP_BYTES:
             yield row
             size = 0
         size += of_batch
@@ -215,7 +215,7 @@ class Binary:
     @classmethod
     def make(cls, rows: int, size: int, *, wanted: bool) -> "Binary":
         """Room for so many values of so many bytes in all; none for a column that is not wanted."""
-        rows, size = (rows, size + kernels.BLOCK_BYTES) if wanted else (0, 0)
+        rows, size = (rows, size + record_kernels.BLOCK_BYTES) if wanted else (0, 0)
         ends = np.empty(rows + 1, np.int32)
         ends[0] = 0
         return cls(ends, _memory(size), np.ones(rows, np.uint8))
@@ -247,7 +247,7 @@ def _headers(read: list[tuple[int, Any]], at: Any, end: Any, count: int, batches
     keys, values = Binary.make(int(count), size, wanted=True), Binary.make(int(count), size, wanted=True)
     row = header = key_bytes = value_bytes = nulls = 0
     for last, data in read:
-        status, row, header, key_bytes, value_bytes, null_values = kernels.decode_headers(
+        status, row, header, key_bytes, value_bytes, null_values = record_kernels.decode_headers(
             row, last, header, key_bytes, value_bytes,
             data, at, end, list_ends, keys.ends, keys.data, values.ends, values.data, values.valid,
         )  # fmt: skip

@@ -78,7 +78,7 @@ def decode_messages(
     offsets: Any, timestamps: Any, key_ends: Any, keys: Any, key_valid: Any, value_ends: Any, values: Any,
     value_valid: Any, messages_at: Any, messages_end: Any,
 ) -> Any:  # fmt: skip
-    """Turns the `counts[b]` messages in `data[starts[b]:ends[b]]` of every batch b into columns, as `kernels.decode_records`.
+    """Turns the `counts[b]` messages in `data[starts[b]:ends[b]]` of every batch b into columns, as `decode_records` does.
 
     The first message's offset is `base_offsets[b]`, and the others follow by as much as their own offsets do. Where
     `appended[b]`, all have `append_timestamps[b]`. `messages_at` and `messages_end` bound each message.

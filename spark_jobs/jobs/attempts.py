@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from local_log.errors import LogError
 from remote.errors import RemoteError
+from spark_jobs.worker import settle
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -20,6 +21,7 @@ class Failed:
 
 def attempt(task: Callable[[T], R], item: T) -> "R | Failed":
     """Runs on an executor. What the next attempt may mend (a connection, a lost machine) is raised: Spark tries it again."""
+    settle()
     try:
         return task(item)
     except (ConnectionError, TimeoutError):

@@ -11,6 +11,7 @@ from remote.stores import open_store
 from spark_jobs.source.options import ReadOptions
 from spark_jobs.source.partitions import Split, plan_splits
 from spark_jobs.source.rows import read_split
+from spark_jobs.worker import settle
 
 
 @dataclass
@@ -35,6 +36,7 @@ class BatchReader(DataSourceReader):
         """The rows of one partition; Spark gives None where there are no partitions at all."""
         if not isinstance(partition, SplitPartition):
             return
+        settle()
         store, asked = open_store(self.options.archive), self.options
         yield from read_split(
             store, partition.split, self.columns, read_committed=asked.read_committed, first_bytes=CHUNK_BYTES, keys=asked.keys
