@@ -8,14 +8,19 @@ from math import inf
 
 from local_log.errors import Corrupt, listed
 from remote.clock import Clock, Ids
-from remote.errors import AlreadyExists, Newer, NotFound
+from remote.errors import AlreadyExists, Newer, NotFound, Unavailable
+from remote.manifest import writes
 from remote.manifest.codec import MAJOR, MINOR, check_format, read_json
+from remote.manifest.decisions import as_decided
 from remote.manifest.model import Manifest
 from remote.manifest.store import load_newest
 from remote.manifest.transitions import refuse_deleted
+from remote.manifest.writes import was_never_there
 from remote.object_keys import ARCHIVE, PROBE_PREFIX, PartitionPath, is_topic, is_topic_id, parse_partition
 from remote.object_store import ObjectReader, ObjectStore
 from remote.stores import probe
+
+MOMENT_ATTEMPTS_MAX = 8
 
 Damaged = Corrupt | Newer
 """What keeps one manifest from being read and says nothing of the others: its bytes, or a format newer than ours."""
@@ -122,19 +127,34 @@ def newest_partition(store: ObjectStore, topic: str, number: int) -> dict[int, M
 
 
 def partitions_of(store: ObjectStore, topic: str, topic_id: str, only: int | None = None) -> dict[int, Manifest | Damaged]:
-    """The same for the topic with this id, or for one partition of it; of a topic that was deleted, none. Raises Unavailable."""
-    folders = store.list_folders(f"{topic}/{topic_id}/") if only is None else [str(only)]
-    numbers = (parse_partition(folder) for folder in folders)
-    found: dict[int, Manifest | Damaged] = {}
-    for number in sorted(n for n in numbers if n is not None):
-        try:
-            stored = load_newest(store, PartitionPath(topic, topic_id, number))
-        except (Corrupt, Newer) as e:
-            found[number] = e
-        else:
-            if stored is not None and not stored.manifest.is_deleted:
-                found[number] = stored.manifest
-    return found
+    """The same for the topic with this id, or for one partition of it; of a topic that was deleted, none. Raises Unavailable.
+
+    A write over all partitions is seen in all of them or in none.
+    """
+    for _ in range(MOMENT_ATTEMPTS_MAX):
+        numbers = {parse_partition(f) for f in store.list_folders(f"{topic}/{topic_id}/")} if only is None else {only}
+        loaded = {n: _loaded(store, PartitionPath(topic, topic_id, n)) for n in sorted(n for n in numbers if n is not None)}
+        # Only now, when every manifest has been read, is asked how a write ended that is pending in some of them.
+        found = {n: _as_decided(store, m) if isinstance(m, Manifest) else m for n, m in loaded.items() if m is not None}
+        sound = {n: m for n, m in found.items() if isinstance(m, Manifest)}
+        if only is not None or writes.are_of_one_moment(sound, found.keys() - sound.keys()):
+            return {n: m for n, m in found.items() if not isinstance(m, Manifest) or not (m.is_deleted or was_never_there(m))}
+    raise Unavailable(f"{topic}: one write after the other is committed to it, and no two partitions show the same; try again")
+
+
+def _loaded(store: ObjectStore, path: PartitionPath) -> Manifest | Damaged | None:
+    try:
+        stored = load_newest(store, path)
+    except (Corrupt, Newer) as e:
+        return e
+    return stored.manifest if stored else None
+
+
+def _as_decided(store: ObjectStore, manifest: Manifest) -> Manifest | Damaged:
+    try:
+        return as_decided(store, manifest)
+    except (Corrupt, Newer) as e:
+        return e
 
 
 def _last_commit_ms(partitions: dict[int, Manifest | Damaged]) -> float:

@@ -9,6 +9,7 @@
     ├── NotFound        no such object, topic or partition
     └── Invalid         an archive or setting that cannot be used as it stands: fix it
         ├── BadAddress  an address that names no store: correct it
+        ├── NotOurs     a topic whose log a broker writes: no rows are added to it here
         ├── BadRange    bytes that an object does not have: of an object that a manifest names, it is damage
         ├── Newer       written by a newer version of ours: upgrade
         ├── NoKey       what is encrypted needs a key that is not at hand: give the key ring that has it
@@ -52,6 +53,20 @@ class Invalid(RemoteError):
 
 class BadAddress(Invalid):
     """An address that names no store, or one that cannot be used from here; the message says what would do."""
+
+
+class NotOurs(Invalid):
+    """A topic whose log a broker writes: what was added to it here would be another history than the broker's."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(topic)
+        self.topic = topic
+
+    def __str__(self) -> str:
+        return (
+            f"topic {self.topic} is archived from a broker's logs, and what was written to it here would fork its log; choose "
+            "another topic, produce to that broker, or write to another archive"
+        )
 
 
 class BadRange(Invalid):

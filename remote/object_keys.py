@@ -5,6 +5,7 @@
     <topic>/<topic id>/<partition>/manifest/<20 digits, counting down>-v<version>.json
     <topic>/<topic id>/<partition>/manifest/pages/<first base offset, 20 digits>-<last base offset, 20 digits>-<page id>.parquet
     <topic>/<topic id>/<partition>/pins/<pin id>.json
+    <topic>/<topic id>/writes/<write id>/<attempt id>.json
 
 The count-down makes the newest manifest the first key that a store lists.
 """
@@ -26,6 +27,8 @@ _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 _SEGMENT = re.compile(r"([0-9]{20})-(-1|0|[1-9][0-9]*)-([0-9a-f]{32})(\.log|\.aux)")
 _PAGE = re.compile(r"([0-9]{20})-([0-9]{20})-([0-9a-f]{32})\.parquet")
 _PIN = re.compile(r"([0-9a-f]{32})\.json")
+_WRITE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_ATTEMPT = re.compile(r"([0-9a-f]{32})\.json")
 _MANIFEST = re.compile(r"([0-9]{20})-v([1-9][0-9]{0,19})\.json")
 
 
@@ -122,6 +125,45 @@ def partition_of(key: str) -> PartitionPath | None:
         return None
     try:
         return PartitionPath(topic, topic_id, number)
+    except Invalid:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class WritePath:
+    """Where it lies how the attempts of a write ended, which may be one to several topics: in the folder of the first of them."""
+
+    topic: str
+    topic_id: str
+    write_id: str
+
+    def __post_init__(self) -> None:
+        _ = PartitionPath(self.topic, self.topic_id, 0)
+        if not _WRITE.fullmatch(self.write_id):
+            raise Invalid(f"{self.write_id!r} is no write's id; give up to 100 letters, digits, dots, hyphens and underscores")
+
+    @property
+    def prefix(self) -> str:
+        """What the key of every attempt starts with."""
+        return f"{self.topic}/{self.topic_id}/writes/{self.write_id}/"
+
+    def attempt(self, attempt_id: str) -> str:
+        """The key of one attempt; an id that could lead elsewhere is refused."""
+        if not _ATTEMPT.fullmatch(f"{attempt_id}.json"):
+            raise Invalid(f"{attempt_id!r} is no attempt's id")
+        return f"{self.prefix}{attempt_id}.json"
+
+
+def write_of(key: str) -> WritePath | None:
+    """The write that a key is of; None for a key of none."""
+    topic, _, rest = key.partition("/")
+    topic_id, _, rest = rest.partition("/")
+    folder, _, rest = rest.partition("/")
+    write_id, _, name = rest.partition("/")
+    if folder != "writes" or not _ATTEMPT.fullmatch(name):
+        return None
+    try:
+        return WritePath(topic, topic_id, write_id)
     except Invalid:
         return None
 

@@ -16,8 +16,19 @@ from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.checksum import crc32c
 from remote.errors import Invalid, Newer
-from remote.manifest.model import AuxRange, Deleting, EncodingInfo, Gap, Manifest, PageBounds, PageRef, SegmentEntry
-from remote.object_keys import parse_page_name, parse_segment_name
+from remote.manifest.model import (
+    AuxRange,
+    Deleting,
+    EncodingInfo,
+    Gap,
+    Manifest,
+    PageBounds,
+    PageRef,
+    PendingWrite,
+    SegmentEntry,
+    WriteMark,
+)
+from remote.object_keys import WritePath, parse_page_name, parse_segment_name
 
 MAJOR, MINOR = 1, 1
 MANIFEST_BYTES_MAX = 256 << 20
@@ -51,7 +62,12 @@ def encode(manifest: Manifest) -> bytes:
         "gaps": [_fields(g) for g in manifest.gaps],
         "pages": [_page(ref) for ref in manifest.pages],
         "deleting": [_deleting(d) for d in manifest.deleting],
+        "written": _mark(manifest.written),
+        "pending": _pending(manifest.pending),
     }
+    for name in ("written", "pending"):
+        if value[name] is None:
+            del value[name]  # what only a broker's logs are in keeps its form
     if not manifest.is_deleted:
         del value["deleted_at_ms"]  # manifests from before topics were deleted keep their form
     body = stamped({**manifest.unknown, **value})
@@ -75,6 +91,8 @@ def decode(body: bytes, key: str) -> Manifest:
             gaps=tuple(_read_gap(g) for g in _list(value["gaps"])),
             pages=tuple(_read_page(ref) for ref in _list(value["pages"])),
             deleting=tuple(_read_deleting(d) for d in _list(value["deleting"])),
+            written=_read_mark(value.get("written")),
+            pending=_read_pending(value.get("pending")),
             unknown=_unknown(Manifest, value, "format"),
         )
         _ = manifest.path
@@ -236,6 +254,42 @@ def _deleting(item: Deleting) -> dict[str, Any]:
 def _read_deleting(value: dict[str, Any]) -> Deleting:
     item = _read_page(value["page"]) if "page" in value else _read_entry(value["segment"])
     return Deleting(item, _int(value["since_ms"]), _unknown(Deleting, value, "page" if "page" in value else "segment"))
+
+
+def _mark(mark: WriteMark | None) -> dict[str, Any] | None:
+    return None if mark is None else {**mark.unknown, **{name: getattr(mark, name) for name in _names(WriteMark)}}
+
+
+def _read_mark(value: dict[str, Any] | None) -> WriteMark | None:
+    return None if value is None else WriteMark(**_plain(WriteMark, value), unknown=_unknown(WriteMark, value))
+
+
+def _pending(write: PendingWrite | None) -> dict[str, Any] | None:
+    if write is None:
+        return None
+    value = {name: getattr(write, name) for name in ("topic", "topic_id")} | {
+        "mark": _mark(write.mark),
+        "entries": [_entry(e) for e in write.entries],
+        "lineage": _epochs(write.lineage),
+    }
+    return {**write.unknown, **value}
+
+
+def _read_pending(value: dict[str, Any] | None) -> PendingWrite | None:
+    if value is None:
+        return None
+    mark = _read_mark(value["mark"])
+    if mark is None:
+        raise TypeError("a pending write without a mark")
+    pending = PendingWrite(
+        **_plain(PendingWrite, value),
+        mark=mark,
+        entries=tuple(_read_entry(e) for e in _list(value["entries"])),
+        lineage=_read_epochs(value["lineage"]),
+        unknown=_unknown(PendingWrite, value),
+    )
+    WritePath(pending.topic, pending.topic_id, mark.write_id).attempt(mark.attempt_id)  # with another name it could lead anywhere
+    return pending
 
 
 def _plain(kind: type, value: dict[str, Any]) -> dict[str, Any]:

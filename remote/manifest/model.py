@@ -225,6 +225,31 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteMark:
+    """A write over all `partitions` of a topic, numbered from 0 on, and the attempt of it that was committed."""
+
+    write_id: str
+    attempt_id: str
+    partitions: int
+    unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingWrite:
+    """What a write adds here if it is committed, which its record alone says (see `writes`): nobody reads it before.
+
+    `topic` and `topic_id` are where that record lies. `lineage` are the partition's leader epochs with these entries.
+    """
+
+    topic: str
+    topic_id: str
+    mark: WriteMark
+    entries: tuple[SegmentEntry, ...]
+    lineage: tuple[EpochEntry, ...]
+    unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """One version. Version 0 is the partition that nobody has archived yet; it is never stored.
 
@@ -233,6 +258,8 @@ class Manifest:
     seen. `entries` and `pages` are in the order of their base offsets. Entries that came late, below what the pages hold, stay
     among `entries` until there are too many of those. `gaps` are of the whole partition, whatever lies in pages.
     `deleted_at_ms` is when the topic with this id was deleted, 0 where it was not: nothing is archived under it any more.
+    `written` is the last committed write of rows that no broker had, None for a partition that only a broker's logs are in;
+    `pending` is one that is not known here to be committed or given up.
     """
 
     topic: str
@@ -252,6 +279,8 @@ class Manifest:
     pages: tuple[PageRef, ...] = ()
     deleting: tuple[Deleting, ...] = ()
     deleted_at_ms: int = 0
+    written: WriteMark | None = None
+    pending: PendingWrite | None = None
     unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
     @property

@@ -1,7 +1,8 @@
 """Loads the newest manifest and commits the next one: optimistic, by put-if-absent, with no other lock.
 
-A commit is: load version N; apply a pure transition; write the pages that keep N+1 short, read them back; check the invariants;
-write N+1, which names N's hash and carries a fresh put id, with put-if-absent. What may come back:
+A commit is: load version N; end a write that is pending there (see `decisions`); apply a pure transition; write the pages that
+keep N+1 short, read them back; check the invariants; write N+1, which names N's hash and carries a fresh put id, with
+put-if-absent. What may come back:
 
     done              list once more: ours must be the newest, or an ancestor of it. The key of a version that a sweep has
                       deleted is free again, so a writer that slept can win a put that nobody will ever build on
@@ -16,6 +17,7 @@ from local_log.errors import Corrupt
 from remote.clock import Clock, Ids
 from remote.errors import AlreadyExists, Conflict, Fenced, NotFound, Unavailable, Unknown
 from remote.manifest import codec, invariants, paging
+from remote.manifest.decisions import ended
 from remote.manifest.entries import Pages
 from remote.manifest.model import LIMITS, Limits, Manifest
 from remote.manifest.own_objects import PUT_ATTEMPTS_MAX, put_own
@@ -114,7 +116,7 @@ class ManifestWriter:
                     f"{self.path}: writer epoch {before.manifest.writer_epoch} of {before.manifest.writer} has claimed the "
                     f"partition from epoch {self.writer_epoch}; this writer stops"
                 )
-            changed = change(before.manifest)
+            changed = change(ended(self.store, self.clock, before.manifest, self.writer))
             if changed == before.manifest and not paging.is_due(changed, self.limits):
                 return changed
             try:

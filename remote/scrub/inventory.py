@@ -13,6 +13,7 @@ from remote.object_keys import (
     parse_pin_name,
     parse_segment_name,
     partition_of,
+    write_of,
 )
 from remote.object_store import ObjectMeta
 
@@ -45,7 +46,7 @@ def inventory(objects: Iterable[ObjectMeta]) -> Iterator[Loose | Listed]:
     for path, metas in groupby(objects, key=lambda meta: partition_of(meta.key)):
         if path is None:
             for meta in metas:
-                if meta.key != ARCHIVE:
+                if meta.key != ARCHIVE and write_of(meta.key) is None:
                     yield Loose(meta, meta.key.startswith(PROBE_PREFIX) and "/" not in meta.key)
         else:
             yield _sorted(path, metas)

@@ -3,7 +3,18 @@
 from hypothesis import strategies as st
 
 from local_log.formats.checkpoints import EpochEntry
-from remote.manifest.model import AuxRange, Deleting, EncodingInfo, Gap, Manifest, PageBounds, PageRef, SegmentEntry
+from remote.manifest.model import (
+    AuxRange,
+    Deleting,
+    EncodingInfo,
+    Gap,
+    Manifest,
+    PageBounds,
+    PageRef,
+    PendingWrite,
+    SegmentEntry,
+    WriteMark,
+)
 from remote.object_keys import AUX, LOG, is_topic, page_name, segment_name
 
 ints = st.integers(-(2**63), 2**63 - 1)
@@ -37,6 +48,8 @@ entries = st.builds(
 gaps = st.builds(Gap, ints, ints, st.text(max_size=8), ints, unknowns)
 bounds = st.none() | st.builds(PageBounds, st.booleans(), ints, st.just(5), st.just(2**62), st.just(7))
 refs = st.builds(PageRef, ints, page_names, *[ints] * 10, bounds, unknowns)
+marks = st.builds(WriteMark, st.text("abz09._-", max_size=8).map("w".__add__), ids, ints, unknowns)
+pending = st.builds(PendingWrite, topics, topic_ids, marks, st.lists(entries, max_size=1).map(tuple), epochs)
 manifests = st.builds(
     Manifest,
     *[topics, topic_ids, ints, ints, st.text(max_size=8), st.text(max_size=8), st.text(max_size=8)],
@@ -48,5 +61,7 @@ manifests = st.builds(
     st.lists(refs, max_size=3).map(tuple),
     st.lists(st.builds(Deleting, entries | refs, ints, unknowns), max_size=3).map(tuple),
     ints,
+    st.none() | marks,
+    st.none() | pending,
     unknowns,
 )
