@@ -11,10 +11,11 @@ PACKAGES = ("local_log", "remote", "tiering", "spark_jobs")
 MODULES = sorted(p for package in PACKAGES for p in (ROOT / package).rglob("*.py"))
 
 DOORS = {"local_log/storage.py", "remote/stores/folder.py", "remote/transforms/key_rings.py", "spark_jobs/jobs/target.py"}
+DOORS |= {"spark_jobs/sink/handover.py"}
 """Where files are opened, renamed and listed."""
 
-ENTRY_POINTS = {"tiering/__main__.py", "tiering/demo.py", "spark_jobs/source/data_source.py"}
-"""Run or found by name: by Python, make, click and Spark."""
+ENTRY_POINTS = {"tiering/__main__.py", "tiering/demo.py", "spark_jobs/source/data_source.py", "spark_jobs/sink/write_topic.py"}
+"""Run, called or found by name: by Python, make, click, Spark and who writes a topic."""
 
 OUTSIDE = {"local_log/kernel_cache.py", "local_log/user_cache.py", "spark_jobs/java.py", "tiering/demo.py"}
 """Keep compiled code, look for a Java runtime, and play the user who makes and drops folders: not the product's data."""

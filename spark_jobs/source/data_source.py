@@ -2,12 +2,16 @@
 
 spark.read.format("tiering").option("archive", "s3://bucket/prefix").option("subscribe", "orders").load()
 
+df.write.format("tiering").option("archive", "s3://bucket/prefix").option("topic", "orders").mode("append").save()
+
 An encrypted archive takes .option("keys", "aws-kms://alias/archive"), or a key file that every executor has, too.
 """
 
 from pyspark.sql import types as t
-from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
 
+from spark_jobs.sink.options import parse as parse_write
+from spark_jobs.sink.writer import ArchiveWriter, planned
 from spark_jobs.source.batch_reader import BatchReader
 from spark_jobs.source.options import OptionError, parse
 
@@ -44,3 +48,9 @@ class TieringDataSource(DataSource):
                 columns = ", ".join(f"{c.name} {c.dataType.simpleString()}" for c in COLUMNS)
                 raise OptionError(f"column {field.name} {field.dataType.simpleString()} is none of: {columns}")
         return BatchReader(parse(self.options), tuple(schema.fieldNames()))
+
+    def writer(self, schema: t.StructType, overwrite: bool) -> DataSourceWriter:
+        """The writer of rows with this schema. Raises OptionError, NotOurs and what planning raises."""
+        if overwrite:
+            raise OptionError("mode overwrite: a log is only added to; delete the topic first, or use mode append")
+        return ArchiveWriter(planned(parse_write(self.options), schema))

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from spark_jobs.errors import OptionError as OptionError  # asked for here, too
+
 T = TypeVar("T")
 
 EARLIEST = "earliest"
@@ -30,10 +32,6 @@ _BY_LOWER = {name.lower(): name for name in _KNOWN}
 _INSTEAD = {"startingoffsetsbytimestamp": "startingTimestamp", "endingoffsetsbytimestamp": "endingTimestamp"}
 """What Spark's Kafka source has and we do not, and what comes near it."""
 _OFFSETS_FORM = '{"topic":{"0":23}}'
-
-
-class OptionError(ValueError):
-    """An option that is unknown, missing or makes no sense; the message names it and says what would do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,135 @@
+"""The options of a write, with the names of Spark's Kafka sink and of Kafka's producer. Pure: text in, values out."""
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from local_log.formats.compression import DEFAULT_LEVELS, LEVELS
+from local_log.formats.record import Codec
+from remote.written_topic import PARTITIONS_MAX
+from spark_jobs.errors import OptionError
+
+T = TypeVar("T")
+
+BATCH_BYTES = 256 << 10
+"""Kafka's producers default to 16 KB, to wait less; here nobody waits, and larger batches compress better and read faster."""
+
+SEGMENT_BYTES = 256 << 20
+"""Kafka's default is four times as much; a task needs that much of its disk for each partition that it writes to."""
+
+TASKS_TO = "tasksTo"
+"""Not for users: a file that the tasks' results go to, for `write_topic` to commit."""
+
+_BATCH_BYTES_MAX = 512 << 20
+_KNOWN = (
+    "archive",
+    "topic",
+    "partitions",
+    "writeId",
+    "keys",
+    "kafka.compression.type",
+    "kafka.compression.gzip.level",
+    "kafka.compression.lz4.level",
+    "kafka.compression.zstd.level",
+    "kafka.batch.size",
+    "kafka.segment.bytes",
+)
+_BY_LOWER = {name.lower(): name for name in (*_KNOWN, TASKS_TO)}
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """What to write, and how.
+
+    `topic` is None where a column says it, `partitions` where the topic has them already, `write_id` where nobody will run the
+    write again. Batches are cut at `batch_bytes` of records, before compression, segments at `segment_bytes`. `keys` is where the
+    keys are that segments are encrypted with, None to leave them in the clear. With `tasks_to` nothing is committed here: see
+    `handover`.
+    """
+
+    archive: str
+    topic: str | None
+    partitions: int | None
+    write_id: str | None
+    keys: str | None
+    codec: Codec
+    level: int | None
+    batch_bytes: int
+    segment_bytes: int
+    tasks_to: str | None
+
+
+def parse(options: Mapping[str, str]) -> WriteOptions:
+    """The options as Spark hands them over; their names are read without regard to case. Raises OptionError."""
+    given: dict[str, str] = {}
+    for name, text in options.items():
+        known = _BY_LOWER.get(name.lower())
+        if known is None:
+            near = difflib.get_close_matches(name.lower(), _BY_LOWER, n=1)
+            hint = f"did you mean {_BY_LOWER[near[0]]}?" if near else f"there are {', '.join(_KNOWN)}"
+            raise OptionError(f"option {name} is unknown to a write to the format tiering; {hint}")
+        given[known] = text.strip()
+
+    def value(name: str, read: Callable[[str], T], default: T) -> T:
+        if name not in given:
+            return default
+        try:
+            return read(given[name])
+        except ValueError as e:
+            raise OptionError(f"option {name} is {given[name]!r}: {e}") from e
+
+    archive = value("archive", _filled, None)
+    if archive is None:
+        raise OptionError("option archive is missing: a folder, s3://bucket/prefix or any fsspec URL")
+    codec = value("kafka.compression.type", _codec, Codec.none)
+    for other in LEVELS:
+        if other is not codec and f"kafka.compression.{other.name}.level" in given:
+            raise OptionError(
+                f"option kafka.compression.{other.name}.level has no meaning with kafka.compression.type {codec.name}"
+            )
+    return WriteOptions(
+        archive=archive,
+        topic=value("topic", _filled, None),
+        partitions=value("partitions", _optional(_within(1, PARTITIONS_MAX)), None),
+        write_id=value("writeId", _filled, None),
+        keys=value("keys", _filled, None),
+        codec=codec,
+        level=value(f"kafka.compression.{codec.name}.level", lambda text: _level(codec, text), None),
+        batch_bytes=value("kafka.batch.size", _within(1, _BATCH_BYTES_MAX), BATCH_BYTES),
+        segment_bytes=value("kafka.segment.bytes", _within(1 << 20, (1 << 31) - 1), SEGMENT_BYTES),
+        tasks_to=given.get(TASKS_TO),
+    )
+
+
+def _filled(text: str) -> str | None:
+    if not text:
+        raise ValueError("it is empty")
+    return text
+
+
+def _codec(text: str) -> Codec:
+    if text.lower() not in Codec.__members__:
+        raise ValueError(f"must be {', '.join(Codec.__members__)}")
+    return Codec[text.lower()]
+
+
+def _level(codec: Codec, text: str) -> int | None:
+    level = int(text)
+    if level != DEFAULT_LEVELS[codec] and level not in LEVELS[codec]:
+        raise ValueError(f"must be {LEVELS[codec][0]} to {LEVELS[codec][-1]}, or {DEFAULT_LEVELS[codec]}")
+    return level
+
+
+def _optional(read: Callable[[str], int]) -> Callable[[str], int | None]:
+    return read
+
+
+def _within(low: int, high: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        number = int(text)
+        if not low <= number <= high:
+            raise ValueError(f"must be {low} to {high}")
+        return number
+
+    return read

@@ -1,0 +1,30 @@
+"""A segment on this machine until it is uploaded: a store wants an object's size and CRC-32C before its first byte."""
+
+from tempfile import SpooledTemporaryFile
+
+from local_log.formats.primitives import Buffer
+
+MEMORY_BYTES = 1 << 20
+
+
+class Spool:
+    """Bytes that are appended and read back; more than a MiB of them lie in a file that nobody else sees."""
+
+    def __init__(self) -> None:
+        self._file = SpooledTemporaryFile(MEMORY_BYTES)  # noqa: SIM115  # it lives as long as the segment
+        self.size = 0
+
+    def append(self, data: Buffer) -> None:
+        """Adds bytes at the end."""
+        self._file.seek(self.size)
+        self._file.write(data)
+        self.size += len(data)
+
+    def read(self, start: int, end: int) -> bytes:
+        """Bytes `[start, end)`."""
+        self._file.seek(start)
+        return self._file.read(end - start)
+
+    def close(self) -> None:
+        """Gives the space back."""
+        self._file.close()
