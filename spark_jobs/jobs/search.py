@@ -1,69 +1,153 @@
-"""Timestamp to offset for all partitions of topics, spread over Spark's executors.
+"""Finds records in the archive, spread over Spark's executors: by time, or by what their keys and values are like.
 
-python -m spark_jobs.jobs.search --archive s3://bucket/prefix --topic orders --timestamp 1700000000000
+    python -m spark_jobs.jobs.search --archive s3://bucket/prefix --topic orders --timestamp 1700000000000
+    python -m spark_jobs.jobs.search --archive s3://bucket/prefix --topic 'orders*' --key customer-17 --from-timestamp 2026-11-01
+
+With --timestamp it answers the first offset that is as late, for every partition. Else it gives the records that match.
 """
+
+import json
+from collections.abc import Sequence
+from typing import TextIO
 
 import click
 
 from remote import archive as archives
 from remote.manifest.model import Manifest
-from remote.reader import ArchivedLog
-from remote.reading import Reading, decoded_with
+from remote.object_store import ObjectStore
 from remote.stores import open_store
-from spark_jobs.jobs.attempts import attempt
-from spark_jobs.jobs.outcome import ending, settled
+from remote.stores.instrumented import Meter
+from spark_jobs.jobs import estimate
+from spark_jobs.jobs.arguments import (
+    asked,
+    interval_options,
+    master_option,
+    price_options,
+    price_table,
+    source_options,
+    topics_of,
+)
+from spark_jobs.jobs.estimate import counted, of_splits
+from spark_jobs.jobs.outcome import ending
+from spark_jobs.jobs.predicate import Match, Predicate, refuse_bad_pattern
+from spark_jobs.jobs.prices import prices_of
+from spark_jobs.jobs.search_records import records, rows_of, shortened
+from spark_jobs.jobs.search_task import Question, offset_at
+from spark_jobs.jobs.tasks import spread
+from spark_jobs.jobs.vector import Vector, of_ranges
+from spark_jobs.source.options import OptionError
+from spark_jobs.source.partitions import splits
 from tiering.cli.offsets import Answer, show
-from tiering.console import archive_option, keys_option, output_option
+from tiering.console import archive_option, dry_run_option, emit, keys_option, output_option, topics_option
 
 
-def find(archive: str, manifest: Manifest, timestamp_ms: int, keys: str | None) -> Answer:
-    """The first record of one partition that is as late as the timestamp; runs on an executor."""
-    log = ArchivedLog(open_store(archive), manifest, reading=Reading(decoded_with(keys)))
-    return manifest.topic, manifest.partition, log.offset_for_time(timestamp_ms, log.log_start_offset, log.end_offset)
-
-
-def run(
-    archive: str, topics: tuple[str, ...], timestamp_ms: int, master: str | None = None, keys: str | None = None
+def by_time(
+    archive: str, topics: Sequence[str], timestamp_ms: int, master: str | None = None, keys: str | None = None
 ) -> tuple[tuple[Answer, ...], Exception | None]:
-    """The answers for all partitions of the topics (of all topics where none is named), in order.
+    """The answers for all partitions of the topics that match (of all topics where none is named), in order.
 
     With them comes the worst of the errors of partitions that have none, such as MissingRange where the record could lie in
     a gap.
     """
-    from spark_jobs.session import session
-
     store = open_store(archive)
-    archives.open_archive(store)
-    if topics:
-        manifests = [m for topic in topics for m in archives.manifests(store, topic)]
-    else:
-        manifests = [m for topic in archives.topics(store) for m in archives.newest_manifests(store, topic)]
-    if not manifests:
-        return (), None
-    tasks = session("tiering search", master=master).sparkContext.parallelize(manifests, min(len(manifests), 1000))
-    found, error = settled(tasks.map(lambda m: attempt(lambda m: find(archive, m, timestamp_ms, keys), m)).collect())
+    manifests = [m for topic in _topics(store, topics) for m in archives.newest_manifests(store, topic)]
+
+    def task(manifest: Manifest) -> Answer:
+        return offset_at(archive, manifest, timestamp_ms, keys)
+
+    found, error = spread("search", manifests, task, lambda m: m.log_bytes, master=master)
     return tuple(sorted(found, key=lambda f: f[:2])), error
 
 
 @click.command("search")
 @archive_option(required=True)
 @keys_option()
-@click.option("--topic", "topics", multiple=True, help="A topic; may be given several times; default: all.")
-@click.option("--timestamp", type=click.IntRange(min=0), required=True, metavar="MS", help="Milliseconds since 1970.")
-@click.option("--master", help="Spark's master; default: the one of spark-submit, or all cores of this machine.")
+@topics_option()
+@click.option("--timestamp", type=click.IntRange(min=0), metavar="MS", help="Answer the first offset as late as this.")
+@click.option("--key", metavar="TEXT", help="What the key is like; --key-match says how.")
+@click.option("--key-hex", metavar="HEX", help="The same, as bytes.")
+@click.option("--key-match", type=click.Choice(list(Match)), default=Match.exact, show_default=True)
+@click.option("--value", metavar="TEXT", help="What the value is like; --value-match says how.")
+@click.option("--value-hex", metavar="HEX", help="The same, as bytes.")
+@click.option("--value-match", type=click.Choice(list(Match)), default=Match.contains, show_default=True)
+@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="As many records are enough.")
+@click.option("--encoding", type=click.Choice(["text", "base64"]), default="text", show_default=True, help="Of keys and values.")
+@source_options
+@interval_options
+@dry_run_option
+@price_options
+@master_option
 @output_option()
 def main(
-    archive_url: str, keys_address: str | None, topics: tuple[str, ...], timestamp: int, master: str | None, output: str
-) -> None:
-    """Find the first offset whose record is as late as a time, for every archived partition."""
+    archive_url: str, keys_address: str | None, topics: tuple[str, ...], timestamp: int | None, key: str | None,
+    key_hex: str | None, key_match: str, value: str | None, value_hex: str | None, value_match: str, limit: int,
+    encoding: str, pairs: tuple[str, ...], from_ms: int | None, to_ms: int | None, vector: Vector | None, resolve_only: bool,
+    dry_run: bool, prices_file: TextIO | None, storage_class: str | None, master: str | None, output: str,
+) -> None:  # fmt: skip
+    """Find records by time, key or value.
+
+    With --timestamp: the first offset whose record is as late, for every archived partition. Else: the records whose keys and
+    values match, of the offsets between the first as late as --from-timestamp and the first as late as --to-timestamp.
+    """
 
     def job() -> None:
-        answers, error = run(archive_url, topics, timestamp, master, keys_address)
-        show(answers, output)
-        if error is not None:
-            raise error
+        patterns = (("key", key, key_hex, key_match), ("value", value, value_hex, value_match))
+        predicates = tuple(p for given in patterns if (p := _predicate(*given)) is not None)
+        if timestamp is not None:
+            if predicates or pairs or dry_run or vector is not None or (from_ms, to_ms) != (None, None):
+                raise OptionError("--timestamp asks for offsets, not for records: give it with --topic alone")
+            return _show_offsets(archive_url, topics, timestamp, master, keys_address, output)
+        if not (predicates or resolve_only):
+            raise OptionError("say what to look for: --timestamp, --key or --value")
+        meter = Meter()
+        named = topics if topics or vector is not None else _topics(open_store(archive_url, meter=meter), ())
+        without_headers = ("includeHeaders=false", *pairs)
+        options, ranges = asked(archive_url, keys_address, named, without_headers, from_ms, to_ms, vector, meter=meter)
+        found = splits(open_store(archive_url, meter=meter), ranges, options)
+        if resolve_only:
+            click.echo(json.dumps(of_ranges(ranges), indent=1))
+        elif dry_run:
+            prices = prices_of(price_table(prices_file), archive_url, storage_class)
+            reading = of_splits(found, with_aborted=options.read_committed)
+            report = estimate.dry_run("search", found, reading, prices, planning=counted(meter.snapshot()).requests)
+            click.echo(json.dumps(report, indent=1))
+        else:
+            rows = rows_of(records(Question(options, predicates, from_ms, to_ms, limit), found, master), encoding)
+            emit(rows, output, as_text=shortened)
+        return None
 
     ending("search", job)
+
+
+def _show_offsets(
+    archive: str, topics: Sequence[str], timestamp_ms: int, master: str | None, keys: str | None, output: str
+) -> None:
+    answers, error = by_time(archive, topics, timestamp_ms, master, keys)
+    show(answers, output)
+    if error is not None:
+        raise error
+
+
+def _predicate(column: str, text: str | None, hexadecimal: str | None, match: str) -> Predicate | None:
+    if text is None and hexadecimal is None:
+        return None
+    if text is not None and hexadecimal is not None:
+        raise OptionError(f"--{column} and --{column}-hex say the same in two ways; give one of them")
+    try:
+        pattern = bytes.fromhex(hexadecimal) if text is None and hexadecimal is not None else (text or "").encode()
+    except ValueError as e:
+        raise OptionError(f"--{column}-hex {hexadecimal!r} is not hexadecimal: {e}") from e
+    predicate = Predicate(column, Match(match), pattern)
+    refuse_bad_pattern(predicate)
+    return predicate
+
+
+def _topics(store: ObjectStore, globs: Sequence[str]) -> tuple[str, ...]:
+    """The archived topics that match; all where there are no globs. Raises NotFound where a glob names none."""
+    if globs:
+        return topics_of(store, globs)
+    archives.open_archive(store)
+    return tuple(topic for topic in archives.topics(store) if archives.newest_manifests(store, topic))
 
 
 if __name__ == "__main__":

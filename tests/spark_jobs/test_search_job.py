@@ -1,14 +1,23 @@
-"""The job search: the answers of `tiering offsets`, for all partitions at once."""
+"""The job search: the answers of `tiering offsets`, for all partitions at once; and records by their keys and values."""
 
 import json
+import re
+from base64 import b64encode
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 from golden_logs import live
 from pyspark.sql import SparkSession
 
+from remote.stores import open_store
+from spark_jobs.jobs import search_records
+from spark_jobs.jobs.predicate import Match, Predicate
 from spark_jobs.jobs.search import main
+from spark_jobs.jobs.search_task import Question
+from spark_jobs.source.options import parse
+from spark_jobs.source.partitions import Split, plan_splits
 
 pytestmark = pytest.mark.spark
 
@@ -68,3 +77,139 @@ def test_an_archive_that_ends_with_the_process_is_a_usage_error(search: Callable
     refused = search("--timestamp", 0, "--archive", "memory://archive")
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert "--archive" in refused.stderr
+
+
+ALL = ("g-codec-none", "g-txn", "g-compacted", "g-tiny")
+Row = dict[str, Any]
+
+
+def found_rows(result: Result) -> list[Row]:
+    assert result.exit_code == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def wanted_rows(expected: Callable[..., list[Row]], topics: tuple[str, ...], is_wanted: Callable[[Row], bool]) -> list[Row]:
+    """What a scan of all records would find, in base64."""
+    return [
+        {
+            "topic": row["topic"],
+            "partition": 0,
+            "offset": row["offset"],
+            "timestamp": round(row["timestamp"].timestamp() * 1000),
+            "key": None if row["key"] is None else b64encode(row["key"]).decode(),
+            "value": None if row["value"] is None else b64encode(row["value"]).decode(),
+        }
+        for topic in sorted(topics)
+        for row in expected(topic)
+        if is_wanted(row)
+    ]
+
+
+@pytest.mark.parametrize("column", ["key", "value"])
+@pytest.mark.parametrize("match", ["exact", "prefix", "contains", "regex"])
+def test_records_whose_key_or_value_matches_are_those_of_a_scan(
+    search: Callable[..., Result], expected: Callable[..., list[Row]], column: str, match: str
+) -> None:
+    bodies = [row[column] for topic in ALL for row in expected(topic) if row[column]]
+    body = bodies[len(bodies) // 3]
+    part = body[: max(len(body) // 2, 1)]
+    pattern, is_wanted = {
+        "exact": (body, lambda found: found == body),
+        "prefix": (part, lambda found: found.startswith(part)),
+        "contains": (part, lambda found: part in found),
+        "regex": (b"^" + re.escape(part), lambda found: re.match(re.escape(part), found) is not None),
+    }[match]
+    topics = [option for topic in ALL for option in ("--topic", topic)]
+    options = [f"--{column}-hex", pattern.hex(), f"--{column}-match", match, "--limit", 10**6]
+    found = found_rows(search(*topics, *options, "--encoding", "base64", "--output", "jsonl"))
+    wanted = wanted_rows(expected, ALL, lambda row: row[column] is not None and is_wanted(row[column]))
+    assert wanted
+    assert found == wanted
+
+
+def test_key_and_value_together_and_an_interval_narrow_it_down(
+    search: Callable[..., Result], expected: Callable[..., list[Row]]
+) -> None:
+    times = sorted(round(row["timestamp"].timestamp() * 1000) for row in expected("g-codec-none"))
+    start, end = times[len(times) // 4], times[len(times) // 2]
+    options = [
+        "--topic",
+        "g-codec-none",
+        "--from-timestamp",
+        start,
+        "--to-timestamp",
+        end,
+        "--key-match",
+        "regex",
+        "--key",
+        "[02468]",
+    ]
+    found = found_rows(search(*options, "--value", "", "--limit", 10**6, "--encoding", "base64", "--output", "jsonl"))
+
+    # As in Kafka, an interval ends at the first record that is as late as its end.
+    last = next(r["offset"] for r in expected("g-codec-none") if r["timestamp"].timestamp() * 1000 >= end)
+
+    def is_wanted(row: Row) -> bool:
+        in_time = start <= round(row["timestamp"].timestamp() * 1000) < end and row["offset"] < last
+        return in_time and row["value"] is not None and re.search(rb"[02468]", row["key"] or b"") is not None
+
+    wanted = wanted_rows(expected, ("g-codec-none",), is_wanted)
+    assert wanted
+    assert found == wanted
+
+
+@pytest.mark.parametrize("limit", [1, 7, 100])
+def test_a_limit_gives_the_first_that_match(
+    search: Callable[..., Result], expected: Callable[..., list[Row]], limit: int
+) -> None:
+    found = found_rows(search("--topic", "g-t*", "--value", "", "--limit", limit, "--encoding", "base64", "--output", "jsonl"))
+    topics = ("g-tiny", "g-trimmed", "g-txn")
+    assert found == wanted_rows(expected, topics, lambda row: row["value"] is not None)[:limit]
+
+
+def test_splits_behind_the_limit_are_not_read(archive: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Split] = []
+
+    def spread(job: str, items: Any, act: Any, size_of: Any, *, master: str | None = None) -> Any:
+        read.extend(items)
+        return [act(item) for item in items], None
+
+    monkeypatch.setattr(search_records, "spread", spread)
+    options = parse({"archive": archive, "subscribe": "g-txn", "minPartitions": "100"})
+    found = plan_splits(open_store(archive), options)
+    question = Question(options, (Predicate("value", Match.contains, b""),), None, None, 5)
+    assert sum(table.num_rows for table in search_records.records(question, found)) == 5
+    assert len(read) == search_records.FIRST_WAVE < len(found)
+
+
+def test_keys_and_values_are_text_unless_base64_is_asked_for(
+    search: Callable[..., Result], expected: Callable[..., list[Row]]
+) -> None:
+    (record,) = expected("g-tiny")
+    (row,) = found_rows(search("--topic", "g-tiny", "--value-hex", record["value"].hex(), "--output", "jsonl"))
+    assert row["value"] == record["value"].decode()
+    table = search("--topic", "g-tiny", "--value-hex", record["value"].hex())
+    assert table.stdout.splitlines()[0].split() == ["topic", "partition", "offset", "timestamp", "key", "value"]
+
+
+def test_a_dry_run_of_a_search_says_what_it_would_read(search: Callable[..., Result]) -> None:
+    plan = json.loads(search("--topic", "g-txn", "--key", "x", "--dry-run").stdout)
+    assert (plan["job"], plan["splits"]) == ("search", 3)
+    assert json.loads(search("--topic", "g-txn", "--resolve-only").stdout) == {"g-txn": {"0": [0, 2744]}}
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ([], "say what to look for"),
+        (["--key", "a", "--key-hex", "61"], "give one of them"),
+        (["--value-hex", "6"], "not hexadecimal"),
+        (["--key", "(", "--key-match", "regex"], "no regular expression"),
+        (["--timestamp", "0", "--key", "a"], "--timestamp asks for offsets"),
+        (["--key", "a", "--limit", "0"], "--limit"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_a_usage_error(search: Callable[..., Result], args: list[str], message: str) -> None:
+    refused = search(*args)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert message in refused.stderr
