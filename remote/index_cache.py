@@ -16,7 +16,14 @@ from local_log.formats.offset_index import OffsetIndex, read_offset_index
 from local_log.formats.time_index import TimeIndex, read_time_index
 from local_log.formats.txn_index import AbortedTxn, read_txn_index
 from remote.cache_files import CacheFiles
-from remote.manifest.model import ABORTED_LATER, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, SegmentEntry
+from remote.manifest.model import (
+    ABORTED_LATER,
+    LEAST_TIME_INDEX,
+    OFFSET_INDEX,
+    TIME_INDEX,
+    TRANSACTION_INDEX,
+    SegmentEntry,
+)
 from remote.object_keys import PartitionPath
 from remote.segment_bytes import SegmentBytes
 
@@ -25,7 +32,7 @@ FILES_BYTES_MAX: Final = 1 << 30
 """Kafka's default."""
 MEMORY_BYTES_MAX: Final = 64 << 20
 
-_INDEXES: Final = (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, ABORTED_LATER)
+_INDEXES: Final = (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, ABORTED_LATER, LEAST_TIME_INDEX)
 _FETCHERS: Final = 64
 _COST_BYTES: Final = 1_000
 """What an entry costs beside its bytes; what is parsed of them is counted as twice as much."""
@@ -60,6 +67,10 @@ class SegmentIndexes:
     def times(self) -> TimeIndex:
         """The time index."""
         return self._part(TIME_INDEX, lambda body: read_time_index(body, self._entry.base_offset))
+
+    def least_times(self) -> TimeIndex:
+        """The least-time index (see `remote.segment_times`), without entries where the segment has none."""
+        return self._part(LEAST_TIME_INDEX, lambda body: read_time_index(body, self._entry.base_offset))
 
     def aborted(self) -> tuple[AbortedTxn, ...]:
         """The aborted transactions with records in the segment, wherever their markers are, and those with markers in it."""

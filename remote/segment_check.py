@@ -22,6 +22,7 @@ from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP, Codec
 from local_log.formats.time_index import read_time_index
 from local_log.formats.transactions import Transactions
 from local_log.formats.txn_index import AbortedTxn, read_txn_index
+from remote.segment_times import least_timestamps
 
 T = TypeVar("T")
 
@@ -75,6 +76,7 @@ class CheckedSegment:
     positions: Any = field(default_factory=lambda: np.empty(0, np.int64))
     last_offsets: Any = field(default_factory=lambda: np.empty(0, np.int64))
     max_timestamps: Any = field(default_factory=lambda: np.empty(0, np.int64))
+    min_timestamps: Any = field(default_factory=lambda: np.empty(0, np.int64))
     leader_epochs: list[EpochEntry] = field(default_factory=list)
     aborted: list[AbortedTxn] = field(default_factory=list)
     """The transactions that abort markers end here, as a transaction index has them."""
@@ -112,7 +114,7 @@ def check_log(segment: LogSegmentData) -> CheckedSegment:
     checked = CheckedSegment()
     transactions = Transactions(segment.open_transactions)
     before = segment.base_offset - 1
-    columns: list[tuple[Any, Any, Any]] = []
+    columns: list[tuple[Any, Any, Any, Any]] = []
     for chunk in read_chunks(segment.read, segment.path, 0, segment.size, first_bytes=CHUNK_BYTES):
         chunk.check()
         _check_order(chunk, before, segment)
@@ -122,7 +124,8 @@ def check_log(segment: LogSegmentData) -> CheckedSegment:
         checked.crc32c = crc32c(memoryview(chunk.buffer)[: chunk.end - chunk.position], checked.crc32c)
         checked.record_count += int(batches.count.sum())
         checked.compressed_bytes += int(batches.size[batches.codec != Codec.none].sum())
-        columns.append((batches.positions.astype(np.int64) + chunk.position, batches.last_offset, batches.max_timestamp))
+        positions = batches.positions.astype(np.int64) + chunk.position
+        columns.append((positions, batches.last_offset, batches.max_timestamp, least_timestamps(chunk)))
         _check_epochs(chunk, checked, segment)
         for ended in transactions.follow(chunk):
             if ended.is_aborted:
@@ -138,7 +141,8 @@ def check_log(segment: LogSegmentData) -> CheckedSegment:
         )
     if not columns:
         raise Corrupt("an inactive segment without a batch; let its broker recover the log", file=segment.path)
-    checked.positions, checked.last_offsets, checked.max_timestamps = map(np.concatenate, zip(*columns, strict=True))
+    joined = map(np.concatenate, zip(*columns, strict=True))
+    checked.positions, checked.last_offsets, checked.max_timestamps, checked.min_timestamps = joined
     return checked
 
 

@@ -20,6 +20,7 @@ from remote.manifest.model import (
     ABORTED_LATER,
     IDENTITY,
     LEADER_EPOCH_CHECKPOINT,
+    LEAST_TIME_INDEX,
     OFFSET_INDEX,
     PRODUCER_SNAPSHOT,
     TIME_INDEX,
@@ -29,8 +30,9 @@ from remote.manifest.model import (
 )
 from remote.object_keys import PartitionPath
 from remote.object_store import Body, ObjectReader, ObjectStore
-from remote.segment_check import LogSegmentData, check_log
+from remote.segment_check import CheckedSegment, LogSegmentData, check_log
 from remote.segment_files import SoundFiles, sound_files
+from remote.segment_times import UNKNOWN, write_least_time_index
 from remote.transforms.encoder import Transforms, encode
 
 PART_BYTES = 16 << 20
@@ -58,7 +60,7 @@ def copy_segment(
     files = sound_files(segment, checked)
     for mended in files.mended:
         told(mended)
-    aux, ranges = _aux(segment, files)
+    aux, ranges = _aux(segment, files, checked)
     segment_id = ids.new_id()
     epoch = checked.leader_epochs[0].epoch if checked.leader_epochs else NO_EPOCH
     log_name = object_keys.segment_name(segment.base_offset, epoch, segment_id, object_keys.LOG)
@@ -81,6 +83,7 @@ def copy_segment(
         txn_index_empty=TRANSACTION_INDEX not in ranges and ABORTED_LATER not in ranges,
         encoding=IDENTITY,
         copied_at_ms=0,
+        min_timestamp_ms=_least(checked),
     )
     if transforms.compress and checked.compressed_bytes * 2 > checked.size:
         transforms = replace(transforms, compress=False)
@@ -110,12 +113,20 @@ def verify(store: ObjectReader, key: str, size: int, expected_crc32c: int) -> No
         raise Corrupt(f"the store holds CRC-32C {found:08x} where {expected_crc32c:08x} was sent; offload again", file=key)
 
 
-def _aux(segment: LogSegmentData, files: SoundFiles) -> tuple[bytes, dict[str, AuxRange]]:
+def _least(checked: CheckedSegment) -> int | None:
+    least = int(checked.min_timestamps.min())
+    return None if least == UNKNOWN else least
+
+
+def _aux(segment: LogSegmentData, files: SoundFiles, checked: CheckedSegment) -> tuple[bytes, dict[str, AuxRange]]:
     parts = {
         OFFSET_INDEX: files.offset_index,
         TIME_INDEX: files.time_index,
         TRANSACTION_INDEX: files.txn_index,
         ABORTED_LATER: write_txn_index(segment.aborted_later),
+        LEAST_TIME_INDEX: write_least_time_index(
+            segment.base_offset, checked.positions, checked.last_offsets, checked.min_timestamps
+        ),
         PRODUCER_SNAPSHOT: files.producer_snapshot,
         LEADER_EPOCH_CHECKPOINT: write_epochs(segment.lineage),
     }

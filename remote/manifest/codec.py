@@ -189,6 +189,8 @@ def _entry(entry: SegmentEntry) -> dict[str, Any]:
     }
     if entry.encoded is None:
         del value["encoded"]  # entries from before there was one keep their form
+    if entry.min_timestamp_ms is None:
+        del value["min_timestamp_ms"]
     return {**entry.unknown, **value}
 
 
@@ -218,6 +220,7 @@ def _read_entry(value: dict[str, Any]) -> SegmentEntry:
             name: AuxRange(_int(start), _int(end), _int(crc32c)) for name, (start, end, crc32c) in value["aux_ranges"].items()
         },
         encoded=read_encoded(value.get("encoded")),
+        min_timestamp_ms=_int(value["min_timestamp_ms"]) if "min_timestamp_ms" in value else None,
         unknown=_unknown(SegmentEntry, value),
     )
 

@@ -19,6 +19,7 @@ OFFSET_INDEX = "offset_index"
 TIME_INDEX = "time_index"
 TRANSACTION_INDEX = "transaction_index"
 ABORTED_LATER = "aborted_later"
+LEAST_TIME_INDEX = "least_time_index"
 PRODUCER_SNAPSHOT = "producer_snapshot"
 LEADER_EPOCH_CHECKPOINT = "leader_epoch_checkpoint"
 
@@ -107,7 +108,9 @@ class SegmentEntry:
 
     `end_offset` is where the next segment starts: past `last_offset` when compaction or a control record left nothing there.
     `aux_ranges` names the parts of the aux object; parts that the segment did not have are missing. ABORTED_LATER holds, in
-    the form of a transaction index, the aborted transactions with records here whose marker lies in a later segment.
+    the form of a transaction index, the aborted transactions with records here whose marker lies in a later segment, and
+    LEAST_TIME_INDEX where times have passed (`remote.segment_times`). `min_timestamp_ms` is None where it is not known: in
+    entries from before there was one, and where a batch's records cannot be read.
     `unknown` are fields that a newer writer has put here.
     """
 
@@ -129,6 +132,7 @@ class SegmentEntry:
     encoding: str
     copied_at_ms: int
     encoded: EncodingInfo | None = None
+    min_timestamp_ms: int | None = None
     unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
     @property

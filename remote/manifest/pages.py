@@ -26,6 +26,8 @@ from remote.object_keys import page_name
 PAGE_BYTES_MAX = 64 << 20
 _OTHER = "other_fields"
 _JSON = ("encoded", "bounds")
+_LATER = {"min_timestamp_ms": pa.int64(), "bounds": pa.string()}
+"""Columns that pages from before do not have; they are null where nothing is known."""
 _FORMAT, _LEVEL = b"kafka-tiering.format", b"kafka-tiering.level"
 _TYPES: dict[Any, Any] = {int: pa.int64(), str: pa.string(), bool: pa.bool_()}
 _NESTED = {
@@ -43,6 +45,8 @@ def _schema(kind: type) -> Any:
 def _field(name: str, kind: Any) -> Any:
     if name in _JSON:
         return pa.field(name, pa.string())
+    if name in _LATER:
+        return pa.field(name, _LATER[name])
     return pa.field(name, _NESTED.get(name) or _TYPES[kind], nullable=False)
 
 
@@ -149,8 +153,9 @@ def decode(body: bytes, ref: PageRef, key: str) -> tuple[Item, ...]:
 
 
 def _items(found: Any, schema: Any) -> tuple[Item, ...]:
-    if schema is REF_SCHEMA and "bounds" not in found.column_names:
-        found = found.append_column("bounds", pa.nulls(len(found), pa.string()))  # from before there were any
+    for name in schema.names:
+        if name in _LATER and name not in found.column_names:
+            found = found.append_column(name, pa.nulls(found.num_rows, _LATER[name]))
     known = found.select(schema.names).cast(schema)
     columns = {name: known.column(name).to_pylist() for name in schema.names}
     others = columns.pop(_OTHER)

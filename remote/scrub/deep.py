@@ -17,6 +17,7 @@ from remote.manifest.model import (
     ABORTED_LATER,
     IDENTITY,
     LEADER_EPOCH_CHECKPOINT,
+    LEAST_TIME_INDEX,
     OFFSET_INDEX,
     PRODUCER_SNAPSHOT,
     TIME_INDEX,
@@ -40,6 +41,7 @@ _READERS: Mapping[str, Callable[[bytes], object]] = {
     TIME_INDEX: lambda body: read_time_index(body, 0),
     TRANSACTION_INDEX: read_txn_index,
     ABORTED_LATER: read_txn_index,
+    LEAST_TIME_INDEX: lambda body: read_time_index(body, 0),
     PRODUCER_SNAPSHOT: read_producer_snapshot,
     LEADER_EPOCH_CHECKPOINT: read_epochs,
 }
@@ -192,12 +194,14 @@ def _judged(entry: SegmentEntry, checked: CheckedSegment, key: str) -> Finding |
     """What the entry says of the log, against what reading it has shown."""
     if checked.crc32c != entry.log_crc32c:
         return _wrong_crc(key, checked.crc32c, entry.log_crc32c)
-    facts = (
+    facts: list[tuple[str, object, object]] = [
         ("last offset", entry.last_offset, int(checked.last_offsets[-1])),
         ("latest timestamp", entry.max_timestamp_ms, int(checked.max_timestamps.max())),
         ("number of records", entry.record_count, checked.record_count),
         ("leader epochs", entry.leader_epochs, tuple(checked.leader_epochs)),
-    )
+    ]
+    if entry.min_timestamp_ms is not None:
+        facts.append(("earliest timestamp", entry.min_timestamp_ms, int(checked.min_timestamps.min())))
     differ = [f"the {name} {said}, and it is {found}" for name, said, found in facts if said != found]
     return Finding(Kind.bad_entry, key, f"the manifest states {'; '.join(differ)}") if differ else None
 

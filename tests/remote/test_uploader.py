@@ -25,11 +25,13 @@ from segments_to_copy import PARTITIONS, copy, flipped, with_body
 from local_log.errors import Corrupt, NotFound
 from local_log.formats.batch_v2 import Batches, scan
 from local_log.formats.checkpoints import EpochEntry, read_epochs
+from local_log.formats.time_index import read_time_index
 from local_log.formats.txn_index import AbortedTxn, read_txn_index
 from remote.errors import Unavailable, Unknown
 from remote.manifest.model import (
     ABORTED_LATER,
     LEADER_EPOCH_CHECKPOINT,
+    LEAST_TIME_INDEX,
     OFFSET_INDEX,
     PRODUCER_SNAPSHOT,
     TIME_INDEX,
@@ -62,6 +64,7 @@ def test_the_objects_hold_the_segments_files_byte_for_byte(inactive: dict[str, l
         assert {name: parts.pop(name, b"") for name in files} == files
         assert read_epochs(parts.pop(LEADER_EPOCH_CHECKPOINT)) == one.lineage
         assert read_txn_index(parts.pop(ABORTED_LATER, b"")) == one.aborted_later
+        assert read_time_index(parts.pop(LEAST_TIME_INDEX), one.base_offset).timestamps[0] == entry.min_timestamp_ms
         assert parts == {}
         assert sum(r.end - r.start for r in entry.aux_ranges.values()) == len(aux)
 

@@ -43,6 +43,7 @@ entries = st.builds(
     st.text(max_size=8),
     ints,
     st.none() | encodings,
+    st.none() | ints,
     unknowns,
 )
 gaps = st.builds(Gap, ints, ints, st.text(max_size=8), ints, unknowns)

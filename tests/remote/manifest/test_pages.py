@@ -115,10 +115,20 @@ def test_what_is_no_page_is_corrupt_though_its_checksum_is_right() -> None:
 def test_a_page_that_lacks_a_column_or_has_one_of_another_type_is_corrupt(name: str) -> None:
     whole = table(ENTRY_SCHEMA, SAMPLE).replace_schema_metadata(pq.read_schema(io.BytesIO(encode(0, SAMPLE))).metadata)
     at = whole.column_names.index(name)
-    for wrong in (whole.drop_columns([name]), whole.set_column(at, name, [[{"a": 1}] * len(SAMPLE)])):
+    lacking = [] if name == "min_timestamp_ms" else [whole.drop_columns([name])]
+    for wrong in (*lacking, whole.set_column(at, name, [[{"a": 1}] * len(SAMPLE)])):
         sink = io.BytesIO()
         pq.write_table(wrong, sink)
         assert_corrupt(sink.getvalue(), described(0, sink.getvalue()))
+
+
+def test_a_page_from_before_there_were_least_timestamps_knows_none() -> None:
+    known = [replace(e, min_timestamp_ms=5) for e in SAMPLE]
+    whole = table(ENTRY_SCHEMA, known).replace_schema_metadata(pq.read_schema(io.BytesIO(encode(0, known))).metadata)
+    sink = io.BytesIO()
+    pq.write_table(whole.drop_columns(["min_timestamp_ms"]), sink)
+    found = decode(sink.getvalue(), described(0, sink.getvalue()), "a page")
+    assert found == tuple(SAMPLE)
 
 
 def test_a_page_of_a_newer_major_version_is_refused_by_name() -> None:
