@@ -10,10 +10,11 @@ from remote import archive
 from remote.object_store import ObjectStore
 from remote.stores import open_store
 from remote.stores.instrumented import Meter
+from spark_jobs.errors import OptionError
 from spark_jobs.jobs.prices import Table, table
 from spark_jobs.jobs.vector import Vector, ranges_of
 from spark_jobs.jobs.vector import parse as parse_vector
-from spark_jobs.source.options import OptionError, ReadOptions, parse
+from spark_jobs.source.options import ReadOptions, parse
 from spark_jobs.source.ranges import Range, resolve
 
 P = ParamSpec("P")

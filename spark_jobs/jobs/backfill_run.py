@@ -9,6 +9,7 @@ from remote.errors import Conflict
 from remote.object_store import ObjectMeta, ObjectStore
 from remote.parallel import in_order
 from remote.stores import open_store, store_time_ms
+from spark_jobs.errors import OptionError
 from spark_jobs.jobs import commit_log
 from spark_jobs.jobs.backfill_plan import bounds_of, digest_of, missing, refuse_other_settings, refuse_other_topics
 from spark_jobs.jobs.backfill_task import Order, stage
@@ -19,7 +20,7 @@ from spark_jobs.jobs.staging import STAGING, Done, leftovers, reusable, stem_of
 from spark_jobs.jobs.target import HIDDEN, Target
 from spark_jobs.jobs.tasks import spread
 from spark_jobs.jobs.vector import Vector
-from spark_jobs.source.options import OptionError, ReadOptions
+from spark_jobs.source.options import ReadOptions
 from spark_jobs.source.partitions import Split, splits
 from spark_jobs.source.ranges import Range
 

@@ -8,8 +8,8 @@ import click
 
 from local_log.errors import Corrupt, LogError
 from remote.errors import RemoteError
+from spark_jobs.errors import OptionError
 from spark_jobs.jobs.attempts import Failed
-from spark_jobs.source.options import OptionError
 from tiering.console import exit_code_of, say
 
 R = TypeVar("R")

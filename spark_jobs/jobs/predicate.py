@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_jobs.source.options import OptionError
+from spark_jobs.errors import OptionError
 
 
 class Match(StrEnum):

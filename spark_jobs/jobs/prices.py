@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any
 
 from local_log.errors import listed
-from spark_jobs.source.options import OptionError
+from spark_jobs.errors import OptionError
 
 _NUMBERS = ("reads_per_1000", "writes_per_1000", "retrieval_per_gb", "egress_per_gb")
 

@@ -17,6 +17,7 @@ from remote.manifest.model import Manifest
 from remote.object_store import ObjectStore
 from remote.stores import open_store
 from remote.stores.instrumented import Meter
+from spark_jobs.errors import OptionError
 from spark_jobs.jobs import estimate
 from spark_jobs.jobs.arguments import (
     asked,
@@ -35,7 +36,6 @@ from spark_jobs.jobs.search_records import records, rows_of, shortened
 from spark_jobs.jobs.search_task import Question, offset_at
 from spark_jobs.jobs.tasks import spread
 from spark_jobs.jobs.vector import Vector, of_ranges
-from spark_jobs.source.options import OptionError
 from spark_jobs.source.partitions import splits
 from tiering.cli.offsets import Answer, show
 from tiering.console import archive_option, dry_run_option, emit, keys_option, output_option, topics_option

@@ -17,7 +17,7 @@ import fsspec
 from remote.errors import NotFound
 from remote.object_store import ObjectStore
 from remote.stores import open_store
-from spark_jobs.source.options import OptionError
+from spark_jobs.errors import OptionError
 
 HIDDEN = "_tiering/"
 

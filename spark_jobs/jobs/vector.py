@@ -10,7 +10,7 @@ from typing import Any
 from remote import archive
 from remote.errors import NotFound
 from remote.object_store import ObjectStore
-from spark_jobs.source.options import OptionError
+from spark_jobs.errors import OptionError
 from spark_jobs.source.ranges import Range
 
 Vector = dict[str, dict[int, tuple[int, int]]]

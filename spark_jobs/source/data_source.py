@@ -10,10 +10,11 @@ An encrypted archive takes .option("keys", "aws-kms://alias/archive"), or a key 
 from pyspark.sql import types as t
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
 
+from spark_jobs.errors import OptionError
 from spark_jobs.sink.options import parse as parse_write
 from spark_jobs.sink.writer import ArchiveWriter, planned
 from spark_jobs.source.batch_reader import BatchReader
-from spark_jobs.source.options import OptionError, parse
+from spark_jobs.source.options import parse
 
 _HEADER = t.StructType([t.StructField("key", t.StringType()), t.StructField("value", t.BinaryType())])
 COLUMNS = (

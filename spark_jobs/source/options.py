@@ -1,127 +1,281 @@
 """The options of the data source, with the names, defaults and precedence of Spark's Kafka source. Pure: text in, values out."""
 
 import difflib
-import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from spark_jobs.errors import OptionError as OptionError  # asked for here, too
+from spark_jobs.errors import OptionError
+from spark_jobs.source.limits import (
+    EARLIEST,
+    LATEST,
+    ByPartition,
+    Limit,
+    Offsets,
+    Times,
+    read_assigned,
+    read_by_partition,
+    read_offsets,
+    read_time,
+    read_times,
+    refuse_word,
+    whole_ms,
+)
 
 T = TypeVar("T")
 
-EARLIEST = "earliest"
-LATEST = "latest"
-_EARLIEST_OFFSET, _LATEST_OFFSET = -2, -1
+STRATEGIES = ("assign", "subscribe", "subscribePattern")
+"""Which partitions are read: exactly one of these is given."""
 
 _KNOWN = (
     "archive",
-    "subscribe",
+    *STRATEGIES,
     "keys",
     "startingOffsets",
     "endingOffsets",
     "startingTimestamp",
     "endingTimestamp",
+    "startingOffsetsByTimestamp",
+    "endingOffsetsByTimestamp",
     "startingOffsetsByTimestampStrategy",
     "failOnDataLoss",
     "minPartitions",
+    "maxRecordsPerPartition",
     "includeHeaders",
     "kafka.isolation.level",
+    "asOfVersion",
+    "asOfTimestamp",
+    "pushdown",
+    "bytesPerSplit",
+    "pinHours",
 )
 _BY_LOWER = {name.lower(): name for name in _KNOWN}
-_INSTEAD = {"startingoffsetsbytimestamp": "startingTimestamp", "endingoffsetsbytimestamp": "endingTimestamp"}
-"""What Spark's Kafka source has and we do not, and what comes near it."""
-_OFFSETS_FORM = '{"topic":{"0":23}}'
+
+STREAM_ONLY = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
+"""What Spark's Kafka source ignores in a batch, with a warning in its log, so that one set of options serves both."""
+
+_OF_A_BROKER = ("groupIdPrefix", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "kafkaConsumer.pollTimeoutMs")
+_OF_A_BROKER_LOWER = {name.lower() for name in _OF_A_BROKER}
+
+BYTES_PER_SPLIT = 128 << 20
+"""Spark's own size for splits of files: a task of a few seconds."""
+BYTES_PER_SPLIT_MIN = 1 << 10
+
+PIN_HOURS = 24
+PIN_HOURS_MAX = 7 * 24
+
+_ISOLATION = ("read_uncommitted", "read_committed")
 
 
 @dataclass(frozen=True, slots=True)
-class Offsets:
-    """`earliest` or `latest` for all partitions, or an offset for each, by topic and partition (-2 earliest, -1 latest)."""
+class Assign:
+    """These partitions of these topics."""
 
-    everywhere: str
-    by_partition: Mapping[str, Mapping[int, int]] | None = None
+    partitions: Mapping[str, tuple[int, ...]]
 
-    def of(self, topic: str, partition: int, option: str) -> int | str:
-        """The offset for one partition, or one of the two words."""
-        if self.by_partition is None:
-            return self.everywhere
-        offset = self.by_partition.get(topic, {}).get(partition)
-        if offset is None:
-            raise OptionError(
-                f"{option} names no offset for {topic}-{partition}; an offset for every partition is needed, -2 is earliest, "
-                "-1 is latest"
-            )
-        return {_EARLIEST_OFFSET: EARLIEST, _LATEST_OFFSET: LATEST}.get(offset, offset)
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """All partitions of these topics, in this order."""
+
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribePattern:
+    """All partitions of the topics in whose name the pattern is found, which is what Spark does with it.
+
+    The pattern is read by Python's `re`. What it has in common with Java's is all that names of topics need; possessive
+    quantifiers and atomic groups come with both, classes such as `[a-z&&[^b]]` and `\\p{Alpha}` are Java's alone.
+    """
+
+    pattern: str
+
+
+Strategy = Assign | Subscribe | SubscribePattern
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What to read. A timestamp (ms), where there is one, comes before the offsets, as in Spark.
+    """What to read.
 
     `keys` is where the keys of encrypted segments are (see `remote.transforms.key_rings`): driver and executors open it, each for
-    itself, so no key travels.
+    itself, so no key travels. `as_of_version` is one version or one for each partition. `pushdown` is None where it goes by
+    what the session allows. `pin_hours` 0 leaves no pin.
     """
 
     archive: str
     keys: str | None
-    topics: tuple[str, ...]
-    starting_offsets: Offsets
-    ending_offsets: Offsets
-    starting_timestamp: int | None
-    ending_timestamp: int | None
+    strategy: Strategy
+    starting: Limit
+    ending: Limit
     latest_when_no_match: bool
     fail_on_data_loss: bool
     min_partitions: int | None
+    max_records_per_partition: int | None
     include_headers: bool
     read_committed: bool
+    as_of_version: int | ByPartition | None = None
+    as_of_timestamp: int | None = None
+    pushdown: bool | None = None
+    bytes_per_split: int = BYTES_PER_SPLIT
+    pin_hours: int = PIN_HOURS
 
 
-def parse(options: Mapping[str, str]) -> ReadOptions:
-    """The options as Spark hands them over; their names are read without regard to case. Raises OptionError."""
-    given: dict[str, str] = {}
-    for name, text in options.items():
-        if name.lower() in _INSTEAD:
-            raise OptionError(
-                f"option {name} is not supported by the format tiering; use {_INSTEAD[name.lower()]}, one time for all partitions"
-            )
-        known = _BY_LOWER.get(name.lower())
-        if known is None:
-            near = difflib.get_close_matches(name.lower(), _BY_LOWER, n=1)
-            hint = f"did you mean {_BY_LOWER[near[0]]}?" if near else f"there are {', '.join(_KNOWN)}"
-            raise OptionError(f"option {name} is unknown to the format tiering; {hint}")
-        given[known] = text
+def parse(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions:
+    """The options as Spark hands them over; their names are read without regard to case. Raises OptionError.
+
+    A batch goes from earliest to latest unless it is told otherwise, a stream starts at latest. What only streams have is to be
+    taken out before.
+    """
+    given = _named(options)
 
     def value(name: str, read: Callable[[str], T], default: T) -> T:
-        if name not in given:
-            return default
-        try:
-            return read(given[name].strip())
-        except (ValueError, TypeError, AttributeError, RecursionError) as e:
-            raise OptionError(f"option {name} is {given[name]!r}: {e}") from e
+        return _read(given, name, read) if name in given else default
+
+    def limit(end: str, default: str, refused: str | None) -> Limit:
+        """A time for all comes before times, and times before offsets; what comes second is not even read, as in Spark."""
+
+        def checked(read: Callable[[str], Limit]) -> Callable[[str], Limit]:
+            def read_and_check(text: str) -> Limit:
+                found = read(text)
+                if refused is not None:
+                    refuse_word(found, refused)
+                refuse_foreign(found.by_partition, strategy)
+                return found
+
+            return read_and_check
+
+        forms: dict[str, Callable[[str], Limit]] = {
+            f"{end}Timestamp": read_time,
+            f"{end}OffsetsByTimestamp": read_times,
+            f"{end}Offsets": read_offsets,
+        }
+        first = next((name for name in forms if name in given), None)
+        return Offsets(default) if first is None else _read(given, first, checked(forms[first]))
 
     if not given.get("archive", "").strip():
         raise OptionError("option archive is missing: a folder, s3://bucket/prefix or any fsspec URL")
-    topics = tuple(dict.fromkeys(t.strip() for t in given.get("subscribe", "").split(",") if t.strip()))
-    if not topics:
-        raise OptionError("option subscribe is missing: topics, with commas between them")
+    strategy = _strategy(given)
+    starting = limit("starting", LATEST if streaming else EARLIEST, None if streaming else LATEST)
+    ending = limit("ending", LATEST, EARLIEST)
+    _refuse_end_before_start(starting, ending)
+    if "asOfVersion" in given and "asOfTimestamp" in given:
+        raise OptionError("options asOfVersion and asOfTimestamp are given, and one of them says all; leave the other one out")
     return ReadOptions(
         archive=given["archive"].strip(),
         keys=value("keys", _filled, None),
-        topics=topics,
-        starting_offsets=value("startingOffsets", lambda v: _offsets(v, topics, forbidden=LATEST), Offsets(EARLIEST)),
-        ending_offsets=value("endingOffsets", lambda v: _offsets(v, topics, forbidden=EARLIEST), Offsets(LATEST)),
-        starting_timestamp=value("startingTimestamp", _whole, None),
-        ending_timestamp=value("endingTimestamp", _whole, None),
+        strategy=strategy,
+        starting=starting,
+        ending=ending,
         latest_when_no_match=value("startingOffsetsByTimestampStrategy", lambda v: _one_of(v, "error", LATEST), "error")
         == LATEST,
         fail_on_data_loss=value("failOnDataLoss", _boolean, True),
-        min_partitions=value("minPartitions", _positive, None),
+        min_partitions=value("minPartitions", lambda v: _at_least(1, v), None),
+        max_records_per_partition=value("maxRecordsPerPartition", lambda v: _at_least(1, v), None),
         include_headers=value("includeHeaders", _boolean, False),
         read_committed=value("kafka.isolation.level", lambda v: _one_of(v, *_ISOLATION), _ISOLATION[0]) == _ISOLATION[1],
+        as_of_version=value("asOfVersion", _version, None),
+        as_of_timestamp=value("asOfTimestamp", whole_ms, None),
+        pushdown=value("pushdown", _boolean, None),
+        bytes_per_split=value("bytesPerSplit", lambda v: _at_least(BYTES_PER_SPLIT_MIN, v), BYTES_PER_SPLIT),
+        pin_hours=value("pinHours", _pin_hours, PIN_HOURS),
     )
 
 
-_ISOLATION = ("read_uncommitted", "read_committed")
+def refuse_foreign(by_partition: ByPartition | None, strategy: Strategy) -> None:
+    """Raises ValueError where something is said of topics or partitions that are not read. A pattern's topics are not known."""
+    named = set(by_partition or ())
+    if isinstance(strategy, SubscribePattern) or not named:
+        return
+    topics = strategy.topics if isinstance(strategy, Subscribe) else strategy.partitions
+    others = sorted(named.difference(topics))
+    if others:
+        raise ValueError(f"it names topics that are not subscribed: {', '.join(others)}; leave them out, or subscribe to them")
+    if isinstance(strategy, Assign) and by_partition is not None:
+        for topic in sorted(named):
+            foreign = sorted(set(by_partition[topic]).difference(strategy.partitions[topic]))
+            if foreign:
+                raise ValueError(f"it names {topic}-{foreign[0]}, which is not assigned; leave it out, or assign it")
+
+
+def _read(given: Mapping[str, str], name: str, read: Callable[[str], T]) -> T:
+    try:
+        return read(given[name].strip())
+    except (ValueError, TypeError, AttributeError, RecursionError) as e:
+        raise OptionError(f"option {name} is {given[name]!r}: {e}") from e
+
+
+def _named(options: Mapping[str, str]) -> dict[str, str]:
+    given: dict[str, str] = {}
+    ignored = {name.lower() for name in STREAM_ONLY}
+    for name, text in options.items():
+        lower = name.lower()
+        if lower in ignored:
+            continue
+        known = _BY_LOWER.get(lower)
+        if known is None:
+            raise OptionError(_refusal(name))
+        given[known] = text
+    return given
+
+
+def _refusal(name: str) -> str:
+    near = difflib.get_close_matches(name.lower(), _BY_LOWER, n=1)
+    if (name.lower().startswith("kafka.") and not near) or name.lower() in _OF_A_BROKER_LOWER:
+        return (
+            f"option {name} means nothing to the format tiering: an archive is read, no broker is asked and no consumer is made; "
+            "leave it out (of kafka.… there is kafka.isolation.level)"
+        )
+    hint = f"did you mean {_BY_LOWER[near[0]]}?" if near else f"there are {', '.join(_KNOWN)}"
+    return f"option {name} is unknown to the format tiering; {hint}"
+
+
+def _strategy(given: Mapping[str, str]) -> Strategy:
+    named = [name for name in STRATEGIES if name in given]
+    if len(named) > 1:
+        raise OptionError(f"options {' and '.join(named)} are given, and only one of {', '.join(STRATEGIES)} can be: which?")
+    read: dict[str, Callable[[str], Strategy | None]] = {
+        "assign": lambda text: Assign(read_assigned(text)),
+        "subscribe": _subscribed,
+        "subscribePattern": _pattern,
+    }
+    strategy = _read(given, named[0], read[named[0]]) if named else None
+    if strategy is None:
+        name = named[0] if named else "subscribe"
+        raise OptionError(f"option {name} is missing: topics, with commas between them; or assign, or subscribePattern")
+    return strategy
+
+
+def _subscribed(text: str) -> Subscribe | None:
+    topics = tuple(dict.fromkeys(t.strip() for t in text.split(",") if t.strip()))
+    return Subscribe(topics) if topics else None
+
+
+def _pattern(text: str) -> SubscribePattern:
+    if not text:
+        raise ValueError("must be a regular expression for names of topics")
+    try:
+        re.compile(text)
+    except re.error as e:
+        raise ValueError(f"no regular expression: {e}") from e
+    return SubscribePattern(text)
+
+
+def _refuse_end_before_start(starting: Limit, ending: Limit) -> None:
+    """What the options alone tell; a start that only turns out to be behind the end, by a time, reads nothing."""
+    both = starting.by_partition, ending.by_partition
+    if type(starting) is not type(ending) or both[0] is None or both[1] is None:
+        return
+    starts, ends = ({(t, p): n for t, numbers in side.items() for p, n in numbers.items()} for side in both if side is not None)
+    if starts.keys() != ends.keys():
+        topic, partition = min(starts.keys() ^ ends.keys())
+        raise OptionError(f"start and end have to name the same partitions, and only one of them names {topic}-{partition}")
+    for (topic, partition), start in starts.items():
+        end = ends[topic, partition]
+        if start > end >= 0:
+            raise OptionError(f"{topic}-{partition} would start at {start} and end at {end}, before that: exchange them")
 
 
 def _one_of(value: str, *choices: str) -> str:
@@ -140,53 +294,27 @@ def _filled(value: str) -> str | None:
     return value
 
 
-def _whole(value: str) -> int | None:
+def _at_least(least: int, value: str) -> int:
     number = int(value)
-    if number < 0:
-        raise ValueError("must be milliseconds since 1970, 0 or more")
+    if number < least:
+        raise ValueError(f"must be {least} or more")
     return number
 
 
-def _whole_number(value: Any) -> int:
-    if type(value) is not int:
-        raise ValueError(f"{value!r} is no offset")
-    return value
-
-
-def _positive(value: str) -> int | None:
+def _pin_hours(value: str) -> int:
     number = int(value)
-    if number < 1:
-        raise ValueError("must be 1 or more")
+    if not 0 <= number <= PIN_HOURS_MAX:
+        raise ValueError(f"must be 0 (no pin) to {PIN_HOURS_MAX}")
     return number
 
 
-def _offsets(value: str, topics: tuple[str, ...], *, forbidden: str) -> Offsets:
-    if value.lower() in (EARLIEST, LATEST):
-        if value.lower() == forbidden:
-            raise ValueError(f"a batch cannot {'start at latest' if forbidden == LATEST else 'end at earliest'}")
-        return Offsets(value.lower())
-    by_partition = _by_partition(value)
-    others = sorted(by_partition.keys() - set(topics))
-    if others:
-        raise ValueError(f"it names topics that are not subscribed: {', '.join(others)}; leave them out, or subscribe to them")
-    refused = _LATEST_OFFSET if forbidden == LATEST else _EARLIEST_OFFSET
-    if any(o < _EARLIEST_OFFSET or o == refused for offsets in by_partition.values() for o in offsets.values()):
-        raise ValueError(f"offsets are 0 or more; {refused} ({forbidden}) cannot stand here")
-    return Offsets("", by_partition)
+def _version(value: str) -> int | ByPartition:
+    if not value.startswith("{"):
+        return _at_least(1, value)
+    versions = read_by_partition(value, 'expected a version, or one for each partition as JSON, such as {"topic":{"0":17}}')
+    if any(version < 1 for numbers in versions.values() for version in numbers.values()):
+        raise ValueError("versions are 1 or more")
+    return versions
 
 
-def _by_partition(value: str) -> dict[str, dict[int, int]]:
-    form = f"expected {EARLIEST}, {LATEST} or an offset for each partition as JSON, such as {_OFFSETS_FORM}"
-    try:
-        parsed: Any = json.loads(value)
-    except (ValueError, RecursionError) as e:
-        raise ValueError(form) from e
-    if not isinstance(parsed, dict) or not all(isinstance(offsets, dict) for offsets in parsed.values()):
-        raise ValueError(form)
-    return {topic: {_partition(p): _whole_number(o) for p, o in offsets.items()} for topic, offsets in parsed.items()}
-
-
-def _partition(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"{text!r} is no partition; give its number, as in {_OFFSETS_FORM}")
-    return int(text)
+__all__ = ["EARLIEST", "LATEST", "Offsets", "OptionError", "ReadOptions", "Times", "parse"]

@@ -1,14 +1,25 @@
-"""How the offsets of a read are cut into splits, each the work of one task: planned on the driver, from manifests."""
+"""How the offsets of a read are cut into splits, each the work of one task: planned on the driver, from manifests.
+
+No index is asked for where a manifest will do: a segment that is larger than a split is cut where so many bytes should be, as if
+its records were of one size, and the task that reads a part looks its bytes up. Only where a query's window of time begins or
+ends in a segment, its indexes say where; there is one such segment for each end, unless records are far out of order.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from remote.fetch_plan import Span, plan
+from remote.fetch_plan import Span, first_missing, plan, refuse_outside
+from remote.index_cache import SegmentIndexes
 from remote.manifest.entries import Entries
-from remote.manifest.model import Manifest
+from remote.manifest.model import Manifest, SegmentEntry
 from remote.object_store import ObjectReader, ObjectStore
+from remote.parallel import in_order
+from remote.reading import Reading, decoded_with
+from remote.segment_times import UNKNOWN, passed_by
+from spark_jobs.source import division
 from spark_jobs.source.options import ReadOptions
-from spark_jobs.source.ranges import Range, resolve
+from spark_jobs.source.ranges import THREADS, Range, resolve
+from spark_jobs.source.wanted import ALL, EVERYTHING, Wanted, hull
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,38 +39,105 @@ class Split:
         """The partition's number."""
         return self.manifest.partition
 
+    @property
+    def bytes(self) -> int:
+        """About how many bytes of the segment's log it takes, as if all records were of one size."""
+        entry = self.span.entry
+        return -(-entry.log_size * (self.span.end - self.span.start) // (entry.end_offset - entry.base_offset))
 
-def plan_splits(store: ObjectStore, options: ReadOptions) -> tuple[Split, ...]:
-    """The splits of a read, in the order of topics, partitions and offsets; each offset in one of them.
+
+def plan_splits(store: ObjectStore, options: ReadOptions, wanted: Wanted = EVERYTHING) -> tuple[Split, ...]:
+    """The splits of a read, in the order of topics, partitions and offsets; each offset that is wanted in one of them.
 
     Raises what `resolve` and `splits` raise.
     """
-    return splits(store, resolve(store, options), options)
+    return splits(store, resolve(store, options, wanted), options, wanted)
 
 
-def splits(store: ObjectReader, ranges: Iterable[Range], options: ReadOptions) -> tuple[Split, ...]:
-    """The splits of ranges, in their order; each offset in one of them.
+def splits(store: ObjectReader, ranges: Iterable[Range], options: ReadOptions, wanted: Wanted = EVERYTHING) -> tuple[Split, ...]:
+    """The splits of ranges, in their order; each offset that is wanted in one of them.
 
-    Raises OffsetOutOfRange where a range starts outside the archive, MissingRange (unless failOnDataLoss is false), and what
-    reading a page raises.
+    Raises OffsetOutOfRange where a range starts outside the archive, MissingRange (unless failOnDataLoss is false), what reading
+    a page raises, and where a window of time is asked for what reading indexes raises.
     """
-    found = tuple(split for r in ranges for split in _of_segments(store, r, options))
-    return found if options.min_partitions is None else tuple(_divided(found, options.min_partitions))
+    reading = Reading(decoded_with(options.keys))
+
+    def of_range(r: Range) -> list[Split]:
+        return list(_of_range(store, r, options, wanted, reading))
+
+    with in_order(of_range, ranges, THREADS) as found:
+        whole = [split for of_one in found for split in of_one]
+    sizes = [s.span.end - s.span.start for s in whole]
+    divided = division.parts(sizes, options.max_records_per_partition, options.min_partitions)
+    return tuple(part for split, of_split in zip(whole, divided, strict=True) for part in _divided(split, of_split))
 
 
-def _of_segments(store: ObjectReader, r: Range, options: ReadOptions) -> Iterator[Split]:
+def _of_range(store: ObjectReader, r: Range, options: ReadOptions, wanted: Wanted, reading: Reading) -> Iterator[Split]:
     alone = replace(r.manifest, entries=(), pages=(), deleting=(), gaps=(), local_log_start_offsets={})
-    entries = Entries.of(store, r.manifest).overlapping(r.start, r.end)
-    for span in plan(r.manifest, entries, r.start, r.end, fail_on_data_loss=options.fail_on_data_loss):
-        yield Split(replace(alone, entries=(span.entry,)), span)
+    for span in _spans(store, r, options, wanted, reading):
+        split = Split(replace(alone, entries=(span.entry,)), span)
+        size = span.end - span.start
+        count = min(size, -(-split.bytes // options.bytes_per_split))
+        yield from _divided(split, [size * (i + 1) // count - size * i // count for i in range(count)])
 
 
-def _divided(splits: tuple[Split, ...], parts_min: int) -> Iterator[Split]:
-    """At least `parts_min` splits, if there are as many offsets: each is divided by its share of all offsets, as Spark does."""
-    total = sum(s.span.end - s.span.start for s in splits)
-    for split in splits:
-        start, end = split.span.start, split.span.end
-        parts = min(end - start, -(-(end - start) * parts_min // total))
-        for i in range(parts):
-            part = replace(split.span, start=start + (end - start) * i // parts, end=start + (end - start) * (i + 1) // parts)
-            yield replace(split, span=part)
+def _spans(store: ObjectReader, r: Range, options: ReadOptions, wanted: Wanted, reading: Reading) -> Iterator[Span]:
+    refuse_outside(r.manifest, r.start)
+    inside = hull(wanted.offsets, r.start, min(r.end, r.manifest.end_offset))
+    if inside is None:
+        return
+    entries = Entries.of(store, r.manifest)
+    if wanted.times_ms == ALL:
+        found = plan(r.manifest, entries.overlapping(*inside), *inside, fail_on_data_loss=options.fail_on_data_loss)
+    else:
+        found = tuple(_in_time(store, entries, *inside, options, wanted, reading))
+    for span in found:
+        part = hull(wanted.offsets, span.start, span.end)
+        if part is not None:
+            yield replace(span, start=part[0], end=part[1])
+
+
+def _in_time(
+    store: ObjectReader, entries: Entries, start: int, end: int, options: ReadOptions, wanted: Wanted, reading: Reading
+) -> Iterator[Span]:
+    """As `plan`, but for the segments that hold no record of a wanted time, and the pages that hold no such segments.
+
+    What is missing could have been of any time. Where segments overlap and one of them is left out, the other's records of the
+    same offsets are of no wanted time either.
+    """
+    missing = first_missing(entries.manifest, start, end)
+    if missing is not None and options.fail_on_data_loss:
+        raise missing
+    if not wanted.times_ms:
+        return
+    late = entries.as_late_as(wanted.times_ms[0][0], start, end)
+    some = (e for e in late if hull(wanted.times_ms, _earliest(e), e.max_timestamp_ms + 1) is not None)
+    source, first = reading.source(store), True
+    for span in plan(entries.manifest, some, start, end, fail_on_data_loss=False):
+        part = hull(wanted.times_ms, _earliest(span.entry), span.entry.max_timestamp_ms + 1)
+        is_inside = part == (_earliest(span.entry), span.entry.max_timestamp_ms + 1)
+        # Without a least time nothing tells which segments are worth a look; where the window begins, one surely is.
+        if part is not None and not is_inside and (first or span.entry.min_timestamp_ms is not None):
+            span = _narrowed(span, part, reading.indexes.get(source, entries.manifest.path, span.entry))
+        first = False
+        if span.start < span.end:
+            yield span
+
+
+def _narrowed(span: Span, times_ms: tuple[int, int], indexes: SegmentIndexes) -> Span:
+    """The offsets of the span between which all records of `[start, end)` ms lie."""
+    start = indexes.times().lookup(times_ms[0], span.entry.base_offset)
+    end = passed_by(indexes.least_times(), times_ms[1], span.entry.end_offset)
+    return replace(span, start=max(span.start, start), end=min(span.end, end))
+
+
+def _earliest(entry: SegmentEntry) -> int:
+    return UNKNOWN if entry.min_timestamp_ms is None else entry.min_timestamp_ms
+
+
+def _divided(split: Split, sizes: Iterable[int]) -> Iterator[Split]:
+    """The split cut into parts of so many offsets."""
+    start = split.span.start
+    for size in sizes:
+        yield Split(split.manifest, replace(split.span, start=start, end=start + size))
+        start += size

@@ -1,15 +1,29 @@
 """Which offsets of which partitions a read is of: from the options and the manifests, and from indexes where it is by time."""
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from local_log.errors import OffsetOutOfRange
+from local_log.errors import OffsetOutOfRange, listed
 from local_log.formats.search import TimestampOffset
 from remote import archive
+from remote.errors import NotFound
 from remote.manifest.model import Manifest
 from remote.object_store import ObjectStore
+from remote.parallel import in_order
 from remote.reader import ArchivedLog
 from remote.reading import Reading, decoded_with
-from spark_jobs.source.options import EARLIEST, LATEST, Offsets, OptionError, ReadOptions
+from spark_jobs.errors import OptionError
+from spark_jobs.source.as_of import as_of
+from spark_jobs.source.limits import EARLIEST, LATEST, Limit, Times
+from spark_jobs.source.options import Assign, ReadOptions, Subscribe, refuse_foreign
+from spark_jobs.source.wanted import EVERYTHING, Wanted
+
+INTERNAL_TOPICS = frozenset(["__consumer_offsets", "__transaction_state", "__share_group_state"])
+"""Kafka's own, which no pattern finds."""
+
+THREADS = 16
+"""Each waits for a store that answers in some 10 ms: a topic of a thousand partitions is planned in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,45 +34,106 @@ class Range:
     start: int
     end: int
 
+    @property
+    def name(self) -> str:
+        """Topic and partition, for messages."""
+        return f"{self.manifest.topic}-{self.manifest.partition}"
 
-def resolve(store: ObjectStore, options: ReadOptions) -> tuple[Range, ...]:
-    """The range of every partition of the topics, in their order.
+
+def resolve(store: ObjectStore, options: ReadOptions, wanted: Wanted = EVERYTHING) -> tuple[Range, ...]:
+    """The range of every partition that is read and wanted, in the order of topics and partitions.
 
     Raises NotFound, OffsetOutOfRange (unless failOnDataLoss is false), MissingRange, OptionError; Invalid for keys that cannot
     be had.
     """
-    archive.open_archive(store)
     reading = Reading(decoded_with(options.keys))
-    logs = (ArchivedLog(store, m, reading=reading) for topic in options.topics for m in archive.manifests(store, topic))
-    return tuple(_range(log, options) for log in logs)
+
+    def ranged(manifest: Manifest) -> Range:
+        return _range(ArchivedLog(store, manifest, reading=reading), options)
+
+    with in_order(ranged, manifests(store, options, wanted), THREADS) as found:
+        return tuple(found)
+
+
+def manifests(store: ObjectStore, options: ReadOptions, wanted: Wanted = EVERYTHING) -> tuple[Manifest, ...]:
+    """The manifests of the partitions that are read and wanted: the newest, or those of the version or time asked for.
+
+    Raises NotFound for a topic or an assigned partition that is not there (unless failOnDataLoss is false: then what is
+    assigned and not there is left out), OptionError.
+    """
+    archive.open_archive(store)
+    strategy = options.strategy
+    if isinstance(strategy, Assign):
+        newest = [m for t, numbers in strategy.partitions.items() for m in _assigned(store, t, numbers, options, wanted)]
+    elif isinstance(strategy, Subscribe):
+        newest = [m for t in strategy.topics if wanted.has_topic(t) for m in archive.manifests(store, t)]
+    else:
+        newest = _matching(store, strategy.pattern, options, wanted)
+    newest = [m for m in newest if wanted.has_partition(m.partition)]
+    with in_order(lambda m: as_of(store, m, options, are_many=len(newest) > 1), newest, THREADS) as found:
+        return tuple(m for m in found if m is not None)
+
+
+def _assigned(store: ObjectStore, topic: str, numbers: Iterable[int], options: ReadOptions, wanted: Wanted) -> Iterable[Manifest]:
+    if not wanted.has_topic(topic):
+        return
+    there = {m.partition: m for m in archive.manifests(store, topic)}
+    for number in numbers:
+        if number in there:
+            yield there[number]
+        elif options.fail_on_data_loss:
+            known = listed([str(n) for n in there])
+            raise NotFound(f"{topic}-{number} is assigned and not in the archive {store.url}; of {topic} there are: {known}")
+
+
+def _matching(store: ObjectStore, pattern: str, options: ReadOptions, wanted: Wanted) -> list[Manifest]:
+    """A topic that has no manifest yet is none: its folder is made before."""
+    known, named = archive.topics(store), re.compile(pattern)
+    names = [t for t in known if t not in INTERNAL_TOPICS and named.search(t)]
+    if not names:
+        raise NotFound(f"no topic in the archive {store.url} matches subscribePattern {pattern!r}; there are: {listed(known)}")
+    _refuse_strangers(options, names)
+    return [m for t in names if wanted.has_topic(t) for m in archive.newest_manifests(store, t)]
+
+
+def _refuse_strangers(options: ReadOptions, topics: Iterable[str]) -> None:
+    """What could not be said of a pattern before its topics were known."""
+    for option, limit in (("startingOffsets", options.starting), ("endingOffsets", options.ending)):
+        try:
+            refuse_foreign(limit.by_partition, Subscribe(tuple(topics)))
+        except ValueError as e:
+            raise OptionError(f"option {option}: {e}") from e
 
 
 def _range(log: ArchivedLog, options: ReadOptions) -> Range:
     start, end = _start(log, options), _end(log, options)
+    found = Range(log.manifest, start, end)
     if not options.fail_on_data_loss:
-        start = max(log.log_start_offset, min(start, log.end_offset))
-    elif end > log.end_offset:
-        name = f"{log.manifest.topic}-{log.manifest.partition}"
-        raise OffsetOutOfRange(name, end, log.log_start_offset, log.end_offset)
-    return Range(log.manifest, start, end)
+        return Range(log.manifest, max(log.log_start_offset, min(start, log.end_offset)), end)
+    if end > log.end_offset:
+        raise OffsetOutOfRange(found.name, end, log.log_start_offset, log.end_offset)
+    return found
 
 
 def _start(log: ArchivedLog, options: ReadOptions) -> int:
-    if options.starting_timestamp is None:
-        return _offset(log, options.starting_offsets, "startingOffsets")
-    found = _at_time(log, options.starting_timestamp, options)
+    limit = options.starting
+    if not isinstance(limit, Times):
+        return _offset(log, limit, "startingOffsets")
+    time_ms = limit.of(log.manifest.topic, log.manifest.partition, "startingOffsetsByTimestamp")
+    found = _at_time(log, time_ms, options)
     if found is None and not options.latest_when_no_match:
         raise OptionError(
-            f"startingTimestamp {options.starting_timestamp}: {log.manifest.topic}-{log.manifest.partition} has no record as "
-            "late; set startingOffsetsByTimestampStrategy to latest to read nothing of such a partition"
+            f"startingTimestamp {time_ms}: {log.manifest.topic}-{log.manifest.partition} has no record as late; set "
+            "startingOffsetsByTimestampStrategy to latest to read nothing of such a partition"
         )
     return found.offset if found else log.end_offset
 
 
 def _end(log: ArchivedLog, options: ReadOptions) -> int:
-    if options.ending_timestamp is None:
-        return _offset(log, options.ending_offsets, "endingOffsets")
-    found = _at_time(log, options.ending_timestamp, options)
+    limit = options.ending
+    if not isinstance(limit, Times):
+        return _offset(log, limit, "endingOffsets")
+    found = _at_time(log, limit.of(log.manifest.topic, log.manifest.partition, "endingOffsetsByTimestamp"), options)
     return found.offset if found else log.end_offset
 
 
@@ -66,8 +141,8 @@ def _at_time(log: ArchivedLog, timestamp_ms: int, options: ReadOptions) -> Times
     return log.offset_for_time(timestamp_ms, log.log_start_offset, log.end_offset, fail_on_data_loss=options.fail_on_data_loss)
 
 
-def _offset(log: ArchivedLog, offsets: Offsets, option: str) -> int:
-    offset = offsets.of(log.manifest.topic, log.manifest.partition, option)
+def _offset(log: ArchivedLog, limit: Limit, option: str) -> int:
+    offset = limit.of(log.manifest.topic, log.manifest.partition, option)
     if isinstance(offset, int):
         return offset
     return {EARLIEST: log.log_start_offset, LATEST: log.end_offset}[offset]

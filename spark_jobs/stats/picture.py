@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from spark_jobs.source.options import OptionError
+from spark_jobs.errors import OptionError
 from spark_jobs.stats.sums import HOUR_MS
 from spark_jobs.stats.tables import Measured
 

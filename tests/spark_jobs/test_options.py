@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from spark_jobs.source.options import EARLIEST, LATEST, Offsets, OptionError, ReadOptions, parse
+from spark_jobs.errors import OptionError
+from spark_jobs.source.limits import EARLIEST, LATEST, Offsets, Times
+from spark_jobs.source.options import Assign, ReadOptions, Subscribe, SubscribePattern, parse
 
 NEEDED = {"archive": "s3://bucket/prefix", "subscribe": "orders"}
 
@@ -17,17 +19,26 @@ def test_defaults_are_those_of_sparks_kafka_source() -> None:
     assert parse(NEEDED) == ReadOptions(
         archive="s3://bucket/prefix",
         keys=None,
-        topics=("orders",),
-        starting_offsets=Offsets(EARLIEST),
-        ending_offsets=Offsets(LATEST),
-        starting_timestamp=None,
-        ending_timestamp=None,
+        strategy=Subscribe(("orders",)),
+        starting=Offsets(EARLIEST),
+        ending=Offsets(LATEST),
         latest_when_no_match=False,
         fail_on_data_loss=True,
         min_partitions=None,
+        max_records_per_partition=None,
         include_headers=False,
         read_committed=False,
+        as_of_version=None,
+        as_of_timestamp=None,
+        pushdown=None,
+        bytes_per_split=128 << 20,
+        pin_hours=24,
     )
+
+
+def test_a_stream_starts_where_sparks_kafka_source_starts() -> None:
+    assert parse(NEEDED, streaming=True).starting == Offsets(LATEST)
+    assert parse({**NEEDED, "startingOffsets": '{"orders": {"0": -1}}'}, streaming=True).starting.of("orders", 0, "") == LATEST
 
 
 def test_every_option_is_read() -> None:
@@ -35,20 +46,24 @@ def test_every_option_is_read() -> None:
         subscribe="b, a,,b",
         startingOffsets='{"a": {"0": 5, "1": -2}}',
         endingOffsets='{"a": {"0": -1, "1": 7}}',
-        startingTimestamp="1000",
-        endingTimestamp="2000",
         startingOffsetsByTimestampStrategy="latest",
         failOnDataLoss="false",
         minPartitions="8",
+        maxRecordsPerPartition="1000",
+        asOfVersion="17",
+        pushdown="false",
+        bytesPerSplit="1048576",
+        pinHours="0",
         includeHeaders="true",
         keys="aws-kms://alias/archive",
         **{"kafka.isolation.level": "read_committed"},
     )
     assert options.keys == "aws-kms://alias/archive"
-    assert options.topics == ("b", "a")
-    assert [options.starting_offsets.of("a", p, "startingOffsets") for p in (0, 1)] == [5, EARLIEST]
-    assert [options.ending_offsets.of("a", p, "endingOffsets") for p in (0, 1)] == [LATEST, 7]
-    assert (options.starting_timestamp, options.ending_timestamp, options.min_partitions) == (1000, 2000, 8)
+    assert options.strategy == Subscribe(("b", "a"))
+    assert [options.starting.of("a", p, "startingOffsets") for p in (0, 1)] == [5, EARLIEST]
+    assert [options.ending.of("a", p, "endingOffsets") for p in (0, 1)] == [LATEST, 7]
+    assert (options.min_partitions, options.max_records_per_partition, options.bytes_per_split) == (8, 1000, 1 << 20)
+    assert (options.as_of_version, options.pushdown, options.pin_hours) == (17, False, 0)
     assert options.latest_when_no_match
     assert not options.fail_on_data_loss
     assert options.include_headers
@@ -58,7 +73,63 @@ def test_every_option_is_read() -> None:
 def test_names_and_words_are_read_without_regard_to_case() -> None:
     """Spark hands over the names in lower case."""
     options = parse({"ARCHIVE": " /archive ", "Subscribe": "a", "startingoffsets": "EARLIEST", "INCLUDEHEADERS": "True"})
-    assert (options.archive, options.topics, options.include_headers) == ("/archive", ("a",), True)
+    assert (options.archive, options.strategy, options.include_headers) == ("/archive", Subscribe(("a",)), True)
+
+
+@pytest.mark.parametrize("end", ["starting", "ending"])
+def test_a_time_for_all_comes_before_times_and_times_before_offsets(end: str) -> None:
+    """What comes second is not even read, as in Spark's Kafka source."""
+    given = {f"{end}Offsets": "nonsense", f"{end}OffsetsByTimestamp": '{"orders": {"0": 7}}', f"{end}Timestamp": "5"}
+
+    def limit(*names: str) -> Offsets | Times:
+        options = of(**{name: given[name] for name in names})
+        return options.starting if end == "starting" else options.ending
+
+    assert limit(*given) == Times(5)
+    assert limit(f"{end}Offsets", f"{end}OffsetsByTimestamp") == Times(0, {"orders": {0: 7}})
+    with pytest.raises(OptionError, match=f"option {end}Offsets is 'nonsense'"):
+        limit(f"{end}Offsets")
+
+
+def test_partitions_are_assigned_or_topics_subscribed_or_matched() -> None:
+    archive = {"archive": "a"}
+    assert parse({**archive, "assign": '{"b": [2, 0, 2], "a": [1]}'}).strategy == Assign({"b": (0, 2), "a": (1,)})
+    assert parse({**archive, "subscribePattern": "ord.*"}).strategy == SubscribePattern("ord.*")
+    with pytest.raises(OptionError, match="options assign and subscribe are given, and only one of assign, subscribe, "):
+        of(assign='{"b": [0]}')
+
+
+def test_versions_are_one_or_one_for_each_partition() -> None:
+    assert of(asOfVersion='{"orders": {"0": 3, "1": 4}}').as_of_version == {"orders": {0: 3, 1: 4}}
+    assert of(asOfTimestamp="1700000000000").as_of_timestamp == 1_700_000_000_000
+    with pytest.raises(OptionError, match="asOfVersion and asOfTimestamp are given"):
+        of(asOfVersion="3", asOfTimestamp="5")
+
+
+@pytest.mark.parametrize("name", ["maxOffsetsPerTrigger", "minoffsetspertrigger", "maxTriggerDelay"])
+def test_what_only_streams_have_is_passed_over_in_a_batch_as_by_sparks_kafka_source(name: str) -> None:
+    assert of(**{name: "5"}) == parse(NEEDED)
+
+
+@pytest.mark.parametrize(
+    "name", ["kafka.bootstrap.servers", "kafka.group.id", "kafka.security.protocol", "groupIdPrefix", "fetchoffset.numretries"]
+)
+def test_what_is_meant_for_a_broker_is_refused_and_told_why(name: str) -> None:
+    with pytest.raises(OptionError, match=rf"option {name} means nothing to the format tiering: .*no broker is asked"):
+        of(**{name: "1"})
+
+
+def test_start_and_end_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(OptionError, match="orders-1 would start at 7 and end at 5"):
+        of(startingOffsets='{"orders": {"1": 7}}', endingOffsets='{"orders": {"1": 5}}')
+    with pytest.raises(OptionError, match="only one of them names orders-1"):
+        of(startingOffsetsByTimestamp='{"orders": {"0": 7, "1": 5}}', endingOffsetsByTimestamp='{"orders": {"0": 7}}')
+    of(startingOffsets='{"orders": {"0": 7}}', endingOffsets='{"orders": {"0": -1}}')
+
+
+def test_what_is_said_of_a_partition_that_is_not_assigned_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"option startingOffsets is .*a-1, which is not assigned"):
+        parse({"archive": "a", "assign": '{"a": [0]}', "startingOffsets": '{"a": {"0": 5, "1": 5}}'})
 
 
 @pytest.mark.parametrize(
@@ -67,7 +138,7 @@ def test_names_and_words_are_read_without_regard_to_case() -> None:
         ("startingOffset", "did you mean startingOffsets?"),
         ("kafka.isolation_level", "did you mean kafka.isolation.level?"),
         ("minPartition", "did you mean minPartitions?"),
-        ("kafka.bootstrap.servers", "there are archive, subscribe"),
+        ("colour", "there are archive, assign, subscribe"),
     ],
 )
 def test_an_unknown_option_is_refused_with_the_nearest_known_one(name: str, hint: str) -> None:
@@ -94,6 +165,16 @@ def test_an_unknown_option_is_refused_with_the_nearest_known_one(name: str, hint
         ("startingOffsets", '{"orders": {"0": '),
         ("endingOffsets", "earliest"),
         ("endingOffsets", '{"orders": {"0": -2}}'),
+        ("startingOffsetsByTimestamp", '{"orders": 5}'),
+        ("endingOffsetsByTimestamp", '{"orders": {"0": -1}}'),
+        ("maxRecordsPerPartition", "0"),
+        ("asOfVersion", "0"),
+        ("asOfVersion", '{"orders": {"0": "x"}}'),
+        ("asOfTimestamp", "now"),
+        ("pushdown", "yes"),
+        ("bytesPerSplit", "100"),
+        ("pinHours", "169"),
+        ("pinHours", "-1"),
         ("startingTimestamp", "yesterday"),
         ("startingTimestamp", "-1"),
         ("endingTimestamp", "1.5"),
@@ -122,7 +203,7 @@ def test_a_needed_option_that_is_missing_is_named(name: str, value: str | None) 
 
 
 def test_offsets_that_leave_a_partition_out_name_it_and_say_what_would_do() -> None:
-    offsets = of(startingOffsets='{"orders": {"0": 5}}').starting_offsets
+    offsets = of(startingOffsets='{"orders": {"0": 5}}').starting
     with pytest.raises(OptionError, match=r"startingOffsets names no offset for orders-1.*-2 is earliest"):
         offsets.of("orders", 1, "startingOffsets")
 
@@ -150,13 +231,12 @@ def test_offsets_of_topics_that_are_not_subscribed_are_refused_by_name(name: str
 
 
 @pytest.mark.parametrize(
-    ("name", "instead"),
+    ("name", "value"),
     [
-        ("startingOffsetsByTimestamp", "startingTimestamp"),
-        ("endingOffsetsByTimestamp", "endingTimestamp"),
-        ("endingoffsetsbytimestamp", "endingTimestamp"),
+        ("assign", ""), ("assign", "{}"), ("assign", '{"a": []}'), ("assign", '{"a": [-1]}'), ("assign", '{"a": ["0"]}'),
+        ("assign", "[1]"), ("subscribePattern", ""), ("subscribePattern", "("),
     ],
-)
-def test_offsets_by_timestamp_are_not_supported_and_the_nearest_option_is_named(name: str, instead: str) -> None:
-    with pytest.raises(OptionError, match=f"{name} is not supported.*use {instead},"):
-        of(**{name: '{"orders": {"0": 1000}}'})
+)  # fmt: skip
+def test_partitions_that_cannot_be_are_refused(name: str, value: str) -> None:
+    with pytest.raises(OptionError, match=f"option {name} is"):
+        parse({"archive": "a", name: value})

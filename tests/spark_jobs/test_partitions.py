@@ -10,7 +10,8 @@ from local_log.errors import OffsetOutOfRange
 from remote.errors import NotFound
 from remote.object_store import ObjectStore
 from remote.stores import open_store
-from spark_jobs.source.options import OptionError, parse
+from spark_jobs.errors import OptionError
+from spark_jobs.source.options import parse
 from spark_jobs.source.partitions import Split, plan_splits
 
 
@@ -58,7 +59,7 @@ def test_offsets_bound_a_read_the_end_not_included(
 
 
 @pytest.mark.parametrize("parts", [None, 1, 4])
-@pytest.mark.parametrize(("start", "end"), [(5, 5), (1657, 1657), (2500, 2500), (1000, 5), (2000, 5)])
+@pytest.mark.parametrize(("start", "end"), [(5, 5), (1657, 1657), (2500, 2500)])
 def test_a_range_without_offsets_has_no_splits(store: ObjectStore, start: int, end: int, parts: int | None) -> None:
     bounds = {"startingOffsets": {"g-codec-none": {"0": start}}, "endingOffsets": {"g-codec-none": {"0": end}}}
     assert splits(store, "g-codec-none", **bounds, **({"minPartitions": parts} if parts else {})) == ()

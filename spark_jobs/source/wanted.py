@@ -1,0 +1,131 @@
+"""Which records a query's filters can be true for, as ranges to leave the rest unread by. Pure.
+
+A filter that is not understood leaves everything in: Spark asks each filter of each row again, so too much is never wrong.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from pyspark.sql.datasource import (
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    LessThan,
+    LessThanOrEqual,
+)
+
+Ranges = tuple[tuple[int, int], ...]
+"""Whole numbers, as disjoint ranges `[start, end)` in order."""
+
+_FIRST, _END = -(1 << 63), 1 << 63
+ALL: Final[Ranges] = ((_FIRST, _END),)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+_BEFORE: dict[type[Filter], Callable[[int, int], tuple[int, int]]] = {
+    # from a value's floor and ceiling, which differ only for a time between two milliseconds
+    EqualTo: lambda low, high: (high, low + 1),
+    EqualNullSafe: lambda low, high: (high, low + 1),
+    GreaterThan: lambda low, high: (low + 1, _END),
+    GreaterThanOrEqual: lambda low, high: (high, _END),
+    LessThan: lambda low, high: (_FIRST, high),
+    LessThanOrEqual: lambda low, high: (_FIRST, low + 1),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a record has to be to be wanted: one of these topics (None: any), with numbers in these ranges; times in ms."""
+
+    topics: frozenset[str] | None = None
+    partitions: Ranges = ALL
+    offsets: Ranges = ALL
+    times_ms: Ranges = ALL
+
+    def has_topic(self, topic: str) -> bool:
+        """Whether records of the topic are wanted."""
+        return self.topics is None or topic in self.topics
+
+    def has_partition(self, partition: int) -> bool:
+        """Whether records of partitions of this number are wanted."""
+        return hull(self.partitions, partition, partition + 1) is not None
+
+
+EVERYTHING: Final = Wanted()
+
+
+def hull(ranges: Ranges, start: int, end: int) -> tuple[int, int] | None:
+    """The least range that holds all of `[start, end)` that is in `ranges`, None where nothing is."""
+    inside = [(max(start, a), min(end, b)) for a, b in ranges if a < end and b > start]
+    return (inside[0][0], inside[-1][1]) if inside else None
+
+
+def wanted(filters: Iterable[Filter]) -> Wanted:
+    """The records for which all filters can be true."""
+    found = EVERYTHING
+    for one in filters:
+        found = _narrowed(found, one)
+    return found
+
+
+def _narrowed(found: Wanted, one: Filter) -> Wanted:
+    if not isinstance(one, EqualTo | EqualNullSafe | GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual | In):
+        return found
+    column = ".".join(one.attribute)
+    if column == "topic":
+        topics = _topics(one)
+        narrowed = topics if found.topics is None or topics is None else topics & found.topics
+        return found if narrowed is None else replace(found, topics=narrowed)
+    ranges = _ranges(one, column == "timestamp") if column in ("partition", "offset", "timestamp") else None
+    if ranges is None:
+        return found
+    if column == "partition":
+        return replace(found, partitions=_intersection(found.partitions, ranges))
+    if column == "offset":
+        return replace(found, offsets=_intersection(found.offsets, ranges))
+    return replace(found, times_ms=_intersection(found.times_ms, ranges))
+
+
+def _topics(one: Any) -> frozenset[str] | None:
+    if isinstance(one, In):
+        return frozenset(v for v in one.value if isinstance(v, str))
+    if isinstance(one, EqualTo | EqualNullSafe) and isinstance(one.value, str):
+        return frozenset([one.value])
+    return None
+
+
+def _ranges(one: Any, are_times: bool) -> Ranges | None:
+    """The numbers for which a filter can be true, None where it is not understood. A null equals none of them."""
+    if isinstance(one, In):
+        bounds = [_floor_and_ceiling(v, are_times) for v in one.value if v is not None]
+        known = [b for b in bounds if b is not None]
+        return _joined((high, low + 1) for low, high in known) if len(known) == len(bounds) else None
+    bound = _floor_and_ceiling(one.value, are_times)
+    return None if bound is None else _joined([_BEFORE[type(one)](*bound)])
+
+
+def _floor_and_ceiling(value: Any, is_time: bool) -> tuple[int, int] | None:
+    if is_time and isinstance(value, datetime) and value.tzinfo is not None:
+        microseconds = (value - _EPOCH) // _MICROSECOND
+        return microseconds // 1000, -(-microseconds // 1000)
+    return (value, value) if not is_time and type(value) is int else None
+
+
+def _joined(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(r for r in ranges if r[0] < r[1]):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((start, end))
+    return tuple(joined)
+
+
+def _intersection(one: Ranges, other: Ranges) -> Ranges:
+    return _joined((max(a, c), min(b, d)) for a, b in one for c, d in other)
