@@ -1,8 +1,8 @@
 """The Spark session of our jobs and tests, the same on a laptop and under spark-submit.
 
 A process that has no session yet gets a local, quiet one, reachable from this machine alone. Where spark-submit or a
-notebook brought its own, that one is used with its master and its Java, and only the time zone
-is set on it, for unambiguous times.
+notebook brought its own, that one is used with its master and its Java, and only two things are
+set on it: the time zone, for unambiguous times, and that filters reach data sources written in Python.
 """
 
 import os
@@ -18,7 +18,7 @@ from spark_jobs.java import java_home
 FASTER_ROWS = "-XX:+UseParallelGC -Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 """Java options for executors: a collector for throughput, and Arrow without a check of bounds at every value."""
 
-NEEDED = {"spark.sql.session.timeZone": "UTC"}
+NEEDED = {"spark.sql.session.timeZone": "UTC", "spark.sql.python.filterPushdown.enabled": "true"}
 
 _LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
 

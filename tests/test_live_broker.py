@@ -186,6 +186,78 @@ def test_spark_rows_are_those_of_sparks_own_kafka_source(live, tmp_path):
     assert all(a["schemas_equal"] and a["rows"] > 100 and a["only_ours"] == a["only_theirs"] == 0 for a in answers), answers
 
 
+@pytest.mark.spark
+def test_bounds_of_every_kind_mean_what_they_mean_to_sparks_own_kafka_source(live, tmp_path):
+    address, _, archive = live
+    script = tmp_path / "bounds.py"
+    script.write_text(BOUNDS_SCRIPT)
+    jars = ",".join(map(str, real_kafka.jars(real_kafka.SPARK_SOURCE)))
+    done = subprocess.run([sys.executable, script, address, archive, jars], capture_output=True, text=True, timeout=250)
+    assert done.returncode == 0, done.stderr[-20000:]
+    answers = json.loads(done.stdout)
+    assert len(answers) == 17
+    assert all(a["only_ours"] == a["only_theirs"] == 0 for a in answers), answers
+    assert all((a["rows"] > 0) == a["some"] for a in answers), answers
+
+
+BOUNDS_SCRIPT = """
+import json, sys
+from spark_jobs.session import session
+
+address, archive, jars = sys.argv[1:]
+spark = session("bounds", master="local[2]", conf={"spark.jars": jars})
+T0 = 1_700_000_000_000
+
+
+def read(format, options):
+    defaults = {} if {"assign", "subscribePattern"} & options.keys() else {"subscribe": "events"}
+    return spark.read.format(format).options(**defaults, **options).load()
+
+
+ends = {"events": {}, "payments": {}}
+whole = read("tiering", {"archive": archive, "subscribe": "events,payments"})
+for row in whole.groupBy("topic", "partition").agg({"offset": "max"}).collect():
+    ends[row["topic"]][str(row["partition"])] = row["max(offset)"] + 1
+end = {"endingOffsets": json.dumps({"events": ends["events"]})}
+times = lambda one, other: json.dumps({"events": {"0": T0 + one, "1": T0 + other}})
+questions = [
+    ({"startingOffsets": json.dumps({"events": {"0": 100, "1": 7}}), **end}, None, True),
+    ({"startingOffsets": json.dumps({"events": {"0": -2, "1": 4000}}), **end}, None, True),
+    ({"endingOffsets": json.dumps({"events": {"0": 50, "1": 0}})}, None, True),
+    ({"startingTimestamp": str(T0 + 50_000), **end}, None, True),
+    ({"startingTimestamp": str(T0 + 20_000), "endingTimestamp": str(T0 + 80_000)}, None, True),
+    ({"startingTimestamp": str(T0 + 20_000), "startingOffsets": "nonsense", "endingTimestamp": str(T0 + 80_000)}, None, True),
+    ({"startingOffsetsByTimestamp": times(1_000, 90_000), "endingOffsetsByTimestamp": times(2_000, 95_000)}, None, True),
+    ({"startingOffsetsByTimestamp": times(1_000, 70_000), "startingOffsets": "earliest", **end}, None, True),
+    ({"startingTimestamp": str(T0 * 2), "startingOffsetsByTimestampStrategy": "latest",
+      "endingTimestamp": str(T0 * 2)}, None, False),
+    ({"subscribePattern": "even", **end}, None, True),
+    ({"subscribePattern": "^(events|payments)$", "endingOffsets": json.dumps(ends)}, None, True),
+    ({"assign": json.dumps({"events": [1]}), "endingOffsets": json.dumps({"events": {"1": ends["events"]["1"]}})}, None, True),
+    ({"minPartitions": "7", **end}, None, True),
+    ({"maxRecordsPerPartition": "999", **end}, None, True),
+    (end, "timestamp >= timestamp_millis(1700000030000) AND timestamp < timestamp_millis(1700000031000)", True),
+    (end, "offset IN (5, 700, 12345) AND partition = 1", True),
+    (end, "topic = 'payments' OR offset < 0", False),
+]
+answers = []
+for options, condition, some in questions:
+    ours = read("tiering", {**options, "archive": archive})
+    theirs = read("kafka", {**options, "kafka.bootstrap.servers": address})
+    if condition:
+        ours, theirs = ours.where(condition), theirs.where(condition)
+    ours, theirs = ours.cache(), theirs.cache()
+    answers.append({
+        "options": options,
+        "condition": condition,
+        "some": some,
+        "rows": ours.count(),
+        "only_ours": ours.exceptAll(theirs).count(),
+        "only_theirs": theirs.exceptAll(ours).count(),
+    })
+print(json.dumps(answers))
+"""
+
 SPARK_SCRIPT = """
 import json, sys
 from spark_jobs.session import session

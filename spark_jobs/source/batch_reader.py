@@ -1,16 +1,19 @@
 """The batch reader: plans on the driver, reads on executors, from the manifest versions that it planned with."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from local_log.formats.chunks import CHUNK_BYTES
+from remote.clock import RandomIds, SystemClock
 from remote.stores import open_store
 from spark_jobs.source.options import ReadOptions
-from spark_jobs.source.partitions import Split, plan_splits
+from spark_jobs.source.partitions import Split
+from spark_jobs.source.pinning import plan_pinned
 from spark_jobs.source.rows import read_split
+from spark_jobs.source.wanted import EVERYTHING, wanted
 from spark_jobs.worker import settle
 
 
@@ -27,17 +30,38 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: ReadOptions, columns: tuple[str, ...]) -> None:
         self.options = options
         self.columns = columns
+        self.wanted = EVERYTHING
 
     def partitions(self) -> list[InputPartition]:
-        """One partition a split. Raises what `plan_splits` raises."""
-        return [SplitPartition(s) for s in plan_splits(open_store(self.options.archive), self.options)]
+        """One partition a split. Raises what `plan_pinned` raises."""
+        store = open_store(self.options.archive)
+        planned = plan_pinned(store, self.options, SystemClock(), RandomIds(), self.wanted)
+        return [SplitPartition(s) for s in planned.splits]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """The rows of one partition; Spark gives None where there are no partitions at all."""
         if not isinstance(partition, SplitPartition):
             return
         settle()
-        store, asked = open_store(self.options.archive), self.options
+        asked = self.options
         yield from read_split(
-            store, partition.split, self.columns, read_committed=asked.read_committed, first_bytes=CHUNK_BYTES, keys=asked.keys
+            open_store(asked.archive),
+            partition.split,
+            self.columns,
+            read_committed=asked.read_committed,
+            first_bytes=CHUNK_BYTES,
+            keys=asked.keys,
+            fail_on_data_loss=asked.fail_on_data_loss,
         )
+
+
+class PushdownReader(BatchReader):
+    """A batch reader that leaves unread what a query's filters cannot be true for.
+
+    A class of its own, since Spark refuses a reader that takes filters where the session does not hand them out.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  # Spark's name
+        """Notes what is wanted, and has Spark ask all filters of each row again: batches hold more than what is wanted."""
+        self.wanted = wanted(filters)
+        return filters

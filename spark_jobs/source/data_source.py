@@ -7,14 +7,22 @@ df.write.format("tiering").option("archive", "s3://bucket/prefix").option("topic
 An encrypted archive takes .option("keys", "aws-kms://alias/archive"), or a key file that every executor has, too.
 """
 
+import sys
+
 from pyspark.sql import types as t
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
 
 from spark_jobs.errors import OptionError
 from spark_jobs.sink.options import parse as parse_write
 from spark_jobs.sink.writer import ArchiveWriter, planned
-from spark_jobs.source.batch_reader import BatchReader
+from spark_jobs.source.batch_reader import BatchReader, PushdownReader
 from spark_jobs.source.options import parse
+
+_ASKS_FOR_FILTERS = "pyspark.sql.worker.data_source_pushdown_filters"
+"""What Spark runs on the driver where spark.sql.python.filterPushdown.enabled is true, to plan a query that has filters.
+
+A data source cannot ask for the setting, and Spark refuses a reader that takes filters where it is false.
+"""
 
 _HEADER = t.StructType([t.StructField("key", t.StringType()), t.StructField("value", t.BinaryType())])
 COLUMNS = (
@@ -48,7 +56,9 @@ class TieringDataSource(DataSource):
             if known.get(field.name) != field.dataType:
                 columns = ", ".join(f"{c.name} {c.dataType.simpleString()}" for c in COLUMNS)
                 raise OptionError(f"column {field.name} {field.dataType.simpleString()} is none of: {columns}")
-        return BatchReader(parse(self.options), tuple(schema.fieldNames()))
+        options = parse(self.options)
+        takes_filters = _ASKS_FOR_FILTERS in sys.modules if options.pushdown is None else options.pushdown
+        return (PushdownReader if takes_filters else BatchReader)(options, tuple(schema.fieldNames()))
 
     def writer(self, schema: t.StructType, overwrite: bool) -> DataSourceWriter:
         """The writer of rows with this schema. Raises OptionError, NotOurs and what planning raises."""

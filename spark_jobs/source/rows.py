@@ -6,11 +6,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from local_log.formats.columns import Projection
-from local_log.formats.records import record_batches
-from remote.object_store import ObjectReader
+from local_log.errors import Corrupt
+from local_log.formats.chunks import Chunk
+from local_log.formats.columns import Projection, per_record
+from local_log.formats.records import record_batches, visible
+from local_log.formats.txn_index import AbortedTxn
+from remote.object_store import ObjectStore
 from remote.reader import ArchivedLog
 from remote.reading import Reading, decoded_with
+from spark_jobs.source.overtaken import overtaken
 from spark_jobs.source.partitions import Split
 
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
@@ -27,18 +31,42 @@ FIELDS = {
 }
 """Spark's columns in Spark's order; `headers` only with includeHeaders. Timestamps are exact to the ms that Kafka has."""
 
+OF_BATCHES = frozenset(["topic", "partition", "timestampType"])
+"""Columns that a batch's header tells: who wants no others has no record decoded, and nothing inflated."""
+
 _LAST_MS = (2**63 - 1) // 1000
 """The last moment that a timestamp in microseconds can name, as milliseconds."""
 
 
 def read_split(
-    store: ObjectReader, split: Split, columns: Iterable[str], *, read_committed: bool, first_bytes: int, keys: str | None = None
+    store: ObjectStore,
+    split: Split,
+    columns: Iterable[str],
+    *,
+    read_committed: bool,
+    first_bytes: int,
+    keys: str | None = None,
+    fail_on_data_loss: bool = True,
 ) -> Iterator[pa.RecordBatch]:
     """The split's rows with these columns, in this order, a few MB at a time. Only what they need is decoded.
 
-    `keys` is where the keys of encrypted segments are. Raises Corrupt, NotFound, Unavailable, NoKey, WrongKey, Invalid.
+    `keys` is where the keys of encrypted segments are. Raises Corrupt, Unavailable, NoKey, WrongKey, Invalid; Overtaken where
+    retention has deleted the segment since, unless data loss is allowed: then what is left of the split ends there.
     """
     columns = tuple(columns)
+    try:
+        yield from _rows(store, split, columns, read_committed, first_bytes, keys)
+    except Corrupt as e:
+        loss = overtaken(store, split, e)
+        if loss is None:
+            raise
+        if fail_on_data_loss:
+            raise loss from e
+
+
+def _rows(
+    store: ObjectStore, split: Split, columns: tuple[str, ...], read_committed: bool, first_bytes: int, keys: str | None
+) -> Iterator[pa.RecordBatch]:
     want = Projection(
         key="key" in columns, value="value" in columns, headers="headers" in columns, timestamp_type="timestampType" in columns
     )
@@ -46,8 +74,28 @@ def read_split(
     span = split.span
     aborted = log.aborted(span.start, span.end) if read_committed else ()
     schema = pa.schema([(name, FIELDS[name]) for name in columns])
-    for records in record_batches(log.span_chunks(span), span.start, span.end, aborted, want):
+    chunks = log.span_chunks(span)
+    if OF_BATCHES.issuperset(columns):
+        parts = _counted(chunks, split, aborted, want)
+    else:
+        parts = record_batches(chunks, span.start, span.end, aborted, want)
+    for records in parts:
         yield pa.RecordBatch.from_arrays([_column(records, name, split) for name in columns], schema=schema)
+
+
+def _counted(chunks: Iterable[Chunk], split: Split, aborted: Iterable[AbortedTxn], want: Projection) -> Iterator[pa.RecordBatch]:
+    """As `record_batches`, with the timestamp types alone. Only batches that the split cuts are decoded."""
+    span, aborted = split.span, tuple(aborted)
+    for chunk in chunks:
+        seen = visible(chunk, span.start, span.end, aborted)
+        batches = seen.batches
+        whole = (batches.base_offset >= span.start) & (batches.last_offset < span.end)
+        inside = seen.where(whole)
+        if len(inside.batches):
+            inside.check()
+            types = per_record(inside.batches, inside.batches.timestamp_type)
+            yield pa.RecordBatch.from_arrays([pa.array(types, pa.int32())], names=["timestamp_type"])
+        yield from record_batches([seen.where(~whole)], span.start, span.end, aborted, want)
 
 
 def _column(records: pa.RecordBatch, name: str, split: Split) -> Any:

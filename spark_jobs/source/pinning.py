@@ -1,0 +1,111 @@
+"""Plans a read so that retention waits for it: a pin for each partition, put by the driver before anything relies on it.
+
+A pin covers the offsets that are read of a partition for `pinHours`. PySpark tells a reader when to begin and never when all is
+read, so nobody takes a batch's pins away but who planned it in Python; else they are over when their time is, and the sweep takes
+them. As long as they last, retention gives segments up as always, and only their objects stay.
+"""
+
+import os
+import platform
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from remote.clock import Clock, Ids
+from remote.errors import Conflict, Invalid
+from remote.manifest import pins
+from remote.manifest.pins import Pin
+from remote.manifest.store import load_newest, newest_version
+from remote.object_keys import PartitionPath
+from remote.object_store import ObjectStore
+from remote.parallel import in_order
+from spark_jobs.source.options import ReadOptions
+from spark_jobs.source.partitions import Split, plan_splits
+from spark_jobs.source.ranges import THREADS
+from spark_jobs.source.wanted import EVERYTHING, Wanted
+
+PLANS_MAX = 5
+_HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """Splits, and the pins of their partitions: none where the options want none, or the archive lets us only read."""
+
+    splits: tuple[Split, ...]
+    pins: tuple[tuple[PartitionPath, Pin], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What is read of one partition: offsets `[start, end)`, as manifest `version` has them."""
+
+    path: PartitionPath
+    version: int
+    start: int
+    end: int
+
+
+def plan_pinned(store: ObjectStore, options: ReadOptions, clock: Clock, ids: Ids, wanted: Wanted = EVERYTHING) -> Planned:
+    """As `plan_splits`, with pins.
+
+    A pin that comes after retention has looked is too late, so the newest manifests are asked for once more: where one has given
+    up what was planned, all is planned again. Of an old version (asOf…) nobody can promise more than to try. Raises what
+    `plan_splits` raises; Unavailable, Unknown; Conflict where retention is always faster.
+    """
+    for _ in range(PLANS_MAX):
+        splits = plan_splits(store, options, wanted)
+        if options.pin_hours == 0 or not splits:
+            return Planned(splits)
+        reads = _reads(splits)
+        try:
+            with in_order(lambda r: _pinned(store, r, options, clock, ids), reads, THREADS) as found:
+                planned = Planned(splits, tuple(found))
+        except Invalid:  # we may only read here
+            return Planned(splits)
+        is_past = options.as_of_version is not None or options.as_of_timestamp is not None
+        with in_order(lambda r: _is_given_up(store, r), reads, THREADS) as given_up:
+            if is_past or not any(given_up):
+                return planned
+        release(store, planned)
+    raise Conflict(f"{PLANS_MAX} plans in a row were overtaken by retention; start the read further on")
+
+
+def release(store: ObjectStore, planned: Planned) -> None:
+    """Ends the pins of a plan. Raises Unavailable."""
+    for path, pin in planned.pins:
+        pins.release(store, path, pin)
+
+
+@contextmanager
+def pinned_splits(
+    store: ObjectStore, options: ReadOptions, clock: Clock, ids: Ids, wanted: Wanted = EVERYTHING
+) -> Iterator[tuple[Split, ...]]:
+    """The splits of a read for as long as the block lasts, for who knows when all is read. Raises as `plan_pinned`."""
+    planned = plan_pinned(store, options, clock, ids, wanted)
+    try:
+        yield planned.splits
+    finally:
+        release(store, planned)
+
+
+def _reads(splits: Iterable[Split]) -> list[_Read]:
+    found: dict[PartitionPath, _Read] = {}
+    for s in splits:
+        path = s.manifest.path
+        start, end = (found[path].start, found[path].end) if path in found else (s.span.start, s.span.end)
+        found[path] = _Read(path, s.manifest.version, min(start, s.span.start), max(end, s.span.end))
+    return list(found.values())
+
+
+def _pinned(store: ObjectStore, r: _Read, options: ReadOptions, clock: Clock, ids: Ids) -> tuple[PartitionPath, Pin]:
+    owner = f"Spark's format tiering, planned on {platform.node()} by process {os.getpid()}"
+    lasts_ms = options.pin_hours * _HOUR_MS
+    return r.path, pins.create(store, r.path, owner, r.version, r.start, r.end, lasts_ms, clock, ids)
+
+
+def _is_given_up(store: ObjectStore, r: _Read) -> bool:
+    if newest_version(store, r.path) == r.version:
+        return False
+    newest = load_newest(store, r.path)
+    return newest is None or newest.manifest.is_deleted or newest.manifest.log_start_offset > r.start
