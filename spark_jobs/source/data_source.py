@@ -10,13 +10,13 @@ An encrypted archive takes .option("keys", "aws-kms://alias/archive"), or a key 
 import sys
 
 from pyspark.sql import types as t
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceWriter
 
 from spark_jobs.errors import OptionError
 from spark_jobs.sink.options import parse as parse_write
 from spark_jobs.sink.writer import ArchiveWriter, planned
 from spark_jobs.source.batch_reader import BatchReader, PushdownReader
-from spark_jobs.source.options import parse
+from spark_jobs.source.options import parse, with_headers
 
 _ASKS_FOR_FILTERS = "pyspark.sql.worker.data_source_pushdown_filters"
 """What Spark runs on the driver where spark.sql.python.filterPushdown.enabled is true, to plan a query that has filters.
@@ -46,22 +46,34 @@ class TieringDataSource(DataSource):
         return "tiering"
 
     def schema(self) -> t.StructType:
-        """Spark's Kafka columns; `headers` with includeHeaders."""
-        return t.StructType(list(COLUMNS if parse(self.options).include_headers else COLUMNS[:-1]))
+        """Spark's Kafka columns; `headers` with includeHeaders. What else is given depends on what is read."""
+        return t.StructType(list(COLUMNS if with_headers(self.options) else COLUMNS[:-1]))
 
     def reader(self, schema: t.StructType) -> DataSourceReader:
         """The batch reader for `schema`, which a user may have cut to the columns needed: only those are decoded."""
-        known = {f.name: f.dataType for f in COLUMNS}
-        for field in schema:
-            if known.get(field.name) != field.dataType:
-                columns = ", ".join(f"{c.name} {c.dataType.simpleString()}" for c in COLUMNS)
-                raise OptionError(f"column {field.name} {field.dataType.simpleString()} is none of: {columns}")
         options = parse(self.options)
         takes_filters = _ASKS_FOR_FILTERS in sys.modules if options.pushdown is None else options.pushdown
-        return (PushdownReader if takes_filters else BatchReader)(options, tuple(schema.fieldNames()))
+        return (PushdownReader if takes_filters else BatchReader)(options, _known(schema))
+
+    def streamReader(self, schema: t.StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
+        """The same for a stream. Spark can limit a stream's micro-batches since 4.2, which older ones need not load."""
+        from spark_jobs.source.stream_options import parse_stream
+        from spark_jobs.source.stream_reader import StreamReader
+
+        return StreamReader(parse_stream(self.options), _known(schema))
 
     def writer(self, schema: t.StructType, overwrite: bool) -> DataSourceWriter:
         """The writer of rows with this schema. Raises OptionError, NotOurs and what planning raises."""
         if overwrite:
             raise OptionError("mode overwrite: a log is only added to; delete the topic first, or use mode append")
         return ArchiveWriter(planned(parse_write(self.options), schema))
+
+
+def _known(schema: t.StructType) -> tuple[str, ...]:
+    """The names of the columns; raises OptionError for one that there is not."""
+    known = {f.name: f.dataType for f in COLUMNS}
+    for field in schema:
+        if known.get(field.name) != field.dataType:
+            columns = ", ".join(f"{c.name} {c.dataType.simpleString()}" for c in COLUMNS)
+            raise OptionError(f"column {field.name} {field.dataType.simpleString()} is none of: {columns}")
+    return tuple(schema.fieldNames())

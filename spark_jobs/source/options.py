@@ -184,6 +184,15 @@ def parse(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions
     )
 
 
+def with_headers(options: Mapping[str, str]) -> bool:
+    """Whether there is a column for headers, whatever the other options say. Raises OptionError."""
+    text = {name.lower(): text for name, text in options.items()}.get("includeheaders", "false")
+    try:
+        return _boolean(text.strip())
+    except ValueError as e:
+        raise OptionError(f"option includeHeaders is {text!r}: {e}") from e
+
+
 def refuse_foreign(by_partition: ByPartition | None, strategy: Strategy) -> None:
     """Raises ValueError where something is said of topics or partitions that are not read. A pattern's topics are not known."""
     named = set(by_partition or ())
