@@ -14,8 +14,9 @@ DOORS = {"local_log/storage.py", "remote/stores/folder.py", "remote/transforms/k
 DOORS |= {"spark_jobs/sink/handover.py"}
 """Where files are opened, renamed and listed."""
 
-ENTRY_POINTS = {"tiering/__main__.py", "tiering/demo.py", "spark_jobs/source/data_source.py", "spark_jobs/sink/write_topic.py"}
-"""Run, called or found by name: by Python, make, click, Spark and who writes a topic."""
+ENTRY_POINTS = {"tiering/__main__.py", "tiering/demo.py", "spark_jobs/source/data_source.py"}
+ENTRY_POINTS |= {"spark_jobs/sink/write_topic.py", "spark_jobs/live_tail.py"}
+"""Run, called or found by name: by Python, make, click, Spark and users' programs."""
 
 OUTSIDE = {"local_log/kernel_cache.py", "local_log/user_cache.py", "spark_jobs/java.py", "tiering/demo.py"}
 """Keep compiled code, look for a Java runtime, and play the user who makes and drops folders: not the product's data."""

@@ -1,0 +1,206 @@
+"""Archive and live tail: everything that was archived, and from there on what the broker has, each offset once.
+
+    from spark_jobs import live_tail
+
+    kafka = {"kafka.bootstrap.servers": "broker:9092"}
+    frame = live_tail.read(spark, "s3://bucket/archive", ["orders"], kafka)
+    frame = live_tail.read_stream(spark, "s3://bucket/archive", ["orders"], kafka, boundary="s3://bucket/checkpoints/q-boundary")
+
+Both sides meet at a boundary: where the archive ends, partition by partition. Below it every transaction is decided, and what it
+came to is in the archive, so each isolation level sees on both sides what it would see of one log, also where a transaction began
+before the boundary and ended after it. A partition that was never archived is the broker's from its first offset.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from pyspark.sql import DataFrame, SparkSession
+
+from local_log.errors import Corrupt, OffsetOutOfRange
+from remote import archive as archives
+from remote.errors import AlreadyExists, Conflict, NotFound
+from remote.fetch_plan import MissingRange
+from remote.manifest.model import Manifest
+from remote.object_store import ObjectStore
+from remote.stores import open_store
+from spark_jobs.broker import BrokerTopic, describe
+from spark_jobs.errors import OptionError
+from spark_jobs.source.limits import EARLIEST_OFFSET, read_by_partition
+
+BOUNDARY_KEY = "boundary.json"
+
+_BOTH = ("includeheaders", "kafka.isolation.level", "failondataloss")
+"""What has to be the same on both sides, so it is said once, among the options of the Kafka source."""
+_SET_HERE = ("subscribe", "subscribepattern", "assign", "startingoffsets", "endingoffsets", "stopatoffsets", "startingtimestamp",
+             "startingoffsetsbytimestamp", "endingtimestamp", "endingoffsetsbytimestamp")  # fmt: skip
+
+Options = Mapping[str, str]
+_NONE: Options = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """Where the broker takes over: an offset for each of its partitions, and those (-2) that are the broker's from the start."""
+
+    offsets: Mapping[str, Mapping[int, int]]
+
+    def starting_offsets(self) -> str:
+        """The `startingOffsets` of Spark's Kafka source."""
+        return json.dumps({topic: {str(n): o for n, o in sorted(numbers.items())} for topic, numbers in self.offsets.items()})
+
+    def archived(self) -> Mapping[str, Mapping[int, int]]:
+        """Where the archive's side ends, for the partitions of which it has any."""
+        kept = {topic: {n: o for n, o in sorted(numbers.items()) if o >= 0} for topic, numbers in self.offsets.items()}
+        return {topic: numbers for topic, numbers in kept.items() if numbers}
+
+
+def starting_offsets(archive: str, topics: Iterable[str]) -> str:
+    """The `startingOffsets` with which Spark's Kafka source goes on where the archive ends now.
+
+    Nothing is asked of the broker, and the Kafka source wants an offset for every partition: one that has never been archived is
+    not among them. Raises NotFound, Unavailable, Corrupt, Newer.
+    """
+    store = open_store(archive)
+    archives.open_archive(store)
+    ends = {topic: {m.partition: m.end_offset for m in archives.manifests(store, topic)} for topic in topics}
+    return Boundary(ends).starting_offsets()
+
+
+def read(
+    spark: SparkSession, archive: str, topics: Sequence[str], kafka_options: Options, archive_options: Options = _NONE
+) -> DataFrame:
+    """A batch of the whole log, with the columns of Spark's Kafka source.
+
+    `kafka_options` say how to reach the broker, and what holds for both sides: includeHeaders, kafka.isolation.level and
+    failOnDataLoss; `archive_options` are for the archive's side alone, as keys. Raises what `boundary_of` raises.
+    """
+    boundary = boundary_of(spark, archive, topics, kafka_options)
+    ends = {"endingOffsets": _json(boundary.archived())}
+    return _union(spark, archive, boundary, _sides(kafka_options, archive_options), ends, streaming=False)
+
+
+def read_stream(
+    spark: SparkSession,
+    archive: str,
+    topics: Sequence[str],
+    kafka_options: Options,
+    archive_options: Options = _NONE,
+    *,
+    boundary: str,
+) -> DataFrame:
+    """A stream of the whole log and of what comes after: the archive's side ends at the boundary, the broker's goes on.
+
+    The boundary must not move while the query lives, however often it is started, so the first start keeps it at the address
+    `boundary` (as an archive's; an object there of its own), and later ones take it from there. It belongs to the checkpoint:
+    delete both or none. Raises what `boundary_of` raises, at the first start; Conflict where two first starts differ.
+    """
+    found = _kept(spark, archive, topics, kafka_options, boundary)
+    stops = {"stopAtOffsets": _json(found.archived()), "startingOffsets": "earliest"}
+    return _union(spark, archive, found, _sides(kafka_options, archive_options), stops, streaming=True)
+
+
+def boundary_of(spark: SparkSession, archive: str, topics: Sequence[str], kafka_options: Options) -> Boundary:
+    """Where the archive ends now and the broker takes over, proved to be without a hole.
+
+    Raises NotFound for topics that the broker does not have, or has under another id: deleted and made anew, what is archived is
+    not the same log. Raises MissingRange where the broker has deleted what was not archived yet (unless failOnDataLoss is
+    false), OffsetOutOfRange where it ends before the archive does, and what `describe` raises.
+    """
+    store = open_store(archive)
+    archives.open_archive(store)
+    lenient = _given(kafka_options).get("failondataloss", "true").strip().lower() == "false"
+    offsets = {}
+    for topic in describe(spark, kafka_options, topics):
+        offsets[topic.name] = take_over(topic, archives.newest_manifests(store, topic.name), lenient=lenient)
+    return Boundary(offsets)
+
+
+def take_over(topic: BrokerTopic, manifests: Iterable[Manifest], *, lenient: bool) -> dict[int, int]:
+    """Where the broker takes each partition over; `lenient` where data loss is allowed. Pure; raises as `boundary_of`."""
+    offsets = dict.fromkeys(topic.offsets, EARLIEST_OFFSET)
+    for manifest in manifests:
+        name = f"{topic.name}-{manifest.partition}"
+        if manifest.topic_id != topic.topic_id:
+            raise NotFound(
+                f"topic {topic.name} has the id {topic.topic_id} on the broker and {manifest.topic_id} in the archive: it was "
+                "deleted and made anew, or this is another cluster; read each by itself"
+            )
+        if manifest.partition not in topic.offsets:
+            raise NotFound(f"the broker does not have the partition {name}, which is archived; read the archive by itself")
+        earliest, latest = topic.offsets[manifest.partition]
+        end = manifest.end_offset
+        if end > latest:
+            raise OffsetOutOfRange(name, end, earliest, latest)
+        if end < earliest and not lenient:
+            raise MissingRange(name, end, earliest, "the broker has deleted them and they were never archived")
+        offsets[manifest.partition] = max(end, earliest)
+    return offsets
+
+
+def _kept(spark: SparkSession, archive: str, topics: Sequence[str], kafka_options: Options, address: str) -> Boundary:
+    store = open_store(address)
+    try:
+        return _read_boundary(store.get(BOUNDARY_KEY), topics)
+    except NotFound:
+        return keep(store, boundary_of(spark, archive, topics, kafka_options))
+
+
+def keep(store: ObjectStore, found: Boundary) -> Boundary:
+    """Keeps the boundary of a first start. Raises Conflict where another start has kept another, Unknown, Unavailable."""
+    try:
+        store.put_if_absent(BOUNDARY_KEY, found.starting_offsets().encode())
+    except AlreadyExists:
+        if _read_boundary(store.get(BOUNDARY_KEY), tuple(found.offsets)) != found:
+            raise Conflict(f"{store.url}: another start of the query has just kept another boundary; start again") from None
+    return found
+
+
+def _read_boundary(body: bytes, topics: Sequence[str]) -> Boundary:
+    try:
+        kept = Boundary(read_by_partition(body.decode(), "it is not what a first start has kept"))
+    except ValueError as e:
+        raise Corrupt(f"{e}; delete it together with the query's checkpoint", file=BOUNDARY_KEY) from e
+    if set(kept.offsets) != set(topics):
+        raise OptionError(
+            f"the boundary that was kept is one of the topics {', '.join(kept.offsets)}, and {', '.join(topics)} are to be read; "
+            "give other topics a query, a checkpoint and a boundary of their own"
+        )
+    return kept
+
+
+def _sides(kafka_options: Options, archive_options: Options) -> tuple[Options, Options]:
+    """The options of the archive's side and of the broker's. Raises OptionError for what is set here."""
+    for name in (*kafka_options, *archive_options):
+        if name.lower() in _SET_HERE:
+            raise OptionError(f"option {name} cannot be given: both sides are read whole, and meet at the boundary")
+    for name in archive_options:
+        if name.lower() in _BOTH:
+            raise OptionError(f"option {name} has to be the same on both sides; give it among the options of the Kafka source")
+    both = {name: value for name, value in _given(kafka_options).items() if name in _BOTH}
+    return {**both, **archive_options}, kafka_options
+
+
+def _union(
+    spark: SparkSession, archive: str, boundary: Boundary, sides: tuple[Options, Options], bounds: Options, *, streaming: bool
+) -> DataFrame:
+    reader = spark.readStream if streaming else spark.read
+    archive_options, kafka_options = sides
+    tail = reader.format("kafka").options(**kafka_options)
+    live = tail.option("subscribe", ",".join(boundary.offsets)).option("startingOffsets", boundary.starting_offsets()).load()
+    archived = boundary.archived()
+    if not archived:
+        return live
+    assigned = json.dumps({topic: list(numbers) for topic, numbers in archived.items()})
+    reader = spark.readStream if streaming else spark.read
+    past = reader.format("tiering").options(**archive_options, **bounds, archive=archive, assign=assigned).load()
+    return past.union(live)
+
+
+def _given(options: Options) -> dict[str, str]:
+    return {name.lower(): value for name, value in options.items()}
+
+
+def _json(by_partition: Mapping[str, Mapping[int, int]]) -> str:
+    return json.dumps({topic: {str(n): o for n, o in numbers.items()} for topic, numbers in by_partition.items()})
