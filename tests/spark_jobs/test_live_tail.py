@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.oracle,
+    pytest.mark.timeout(1500),  # several sessions a test, on a busy machine, too
     pytest.mark.skipif(real_kafka.maven() is None, reason="a real broker is brought by Maven, which is not here"),
 ]
 
@@ -129,7 +130,7 @@ def in_spark(live: Live, folder: Path, steps: str, *args: object) -> Any:
     script = folder / "steps.py"
     script.write_text(PREAMBLE + steps + "\nprint(json.dumps(answer))\n")
     command = [sys.executable, script, jars, live.address, live.archive, *args]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=280)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-20000:]
     return json.loads(done.stdout)
 
