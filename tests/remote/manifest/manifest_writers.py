@@ -12,8 +12,8 @@ from remote.manifest.transitions import segment_copied
 from remote.object_store import ObjectStore
 
 FIRST = never_archived(PATH.topic, PATH.topic_id, PATH.partition, 0)
-PUT = 3
-"""The number of a commit's put among its calls: two listings, or a listing and a get, come first."""
+FIRST_PUT, PUT = 2, 3
+"""The number of a commit's put among its calls, without and with a version before it: a listing comes first, or that and a get."""
 
 Change = Callable[[Manifest], Manifest]
 

@@ -5,7 +5,7 @@ from itertools import combinations
 import pytest
 from archive_fakes import WRITES, Door, LosesAnswer, MemoryStore, Nth, RunsBetween, verbs
 from made_manifests import PATH, assert_sound_chain
-from manifest_writers import PUT, Writer, calls_of_a_commit, copied, held, sweep
+from manifest_writers import FIRST_PUT, PUT, Writer, calls_of_a_commit, copied, held, sweep
 
 from remote.errors import Conflict, Fenced, RemoteError, Unavailable, Unknown
 from remote.manifest.model import Manifest
@@ -18,7 +18,7 @@ from remote.object_store import ObjectStore
 
 def test_the_key_taken_by_another_writer_means_reload_and_apply_again() -> None:
     store = MemoryStore()
-    door = RunsBetween(store, {PUT: lambda: Writer(store, "b").copy(1)})
+    door = RunsBetween(store, {FIRST_PUT: lambda: Writer(store, "b").copy(1)})
     Writer(door).copy(0)
     assert verbs(door.calls).count("put_if_absent") == 2
     newest = assert_sound_chain(store)
@@ -107,9 +107,10 @@ def test_a_put_won_on_a_swept_key_is_noticed_and_applied_again(base: int, swept:
     store = MemoryStore()
     for earlier in range(base):
         Writer(store, "c").copy(10 + earlier)
-    door = RunsBetween(store, {PUT: lambda: others_commit_and_sweep(store, base, swept)})
+    put = PUT if base else FIRST_PUT
+    door = RunsBetween(store, {put: lambda: others_commit_and_sweep(store, base, swept)})
     done = Writer(door).copy(90)
-    assert door.calls[PUT - 1] == ("put_if_absent", PATH.manifest(base + 1))
+    assert door.calls[put - 1] == ("put_if_absent", PATH.manifest(base + 1))
     assert PATH.manifest(base + 1) in store.objects  # won at the store, and nobody will build on it
     assert done.version == base + 6
     newest = assert_sound_chain(store, first_version=base + 6)
