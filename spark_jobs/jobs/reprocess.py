@@ -1,0 +1,238 @@
+"""Archived records through a query or a function, to Parquet, to Kafka or to a new archived topic.
+
+    python -m spark_jobs.jobs.reprocess --archive s3://bucket/prefix --topic orders --from-timestamp 2026-11-20 \\
+        --sql "SELECT * FROM records WHERE value IS NOT NULL" --to-archive s3://bucket/prefix --to-topic orders2
+
+The offsets are resolved once and are in the report: `--offsets` gives them to a run that is to read the same again. What the
+run is of (archive, offsets, query or function, target) makes its run id, or the user does. Parquet and archived topics have
+each run's rows once, however often it is run; Kafka at least once.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any, TextIO
+from urllib.parse import quote
+
+import click
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as f
+
+from remote.clock import stopwatch
+from remote.stores import open_store
+from remote.stores.instrumented import Meter
+from spark_jobs.jobs import estimate, reprocess_parquet
+from spark_jobs.jobs.arguments import (
+    asked,
+    given_options,
+    interval_options,
+    master_option,
+    price_options,
+    price_table,
+    source_options,
+)
+from spark_jobs.jobs.estimate import cost, counted, of_splits
+from spark_jobs.jobs.outcome import ending
+from spark_jobs.jobs.prices import prices_of
+from spark_jobs.jobs.target import Target
+from spark_jobs.jobs.transform import Transform, by_function, by_sql, unchanged
+from spark_jobs.jobs.vector import Vector, of_ranges
+from spark_jobs.source.options import OptionError, ReadOptions
+from spark_jobs.source.partitions import splits
+from spark_jobs.source.ranges import Range
+from tiering.console import archive_option, dry_run_option, keys_option, lasting, named, topics_option
+
+_COMPRESSIONS = ["snappy", "zstd", "lz4", "gzip", "none"]
+_BOUNDS = ("starting", "ending")
+_RUN_ID_DIGITS = 16
+
+Report = dict[str, Any]
+Rows = Callable[[], DataFrame]
+"""Makes the rows to be written; called only where they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where rows go: just one of the three, with the options of its format."""
+
+    parquet: str | None = None
+    kafka: str | None = None
+    archive: str | None = None
+    topic: str | None = None
+    options: Mapping[str, str] | None = None
+    compression: str = "snappy"
+
+
+def source_of(options: Mapping[str, str], vector: Vector) -> dict[str, str]:
+    """The options of the format tiering that read just the offsets of a vector, whatever bounds `options` has."""
+    kept = {name: value for name, value in options.items() if not name.lower().startswith(_BOUNDS)}
+    starts, ends = ({t: {str(p): b[end] for p, b in of.items()} for t, of in vector.items()} for end in (0, 1))
+    return {
+        "includeHeaders": "true",
+        **kept,
+        "subscribe": ",".join(vector),
+        "startingOffsets": json.dumps(starts),
+        "endingOffsets": json.dumps(ends),
+    }
+
+
+def run_id_of(source: Mapping[str, str], transform: str, destination: Destination) -> str:
+    """The same for what is the same: what is read, what is made of it, and where it goes."""
+    told = json.dumps([sorted(source.items()), transform, asdict(destination)], sort_keys=True, default=dict)
+    return sha256(told.encode()).hexdigest()[:_RUN_ID_DIGITS]
+
+
+def run(
+    spark: SparkSession, source: Mapping[str, str], transform: Transform, destination: Destination, run_id: str, partitions: int
+) -> Report:
+    """Reads, transforms and writes; `partitions` is for a topic that is made.
+
+    Raises OptionError, what the target raises, and Spark's errors.
+    """
+
+    def rows() -> DataFrame:
+        return transform(spark.read.format("tiering").options(**source).load())
+
+    if destination.parquet is not None:
+        return _to_parquet(rows, destination, destination.parquet, run_id)
+    if destination.kafka is not None:
+        return _to_kafka(rows, destination, destination.kafka)
+    assert destination.archive is not None
+    return _to_archive(rows, destination, destination.archive, run_id, partitions)
+
+
+def _to_parquet(rows: Rows, destination: Destination, url: str, run_id: str) -> Report:
+    committed, before = reprocess_parquet.write(rows, Target(url), run_id, destination.compression)
+    return {
+        "target": url,
+        "delivery": "exactly once a run",
+        "committed_before": before,
+        "rows": sum(file.rows for file in committed.files),
+        "bytes": sum(file.bytes for file in committed.files),
+        "files": [{"name": file.name, "rows": file.rows, "bytes": file.bytes} for file in committed.files],
+    }
+
+
+def _to_kafka(rows: Rows, destination: Destination, servers: str) -> Report:
+    counted_rows = Observation()
+    options = {**(destination.options or {}), "kafka.bootstrap.servers": servers}
+    if destination.topic is not None:
+        options["topic"] = destination.topic
+    rows().observe(counted_rows, f.count(f.lit(1)).alias("rows")).write.format("kafka").options(**options).save()
+    return {
+        "target": f"kafka://{servers}",
+        "topic": destination.topic,
+        "delivery": "at least once: what is retried, or run again, is sent again",
+        "rows": counted_rows.get["rows"],
+    }
+
+
+def _to_archive(rows: Rows, destination: Destination, url: str, run_id: str, partitions: int) -> Report:
+    from spark_jobs.sink.write_topic import write_topic
+
+    made_by = {"partitions": str(partitions), **(destination.options or {}), "writeId": run_id}
+    if destination.topic is not None:
+        made_by["topic"] = destination.topic
+    decision = write_topic(rows(), url, made_by)
+    added = () if decision is None else decision.ranges
+    return {
+        "target": url,
+        "topic": destination.topic,
+        "delivery": "exactly once a run",
+        "rows": sum(r.end - r.start for r in added),
+        "added": [{"topic": r.path.topic, "partition": r.path.partition, "start": r.start, "end": r.end} for r in added],
+    }
+
+
+@click.command("reprocess")
+@archive_option(required=True)
+@keys_option()
+@topics_option()
+@source_options
+@interval_options
+@click.option("--sql", callback=named, metavar="QUERY", help="A query over the view records.")
+@click.option("--function", callback=named, metavar="MODULE:NAME", help="A function that takes a DataFrame and gives one.")
+@click.option("--to-parquet", callback=lasting, metavar="URL", help="Write Parquet files below run=ID: any fsspec URL.")
+@click.option("--to-kafka", callback=named, metavar="SERVERS", help="Send to these bootstrap servers by Spark's Kafka sink.")
+@click.option("--to-archive", callback=lasting, metavar="URL", help="Add to a topic of this archive, which is made if need be.")
+@click.option("--to-topic", callback=named, metavar="TOPIC", help="The topic; without it, the column topic of each row.")
+@click.option("--to-option", "to_pairs", multiple=True, metavar="NAME=VALUE", help="Any other option of the target's format.")
+@click.option("--compression", type=click.Choice(_COMPRESSIONS), default="snappy", show_default=True, help="Of Parquet files.")
+@click.option("--run-id", callback=named, metavar="ID", help="What is written once; default: made from what is read and written.")
+@dry_run_option
+@price_options
+@master_option
+def main(
+    archive_url: str, keys_address: str | None, topics: tuple[str, ...], pairs: tuple[str, ...], from_ms: int | None,
+    to_ms: int | None, vector: Vector | None, resolve_only: bool, sql: str | None, function: str | None, to_parquet: str | None,
+    to_kafka: str | None, to_archive: str | None, to_topic: str | None, to_pairs: tuple[str, ...], compression: str,
+    run_id: str | None, dry_run: bool, prices_file: TextIO | None, storage_class: str | None, master: str | None,
+) -> None:  # fmt: skip
+    """Read archived records, have a query or a function make others of them, and write those. Prints a JSON report.
+
+    Rows for Kafka and for an archive have the columns of Spark's Kafka sink: value, and key, headers, partition, topic where they
+    have any; an archive takes timestamp, too.
+    """
+
+    def job() -> None:
+        started, meter = stopwatch(), Meter()
+        destination = _destination(to_parquet, to_kafka, to_archive, to_topic, to_pairs, compression)
+        transform = _transform(sql, function)
+        options, ranges = asked(archive_url, keys_address, topics, pairs, from_ms, to_ms, vector, meter=meter)
+        offsets = of_ranges(ranges)
+        fixed = {"archive": archive_url, "keys": keys_address}
+        source = source_of(given_options(pairs, fixed), offsets)
+        # As Hive writes it in a folder's name, whatever a scheduler calls its runs.
+        run_of = quote(run_id, safe="") if run_id else run_id_of(source, sql or function or "", destination)
+        report: Report = {"job": "reprocess", "run_id": run_of, "offsets": offsets}
+        if resolve_only:
+            report = dict(offsets)
+        elif dry_run:
+            report |= _dry(options, ranges, meter, prices_file, storage_class)
+        else:
+            from spark_jobs.session import session
+
+            spark = session("tiering reprocess", master=master)
+            partitions = 1 + max((r.manifest.partition for r in ranges), default=0)
+            try:
+                report |= run(spark, source, transform, destination, run_of, partitions)
+            except AnalysisException as e:
+                raise OptionError(str(e)) from e
+            report["seconds"] = round(stopwatch() - started, 3)
+        click.echo(json.dumps(report, indent=1))
+
+    ending("reprocess", job)
+
+
+def _transform(sql: str | None, function: str | None) -> Transform:
+    if sql is not None and function is not None:
+        raise OptionError("--sql and --function are both given; give one, or neither to copy records as they are")
+    if sql is not None:
+        return by_sql(sql)
+    return unchanged if function is None else by_function(function)
+
+
+def _destination(
+    parquet: str | None, kafka: str | None, archive: str | None, topic: str | None, pairs: Sequence[str], compression: str
+) -> Destination:
+    if sum(target is not None for target in (parquet, kafka, archive)) != 1:
+        raise OptionError("say where the rows go by just one of --to-parquet, --to-kafka and --to-archive")
+    if parquet is not None and (topic is not None or pairs):
+        raise OptionError("--to-topic and --to-option are for --to-kafka and --to-archive")
+    taken = dict.fromkeys(("topic", "archive", "writeId", "kafka.bootstrap.servers"))
+    return Destination(parquet, kafka, archive, topic, given_options(pairs, taken), compression)
+
+
+def _dry(options: ReadOptions, ranges: Sequence[Range], meter: Meter, prices_file: TextIO | None, name: str | None) -> Report:
+    planned = splits(open_store(options.archive, meter=meter), ranges, options)
+    prices = prices_of(price_table(prices_file), options.archive, name)
+    reading = of_splits(planned, with_aborted=options.read_committed)
+    planning = counted(meter.snapshot())
+    more = {"requests": planning.requests, "cost": cost(planning, prices)}
+    return estimate.dry_run("reprocess", planned, reading, prices, planning=more)
+
+
+if __name__ == "__main__":
+    main()
