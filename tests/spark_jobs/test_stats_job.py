@@ -31,7 +31,7 @@ def test_files_and_report_have_the_sums_however_many_tasks_there_are(
         done = stats("--to", tmp_path / run, "--report", tmp_path / f"{run}.json", "--output", "jsonl", *options)
         assert done.exit_code == 0, done.stderr
     few, many = (json.loads((tmp_path / f"{run}.json").read_text()) for run in ("few", "many"))
-    assert few["splits"] < 23 <= many["splits"]
+    assert few["splits"] * 2 < many["splits"]
     assert few["partitions"] == many["partitions"]
     assert [p["records"] for p in few["partitions"]] == [len(expected(topic)) for topic in TOPICS]
     for name in ("hours.parquet", "partitions.parquet"):
@@ -45,7 +45,8 @@ def test_files_and_report_have_the_sums_however_many_tasks_there_are(
 def test_a_second_run_replaces_the_files_of_the_first(stats: Callable[..., Result], tmp_path: Path) -> None:
     for _ in range(2):
         assert stats("--to", tmp_path / "to").exit_code == 0
-    assert sorted(file.name for file in (tmp_path / "to").iterdir()) == ["hours.parquet", "partitions.parquet"]
+    seen = sorted(file.name for file in (tmp_path / "to").iterdir() if not file.name.startswith("_"))
+    assert seen == ["hours.parquet", "partitions.parquet"]
 
 
 def test_a_range_counts_alone_and_a_terminal_shows_hours_as_blocks(stats: Callable[..., Result]) -> None:
