@@ -7,7 +7,9 @@ df.write.format("tiering").option("archive", "s3://bucket/prefix").option("topic
 An encrypted archive takes .option("keys", "aws-kms://alias/archive"), or a key file that every executor has, too.
 """
 
+import json
 import sys
+from collections.abc import Mapping
 
 from pyspark.sql import types as t
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceWriter
@@ -16,13 +18,16 @@ from spark_jobs.errors import OptionError
 from spark_jobs.sink.options import parse as parse_write
 from spark_jobs.sink.writer import ArchiveWriter, planned
 from spark_jobs.source.batch_reader import BatchReader, PushdownReader
-from spark_jobs.source.options import parse, with_headers
+from spark_jobs.source.options import is_of_a_table, parse, with_headers
 
 _ASKS_FOR_FILTERS = "pyspark.sql.worker.data_source_pushdown_filters"
 """What Spark runs on the driver where spark.sql.python.filterPushdown.enabled is true, to plan a query that has filters.
 
 A data source cannot ask for the setting, and Spark refuses a reader that takes filters where it is false.
 """
+
+_OF_A_TABLE = "tiering.options"
+_MAKES_A_TABLE = "provider"
 
 _HEADER = t.StructType([t.StructField("key", t.StringType()), t.StructField("value", t.BinaryType())])
 COLUMNS = (
@@ -46,12 +51,20 @@ class TieringDataSource(DataSource):
         return "tiering"
 
     def schema(self) -> t.StructType:
-        """Spark's Kafka columns; `headers` with includeHeaders. What else is given depends on what is read."""
-        return t.StructType(list(COLUMNS if with_headers(self.options) else COLUMNS[:-1]))
+        """Spark's Kafka columns; `headers` with includeHeaders. What else is given depends on what is read.
+
+        Where a table is made, Spark keeps this schema, and of the options it hands nothing to who reads the table (4.3): so the
+        first column's metadata hold them.
+        """
+        first, *others = COLUMNS if with_headers(self.options) else COLUMNS[:-1]
+        if _MAKES_A_TABLE in self.options:
+            kept = {name: text for name, text in self.options.items() if not is_of_a_table(name)}
+            first = t.StructField(first.name, first.dataType, metadata={_OF_A_TABLE: json.dumps(kept)})
+        return t.StructType([first, *others])
 
     def reader(self, schema: t.StructType) -> DataSourceReader:
         """The batch reader for `schema`, which a user may have cut to the columns needed: only those are decoded."""
-        options = parse(self.options)
+        options = parse({**_kept(schema), **self.options})
         takes_filters = _ASKS_FOR_FILTERS in sys.modules if options.pushdown is None else options.pushdown
         return (PushdownReader if takes_filters else BatchReader)(options, _known(schema))
 
@@ -60,7 +73,7 @@ class TieringDataSource(DataSource):
         from spark_jobs.source.stream_options import parse_stream
         from spark_jobs.source.stream_reader import StreamReader
 
-        return StreamReader(parse_stream(self.options), _known(schema))
+        return StreamReader(parse_stream({**_kept(schema), **self.options}), _known(schema))
 
     def writer(self, schema: t.StructType, overwrite: bool) -> DataSourceWriter:
         """The writer of rows with this schema. Raises OptionError, NotOurs and what planning raises."""
@@ -77,3 +90,9 @@ def _known(schema: t.StructType) -> tuple[str, ...]:
             columns = ", ".join(f"{c.name} {c.dataType.simpleString()}" for c in COLUMNS)
             raise OptionError(f"column {field.name} {field.dataType.simpleString()} is none of: {columns}")
     return tuple(schema.fieldNames())
+
+
+def _kept(schema: t.StructType) -> Mapping[str, str]:
+    """The options with which the table was made whose schema this is, none where it is no table's."""
+    texts = [field.metadata[_OF_A_TABLE] for field in schema if _OF_A_TABLE in field.metadata]
+    return json.loads(texts[0]) if texts else {}

@@ -55,6 +55,13 @@ _BY_LOWER = {name.lower(): name for name in _KNOWN}
 STREAM_ONLY = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 """What Spark's Kafka source ignores in a batch, with a warning in its log, so that one set of options serves both."""
 
+_OF_A_TABLE = frozenset(
+    ["provider", "location", "external", "is_managed_location", "owner", "comment", "collation", "table_type"]
+)
+"""What Spark's catalog says of a table (TableCatalog's reserved properties) comes along with the table's options."""
+_TABLE_PREFIX = "option."
+"""With it a table's options come once more."""
+
 _OF_A_BROKER = ("groupIdPrefix", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "kafkaConsumer.pollTimeoutMs")
 _OF_A_BROKER_LOWER = {name.lower() for name in _OF_A_BROKER}
 
@@ -216,11 +223,16 @@ def _read(given: Mapping[str, str], name: str, read: Callable[[str], T]) -> T:
         raise OptionError(f"option {name} is {given[name]!r}: {e}") from e
 
 
+def is_of_a_table(name: str) -> bool:
+    """Whether Spark's catalog has put an option beside those with which a table was made."""
+    return name.lower() in _OF_A_TABLE or name.lower().startswith(_TABLE_PREFIX)
+
+
 def _named(options: Mapping[str, str]) -> dict[str, str]:
     given: dict[str, str] = {}
-    ignored = {name.lower() for name in STREAM_ONLY}
+    ignored = _OF_A_TABLE.union(name.lower() for name in STREAM_ONLY)
     for name, text in options.items():
-        lower = name.lower()
+        lower = name.lower().removeprefix(_TABLE_PREFIX)
         if lower in ignored:
             continue
         known = _BY_LOWER.get(lower)
