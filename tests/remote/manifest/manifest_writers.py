@@ -13,7 +13,7 @@ from remote.object_store import ObjectStore
 
 FIRST = never_archived(PATH.topic, PATH.topic_id, PATH.partition, 0)
 FIRST_PUT, PUT = 2, 3
-"""The number of a commit's put among its calls, without and with a version before it: a listing comes first, or that and a get."""
+"""The number of a commit's put among its calls, without and with a version before: behind a listing, or that and a get."""
 
 Change = Callable[[Manifest], Manifest]
 
