@@ -342,7 +342,7 @@ def test_the_example_in_the_readme_runs(
     archive: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (ROOT / "README.md").read_text()
-    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (example,) = (e for e in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "open_reader" in e)
     if "duckdb" in example:
         needs("duckdb")
     exec(compile(example.replace("demo-out/archive", archive), "README.md", "exec"), {})

@@ -94,7 +94,8 @@ def command(
     elif dry_run:
         archive.is_archive(store)
     elif archive.create_archive(store, clock, ids):
-        say(f"tiering: made a new archive, {store.url}")
+        with suppress(OSError):  # the work is done though nobody may read of it
+            say(f"tiering: made a new archive, {store.url}")
     results: list[Done] = []
     bytes_max = sum(2 * _size(segment) for log in logs if isinstance(log, LocalLog) for segment in log.segments)
     with click.progressbar(length=bytes_max, label="offload", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:

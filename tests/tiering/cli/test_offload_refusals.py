@@ -121,7 +121,9 @@ def test_a_refusal_ends_the_process_with_its_code_and_keeps_data_and_messages_ap
     ran = subprocess.run(command, capture_output=True, text=True)
     assert ran.returncode == 6
     assert [json.loads(line)["action"] for line in ran.stdout.splitlines()].count("refused") == 1
-    assert len(ran.stderr.splitlines()) == 1
+    made, refused = ran.stderr.splitlines()
+    assert "made a new archive" in made
+    assert f"{0:020d}.log at byte" in refused
 
 
 @pytest.mark.parametrize("output", ["table", "json", "jsonl"])
