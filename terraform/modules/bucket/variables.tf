@@ -84,13 +84,13 @@ variable "transitions" {
 }
 
 variable "transition_bytes_min" {
-  description = "Objects of fewer bytes never move to another storage class. More than any manifest has, so that none moves."
+  description = "Objects of no more bytes never move to another storage class. No manifest has as many, so none moves."
   type        = number
   default     = 16777216
 
   validation {
-    condition     = var.transition_bytes_min >= 8388608 && floor(var.transition_bytes_min) == var.transition_bytes_min
-    error_message = "Give 8388608 or more: a manifest of encoded segments can have several million bytes."
+    condition     = var.transition_bytes_min >= 16777216 && floor(var.transition_bytes_min) == var.transition_bytes_min
+    error_message = "Give 16777216 or more: the longest manifest, one of encoded segments, has 9 million bytes."
   }
 }
 

@@ -33,7 +33,7 @@ variable "alarm_actions" {
 
   validation {
     condition     = alltrue([for arn in var.alarm_actions : startswith(arn, "arn:")])
-    error_message = "Give ARNs."
+    error_message = "Give ARNs, such as that of an SNS topic."
   }
 }
 
