@@ -5,14 +5,18 @@ image and has its form: an entry (T, O) says that no record from offset O on is 
 between the two is all that a window of time needs, however much records are out of order.
 """
 
+from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
 
 from local_log.errors import Corrupt
+from local_log.formats import record_kernels
+from local_log.formats.batch_v2 import HEADER_BYTES
 from local_log.formats.chunks import Chunk
 from local_log.formats.columns import Projection
-from local_log.formats.record import TimestampType
+from local_log.formats.compression import Inflater
+from local_log.formats.record import Codec, TimestampType
 from local_log.formats.time_index import ENTRY, TimeIndex
 
 STEP_BYTES: Final = 256 << 10
@@ -21,11 +25,12 @@ STEP_BYTES: Final = 256 << 10
 UNKNOWN: Final = -(1 << 63)
 """The least timestamp of a batch whose records cannot be read: any."""
 
+_START = np.zeros(1, np.uint64)
 _TIMES_ONLY = Projection(key=False, value=False, headers=False)
 
 
 def least_timestamps(chunk: Chunk) -> Any:
-    """The least timestamp of each batch (int64, ms). Only batches whose header does not tell are decoded.
+    """The least timestamp of each batch (int64, ms). Only batches whose header does not tell are looked into.
 
     A batch with a sound checksum whose records have no sound form is archived as it is: its times are UNKNOWN.
     """
@@ -33,18 +38,39 @@ def least_timestamps(chunk: Chunk) -> Any:
     least = np.array(batches.max_timestamp, np.int64)
     # Of one record, and of what a broker has stamped, the greatest is the least.
     open_ = (batches.count > 1) & (batches.timestamp_type != TimestampType.LOG_APPEND_TIME)
-    if not open_.any():
-        return least
-    try:
-        least[open_] = np.concatenate([_least(part, times) for part, times in _times(chunk.where(open_))])
-    except Corrupt:
-        least[open_] = UNKNOWN
+    if open_.any():
+        of = _of_messages if batches.are_messages else _of_batches
+        least[open_] = of(chunk.where(open_))
     return least
 
 
-def _times(chunk: Chunk) -> Any:
-    for batches, records in chunk.records(_TIMES_ONLY):
-        yield batches, records.column("timestamp").to_numpy()
+def _of_batches(chunk: Chunk) -> Any:
+    batches, data = chunk.batches, np.frombuffer(chunk.buffer, np.uint8)
+    starts, ends = batches.positions + np.uint64(HEADER_BYTES), batches.end
+    least = np.full(len(batches), UNKNOWN, np.int64)
+    plain = batches.codec == Codec.none
+    counts, base = batches.count.astype(np.uint64), batches.base_timestamp
+    if plain.any():
+        found = np.empty(int(plain.sum()), np.int64)
+        record_kernels.least_timestamps(data, starts[plain], ends[plain], counts[plain], base[plain], UNKNOWN, found)
+        least[plain] = found
+    view, inflate = memoryview(chunk.buffer), Inflater().inflate
+    for row in np.flatnonzero(~plain).tolist():
+        with suppress(Corrupt):
+            section = np.frombuffer(inflate(int(batches.codec[row]), view[int(starts[row]) : int(ends[row])]), np.uint8)
+            whole = np.array([len(section)], np.uint64)
+            one = slice(row, row + 1)
+            record_kernels.least_timestamps(section, _START, whole, counts[one], base[one], UNKNOWN, least[one])
+    return least
+
+
+def _of_messages(chunk: Chunk) -> Any:
+    try:
+        return np.concatenate(
+            [_least(part, records.column("timestamp").to_numpy()) for part, records in chunk.records(_TIMES_ONLY)]
+        )
+    except Corrupt:
+        return UNKNOWN
 
 
 def _least(batches: Any, times: Any) -> Any:

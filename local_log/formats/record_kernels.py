@@ -25,7 +25,7 @@ STEP_BYTES: Final = 1 << 18
 """How far ahead of the decoder memory is asked for the bytes that the checksum reads next."""
 
 _0, _1, _2, _7, _63, _127, _128 = (np.uint64(n) for n in (0, 1, 2, 7, 63, 127, 128))
-_STEP, _CACHE_LINE, _BLOCK = np.uint64(STEP_BYTES), np.uint64(64), np.uint64(BLOCK_BYTES)
+_STEP, _CACHE_LINE, _BLOCK, _PAGES = np.uint64(STEP_BYTES), np.uint64(64), np.uint64(BLOCK_BYTES), np.uint64(1 << 14)
 
 _bytes = types.Array(types.uint8, 1, "C", readonly=True)
 _i32, _i64, _u64, _u8 = (types.Array(t, 1, "C") for t in (types.int32, types.int64, types.uint64, types.uint8))
@@ -265,3 +265,34 @@ def decode_headers(
         row += _1
         list_ends[row] = n
     return DONE, row, n, key_size, value_size, nulls
+
+
+@njit(types.void(_bytes, _in_u64, _in_u64, _in_u64, _in_i64, types.int64, _i64), cache=True, nogil=True, boundscheck=False)
+def least_timestamps(data: Any, starts: Any, ends: Any, counts: Any, base_timestamps: Any, unknown: Any, least: Any) -> None:
+    """The least timestamp of the records in `data[starts[b]:ends[b]]` of every batch b, `unknown` where they have no sound form.
+
+    Only lengths and times are looked at.
+    """
+    data_end = np.uint64(data.size)
+    for b in range(starts.size):
+        p = starts[b]
+        end = ends[b]
+        lowest = np.int64(0x7FFFFFFFFFFFFFFF)
+        sound = counts[b] > _0
+        fetched = p
+        for _ in range(counts[b]):
+            length, p = _varint(data, p, data_end)
+            if p > end or length & _1 or (length >> _1) > end - p:
+                sound = False
+                break
+            record_end = p + (length >> _1)
+            while fetched < record_end:
+                _prefetch(data, fetched + _PAGES)
+                fetched += _CACHE_LINE
+            delta, p = _varint(data, p + _1, data_end)
+            if p > record_end:
+                sound = False
+                break
+            lowest = min(lowest, _signed(delta))
+            p = record_end
+        least[b] = base_timestamps[b] + lowest if sound else unknown

@@ -43,7 +43,7 @@ def test_what_a_broker_has_stamped_has_one_time() -> None:
 
 def test_a_batch_whose_records_have_no_form_could_be_of_any_time() -> None:
     broken = batch(record(0), record(1), base_offset=4, section=b"\x01" * 40)
-    assert least_timestamps(chunk(disordered(0), broken)).tolist() == [UNKNOWN, UNKNOWN]
+    assert least_timestamps(chunk(disordered(0), broken, disordered(8))).tolist() == [600, UNKNOWN, 600]
 
 
 @given(
