@@ -20,17 +20,18 @@ import real_kafka  # beside the tests, not in the package
 import spark  # beside this file
 import stores  # beside this file
 import transforms  # beside this file
+import windows  # beside this file
 
 OUT = Path("bench-out").absolute()
-PARTS = ("engine", "manifest", "stores", "transforms", "reading", "kernels", "spark")
-OF_A_BROKER = {"engine", "kernels", "spark"}
+PARTS = ("engine", "manifest", "stores", "transforms", "reading", "kernels", "windows", "spark")
+OF_A_BROKER = {"engine", "kernels", "windows", "spark"}
 
 
 def main() -> None:
     """Runs the parts, or one of them."""
     parser = argparse.ArgumentParser(prog="make bench")
     parser.add_argument("--only", choices=PARTS, help="a part of it")
-    parser.add_argument("--records", type=int, default=2_000_000, help="of kernels and spark")
+    parser.add_argument("--records", type=int, default=2_000_000, help="of kernels, windows and spark")
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
     parts = {args.only} if args.only else set(PARTS)
@@ -47,11 +48,13 @@ def main() -> None:
         transforms.run(OUT / "transforms", args.rounds)
     if "reading" in parts:
         reading.run(OUT / "reading", args.rounds)
-    if parts & {"kernels", "spark"}:
+    if parts & {"kernels", "windows", "spark"}:
         with filled_broker.filled(OUT / "filled", args.records) as filled:
             print(f"{args.records:,} records of {filled.record_bytes:.0f} bytes where they are not compressed")
             if "kernels" in parts:
                 kernels.run(filled, args.rounds)
+            if "windows" in parts:
+                windows.run(filled)
             if "spark" in parts:
                 spark.run(filled, OUT, args.rounds)
 
