@@ -2,17 +2,19 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from acting_as import Role, acting_as
-from archive_fakes import CountingIds, FixedClock
+from archive_fakes import CountingIds, Crash, Door, FixedClock
 from click.testing import CliRunner, Result
 from golden_logs import broker_logs
 from iam import grants
 from logs_to_archive import roll
+from made_manifests import entry
 from modules import DATA_KEY, rendered
 
 from local_log.errors import Corrupt
@@ -20,9 +22,13 @@ from remote.clock import RandomIds, SystemClock
 from remote.errors import Invalid
 from remote.manifest import pins
 from remote.object_keys import PartitionPath
+from remote.object_store import ObjectStore
 from remote.stores import open_store
+from remote.write_commit import Placed, Write, commit_write
+from remote.written_topic import WrittenPartition, written_topic
 from tiering.cli import main
 
+T = TypeVar("T")
 PREFIXES = ["", "kafka/production"]
 TOPICS = ("g-codec-none", "g-txn")
 RETAIN = ("-c", "retention.ms=1", "-c", "file.delete.delay.ms=0", "--yes")
@@ -94,12 +100,40 @@ def abort_a_copy(bucket: Bucket) -> None:
         open_store(bucket.url).upload(key, [part, b"end"], size=len(part) + 3, crc32c=0)
 
 
+class Dies(Door):
+    """A writer's store that kills it when it decides on its write, before or after that is done; None for never."""
+
+    def __init__(self, inner: ObjectStore, after: bool | None) -> None:
+        super().__init__(inner)
+        self.after = after
+
+    def around(self, verb: str, key: str, call: Callable[[], T]) -> T:
+        if self.after is None or verb != "put_if_absent" or "/writes/" not in key:
+            return call()
+        if self.after:
+            call()
+        raise Crash
+
+
+def write_rows(bucket: Bucket, topic: str, *, dies_after_deciding: bool | None = None) -> None:
+    """What Spark's writer commits."""
+    store = Dies(open_store(bucket.url), dies_after_deciding)
+    asked = Write(f"of-{topic}", (written_topic(store, topic, 1),), "tests")
+
+    def place(now: Mapping[PartitionPath, WrittenPartition]) -> Placed:
+        return {path: (entry(p.end_offset, p.end_offset + 5),) for path, p in now.items()}
+
+    with suppress(Crash):
+        commit_write(store, SystemClock(), RandomIds(), asked, place, threads=1)
+
+
 def test_the_archiver_archives_with_every_right_it_has_and_deletes_nothing(bucket: Bucket, logs: Path) -> None:
     with acting_as(bucket.archiver()) as role:
         assert {row["action"] for row in done("offload", "--log-dir", logs, "--archive", bucket.url)} >= {"copied"}
         done("offload", "--log-dir", logs, "--archive", bucket.url)
         assert tiering("doctor", "--archive", bucket.url).exit_code == 0
         abort_a_copy(bucket)
+        write_rows(bucket, "rows")
         assert role.refused == []
         assert_uses_all(role, "archiver", of=bucket)
         before = bucket.objects()
@@ -112,10 +146,13 @@ def test_the_archiver_archives_with_every_right_it_has_and_deletes_nothing(bucke
 
 
 def test_the_sweeper_retains_and_sweeps_with_every_right_it_has_and_archives_nothing(archived: Bucket, s3_client: Any) -> None:
-    orphan = archived.path("g-txn").segment(f"{7:020d}-0-{7:032x}.log")
-    open_store(archived.url).put_if_absent(orphan, b"what a copy left behind")
+    write_rows(archived, "undecided", dies_after_deciding=False)
+    write_rows(archived, "decided", dies_after_deciding=True)
+    orphans = [archived.path(topic).segment(f"{7:020d}-0-{7:032x}.log") for topic in ("g-txn", "undecided", "decided")]
+    for key in orphans:
+        open_store(archived.url).put_if_absent(key, b"what a copy left behind")
     pins.create(open_store(archived.url), archived.path("g-txn"), "gone", 1, 0, 9, 1000, FixedClock(1_000), CountingIds())
-    s3_client.create_multipart_upload(Bucket=archived.name, Key=f"{archived.prefix}/{orphan}".lstrip("/"))
+    s3_client.create_multipart_upload(Bucket=archived.name, Key=f"{archived.prefix}/{orphans[0]}".lstrip("/"))
     with acting_as(archived.role("sweeper")) as role:
         assert {row["action"] for row in done("retain", "--archive", archived.url, "--topic", "g-txn", *RETAIN)} == {"give up"}
         assert {row["action"] for row in done("retain", "--archive", archived.url, "--topic", "g-txn", *RETAIN)} == {"delete"}
