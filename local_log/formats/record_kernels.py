@@ -25,7 +25,8 @@ STEP_BYTES: Final = 1 << 18
 """How far ahead of the decoder memory is asked for the bytes that the checksum reads next."""
 
 _0, _1, _2, _7, _63, _127, _128 = (np.uint64(n) for n in (0, 1, 2, 7, 63, 127, 128))
-_STEP, _CACHE_LINE, _BLOCK, _PAGES = np.uint64(STEP_BYTES), np.uint64(64), np.uint64(BLOCK_BYTES), np.uint64(1 << 14)
+_STEP, _CACHE_LINE, _BLOCK = np.uint64(STEP_BYTES), np.uint64(64), np.uint64(BLOCK_BYTES)
+_AHEAD = np.uint64(1 << 14)  # who only hops from record to record waits for memory at each, unless it is on its way
 
 _bytes = types.Array(types.uint8, 1, "C", readonly=True)
 _i32, _i64, _u64, _u8 = (types.Array(t, 1, "C") for t in (types.int32, types.int64, types.uint64, types.uint8))
@@ -287,7 +288,7 @@ def least_timestamps(data: Any, starts: Any, ends: Any, counts: Any, base_timest
                 break
             record_end = p + (length >> _1)
             while fetched < record_end:
-                _prefetch(data, fetched + _PAGES)
+                _prefetch(data, fetched + _AHEAD)
                 fetched += _CACHE_LINE
             delta, p = _varint(data, p + _1, data_end)
             if p > record_end:

@@ -1,6 +1,5 @@
 """The options of a write, with the names of Spark's Kafka sink and of Kafka's producer. Pure: text in, values out."""
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -9,8 +8,10 @@ from local_log.formats.compression import DEFAULT_LEVELS, LEVELS
 from local_log.formats.record import Codec
 from remote.written_topic import PARTITIONS_MAX
 from spark_jobs.errors import OptionError
+from spark_jobs.option_text import nearest, read_option, unknown
 
 T = TypeVar("T")
+D = TypeVar("D")
 
 BATCH_BYTES = 256 << 10
 """Kafka's producers default to 16 KB, to wait less; here nobody waits, and larger batches compress better and read faster."""
@@ -66,18 +67,11 @@ def parse(options: Mapping[str, str]) -> WriteOptions:
     for name, text in options.items():
         known = _BY_LOWER.get(name.lower())
         if known is None:
-            near = difflib.get_close_matches(name.lower(), _BY_LOWER, n=1)
-            hint = f"did you mean {_BY_LOWER[near[0]]}?" if near else f"there are {', '.join(_KNOWN)}"
-            raise OptionError(f"option {name} is unknown to a write to the format tiering; {hint}")
+            raise unknown(name, nearest(name, _BY_LOWER), _KNOWN, "a write to the format tiering")
         given[known] = text.strip()
 
-    def value(name: str, read: Callable[[str], T], default: T) -> T:
-        if name not in given:
-            return default
-        try:
-            return read(given[name])
-        except ValueError as e:
-            raise OptionError(f"option {name} is {given[name]!r}: {e}") from e
+    def value(name: str, read: Callable[[str], T], default: D) -> T | D:
+        return read_option(given, name, read) if name in given else default
 
     archive = value("archive", _filled, None)
     if archive is None:
@@ -91,7 +85,7 @@ def parse(options: Mapping[str, str]) -> WriteOptions:
     return WriteOptions(
         archive=archive,
         topic=value("topic", _filled, None),
-        partitions=value("partitions", _optional(_within(1, PARTITIONS_MAX)), None),
+        partitions=value("partitions", _within(1, PARTITIONS_MAX), None),
         write_id=value("writeId", _filled, None),
         keys=value("keys", _filled, None),
         codec=codec,
@@ -119,10 +113,6 @@ def _level(codec: Codec, text: str) -> int | None:
     if level != DEFAULT_LEVELS[codec] and level not in LEVELS[codec]:
         raise ValueError(f"must be {LEVELS[codec][0]} to {LEVELS[codec][-1]}, or {DEFAULT_LEVELS[codec]}")
     return level
-
-
-def _optional(read: Callable[[str], int]) -> Callable[[str], int | None]:
-    return read
 
 
 def _within(low: int, high: int) -> Callable[[str], int]:

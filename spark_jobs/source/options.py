@@ -1,12 +1,12 @@
 """The options of the data source, with the names, defaults and precedence of Spark's Kafka source. Pure: text in, values out."""
 
-import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from spark_jobs.errors import OptionError
+from spark_jobs.option_text import nearest, read_option, unknown
 from spark_jobs.source.limits import (
     EARLIEST,
     LATEST,
@@ -139,7 +139,7 @@ def parse(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions
     given = _named(options)
 
     def value(name: str, read: Callable[[str], T], default: T) -> T:
-        return _read(given, name, read) if name in given else default
+        return read_option(given, name, read) if name in given else default
 
     def limit(end: str, default: str, refused: str | None) -> Limit:
         """A time for all comes before times, and times before offsets; what comes second is not even read, as in Spark."""
@@ -160,7 +160,7 @@ def parse(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions
             f"{end}Offsets": read_offsets,
         }
         first = next((name for name in forms if name in given), None)
-        return Offsets(default) if first is None else _read(given, first, checked(forms[first]))
+        return Offsets(default) if first is None else read_option(given, first, checked(forms[first]))
 
     if not given.get("archive", "").strip():
         raise OptionError("option archive is missing: a folder, s3://bucket/prefix or any fsspec URL")
@@ -216,13 +216,6 @@ def refuse_foreign(by_partition: ByPartition | None, strategy: Strategy) -> None
                 raise ValueError(f"it names {topic}-{foreign[0]}, which is not assigned; leave it out, or assign it")
 
 
-def _read(given: Mapping[str, str], name: str, read: Callable[[str], T]) -> T:
-    try:
-        return read(given[name].strip())
-    except (ValueError, TypeError, AttributeError, RecursionError) as e:
-        raise OptionError(f"option {name} is {given[name]!r}: {e}") from e
-
-
 def is_of_a_table(name: str) -> bool:
     """Whether Spark's catalog has put an option beside those with which a table was made."""
     return name.lower() in _OF_A_TABLE or name.lower().startswith(_TABLE_PREFIX)
@@ -237,20 +230,19 @@ def _named(options: Mapping[str, str]) -> dict[str, str]:
             continue
         known = _BY_LOWER.get(lower)
         if known is None:
-            raise OptionError(_refusal(name))
+            raise _refusal(name)
         given[known] = text
     return given
 
 
-def _refusal(name: str) -> str:
-    near = difflib.get_close_matches(name.lower(), _BY_LOWER, n=1)
+def _refusal(name: str) -> OptionError:
+    near = nearest(name, _BY_LOWER)
     if (name.lower().startswith("kafka.") and not near) or name.lower() in _OF_A_BROKER_LOWER:
-        return (
+        return OptionError(
             f"option {name} means nothing to the format tiering: an archive is read, no broker is asked and no consumer is made; "
             "leave it out (of kafka.… there is kafka.isolation.level)"
         )
-    hint = f"did you mean {_BY_LOWER[near[0]]}?" if near else f"there are {', '.join(_KNOWN)}"
-    return f"option {name} is unknown to the format tiering; {hint}"
+    return unknown(name, near, _KNOWN, "the format tiering")
 
 
 def _strategy(given: Mapping[str, str]) -> Strategy:
@@ -262,7 +254,7 @@ def _strategy(given: Mapping[str, str]) -> Strategy:
         "subscribe": _subscribed,
         "subscribePattern": _pattern,
     }
-    strategy = _read(given, named[0], read[named[0]]) if named else None
+    strategy = read_option(given, named[0], read[named[0]]) if named else None
     if strategy is None:
         name = named[0] if named else "subscribe"
         raise OptionError(f"option {name} is missing: topics, with commas between them; or assign, or subscribePattern")

@@ -2,11 +2,12 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from spark_jobs.errors import OptionError
+from spark_jobs.option_text import read_option
 from spark_jobs.source.limits import ByPartition, read_offsets
 from spark_jobs.source.options import STREAM_ONLY, ReadOptions, parse, refuse_foreign
 
@@ -59,20 +60,13 @@ def parse_stream(options: Mapping[str, str]) -> StreamOptions:
     most, least = (_count(given, name) for name in ("maxOffsetsPerTrigger", "minOffsetsPerTrigger"))
     if most is not None and least is not None and least > most:
         raise OptionError(f"minOffsetsPerTrigger ({least}) is more than maxOffsetsPerTrigger ({most}); exchange them")
-    delay = _value(given, "maxTriggerDelay", _milliseconds) if "maxTriggerDelay" in given else _milliseconds(_DELAY_DEFAULT)
-    stop_at = _value(given, STOP_AT, lambda text: _stops(text, read)) if STOP_AT in given else None
+    delay = read_option(given, "maxTriggerDelay", _milliseconds) if "maxTriggerDelay" in given else _milliseconds(_DELAY_DEFAULT)
+    stop_at = read_option(given, STOP_AT, lambda text: _stops(text, read)) if STOP_AT in given else None
     return StreamOptions(read, most, least, delay, stop_at)
 
 
-def _value(given: Mapping[str, str], name: str, read: Callable[[str], Value]) -> Value:
-    try:
-        return read(given[name])
-    except ValueError as e:
-        raise OptionError(f"option {name} is {given[name]!r}: {e}") from e
-
-
 def _count(given: Mapping[str, str], name: str) -> int | None:
-    return _value(given, name, _positive) if name in given else None
+    return read_option(given, name, _positive) if name in given else None
 
 
 def _positive(text: str) -> int:
