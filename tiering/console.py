@@ -12,11 +12,13 @@ from functools import wraps
 from typing import Any, ParamSpec
 
 import click
+from click.core import ParameterSource
+
+from tiering.config.shared import KEYS_VARIABLE
 
 P = ParamSpec("P")
 
 Row = Mapping[str, Any]
-KEYS_VARIABLE = "TIERING_KEYS"
 _ROWS_PER_TABLE = 1000
 _BAR_WIDTH = 24
 _ABOUT_MAX = 40
@@ -63,7 +65,14 @@ def bytes_per_second_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
 def log_dir_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--log-dir`, the same on every command."""
     text = "One of the broker's log.dirs; it is only read."
-    return click.option("--log-dir", "log_dir_path", required=required, callback=named, metavar="DIR", help=text)
+    return click.option("--log-dir", "log_dir_path", required=required, callback=_one_folder, metavar="DIR", help=text)
+
+
+def _one_folder(context: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """As `named`; a configuration may have several of log.dirs, of which nobody is to take one for all."""
+    if value is not None and "," in value and context.get_parameter_source(param.name or "") is ParameterSource.DEFAULT_MAP:
+        raise click.BadParameter(f"log.dirs is {value}, and this command works on one of them: say which by --log-dir")
+    return named(context, param, value)
 
 
 def topics_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
@@ -72,11 +81,11 @@ def topics_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     return click.option("--topic", "topics", multiple=True, callback=_each_named, metavar="GLOB", help=text)
 
 
-def tell_unmatched(globs: Iterable[str], names: Collection[str], place: str) -> None:
-    """Says on standard error which of the globs of `topics_option` match none of the topics that were found in a place."""
+def tell_unmatched(globs: Iterable[str], names: Collection[str], place: str, of: str = "--topic") -> None:
+    """Says on standard error which of the globs of `topics_option`, or of `of`, match none of the topics that a place has."""
     for glob in globs:
         if not any(fnmatchcase(name, glob) for name in names):
-            say(f"tiering: --topic {glob}: no topic in {place} matches it")
+            say(f"tiering: {of} {glob}: no topic in {place} matches it")
 
 
 def _each_named(context: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -114,6 +123,11 @@ def yes_option(command: Callable[P, Any]) -> Callable[P, Any]:
     return click.option("--yes", "is_agreed", is_flag=True, help="Do not ask; needed where there is no terminal to ask on.")(
         command
     )
+
+
+def is_given(parameter: str) -> bool:
+    """Whether a parameter of the command that runs was given on the command line."""
+    return click.get_current_context().get_parameter_source(parameter) is ParameterSource.COMMANDLINE
 
 
 def ask(question: str) -> None:

@@ -16,13 +16,14 @@ from tiering.retention_plan import DELETE_DELAY_MS, Policy
 DELETE_DELAY = "file.delete.delay.ms"
 LIMITS = ("retention.ms", "retention.bytes")
 LOCAL = ("local.retention.ms", "local.retention.bytes")
+NAMES = (*LIMITS, *LOCAL, "cleanup.policy", DELETE_DELAY)
 
 
 def _text(_name: str, text: str) -> str:
     return text
 
 
-_KNOWN: dict[str, Setting] = {name: (name, _text) for name in (*LIMITS, *LOCAL, "cleanup.policy", DELETE_DELAY)}
+_KNOWN: dict[str, Setting] = {name: (name, _text) for name in NAMES}
 
 
 @dataclass(frozen=True, slots=True)

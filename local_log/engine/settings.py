@@ -31,7 +31,7 @@ def whole(low: int, high: int) -> Callable[[str, str], int]:
 
     def read(name: str, text: str) -> int:
         try:
-            number = int(text)
+            number = int(_digits(text))
         except ValueError as e:
             raise Invalid(f"{name}={text}: expected a whole number") from e
         if not low <= number <= high:
@@ -39,6 +39,26 @@ def whole(low: int, high: int) -> Callable[[str, str], int]:
         return number
 
     return read
+
+
+def fraction(low: float, high: float) -> Callable[[str, str], float]:
+    """Kafka's DOUBLE from `low` to `high`."""
+
+    def read(name: str, text: str) -> float:
+        try:
+            number = float(_digits(text))
+        except ValueError as e:
+            raise Invalid(f"{name}={text}: expected a number") from e
+        if not low <= number <= high:
+            raise Invalid(f"{name}={text}: expected {low} to {high}")
+        return number
+
+    return read
+
+
+def _digits(text: str) -> str:
+    """The text of a number; Python would pass over underscores between its digits."""
+    return "?" if "_" in text else text
 
 
 def int_from(low: int) -> Callable[[str, str], int]:

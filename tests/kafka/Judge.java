@@ -1,4 +1,5 @@
 import java.io.BufferedReader;
+import java.io.ByteArrayInputStream;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.io.PrintStream;
@@ -8,9 +9,13 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
+import java.util.Map;
+import java.util.Properties;
 import java.util.StringJoiner;
+import java.util.TreeSet;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.compress.Compression;
+import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.record.TimestampType;
@@ -24,7 +29,9 @@ import org.apache.kafka.common.utils.BufferSupplier;
 import org.apache.kafka.common.utils.ByteBufferOutputStream;
 import org.apache.kafka.common.utils.PrimitiveRef;
 import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.server.log.remote.storage.RemoteLogManagerConfig;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
+import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogValidator;
 import org.apache.kafka.storage.internals.log.RecordValidationException;
 
@@ -61,6 +68,10 @@ public class Judge {
                     return "ok " + text(compressed(compression(words[1], words[2]), bytes(words[3])));
                 case "marker":
                     return "ok " + text(marker(words));
+                case "properties":
+                    return "ok " + properties(bytes(words[1]));
+                case "setting":
+                    return "ok " + setting(words);
                 case "read":
                     return "ok " + read(bytes(words[1]));
                 case "validate":
@@ -75,6 +86,28 @@ public class Judge {
         } catch (Throwable e) {
             return "refused " + Errors.forException(e).code() + " - " + e.toString().replace('\n', ' ');
         }
+    }
+
+    /** The pairs that Kafka's way to read a file of properties finds, sorted, with commas between all texts. */
+    private static String properties(byte[] file) throws Exception {
+        Properties found = new Properties();
+        found.load(new ByteArrayInputStream(file));
+        StringJoiner all = new StringJoiner(",");
+        for (String name : new TreeSet<>(found.stringPropertyNames()))
+            all.add(text(utf8(name))).add(text(utf8(found.getProperty(name))));
+        return all.toString();
+    }
+
+    /** setting WHOSE NAME [VALUE], of a topic, a broker or the remote log manager: what it is by that, or else by default. */
+    private static String setting(String[] w) {
+        ConfigDef whose = w[1].equals("topic") ? LogConfig.configDefCopy()
+            : w[1].equals("broker") ? LogConfig.SERVER_CONFIG_DEF : RemoteLogManagerConfig.configDef();
+        Map<String, String> given = w.length == 3 ? Map.of() : Map.of(w[2], new String(bytes(w[3]), StandardCharsets.UTF_8));
+        return text(utf8(String.valueOf(whose.parse(given).get(w[2]))));
+    }
+
+    private static ByteBuffer utf8(String text) {
+        return ByteBuffer.wrap(text.getBytes(StandardCharsets.UTF_8));
     }
 
     /** validate FIRST_OFFSET NOW SOURCE TARGET LEVEL COMPACTED TIMESTAMP_TYPE BEFORE AFTER EPOCH ORIGIN RECORDS */

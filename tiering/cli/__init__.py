@@ -5,8 +5,10 @@ import importlib
 import click
 
 from tiering import __version__
+from tiering.configured import with_config
 
 _VERBS = {
+    "config": "Look at a configuration: whether it is sound, and what it comes to.",
     "delete-topic": "Delete a topic from the archive.",
     "describe": "Show what lies in which tier.",
     "doctor": "Tell whether a store can be trusted with an archive.",
@@ -31,7 +33,7 @@ class _Verbs(click.Group):
         if cmd_name not in _VERBS:
             return None
         command = importlib.import_module(f"tiering.cli.{cmd_name.replace('-', '_')}").command
-        return command if isinstance(command, click.Command) else None
+        return with_config(command) if isinstance(command, click.Command) else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

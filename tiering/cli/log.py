@@ -37,7 +37,7 @@ def dump(folder: str, batches: bool, records: bool, snapshots: bool, output: str
 def config_option(command: Callable[P, None]) -> Callable[P, None]:
     """The option `-c name=value`, as often as there are settings."""
     text = "A topic's setting by Kafka's name, such as segment.bytes=1048576; may be given more than once."
-    return click.option("-c", "--config", "settings", multiple=True, metavar="NAME=VALUE", help=text)(command)
+    return click.option("-c", "--set", "settings", multiple=True, metavar="NAME=VALUE", help=text)(command)
 
 
 @command.command("recover")

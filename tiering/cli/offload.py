@@ -7,9 +7,8 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 
 import click
-from click.core import ParameterSource
 
-from local_log.errors import LogError, NotFound
+from local_log.errors import LogError, NotFound, listed
 from local_log.log import LocalLog
 from local_log.log_dir import Unopened
 from local_log.segment import Segment
@@ -20,14 +19,16 @@ from remote.parallel import one_at_a_time
 from remote.stores import open_store
 from remote.transforms.chunk_index import CHUNK_BYTES_MAX
 from remote.transforms.encoder import CHUNK_BYTES
+from tiering.config.shared import CHUNK_BYTES_MIN, KEYS_VARIABLE, THREADS, THREADS_MAX
+from tiering.configured import is_left_alone, topic_globs
 from tiering.console import (
-    KEYS_VARIABLE,
     Exit,
     Row,
     archive_option,
     bytes_per_second_option,
     emit,
     exit_code_of_all,
+    is_given,
     keys_option,
     log_dir_option,
     output_option,
@@ -47,12 +48,14 @@ from tiering.service import log_dir, shares_a_folder, transforms
 @archive_option(required=True)
 @topics_option()
 @bytes_per_second_option()
-@click.option("--threads", type=click.IntRange(1, 64), default=4, show_default=True, help="How many partitions at a time.")
+@click.option(
+    "--threads", type=click.IntRange(1, THREADS_MAX), default=THREADS, show_default=True, help="How many partitions at a time."
+)
 @click.option("--compress", type=click.Choice([ZSTD]), help="Compress segments whose batches are not compressed.")
 @click.option("--encrypt", is_flag=True, help="Encrypt segments, with a data key each that the current of --keys wraps.")
 @keys_option()
 @click.option(
-    "--chunk-bytes", type=click.IntRange(1 << 16, CHUNK_BYTES_MAX), default=CHUNK_BYTES, show_default=True,
+    "--chunk-bytes", type=click.IntRange(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX), default=CHUNK_BYTES, show_default=True,
     help="How much of a segment is compressed or encrypted at a time; who reads less than that, reads that much.",
 )  # fmt: skip
 @click.option(
@@ -76,12 +79,15 @@ def command(
     _refuse_half_of_encryption(encrypt, keys_address)
     how = transforms(compress=compress is not None, encrypt_with=keys_address if encrypt else None, chunk_bytes=chunk_bytes)
     source = log_dir(log_dir_path)
-    logs = source.found(lambda name: not topics or any(fnmatchcase(name, glob) for glob in topics))
-    if not logs:
-        raise NotFound(
-            f"{source.path}: no partition{' of ' + ', '.join(topics) if topics else ''} there; check --log-dir, --topic"
-        )
-    tell_unmatched(topics, {log.partition.topic for log in logs}, source.path)
+    globs = topic_globs(topics)
+    found = source.found(lambda name: not globs or any(fnmatchcase(name, glob) for glob in globs))
+    if not found:
+        raise NotFound(f"{source.path}: no partition{' of ' + ', '.join(globs) if globs else ''} there; check --log-dir, --topic")
+    tell_unmatched(globs, {log.partition.topic for log in found}, source.path, "--topic" if topics else "topics.include")
+    logs = tuple(log for log in found if not is_left_alone(log.partition.topic, is_copied=True))
+    if topics and len(logs) < len(found):
+        left = sorted({log.partition.topic for log in found} - {log.partition.topic for log in logs})
+        say(f"tiering: the configuration leaves {listed(left)} alone")
     store, clock, ids = open_store(archive_url, bytes_per_second=bytes_per_second), SystemClock(), RandomIds()
     if shares_a_folder(source, store):
         raise click.BadParameter(
@@ -117,12 +123,8 @@ def _refuse_half_of_encryption(encrypt: bool, keys_address: str | None) -> None:
     """Nobody is to believe that something is encrypted when it is not. Keys from the environment may be for reading."""
     if encrypt and keys_address is None:
         raise click.UsageError(f"--encrypt needs keys: give --keys or set {KEYS_VARIABLE}")
-    if keys_address is not None and not encrypt and _is_given("keys_address"):
+    if keys_address is not None and not encrypt and is_given("keys_address"):
         raise click.UsageError("--keys alone encrypts nothing: give --encrypt, too, or leave both out")
-
-
-def _is_given(parameter: str) -> bool:
-    return click.get_current_context().get_parameter_source(parameter) is ParameterSource.COMMANDLINE
 
 
 def _print(work: Iterator[Result], output: str) -> None:

@@ -12,6 +12,7 @@ from remote.object_keys import PartitionPath
 from remote.object_store import ObjectStore
 from remote.stores import open_store
 from tiering import log_dir_tools
+from tiering.configured import configured, is_left_alone, topic_globs
 from tiering.console import (
     Exit,
     Row,
@@ -20,6 +21,7 @@ from tiering.console import (
     dry_run_option,
     emit,
     exit_code_of_all,
+    is_given,
     log_dir_option,
     named,
     output_option,
@@ -42,7 +44,7 @@ from tiering.service import log_dir
 @click.option("--partition", type=click.IntRange(min=0), help="Only this one, for --log-start-offset.")
 @click.option(
     "-c",
-    "--config",
+    "--set",
     "settings",
     multiple=True,
     metavar="[TOPICS:]NAME=VALUE",
@@ -77,13 +79,17 @@ def command(
         raise click.UsageError("--log-start-offset is of one partition: say which by --topic and --partition")
     if follow_log_start_offset and log_dir_path is None:
         raise click.UsageError("--follow-log-start-offset: say by --log-dir which log's")
+    if archive_alone and not is_given("log_dir_path"):
+        log_dir_path = None
     if archive_alone and log_dir_path is not None:
         raise click.UsageError("--archive-alone: leave out --log-dir, or count what it has")
     given = _given(settings, is_start_given=log_start_offset is not None or follow_log_start_offset)
     store = open_store(archive_url)
     archive.open_archive(store)
-    names = archive.topics_like(store, topics)
-    tell_unmatched(topics, names, store.url)
+    globs = topic_globs(topics)
+    found = archive.topics_like(store, globs)
+    tell_unmatched(globs, found, store.url, "--topic" if topics else "topics.include")
+    names = tuple(name for name in found if not is_left_alone(name))
     local = LocalTier.of(log_dir(log_dir_path), lambda name: name in names) if log_dir_path is not None else None
     retention = Retention(
         store, SystemClock(), RandomIds(), given, local, archive_alone, partition, log_start_offset, follow_log_start_offset
@@ -98,8 +104,9 @@ def command(
 
 
 def _given(settings: tuple[str, ...], *, is_start_given: bool) -> tuple[Given, ...]:
+    config = configured()
     try:
-        given = read_given(settings)
+        given = (*(config.retention if config is not None else ()), *read_given(settings))
     except LogError as e:
         raise click.UsageError(str(e)) from e
     if not given and not is_start_given:

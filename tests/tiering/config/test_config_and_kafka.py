@@ -1,0 +1,95 @@
+"""Names, defaults and bounds held against Kafka's own ConfigDef, and properties against Java's own reader."""
+
+from base64 import b64decode
+
+import pytest
+from config_files import loaded, problems
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kafka_judge import Judge, oracle
+
+from tiering.config.environment import variable_of
+from tiering.config.names import NOT_HERE
+from tiering.config.properties_file import pairs
+from tiering.config.settings import NAMES
+from tiering.config.topics import OF_TOPICS, SYNONYMS, defaults
+
+OURS = ("archive.", "topics.", "sweep.")
+OTHERWISE = {
+    "log.dirs": "Kafka's is null here, which its log.dir makes up for with a folder of its own",
+    "remote.log.manager.copier.thread.pool.size": "each holds up to 64 MiB of a segment while it is encrypted",
+    "remote.storage.enable": "no cluster here keeps topics out of an archive until somebody lets them in",
+}
+"""Where our default is not Kafka's, and why."""
+
+VALUES = (
+    "0", "1", "-1", "-2", "-3", "5", "+5", " 7 ", "1_0", "0x10", "1.5", "1e3", "0.5", "0.51", "-0.1", "", "x", "true", "TRUE",
+    "yes",
+    "9223372036854775807", "9223372036854775808", "-9223372036854775808", "2147483648", "delete", "compact", "delete,compact",
+    "delete,shred", "NaN",
+)  # fmt: skip
+
+
+def whose(name: str) -> str:
+    if name in OF_TOPICS:
+        return "topic"
+    return "remote" if name.startswith(("remote.", "log.local")) else "broker"
+
+
+KAFKAS = tuple(name for name in (*NAMES, *OF_TOPICS) if not name.startswith(OURS))
+
+
+def java(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"[{', '.join(value)}]" if isinstance(value, tuple) else str(value)
+
+
+@oracle
+@pytest.mark.parametrize("name", KAFKAS)
+def test_each_default_is_kafka_s_or_one_of_those_that_are_said_to_be_otherwise(kafka: Judge, name: str) -> None:
+    word, answer = kafka.ask("setting", whose(name), name)
+    assert word == "ok", answer
+    ours = defaults()[name] if name in OF_TOPICS else getattr(loaded(None).settings, name.replace(".", "_"))
+    assert (java(ours) == b64decode(answer).decode()) is (name not in OTHERWISE)
+
+
+@oracle
+def test_kafka_knows_every_name_that_is_said_to_be_its_own(kafka: Judge) -> None:
+    for name in sorted(NOT_HERE | SYNONYMS.keys()):
+        of = "topic" if name == "remote.log.delete.on.disable" else whose(name)
+        word, answer = kafka.ask("setting", of, name)
+        assert word == "ok", (name, answer)
+        if name == "log.dir" or name.endswith((".ms", ".minutes")):
+            continue
+        assert b64decode(answer).decode() != "null" or name.endswith(("class.name", "class.path", "listener.name")), name
+
+
+@oracle
+@pytest.mark.parametrize("name", [name for name in KAFKAS if name != "log.dirs"])
+def test_kafka_and_we_take_and_refuse_the_same_values(kafka: Judge, name: str) -> None:
+    most = 64 if name == "remote.log.manager.copier.thread.pool.size" else None
+    for value in VALUES:
+        if not value.strip():
+            continue  # an empty variable is not given
+        word, *answer = kafka.ask("setting", whose(name), name, value.encode())
+        if word == "refused" or (most is not None and int(value) > most):
+            assert problems(None, {variable_of(name): value}), value
+            continue
+        config = loaded(None, {variable_of(name): value})
+        ours = config.of("t", name) if name in OF_TOPICS else getattr(config.settings, name.replace(".", "_"))
+        assert java(ours) == b64decode(answer[0]).decode(), value
+
+
+@oracle
+@given(st.text(alphabet="ab=: \t\f\\\n\r#!u0041tn\xe9", max_size=30))
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_properties_are_read_as_java_reads_them(kafka: Judge, text: str) -> None:
+    word, *answer = kafka.ask("properties", text.encode("latin-1"))
+    ours = [(name, value) for _, name, value in pairs(text)]
+    if any(name is None or value is None for name, value in ours):
+        assert word == "refused", text
+        return
+    assert word == "ok", (text, answer)
+    words = [b64decode(w).decode() for w in answer[0].split(",")] if answer and answer[0] else []
+    assert dict(ours) == dict(zip(words[::2], words[1::2], strict=True))  # of a name that comes twice Java takes the last

@@ -1,0 +1,117 @@
+"""The configuration: sources in, one frozen value out. Pure: what files and the environment say is handed in."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+from typing import Any
+
+from tiering import retention_settings
+from tiering.config import topics
+from tiering.config.assignment import Assignment, BadConfig, Parsed, Place, Problem
+from tiering.config.names import refusal
+from tiering.config.secrets import REMEDY, holds_a_secret
+from tiering.config.settings import NAMES, Settings, read_settings_of
+
+VALUE_CHARACTERS_MAX = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What the service is told.
+
+    `settings` are those of the whole service. `of_topics` are those of topics, for all topics first; of those that match a topic
+    the last counts. `places` says where each setting of the service comes from that is not at its default.
+    """
+
+    settings: Settings
+    of_topics: tuple[Assignment, ...]
+    places: Mapping[str, Place]
+
+    def excludes(self, topic: str) -> bool:
+        """Whether a topic is left alone, whoever includes it."""
+        return _any(topic, self.settings.topics_exclude)
+
+    def selects(self, topic: str) -> bool:
+        """Whether the service has to do with a topic: it is included and not excluded."""
+        return _any(topic, self.settings.topics_include) and not self.excludes(topic)
+
+    def copies(self, topic: str) -> bool:
+        """Whether a topic's own settings let its segments be copied."""
+        return bool(self.of(topic, topics.ENABLE)) and not self.of(topic, topics.COPY_DISABLE)
+
+    def archives(self, topic: str) -> bool:
+        """Whether a topic's segments are to be copied."""
+        return self.selects(topic) and self.copies(topic)
+
+    def of(self, topic: str, name: str) -> Any:
+        """A topic's setting by Kafka's name."""
+        given = self.given(topic, name)
+        return topics.defaults()[name] if given is None else topics.value_of(given)
+
+    def given(self, topic: str, name: str) -> Assignment | None:
+        """Who has given a topic's setting, None where it is at its default."""
+        matching = [a for a in self.of_topics if a.name == name and (a.topics is None or fnmatchcase(topic, a.topics))]
+        return matching[-1] if matching else None
+
+    @property
+    def retention(self) -> tuple[retention_settings.Given, ...]:
+        """What `retention_settings.policy_of` and `local_config_of` are to be told."""
+        return topics.given_for_retention(self.of_topics)
+
+
+def _any(topic: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(topic, pattern) for pattern in patterns)
+
+
+def read_config(sources: Sequence[Parsed]) -> Config:
+    """The configuration by these sources, of which the first that says something counts.
+
+    Raises BadConfig with everything that is wrong: what could not be read, unknown names, values out of bounds, secrets.
+    """
+    problems = [problem for source in sources for problem in source.problems]
+    layers: list[dict[tuple[str | None, str], Assignment]] = []
+    for source in sources:
+        sound, refused = _sound(source.assignments)
+        kept, out_of_bounds = topics.resolved(sound)
+        layers.append({(a.topics, a.name): a for a in kept})
+        problems += refused + out_of_bounds
+    told = {key: a for layer in reversed(layers) for key, a in layer.items()}
+    given = {a.name: a for a in told.values() if a.name in NAMES}
+    of_topics = topics.in_order(a for a in told.values() if a.name not in NAMES)
+    settings, wrong = read_settings_of({name: a.value for name, a in given.items()})
+    problems += [Problem(given[name].place, reason) for name, reason in wrong.items()]
+    problems += topics.problems_of(of_topics)
+    problems += _half_of_encryption(settings, given)
+    if problems:
+        raise BadConfig(sorted(problems, key=lambda p: (p.place.source, p.place.line or 0)))
+    return Config(settings, tuple(of_topics), MappingProxyType({name: a.place for name, a in given.items()}))
+
+
+def _sound(assignments: Iterable[Assignment]) -> tuple[list[Assignment], list[Problem]]:
+    """Settings with a known name, each once, and no secret among them."""
+    first: dict[tuple[str | None, str], Assignment] = {}
+    problems: list[Problem] = []
+    for a in assignments:
+        refused = refusal(a)
+        if refused is not None:
+            problems.append(refused)
+        elif len(a.text) > VALUE_CHARACTERS_MAX:
+            problems.append(Problem(a.place, f"{a.name}: {len(a.text)} characters; expected {VALUE_CHARACTERS_MAX} at most"))
+        elif holds_a_secret(a.text):
+            problems.append(Problem(a.place, f"{a.name}: {REMEDY}"))
+        elif (a.topics, a.name) in first:
+            problems.append(
+                Problem(a.place, f"{a.name}: {first[a.topics, a.name].place} has given it before; keep one of the two")
+            )
+        else:
+            first[a.topics, a.name] = a
+    return list(first.values()), problems
+
+
+def _half_of_encryption(settings: Settings, given: Mapping[str, Assignment]) -> list[Problem]:
+    """Nobody is to believe that something is encrypted when it is not."""
+    if not settings.archive_encryption_enable or settings.archive_keys is not None or "archive.keys" in given:
+        return []
+    place = given["archive.encryption.enable"].place
+    return [Problem(place, "archive.encryption.enable=true: it needs keys; give archive.keys, where they are")]

@@ -1,0 +1,207 @@
+"""Every setting of the whole service, by its name, with bounds and default; Kafka's where Kafka has it (RemoteLogManagerConfig).
+
+A field is named as its setting, with _ for each dot. Those of topics are in `topics`, because a topic may have its own.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from local_log.engine.manager_config import read_manager_config
+from local_log.engine.settings import flag, fraction, long_from, one_of, whole
+from local_log.errors import Invalid
+from local_log.formats.primitives import INT64_MAX
+from remote.transforms.chunk_index import CHUNK_BYTES_MAX
+from remote.transforms.encoder import CHUNK_BYTES
+from tiering.config.assignment import Value, shown
+from tiering.config.shared import CHUNK_BYTES_MIN, THREADS, THREADS_MAX
+from tiering.sweep_plan import GRACE_MS
+
+_PATTERN = re.compile(r"[A-Za-z0-9._\-*?\[\]!]{1,249}")
+_DAY_MS: Final = 24 * 3_600_000
+
+
+def name_of(field: str) -> str:
+    """The setting that a field holds."""
+    return field.replace("_", ".")
+
+
+def _scalar(read: Callable[[str, str], Any]) -> BeforeValidator:
+    """One of the engine's readers, for a value out of any source."""
+
+    def validated(value: Value, info: ValidationInfo) -> Any:
+        name = name_of(info.field_name or "")
+        if not isinstance(value, str):
+            raise ValueError(f"{name}: expected one value, not a list of {len(value)}")  # noqa: TRY004  # what pydantic knows
+        if not value.strip():
+            raise ValueError(f"{name}: it is empty; say what, or leave it out")
+        return _read(read, name, value.strip())
+
+    return BeforeValidator(validated)
+
+
+def _list(read: Callable[[str, str], tuple[str, ...]]) -> BeforeValidator:
+    """A list: of a file that has lists, or with commas."""
+
+    def validated(value: Value, info: ValidationInfo) -> tuple[str, ...]:
+        name = name_of(info.field_name or "")
+        texts = (value,) if isinstance(value, str) else value
+        items = tuple(item for text in texts for item in _read(read, name, text))
+        twice = sorted({item for item in items if items.count(item) > 1})
+        if twice:
+            raise ValueError(f"{name}: {shown(twice[0])} is given twice")
+        return items
+
+    return BeforeValidator(validated)
+
+
+def _read(read: Callable[[str, str], Any], name: str, text: str) -> Any:
+    try:
+        return read(name, text)
+    except Invalid as e:
+        raise ValueError(shown(str(e))) from e  # pydantic's own code stumbles over half a character
+
+
+def _text(_name: str, text: str) -> str:
+    return text
+
+
+def _address(name: str, text: str) -> str:
+    if text.lower().rpartition("::")[2].startswith("memory:"):
+        raise Invalid(f"{name}={text}: gone when the process ends; give a folder, s3://bucket/prefix or any other URL")
+    return text
+
+
+def _folders(name: str, text: str) -> tuple[str, ...]:
+    return read_manager_config({name: text}).log_dirs
+
+
+def _patterns(name: str, text: str) -> tuple[str, ...]:
+    patterns = tuple(word.strip() for word in text.split(",") if word.strip())
+    for pattern in patterns:
+        refuse_no_pattern(name, pattern)
+    return patterns
+
+
+def refuse_no_pattern(name: str, pattern: str) -> None:
+    """Raises Invalid for a pattern that no topic's name could match."""
+    if not _PATTERN.fullmatch(pattern):
+        raise Invalid(
+            f"{name}: {pattern!r} matches no topic; expected letters, digits, '.', '_', '-' and the signs *, ?, [ and ] "
+            "of a shell's patterns, 249 at most"
+        )
+
+
+class Settings(BaseSettings):
+    """The settings of the service as a whole; sizes in bytes, times in ms. `read_settings_of` makes one."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", alias_generator=name_of, validate_default=False)
+
+    log_dirs: Annotated[tuple[str, ...], _list(_folders), Field(description="The broker's log.dirs; they are only read.")] = ()
+
+    archive_url: Annotated[
+        str | None, _scalar(_address), Field(description="The archive: a folder, s3://bucket/prefix or any fsspec URL.")
+    ] = None
+    archive_keys: Annotated[
+        str | None,
+        _scalar(_text),
+        Field(description="Where the keys of encrypted segments are: a file, env://NAME, aws-kms://KEY."),
+    ] = None
+    archive_compression_type: Annotated[
+        str, _scalar(one_of("none", "zstd")), Field(description="Compress segments whose batches are not compressed.")
+    ] = "none"
+    archive_encryption_enable: Annotated[
+        bool, _scalar(flag), Field(description="Encrypt segments, with a data key each that the current key wraps.")
+    ] = False
+    archive_chunk_bytes: Annotated[
+        int, _scalar(whole(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX)), Field(description="How much is compressed or encrypted at a time.")
+    ] = CHUNK_BYTES
+    archive_must_exist: Annotated[bool, _scalar(flag), Field(description="Make no new archive where there is none.")] = False
+    archive_cache_dir: Annotated[
+        str | None, _scalar(_text), Field(description="Keep here what is read of the archive, up to 5 GiB.")
+    ] = None
+
+    topics_include: Annotated[
+        tuple[str, ...], _list(_patterns), Field(description="Only topics that match are archived and retained.")
+    ] = ("*",)
+    topics_exclude: Annotated[
+        tuple[str, ...], _list(_patterns), Field(description="Topics that match are left alone, whatever includes them.")
+    ] = ()
+
+    remote_log_manager_task_interval_ms: Annotated[
+        int, _scalar(long_from(1)), Field(description="How often the agent looks for segments to copy.")
+    ] = 30_000
+    remote_log_manager_task_retry_backoff_ms: Annotated[
+        int, _scalar(long_from(1)), Field(description="How long the agent waits after a failure, at first.")
+    ] = 500
+    remote_log_manager_task_retry_backoff_max_ms: Annotated[
+        int, _scalar(long_from(1)), Field(description="How long the agent waits after a failure, at most.")
+    ] = 30_000
+    remote_log_manager_task_retry_jitter: Annotated[
+        float, _scalar(fraction(0, 0.5)), Field(description="By which part a wait is longer or shorter by chance.")
+    ] = 0.2
+    remote_log_manager_copier_thread_pool_size: Annotated[
+        int, _scalar(whole(1, THREADS_MAX)), Field(description="How many partitions are copied at a time.")
+    ] = THREADS
+    remote_log_manager_copy_max_bytes_per_second: Annotated[
+        int, _scalar(long_from(1)), Field(description="Move no more of the archive than this in a second.")
+    ] = INT64_MAX
+    log_retention_check_interval_ms: Annotated[
+        int, _scalar(long_from(1)), Field(description="How often the agent looks for what retention no longer keeps.")
+    ] = 300_000
+    sweep_interval_ms: Annotated[
+        int, _scalar(long_from(1)), Field(description="How often the agent looks for objects that no manifest names.")
+    ] = _DAY_MS
+    sweep_grace_ms: Annotated[
+        int, _scalar(long_from(0)), Field(description="How old an object that no manifest names has to be to go.")
+    ] = GRACE_MS
+
+
+NAMES: Final = tuple(map(name_of, Settings.model_fields))
+
+
+class _Given(PydanticBaseSettingsSource):
+    """What was given, by names. The library's own sources do not tell where a value stood."""
+
+    def __init__(self, settings: type[BaseSettings], values: Mapping[str, Value]) -> None:
+        super().__init__(settings)
+        self._values = values
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        name = name_of(field_name)
+        return self._values.get(name), name, False
+
+    def __call__(self) -> dict[str, Any]:
+        return dict(self._values)
+
+
+def read_settings_of(values: Mapping[str, Value]) -> tuple[Settings, dict[str, str]]:
+    """The settings by these values, and what is wrong with which of them; those are at their defaults then."""
+
+    class Told(Settings):
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,
+            file_secret_settings: PydanticBaseSettingsSource,
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            return (_Given(settings_cls, values),)
+
+    try:
+        return Told(), {}
+    except ValidationError as e:
+        wrong = {str(error["loc"][0]): _reason(error) for error in e.errors(include_url=False, include_input=False)}
+    settings, _ = read_settings_of({name: value for name, value in values.items() if name not in wrong})
+    return settings, wrong
+
+
+def _reason(error: Mapping[str, Any]) -> str:
+    cause = error.get("ctx", {}).get("error")
+    return str(cause) if cause is not None else str(error["msg"])

@@ -1,0 +1,13 @@
+"""What options and settings share, in a room of its own: whoever asks a command for help loads nothing else for it."""
+
+from typing import Final
+
+VARIABLES: Final = "TIERING_"
+"""What the name of every variable of ours begins with."""
+CONFIG_VARIABLE: Final = "TIERING_CONFIG"
+KEYS_VARIABLE: Final = "TIERING_KEYS"
+
+THREADS: Final = 4
+"""Kafka's default is 10; each holds up to 64 MiB of a segment while it is encrypted."""
+THREADS_MAX: Final = 64
+CHUNK_BYTES_MIN: Final = 1 << 16

@@ -1,0 +1,95 @@
+"""What a configuration gives to commands: the option `--config`, put on every command in one place.
+
+The values stand in click's default map, so a flag comes before them, and before the default of the option they come.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from tiering.config.shared import CONFIG_VARIABLE, KEYS_VARIABLE, VARIABLES
+
+if TYPE_CHECKING:
+    from tiering.config.config import Config
+
+_META: Final = "tiering.config"
+
+_GIVES: Final[Mapping[str, Callable[["Config"], Any]]] = {
+    "archive_url": lambda c: c.settings.archive_url,
+    "keys_address": lambda c: c.settings.archive_keys,
+    "cache_dir": lambda c: c.settings.archive_cache_dir,
+    "log_dir_path": lambda c: ",".join(c.settings.log_dirs) or None,
+    "compress": lambda c: None if c.settings.archive_compression_type == "none" else c.settings.archive_compression_type,
+    "encrypt": lambda c: c.settings.archive_encryption_enable,
+    "chunk_bytes": lambda c: c.settings.archive_chunk_bytes,
+    "must_exist": lambda c: c.settings.archive_must_exist,
+    "threads": lambda c: c.settings.remote_log_manager_copier_thread_pool_size,
+    "bytes_per_second": lambda c: (
+        c.settings.remote_log_manager_copy_max_bytes_per_second
+        if "remote.log.manager.copy.max.bytes.per.second" in c.places
+        else None
+    ),
+    "grace_ms": lambda c: c.settings.sweep_grace_ms,
+}
+"""What each parameter of a command is by a configuration; None for nothing."""
+
+
+def with_config(command: click.Command) -> click.Command:
+    """The command, which takes `--config` if it or one below it has a parameter that a configuration gives."""
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            below = command.commands.get(name)
+            if below is not None:
+                with_config(below)
+        return command
+    names = {param.name for param in command.params}
+    if names & _GIVES.keys() and "config_file" not in names:
+        command.params.append(
+            click.Option(
+                ["--config", "config_file"],
+                envvar=CONFIG_VARIABLE,
+                metavar="FILE",
+                is_eager=True,
+                expose_value=False,
+                callback=_take,
+                help="Take what is not said here from a configuration; see tiering config.",
+            )
+        )
+    return command
+
+
+def _take(context: click.Context, _param: click.Parameter, file: str | None) -> None:
+    is_any_given = any(v.startswith(VARIABLES) and v not in (CONFIG_VARIABLE, KEYS_VARIABLE) for v in os.environ)
+    if context.resilient_parsing or (file is None and not is_any_given):
+        return  # nothing of what follows is loaded then, which takes half a second
+    from local_log.storage import OsDisk
+    from tiering.config.assignment import BadConfig
+    from tiering.config.load import load_config
+
+    try:
+        config = load_config(file, os.environ, OsDisk())
+    except BadConfig as e:
+        raise click.UsageError(str(e)) from e
+    context.meta[_META] = config
+    given = {name: give(config) for name, give in _GIVES.items()}
+    context.default_map = {**(context.default_map or {}), **{name: value for name, value in given.items() if value is not None}}
+
+
+def configured() -> "Config | None":
+    """The configuration of the command that runs, None where there is none."""
+    config: Config | None = click.get_current_context().meta.get(_META)
+    return config
+
+
+def topic_globs(flags: tuple[str, ...]) -> tuple[str, ...]:
+    """The topics that a command is for: what `--topic` says, else what a configuration includes; none for all."""
+    config = configured()
+    return flags or (config.settings.topics_include if config is not None and "topics.include" in config.places else ())
+
+
+def is_left_alone(topic: str, *, is_copied: bool = False) -> bool:
+    """Whether a configuration excludes a topic, or has it not copied where that is to be done. No flag says otherwise."""
+    config = configured()
+    return config is not None and (config.excludes(topic) or (is_copied and not config.copies(topic)))
