@@ -44,20 +44,20 @@ def pairs(text: str) -> Iterator[tuple[int, str | None, str | None]]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    begun: str | None = None
+    begun = ""
     start = 1
     for number, natural in enumerate(re.split(r"\r\n|\n|\r", text), 1):
         line = natural.lstrip(_BLANKS)
-        if begun is None:
+        if not begun:
             if not line or line[0] in "#!":
                 continue
-            begun, start = "", number
+            start = number
         goes_on = (len(line) - len(line.rstrip("\\"))) % 2 == 1
         begun += line[:-1] if goes_on else line
         if not goes_on:
             if begun:
                 yield start, begun
-            begun = None
+            begun = ""
     if begun:
         yield start, begun
 
