@@ -70,7 +70,7 @@ class Segment:
         """
         file, size = self.path(LOG), self.size()
         end = start = 0 if start_offset is None or start_offset <= self.base_offset else self._position_of(start_offset)
-        for chunk in read_chunks(lambda a, b: self.disk.read(file, a, b), file, start, size):
+        for chunk in read_chunks(lambda a, b: self.disk.read_large(file, a, b), file, start, size):
             end = chunk.end
             yield chunk
         if end < size and self.next_base_offset is not None:

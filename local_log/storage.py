@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol
 
 from local_log.errors import NotFound, Unreadable
+from local_log.formats.primitives import Buffer
+from local_log.open_files import OpenFiles, read, read_large
 
 OPEN_FILES_MAX: Final = 64
 
@@ -49,6 +51,9 @@ class Disk(Protocol):
 
     def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
         """Bytes `[start, end)` of a file, fewer where it ends sooner. They are copied: a mapped file that shrinks kills us."""
+
+    def read_large(self, file: str, start: int, end: int) -> Buffer:
+        """The same of a range of megabytes, into memory that is used again: fresh pages would cost more than the reading."""
 
 
 class WritableDisk(Disk, Protocol):
@@ -143,47 +148,18 @@ class OsDisk:
         with _translated(file):
             descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                return _read(descriptor, start, end)
+                return read(descriptor, start, end)
             finally:
                 os.close(descriptor)
 
-
-class _OpenFile:
-    """An open file. It is closed when nobody has it any more: neither those that are kept open nor a thread that is at it."""
-
-    __slots__ = ("number",)
-
-    def __init__(self, file: str, flags: int) -> None:
-        self.number = os.open(file, os.O_RDWR | os.O_CLOEXEC | flags, 0o644)
-
-    def __del__(self) -> None:
-        if hasattr(self, "number"):
-            os.close(self.number)
-
-
-class _OpenFiles:
-    """The last files opened, for many threads. Who keeps one in a variable keeps it open, whatever becomes of it here."""
-
-    def __init__(self, files_max: int) -> None:
-        self._files_max = files_max
-        self._open: dict[str, _OpenFile] = {}
-        self._lock = threading.Lock()
-
-    def open(self, file: str, flags: int = 0) -> _OpenFile:
-        """A file, opened if it is not."""
-        with self._lock:
-            found = self._open.get(file)
-            if found is None:
-                found = self._open[file] = _OpenFile(file, flags)
-                if len(self._open) > self._files_max:
-                    del self._open[next(iter(self._open))]
-            return found
-
-    def release(self, path: str) -> None:
-        """Lets go of a file, or of all files of a folder."""
-        with self._lock:
-            for file in [f for f in self._open if f == path or f.startswith(f"{path}/")]:
-                del self._open[file]
+    def read_large(self, file: str, start: int, end: int) -> Buffer:
+        """See Disk."""
+        with _translated(file):
+            descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                return read_large(descriptor, start, end)
+            finally:
+                os.close(descriptor)
 
 
 class OsWritableDisk(OsDisk):
@@ -196,7 +172,7 @@ class OsWritableDisk(OsDisk):
 
     def __init__(self, open_files_max: int = OPEN_FILES_MAX) -> None:
         self._locks: dict[str, int] = {}
-        self._files = _OpenFiles(open_files_max)
+        self._files = OpenFiles(open_files_max)
 
     def exists(self, path: str) -> bool:
         """See WritableDisk."""
@@ -215,7 +191,7 @@ class OsWritableDisk(OsDisk):
         """See Disk. What is read again and again stays open."""
         try:
             opened = self._files.open(file)
-            return _read(opened.number, start, end)
+            return read(opened.number, start, end)
         except OSError as e:
             raise _translation(file, e) from e
 
@@ -349,16 +325,6 @@ def _inode(file: str) -> tuple[int, int] | None:
 
 def _inode_of(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
-
-
-def _read(descriptor: int, start: int, end: int | None) -> bytes:
-    left = (os.fstat(descriptor).st_size if end is None else end) - start
-    parts: list[bytes] = []
-    while left > 0 and (part := os.pread(descriptor, left, start)):
-        parts.append(part)
-        start += len(part)
-        left -= len(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 @contextmanager

@@ -35,7 +35,7 @@ from remote.segment_files import SoundFiles, sound_files
 from remote.segment_times import UNKNOWN, write_least_time_index
 from remote.transforms.encoder import Transforms, encode
 
-PART_BYTES = 16 << 20
+PART_BYTES = 8 << 20
 NO_TRANSFORMS = Transforms()
 
 

@@ -30,6 +30,8 @@ class DiskConformance:
         assert disk.read(f"{folder}/f", 4, 99) == b"ef"
         assert disk.read(f"{folder}/f", 99) == b""
         assert disk.read(f"{folder}/f", 3, 1) == b""
+        for start, end in ((1, 4), (4, 99), (99, 100), (3, 1)):
+            assert disk.read_large(f"{folder}/f", start, end) == disk.read(f"{folder}/f", start, end)
         assert disk.size(f"{folder}/f") == 6
 
     def test_a_file_s_state_changes_when_it_is_written_to_or_another_one_takes_its_name(

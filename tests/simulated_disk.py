@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from local_log.errors import NotFound, Unreadable
+from local_log.formats.primitives import Buffer
 from local_log.storage import FileState, Writer
 
 BLOCK_BYTES = 4096
@@ -201,6 +202,9 @@ class SimulatedDisk:
     def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
         data = self._file(file).now
         return bytes(data[start : len(data) if end is None else max(start, end)])
+
+    def read_large(self, file: str, start: int, end: int) -> Buffer:
+        return self.read(file, start, end)
 
     # WritableDisk
 

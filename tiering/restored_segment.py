@@ -104,7 +104,7 @@ def is_there(disk: WritableDisk, file: str, size: int, expected_crc32c: int) -> 
             return False
         found = 0
         for start in range(0, size, PART_BYTES):
-            found = crc32c(disk.read(file, start, min(size, start + PART_BYTES)), found)
+            found = crc32c(disk.read_large(file, start, min(size, start + PART_BYTES)), found)
     except NotFound:
         return False
     return found == expected_crc32c

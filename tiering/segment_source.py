@@ -19,6 +19,7 @@ from local_log.formats.filenames import (
     offset_file,
     parse_offset_file,
 )
+from local_log.formats.primitives import Buffer
 from local_log.formats.producer_snapshot import read_producer_snapshot, write_producer_snapshot
 from local_log.formats.transactions import Transactions
 from local_log.log import LocalLog
@@ -84,9 +85,9 @@ def segment_data(log: LocalLog, segment: Segment, progress: Callable[[int], None
     end = segment_end(segment)
     file = segment.path(LOG)
 
-    def read(start: int, stop: int) -> bytes:
+    def read(start: int, stop: int) -> Buffer:
         progress(stop - start)
-        return segment.disk.read(file, start, stop)
+        return segment.disk.read_large(file, start, stop)
 
     open_at_start = _open_at_start(log, segment)
     return LogSegmentData(

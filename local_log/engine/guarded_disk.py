@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from local_log.errors import Unreadable
+from local_log.formats.primitives import Buffer
 from local_log.storage import FileState, WritableDisk, Writer
 
 P = ParamSpec("P")
@@ -68,6 +69,10 @@ class GuardedDisk:
     def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
         """See Disk."""
         return self._do(self._disk.read, file, start, end)
+
+    def read_large(self, file: str, start: int, end: int) -> Buffer:
+        """See Disk."""
+        return self._do(self._disk.read_large, file, start, end)
 
     def exists(self, path: str) -> bool:
         """See WritableDisk."""

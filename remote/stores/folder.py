@@ -11,12 +11,14 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 import pyarrow as pa
 
 from remote.errors import AlreadyExists, BadRange, Invalid, NotFound, RemoteError, Unavailable, Unknown
 from remote.object_store import AbandonedUpload, Body, ObjectMeta
 from remote.stores.shared import check_folder, check_key, check_prefix, checked, walk
+from remote.stores.write_behind import WriteBehind, noted_crc32c
 
 temporary_prefix = ".tmp-"
 temporary_names_max = 10_000
@@ -49,9 +51,9 @@ class FolderStore:
             return _read(descriptor, start, end)
 
     def head(self, key: str) -> ObjectMeta:
-        """No checksum: a file system keeps none. Raises NotFound, Unavailable, Invalid."""
-        with self._opened(key) as (_, found):
-            return _meta(key, found)
+        """With the checksum that an upload has noted, where the file system can. Raises NotFound, Unavailable, Invalid."""
+        with self._opened(key) as (descriptor, found):
+            return replace(_meta(key, found), crc32c=noted_crc32c(descriptor))
 
     def list(self, prefix: str, *, limit: int | None = None, start_after: str = "") -> Iterator[ObjectMeta]:
         """Files below `prefix`, opening only the folders on the way. Raises Unavailable, Invalid."""
@@ -70,7 +72,7 @@ class FolderStore:
 
     def upload(self, key: str, parts: Iterable[Body], *, size: int, crc32c: int) -> None:
         """The same for any size, one part in memory at a time. Raises Corrupt too, for other parts than promised."""
-        self._create(key, checked(key, parts, size, crc32c))
+        self._create(key, checked(key, parts, size, crc32c), crc32c)
 
     def delete(self, key: str) -> None:
         """Removes the file; its folder stays, since another file may just be coming up. Raises Unavailable, Invalid."""
@@ -150,18 +152,21 @@ class FolderStore:
                 folders.append(folder + name)
         return False
 
-    def _create(self, key: str, parts: Iterable[Body]) -> None:
+    def _create(self, key: str, parts: Iterable[Body], proved_crc32c: int | None = None) -> None:
         path = self._path(key)
         with self._translated(key):
             folders = self._make_folders(os.path.dirname(path))
             temporary, descriptor = _temporary(folders[0])
         try:
             try:
-                for part in parts:
+                with WriteBehind(descriptor) as file:
+                    for part in parts:
+                        with self._translated(key):
+                            file.write(part)
                     with self._translated(key):
-                        _write(descriptor, part)
-                with self._translated(key):
-                    os.fsync(descriptor)
+                        if proved_crc32c is not None:
+                            file.prove(key, proved_crc32c)
+                        file.sync()
             finally:
                 os.close(descriptor)
             self._link(key, temporary, path, folders)
@@ -224,14 +229,8 @@ def _temporary(folder: str) -> tuple[str, int]:
     for number in itertools.islice(_counter, temporary_names_max):
         path = os.path.join(folder, f"{temporary_prefix}{os.getpid()}-{number}")
         with suppress(FileExistsError):  # left behind by an earlier process with our id, or another machine's
-            return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            return path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     raise OSError(errno.EEXIST, f"more than {temporary_names_max} leftovers; remove the {temporary_prefix}* files", folder)
-
-
-def _write(descriptor: int, body: Body) -> None:
-    view = memoryview(body).cast("B")
-    while view:
-        view = view[os.write(descriptor, view) :]
 
 
 def _read(descriptor: int, start: int, end: int) -> memoryview:

@@ -8,6 +8,7 @@ from golden_logs import broker_logs, live, partitions
 
 from local_log.errors import Corrupt, NotFound, Unreadable
 from local_log.formats.filenames import TopicPartition
+from local_log.formats.primitives import Buffer
 from local_log.formats.records import record_batches
 from local_log.log import LocalLog
 from local_log.log_dir import LogDir, Unopened
@@ -40,6 +41,10 @@ class RecordingDisk:
     def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
         self.asked.add(("read", file))
         return self.disk.read(file, start, end)
+
+    def read_large(self, file: str, start: int, end: int) -> Buffer:
+        self.asked.add(("read", file))
+        return self.disk.read_large(file, start, end)
 
 
 def ask_everything(directory: LogDir) -> None:

@@ -15,6 +15,7 @@ from one_offload import TXN, due_ranges, named, run
 
 from local_log.errors import Corrupt
 from local_log.formats.batch_v2 import scan
+from local_log.formats.primitives import Buffer
 from local_log.log import LocalLog, open_log
 from local_log.storage import OsDisk
 from remote.manifest.store import load_newest
@@ -38,6 +39,9 @@ class BusyDisk(OsDisk):
             if len(self.reads) == self.number:
                 self.act()
         return super().read(file, start, end)
+
+    def read_large(self, file: str, start: int, end: int) -> Buffer:
+        return self.read(file, start, end)
 
 
 def deleted(folder: Path) -> None:

@@ -11,6 +11,7 @@ from golden_logs import broker_logs, live
 from logs_to_archive import copy_of, local_logs, offload_all, path_of, set_checkpoint
 
 from local_log.errors import Corrupt, Unreadable
+from local_log.formats.primitives import Buffer
 from local_log.formats.txn_index import AbortedTxn, write_txn_index
 from local_log.log import LocalLog, open_log
 from local_log.segment import Segment
@@ -140,6 +141,9 @@ class FailingDisk(OsDisk):
         if file.endswith(self.file):
             raise Unreadable(f"{file}: {OSError(errno.EIO, 'Input/output error')}")
         return super().read(file, start, end)
+
+    def read_large(self, file: str, start: int, end: int) -> Buffer:
+        return self.read(file, start, end)
 
 
 def test_a_file_that_cannot_be_read_names_itself_and_stops_only_its_segment(finer: Path):

@@ -11,6 +11,7 @@ from local_log.engine.config import LogConfig, read_config
 from local_log.engine.memory_records import memory_batches
 from local_log.engine.segment import BatchFacts, Segment
 from local_log.engine.unified_log import UnifiedLog, open_log
+from local_log.formats.primitives import Buffer
 from local_log.storage import OsWritableDisk
 
 NOW = 1_700_000_000_000
@@ -47,6 +48,10 @@ class LogReads(OsWritableDisk):
         if file.endswith(".log"):
             self.read_bases.add(int(Path(file).stem))
         return super().read(file, start, end)
+
+    def read_large(self, file: str, start: int, end: int) -> Buffer:
+        """See Disk."""
+        return self.read(file, start, end)
 
 
 def small_config(**settings: int | bool) -> LogConfig:

@@ -10,10 +10,12 @@ import pytest
 from store_promises import ObjectStoreConformance
 
 from local_log.errors import Corrupt
+from local_log.formats.checksum import crc32c
 from remote.errors import AlreadyExists, Invalid, NotFound, RemoteError, Unavailable, Unknown
 from remote.object_store import AbandonedUpload, ObjectStore
 from remote.stores import open_backend
 from remote.stores.folder import FolderStore
+from remote.stores.write_behind import BEHIND_BYTES_MIN
 
 
 class TestFolder(ObjectStoreConformance):
@@ -135,6 +137,25 @@ class TestFolder(ObjectStoreConformance):
         with pytest.raises(expected, match="key"):
             store.put_if_absent("key", b"body")
         assert os.listdir(store.root) == []
+
+    @pytest.mark.parametrize("parts", [1, 2, 5])
+    def test_an_upload_is_no_object_when_a_sync_on_its_way_fails_though_the_last_one_succeeds(
+        self, store: FolderStore, monkeypatch: pytest.MonkeyPatch, parts: int
+    ) -> None:
+        tries = itertools.count()
+
+        def failing_once(_: int) -> None:
+            if next(tries) == 0:
+                raise OSError(5, "EIO")
+
+        monkeypatch.setattr(os, "fdatasync", failing_once)
+        bodies = [b"%d" % n * BEHIND_BYTES_MIN for n in range(parts)]
+        whole = b"".join(bodies)
+        with pytest.raises(Unavailable, match="EIO"):
+            store.upload("key", bodies, size=len(whole), crc32c=crc32c(whole))
+        assert os.listdir(store.root) == []
+        store.upload("key", bodies, size=len(whole), crc32c=crc32c(whole))
+        assert store.get("key") == whole
 
     def test_a_read_that_is_not_allowed_says_nothing_of_writing(
         self, store: FolderStore, monkeypatch: pytest.MonkeyPatch

@@ -1,0 +1,64 @@
+"""Descriptors of files: how they are read, and which of them stay open. Everything here raises OSError."""
+
+import os
+import threading
+
+import pyarrow as pa
+
+
+class OpenFile:
+    """An open file. It is closed when nobody has it any more: neither those that are kept open nor a thread that is at it."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, file: str, flags: int) -> None:
+        self.number = os.open(file, os.O_RDWR | os.O_CLOEXEC | flags, 0o644)
+
+    def __del__(self) -> None:
+        if hasattr(self, "number"):
+            os.close(self.number)
+
+
+class OpenFiles:
+    """The last files opened, for many threads. Who keeps one in a variable keeps it open, whatever becomes of it here."""
+
+    def __init__(self, files_max: int) -> None:
+        self._files_max = files_max
+        self._open: dict[str, OpenFile] = {}
+        self._lock = threading.Lock()
+
+    def open(self, file: str, flags: int = 0) -> OpenFile:
+        """A file, opened if it is not."""
+        with self._lock:
+            found = self._open.get(file)
+            if found is None:
+                found = self._open[file] = OpenFile(file, flags)
+                if len(self._open) > self._files_max:
+                    del self._open[next(iter(self._open))]
+            return found
+
+    def release(self, path: str) -> None:
+        """Lets go of a file, or of all files of a folder."""
+        with self._lock:
+            for file in [f for f in self._open if f == path or f.startswith(f"{path}/")]:
+                del self._open[file]
+
+
+def read(descriptor: int, start: int, end: int | None) -> bytes:
+    """Bytes `[start, end)`, fewer where the file ends sooner."""
+    left = (os.fstat(descriptor).st_size if end is None else end) - start
+    parts: list[bytes] = []
+    while left > 0 and (part := os.pread(descriptor, left, start)):
+        parts.append(part)
+        start += len(part)
+        left -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def read_large(descriptor: int, start: int, end: int) -> memoryview:
+    """The same, into memory of Arrow's pool, which keeps its pages where Python gives them back."""
+    data = memoryview(pa.allocate_buffer(max(0, end - start))).cast("B")
+    done = 0
+    while done < len(data) and (more := os.preadv(descriptor, [data[done:]], start + done)):
+        done += more
+    return data[:done].toreadonly()
