@@ -15,6 +15,7 @@ import engine  # beside this file
 import filled_broker  # beside this file
 import kernels  # beside this file
 import manifest  # beside this file
+import offloads  # beside this file
 import reading  # beside this file
 import real_kafka  # beside the tests, not in the package
 import spark  # beside this file
@@ -23,7 +24,7 @@ import transforms  # beside this file
 import windows  # beside this file
 
 OUT = Path("bench-out").absolute()
-PARTS = ("engine", "manifest", "stores", "transforms", "reading", "kernels", "windows", "spark")
+PARTS = ("engine", "manifest", "stores", "offloads", "transforms", "reading", "kernels", "windows", "spark")
 OF_A_BROKER = {"engine", "kernels", "windows", "spark"}
 
 
@@ -44,6 +45,8 @@ def main() -> None:
         manifest.run()
     if "stores" in parts:
         stores.run(OUT / "stores", args.rounds)
+    if "offloads" in parts:
+        offloads.run(OUT / "offloads", args.rounds)
     if "transforms" in parts:
         transforms.run(OUT / "transforms", args.rounds)
     if "reading" in parts:

@@ -75,10 +75,12 @@ def client_of(url: str) -> Any:
     return client
 
 
-def compare(where: str, what: str, rounds: int, by_us: Callable[[], float], by_them: Callable[[], float]) -> None:
-    """Lets them take turns; the best of each counts, and the ratio of their speeds."""
+def compare(
+    where: str, what: str, rounds: int, by_us: Callable[[], float], by_them: Callable[[], float], size: int = FILE_BYTES
+) -> None:
+    """Lets them take turns over so many bytes; the best of each counts, and the ratio of their speeds."""
     best_us, best_them = (min(times) for times in zip(*((by_us(), by_them()) for _ in range(rounds + 2)), strict=True))
-    us, them = (FILE_BYTES / 1e6 / best for best in (best_us, best_them))
+    us, them = (size / 1e6 / best for best in (best_us, best_them))
     print(f"  {f'to {where}':16} ours {us:7.0f} MB/s   {what} {them:7.0f} MB/s   {us / them:6.2f}")
 
 
@@ -99,13 +101,18 @@ def copied(source: Path, target: Path) -> float:
     def copy() -> None:
         shutil.copyfile(source, target)
         for path in (target, target.parent):
-            descriptor = os.open(path, os.O_RDONLY)
-            os.fsync(descriptor)
-            os.close(descriptor)
+            synced(path)
 
     taken = seconds(copy)
     target.unlink()
     return taken
+
+
+def synced(path: Path) -> None:
+    """A file or folder is on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.close(descriptor)
 
 
 def seconds(act: Callable[[], object]) -> float:

@@ -71,14 +71,14 @@ def run(out: Path, rounds: int) -> None:
     shutil.rmtree(out)
 
 
-def make_log(folder: Path) -> int:
+def make_log(folder: Path, size: int = SEGMENT_BYTES) -> int:
     """A log directory with one partition, whose first segment is due; gives that one's bytes."""
     partition = folder / f"{TOPIC}-0"
     partition.mkdir(parents=True)
     chance = random.Random(7)  # the same data every time
     values = [event(chance, n) for n in range(VALUES)]
     body, offset = bytearray(), 0
-    while len(body) < SEGMENT_BYTES:
+    while len(body) < size:
         body += batch(offset, [values[n % VALUES] for n in range(offset, offset + BATCH_RECORDS)])
         offset += BATCH_RECORDS
     (partition / offset_file(0, LOG)).write_bytes(body)
