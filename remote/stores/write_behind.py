@@ -17,7 +17,7 @@ from local_log.formats.checksum import crc32c
 from remote.object_store import Body
 
 BEHIND_BYTES_MIN: Final = 4 << 20
-"""A smaller part is synced with the next one: handing it to a thread would cost more than the wait."""
+"""Less is synced with what comes next: handing it to a thread would cost more than the wait."""
 
 CALL_BYTES: Final = 256 << 10
 """For more in one call Linux looks for memory without gaps to put it in, and takes up to five times as long."""
@@ -36,7 +36,7 @@ class WriteBehind:
         self._descriptor = descriptor
         self._pool: ThreadPoolExecutor | None = None
         self._behind: Future[None] | None = None
-        self._size = 0
+        self._size = self._unsynced = 0
 
     def __enter__(self) -> Self:
         return self
@@ -46,25 +46,32 @@ class WriteBehind:
             self._pool.shutdown()
 
     def write(self, body: Body) -> None:
-        """Writes a part, and has what is written put on the disk by another thread, unless that is still at work."""
+        """Writes a part, and has another thread put it on the disk, unless that is still at work or it is little."""
         view = memoryview(body).cast("B")
         size = len(view)
         while view:
             view = view[os.write(self._descriptor, view[:CALL_BYTES]) :]
         self._size += size
-        if size >= BEHIND_BYTES_MIN and (self._behind is None or self._behind.done()):
-            self._settle()
+        self._unsynced += size
+        if self._unsynced >= BEHIND_BYTES_MIN and (self._behind is None or self._behind.done()):
+            self.settle()
             self._start()
 
     def sync(self) -> None:
         """On return, all that was written is on the disk."""
-        self._settle()
+        self.settle()
         os.fsync(self._descriptor)
+
+    def settle(self) -> None:
+        """Waits until the other thread is done, and raises what it has met."""
+        behind, self._behind = self._behind, None
+        if behind is not None:
+            behind.result()
 
     def prove(self, key: str, expected_crc32c: int) -> None:
         """Reads back what was written and notes its CRC-32C. Raises Corrupt, placed in `key`, where it is another."""
         if self._size >= BEHIND_BYTES_MIN:
-            self._settle()
+            self.settle()
             self._start()
         found = self._read_back()
         if found != expected_crc32c:
@@ -86,11 +93,7 @@ class WriteBehind:
     def _start(self) -> None:
         self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="sync")
         self._behind = self._pool.submit(os.fdatasync, self._descriptor)
-
-    def _settle(self) -> None:
-        behind, self._behind = self._behind, None
-        if behind is not None:
-            behind.result()
+        self._unsynced = 0
 
 
 def noted_crc32c(file: int) -> int | None:

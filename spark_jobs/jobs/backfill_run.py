@@ -127,7 +127,7 @@ def _staged(
     def task(split: Split) -> Done:
         return stage(order, split)
 
-    fresh, error = spread("backfill", list(by_stem.values()), task, bytes_of, master=master)
+    fresh, error = spread("backfill", list(by_stem.values()), task, bytes_of, master=master, cut=Split.cut)
     return (*found, *fresh), len(found), error
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from spark_jobs.jobs.attempts import Failed, attempt
+from spark_jobs.jobs.evening import evened
 from spark_jobs.jobs.outcome import settled
 from spark_jobs.jobs.progress import shown
 
@@ -12,12 +13,19 @@ R = TypeVar("R")
 
 
 def spread(
-    job: str, items: Sequence[T], act: Callable[[T], R], size_of: Callable[[T], int], *, master: str | None = None
+    job: str,
+    items: Sequence[T],
+    act: Callable[[T], R],
+    size_of: Callable[[T], int],
+    *,
+    master: str | None = None,
+    cut: Callable[[T, int], Sequence[T]] = lambda item, _: (item,),
 ) -> tuple[list[R], Exception | None]:
     """What `act` gives for each of the items, in no order, and the worst of the errors of those that failed (see `attempts`).
 
     `act` runs on executors and is pickled to get there. `size_of` is about how many bytes an item is: the largest begin, so what
-    is left at the end, when cores fall idle, is small. No session is made where there are no items. Raises Spark's errors.
+    is left at the end, when cores fall idle, is small; `cut(item, pieces)` cuts one of those that would leave cores idle. No
+    session is made where there are no items. Raises Spark's errors.
     """
     if not items:
         return [], None
@@ -25,7 +33,7 @@ def spread(
 
     context = session(f"tiering {job}", master=master).sparkContext
     done = context.accumulator(0)
-    sized = sorted(((size_of(item), item) for item in items), key=lambda s: s[0], reverse=True)
+    sized = [(size_of(item), item) for item in evened(items, context.defaultParallelism, size_of, cut)]
 
     def run(sized: tuple[int, T]) -> "R | Failed":
         size, item = sized

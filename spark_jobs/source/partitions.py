@@ -45,6 +45,12 @@ class Split:
         entry = self.span.entry
         return -(-entry.log_size * (self.span.end - self.span.start) // (entry.end_offset - entry.base_offset))
 
+    def cut(self, count: int) -> "tuple[Split, ...]":
+        """The split in `count` parts, or as many as it has offsets; sizes differ by one offset at most."""
+        size = self.span.end - self.span.start
+        count = min(size, count)
+        return tuple(_divided(self, [size * (i + 1) // count - size * i // count for i in range(count)]))
+
 
 def plan_splits(store: ObjectStore, options: ReadOptions, wanted: Wanted = EVERYTHING) -> tuple[Split, ...]:
     """The splits of a read, in the order of topics, partitions and offsets; each offset that is wanted in one of them.
@@ -76,9 +82,7 @@ def _of_range(store: ObjectReader, r: Range, options: ReadOptions, wanted: Wante
     alone = replace(r.manifest, entries=(), pages=(), deleting=(), gaps=(), local_log_start_offsets={})
     for span in _spans(store, r, options, wanted, reading):
         split = Split(replace(alone, entries=(span.entry,)), span)
-        size = span.end - span.start
-        count = min(size, -(-split.bytes // options.bytes_per_split))
-        yield from _divided(split, [size * (i + 1) // count - size * i // count for i in range(count)])
+        yield from split.cut(-(-split.bytes // options.bytes_per_split))
 
 
 def _spans(store: ObjectReader, r: Range, options: ReadOptions, wanted: Wanted, reading: Reading) -> Iterator[Span]:
