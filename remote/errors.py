@@ -10,6 +10,7 @@
     └── Invalid         an archive or setting that cannot be used as it stands: fix it
         ├── BadAddress  an address that names no store: correct it
         ├── NotOurs     a topic whose log a broker writes: no rows are added to it here
+        ├── TopicDeleted    what was deleted from the archive stays so: leave it out
         ├── BadRange    bytes that an object does not have: of an object that a manifest names, it is damage
         ├── Newer       written by a newer version of ours: upgrade
         ├── NoKey       what is encrypted needs a key that is not at hand: give the key ring that has it
@@ -67,6 +68,10 @@ class NotOurs(Invalid):
             f"topic {self.topic} is archived from a broker's logs, and what was written to it here would fork its log; choose "
             "another topic, produce to that broker, or write to another archive"
         )
+
+
+class TopicDeleted(Invalid):
+    """A topic that was deleted from the archive under this id: nothing of it is archived any more."""
 
 
 class BadRange(Invalid):

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from local_log.formats.checkpoints import EpochEntry, epochs_from
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
-from remote.errors import Conflict, Invalid
+from remote.errors import Conflict, TopicDeleted
 from remote.manifest.model import LIMITS, Deleting, Gap, Item, Manifest, SegmentEntry, covers, uncovered
 
 
@@ -23,8 +23,8 @@ def segment_copied(
 ) -> Manifest:
     """The manifest with `entry`, or unchanged where others have archived all of its offsets meanwhile.
 
-    `lineage` are the leader epochs of the log up to the entry's end. Raises Conflict where they contradict the archive's, Invalid
-    for a topic that was deleted.
+    `lineage` are the leader epochs of the log up to the entry's end. Raises Conflict where they contradict the archive's,
+    TopicDeleted.
     """
     refuse_deleted(manifest)
     if covers(manifest, entry.base_offset, entry.end_offset):
@@ -102,9 +102,9 @@ def topic_deleted(manifest: Manifest, now_ms: int, *, deleting_max: int = LIMITS
 
 
 def refuse_deleted(manifest: Manifest) -> None:
-    """Raises Invalid for a topic that was deleted."""
+    """Raises TopicDeleted for a topic that was deleted."""
     if manifest.is_deleted:
-        raise Invalid(
+        raise TopicDeleted(
             f"{manifest.path}: the topic with id {manifest.topic_id} was deleted from the archive, and nothing of it is archived "
             "any more; a topic that is made anew has another id. Leave it out, or delete it on its brokers, too"
         )
