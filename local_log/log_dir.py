@@ -49,8 +49,8 @@ class LogDir:
 
         Raises NotFound, Corrupt, Unreadable: the directory itself, or a checkpoint file.
         """
-        starts = self._checkpoint(LOG_START_OFFSET_CHECKPOINT)
-        high_watermarks = self._checkpoint(HIGH_WATERMARK_CHECKPOINT)
+        starts = self.checkpoint(LOG_START_OFFSET_CHECKPOINT)
+        high_watermarks = self.checkpoint(HIGH_WATERMARK_CHECKPOINT)
         found: list[LocalLog | Unopened] = []
         for p in self.partitions():
             if wanted(p.topic):
@@ -76,7 +76,8 @@ class LogDir:
         properties = dict(line.partition("=")[::2] for line in text.splitlines() if not line.startswith("#"))
         return properties.get("directory.id") or properties.get("node.id") or properties.get("broker.id") or self.path
 
-    def _checkpoint(self, name: str) -> dict[TopicPartition, int]:
+    def checkpoint(self, name: str) -> dict[TopicPartition, int]:
+        """The offsets of one of the checkpoint files, none where it is not there. Raises Corrupt, Unreadable."""
         file = f"{self.path}/{name}"
         try:
             with placed(file):

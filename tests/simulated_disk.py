@@ -104,8 +104,11 @@ def _block(data: bytes | bytearray, block: int) -> bytes:
 
 @dataclass(eq=False)
 class _Folder:
+    """`modified_ms` is when a name in it was last made, changed or removed."""
+
     now: "dict[str, _Node]" = field(default_factory=dict)
     sure: "dict[str, _Node]" = field(default_factory=dict)
+    modified_ms: int = 0
 
 
 _Node = _File | _Folder
@@ -291,7 +294,7 @@ class SimulatedDisk:
         return self._file(file).modified_ms
 
     def state(self, file: str) -> FileState:
-        node = self._file(file)
+        node = self._node(file)
         return FileState(0, id(node), len(node.now), node.modified_ms * 1_000_000)
 
     def set_modified_ms(self, file: str, ms: int) -> None:
@@ -358,6 +361,8 @@ class SimulatedDisk:
 
     def _change(self, change: _Change) -> None:
         change.apply(lambda folder: folder.now)
+        for folder, _, _ in change.names:
+            folder.modified_ms = self.now_ms
         self._unsure.append(change)
 
 

@@ -5,7 +5,7 @@ The values stand in click's default map, so a flag comes before them, and before
 
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, ParamSpec
 
 import click
 
@@ -13,6 +13,8 @@ from tiering.config.shared import CONFIG_VARIABLE, KEYS_VARIABLE, VARIABLES
 
 if TYPE_CHECKING:
     from tiering.config.config import Config
+
+P = ParamSpec("P")
 
 _META: Final = "tiering.config"
 
@@ -64,17 +66,30 @@ def _take(context: click.Context, _param: click.Parameter, file: str | None) -> 
     is_any_given = any(v.startswith(VARIABLES) and v not in (CONFIG_VARIABLE, KEYS_VARIABLE) for v in os.environ)
     if context.resilient_parsing or (file is None and not is_any_given):
         return  # nothing of what follows is loaded then, which takes half a second
+    config = whole_config(file, ())
+    context.meta[_META] = config
+    given = {name: give(config) for name, give in _GIVES.items()}
+    context.default_map = {**(context.default_map or {}), **{name: value for name, value in given.items() if value is not None}}
+
+
+def whole_config_options(command: Callable[P, Any]) -> Callable[P, Any]:
+    """`--config` and `--override` of a command that goes by nothing but a configuration; `whole_config` takes them."""
+    text = "A configuration; see tiering config."
+    command = click.option("--config", "config_file", envvar=CONFIG_VARIABLE, metavar="FILE", help=text)(command)
+    text = "A setting that comes before the configuration's; may be given several times."
+    return click.option("--override", "overrides", multiple=True, metavar="NAME=VALUE", help=text)(command)
+
+
+def whole_config(file: str | None, overrides: tuple[str, ...]) -> "Config":
+    """The configuration by these and the environment. Raises UsageError with all that is wrong with it."""
     from local_log.storage import OsDisk
     from tiering.config.assignment import BadConfig
     from tiering.config.load import load_config
 
     try:
-        config = load_config(file, os.environ, OsDisk())
+        return load_config(file, os.environ, OsDisk(), overrides)
     except BadConfig as e:
         raise click.UsageError(str(e)) from e
-    context.meta[_META] = config
-    given = {name: give(config) for name, give in _GIVES.items()}
-    context.default_map = {**(context.default_map or {}), **{name: value for name, value in given.items() if value is not None}}
 
 
 def configured() -> "Config | None":

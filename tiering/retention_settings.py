@@ -72,6 +72,12 @@ def policy_of(given: Sequence[Given], topic: str, *, is_start_given: bool = Fals
     return Policy(ms, size, delay_ms)
 
 
+def says_what_is_kept(given: Sequence[Given], topic: str) -> bool:
+    """Whether `policy_of` has something to go by."""
+    own = _of(given, topic)
+    return any(name in own for name in LIMITS) or "delete" not in read_config(own).cleanup_policy
+
+
 def deleted_policy_of(given: Sequence[Given], topic: str) -> Policy:
     """What the settings say of a topic that was deleted: only how long its objects wait."""
     own = {name: text for name, text in _of(given, topic).items() if name == DELETE_DELAY}

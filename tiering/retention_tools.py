@@ -114,7 +114,7 @@ class Retention:
         """The plan for each partition of these topics, and in its place what is wrong with one. Raises Unavailable."""
         for path, manifest in manifests_of(self.store, topics):
             if self.partition in (None, path.partition):
-                yield path, self._plan(path, manifest)
+                yield path, self.plan(path, manifest)
 
     def done(self, topics: Iterable[str]) -> Iterator[Planned]:
         """The same, each done before it is told; in place of one that failed, how."""
@@ -126,7 +126,8 @@ class Retention:
             if isinstance(error, Unavailable):
                 return  # the others would wait for the same store
 
-    def _plan(self, path: PartitionPath, manifest: Found) -> RetentionPlan | LogError | RemoteError:
+    def plan(self, path: PartitionPath, manifest: Found) -> RetentionPlan | LogError | RemoteError:
+        """The plan for one partition, and in its place what is wrong with it."""
         if not isinstance(manifest, Manifest):
             return manifest
         try:

@@ -8,6 +8,7 @@ from tiering import __version__
 from tiering.configured import with_config
 
 _VERBS = {
+    "agent": "Copy, retain, sweep and scrub continuously.",
     "config": "Look at a configuration: whether it is sound, and what it comes to.",
     "delete-topic": "Delete a topic from the archive.",
     "describe": "Show what lies in which tier.",

@@ -1,6 +1,6 @@
 """The door at which a configuration comes in: one file, read through a `Disk`, and the environment."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from local_log.errors import Invalid, LogError
 from local_log.storage import Disk
@@ -14,9 +14,14 @@ from tiering.config.topics import OF_TOPICS
 FILE_BYTES_MAX = 1 << 20
 
 
-def load_config(file: str | None, environment: Mapping[str, str], disk: Disk) -> Config:
-    """The configuration by the environment, then by a file if one is given, then by the defaults. Raises BadConfig."""
+def load_config(file: str | None, environment: Mapping[str, str], disk: Disk, overrides: Sequence[str] = ()) -> Config:
+    """The configuration by `overrides`, then the environment, then a file if one is given, then the defaults.
+
+    An override is a line of properties: NAME=VALUE. Raises BadConfig.
+    """
     sources = [read_environment(environment)]
+    if overrides:
+        sources.insert(0, read_properties("\n".join(overrides), "--override", OF_TOPICS))
     if file is not None:
         sources.append(_read(file, disk))
     return read_config(sources)

@@ -18,7 +18,7 @@ from local_log.formats.primitives import INT64_MAX
 from remote.transforms.chunk_index import CHUNK_BYTES_MAX
 from remote.transforms.encoder import CHUNK_BYTES
 from tiering.config.assignment import Value, shown
-from tiering.config.shared import CHUNK_BYTES_MIN, THREADS, THREADS_MAX
+from tiering.config.shared import AGENT_ADDRESS, AGENT_TASKS, CHUNK_BYTES_MIN, THREADS, THREADS_MAX
 from tiering.sweep_plan import GRACE_MS
 
 _PATTERN = re.compile(r"[A-Za-z0-9._\-*?\[\]!]{1,249}")
@@ -73,6 +73,18 @@ def _text(_name: str, text: str) -> str:
 def _address(name: str, text: str) -> str:
     if text.lower().rpartition("::")[2].startswith("memory:"):
         raise Invalid(f"{name}={text}: gone when the process ends; give a folder, s3://bucket/prefix or any other URL")
+    return text
+
+
+def _tasks(name: str, text: str) -> tuple[str, ...]:
+    read = one_of(*AGENT_TASKS)
+    return tuple(read(name, word.strip()) for word in text.split(",") if word.strip())
+
+
+def _host_and_port(name: str, text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise Invalid(f"{name}={text}: expected HOST:PORT, such as {AGENT_ADDRESS}; port 0 takes one that is free")
     return text
 
 
@@ -159,6 +171,25 @@ class Settings(BaseSettings):
     sweep_grace_ms: Annotated[
         int, _scalar(long_from(0)), Field(description="How old an object that no manifest names has to be to go.")
     ] = GRACE_MS
+    scrub_interval_ms: Annotated[
+        int, _scalar(long_from(1)), Field(description="How often the agent holds the archive against its manifests.")
+    ] = 7 * _DAY_MS
+    scrub_sample_ratio: Annotated[
+        float, _scalar(fraction(0, 1)), Field(description="Which part of the segments a scrub of the agent reads, too.")
+    ] = 0.0
+
+    agent_tasks: Annotated[
+        tuple[str, ...], _list(_tasks), Field(description=f"What the agent does: {', '.join(AGENT_TASKS)}.")
+    ] = AGENT_TASKS
+    agent_http_address: Annotated[
+        str, _scalar(_host_and_port), Field(description="Where the agent answers HTTP: /status, /metrics, /healthz, /readyz.")
+    ] = AGENT_ADDRESS
+    agent_state_dir: Annotated[
+        str | None, _scalar(_text), Field(description="Where the agent keeps when it last swept and scrubbed.")
+    ] = None
+    agent_shutdown_timeout_ms: Annotated[
+        int, _scalar(long_from(0)), Field(description="How long a stop of the agent waits for copies under way.")
+    ] = 30_000
 
 
 NAMES: Final = tuple(map(name_of, Settings.model_fields))

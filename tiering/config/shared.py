@@ -11,3 +11,6 @@ THREADS: Final = 4
 """Kafka's default is 10; each holds up to 64 MiB of a segment while it is encrypted."""
 THREADS_MAX: Final = 64
 CHUNK_BYTES_MIN: Final = 1 << 16
+
+AGENT_TASKS: Final = ("copy", "retain", "sweep", "scrub")
+AGENT_ADDRESS: Final = "127.0.0.1:9595"

@@ -14,7 +14,7 @@ from tiering.config.properties_file import pairs
 from tiering.config.settings import NAMES
 from tiering.config.topics import OF_TOPICS, SYNONYMS, defaults
 
-OURS = ("archive.", "topics.", "sweep.")
+OURS = ("agent.", "archive.", "scrub.", "sweep.", "topics.")
 OTHERWISE = {
     "log.dirs": "Kafka's is null here, which its log.dir makes up for with a folder of its own",
     "remote.log.manager.copier.thread.pool.size": "each holds up to 64 MiB of a segment while it is encrypted",

@@ -1,0 +1,368 @@
+"""The loop: looks at the log directories, starts what is due, and takes in what has come of it. It alone keeps state.
+
+Decisions are `schedule`'s and `watch`'s; what a turn does is in the rooms of its kind. Nothing here waits but for the next turn.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from threading import Lock
+from typing import Final
+
+from local_log.errors import LogError
+from local_log.log_dir import LogDir
+from remote.clock import Chance, Clock
+from remote.errors import Conflict, Fenced, RemoteError
+from tiering.agent.controls import Aborted, Controls
+from tiering.agent.copying import Copies
+from tiering.agent.memory import Memory, MemoryFile
+from tiering.agent.outcome import Failure, Outcome
+from tiering.agent.retaining import Retaining
+from tiering.agent.rounds import ATTEMPTS_MAX, Round
+from tiering.agent.schedule import (
+    NEVER_MS,
+    OPEN,
+    Backoff,
+    Gate,
+    Job,
+    Kind,
+    Waiting,
+    choose,
+    earlier,
+    moved,
+    wake_ms,
+)
+from tiering.agent.upkeep import Scrubbing, Sweeping
+from tiering.agent.view import AgentView, Counts, PartitionView, Scrub, Told
+from tiering.agent.watch import Mark, has_changed, look
+from tiering.agent.workers import Workers
+
+RECHECK_MS: Final = 3_600_000
+"""After this a partition is planned for again though its folder has not changed: the archive may have."""
+WAIT_MS_MAX: Final = 10_000
+"""So long the loop waits at most, to show that it lives."""
+ABORT_MS: Final = 5_000
+"""So long it is waited for what was told to give up."""
+STRAYS: Final = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The loop's own settings; each in ms but `threads`. `shutdown_ms` is how long a stop waits for what is under way."""
+
+    threads: int
+    backoff: Backoff
+    look_ms: int = 30_000
+    sweep_ms: int = 86_400_000
+    scrub_ms: int = 7 * 86_400_000
+    shutdown_ms: int = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class Does:
+    """What the agent does, each as the rooms of its kind have it; None for what it does not."""
+
+    copies: Copies | None = None
+    retaining: Retaining | None = None
+    sweeping: Sweeping | None = None
+    scrubbing: Scrubbing | None = None
+
+
+class Agent:
+    """One agent. `run` is its life; `view` may be asked by other threads."""
+
+    def __init__(
+        self,
+        log_dirs: Sequence[LogDir],
+        wanted: Callable[[str], bool],
+        archive_url: str,
+        does: Does,
+        settings: Settings,
+        workers: Workers,
+        controls: Controls,
+        clock: Clock,
+        chance: Chance,
+        memory: MemoryFile,
+        tell: Callable[[str], None] = lambda message: None,
+    ) -> None:
+        self._log_dirs, self._wanted, self._archive_url = tuple(log_dirs), wanted, archive_url
+        self._does, self._settings = does, settings
+        self._workers, self._controls, self._clock, self._chance = workers, controls, clock, chance
+        self._memory_file, self._say = memory, tell
+        self._memory = memory.load()
+        self._started_ms = self._now_ms = clock.now_ms()
+        self._next_look_ms = 0
+        self._has_looked = False
+        self._marks: dict[str, Mark] = {}
+        self._views: dict[str, PartitionView] = {}
+        self._counts: dict[str, Counts] = {}
+        self._waiting: dict[Job, Waiting] = {}
+        self._running: dict[Job, Waiting] = {}
+        self._begun: set[str] = set()
+        """The folders whose copies go on where they stopped."""
+        self._gate: Gate = OPEN
+        self._error: Told | None = None
+        self._sweep = Round(Kind.sweep, settings.sweep_ms, self._memory.swept_ms)
+        self._scrub = Round(Kind.scrub, settings.scrub_ms, self._memory.scrub.started_ms if self._memory.scrub else 0)
+        self._scrubbed = Scrub(0)
+        self._reading = Lock()
+        self.hung = 0
+        """How many turns went on at the end, whatever they were told."""
+        controls.on_change = workers.wake
+
+    def run(self) -> int:
+        """Works until it is told to stop; gives how many turns were given up then. Raises what is no error of ours."""
+        while not self._controls.is_stopping:
+            self.step()
+        return self._finish()
+
+    def step(self) -> None:
+        """Looks, starts what is due, and waits for the next thing to happen."""
+        now_ms = self._tick()
+        if now_ms >= self._next_look_ms:
+            self._look(now_ms)
+        self._begin_rounds(now_ms)
+        if not self._controls.is_paused:
+            for job in choose(self._waiting, self._running, self._settings.threads, now_ms, self._gate):
+                with self._reading:
+                    self._running[job] = self._waiting.pop(job)
+                self._workers.start(self._turn(job))
+        self._take_in(self._wait_ms(now_ms))
+
+    def remember(self, address: str) -> None:
+        """Keeps where this agent can be asked."""
+        self._save(replace(self._memory, address=address))
+
+    def view(self) -> AgentView:
+        """What it knows now, by its own clock."""
+        with self._reading:
+            return AgentView(
+                started_ms=self._started_ms,
+                now_ms=self._clock.now_ms(),
+                looped_ms=self._now_ms,
+                log_dirs=tuple(d.path for d in self._log_dirs),
+                archive=self._archive_url,
+                is_paused=self._controls.is_paused,
+                is_stopping=self._controls.is_stopping,
+                has_looked=self._has_looked,
+                is_store_failing=self._gate.is_shut,
+                running=len(self._running),
+                waiting=sum(w.due_ms <= self._now_ms for w in self._waiting.values()),
+                swept_ms=self._memory.swept_ms,
+                scrub=self._memory.scrub,
+                error=self._error,
+                partitions=tuple(self._views.values()),
+                counts=dict(self._counts),
+            )
+
+    def _tick(self) -> int:
+        """The time. Where the clock was set back, everything that waits is set back with it."""
+        now_ms = self._clock.now_ms()
+        if now_ms < self._now_ms:
+            back_ms = now_ms - self._now_ms
+            self._waiting = moved(self._waiting, back_ms)
+            self._gate = replace(self._gate, until_ms=self._gate.until_ms + back_ms)
+            self._next_look_ms += back_ms
+        self._now_ms = now_ms
+        return now_ms
+
+    def _wait_ms(self, now_ms: int) -> int:
+        next_ms = min(self._next_look_ms, now_ms + WAIT_MS_MAX)
+        if not self._controls.is_paused:
+            next_ms = min(next_ms, wake_ms(self._waiting, self._running, self._settings.threads, self._gate))
+        return max(0, next_ms - now_ms)
+
+    def _look(self, now_ms: int) -> None:
+        self._next_look_ms = now_ms + self._settings.look_ms
+        marks: dict[str, Mark] = {}
+        error: LogError | None = None
+        for log_dir in self._log_dirs:
+            try:
+                marks |= {mark.folder: mark for mark in look(log_dir, self._wanted, now_ms)}
+            except LogError as e:  # what is known of its partitions is kept until it is there again
+                error = e
+                marks |= {folder: mark for folder, mark in self._marks.items() if mark.log_dir == log_dir}
+        with self._reading:
+            if error is None:
+                self._error = None
+            else:
+                self._hurt(error, now_ms)
+            for folder in self._marks.keys() - marks.keys():
+                self._drop(folder)
+            for folder, mark in marks.items():
+                self._note(folder, mark, now_ms)
+            self._marks = marks
+            self._has_looked = True
+
+    def _note(self, folder: str, mark: Mark, now_ms: int) -> None:
+        view = self._views.setdefault(folder, PartitionView(mark.log_dir.path, mark.partition))
+        before = self._marks.get(folder)
+        copies, retaining, topic = self._does.copies, self._does.retaining, mark.partition.topic
+        if copies is not None and copies.wants(topic) and has_changed(before, mark, waits=view.lag.waiting > 0):
+            self._begun.discard(folder)
+            self._bring_forward(Job(Kind.copy, folder), now_ms)
+        if before is None and retaining is not None and retaining.wants(topic):
+            self._bring_forward(Job(Kind.retain, folder), now_ms)
+
+    def _drop(self, folder: str) -> None:
+        del self._views[folder]
+        self._begun.discard(folder)
+        self._waiting = {job: w for job, w in self._waiting.items() if job.subject != folder or job.kind is Kind.sweep}
+        if self._does.copies is not None:
+            self._does.copies.forget(folder)
+
+    def _bring_forward(self, job: Job, due_ms: int) -> None:
+        self._waiting[job] = earlier(self._waiting.get(job), due_ms)
+
+    def _begin_rounds(self, now_ms: int) -> None:
+        if not self._has_looked:
+            return
+        if self._does.sweeping is not None and not self._sweep.is_under_way and now_ms >= self._sweep.due_ms():
+            self._go_on(self._sweep.begin([*sorted(self._marks), STRAYS], now_ms), now_ms)
+        if self._does.scrubbing is not None and not self._scrub.is_under_way and now_ms >= self._scrub.due_ms():
+            self._scrubbed = Scrub(now_ms)
+            first = self._scrub.begin(sorted({mark.partition.topic for mark in self._marks.values()}), now_ms)
+            self._go_on(first, now_ms)
+
+    def _go_on(self, piece: Job | None, now_ms: int) -> None:
+        if piece is not None:
+            self._waiting[piece] = Waiting(now_ms)
+
+    def _turn(self, job: Job) -> Callable[[], Outcome]:
+        work = self._work(job)
+
+        def turn() -> Outcome:
+            try:
+                return work()
+            except Aborted:
+                return Outcome(job, is_aborted=True)
+
+        return turn
+
+    def _work(self, job: Job) -> Callable[[], Outcome]:
+        does = self._does
+        if job.kind is Kind.scrub and does.scrubbing is not None:
+            return partial(does.scrubbing.step, job)
+        if job.kind is Kind.sweep and does.sweeping is not None and job.subject == STRAYS:
+            return partial(does.sweeping.strays, job)
+        mark = self._marks.get(job.subject)
+        if mark is None:
+            return partial(Outcome, job)
+        if job.kind is Kind.sweep and does.sweeping is not None:
+            return partial(does.sweeping.step, job, mark)
+        if job.kind is Kind.retain and does.retaining is not None:
+            return partial(does.retaining.step, job, mark)
+        if does.copies is None:
+            raise AssertionError(f"nobody does {job}")
+        return partial(does.copies.step if job.subject in self._begun else does.copies.look, job, mark)
+
+    def _take_in(self, wait_ms: int) -> None:
+        for outcome in self._workers.finished(wait_ms / 1000):
+            with self._reading:
+                self._settle(outcome, self._clock.now_ms())
+
+    def _settle(self, outcome: Outcome, now_ms: int) -> None:
+        job = outcome.job
+        was = self._running.pop(job)
+        if outcome.is_aborted:
+            return
+        self._tell(outcome, now_ms)
+        if outcome.error is not None:
+            self._failed(outcome.error, job, was, now_ms)
+            return
+        self._gate = OPEN
+        if job.kind in (Kind.sweep, Kind.scrub):
+            self._next_of_round(outcome, now_ms)
+        elif job.subject in self._views:
+            self._due_again(outcome, now_ms)
+
+    def _tell(self, outcome: Outcome, now_ms: int) -> None:
+        view = self._views.get(outcome.job.subject)
+        topic = view.partition.topic if view else ""
+        self._counts[topic] = self._counts.get(topic, Counts()).after(outcome)
+        if view is not None:
+            after = view.after(outcome, now_ms)
+            self._views[outcome.job.subject] = after
+            for was, now in ((view.error, after.error), (view.refused, after.refused)):
+                if now is not None and (was is None or was.message != now.message):
+                    self._say(now.message)
+        elif outcome.error is not None:
+            self._hurt(outcome.error, now_ms)
+
+    def _failed(self, error: Failure, job: Job, was: Waiting, now_ms: int) -> None:
+        self._begun.discard(job.subject)
+        failures = was.failures + 1
+        if isinstance(error, RemoteError) and not isinstance(error, Conflict | Fenced):
+            self._gate = self._gate.after_failure(job.subject, now_ms, self._settings.backoff, self._chance())
+        if job.kind in (Kind.sweep, Kind.scrub) and failures >= ATTEMPTS_MAX and not self._gate.is_shut:
+            self._next_of_round(Outcome(job, error=error), now_ms)
+        else:
+            wait_ms = self._settings.backoff.wait_ms(failures, self._chance())
+            self._waiting[job] = Waiting(now_ms + wait_ms, failures, was.oldest_ms)
+
+    def _due_again(self, outcome: Outcome, now_ms: int) -> None:
+        job, folder = outcome.job, outcome.job.subject
+        if job.kind is Kind.retain:
+            if outcome.due_ms is not None:
+                self._bring_forward(job, outcome.due_ms)
+            return
+        is_new = job in self._waiting  # its folder has changed since its turn began
+        if outcome.has_more and not is_new:
+            self._begun.add(folder)
+            oldest_ms = self._views[folder].lag.oldest_ms
+            self._waiting[job] = Waiting(now_ms, oldest_ms=NEVER_MS if oldest_ms is None else oldest_ms)
+        elif not is_new:
+            self._begun.discard(folder)
+            self._waiting[job] = Waiting(now_ms + RECHECK_MS)
+        if outcome.copied is not None:
+            retain = Job(Kind.retain, folder)
+            retaining = self._does.retaining
+            if retaining is not None and retain in self._waiting:
+                self._bring_forward(retain, now_ms + retaining.interval_ms)
+
+    def _next_of_round(self, outcome: Outcome, now_ms: int) -> None:
+        """A piece of a round is over, one way or the other."""
+        is_scrub = outcome.job.kind is Kind.scrub
+        round_ = self._scrub if is_scrub else self._sweep
+        if is_scrub:
+            was = self._scrubbed
+            failed = was.failed + (outcome.error is not None)
+            self._scrubbed = replace(was, topics=was.topics + 1, failed=failed, findings=(*was.findings, *outcome.findings))
+        self._go_on(round_.next(), now_ms)
+        if round_.is_under_way:
+            return
+        if is_scrub:
+            self._scrubbed = replace(self._scrubbed, ended_ms=now_ms)
+            self._save(replace(self._memory, scrub=self._scrubbed))
+        else:
+            self._save(replace(self._memory, swept_ms=round_.last_ms))
+
+    def _save(self, memory: Memory) -> None:
+        """Where it cannot be kept, that is told, and the work goes on: what is lost is when to do it again."""
+        self._memory = memory
+        try:
+            self._memory_file.save(memory)
+        except LogError as e:
+            self._hurt(e, self._clock.now_ms())
+
+    def _hurt(self, error: Failure, now_ms: int) -> None:
+        """What is of no partition goes wrong; it is said once."""
+        told = Told.of(error, now_ms)
+        if self._error is None or self._error.message != told.message:
+            self._say(told.message)
+        self._error = told
+
+    def _finish(self) -> int:
+        """Waits for what is under way, tells it to give up when that takes too long; gives how many turns were given up."""
+        begun = len(self._running)
+        ended = 0
+        for wait_ms, act in ((self._settings.shutdown_ms, self._controls.abort), (ABORT_MS, lambda: None)):
+            until_ms = self._clock.now_ms() + wait_ms
+            while self._running and (left_ms := until_ms - self._clock.now_ms()) > 0:
+                for outcome in self._workers.finished(left_ms / 1000):
+                    ended += not outcome.is_aborted
+                    with self._reading:
+                        self._settle(outcome, self._clock.now_ms())
+            act()
+        self.hung = len(self._running)
+        return begun - ended

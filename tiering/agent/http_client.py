@@ -1,0 +1,30 @@
+"""Asks a running agent."""
+
+import json
+from http.client import HTTPConnection, HTTPException
+from typing import Any, Final
+
+from remote.errors import Unavailable
+
+WAIT_S: Final = 5.0
+ANSWER_BYTES_MAX: Final = 64 << 20
+
+
+def ask(address: str, method: str, path: str) -> dict[str, Any]:
+    """What the agent at HOST:PORT answers, which is JSON. Raises Unavailable where there is none, or something else."""
+    host, _, port = address.rpartition(":")
+    connection = HTTPConnection(host.strip("[]"), int(port or 0), timeout=WAIT_S)
+    try:
+        connection.request(method, path)
+        answer = connection.getresponse()
+        body = answer.read(ANSWER_BYTES_MAX)
+        if answer.status != 200:
+            raise Unavailable(f"{address}{path}: {answer.status} {body[:200].decode(errors='replace').strip()}")
+        row = json.loads(body)
+    except (OSError, HTTPException, ValueError) as e:
+        raise Unavailable(f"{address}: no agent answers there ({e}); is it running, and is this its agent.http.address?") from e
+    finally:
+        connection.close()
+    if not isinstance(row, dict):
+        raise Unavailable(f"{address}{path}: what answers there is no agent")
+    return row

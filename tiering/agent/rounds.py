@@ -1,0 +1,42 @@
+"""Rounds through everything that there is, now and then, one piece at a time, so that copies need not wait for all of it."""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from tiering.agent.schedule import Job, Kind
+
+ATTEMPTS_MAX: Final = 3
+"""So often a piece is tried; then the round goes on without it."""
+
+
+@dataclass(slots=True)
+class Round:
+    """A round of one kind, each `interval_ms` after the last began; `last_ms` is when that was, 0 for never."""
+
+    kind: Kind
+    interval_ms: int
+    last_ms: int = 0
+    _left: deque[str] = field(default_factory=deque)
+    _now: Job | None = None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether one has begun and is not over."""
+        return self._now is not None
+
+    def due_ms(self) -> int:
+        """When the next one may begin."""
+        return self.last_ms + self.interval_ms if self.last_ms else 0
+
+    def begin(self, subjects: Iterable[str], now_ms: int) -> Job | None:
+        """Begins one; gives its first piece, None where there is none."""
+        self.last_ms = now_ms
+        self._left.extend(subjects)
+        return self.next()
+
+    def next(self) -> Job | None:
+        """The next piece, None at the end."""
+        self._now = Job(self.kind, self._left.popleft()) if self._left else None
+        return self._now

@@ -1,0 +1,195 @@
+"""What the agent knows of each partition and of itself, as values: for people, for metrics, for `status`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from local_log.formats.filenames import TopicPartition
+from tiering.agent.outcome import Archived, Failure, Outcome
+from tiering.agent.schedule import Kind
+from tiering.lag import NO_LAG, Lag
+
+ERROR_CHARACTERS_MAX = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An error as it is kept: its kind, its message, when."""
+
+    kind: str
+    message: str
+    at_ms: int
+
+    @classmethod
+    def of(cls, error: Failure, now_ms: int) -> "Told":
+        """One that has just been met."""
+        return cls(type(error).__name__, str(error)[:ERROR_CHARACTERS_MAX], now_ms)
+
+    def row(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"kind": self.kind, "message": self.message, "at_ms": self.at_ms}
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionView:
+    """A partition. `seen_ms` is when it was last found to be as told here, 0 for never; `error` goes with the next success."""
+
+    log_dir: str
+    partition: TopicPartition
+    lag: Lag = NO_LAG
+    archived: Archived | None = None
+    seen_ms: int = 0
+    copied_ms: int = 0
+    error: Told | None = None
+    refused: Told | None = None
+
+    def after(self, outcome: Outcome, now_ms: int) -> "PartitionView":
+        """After a turn of one of its jobs."""
+        view = self
+        if outcome.job.kind is Kind.copy and outcome.lag is not None:
+            view = replace(view, lag=outcome.lag, refused=None)
+        if outcome.archived is not None:
+            view = replace(view, archived=outcome.archived)
+        if (copied := outcome.copied) is not None:
+            left = Lag(max(0, view.lag.segments - 1), max(0, view.lag.bytes - copied.log_size), view.lag.oldest_ms)
+            lag = replace(left, waiting=view.lag.waiting, reason=view.lag.reason) if left.segments else NO_LAG
+            was = view.archived or Archived(copied.base_offset, copied.base_offset, 0, 0, 0, 0)
+            end = max(was.end_offset, copied.end_offset)
+            more = replace(was, end_offset=end, segments=was.segments + 1, bytes=was.bytes + copied.log_size)
+            view = replace(view, lag=lag, archived=more, copied_ms=now_ms)
+        if outcome.refused is not None:
+            view = replace(view, refused=Told.of(outcome.refused, now_ms))
+        if outcome.error is not None:
+            return replace(view, error=Told.of(outcome.error, now_ms))
+        return replace(view, error=None, seen_ms=now_ms)
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether it has an error that is not over."""
+        return self.error is not None or self.refused is not None
+
+    def row(self, now_ms: int) -> dict[str, Any]:
+        """For JSON and tables."""
+        archived, error = self.archived, self.error or self.refused
+        return {
+            "topic": self.partition.topic,
+            "partition": self.partition.partition,
+            "log_dir": self.log_dir,
+            "lag_segments": self.lag.segments,
+            "lag_bytes": self.lag.bytes,
+            "lag_ms": self.lag.age_ms(now_ms),
+            "waiting_segments": self.lag.waiting,
+            "archived_up_to": archived.end_offset if archived else None,
+            "archived_segments": archived.segments if archived else 0,
+            "archived_bytes": archived.bytes if archived else 0,
+            "deleting_segments": archived.deleting_segments if archived else 0,
+            "deleting_bytes": archived.deleting_bytes if archived else 0,
+            "copied_ms": self.copied_ms or None,
+            "error": error.message if error else (self.lag.reason or None),
+            "error_ms": error.at_ms if error else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a topic's jobs have done since the agent started, as Kafka's meters count it."""
+
+    copy_bytes: int = 0
+    copy_requests: int = 0
+    copy_errors: int = 0
+    delete_requests: int = 0
+    delete_errors: int = 0
+
+    def after(self, outcome: Outcome) -> "Counts":
+        """After a turn."""
+        failed = int(outcome.error is not None) + int(outcome.refused is not None)
+        if outcome.job.kind is Kind.copy:
+            size = outcome.copied.log_size if outcome.copied else 0
+            return replace(
+                self,
+                copy_bytes=self.copy_bytes + size,
+                copy_requests=self.copy_requests + outcome.requests,
+                copy_errors=self.copy_errors + failed,
+            )
+        if outcome.job.kind is Kind.scrub:
+            return self
+        return replace(self, delete_requests=self.delete_requests + outcome.requests, delete_errors=self.delete_errors + failed)
+
+
+@dataclass(frozen=True, slots=True)
+class Scrub:
+    """What the last scrub came to: when it began and ended, how many topics it took and what was wrong."""
+
+    started_ms: int
+    ended_ms: int = 0
+    topics: int = 0
+    failed: int = 0
+    findings: tuple[str, ...] = ()
+
+    def row(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "started_ms": self.started_ms,
+            "ended_ms": self.ended_ms,
+            "topics": self.topics,
+            "failed": self.failed,
+            "findings": list(self.findings),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class AgentView:
+    """The agent at `now_ms`; `looped_ms` is when its loop was last seen alive, `waiting` are the jobs that are due."""
+
+    started_ms: int
+    now_ms: int
+    looped_ms: int
+    log_dirs: tuple[str, ...]
+    archive: str
+    is_paused: bool = False
+    is_stopping: bool = False
+    has_looked: bool = False
+    is_store_failing: bool = False
+    running: int = 0
+    waiting: int = 0
+    swept_ms: int = 0
+    scrub: Scrub | None = None
+    error: Told | None = None
+    partitions: tuple[PartitionView, ...] = ()
+    counts: Mapping[str, Counts] = field(default_factory=dict)
+
+    @property
+    def state(self) -> str:
+        """In a word."""
+        if self.is_stopping:
+            return "stopping"
+        if self.is_paused:
+            return "paused"
+        if not self.has_looked:
+            return "starting"
+        return "failing" if self.is_store_failing else "running"
+
+    @property
+    def last_error(self) -> Told | None:
+        """The newest of all errors that are not over."""
+        told = [t for p in self.partitions for t in (p.error, p.refused) if t is not None]
+        return max((*told, *([self.error] if self.error else [])), key=lambda t: t.at_ms, default=None)
+
+    def row(self) -> dict[str, Any]:
+        """For JSON."""
+        error = self.last_error
+        return {
+            "state": self.state,
+            "started_ms": self.started_ms,
+            "now_ms": self.now_ms,
+            "log_dirs": list(self.log_dirs),
+            "archive": self.archive,
+            "running": self.running,
+            "lag_segments": sum(p.lag.segments for p in self.partitions),
+            "lag_bytes": sum(p.lag.bytes for p in self.partitions),
+            "lag_ms": max((p.lag.age_ms(self.now_ms) for p in self.partitions), default=0),
+            "last_error": error.row() if error else None,
+            "last_sweep_ms": self.swept_ms or None,
+            "last_scrub": self.scrub.row() if self.scrub else None,
+            "partitions": [p.row(self.now_ms) for p in self.partitions],
+        }

@@ -1,0 +1,135 @@
+"""Where an agent is built: a configuration in, an agent out. As in `service`, here is known which disk and store are used."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from local_log.errors import Invalid, LogError
+from local_log.folder_hold import OsFolderHolder
+from local_log.log_dir import LogDir
+from local_log.storage import OsWritableDisk
+from remote import archive
+from remote.clock import RandomIds, SystemClock, jitter
+from remote.errors import BadAddress
+from remote.reading import decoded_with
+from remote.stores import open_store
+from remote.stores.instrumented import Meter
+from tiering.agent.abortable import Abortable
+from tiering.agent.agent import Agent, Does, Settings
+from tiering.agent.controls import AbortableClock, Controls
+from tiering.agent.copying import Copies
+from tiering.agent.memory import MemoryFile
+from tiering.agent.retaining import Retaining
+from tiering.agent.schedule import Backoff
+from tiering.agent.sole import be_sole
+from tiering.agent.upkeep import Scrubbing, Sweeping
+from tiering.agent.workers import Threads
+from tiering.config.config import Config
+from tiering.service import log_dir, shares_a_folder, transforms
+
+_holder = OsFolderHolder()
+"""What is held, is for as long as the process lives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """An agent, what it is controlled by, and what is counted of its store; `is_new` is whether it has made the archive."""
+
+    agent: Agent
+    controls: Controls
+    meter: Meter
+    is_new: bool
+
+
+def state_dir(config: Config, environment: Mapping[str, str]) -> str:
+    """Where an agent keeps its memory: as configured, else where systemd says, else with what the user's programs keep."""
+    if config.settings.agent_state_dir is not None:
+        return config.settings.agent_state_dir
+    systemd = environment.get("STATE_DIRECTORY", "").partition(":")[0]
+    if systemd:
+        return systemd
+    home = environment.get("XDG_STATE_HOME") or f"{environment.get('HOME', '')}/.local/state"
+    return f"{home}/kafka-tiering"
+
+
+def memory_file(config: Config, environment: Mapping[str, str]) -> MemoryFile:
+    """Where the agent of a configuration keeps its memory. Raises Invalid without log directories or an archive."""
+    dirs, url = checked(config)
+    return MemoryFile.of(OsWritableDisk(), state_dir(config, environment), [d.path for d in dirs], url)
+
+
+def addresses(config: Config, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Where the agent of a configuration may be asked: where it has said that it is, then where it is to be."""
+    try:
+        told = memory_file(config, environment).load().address
+    except LogError:
+        told = ""
+    return tuple(dict.fromkeys(address for address in (told, config.settings.agent_http_address) if address))
+
+
+def checked(config: Config) -> tuple[tuple[LogDir, ...], str]:
+    """The log directories and the archive of a configuration. Raises Invalid where it does not say which."""
+    settings = config.settings
+    if not settings.log_dirs:
+        raise Invalid("no log directory is given: say log.dirs in the configuration, TIERING_LOG_DIRS or --log-dir")
+    if settings.archive_url is None:
+        raise Invalid("no archive is given: say archive.url in the configuration, TIERING_ARCHIVE_URL or --archive")
+    return tuple(log_dir(path) for path in settings.log_dirs), settings.archive_url
+
+
+def build(config: Config, environment: Mapping[str, str], tell: Callable[[str], None]) -> Built:
+    """The agent of a configuration, the only one of its log directories; the archive is made where there is none.
+
+    `tell` is told what goes wrong, in messages for people, each when it is new.
+
+    Raises Invalid (another agent has them), NotFound, Unreadable, Unavailable, BadAddress, and what is wrong with the archive.
+    """
+    settings, controls, meter = config.settings, Controls(), Meter()
+    dirs, url = checked(config)
+    for one in dirs:
+        one.partitions()
+    clock, ids = AbortableClock(SystemClock(), controls), RandomIds()
+    how = transforms(
+        compress=settings.archive_compression_type != "none",
+        encrypt_with=settings.archive_keys if settings.archive_encryption_enable else None,
+        chunk_bytes=settings.archive_chunk_bytes,
+    )
+    limit = settings.remote_log_manager_copy_max_bytes_per_second
+    is_limited = "remote.log.manager.copy.max.bytes.per.second" in config.places
+    store = Abortable(open_store(url, bytes_per_second=limit if is_limited else None, meter=meter, clock=clock), controls)
+    for one in dirs:
+        if shares_a_folder(one, store):
+            raise BadAddress(f"{store.url} and the log directory {one.path} lie one in the other; give a folder beside it")
+    be_sole(_holder, [one.path for one in dirs], clock)
+    is_new = False
+    if settings.archive_must_exist:
+        archive.open_archive(store)
+    else:
+        is_new = archive.create_archive(store, clock, ids)
+    tasks = settings.agent_tasks
+    does = Does(
+        copies=Copies(store, clock, ids, how, cache(config.copies)) if "copy" in tasks else None,
+        retaining=Retaining(store, clock, ids, config.retention, settings.log_retention_check_interval_ms)
+        if "retain" in tasks
+        else None,
+        sweeping=Sweeping(store, clock, ids, settings.sweep_grace_ms) if "sweep" in tasks else None,
+        scrubbing=Scrubbing(store, clock, decoded_with(settings.archive_keys), settings.scrub_sample_ratio)
+        if "scrub" in tasks
+        else None,
+    )
+    own = Settings(
+        threads=settings.remote_log_manager_copier_thread_pool_size,
+        backoff=Backoff(
+            settings.remote_log_manager_task_retry_backoff_ms,
+            settings.remote_log_manager_task_retry_backoff_max_ms,
+            settings.remote_log_manager_task_retry_jitter,
+        ),
+        look_ms=settings.remote_log_manager_task_interval_ms,
+        sweep_ms=settings.sweep_interval_ms,
+        scrub_ms=settings.scrub_interval_ms,
+        shutdown_ms=settings.agent_shutdown_timeout_ms,
+    )
+    workers = Threads(own.threads)
+    memory = memory_file(config, environment)
+    agent = Agent(dirs, cache(config.selects), store.url, does, own, workers, controls, clock, jitter, memory, tell)
+    return Built(agent, controls, meter, is_new)

@@ -1,0 +1,123 @@
+"""`tiering agent`: copies, retains, sweeps and scrubs continuously."""
+
+import os
+import signal
+import sys
+
+import click
+
+from local_log.errors import Invalid
+from remote.errors import Unavailable
+from tiering.agent import http_client
+from tiering.agent.http_server import HttpServer, Page, Pages
+from tiering.agent.pages import pages_of
+from tiering.agent.unit import unit as unit_of
+from tiering.agent_service import Built, addresses, build, checked
+from tiering.config.config import Config
+from tiering.configured import whole_config, whole_config_options
+from tiering.console import Exit, reports_errors, say
+from tiering.metrics.exposition import CONTENT_TYPE, exposition
+from tiering.metrics.values import values
+
+Given = tuple[str | None, tuple[str, ...]]
+
+
+@click.group("agent", invoke_without_command=True)
+@whole_config_options
+@click.pass_context
+def command(context: click.Context, config_file: str | None, overrides: tuple[str, ...]) -> None:
+    """Copy what is due of the broker's log directories, and retain, sweep and scrub the archive, until told to stop.
+
+    The configuration says what and how often; see `tiering config show`. SIGTERM and SIGINT let copies under way come to the end
+    of their segment, for agent.shutdown.timeout.ms; a second one gives them up at once. Kill it as you like: what it had not
+    finished nobody names, and the next agent goes on. At agent.http.address it shows /status, /metrics, /healthz, /readyz.
+    """
+    context.obj = config_file, overrides
+    if context.invoked_subcommand is None:
+        _run(whole_config(config_file, overrides))
+
+
+@reports_errors
+def _run(config: Config) -> Exit | None:
+    _refuse_half(config)
+    built = build(config, os.environ, lambda message: say(f"tiering: {message}"))
+    server = HttpServer(config.settings.agent_http_address, _pages(built))
+    try:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: built.controls.stop())
+        built.agent.remember(server.address)
+        server.start()
+        if built.is_new:
+            say(f"tiering: made a new archive, {config.settings.archive_url}")
+        say(f"tiering: the agent of {', '.join(config.settings.log_dirs)} runs; http://{server.address}/status")
+        left = built.agent.run()
+    finally:
+        server.close()
+    if built.agent.hung:
+        say(f"tiering: stopped; {built.agent.hung} turns hang and are left behind, as a kill leaves them")
+        sys.stderr.flush()
+        os._exit(Exit.done)
+    say(f"tiering: stopped{f'; {left} copies given up, which nobody names' if left else ''}")
+    return None
+
+
+@command.command("pause")
+@click.pass_obj
+@reports_errors
+def pause(given: Given) -> Exit | None:
+    """Begin nothing new until `tiering agent resume`, or until the agent is started again."""
+    return _tell(whole_config(*given), "/pause")
+
+
+@command.command("resume")
+@click.pass_obj
+@reports_errors
+def resume(given: Given) -> Exit | None:
+    """Go on after `tiering agent pause`."""
+    return _tell(whole_config(*given), "/resume")
+
+
+@command.command("unit")
+@click.pass_obj
+@reports_errors
+def unit(given: Given) -> Exit | None:
+    """Print a systemd unit that runs the agent with this configuration; nothing is installed."""
+    config = whole_config(*given)
+    file, overrides = given
+    args = ["--config", os.path.abspath(file)] if file else []
+    for override in overrides:
+        args += ["--override", override]
+    url = config.settings.archive_url or ""
+    folders = [url.removeprefix("file://")] if url and (url.startswith("file://") or "://" not in url) else []
+    if config.settings.agent_state_dir is not None:
+        folders.append(config.settings.agent_state_dir)
+    command = [sys.executable, "-m", "tiering", "agent", *args]
+    click.echo(unit_of(command, config.settings.agent_shutdown_timeout_ms, list(map(os.path.abspath, folders))), nl=False)
+    return None
+
+
+def _pages(built: Built) -> Pages:
+    text = exposition(lambda: values(built.agent.view(), built.meter.snapshot()))
+    return pages_of(built.agent.view, built.controls, lambda: Page(text(), CONTENT_TYPE))
+
+
+def _refuse_half(config: Config) -> None:
+    """A configuration that does not say what an agent is for is a mistake of whoever calls."""
+    try:
+        checked(config)
+    except Invalid as e:
+        raise click.UsageError(str(e)) from e
+
+
+def _tell(config: Config, path: str) -> Exit | None:
+    error: Unavailable | None = None
+    for address in addresses(config, os.environ):
+        try:
+            state = http_client.ask(address, "POST", path)["state"]
+        except Unavailable as e:
+            error = e
+        else:
+            say(f"tiering: the agent at {address} is {state}")
+            return None
+    assert error is not None
+    raise error

@@ -1,0 +1,98 @@
+"""Every series, and the bean of Kafka's tiered storage that it stands for (RemoteStorageMetrics, BrokerTopicMetrics).
+
+Names are those that the JMX exporter's own rules for Kafka make of the beans (`lowercaseOutputName`, PerSec meters as `_total`),
+so that dashboards and rules which people have for Kafka's tiered storage show this, too. What Kafka has no bean for is called
+`kafka_tiering_…`. Where a bean has a topic, the series has the label `topic`, and the sum over topics is Kafka's bean without.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+_BEAN: Final = "kafka.server:type=BrokerTopicMetrics,name="
+_KAFKA: Final = "kafka_server_brokertopicmetrics_"
+_OURS: Final = "kafka_tiering_"
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A family of samples: a counter, whose name ends in _total, or a gauge. `bean` is "" where Kafka has none."""
+
+    name: str
+    help: str
+    labels: tuple[str, ...] = ()
+    bean: str = ""
+
+    @property
+    def is_counter(self) -> bool:
+        """Whether it only grows, and starts at 0 with the process."""
+        return self.name.endswith("_total")
+
+
+def _kafkas(bean: str, text: str, *labels: str) -> Series:
+    name = bean.removesuffix("PerSec").lower() + ("_total" if bean.endswith("PerSec") else "")
+    return Series(_KAFKA + name, text, labels, f"{_BEAN}{bean}{''.join(f',{label}=…' for label in labels)}")
+
+
+def _ours(name: str, text: str, *labels: str) -> Series:
+    return Series(_OURS + name, text, labels)
+
+
+COPY_BYTES: Final = _kafkas("RemoteCopyBytesPerSec", "Bytes of the log files of archived segments.", "topic")
+COPY_REQUESTS: Final = _kafkas("RemoteCopyRequestsPerSec", "Segments that were tried to be copied.", "topic")
+COPY_ERRORS: Final = _kafkas("RemoteCopyErrorsPerSec", "Copies, and plans for them, that failed.", "topic")
+FETCH_BYTES: Final = _kafkas("RemoteFetchBytesPerSec", "Bytes read from the store, manifests included.")
+FETCH_REQUESTS: Final = _kafkas("RemoteFetchRequestsPerSec", "Reads from the store.")
+FETCH_ERRORS: Final = _kafkas("RemoteFetchErrorsPerSec", "Reads from the store that failed; most are tried again.")
+DELETE_REQUESTS: Final = _kafkas("RemoteDeleteRequestsPerSec", "Items that retention or the sweep went to delete.", "topic")
+DELETE_ERRORS: Final = _kafkas("RemoteDeleteErrorsPerSec", "Runs of retention and of the sweep that failed.", "topic")
+COPY_LAG_BYTES: Final = _kafkas("RemoteCopyLagBytes", "Bytes of inactive segments that are not archived yet.", "topic")
+COPY_LAG_SEGMENTS: Final = _kafkas("RemoteCopyLagSegments", "Inactive segments that are not archived yet.", "topic")
+DELETE_LAG_BYTES: Final = _kafkas("RemoteDeleteLagBytes", "Bytes that were given up and are still stored.", "topic")
+DELETE_LAG_SEGMENTS: Final = _kafkas("RemoteDeleteLagSegments", "Segments that were given up and are still stored.", "topic")
+METADATA_COUNT: Final = _kafkas("RemoteLogMetadataCount", "Segments that the manifests name.", "topic")
+SIZE_BYTES: Final = _kafkas("RemoteLogSizeBytes", "Bytes of their log files.", "topic")
+
+COPY_LAG_SECONDS: Final = _ours("copy_lag_seconds", "For how long the oldest inactive segment has not been archived.", "topic")
+WAITING: Final = _ours("waiting_segments", "Inactive segments that wait for the last stable offset to pass them.", "topic")
+COPIED_TIME: Final = _ours("copy_last_success_timestamp_seconds", "When a segment was last archived.", "topic")
+PARTITIONS: Final = _ours("partitions", "Partitions in the log directories that the agent looks after.", "topic")
+FAILING: Final = _ours("partitions_failing", "Those of them that have an error which is not over.", "topic")
+SUCCESS_TIME: Final = _ours("last_success_timestamp_seconds", "When any partition was last found or brought in order.")
+LOOP_TIME: Final = _ours("agent_loop_timestamp_seconds", "When the agent's loop last moved.")
+START_TIME: Final = _ours("agent_start_time_seconds", "When the agent started.")
+PAUSED: Final = _ours("agent_paused", "1 while the agent is paused.")
+RUNNING: Final = _ours("agent_jobs_running", "Jobs under way.")
+QUEUED: Final = _ours("agent_jobs_waiting", "Jobs that are due and wait for their turn.")
+STORE_FAILING: Final = _ours("store_failing", "1 while the store fails whoever asks.")
+SWEEP_TIME: Final = _ours("sweep_last_timestamp_seconds", "When the last whole sweep began.")
+SCRUB_TIME: Final = _ours("scrub_last_timestamp_seconds", "When the last whole scrub ended.")
+SCRUB_ANOMALIES: Final = _ours("scrub_anomalies", "What the last scrub found wrong, 100 of a topic at most.")
+SCRUB_FAILED: Final = _ours("scrub_failed_topics", "Topics that the last scrub could not go through.")
+STORE_REQUESTS: Final = _ours("store_requests_total", "Calls of the store.", "verb")
+STORE_FAILURES: Final = _ours("store_failures_total", "Calls of the store that failed; most are tried again.", "verb")
+STORE_BYTES: Final = _ours("store_bytes_total", "Bytes of objects that the calls moved.", "verb")
+STORE_SECONDS: Final = _ours("store_seconds_total", "Seconds in which the store was waited for.", "verb")
+
+ALL: Final = (
+    COPY_BYTES, COPY_REQUESTS, COPY_ERRORS, FETCH_BYTES, FETCH_REQUESTS, FETCH_ERRORS, DELETE_REQUESTS, DELETE_ERRORS,
+    COPY_LAG_BYTES, COPY_LAG_SEGMENTS, DELETE_LAG_BYTES, DELETE_LAG_SEGMENTS, METADATA_COUNT, SIZE_BYTES,
+    COPY_LAG_SECONDS, WAITING, COPIED_TIME, PARTITIONS, FAILING, SUCCESS_TIME, LOOP_TIME, START_TIME, PAUSED, RUNNING, QUEUED,
+    STORE_FAILING, SWEEP_TIME, SCRUB_TIME, SCRUB_ANOMALIES, SCRUB_FAILED,
+    STORE_REQUESTS, STORE_FAILURES, STORE_BYTES, STORE_SECONDS,
+)  # fmt: skip
+
+OF_THE_PROCESS: Final = (
+    "process_cpu_seconds_total", "process_open_fds", "process_max_fds", "process_resident_memory_bytes",
+    "process_virtual_memory_bytes", "process_start_time_seconds",
+)  # fmt: skip
+"""What Prometheus' own client tells of any process, where the system has /proc."""
+
+NOT_HERE: Final = {
+    "RemoteLogSizeComputationTime": "the size stands in the manifest, and nothing is computed",
+    "BuildRemoteLogAuxStateRequestsPerSec": "there are no followers here that build their state from the archive",
+    "BuildRemoteLogAuxStateErrorsPerSec": "there are no followers here that build their state from the archive",
+    "RemoteLogManagerTasksAvgIdlePercent": "jobs are counted by those that run and those that wait",
+    "RemoteLogReaderTaskQueueSize": "the agent serves no fetches",
+    "RemoteLogReaderAvgIdlePercent": "the agent serves no fetches",
+}
+"""Beans of RemoteStorageMetrics that no series stands for, and why."""

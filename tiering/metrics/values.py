@@ -1,0 +1,90 @@
+"""The value of each series, from what an agent knows: pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from remote.stores.instrumented import Counted
+from tiering.agent.view import AgentView, PartitionView
+from tiering.metrics import series as of
+from tiering.metrics.series import Series
+
+Samples = Mapping[tuple[str, ...], float]
+"""A series' values by the values of its labels."""
+
+
+def values(view: AgentView, counted: Mapping[str, Counted]) -> dict[Series, Samples]:
+    """Every series of `series.ALL`; one that has nothing to tell yet has no samples."""
+    topics = _by_topic(view.partitions)
+    found: dict[Series, Samples] = {series: {} for series in of.ALL}
+    found |= _of_topics(view, topics)
+    found |= _of_agent(view)
+    found |= _of_store(counted)
+    return found
+
+
+def _by_topic(partitions: Iterable[PartitionView]) -> dict[str, list[PartitionView]]:
+    topics: dict[str, list[PartitionView]] = defaultdict(list)
+    for partition in partitions:
+        topics[partition.partition.topic].append(partition)
+    return topics
+
+
+def _of_topics(view: AgentView, topics: Mapping[str, list[PartitionView]]) -> dict[Series, Samples]:
+    counts = {topic: c for topic, c in view.counts.items() if topic}
+    archived = {topic: [p.archived for p in of_topic if p.archived] for topic, of_topic in topics.items()}
+    copied = {topic: max(p.copied_ms for p in of_topic) for topic, of_topic in topics.items()}
+    now_ms = view.now_ms
+    return {
+        of.COPY_BYTES: {(t,): c.copy_bytes for t, c in counts.items()},
+        of.COPY_REQUESTS: {(t,): c.copy_requests for t, c in counts.items()},
+        of.COPY_ERRORS: {(t,): c.copy_errors for t, c in counts.items()},
+        of.DELETE_REQUESTS: {(t,): c.delete_requests for t, c in counts.items()},
+        of.DELETE_ERRORS: {(t,): c.delete_errors for t, c in counts.items()},
+        of.COPY_LAG_BYTES: {(t,): sum(p.lag.bytes for p in ps) for t, ps in topics.items()},
+        of.COPY_LAG_SEGMENTS: {(t,): sum(p.lag.segments for p in ps) for t, ps in topics.items()},
+        of.COPY_LAG_SECONDS: {(t,): max(p.lag.age_ms(now_ms) for p in ps) / 1000 for t, ps in topics.items()},
+        of.WAITING: {(t,): sum(p.lag.waiting for p in ps) for t, ps in topics.items()},
+        of.PARTITIONS: {(t,): len(ps) for t, ps in topics.items()},
+        of.FAILING: {(t,): sum(p.is_failing for p in ps) for t, ps in topics.items()},
+        of.COPIED_TIME: {(t,): ms / 1000 for t, ms in copied.items() if ms},
+        of.DELETE_LAG_BYTES: {(t,): sum(a.deleting_bytes for a in found) for t, found in archived.items()},
+        of.DELETE_LAG_SEGMENTS: {(t,): sum(a.deleting_segments for a in found) for t, found in archived.items()},
+        of.METADATA_COUNT: {(t,): sum(a.segments for a in found) for t, found in archived.items()},
+        of.SIZE_BYTES: {(t,): sum(a.bytes for a in found) for t, found in archived.items()},
+    }
+
+
+def _of_agent(view: AgentView) -> dict[Series, Samples]:
+    seen_ms = max((p.seen_ms for p in view.partitions), default=0)
+    scrub = view.scrub
+    return {
+        of.SUCCESS_TIME: dict(_time(seen_ms)),
+        of.LOOP_TIME: dict(_time(view.looped_ms)),
+        of.START_TIME: dict(_time(view.started_ms)),
+        of.PAUSED: {(): float(view.is_paused)},
+        of.RUNNING: {(): view.running},
+        of.QUEUED: {(): view.waiting},
+        of.STORE_FAILING: {(): float(view.is_store_failing)},
+        of.SWEEP_TIME: dict(_time(view.swept_ms)),
+        of.SCRUB_TIME: dict(_time(scrub.ended_ms if scrub else 0)),
+        of.SCRUB_ANOMALIES: {(): len(scrub.findings)} if scrub else {},
+        of.SCRUB_FAILED: {(): scrub.failed} if scrub else {},
+    }
+
+
+def _time(ms: int) -> Iterator[tuple[tuple[str, ...], float]]:
+    if ms:
+        yield (), ms / 1000
+
+
+def _of_store(counted: Mapping[str, Counted]) -> dict[Series, Samples]:
+    reads = [counted[verb] for verb in ("get", "get_range") if verb in counted]
+    return {
+        of.FETCH_BYTES: {(): sum(c.bytes for c in reads)},
+        of.FETCH_REQUESTS: {(): sum(c.calls for c in reads)},
+        of.FETCH_ERRORS: {(): sum(c.failures for c in reads)},
+        of.STORE_REQUESTS: {(verb,): c.calls for verb, c in counted.items()},
+        of.STORE_FAILURES: {(verb,): c.failures for verb, c in counted.items()},
+        of.STORE_BYTES: {(verb,): c.bytes for verb, c in counted.items()},
+        of.STORE_SECONDS: {(verb,): c.seconds for verb, c in counted.items()},
+    }
