@@ -270,11 +270,12 @@ class Agent:
         if outcome.error is not None:
             self._failed(outcome.error, job, was, now_ms)
             return
-        self._gate = OPEN
+        if not outcome.is_only_begun:
+            self._gate = OPEN
         if job.kind in (Kind.sweep, Kind.scrub):
             self._next_of_round(outcome, now_ms)
         elif job.subject in self._views:
-            self._due_again(outcome, now_ms)
+            self._due_again(outcome, was, now_ms)
 
     def _tell(self, outcome: Outcome, now_ms: int) -> None:
         view = self._views.get(outcome.job.subject)
@@ -298,9 +299,9 @@ class Agent:
             self._next_of_round(Outcome(job, error=error), now_ms)
         else:
             wait_ms = self._settings.backoff.wait_ms(failures, self._chance())
-            self._waiting[job] = Waiting(now_ms + wait_ms, failures, was.oldest_ms)
+            self._waiting[job] = replace(was, due_ms=now_ms + wait_ms, failures=failures)
 
-    def _due_again(self, outcome: Outcome, now_ms: int) -> None:
+    def _due_again(self, outcome: Outcome, was: Waiting, now_ms: int) -> None:
         job, folder = outcome.job, outcome.job.subject
         if job.kind is Kind.retain:
             if outcome.due_ms is not None:
@@ -310,7 +311,8 @@ class Agent:
         if outcome.has_more and not is_new:
             self._begun.add(folder)
             oldest_ms = self._views[folder].lag.oldest_ms
-            self._waiting[job] = Waiting(now_ms, oldest_ms=NEVER_MS if oldest_ms is None else oldest_ms)
+            failures = was.failures if outcome.is_only_begun else 0
+            self._waiting[job] = Waiting(now_ms, failures, was.turns + 1, NEVER_MS if oldest_ms is None else oldest_ms)
         elif not is_new:
             self._begun.discard(folder)
             self._waiting[job] = Waiting(now_ms + RECHECK_MS)

@@ -58,3 +58,8 @@ class Outcome:
     requests: int = 0
     findings: tuple[str, ...] = ()
     is_aborted: bool = False
+
+    @property
+    def is_only_begun(self) -> bool:
+        """Whether it has shown that there is more to do, and not that it can be done."""
+        return self.has_more and self.copied is None

@@ -1,7 +1,8 @@
 """What is done next, and when: pure decisions over what waits, what runs, and the time.
 
 Who has waited longest goes first. A partition that has more to copy waits anew after each segment, behind all that wait already,
-so none starves another. Of those due at the same moment the one goes first whose oldest segment is the oldest.
+so none starves another. Of those due at the same moment the one goes first that has had the fewest turns, then the one whose
+oldest segment is the oldest.
 
 After a failure a job waits as Kafka's ExponentialBackoff has it. Where different jobs fail one after the other, it is the store
 that has failed: then one job at a time asks whether it is there again.
@@ -39,11 +40,13 @@ class Job:
 class Waiting:
     """Since when, or from when on, a job waits for its turn, and how often it has failed in a row.
 
-    `oldest_ms` is from when the oldest segment is that it has to copy.
+    `turns` are those that it has had since it has had nothing to do, `oldest_ms` is from when the oldest segment is that it has to
+    copy.
     """
 
     due_ms: int
     failures: int = 0
+    turns: int = 0
     oldest_ms: int = NEVER_MS
 
 
@@ -92,9 +95,9 @@ def choose(waiting: Mapping[Job, Waiting], running: Collection[Job], threads: in
     if free <= 0 or now_ms < gate.until_ms:
         return []
     busy = {job.subject for job in running}
-    due = sorted((w.due_ms, job.kind, w.oldest_ms, job.subject) for job, w in waiting.items() if w.due_ms <= now_ms)
+    due = sorted((w.due_ms, job.kind, w.turns, w.oldest_ms, job.subject) for job, w in waiting.items() if w.due_ms <= now_ms)
     chosen: list[Job] = []
-    for _, kind, _, subject in due:
+    for _, kind, _, _, subject in due:
         if len(chosen) == free:
             break
         if subject not in busy:

@@ -61,6 +61,8 @@ class PartitionView:
             view = replace(view, refused=Told.of(outcome.refused, now_ms))
         if outcome.error is not None:
             return replace(view, error=Told.of(outcome.error, now_ms))
+        if outcome.is_only_begun:
+            return view  # what has failed before may fail again
         return replace(view, error=None, seen_ms=now_ms)
 
     @property

@@ -46,7 +46,9 @@ class WorldClock(FixedClock):
         while self.at and self.at[0][0] <= end:
             at_ms, act = self.at.pop(0)
             self.set(max(self.now, at_ms))
+            before = self.now
             act()
+            end += self.now - before  # who waits goes on waiting for as long, whatever the clock is set to
         self.set(max(self.now, end))
 
     def set(self, now_ms: int) -> None:
@@ -125,7 +127,7 @@ class World:
         tasks: tuple[str, ...] = ("copy", "retain"),
         settings: Settings | None = None,
         wanted: Callable[[str], bool] = lambda topic: True,
-        memory: MemoryFile | None = None,
+        tell: Callable[[str], None] = lambda message: None,
     ) -> tuple[Agent, Controls]:
         """An agent that starts now."""
         inner, controls = store or self.archive, Controls()
@@ -137,7 +139,7 @@ class World:
         )
         agent = Agent(
             [self.log_dir()], wanted, "memory://store", does, settings or Settings(1, BACKOFF), InTurn(self.clock), controls,
-            self.clock, lambda: 0.5, memory or MemoryFile(self.disk, STATE, "agent.json"),
+            self.clock, lambda: 0.5, MemoryFile(self.disk, STATE, "agent.json"), tell,
         )  # fmt: skip
         return agent, controls
 

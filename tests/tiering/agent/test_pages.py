@@ -1,0 +1,107 @@
+"""What an agent answers over HTTP, and whom it refuses."""
+
+import http.client
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from agents import World
+from one_offload import TXN
+
+from local_log.errors import Unreadable
+from remote.errors import Unavailable
+from tiering.agent import http_client
+from tiering.agent.controls import Controls
+from tiering.agent.http_server import HttpServer, Page
+from tiering.agent.pages import SILENT_MS_MAX, healthz, pages_of, readyz
+from tiering.agent.view import AgentView, Told
+
+NOW_MS = 1_700_000_000_000
+VIEW = AgentView(NOW_MS, NOW_MS, NOW_MS, ("/logs",), "file:///archive", has_looked=True)
+
+
+@pytest.fixture
+def served() -> Iterator[tuple[str, Controls]]:
+    """The address of an agent that has archived something, and its controls."""
+    world = World().has(TXN)
+    agent, controls = world.agent()
+    world.run(agent, controls, 1)
+    controls.is_stopping = False
+    server = HttpServer("127.0.0.1:0", pages_of(agent.view, controls, lambda: Page(b"some_metric 1\n")))
+    server.start()
+    yield server.address, controls
+    server.close()
+
+
+def answer(address: str, method: str, path: str, **headers: str) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection(*address.split(":"), timeout=10)
+    try:
+        connection.request(method, path, headers={k.replace("_", "-"): v for k, v in headers.items()})
+        response = connection.getresponse()
+        return response.status, response.read()
+    finally:
+        connection.close()
+
+
+def test_status_says_what_the_agent_knows(served: tuple[str, Controls]) -> None:
+    status, body = answer(served[0], "GET", "/status")
+    row = json.loads(body)
+    assert status == 200
+    assert (row["state"], row["archive"], row["log_dirs"]) == ("running", "memory://store", ["/logs"])
+    (partition,) = row["partitions"]
+    assert (partition["topic"], partition["partition"], partition["error"]) == ("g-txn", 0, partition["error"])
+    assert partition["archived_segments"] > 5
+    assert row == http_client.ask(served[0], "GET", "/status") | {"now_ms": row["now_ms"]}
+
+
+def test_pause_and_resume_are_posted(served: tuple[str, Controls]) -> None:
+    address, controls = served
+    assert http_client.ask(address, "POST", "/pause") == {"state": "paused"}
+    assert controls.is_paused
+    assert http_client.ask(address, "POST", "/resume") == {"state": "running"}
+    assert not controls.is_paused
+    assert answer(address, "GET", "/pause")[0] == 405
+    assert answer(address, "POST", "/status")[0] == 405
+
+
+def test_a_web_site_in_a_browser_cannot_pause_it(served: tuple[str, Controls]) -> None:
+    assert answer(served[0], "POST", "/pause", Origin="https://example.com")[0] == 403
+    assert not served[1].is_paused
+
+
+def test_other_paths_are_told_which_there_are(served: tuple[str, Controls]) -> None:
+    status, body = answer(served[0], "GET", "/")
+    assert status == 404
+    assert b"/healthz, /metrics, /pause, /readyz, /resume, /status" in body
+    assert answer(served[0], "GET", "/metrics?a=b") == (200, b"some_metric 1\n")
+    assert answer(served[0], "HEAD", "/healthz") == (200, b"")
+
+
+def test_an_address_that_is_taken_is_refused_with_what_to_do(served: tuple[str, Controls]) -> None:
+    with pytest.raises(Unreadable, match=r"agent\.http\.address"):
+        HttpServer(served[0], {})
+
+
+def test_who_asks_where_no_agent_is_is_told_so(served: tuple[str, Controls]) -> None:
+    with pytest.raises(Unavailable, match="404"):
+        http_client.ask(served[0], "GET", "/nothing")
+    with pytest.raises(Unavailable, match="no agent answers there"):
+        http_client.ask(served[0], "GET", "/healthz")  # an answer, and no JSON
+    with pytest.raises(Unavailable, match="no agent answers there"):
+        http_client.ask("127.0.0.1:1", "GET", "/status")
+
+
+def test_it_is_healthy_while_its_loop_moves() -> None:
+    assert healthz(VIEW).status == 200
+    assert healthz(replace(VIEW, now_ms=NOW_MS + SILENT_MS_MAX)).status == 200
+    assert healthz(replace(VIEW, now_ms=NOW_MS + SILENT_MS_MAX + 1)).status == 503
+    assert healthz(replace(VIEW, now_ms=NOW_MS + SILENT_MS_MAX + 1, is_stopping=True)).status == 200
+
+
+def test_it_is_ready_while_it_can_do_its_work() -> None:
+    assert readyz(VIEW).status == readyz(replace(VIEW, is_paused=True)).status == 200
+    for broken in (replace(VIEW, has_looked=False), replace(VIEW, is_stopping=True), replace(VIEW, is_store_failing=True)):
+        assert readyz(broken).status == 503
+    told = replace(VIEW, is_store_failing=True, error=Told("Unavailable", "no answer", NOW_MS))
+    assert readyz(told).body == b"failing: no answer\n"
