@@ -106,6 +106,7 @@ class Agent:
         self._scrub = Round(Kind.scrub, settings.scrub_ms, self._memory.scrub.started_ms if self._memory.scrub else 0)
         self._scrubbed = Scrub(0)
         self._reading = Lock()
+        self._given_up = 0
         self.hung = 0
         """How many turns went on at the end, whatever they were told."""
         controls.on_change = workers.wake
@@ -265,6 +266,7 @@ class Agent:
         job = outcome.job
         was = self._running.pop(job)
         if outcome.is_aborted:
+            self._given_up += 1
             return
         self._tell(outcome, now_ms)
         if outcome.error is not None:
@@ -356,15 +358,12 @@ class Agent:
 
     def _finish(self) -> int:
         """Waits for what is under way, tells it to give up when that takes too long; gives how many turns were given up."""
-        begun = len(self._running)
-        ended = 0
         for wait_ms, act in ((self._settings.shutdown_ms, self._controls.abort), (ABORT_MS, lambda: None)):
             until_ms = self._clock.now_ms() + wait_ms
             while self._running and (left_ms := until_ms - self._clock.now_ms()) > 0:
                 for outcome in self._workers.finished(left_ms / 1000):
-                    ended += not outcome.is_aborted
                     with self._reading:
                         self._settle(outcome, self._clock.now_ms())
             act()
         self.hung = len(self._running)
-        return begun - ended
+        return self._given_up + self.hung

@@ -40,8 +40,8 @@ class Job:
 class Waiting:
     """Since when, or from when on, a job waits for its turn, and how often it has failed in a row.
 
-    `turns` are those that it has had since it has had nothing to do, `oldest_ms` is from when the oldest segment is that it has to
-    copy.
+    `turns` are those that it has had since it has had nothing to do; `oldest_ms` is from when the oldest segment is that it is
+    to copy.
     """
 
     due_ms: int
