@@ -1,6 +1,7 @@
 """Where an agent is built: a configuration in, an agent out. As in `service`, here is known which disk and store are used."""
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 
@@ -21,14 +22,11 @@ from tiering.agent.copying import Copies
 from tiering.agent.memory import MemoryFile
 from tiering.agent.retaining import Retaining
 from tiering.agent.schedule import Backoff
-from tiering.agent.sole import be_sole
+from tiering.agent.sole import sole
 from tiering.agent.upkeep import Scrubbing, Sweeping
 from tiering.agent.workers import Threads
 from tiering.config.config import Config
 from tiering.service import log_dir, shares_a_folder, transforms
-
-_holder = OsFolderHolder()
-"""What is held, is for as long as the process lives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +75,18 @@ def checked(config: Config) -> tuple[tuple[LogDir, ...], str]:
     return tuple(log_dir(path) for path in settings.log_dirs), settings.archive_url
 
 
+def alone(config: Config) -> AbstractContextManager[None]:
+    """Nobody else has an agent for the log directories of a configuration. Raises Invalid where somebody has, or none is said."""
+    dirs, _ = checked(config)
+    return sole(OsFolderHolder(), [one.path for one in dirs], SystemClock())
+
+
 def build(config: Config, environment: Mapping[str, str], tell: Callable[[str], None]) -> Built:
-    """The agent of a configuration, the only one of its log directories; the archive is made where there is none.
+    """The agent of a configuration; the archive is made where there is none.
 
     `tell` is told what goes wrong, in messages for people, each when it is new.
 
-    Raises Invalid (another agent has them), NotFound, Unreadable, Unavailable, BadAddress, and what is wrong with the archive.
+    Raises NotFound, Unreadable, Unavailable, BadAddress, and what is wrong with the archive.
     """
     settings, controls, meter = config.settings, Controls(), Meter()
     dirs, url = checked(config)
@@ -100,7 +104,6 @@ def build(config: Config, environment: Mapping[str, str], tell: Callable[[str], 
     for one in dirs:
         if shares_a_folder(one, store):
             raise BadAddress(f"{store.url} and the log directory {one.path} lie one in the other; give a folder beside it")
-    be_sole(_holder, [one.path for one in dirs], clock)
     is_new = False
     if settings.archive_must_exist:
         archive.open_archive(store)

@@ -1,6 +1,7 @@
 """One agent a log directory: a second one would copy nothing twice, but read everything twice, and double each limit."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from local_log.errors import Invalid
@@ -12,20 +13,29 @@ WAIT_S: Final = 0.2
 """Whoever asks whether an agent runs holds the folder for a moment, too."""
 
 
-def be_sole(holder: FolderHolder, log_dirs: Sequence[str], clock: Clock) -> None:
-    """Holds all of the log directories for as long as the process lives. Raises Invalid where another agent has one of them."""
-    for at, folder in enumerate(log_dirs):
-        for attempt in range(1, ATTEMPTS_MAX + 1):
-            if holder.hold(folder):
-                break
-            if attempt == ATTEMPTS_MAX:
-                for held in log_dirs[:at]:
-                    holder.let_go(held)
-                raise Invalid(
-                    f"{folder}: another agent has this log directory; `tiering status` shows what it does. Stop it first, or "
-                    "give this one other log directories"
-                )
-            clock.sleep(WAIT_S)
+@contextmanager
+def sole(holder: FolderHolder, log_dirs: Sequence[str], clock: Clock) -> Iterator[None]:
+    """Holds all of the log directories. Raises Invalid where another agent has one of them; NotFound, Unreadable."""
+    held: list[str] = []
+    try:
+        for folder in log_dirs:
+            _hold(holder, folder, clock)
+            held.append(folder)
+        yield
+    finally:
+        for folder in held:
+            holder.let_go(folder)
+
+
+def _hold(holder: FolderHolder, folder: str, clock: Clock) -> None:
+    for _ in range(ATTEMPTS_MAX):
+        if holder.hold(folder):
+            return
+        clock.sleep(WAIT_S)
+    raise Invalid(
+        f"{folder}: another agent has this log directory; `tiering status` shows what it does. Stop it first, or give this one "
+        "other log directories"
+    )
 
 
 def has_agent(holder: FolderHolder, log_dirs: Sequence[str]) -> bool:

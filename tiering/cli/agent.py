@@ -12,7 +12,7 @@ from tiering.agent import http_client
 from tiering.agent.http_server import HttpServer, Page, Pages
 from tiering.agent.pages import pages_of
 from tiering.agent.unit import unit as unit_of
-from tiering.agent_service import Built, addresses, build, checked
+from tiering.agent_service import Built, addresses, alone, build, checked
 from tiering.config.config import Config
 from tiering.configured import whole_config, whole_config_options
 from tiering.console import Exit, reports_errors, say
@@ -40,6 +40,11 @@ def command(context: click.Context, config_file: str | None, overrides: tuple[st
 @reports_errors
 def _run(config: Config) -> Exit | None:
     _refuse_half(config)
+    with alone(config):
+        return _live(config)
+
+
+def _live(config: Config) -> Exit | None:
     built = build(config, os.environ, lambda message: say(f"tiering: {message}"))
     server = HttpServer(config.settings.agent_http_address, _pages(built))
     try:
@@ -50,14 +55,12 @@ def _run(config: Config) -> Exit | None:
         if built.is_new:
             say(f"tiering: made a new archive, {config.settings.archive_url}")
         say(f"tiering: the agent of {', '.join(config.settings.log_dirs)} runs; http://{server.address}/status")
-        left = built.agent.run()
+        given_up = built.agent.run()
     finally:
         server.close()
+    say(f"tiering: stopped{f'; {given_up} copies were given up, and nobody names what they uploaded' if given_up else ''}")
     if built.agent.hung:
-        say(f"tiering: stopped; {built.agent.hung} turns hang and are left behind, as a kill leaves them")
-        sys.stderr.flush()
-        os._exit(Exit.done)
-    say(f"tiering: stopped{f'; {left} copies given up, which nobody names' if left else ''}")
+        os._exit(Exit.done)  # a thread that hears nothing would keep the process: it is left behind as a kill leaves it
     return None
 
 
