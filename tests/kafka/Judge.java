@@ -30,6 +30,7 @@ import org.apache.kafka.common.utils.ByteBufferOutputStream;
 import org.apache.kafka.common.utils.PrimitiveRef;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.log.remote.storage.RemoteLogManagerConfig;
+import org.apache.kafka.server.log.remote.storage.RemoteStorageMetrics;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogValidator;
@@ -70,6 +71,8 @@ public class Judge {
                     return "ok " + text(marker(words));
                 case "properties":
                     return "ok " + properties(bytes(words[1]));
+                case "remote-metrics":
+                    return "ok " + remoteMetrics();
                 case "setting":
                     return "ok " + setting(words);
                 case "read":
@@ -96,6 +99,13 @@ public class Judge {
         for (String name : new TreeSet<>(found.stringPropertyNames()))
             all.add(text(utf8(name))).add(text(utf8(found.getProperty(name))));
         return all.toString();
+    }
+
+    /** The names of all metrics of tiered storage, sorted. */
+    private static String remoteMetrics() {
+        TreeSet<String> names = new TreeSet<>();
+        RemoteStorageMetrics.allMetrics().forEach(metric -> names.add(metric.getName()));
+        return String.join(" ", names);
     }
 
     /** setting WHOSE NAME [VALUE], of a topic, a broker or the remote log manager: what it is by that, or else by default. */

@@ -1,9 +1,11 @@
-"""Log directories that the tests of the tiering read, and write to copies of."""
+"""Log directories that the tests of the tiering read, and write to copies of; and Kafka's own classes."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from golden_logs import broker_logs
+from kafka_judge import Judge, judge
 from logs_to_archive import finer_logs
 from one_offload import TXN
 from tiered_worlds import SHAPES, World, made
@@ -31,3 +33,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 def shape(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[Judge]:
+    """For tests that are marked with `kafka_judge.oracle`."""
+    with judge() as asked:
+        yield asked

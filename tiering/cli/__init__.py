@@ -16,6 +16,7 @@ _VERBS = {
     "fetch": "Read records from an offset on, from whichever tier has it.",
     "log": "Look at a log directory.",
     "manifest": "Look at what the archive says of a topic, now and before.",
+    "metrics": "Show what the agent tells Prometheus, a dashboard and alerts.",
     "offload": "Copy inactive segments of a log directory into the archive.",
     "offsets": "Find offsets by time, as kafka-get-offsets does.",
     "restore": "Write archived partitions as a log directory that a broker starts on.",

@@ -96,3 +96,14 @@ NOT_HERE: Final = {
     "RemoteLogReaderAvgIdlePercent": "the agent serves no fetches",
 }
 """Beans of RemoteStorageMetrics that no series stands for, and why."""
+
+
+def row(series: Series) -> dict[str, str]:
+    """A line of the table of all series."""
+    return {
+        "series": series.name,
+        "type": "counter" if series.is_counter else "gauge",
+        "labels": ", ".join(series.labels),
+        "kafka": series.bean,
+        "what": series.help,
+    }

@@ -85,30 +85,30 @@ variable "metrics" {
   nullable = false
   default = {
     copy-lag = {
-      metric_name      = "RemoteCopyLagBytes"
+      metric_name      = "kafka_server_brokertopicmetrics_remotecopylagbytes"
       description      = "So many bytes of inactive segments are not archived yet. Is the agent or the schedule running, and is its byte limit below what is produced?"
       threshold        = 10737418240
       periods          = 6
       alarms_if_silent = true
     }
     delete-lag = {
-      metric_name = "RemoteDeleteLagBytes"
+      metric_name = "kafka_server_brokertopicmetrics_remotedeletelagbytes"
       description = "So many bytes are given up and still stored. Does retention run, and does a pin cover them?"
       threshold   = 107374182400
       periods     = 12
     }
     copy-errors = {
-      metric_name = "RemoteCopyErrorsPerSec"
+      metric_name = "kafka_server_brokertopicmetrics_remotecopyerrors_total"
       description = "Copies fail. `tiering offload --dry-run` and `tiering doctor` say why."
       threshold   = 0
     }
     fetch-errors = {
-      metric_name = "RemoteFetchErrorsPerSec"
+      metric_name = "kafka_server_brokertopicmetrics_remotefetcherrors_total"
       description = "Reads of the archive fail. `tiering scrub` says whether it is whole."
       threshold   = 0
     }
     delete-errors = {
-      metric_name = "RemoteDeleteErrorsPerSec"
+      metric_name = "kafka_server_brokertopicmetrics_remotedeleteerrors_total"
       description = "Deletions fail. Nothing is lost by it; storage goes on costing."
       threshold   = 0
     }

@@ -1,0 +1,36 @@
+"""`tiering metrics`: what the agent tells Prometheus, and what to do with it."""
+
+import click
+
+from tiering.console import Exit, emit, output_option, reports_errors
+from tiering.metrics import series, shipped
+
+
+@click.group("metrics")
+def command() -> None:
+    """Show what the agent tells Prometheus at /metrics, and print a dashboard and alerts that go by it."""
+
+
+@command.command("list")
+@output_option()
+@reports_errors
+def list_(output: str) -> Exit | None:
+    """Every series, and the bean of Kafka's tiered storage that it stands for."""
+    emit((series.row(one) for one in series.ALL), output)
+    return None
+
+
+@command.command("dashboard")
+@reports_errors
+def dashboard() -> Exit | None:
+    """Print a Grafana dashboard, to be imported."""
+    click.echo(shipped.dashboard(), nl=False)
+    return None
+
+
+@command.command("alerts")
+@reports_errors
+def alerts() -> Exit | None:
+    """Print alerting rules, for rule_files of Prometheus."""
+    click.echo(shipped.alerts(), nl=False)
+    return None

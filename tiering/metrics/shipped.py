@@ -1,0 +1,19 @@
+"""What comes with the package for Prometheus and Grafana."""
+
+from pkgutil import get_data
+
+
+def dashboard() -> str:
+    """A Grafana dashboard, as JSON to be imported."""
+    return _file("dashboard.json")
+
+
+def alerts() -> str:
+    """Prometheus' alerting rules, as YAML."""
+    return _file("alerts.yaml")
+
+
+def _file(name: str) -> str:
+    body = get_data("tiering.metrics", name)
+    assert body is not None
+    return body.decode()
