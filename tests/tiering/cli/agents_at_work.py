@@ -1,13 +1,11 @@
 """`tiering agent` as a process of its own."""
 
-import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from remote.errors import Unavailable
@@ -21,8 +19,7 @@ class Process:
     """A running agent."""
 
     process: "subprocess.Popen[str]"
-    state: Path
-    address: str = ""
+    address: str
 
     def ask(self, path: str = "/status") -> dict[str, Any]:
         return http_client.ask(self.address, "GET", path)
@@ -47,24 +44,20 @@ class Process:
         return self.process.returncode, err
 
 
-def command(logs: Path, archive: object, state: Path, *more: str) -> list[str]:
-    """The command line of an agent that looks every half second."""
-    overrides = {
+def command(logs: object, archive: object, state: object, *more: str) -> list[str]:
+    """The command line of an agent that looks every half second; `more` are settings, NAME=VALUE."""
+    settings = {
         "log.dirs": logs, "archive.url": archive, "agent.state.dir": state, "agent.http.address": "127.0.0.1:0",
         "remote.log.manager.task.interval.ms": 500, "agent.tasks": "copy",
-    }  # fmt: skip
-    given = [word for name, value in overrides.items() for word in ("--override", f"{name}={value}")]
-    return [sys.executable, "-m", "tiering", "agent", *given, *(word for one in more for word in ("--override", one))]
+    } | dict(one.split("=", 1) for one in more)  # fmt: skip
+    given = [word for name, value in settings.items() for word in ("--override", f"{name}={value}")]
+    return [sys.executable, "-m", "tiering", "agent", *given]
 
 
 @contextmanager
-def running(logs: Path, archive: object, state: Path, *more: str, env: dict[str, str] | None = None) -> Iterator[Process]:
-    """An agent that answers; it is killed in the end if it is still there. Of a setting given twice the later counts."""
-    replaced = {one.partition("=")[0] for one in more}
-    line = command(logs, archive, state)
-    kept = [w for i, w in enumerate(line) if not _is_replaced(line, i, replaced)]
-    args = [*kept, *(word for one in more for word in ("--override", one))]
-    with subprocess.Popen(args, stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}) as process:
+def running(logs: object, archive: object, state: object, *more: str) -> Iterator[Process]:
+    """An agent that answers; it is killed in the end if it is still there."""
+    with subprocess.Popen(command(logs, archive, state, *more), stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         said = ""
         while "/status" not in said:
@@ -74,11 +67,6 @@ def running(logs: Path, archive: object, state: Path, *more: str, env: dict[str,
             said += line_
         address = said.rpartition("http://")[2].partition("/")[0]
         try:
-            yield Process(process, state, address)
+            yield Process(process, address)
         finally:
             process.kill()
-
-
-def _is_replaced(line: list[str], at: int, names: set[str]) -> bool:
-    word = line[at + 1] if line[at] == "--override" else line[at]
-    return (line[at] == "--override" or (at > 0 and line[at - 1] == "--override")) and word.partition("=")[0] in names

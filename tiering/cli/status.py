@@ -1,0 +1,79 @@
+"""`tiering status`: what runs, and how far the archive lags."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from local_log.errors import Invalid
+from local_log.folder_hold import OsFolderHolder
+from remote.clock import SystemClock
+from remote.stores import open_store
+from tiering import status as of
+from tiering.agent_service import addresses, checked, memory_file
+from tiering.configured import whole_config, whole_config_options
+from tiering.console import Exit, Row, emit, output_option, reports_errors
+
+_IN_TABLE = (
+    "topic", "partition", "lag_segments", "lag_bytes", "lag_ms", "archived_up_to", "archived_segments", "archived_bytes", "error",
+)  # fmt: skip
+
+
+@click.command("status")
+@whole_config_options
+@output_option()
+@reports_errors
+def command(config_file: str | None, overrides: tuple[str, ...], output: str) -> Exit | None:
+    """Show what the agent does, what went wrong last, and for each partition what is not archived yet, the longest lag first.
+
+    Where no agent runs, or none answers, the same is found out from the log directories and the archive. The exit code is 3 where
+    a partition has an error.
+    """
+    config = whole_config(config_file, overrides)
+    try:
+        dirs, url = checked(config)
+    except Invalid as e:
+        raise click.UsageError(str(e)) from e
+    memory = memory_file(config, os.environ).load()
+    places = of.Places(dirs, open_store(url), config, memory, addresses(config, os.environ))
+    found = of.status(places, OsFolderHolder(), SystemClock())
+    if output == "json":
+        click.echo(json.dumps(found, indent=1))
+    else:
+        if output == "table":
+            for name, text in _lines(found):
+                click.echo(f"{name:<12} {text}")
+        emit(of.rows(found), output, as_text=_short)
+    return Exit.partly if any(row["error_ms"] is not None for row in found["partitions"]) else None
+
+
+def _short(row: Row) -> Row:
+    return {name: row[name] for name in _IN_TABLE}
+
+
+def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    where = f" at {found['address']}, since {_time(found['started_ms'])}" if found["address"] else ""
+    yield "agent", f"{found['state']}{where}"
+    yield "log dirs", ", ".join(found["log_dirs"])
+    yield "archive", found["archive"]
+    yield "lag", f"{found['lag_segments']} segments, {found['lag_bytes']} bytes, {found['lag_ms'] // 1000} s"
+    error = found["last_error"]
+    yield "last error", f"{_time(error['at_ms'])} {error['message']}" if error else "none"
+    yield "last sweep", _time(found["last_sweep_ms"])
+    scrub = found["last_scrub"]
+    yield "last scrub", _scrubbed(scrub) if scrub else "none by an agent"
+
+
+def _scrubbed(scrub: Mapping[str, Any]) -> str:
+    findings = scrub["findings"]
+    wrong = f"{len(findings)} anomalies, the first {findings[0]}" if findings else "no anomaly"
+    failed = f"; {scrub['failed']} topics could not be gone through" if scrub["failed"] else ""
+    return f"{_time(scrub['ended_ms'])} {scrub['topics']} topics, {wrong}{failed}"
+
+
+def _time(ms: int | None) -> str:
+    """A time as ISO 8601 has it, to the second."""
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if ms else "none"
