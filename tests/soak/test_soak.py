@@ -1,0 +1,25 @@
+"""The soak as a test, for as many minutes as SOAK_MINUTES says; without it nothing is run."""
+
+import os
+from pathlib import Path
+
+import pytest
+import real_kafka
+from soak_agent import soak
+
+MINUTES = float(os.environ.get("SOAK_MINUTES", "0"))
+
+
+@pytest.mark.oracle
+@pytest.mark.timeout(MINUTES * 60 + 600)
+@pytest.mark.skipif(not MINUTES, reason="a soak takes its time: say by SOAK_MINUTES how much")
+@pytest.mark.skipif(real_kafka.maven() is None, reason="a real broker is brought by Maven, which is not here")
+def test_nothing_is_lost_and_the_lag_is_bounded_whatever_is_killed(tmp_path: Path) -> None:
+    kill_every_s = min(60.0, MINUTES * 60 / 4)
+    report = soak(tmp_path, MINUTES, kill_every_s, rate=1_000_000, limit=4_000_000)
+    assert report["wrong"] == []
+    assert report["kills"] >= 2
+    assert report["archived_segments"] > 20 * MINUTES
+    assert report["lag_s_most"] < 60
+    for life in report["memory_mib_by_life"]:
+        assert life["most"] < 600
