@@ -1,4 +1,4 @@
-"""What an agent of 1,000 idle partitions costs: its processor time in 30 s, alone and scraped each 5 s, and its memory.
+"""What an agent of 1,000 idle partitions costs: its processor time in a minute, alone and scraped each 5 s, and its memory.
 
     python tests/soak/idle_agent.py [--partitions 1000] [--seconds 30] [--out idle-out]
 
@@ -55,7 +55,7 @@ def processor_s(pid: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--partitions", type=int, default=1_000)
-    parser.add_argument("--seconds", type=int, default=30)
+    parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--out", type=Path, default=Path("idle-out"))
     given = parser.parse_args()
     out = given.out.resolve()

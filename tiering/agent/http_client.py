@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from remote.errors import Unavailable
 
-WAIT_S: Final = 5.0
+WAIT_S: Final = 15.0
 ANSWER_BYTES_MAX: Final = 64 << 20
 
 

@@ -3,12 +3,13 @@
 What changes something is POSTed, from this machine alone, and not by a page of some web site that a browser here has open.
 """
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from threading import Thread
-from typing import Final
+from typing import Any, Final
 
 from local_log.errors import Unreadable
 
@@ -62,6 +63,11 @@ class HttpServer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Who hangs up before the answer has come is nobody's error; what else is raised here is a bug, and is shown."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 def _handler(pages: Pages) -> type[BaseHTTPRequestHandler]:

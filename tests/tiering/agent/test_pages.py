@@ -2,8 +2,11 @@
 
 import http.client
 import json
+import socket
+import struct
 from collections.abc import Iterator
 from dataclasses import replace
+from threading import Event
 
 import pytest
 from agents import World
@@ -68,6 +71,31 @@ def test_pause_and_resume_are_posted(served: tuple[str, Controls]) -> None:
 def test_a_web_site_in_a_browser_cannot_pause_it(served: tuple[str, Controls]) -> None:
     assert answer(served[0], "POST", "/pause", Origin="https://example.com")[0] == 403
     assert not served[1].is_paused
+
+
+def test_who_hangs_up_before_the_answer_is_no_news(capfd: pytest.CaptureFixture[str]) -> None:
+    asked, hung_up = Event(), Event()
+
+    def slow() -> Page:
+        asked.set()
+        assert hung_up.wait(60)
+        return Page(b"x" * (64 << 20))
+
+    server = HttpServer("127.0.0.1:0", {("GET", "/slow"): slow, ("GET", "/bug"): lambda: Page(b"%d" % (1 // 0))})
+    server.start()
+    host, _, port = server.address.rpartition(":")
+    with socket.create_connection((host, int(port))) as client:
+        client.sendall(b"GET /slow HTTP/1.1\r\n\r\n")
+        assert asked.wait(60)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    hung_up.set()
+    with pytest.raises(http.client.RemoteDisconnected):
+        answer(server.address, "GET", "/bug")
+    server.close()
+    said = capfd.readouterr().err
+    assert "ZeroDivisionError" in said
+    assert "ConnectionReset" not in said
+    assert "BrokenPipe" not in said
 
 
 def test_other_paths_are_told_which_there_are(served: tuple[str, Controls]) -> None:
