@@ -11,7 +11,8 @@ from typing import Any
 from remote.errors import Unavailable
 from tiering.agent import http_client
 
-LONG_S = 60
+LONG_S = 180
+"""The first process after a change of the kernels compiles them, on a machine that may be busy."""
 
 
 @dataclass
