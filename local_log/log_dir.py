@@ -1,6 +1,6 @@
 """A log directory (one of `log.dirs`): a folder a partition, and the checkpoint files that speak of all of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -44,8 +44,10 @@ class LogDir:
         """
         return tuple(_opened(log) for log in self.found(wanted))
 
-    def found(self, wanted: Callable[[str], bool] = lambda topic: True) -> tuple[LocalLog | Unopened, ...]:
-        """As `logs`, but a folder that cannot be read keeps only its own partition from being opened.
+    def found(
+        self, wanted: Callable[[str], bool] = lambda topic: True, only: Container[TopicPartition] | None = None
+    ) -> tuple[LocalLog | Unopened, ...]:
+        """As `logs`, but a folder that cannot be read keeps only its own partition from being opened; `only` these, if given.
 
         Raises NotFound, Corrupt, Unreadable: the directory itself, or a checkpoint file.
         """
@@ -53,7 +55,7 @@ class LogDir:
         high_watermarks = self.checkpoint(HIGH_WATERMARK_CHECKPOINT)
         found: list[LocalLog | Unopened] = []
         for p in self.partitions():
-            if wanted(p.topic):
+            if wanted(p.topic) and (only is None or p in only):
                 with suppress(NotFound):  # a topic that is deleted meanwhile is not there
                     try:
                         found.append(open_log(self.disk, f"{self.path}/{p}", p, starts.get(p), high_watermarks.get(p)))

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 import click
 
 from local_log.errors import LogError, NotFound, listed
+from local_log.formats.filenames import TopicPartition, parse_partition_dir
 from local_log.log import LocalLog
 from local_log.log_dir import Unopened
 from local_log.segment import Segment
@@ -43,10 +44,22 @@ from tiering.policy import Action
 from tiering.service import log_dir, shares_a_folder, transforms
 
 
+def _partitions(_context: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> frozenset[TopicPartition]:
+    named = {value: parse_partition_dir(value) for value in values}
+    for value, partition in named.items():
+        if partition is None:
+            raise click.BadParameter(f"{value!r} is no partition; give its folder's name, such as orders-0")
+    return frozenset(p for p in named.values() if p is not None)
+
+
 @click.command("offload")
 @log_dir_option(required=True)
 @archive_option(required=True)
 @topics_option()
+@click.option(
+    "--topic-partition", "partitions", multiple=True, callback=_partitions, metavar="TOPIC-PARTITION",
+    help="Only this one, such as orders-0; may be given several times.",
+)  # fmt: skip
 @bytes_per_second_option()
 @click.option(
     "--threads", type=click.IntRange(1, THREADS_MAX), default=THREADS, show_default=True, help="How many partitions at a time."
@@ -66,7 +79,8 @@ from tiering.service import log_dir, shares_a_folder, transforms
 @output_option()
 @reports_errors
 def command(
-    log_dir_path: str, archive_url: str, topics: tuple[str, ...], bytes_per_second: int | None, threads: int,
+    log_dir_path: str, archive_url: str, topics: tuple[str, ...], partitions: frozenset[TopicPartition],
+    bytes_per_second: int | None, threads: int,
     compress: str | None, encrypt: bool, keys_address: str | None, chunk_bytes: int, must_exist: bool,
     dry_run: bool, output: str,
 ) -> Exit | None:  # fmt: skip
@@ -80,7 +94,10 @@ def command(
     how = transforms(compress=compress is not None, encrypt_with=keys_address if encrypt else None, chunk_bytes=chunk_bytes)
     source = log_dir(log_dir_path)
     globs = topic_globs(topics)
-    found = source.found(lambda name: not globs or any(fnmatchcase(name, glob) for glob in globs))
+    found = source.found(lambda name: not globs or any(fnmatchcase(name, glob) for glob in globs), partitions or None)
+    missing = sorted(map(str, partitions - {log.partition for log in found}))
+    if missing:
+        raise NotFound(f"{source.path}: no partition {listed(missing)} there; check --log-dir and which topics are included")
     if not found:
         raise NotFound(f"{source.path}: no partition{' of ' + ', '.join(globs) if globs else ''} there; check --log-dir, --topic")
     tell_unmatched(globs, {log.partition.topic for log in found}, source.path, "--topic" if topics else "topics.include")

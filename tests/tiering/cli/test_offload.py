@@ -47,6 +47,17 @@ def test_every_segment_has_a_row_that_says_what_became_of_it(rows: Rows, broker:
     assert rows("offload", "--log-dir", broker, "--archive", url) == expected
 
 
+def test_only_the_partitions_that_are_named_are_taken(rows: Rows, run: Run, broker: Path, url: str) -> None:
+    named = ["--topic-partition", "g-txn-0", "--topic-partition", "g-big-0"]
+    given = rows("offload", "--log-dir", broker, "--archive", url, *named)
+    assert {row["topic"] for row in given} == {"g-txn", "g-big"}
+    assert_holds_exactly(open_store(url), broker, ("g-txn-0", "g-big-0"))
+    refused = run("offload", "--log-dir", broker, "--archive", url, "--topic-partition", "g-txn-7", *named)
+    assert refused.exit_code == 4
+    assert "no partition g-txn-7 there" in refused.stderr
+    assert run("offload", "--log-dir", broker, "--archive", url, "--topic-partition", "g-txn").exit_code == 2
+
+
 @pytest.mark.parametrize(("logs", "url"), [("broker", "archive"), ("rolled", "whole_archive")])
 def test_what_is_archived_is_what_is_due_byte_for_byte(request: pytest.FixtureRequest, logs: str, url: str) -> None:
     assert_holds_exactly(open_store(request.getfixturevalue(url)), request.getfixturevalue(logs), partitions())
