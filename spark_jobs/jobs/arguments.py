@@ -104,6 +104,11 @@ def given_options(pairs: Sequence[str], fixed: Mapping[str, str | None]) -> dict
     return {**given, **{name: value for name, value in fixed.items() if value is not None}}
 
 
+def is_bound(pair: str) -> bool:
+    """Whether an option NAME=VALUE says where a read starts or ends."""
+    return pair.lower().startswith(("starting", "ending"))
+
+
 def asked(
     archive_url: str,
     keys_address: str | None,
@@ -124,7 +129,7 @@ def asked(
     if vector is not None:
         if topics or from_ms is not None or to_ms is not None:
             raise OptionError("--offsets names topics and bounds already; leave --topic, --from-timestamp and --to-timestamp out")
-        if any(pair.lower().startswith(("starting", "ending")) for pair in pairs):
+        if any(map(is_bound, pairs)):
             raise OptionError("--offsets names the bounds already; leave the options that start with starting and ending out")
         ranges = ranges_of(store, vector)
         return _parsed(pairs, {**fixed, "subscribe": ",".join(vector)}), ranges

@@ -8,7 +8,8 @@ next one continues where this one ended, and one that is run again, or twice at 
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, TextIO
 
 import click
@@ -17,9 +18,10 @@ from remote.clock import RandomIds, SystemClock
 from remote.stores import open_store
 from remote.stores.instrumented import Meter
 from spark_jobs.jobs import backfill_run, estimate
-from spark_jobs.jobs.arguments import asked, interval_options, master_option, price_options, price_table, source_options
+from spark_jobs.jobs.arguments import asked, interval_options, is_bound, master_option, price_options, price_table, source_options
 from spark_jobs.jobs.backfill_task import Order
 from spark_jobs.jobs.estimate import Work, cost, counted, of_splits
+from spark_jobs.jobs.kept_offsets import kept_offsets
 from spark_jobs.jobs.layout import By
 from spark_jobs.jobs.outcome import ending
 from spark_jobs.jobs.prices import Prices, prices_of
@@ -27,9 +29,12 @@ from spark_jobs.jobs.target import Target
 from spark_jobs.jobs.vector import Vector, of_ranges
 from spark_jobs.source.options import ReadOptions
 from spark_jobs.source.ranges import Range, resolve
-from tiering.console import archive_option, dry_run_option, keys_option, lasting, topics_option
+from tiering.console import archive_option, dry_run_option, keys_option, lasting, named, topics_option
 
 _COMPRESSIONS = ["snappy", "zstd", "lz4", "gzip", "none"]
+
+Question = tuple[Sequence[str], Sequence[str], int | None, int | None, Vector | None]
+"""Topics, options of the format, from and to in ms, offsets."""
 
 
 def run(
@@ -48,6 +53,10 @@ def run(
 @source_options
 @interval_options
 @click.option(
+    "--run", "run_name", callback=named, metavar="NAME",
+    help="Keep in the target which offsets this run is of: whoever runs again under the same name is of the same.",
+)  # fmt: skip
+@click.option(
     "--by", type=click.Choice(list(By)), default=By.date, show_default=True, help="How finely files are parted by time, in UTC."
 )
 @click.option("--compression", type=click.Choice(_COMPRESSIONS), default="snappy", show_default=True)
@@ -56,14 +65,19 @@ def run(
 @master_option
 def main(
     archive_url: str, keys_address: str | None, to: str, topics: tuple[str, ...], pairs: tuple[str, ...], from_ms: int | None,
-    to_ms: int | None, vector: Vector | None, resolve_only: bool, by: By, compression: str, dry_run: bool,
+    to_ms: int | None, vector: Vector | None, resolve_only: bool, run_name: str | None, by: By, compression: str, dry_run: bool,
     prices_file: TextIO | None, storage_class: str | None, master: str | None,
 ) -> None:  # fmt: skip
     """Write archived records to Parquet files, each offset once. Prints a JSON report."""
 
     def job() -> None:
         meter = Meter()
-        options, ranges = asked(archive_url, keys_address, topics, pairs, from_ms, to_ms, vector, meter=meter)
+        asking = partial(asked, archive_url, keys_address, meter=meter)
+        question = topics, pairs, from_ms, to_ms, vector
+        if run_name is None:
+            options, ranges = asking(*question)
+        else:
+            options, ranges = _as_kept(asking, question, archive_url, Target(to), run_name, keep=not dry_run)
         order = backfill_run.order_of(options, Target(to), By(by), compression)
         if resolve_only:
             report: dict[str, Any] = dict(of_ranges(ranges))
@@ -75,6 +89,23 @@ def main(
         click.echo(json.dumps(report, indent=1))
 
     ending("backfill", job)
+
+
+def _as_kept(
+    asking: Callable[..., tuple[ReadOptions, tuple[Range, ...]]],
+    question: Question,
+    archive_url: str,
+    target: Target,
+    run_name: str,
+    *,
+    keep: bool,
+) -> tuple[ReadOptions, tuple[Range, ...]]:
+    """What a run of this name is of: the offsets that its first try resolved, whatever there is in the archive by now."""
+    topics, pairs, from_ms, to_ms, vector = question
+    told = {"archive": archive_url, "topics": sorted(topics), "options": sorted(pairs), "from_ms": from_ms, "to_ms": to_ms}
+    told |= {"offsets": json.loads(json.dumps(vector))}
+    offsets = kept_offsets(target.store, run_name, told, lambda: of_ranges(asking(*question)[1]), keep=keep)
+    return asking((), tuple(p for p in pairs if not is_bound(p)), None, None, offsets)
 
 
 def dry(order: Order, ranges: Iterable[Range], meter: Meter, read_prices: Prices, write_prices: Prices) -> dict[str, Any]:
