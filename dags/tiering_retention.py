@@ -1,0 +1,57 @@
+"""Gives up what retention no longer keeps, and deletes what was given up a day before and no reader's pin covers.
+
+Nothing is guessed: what is to be kept stands in the configuration, or in the Param `settings`, such as `retention.ms=604800000`
+or `orders*:retention.ms=-1`. `retention.bytes` is of both tiers together: give `queue` and `log_dir` of the broker's host, or
+`archive_alone` where there is no local log any more.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow.sdk import DAG, Param
+
+from tiering.airflow.operators import RetainOperator
+
+
+def tiering_retention(
+    dag_id: str = "tiering_retention",
+    *,
+    log_dir: str | None = None,
+    archive_alone: bool = False,
+    queue: str | None = None,
+    schedule: str | None = "@hourly",
+    tiering_conn_id: str | None = "tiering_default",
+) -> DAG:
+    """A DAG that retains an archive's topics."""
+    where: dict[str, Any] = {"queue": queue} if queue is not None else {}
+    with DAG(
+        dag_id,
+        schedule=schedule,
+        start_date=datetime(2026, 1, 1, tzinfo=UTC),
+        catchup=False,
+        max_active_runs=1,
+        auto_register=False,  # who calls this in a file of theirs gets that DAG, and not the one below as well
+        render_template_as_native_obj=True,
+        default_args={"retries": 2, "retry_delay": timedelta(minutes=5), **where},
+        params={
+            "dry_run": Param(False, type="boolean", description="Only show what would be given up."),
+            "topics": Param([], type="array", items={"type": "string"}, description="Only topics that match; globs."),
+            "settings": Param([], type="array", items={"type": "string"}, description="[TOPICS:]NAME=VALUE, by Kafka's names."),
+            "archive_alone": Param(archive_alone, type="boolean", description="There is no local log any more."),
+        },
+        tags=["tiering"],
+        doc_md=__doc__,
+    ) as dag:
+        RetainOperator(
+            task_id="retain",
+            tiering_conn_id=tiering_conn_id,
+            log_dir=log_dir,
+            topics="{{ params.topics }}",
+            settings="{{ params.settings }}",
+            archive_alone="{{ params.archive_alone }}",
+            is_dry_run="{{ params.dry_run }}",
+        )
+    return dag
+
+
+dag = tiering_retention()

@@ -1,0 +1,137 @@
+"""Each DAG, run by Airflow on each kind of store."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.dataset
+from airflow_home import Run
+from click.testing import CliRunner
+from logs_to_archive import due
+from made_archive import made
+
+from remote import archive
+from remote.stores import open_store
+from tiering.cli import main
+
+Runs = Callable[..., Run]
+DAY_MS, HOUR_MS = 86_400_000, 3_600_000
+
+
+def tiering(*args: object) -> None:
+    done = CliRunner().invoke(main, [str(arg) for arg in args], catch_exceptions=False)
+    assert done.exit_code == 0, done.stderr
+
+
+def offload(logs: Path, url: str) -> None:
+    tiering("offload", "--log-dir", logs, "--archive", url)
+
+
+def entries(url: str, topic: str = "g-txn") -> list[tuple[int, int]]:
+    (manifest,) = archive.newest_manifests(open_store(url), topic)
+    return [(entry.base_offset, entry.end_offset) for entry in manifest.entries]
+
+
+def test_an_archive_is_filled_retained_swept_and_scrubbed(dag_run: Runs, url: str, broker: Path) -> None:
+    run = dag_run("tiering_offload", url, logs=broker, must_exist=False)
+    assert run.tasks == {"plan": "success", "offload[0]": "success", "tell": "success"}, run.log
+    assert entries(url) == due(broker, "g-txn-0")
+    assert run.returned["offload[0]"]["rows"] == {"copied": 3, "keep": 1}
+    (event,) = run.events
+    assert event["uri"].endswith("/archive/g-txn")
+    assert event["extra"]["offsets"] == {"0": due(broker, "g-txn-0")[-1][1]}
+
+    kept = ["retention.ms=1", "retention.bytes=-1"]
+    retained = dag_run("tiering_retention", url, settings=kept, archive_alone=True, dry_run=True)
+    assert retained.returned["retain"]["rows"] == {"give up": 1}, retained.log
+    assert entries(url) == due(broker, "g-txn-0")
+
+    swept = dag_run("tiering_sweep", url)
+    assert swept.returned["sweep"] == {"rows": {}, "bytes": 0}, swept.log
+
+    scrubbed = dag_run("tiering_scrub", url, deep=True)
+    assert scrubbed.returned["scrub"] == {"rows": {}, "bytes": 0}, scrubbed.log
+
+
+def test_a_restore_is_an_operator_too(dag_run: Runs, broker: Path, tmp_path: Path) -> None:
+    url = str(tmp_path / "archive")
+    offload(broker, url)
+    restored = dag_run("restore_by_hand", url, to=str(tmp_path / "restored"))
+    assert restored.returned["restore"]["rows"]["complete"] == 1, restored.log
+    first = (broker / "g-txn-0" / f"{0:020d}.log").read_bytes()
+    assert (tmp_path / "restored" / "g-txn-0" / f"{0:020d}.log").read_bytes() == first
+
+
+def test_where_the_archive_has_to_exist_no_other_one_is_made_and_nobody_tries_again(
+    dag_run: Runs, broker: Path, tmp_path: Path
+) -> None:
+    missing = dag_run("tiering_offload", str(tmp_path / "not-mounted"), logs=broker, retries=3)
+    assert (missing.state, missing.tries["plan"]) == ("failed", 1), missing.log
+    assert "no archive there" in missing.log
+    assert not (tmp_path / "not-mounted").exists()
+
+
+def test_a_dry_run_and_a_run_with_nothing_to_do_copy_nothing(dag_run: Runs, broker: Path, tmp_path: Path) -> None:
+    url = str(tmp_path / "archive")
+    dry = dag_run("tiering_offload", url, logs=broker, must_exist=False, dry_run=True)
+    assert (dry.state, dry.returned["plan"]) == ("success", []), dry.log
+    assert "g-txn-0: copy 102" in dry.log
+    assert not archive.is_archive(open_store(url))
+    offload(broker, url)
+    again = dag_run("tiering_offload", url, logs=broker)
+    assert again.tasks == {"plan": "success", "offload": "skipped", "tell": "success"}, again.log
+    assert again.events == []
+
+
+def test_retention_by_airflow_gives_up_what_is_too_old(dag_run: Runs, tmp_path: Path) -> None:
+    url = str(tmp_path / "archive")
+    made(open_store(url), [[[1]], [[2]]])
+    done = dag_run("tiering_retention", url, settings=["retention.ms=1000"], archive_alone=True)
+    assert done.state == "success", done.log
+    assert entries(url, "made") == []
+
+
+def test_a_scrub_that_finds_an_anomaly_fails_and_is_not_tried_again(dag_run: Runs, tmp_path: Path) -> None:
+    url = str(tmp_path / "archive")
+    made(open_store(url), [[[1]], [[2]]])
+    next(Path(url).rglob("*.log")).unlink()
+    scrubbed = dag_run("tiering_scrub", url, retries=3)
+    assert (scrubbed.state, scrubbed.tries["scrub"]) == ("failed", 1)
+    assert "exit code 6" in scrubbed.log
+
+
+def rows(out: Path) -> list[int]:
+    return sorted(pyarrow.dataset.dataset(out, partitioning="hive").to_table(["offset"])["offset"].to_pylist())
+
+
+def retain_below(url: str, offset: int) -> None:
+    tiering("retain", "--archive", url, "--topic", "made", "--partition", "0", "--log-start-offset", offset, "--yes")
+
+
+def test_a_backfill_is_of_its_data_interval_and_stays_so_when_it_is_cleared_after_retention_moved(
+    dag_run: Runs, url: str, tmp_path: Path
+) -> None:
+    out, at = tmp_path / "out", "1970-01-03T00:00:00+00:00"
+    times = [HOUR_MS, DAY_MS + HOUR_MS, DAY_MS + 2 * HOUR_MS, 2 * DAY_MS + HOUR_MS]
+    made(open_store(url), [[times[:2]], [times[2:]]])
+    first = dag_run("daily", url, at=at, to=str(out))
+    assert first.state == "success", first.log
+    assert first.returned["backfill"]["offsets"] == {"made": {"0": [1, 3]}}
+    assert rows(out) == [1, 2]
+    retain_below(url, 2)
+    again = dag_run("daily", url, at=at, to=str(out))
+    assert again.state == "success", again.log
+    assert again.returned["resolve"] == first.returned["resolve"] == {"made": {"0": [1, 3]}}
+    assert again.returned["backfill"]["rows"] == 0
+    assert rows(out) == [1, 2]
+
+
+def test_a_backfill_that_retention_has_overtaken_says_why_it_cannot_go_on(dag_run: Runs, tmp_path: Path) -> None:
+    url, out, at = str(tmp_path / "archive"), tmp_path / "out", "1970-01-02T00:00:00+00:00"
+    made(open_store(url), [[[10, 20]], [[30, 40]], [[DAY_MS]]])
+    killed = dag_run("daily", url, at=at, to=str(out), SPARK_HOME=str(tmp_path / "not-there"))
+    assert killed.tasks == {"wait": "success", "resolve": "success", "backfill": "failed"}, killed.log
+    retain_below(url, 2)
+    again = dag_run("daily", url, at=at, to=str(out))
+    assert again.returned["resolve"] == killed.returned["resolve"] == {"made": {"0": [0, 4]}}
+    assert again.tasks["backfill"] == "failed"
+    assert "offset 0 is outside [2, 5)" in again.log

@@ -1,0 +1,71 @@
+"""A job of `spark_jobs` as a task."""
+
+import json
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from airflow.sdk import Context
+
+from tiering.airflow.command_operator import CommandOperator, option, refuse_failure
+
+REPORT_CHARACTERS_MAX: Final = 1 << 20
+
+
+class SparkJobOperator(CommandOperator):
+    """Runs one of our jobs (backfill, reprocess, scrub, search, stats) by spark-submit, and returns its report.
+
+    `master`: Spark's; None runs the job without spark-submit, in a session of this worker alone if it needs one. `arguments`: the
+    job's own options; archive and keys are the connection's. `conf`: Spark's settings. `py_files`: what executors need and do not
+    have, such as our wheel as a zip. The lists of a report stay in the log: it may have thousands of files.
+    """
+
+    template_fields = ("tiering_conn_id", "job", "arguments", "master", "conf", "py_files")
+
+    def __init__(
+        self, *, job: str, arguments: Sequence[Any] = (), master: str | None = None,
+        conf: Mapping[str, str] = MappingProxyType({}), py_files: Sequence[str] | str = (), **kwargs: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(**kwargs)
+        self.job = job
+        self.arguments = arguments
+        self.master = master
+        self.conf = dict(conf)
+        self.py_files = py_files
+
+    def words(self) -> list[str]:
+        """What Python is called with."""
+        settings = self.hook.config().settings
+        own = ["--archive", self.hook.archive_url(), *option("--keys", settings.archive_keys), *_flat(self.arguments)]
+        if self.master is None:
+            return [f"spark_jobs.jobs.{self.job}", *own]
+        conf = [f"{name}={value}" for name, value in self.conf.items()]
+        words = ["spark_jobs.submit", "--master", self.master, *option("--conf", conf), *option("--py-files", self.py_files)]
+        return [*words, self.job, "--", *own]
+
+    def work(self, context: Context) -> Any:
+        """Runs the job. Raises as `refuse_failure`."""
+        report: list[str] = []
+        size = 0
+
+        def take(line: str) -> None:
+            nonlocal size
+            size += len(line)
+            self.log.info("%s", line)
+            if size <= REPORT_CHARACTERS_MAX:
+                report.append(line)
+
+        refuse_failure(*self.run_command(self.words(), take))
+        try:
+            told = json.loads("\n".join(report))
+        except ValueError:
+            return None  # not every job answers in JSON, and none is a failure for it
+        return {name: value for name, value in told.items() if not isinstance(value, list)} if isinstance(told, dict) else None
+
+
+def _flat(arguments: Sequence[Any]) -> list[str]:
+    """Words; a pair (option, value or values) is as many words as it has values, none where the value is None."""
+    words: list[str] = []
+    for argument in arguments:
+        words += [argument] if isinstance(argument, str) else option(str(argument[0]), argument[1])
+    return words
