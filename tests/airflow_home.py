@@ -24,12 +24,12 @@ needs_airflow = pytest.mark.skipif(not IS_THERE, reason="Airflow is not installe
 SECONDS_MAX = 240
 
 
-def home(dags: Path) -> dict[str, str]:
-    """What the environment of a process of Airflow's is to have; its home is removed when the tests end."""
+def home(*files: Path) -> dict[str, str]:
+    """What the environment of a process of Airflow's is to have; its home, with the DAGs and `files`, goes with the tests."""
     folder = tempfile.mkdtemp(prefix="airflow-home-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     shutil.copytree(ROOT / "dags", Path(folder, "dags"), ignore=shutil.ignore_patterns("__pycache__"))
-    for file in dags.glob("*.py"):
+    for file in files:
         shutil.copy(file, Path(folder, "dags"))
     return {
         "AIRFLOW_HOME": folder,

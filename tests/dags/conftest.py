@@ -11,6 +11,7 @@ from airflow_home import Airflow, Run, home, migrate, needs_airflow
 from golden_logs import broker_logs
 
 Runs = Callable[..., Run]
+OWN = Path(__file__).parent / "own" / "my_dags.py"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -22,7 +23,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An empty one of Airflow's."""
-    made = home(Path(__file__).with_name("own"))
+    made = home(OWN)
     migrate(made)
     return Path(shutil.copy(Path(made["AIRFLOW_HOME"], "airflow.db"), tmp_path_factory.mktemp("database")))
 
@@ -33,7 +34,7 @@ def another_airflow(database: Path, s3_server: str) -> Iterator[Callable[[], Air
     running = []
 
     def start() -> Airflow:
-        environment = home(Path(__file__).with_name("own"))
+        environment = home(OWN)
         shutil.copy(database, environment["AIRFLOW_HOME"])
         running.append(Airflow(environment))
         return running[-1]

@@ -1,0 +1,137 @@
+"""The connection, the sensor that waits for an archive, and the trigger that waits in its place."""
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow_home import needs_airflow
+from made_archive import made
+
+from local_log.errors import Invalid
+from remote.stores import open_store
+
+pytestmark = [needs_airflow, pytest.mark.filterwarnings("default")]  # Airflow's own warnings are not ours to mend
+
+
+def connect(monkeypatch: pytest.MonkeyPatch, extra: dict[str, Any], **fields: str) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_TIERING_DEFAULT", json.dumps({"conn_type": "tiering", "extra": extra, **fields}))
+
+
+def sensor(**given: Any) -> Any:
+    from tiering.airflow.sensors import ArchivedThroughSensor
+
+    return ArchivedThroughSensor(**{"task_id": "wait", "topics": ["made"], "through": 70, "deferrable": True, **given})
+
+
+def fired(trigger: Any) -> Any:
+    async def first() -> Any:
+        async for event in trigger.run():
+            return event.payload
+        raise AssertionError("it ended without an event")
+
+    return asyncio.run(asyncio.wait_for(first(), 30))
+
+
+def test_what_is_archived_already_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    connect(monkeypatch, {"archive": str(tmp_path)})
+    made(open_store(str(tmp_path)), [[[10]], [[70]]])
+    assert sensor().execute({}) is None
+    assert sensor(through=datetime(1970, 1, 1, 0, 0, 0, 70_000, tzinfo=UTC)).execute({}) is None
+    assert sensor(through="1970-01-01T00:00:00.070Z", topics="mad*").execute({}) is None
+
+
+def test_the_sensor_defers_and_the_trigger_fires_when_every_partition_is_through(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from airflow.sdk._shared.module_loading import import_string
+    from airflow.sdk.exceptions import TaskDeferred
+
+    connect(monkeypatch, {"archive": str(tmp_path)})
+    store = open_store(str(tmp_path))
+    made(store, [[[10]], [[70]]])
+    with pytest.raises(TaskDeferred) as deferred:
+        sensor(partitions=[0, 1], poke_interval=0.05).execute({})
+    classpath, arguments = deferred.value.trigger.serialize()
+    trigger = import_string(classpath)(**json.loads(json.dumps(arguments)))
+
+    async def waited() -> Any:
+        firing = asyncio.ensure_future(anext(trigger.run()))
+        await asyncio.sleep(0.5)
+        assert not firing.done()
+        await asyncio.to_thread(made, store, [[[90]]], partition=1)
+        return (await asyncio.wait_for(firing, 30)).payload
+
+    payload = asyncio.run(waited())
+    assert payload == {"behind": []}
+    assert getattr(sensor(), deferred.value.method_name)({}, payload) is None
+
+
+def test_where_waiting_makes_no_sense_the_task_fails_for_good(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    connect(monkeypatch, {"archive": str(tmp_path / "nothing")})
+    with pytest.raises(AirflowFailException, match="no archive there"):
+        sensor().execute({})
+    payload = fired(sensor()._trigger())
+    with pytest.raises(AirflowFailException, match="no archive there"):
+        sensor().execute_complete({}, payload)
+    for through in ("soon", "1970-01-01T00:00:00"):
+        with pytest.raises(AirflowFailException, match="through="):
+            sensor(through=through).execute({})
+
+
+@pytest.mark.parametrize(
+    ("extra", "fields", "problem"),
+    [
+        ({"archve": "s3://b/p"}, {}, "archve: no such field; did you mean archive?"),
+        ({"archive": "s3://b/p"}, {"password": "hush"}, "no secret belongs there"),
+        ({"archive": "s3://key:hush@b/p"}, {}, "a secret does not belong in a configuration"),
+        ({}, {}, "names no archive"),
+    ],
+)
+def test_a_connection_that_cannot_be_used_says_why(
+    monkeypatch: pytest.MonkeyPatch, extra: dict[str, Any], fields: dict[str, str], problem: str
+) -> None:
+    from tiering.airflow.hooks import TieringHook
+
+    connect(monkeypatch, extra, **fields)
+    with pytest.raises(Invalid) as refused:
+        TieringHook().archive_url()
+    assert problem in str(refused.value)
+    assert "hush" not in str(refused.value)
+    assert TieringHook().test_connection()[0] is False
+
+
+def test_a_connection_comes_before_the_workers_environment_and_that_before_a_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from tiering.airflow.hooks import TieringHook
+
+    file = tmp_path / "tiering.toml"
+    file.write_text('archive.url = "/of/file"\narchive.keys = "/keys"\n')
+    connect(monkeypatch, {"config": str(file)})
+    assert TieringHook().archive_url() == "/of/file"
+    monkeypatch.setenv("TIERING_ARCHIVE_URL", "/of/worker")
+    assert TieringHook().archive_url() == TieringHook(None).archive_url() == "/of/worker"
+    connect(monkeypatch, {"config": str(file), "archive": "/of/connection"})
+    assert TieringHook().archive_url() == "/of/connection"
+    assert TieringHook().config().settings.archive_keys == "/keys"
+
+
+def test_the_hook_opens_the_archive_for_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from tiering.airflow.hooks import TieringHook
+
+    made(open_store(str(tmp_path)), [[[10]], [[70]]])
+    connect(monkeypatch, {"archive": str(tmp_path)})
+    assert TieringHook().test_connection() == (True, f"file://{tmp_path} is an archive")
+    assert TieringHook().get_conn().list_offsets("made", -1) == {0: 2}
+
+
+def test_the_same_archive_is_the_same_asset_however_its_address_ends() -> None:
+    from tiering.airflow.assets import archived_asset
+
+    assert archived_asset("s3://bucket/a prefix/", "orders").uri == "tiering://s3/bucket/a%20prefix/orders"
+    assert archived_asset("/data/archive", "orders") == archived_asset("file:///data/archive", "orders")
