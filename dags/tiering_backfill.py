@@ -33,7 +33,7 @@ def tiering_backfill(
     schedule: str | None = None,
     catchup: bool = False,
     start_date: datetime = datetime(2026, 1, 1, tzinfo=UTC),
-    master: str = "local[*]",
+    master: str | None = "local[*]",
     conf: Mapping[str, str] = MappingProxyType({}),
     py_files: Sequence[str] = (),
     queue: str | None = None,
@@ -41,7 +41,8 @@ def tiering_backfill(
 ) -> DAG:
     """A DAG that backfills the intervals of `schedule`, a cron expression; `catchup` from `start_date` on.
 
-    `master`, `conf` and `py_files` are spark-submit's; `queue` is that of the workers that have it.
+    `master`, `conf` and `py_files` are spark-submit's, and without a master the job runs by the worker's own Python; `queue` is
+    that of the workers that have it.
     """
     where: dict[str, Any] = {"queue": queue} if queue is not None else {}
     with DAG(

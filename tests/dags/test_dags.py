@@ -107,18 +107,28 @@ def retain_below(url: str, offset: int) -> None:
     tiering("retain", "--archive", url, "--topic", "made", "--partition", "0", "--log-start-offset", offset, "--yes")
 
 
-def test_a_backfill_is_of_its_data_interval_and_stays_so_when_it_is_cleared_after_retention_moved(
-    dag_run: Runs, url: str, tmp_path: Path
-) -> None:
-    out, at = tmp_path / "out", "1970-01-03T00:00:00+00:00"
+def made_over_days(url: str) -> None:
+    """Record 0 on the first day, 1 and 2 on the second, 3 on the third."""
     times = [HOUR_MS, DAY_MS + HOUR_MS, DAY_MS + 2 * HOUR_MS, 2 * DAY_MS + HOUR_MS]
     made(open_store(url), [[times[:2]], [times[2:]]])
-    first = dag_run("daily", url, at=at, to=str(out))
+
+
+def test_a_backfill_by_spark_submit_writes_its_data_interval(dag_run: Runs, s3_bucket: str, tmp_path: Path) -> None:
+    url = f"s3://{s3_bucket}/archive"
+    made_over_days(url)
+    run = dag_run("daily", url, at="1970-01-03T00:00:00+00:00", to=str(tmp_path / "out"))
+    assert run.state == "success", run.log
+    assert run.returned["backfill"]["offsets"] == {"made": {"0": [1, 3]}}
+    assert rows(tmp_path / "out") == [1, 2]
+
+
+def test_a_backfill_that_is_cleared_after_retention_moved_is_of_its_first_offsets(dag_run: Runs, tmp_path: Path) -> None:
+    url, out, at = str(tmp_path / "archive"), tmp_path / "out", "1970-01-03T00:00:00+00:00"
+    made_over_days(url)
+    first = dag_run("small", url, at=at, to=str(out))
     assert first.state == "success", first.log
-    assert first.returned["backfill"]["offsets"] == {"made": {"0": [1, 3]}}
-    assert rows(out) == [1, 2]
     retain_below(url, 2)
-    again = dag_run("daily", url, at=at, to=str(out))
+    again = dag_run("small", url, at=at, to=str(out))
     assert again.state == "success", again.log
     assert again.returned["resolve"] == first.returned["resolve"] == {"made": {"0": [1, 3]}}
     assert again.returned["backfill"]["rows"] == 0
@@ -128,10 +138,10 @@ def test_a_backfill_is_of_its_data_interval_and_stays_so_when_it_is_cleared_afte
 def test_a_backfill_that_retention_has_overtaken_says_why_it_cannot_go_on(dag_run: Runs, tmp_path: Path) -> None:
     url, out, at = str(tmp_path / "archive"), tmp_path / "out", "1970-01-02T00:00:00+00:00"
     made(open_store(url), [[[10, 20]], [[30, 40]], [[DAY_MS]]])
-    killed = dag_run("daily", url, at=at, to=str(out), SPARK_HOME=str(tmp_path / "not-there"))
+    killed = dag_run("small", url, at=at, to=str(out), SPARK_HOME=str(tmp_path / "not-there"))
     assert killed.tasks == {"wait": "success", "resolve": "success", "backfill": "failed"}, killed.log
     retain_below(url, 2)
-    again = dag_run("daily", url, at=at, to=str(out))
+    again = dag_run("small", url, at=at, to=str(out))
     assert again.returned["resolve"] == killed.returned["resolve"] == {"made": {"0": [0, 4]}}
     assert again.tasks["backfill"] == "failed"
     assert "offset 0 is outside [2, 5)" in again.log

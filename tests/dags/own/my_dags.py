@@ -1,4 +1,4 @@
-"""A user's own file in the folder of DAGs: a DAG for each host, a backfill a day, a restore."""
+"""A user's own file in the folder of DAGs: a DAG for each host, backfills a day by Spark and without spark-submit, a restore."""
 
 from datetime import UTC, datetime
 
@@ -14,6 +14,8 @@ for host in ("broker-1", "broker-2"):
 daily = tiering_backfill(
     "daily", topics=["made"], schedule="@daily", master="local[1]", start_date=datetime(1970, 1, 1, tzinfo=UTC)
 )
+
+small = tiering_backfill("small", topics=["made"], schedule="@daily", master=None, start_date=datetime(1970, 1, 1, tzinfo=UTC))
 
 with DAG("restore_by_hand", params={"to": "", "topics": ["*"]}, render_template_as_native_obj=True):
     RestoreOperator(task_id="restore", to="{{ params.to }}", topics="{{ params.topics }}")
