@@ -110,14 +110,14 @@ def free_ports() -> tuple[int, int]:
         return one.getsockname()[1], other.getsockname()[1]
 
 
-def wait_for(port: int, process: "subprocess.Popen[bytes]", what: str, seconds: float = 60) -> None:
+def wait_for(port: int, process: "subprocess.Popen[bytes]", what: str, seconds: float = 60, *, host: str = "127.0.0.1") -> None:
     """Until a process listens on a port of this machine. Raises RuntimeError when it ends, or takes longer."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise RuntimeError(f"{what} ended with exit code {process.returncode}; see its output")
         with socket.socket() as s:
-            if s.connect_ex(("127.0.0.1", port)) == 0:
+            if s.connect_ex((host, port)) == 0:
                 return
         time.sleep(0.2)
     raise RuntimeError(f"{what} does not answer on port {port} after {seconds} s")

@@ -47,9 +47,14 @@ def wheel(folder: Path) -> Path:
     return made.rename(folder / "kafka_tiering.zip")
 
 
+LOOPBACK = ("127.0.0.1", "127.0.0.1")
+TWO_HOSTS = ("127.0.0.1", "127.0.0.2")
+"""To Spark the workers are on two machines then, without which it starts no speculative twin. Linux has both addresses."""
+
+
 @contextmanager
-def cluster(folder: Path) -> Iterator[Cluster]:
-    """A master and two workers of one core each; they end with the block."""
+def cluster(folder: Path, hosts: tuple[str, str] = LOOPBACK) -> Iterator[Cluster]:
+    """A master and two workers of one core each, who listen on `hosts`; they end with the block."""
     python = python_without_our_code(folder / "python")
     environment = {name: value for name, value in os.environ.items() if name not in _OURS}
     environment |= {"JAVA_HOME": java_home(), "PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)}
@@ -61,11 +66,11 @@ def cluster(folder: Path) -> Iterator[Cluster]:
     with ExitStack() as running:
         master = [f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", port, "--webui-port", page]
         wait_for(port, running.enter_context(_daemon(folder, "master", environment, *master)), "the master")
-        for name in ("one", "two"):
+        for name, host in zip(("one", "two"), hosts, strict=True):
             port, page = free_ports()
-            worker = [f"{deploy}.worker.Worker", "--host", "127.0.0.1", "--port", port, "--webui-port", page, "--cores", 1]
+            worker = [f"{deploy}.worker.Worker", "--host", host, "--port", port, "--webui-port", page, "--cores", 1]
             worker += ["--memory", "1g", "--work-dir", folder / name, url]
-            wait_for(port, running.enter_context(_daemon(folder, name, environment, *worker)), "a worker")
+            wait_for(port, running.enter_context(_daemon(folder, name, environment, *worker)), "a worker", host=host)
         yield Cluster(url, folder, environment)
 
 
