@@ -116,7 +116,7 @@ class _Commit:
                 raise NotOurs(path.topic)
         key = self.write.home.attempt(attempt_id)
         try:
-            self._each(lambda path: self._intend(seen[path], entries.get(path, ()), attempt_id))
+            intents = self._each(lambda path: self._intend(seen[path], entries.get(path, ()), attempt_id))
         except (RemoteError, LogError) as e:
             with suppress(RemoteError, LogError):  # else whoever comes next gives it up
                 decide(self.store, self.clock, key, Decision(False, self.clock.now_ms(), self.write.by))
@@ -126,7 +126,9 @@ class _Commit:
             raise
         added = ((path, of) for path, of in sorted(entries.items()) if of)
         ranges = tuple(WrittenRange(path, of[0].base_offset, of[-1].end_offset) for path, of in added)
-        decision = decide(self.store, self.clock, key, Decision(True, self.clock.now_ms(), self.write.by, ranges))
+        # No earlier than any of its intents, so that whoever reads as of a time finds it in all partitions or in none.
+        decided_at_ms = max(self.clock.now_ms(), *(manifest.committed_at_ms for manifest in intents))
+        decision = decide(self.store, self.clock, key, Decision(True, decided_at_ms, self.write.by, ranges))
         self.finish()
         return decision if decision.committed else None
 
@@ -134,12 +136,12 @@ class _Commit:
         """Ends what is pending in the partitions. What fails is left to whoever comes next: nothing depends on it."""
         self._each(self._finish)
 
-    def _intend(self, seen: Manifest, entries: tuple[SegmentEntry, ...], attempt_id: str) -> None:
+    def _intend(self, seen: Manifest, entries: tuple[SegmentEntry, ...], attempt_id: str) -> Manifest:
         home, path = self.write.home, seen.path
         counts = {topic.topic_id: len(topic.partitions) for topic in self.write.topics}
         mark = WriteMark(self.write.write_id, attempt_id, counts[path.topic_id])
         pending = PendingWrite(home.topic, home.topic_id, mark, entries, partition_of(seen).lineage)
-        self._writer(path).commit(_first(path), partial(intended, pending=pending, expected=seen))
+        return self._writer(path).commit(_first(path), partial(intended, pending=pending, expected=seen))
 
     def _finish(self, path: PartitionPath) -> None:
         with suppress(RemoteError, LogError):

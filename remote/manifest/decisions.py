@@ -37,6 +37,11 @@ class Decision:
     by: str
     ranges: tuple[WrittenRange, ...] = ()
 
+    @property
+    def committed_at_ms(self) -> int | None:
+        """Since when the write is there, None where it is not."""
+        return self.decided_at_ms if self.committed else None
+
 
 def read_decision(store: ObjectReader, key: str) -> Decision | None:
     """The decision under a key, None where there is none yet. Raises Corrupt, Newer, Unavailable."""
@@ -81,7 +86,7 @@ def as_decided(store: ObjectReader, manifest: Manifest) -> Manifest:
     if manifest.pending is None:
         return manifest
     decision = read_decision(store, record_of(manifest.pending))
-    return resolved(manifest, committed=decision is not None and decision.committed)
+    return resolved(manifest, decision.committed_at_ms if decision else None)
 
 
 def ended(store: ObjectStore, clock: Clock, manifest: Manifest, by: str) -> Manifest:
@@ -92,7 +97,7 @@ def ended(store: ObjectStore, clock: Clock, manifest: Manifest, by: str) -> Mani
     if manifest.pending is None:
         return manifest
     decision = decide(store, clock, record_of(manifest.pending), Decision(False, clock.now_ms(), by))
-    return resolved(manifest, committed=decision.committed)
+    return resolved(manifest, decision.committed_at_ms)
 
 
 def decisions(store: ReadableStore, write: WritePath) -> Iterator[Decision]:

@@ -106,6 +106,7 @@ class ManifestWriter:
 
         `change` is applied again to whatever has come in between; where it changes nothing, nothing is written, unless there
         is something below the log start offset still to be moved (`paging.has_below`): a commit moves at most a page's entries.
+        The times of a chain's versions never go back, whatever clocks do, so that a time is looked up by halves.
         Raises Conflict, Fenced, Unknown, Unavailable, Invalid (an invariant would break), Corrupt.
         """
         seen = 0
@@ -131,7 +132,7 @@ class ManifestWriter:
                 parent_sha256=before.sha256,
                 put_id=self.ids.new_id(),
                 writer=self.writer,
-                committed_at_ms=self.clock.now_ms(),
+                committed_at_ms=max(self.clock.now_ms(), changed.committed_at_ms),
             )
             invariants.check(before.manifest, after)
             invariants.check_bounds(after, self.limits)

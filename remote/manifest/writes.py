@@ -28,12 +28,16 @@ def intended(manifest: Manifest, pending: PendingWrite, expected: Manifest) -> M
     return replace(manifest, pending=pending)
 
 
-def resolved(manifest: Manifest, *, committed: bool) -> Manifest:
-    """The manifest without the write that was pending: with its entries if it was committed, else as if it had never been."""
+def resolved(manifest: Manifest, committed_at_ms: int | None) -> Manifest:
+    """The manifest without the write that was pending: with its entries if it was committed, else as if it had never been.
+
+    `committed_at_ms` is when it was decided to be committed, None where it was not. From then on it is there, in all of its
+    partitions, whenever each of their manifests takes it in.
+    """
     pending = manifest.pending
     if pending is None:
         return manifest
-    if not committed:
+    if committed_at_ms is None:
         return replace(manifest, pending=None)
     return replace(
         manifest,
@@ -41,6 +45,7 @@ def resolved(manifest: Manifest, *, committed: bool) -> Manifest:
         leader_epochs=pending.lineage,
         written=pending.mark,
         pending=None,
+        committed_at_ms=max(manifest.committed_at_ms, committed_at_ms),
     )
 
 

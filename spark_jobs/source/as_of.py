@@ -2,12 +2,19 @@
 
 A version says which segments there were. What retention has given up since and deleted is not there any more, whatever says so;
 who comes to it is told by name.
+
+A write over many partitions is there since it was decided on, not since the manifest of this partition or that took it in: as of
+any time it is seen in all of them or in none.
 """
+
+from bisect import bisect_right
 
 from remote.errors import NotFound
 from remote.manifest.chain import stored_versions
+from remote.manifest.decisions import as_decided
 from remote.manifest.model import Manifest
 from remote.manifest.store import load_version
+from remote.manifest.writes import resolved, was_never_there
 from remote.object_store import ObjectStore
 from spark_jobs.errors import OptionError
 from spark_jobs.source.options import ReadOptions
@@ -57,22 +64,22 @@ def _at_version(store: ObjectStore, newest: Manifest, version: int) -> Manifest:
 
 
 def _at_time(store: ObjectStore, newest: Manifest, time_ms: int) -> Manifest | None:
-    """The last version that was committed by then: a search by halves, since commits follow one another in time."""
+    """The last version that was committed by then, with the write that was pending there if it was decided on by then."""
     if newest.committed_at_ms <= time_ms:
         return newest
-    versions = sorted(stored_versions(store, newest.path))
-    low, high = 0, len(versions)  # those before `low` are early enough, those from `high` on are too late
-    found = None
-    while low < high:
-        middle = (low + high) // 2
-        manifest = load_version(store, newest.path, versions[middle]).manifest
-        if manifest.committed_at_ms <= time_ms:
-            found, low = manifest, middle + 1
-        else:
-            high = middle
-    if found is None and versions[0] > 1:
+    versions, path = sorted(stored_versions(store, newest.path)), newest.path
+    at = bisect_right(versions, time_ms, key=lambda version: load_version(store, path, version).manifest.committed_at_ms)
+    if at:
+        then = _as_of_then(store, load_version(store, path, versions[at - 1]).manifest, time_ms)
+        return None if was_never_there(then) else then
+    if versions[0] > 1:
         raise NotFound(
             f"asOfTimestamp {time_ms}: the oldest stored version of {newest.topic}-{newest.partition} is {versions[0]}, of a "
             "later time; what was before has been swept"
         )
-    return found
+    return None
+
+
+def _as_of_then(store: ObjectStore, manifest: Manifest, time_ms: int) -> Manifest:
+    decided = as_decided(store, manifest)
+    return decided if decided.committed_at_ms <= time_ms else resolved(manifest, None)
