@@ -16,7 +16,7 @@ from typing import Any, TextIO
 from urllib.parse import quote
 
 import click
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from remote.clock import stopwatch
@@ -36,6 +36,7 @@ from spark_jobs.jobs.estimate import cost, counted, of_splits
 from spark_jobs.jobs.outcome import ending
 from spark_jobs.jobs.prices import prices_of
 from spark_jobs.jobs.target import Target
+from spark_jobs.jobs.task_error import raised_by_task
 from spark_jobs.jobs.transform import Transform, by_function, by_sql, unchanged
 from spark_jobs.jobs.vector import Vector, of_ranges
 from spark_jobs.source.options import OptionError, ReadOptions
@@ -197,6 +198,8 @@ def main(
                 report |= run(spark, source, transform, destination, run_of, partitions)
             except AnalysisException as e:
                 raise OptionError(str(e)) from e
+            except PySparkException as e:
+                raise raised_by_task(e) from e
             report["seconds"] = round(stopwatch() - started, 3)
         click.echo(json.dumps(report, indent=1))
 

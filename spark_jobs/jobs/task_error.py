@@ -1,0 +1,28 @@
+"""An error of ours that a task raised, out of the text that Spark makes of it: it hands over no Python exception."""
+
+import re
+from importlib import import_module
+
+from pyspark.errors import PySparkException
+
+from local_log.errors import LogError
+from remote.errors import RemoteError
+from spark_jobs.errors import OptionError
+
+_OURS = re.compile(r"^((?:local_log|remote|spark_jobs)[\w.]*\.errors)\.(\w+): (.*)$", re.MULTILINE)
+
+
+def raised_by_task(error: PySparkException) -> Exception:
+    """What is to be raised for `error`: the last error in its traceback that is one of ours, else itself."""
+    for module, name, message in reversed(_OURS.findall(str(error))):
+        kind = getattr(import_module(module), name, None)
+        if isinstance(kind, type) and issubclass(kind, LogError | RemoteError | OptionError):
+            return _told(kind, message)
+    return error
+
+
+def _told(kind: type[Exception], message: str) -> Exception:
+    """An error of this kind whose fields stayed with the task."""
+    of_text = {"__init__": Exception.__init__, "__str__": Exception.__str__}
+    made: Exception = type(kind.__name__, (kind,), of_text)(message)
+    return made
