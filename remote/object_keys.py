@@ -27,7 +27,7 @@ _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 _SEGMENT = re.compile(r"([0-9]{20})-(-1|0|[1-9][0-9]*)-([0-9a-f]{32})(\.log|\.aux)")
 _PAGE = re.compile(r"([0-9]{20})-([0-9]{20})-([0-9a-f]{32})\.parquet")
 _PIN = re.compile(r"([0-9a-f]{32})\.json")
-_WRITE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_WRITE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}|_[0-9a-f]{32}")
 _ATTEMPT = re.compile(r"([0-9a-f]{32})\.json")
 _MANIFEST = re.compile(r"([0-9]{20})-v([1-9][0-9]{0,19})\.json")
 
@@ -145,13 +145,28 @@ class WritePath:
     @property
     def prefix(self) -> str:
         """What the key of every attempt starts with."""
-        return f"{self.topic}/{self.topic_id}/writes/{self.write_id}/"
+        return f"{writes_prefix(self.topic, self.topic_id)}{self.write_id}/"
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether somebody knows the write's id who may run it again."""
+        return not self.write_id.startswith("_")
 
     def attempt(self, attempt_id: str) -> str:
         """The key of one attempt; an id that could lead elsewhere is refused."""
         if not _ATTEMPT.fullmatch(f"{attempt_id}.json"):
             raise Invalid(f"{attempt_id!r} is no attempt's id")
         return f"{self.prefix}{attempt_id}.json"
+
+
+def own_write_id(new_id: str) -> str:
+    """The id of a write that was given none, so that nobody will run it again: of a form that no user's has."""
+    return f"_{new_id}"
+
+
+def writes_prefix(topic: str, topic_id: str) -> str:
+    """What the key of every write's record starts with that lies with this topic."""
+    return f"{topic}/{topic_id}/writes/"
 
 
 def write_of(key: str) -> WritePath | None:

@@ -25,7 +25,7 @@ from remote.manifest.model import Manifest, PageRef, SegmentEntry, never_archive
 from remote.manifest.pins import CLOCK_DIFFERENCE_MS_MAX, Pins, pins_of
 from remote.manifest.store import claim, load_newest, load_version
 from remote.object_keys import PROBE_PREFIX, PartitionPath, parse_manifest_key, parse_page_name, parse_segment_name
-from remote.object_store import ObjectMeta, ObjectStore
+from remote.object_store import ObjectLister, ObjectMeta, ObjectStore
 from remote.parallel import in_order
 from tiering.store_clock import At
 from tiering.sweep_plan import LONG_MS, Garbage, Kind, StoredVersion, garbage, is_old, is_settled, kept_versions
@@ -70,7 +70,7 @@ def plan(store: ObjectStore, path: PartitionPath, now_ms: int, grace_ms: int) ->
         never_named = [garbage(Kind.segment, m) for m in islice(old, GARBAGE_MAX)]
         return SweepPlan(path, 0, (*over, *never_named), (), ())
     newest = stored.manifest
-    versions = _versions(store, path)
+    versions = stored_versions(store, path)
     if newest.is_deleted and _is_empty(store, newest, pins) and newest.deleted_at_ms <= now_ms - LONG_MS:
         left = [garbage(Kind.tombstone, v.meta) for v in reversed(versions)]
         return SweepPlan(path, newest.version, (*over, *left), (), ())
@@ -140,7 +140,7 @@ def sweep_stray(store: ObjectStore, piece: Garbage) -> None:
         store.abort_upload(piece.upload)
 
 
-def _versions(store: ObjectStore, path: PartitionPath) -> list[StoredVersion]:
+def stored_versions(store: ObjectLister, path: PartitionPath) -> list[StoredVersion]:
     """The stored versions, the newest first."""
     found = ((parse_manifest_key(meta.key), meta) for meta in store.list(path.manifests))
     return [StoredVersion(version, meta) for version, meta in found if version and meta.key == path.manifest(version)]

@@ -4,15 +4,17 @@ manifest    a version whose child is older than the grace time, none that a live
 page        one that no version that stays names
 segment     a `.log` or `.aux` object that the newest version does not name, neither to be read nor as being deleted
 pin         one that is over
+write       the record of a write over many partitions that nobody asks for any more: see `is_forgettable`
 tombstone   what is left of a deleted topic, long after the last of its objects has gone
 upload      what an upload that never ended has left behind
 probe       a probe of the store whose command was killed
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from remote.object_keys import write_of
 from remote.object_store import AbandonedUpload, ObjectMeta
 
 GRACE_MS = 24 * 3_600_000
@@ -27,6 +29,7 @@ class Kind(StrEnum):
     page = "page"
     segment = "segment"
     pin = "pin"
+    write = "write"
     tombstone = "tombstone"
     upload = "upload"
     probe = "probe"
@@ -80,3 +83,22 @@ def is_settled(page: ObjectMeta, version: StoredVersion, slack_ms: int) -> bool:
     one does not. So one that is this much older than a version is named by that version, or by none after it.
     """
     return version.meta.modified_ms is not None and is_old(page, version.meta.modified_ms - slack_ms)
+
+
+def is_forgettable(key: str, pending: Collection[str], *, committed: bool, topic_is_gone: bool) -> bool:
+    """Whether an old record of a write is asked for by nobody any more. `pending` are the keys that stored manifests wait for.
+
+    What a manifest waits for stays, also an old version, which somebody may read. Of the others there stay
+
+    - those of writes with an id of a user's: whoever runs such a write again, a year later too, is to find that it was committed
+    - those that say that a write was given up: its writer may only be asleep, and where there was no record any more it would
+      put that the write is committed, which the manifests have forgotten. They are few: one for each that failed half-way
+
+    so only those of committed writes go whose id nobody knows but the one who made it, who cannot put anything else. Of a topic
+    that was deleted all go: under its id nothing is written any more, and what is in a later life is another log.
+    """
+    if key in pending:
+        return False
+    write = write_of(key)
+    assert write is not None
+    return topic_is_gone or (committed and not write.is_repeatable)

@@ -86,7 +86,7 @@ def parse(options: Mapping[str, str]) -> WriteOptions:
         archive=archive,
         topic=value("topic", _filled, None),
         partitions=value("partitions", _within(1, PARTITIONS_MAX), None),
-        write_id=value("writeId", _filled, None),
+        write_id=value("writeId", _write_id, None),
         keys=value("keys", _filled, None),
         codec=codec,
         level=value(f"kafka.compression.{codec.name}.level", lambda text: _level(codec, text), None),
@@ -100,6 +100,12 @@ def _filled(text: str) -> str | None:
     if not text:
         raise ValueError("it is empty")
     return text
+
+
+def _write_id(text: str) -> str | None:
+    if text.startswith("_"):
+        raise ValueError("ids that start with an underscore are those of writes that were given none")
+    return _filled(text)
 
 
 def _codec(text: str) -> Codec:

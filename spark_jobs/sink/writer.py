@@ -18,7 +18,7 @@ from remote.clock import RandomIds, SystemClock, SystemRandomness
 from remote.errors import Invalid
 from remote.manifest.decisions import Decision
 from remote.manifest.model import SegmentEntry
-from remote.object_keys import PartitionPath, WritePath
+from remote.object_keys import PartitionPath, WritePath, own_write_id
 from remote.parallel import in_order
 from remote.reading import decoded_with
 from remote.stores import open_store
@@ -69,7 +69,7 @@ def planned(options: WriteOptions, schema: StructType) -> PlannedWrite:
     topic = None if options.topic is None else written_topic(store, options.topic, options.partitions)
     shape = Shape(options.codec, options.level, options.batch_bytes, options.segment_bytes)
     settings = TaskSettings(topic, options.partitions, clock.now_ms(), shape)
-    write_id = options.write_id or ids.new_id()
+    write_id = options.write_id or own_write_id(ids.new_id())
     home = WritePath(topic.name, topic.topic_id, write_id) if topic and options.write_id else None
     return PlannedWrite(options, write_id, settings, committed_before(store, home) if home else None)
 

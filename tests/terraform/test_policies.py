@@ -46,7 +46,10 @@ def may(role: str, operation: str, key: str, prefix: str, headers: Mapping[str, 
 
 RIGHTS = {
     "archiver": {"put": {"segment", "manifest", "page", "write", "archive", "probe"}, "delete": {"probe"}},
-    "sweeper": {"put": {"manifest", "page", "write", "probe"}, "delete": {"segment", "manifest", "page", "pin", "probe"}},
+    "sweeper": {
+        "put": {"manifest", "page", "write", "probe"},
+        "delete": {"segment", "manifest", "page", "pin", "write", "probe"},
+    },
     "reader": {"put": set(), "delete": set()},
     "pins": {"put": {"pin"}, "delete": {"pin"}},
 }

@@ -21,7 +21,7 @@ from local_log.errors import Corrupt
 from remote.clock import RandomIds, SystemClock
 from remote.errors import Invalid
 from remote.manifest import pins
-from remote.object_keys import PartitionPath
+from remote.object_keys import PartitionPath, own_write_id
 from remote.object_store import ObjectStore
 from remote.stores import open_store
 from remote.write_commit import Placed, Write, commit_write
@@ -115,10 +115,10 @@ class Dies(Door):
         raise Crash
 
 
-def write_rows(bucket: Bucket, topic: str, *, dies_after_deciding: bool | None = None) -> None:
+def write_rows(bucket: Bucket, topic: str, *, dies_after_deciding: bool | None = None, write_id: str = "a-users") -> None:
     """What Spark's writer commits."""
     store = Dies(open_store(bucket.url), dies_after_deciding)
-    asked = Write(f"of-{topic}", (written_topic(store, topic, 1),), "tests")
+    asked = Write(write_id, (written_topic(store, topic, 1),), "tests")
 
     def place(now: Mapping[PartitionPath, WrittenPartition]) -> Placed:
         return {path: (entry(p.end_offset, p.end_offset + 5),) for path, p in now.items()}
@@ -148,6 +148,7 @@ def test_the_archiver_archives_with_every_right_it_has_and_deletes_nothing(bucke
 def test_the_sweeper_retains_and_sweeps_with_every_right_it_has_and_archives_nothing(archived: Bucket, s3_client: Any) -> None:
     write_rows(archived, "undecided", dies_after_deciding=False)
     write_rows(archived, "decided", dies_after_deciding=True)
+    write_rows(archived, "written", write_id=own_write_id(RandomIds().new_id()))
     orphans = [archived.path(topic).segment(f"{7:020d}-0-{7:032x}.log") for topic in ("g-txn", "undecided", "decided")]
     for key in orphans:
         open_store(archived.url).put_if_absent(key, b"what a copy left behind")
@@ -158,7 +159,7 @@ def test_the_sweeper_retains_and_sweeps_with_every_right_it_has_and_archives_not
         assert {row["action"] for row in done("retain", "--archive", archived.url, "--topic", "g-txn", *RETAIN)} == {"delete"}
         time.sleep(1.1)  # S3 tells times in whole seconds, and only what is older than now goes
         swept = {row["what"] for row in done("sweep", "--archive", archived.url, "--grace-ms", 0, "--yes")}
-        assert swept >= {"segment", "manifest", "pin", "upload"}
+        assert swept >= {"segment", "manifest", "pin", "write", "upload"}
         done("delete-topic", "--archive", archived.url, "--topic", "g-codec-none", "--delay-ms", 0, "--yes")
         assert tiering("doctor", "--archive", archived.url).exit_code == 0
         assert role.refused == []

@@ -10,7 +10,7 @@ from remote.clock import RandomIds, SystemClock
 from remote.errors import RemoteError, Unavailable
 from remote.object_store import ObjectStore
 from remote.stores import open_store
-from tiering import sweep
+from tiering import sweep, sweep_writes
 from tiering.console import (
     Exit,
     Row,
@@ -45,6 +45,9 @@ def command(
     archive_url: str, topics: tuple[str, ...], grace_ms: int, dry_run: bool, is_agreed: bool, output: str
 ) -> Exit | None:  # fmt: skip
     """Delete what failed copies and lost commits have left behind, superseded versions of manifests, and pins that are over.
+
+    Also records of writes from Spark, but for those of writes that were given a writeId: it can be used again at any time, and
+    finds that the write was committed.
 
     What a manifest names stays, and so does whatever a reader with a pin may need. Where it finds objects that nobody names, it
     claims the partition first: an offload that is under way there stops, and is to be run again. A dry run writes nothing, so it
@@ -82,6 +85,8 @@ class _Work:
         now_ms = self.clock.now_ms()
         for due in self._plans(names, now_ms):
             yield from (_row(piece, now_ms) for piece in due.all)
+        for records in self._writes(names, now_ms):
+            yield from (_row(piece, now_ms) for piece in records)
         if not self.topics:
             yield from (_row(piece, now_ms) for piece in sweep.strays(self.store, now_ms, self.grace_ms))
 
@@ -96,6 +101,8 @@ class _Work:
                 self._failed(e)
                 if isinstance(e, Unavailable):
                     return  # the others would wait for the same store
+        for records in self._writes(names, now_ms):
+            yield from (_row(piece, now_ms) for piece in sweep_writes.sweep(records, self.store))
         if not self.topics:
             for piece in sweep.strays(self.store, now_ms, self.grace_ms):
                 sweep.sweep_stray(self.store, piece)
@@ -114,6 +121,15 @@ class _Work:
             for damaged in due.damaged_pins:
                 self._failed(damaged)
             yield due
+
+    def _writes(self, names: tuple[str, ...], now_ms: int) -> Iterator[tuple[Garbage, ...]]:
+        for topic, topic_id in sweep_writes.topic_ids(self.store, names):
+            try:
+                yield sweep_writes.plan(self.store, topic, topic_id, now_ms, self.grace_ms)
+            except Unavailable:
+                raise
+            except (LogError, RemoteError) as e:
+                self._failed(e)
 
     def _failed(self, error: Exception) -> None:
         say(f"tiering: {error}")
