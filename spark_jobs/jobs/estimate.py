@@ -72,6 +72,7 @@ def cost(work: Work, prices: Prices) -> dict[str, Any]:
         "class": prices.name,
         "as_of": prices.as_of.isoformat(),
         "region": prices.region,
+        "unverified": list(prices.unverified),
         "requests_usd": round(requests, 6),
         "retrieval_usd": round(retrieval, 6),
         "total_usd": round(requests + retrieval, 6),

@@ -10,6 +10,7 @@ from local_log.errors import listed
 from spark_jobs.errors import OptionError
 
 _NUMBERS = ("reads_per_1000", "writes_per_1000", "retrieval_per_gb", "egress_per_gb")
+_OPTIONAL = {"schemes", "unverified"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,7 @@ class Prices:
     """Of one class of storage, in US dollars; `schemes` are those of the URLs that it is taken for unless another is named.
 
     A read is a get or a head, a write a put, a copy or one page of a listing. Egress is what leaves the region to the Internet.
+    `unverified` are the names of prices that were not held against a price list of the day `as_of`.
     """
 
     name: str
@@ -27,6 +29,7 @@ class Prices:
     retrieval_per_gb: float
     egress_per_gb: float
     schemes: tuple[str, ...] = ()
+    unverified: tuple[str, ...] = ()
 
 
 Table = dict[str, Prices]
@@ -63,13 +66,14 @@ def prices_of(table: Table, url: str, name: str | None = None) -> Prices:
 
 def _prices(name: str, given: Any) -> Prices:
     known = {f.name for f in fields(Prices)} - {"name"}
-    if not isinstance(given, dict) or given.keys() - known or (known - {"schemes"}) - given.keys():
-        raise OptionError(
-            f"the prices of {name!r} have to state {', '.join(sorted(known - {'schemes'}))}, may state schemes, and no more"
-        )
+    if not isinstance(given, dict) or given.keys() - known or known - _OPTIONAL - given.keys():
+        stated, others = ", ".join(sorted(known - _OPTIONAL)), " and ".join(sorted(_OPTIONAL))
+        raise OptionError(f"the prices of {name!r} have to state {stated}, may state {others}, and no more")
     for number in _NUMBERS:
         if type(given[number]) not in (int, float) or given[number] < 0:
             raise OptionError(f"{number} of {name!r} is {given[number]!r}; give dollars, 0 or more")
     if type(given["as_of"]) is not date:
         raise OptionError(f"as_of of {name!r} is {given['as_of']!r}; give the day that the prices are of, such as 2026-11-01")
-    return Prices(name, **{**given, "schemes": tuple(given.get("schemes", ()))})
+    if wrong := {*given.get("unverified", ())} - {*_NUMBERS}:
+        raise OptionError(f"unverified of {name!r} names {listed(sorted(wrong))}; give some of {', '.join(_NUMBERS)}")
+    return Prices(name, **{**given, **{field: tuple(given.get(field, ())) for field in _OPTIONAL}})

@@ -34,6 +34,13 @@ def test_a_url_has_the_prices_of_its_stores_usual_class(url: str, name: str) -> 
     assert prices_of(table(), url).name == name
 
 
+def test_what_was_not_held_against_a_price_list_is_named() -> None:
+    ours = table()
+    assert ours["gcs-standard"].unverified == ()
+    assert ours["s3-standard"].unverified == ("egress_per_gb",)
+    assert table(OURS)["cellar"].unverified == ()
+
+
 def test_a_class_that_is_named_comes_before_the_url() -> None:
     assert prices_of(table(), "s3://bucket", "s3-glacier-ir").retrieval_per_gb > 0
 
@@ -52,6 +59,7 @@ def test_a_users_table_comes_before_ours() -> None:
         (OURS.replace("region", "place"), "'cellar' have to state"),
         (OURS.replace("2.5", "-1"), "writes_per_1000 of 'cellar' is -1"),
         (OURS.replace("2.5", "true"), "writes_per_1000 of 'cellar' is True"),
+        (OURS + 'unverified = ["price"]', "unverified of 'cellar' names price"),
         (OURS.replace("2026-01-31", '"soon"'), "as_of of 'cellar' is 'soon'"),
     ],
 )
