@@ -18,6 +18,7 @@ from remote.manifest.transitions import refuse_deleted
 from remote.manifest.writes import was_never_there
 from remote.object_keys import ARCHIVE, PROBE_PREFIX, PartitionPath, is_topic, is_topic_id, parse_partition
 from remote.object_store import ObjectReader, ObjectStore
+from remote.parallel import in_order
 from remote.stores import probe
 
 MOMENT_ATTEMPTS_MAX = 8
@@ -73,29 +74,30 @@ def topics_like(store: ObjectStore, globs: Collection[str]) -> tuple[str, ...]:
     return found
 
 
-def manifests(store: ObjectStore, topic: str) -> tuple[Manifest, ...]:
+def manifests(store: ObjectStore, topic: str, *, threads: int = 1) -> tuple[Manifest, ...]:
     """The newest manifest of each partition of a topic, in order of partitions. Raises NotFound where there is none."""
-    newest = newest_manifests(store, topic)
+    newest = newest_manifests(store, topic, threads=threads)
     if not newest:
         raise NotFound(f"topic {topic} is not in the archive {store.url}; there are: {listed(topics(store))}")
     return newest
 
 
-def newest_manifests(store: ObjectStore, topic: str) -> tuple[Manifest, ...]:
+def newest_manifests(store: ObjectStore, topic: str, *, threads: int = 1) -> tuple[Manifest, ...]:
     """The newest manifest of each partition of a topic, in order of partitions; empty where there is none.
 
-    Of topics that had the same name one after the other, the one whose newest commit is the latest counts. Raises Corrupt,
-    Newer, Unavailable.
+    Of topics that had the same name one after the other, the one whose newest commit is the latest counts. `threads` ask the
+    store for partitions. Raises Corrupt, Newer, Unavailable.
     """
-    return tuple(_sound(m) for m in newest_partitions(store, topic).values())
+    return tuple(_sound(m) for m in newest_partitions(store, topic, threads=threads).values())
 
 
-def newest_partitions(store: ObjectStore, topic: str) -> dict[int, Manifest | Damaged]:
+def newest_partitions(store: ObjectStore, topic: str, *, threads: int = 1) -> dict[int, Manifest | Damaged]:
     """As `newest_manifests`, by number, and in place of a manifest that cannot be read the error that says why.
 
     A topic of which no manifest can be read counts as the newest of its name, since nobody can tell. Raises Unavailable.
     """
-    by_id = (partitions_of(store, topic, topic_id) for topic_id in store.list_folders(f"{topic}/") if is_topic_id(topic_id))
+    topic_ids = (topic_id for topic_id in store.list_folders(f"{topic}/") if is_topic_id(topic_id))
+    by_id = (partitions_of(store, topic, topic_id, threads=threads) for topic_id in topic_ids)
     return max((partitions for partitions in by_id if partitions), key=_last_commit_ms, default={})
 
 
@@ -126,14 +128,18 @@ def newest_partition(store: ObjectStore, topic: str, number: int) -> dict[int, M
     return partitions_of(store, topic, topic_ids[0], number) if topic_ids else {}
 
 
-def partitions_of(store: ObjectStore, topic: str, topic_id: str, only: int | None = None) -> dict[int, Manifest | Damaged]:
+def partitions_of(
+    store: ObjectStore, topic: str, topic_id: str, only: int | None = None, *, threads: int = 1
+) -> dict[int, Manifest | Damaged]:
     """The same for the topic with this id, or for one partition of it; of a topic that was deleted, none. Raises Unavailable.
 
     A write over all partitions is seen in all of them or in none.
     """
     for _ in range(MOMENT_ATTEMPTS_MAX):
-        numbers = {parse_partition(f) for f in store.list_folders(f"{topic}/{topic_id}/")} if only is None else {only}
-        loaded = {n: _loaded(store, PartitionPath(topic, topic_id, n)) for n in sorted(n for n in numbers if n is not None)}
+        found_there = {parse_partition(f) for f in store.list_folders(f"{topic}/{topic_id}/")} if only is None else {only}
+        numbers = sorted(n for n in found_there if n is not None)
+        with in_order(lambda n: _loaded(store, PartitionPath(topic, topic_id, n)), numbers, threads) as each:
+            loaded = dict(zip(numbers, each, strict=True))
         # Only now, when every manifest has been read, is asked how a write ended that is pending in some of them.
         found = {n: _as_decided(store, m) if isinstance(m, Manifest) else m for n, m in loaded.items() if m is not None}
         sound = {n: m for n, m in found.items() if isinstance(m, Manifest)}

@@ -72,7 +72,7 @@ def source_of(options: Mapping[str, str], vector: Vector) -> dict[str, str]:
     return {
         "includeHeaders": "true",
         **kept,
-        "subscribe": ",".join(vector),
+        "assign": json.dumps({topic: list(partitions) for topic, partitions in vector.items()}),
         "startingOffsets": json.dumps(starts),
         "endingOffsets": json.dumps(ends),
     }

@@ -11,7 +11,7 @@ from remote import archive
 from remote.errors import NotFound
 from remote.object_store import ObjectStore
 from spark_jobs.errors import OptionError
-from spark_jobs.source.ranges import Range
+from spark_jobs.source.ranges import THREADS, Range
 
 Vector = dict[str, dict[int, tuple[int, int]]]
 """Offsets `[start, end)` by topic and partition."""
@@ -45,7 +45,7 @@ def ranges_of(store: ObjectStore, vector: Vector) -> tuple[Range, ...]:
     archive.open_archive(store)
     ranges = []
     for topic, partitions in sorted(vector.items()):
-        manifests = {m.partition: m for m in archive.manifests(store, topic)}
+        manifests = {m.partition: m for m in archive.manifests(store, topic, threads=THREADS)}
         for number, (start, end) in sorted(partitions.items()):
             manifest = manifests.get(number)
             if manifest is None:

@@ -1,7 +1,7 @@
 """Which offsets of which partitions a read is of: from the options and the manifests, and from indexes where it is by time."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from local_log.errors import OffsetOutOfRange, listed
@@ -64,9 +64,10 @@ def manifests(store: ObjectStore, options: ReadOptions, wanted: Wanted = EVERYTH
     archive.open_archive(store)
     strategy = options.strategy
     if isinstance(strategy, Assign):
-        newest = [m for t, numbers in strategy.partitions.items() for m in _assigned(store, t, numbers, options, wanted)]
+        newest = _assigned(store, strategy.partitions, options, wanted)
     elif isinstance(strategy, Subscribe):
-        newest = [m for t in strategy.topics if wanted.has_topic(t) for m in archive.manifests(store, t)]
+        topics = [t for t in strategy.topics if wanted.has_topic(t)]
+        newest = each_topic(lambda t, threads: archive.manifests(store, t, threads=threads), topics)
     else:
         newest = _matching(store, strategy.pattern, options, wanted)
     newest = [m for m in newest if wanted.has_partition(m.partition)]
@@ -74,16 +75,24 @@ def manifests(store: ObjectStore, options: ReadOptions, wanted: Wanted = EVERYTH
         return tuple(m for m in found if m is not None)
 
 
-def _assigned(store: ObjectStore, topic: str, numbers: Iterable[int], options: ReadOptions, wanted: Wanted) -> Iterable[Manifest]:
-    if not wanted.has_topic(topic):
-        return
-    there = {m.partition: m for m in archive.manifests(store, topic)}
-    for number in numbers:
-        if number in there:
-            yield there[number]
+def each_topic(ask: Callable[[str, int], Iterable[Manifest]], topics: Collection[str]) -> list[Manifest]:
+    """What `ask` gives for each of the topics, by as many threads as it is to take for one, in their order."""
+    at_once = min(len(topics), THREADS)
+    with in_order(lambda topic: ask(topic, THREADS // at_once), topics, max(at_once, 1)) as found:
+        return [manifest for of_topic in found for manifest in of_topic]
+
+
+def _assigned(store: ObjectStore, assigned: Mapping[str, Iterable[int]], options: ReadOptions, wanted: Wanted) -> list[Manifest]:
+    topics = [t for t in assigned if wanted.has_topic(t)]
+    there = {(m.topic, m.partition): m for m in each_topic(lambda t, n: archive.manifests(store, t, threads=n), topics)}
+    found: list[Manifest] = []
+    for topic, number in ((t, n) for t in topics for n in assigned[t]):
+        if (topic, number) in there:
+            found.append(there[topic, number])
         elif options.fail_on_data_loss:
-            known = listed([str(n) for n in there])
+            known = listed([str(n) for t, n in there if t == topic])
             raise NotFound(f"{topic}-{number} is assigned and not in the archive {store.url}; of {topic} there are: {known}")
+    return found
 
 
 def _matching(store: ObjectStore, pattern: str, options: ReadOptions, wanted: Wanted) -> list[Manifest]:
@@ -93,7 +102,8 @@ def _matching(store: ObjectStore, pattern: str, options: ReadOptions, wanted: Wa
     if not names:
         raise NotFound(f"no topic in the archive {store.url} matches subscribePattern {pattern!r}; there are: {listed(known)}")
     _refuse_strangers(options, names)
-    return [m for t in names if wanted.has_topic(t) for m in archive.newest_manifests(store, t)]
+    asked = [t for t in names if wanted.has_topic(t)]
+    return each_topic(lambda t, threads: archive.newest_manifests(store, t, threads=threads), asked)
 
 
 def _refuse_strangers(options: ReadOptions, topics: Iterable[str]) -> None:

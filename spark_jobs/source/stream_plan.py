@@ -14,7 +14,7 @@ from remote.object_keys import PartitionPath
 from remote.object_store import ObjectStore
 from spark_jobs.source.limits import ByPartition
 from spark_jobs.source.options import Assign, Strategy, Subscribe
-from spark_jobs.source.ranges import INTERNAL_TOPICS, Range
+from spark_jobs.source.ranges import INTERNAL_TOPICS, Range, each_topic
 from spark_jobs.source.stream_offsets import StreamOffsets
 
 Manifests = Mapping[PartitionPath, Manifest]
@@ -47,14 +47,15 @@ def newest(store: ObjectStore, strategy: Strategy) -> Manifests:
     Corrupt, Newer.
     """
     if isinstance(strategy, Assign):
-        numbers = strategy.partitions
-        found = [m for t in numbers for m in archive.newest_manifests(store, t) if m.partition in numbers[t]]
+        topics = [*strategy.partitions]
     elif isinstance(strategy, Subscribe):
-        found = [m for t in strategy.topics for m in archive.newest_manifests(store, t)]
+        topics = [*strategy.topics]
     else:
         pattern = re.compile(strategy.pattern)
-        names = (t for t in archive.topics(store) if t not in INTERNAL_TOPICS and pattern.search(t))
-        found = [m for t in names for m in archive.newest_manifests(store, t)]
+        topics = [t for t in archive.topics(store) if t not in INTERNAL_TOPICS and pattern.search(t)]
+    found = each_topic(lambda t, threads: archive.newest_manifests(store, t, threads=threads), topics)
+    if isinstance(strategy, Assign):
+        found = [m for m in found if m.partition in strategy.partitions[m.topic]]
     return {m.path: m for m in found}
 
 

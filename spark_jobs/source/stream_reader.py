@@ -3,6 +3,11 @@
 Spark keeps the offsets in its checkpoint and asks with them: `initialOffset` once in a query's life, `latestOffset` for each
 micro-batch, `partitions` for what lies between two of them, also once more after a crash. It keeps one reader on the driver for
 as long as the query runs, which remembers manifests; tasks make their own.
+
+A stream puts no pins. What a micro-batch reads was planned a moment ago, and objects of what retention gives up stay longer, by
+default for a day: one that is under way is safe without. And to what a stream has not come to yet it has no claim: a query that
+nobody starts again would keep segments for ever, and as in Kafka retention waits for no reader. What it takes unread ends the
+query, with partition and offsets, or is passed over where failOnDataLoss is false.
 """
 
 from collections.abc import Iterator

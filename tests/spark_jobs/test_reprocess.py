@@ -68,7 +68,7 @@ def test_the_offsets_of_a_vector_are_all_that_is_read() -> None:
         "includeHeaders": "true",
         "archive": "a",
         "minPartitions": "3",
-        "subscribe": "t,u",
+        "assign": '{"t": [0], "u": [1]}',
         "startingOffsets": '{"t": {"0": 5}, "u": {"1": 0}}',
         "endingOffsets": '{"t": {"0": 9}, "u": {"1": 0}}',
     }
@@ -104,6 +104,15 @@ def test_options_that_make_no_sense_are_refused(archive: str, options: tuple[str
 
 
 # rows
+
+
+@pytest.mark.spark
+def test_offsets_of_some_partitions_are_read_of_those_alone(job: Job, spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.range(30).selectExpr("cast(id AS string) AS value", "cast(id % 3 AS int) AS partition")
+    rows.write.format("tiering").options(archive=str(tmp_path / "made"), topic="made", partitions="3").mode("append").save()
+    asked = ["--archive", str(tmp_path / "made"), "--offsets", '{"made": {"1": [2, 7], "2": [0, 0]}}']
+    report_of(CliRunner().invoke(main, [*asked, "--to-parquet", str(tmp_path / "to")], catch_exceptions=False))
+    assert [(row["partition"], row["offset"]) for row in rows_in(tmp_path / "to")] == [(1, offset) for offset in range(2, 7)]
 
 
 @pytest.mark.spark
