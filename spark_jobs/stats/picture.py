@@ -1,7 +1,13 @@
-"""Sums as a picture: records and bytes by hour, a colour for each partition that is large, and one for all others."""
+"""Sums as a picture: records and bytes by hour, a colour for each partition that is large, and one for all others.
 
-from collections.abc import Sequence
+Where there are more hours than a reader can tell apart, days, weeks or some weeks make a bar, so a picture of years has no more
+bars than one of some days.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import chain, count
 from typing import Any
 
 from spark_jobs.errors import OptionError
@@ -9,9 +15,19 @@ from spark_jobs.stats.sums import HOUR_MS
 from spark_jobs.stats.tables import Measured
 
 PARTITIONS_MAX = 9
+BARS_MAX = 400
+"""About three dots each."""
 _COLUMNS = ("records", "stored_bytes")
 _SIZE = (12, 7)
 """Inches, of 100 dots each."""
+
+_DAY_MS = 24 * HOUR_MS
+_WEEK_MS = 7 * _DAY_MS
+_NAMES = {HOUR_MS: "hour", _DAY_MS: "day", _WEEK_MS: "week"}
+_MONDAY_MS = 4 * _DAY_MS
+"""1970 began on a Thursday."""
+_TIME_MAX_MS = 221_845_392_000_000
+"""The year 9000: calendars go little further. A timestamp beyond is in the tables, and in no picture."""
 
 
 def check_available() -> None:
@@ -31,24 +47,49 @@ def figure_of(measured: Sequence[Measured]) -> Any:
     """The picture as a Figure: above the records of each hour, below their stored bytes."""
     from matplotlib.figure import Figure
 
+    hours = [hour for one in measured for hour in one.sums.hours if hour is not None and hour < _TIME_MAX_MS]
+    step = step_of(hours)
     figure = Figure(figsize=_SIZE, layout="constrained")
     for axes, column in zip(figure.subplots(len(_COLUMNS), 1, sharex=True), _COLUMNS, strict=True):
-        _stacked(axes, measured, column)
-        axes.set_ylabel(f"{column.replace('_', ' ')} an hour")
-    axes.set_xlabel("hour, UTC")
+        _stacked(axes, measured, column, step)
+        axes.set_ylabel(f"{column.replace('_', ' ')} per {_NAMES.get(step, f'{step // _WEEK_MS} weeks')}")
+    axes.set_xlabel("UTC")
     if measured:
         figure.axes[0].legend(loc="upper left", fontsize="small")
     return figure
 
 
-def _stacked(axes: Any, measured: Sequence[Measured], column: str) -> None:
-    hours = sorted({hour for one in measured for hour in one.sums.hours if hour is not None})
-    moments = [datetime.fromtimestamp(hour / 1000, UTC) for hour in hours]
-    below = [0] * len(hours)
-    for name, group in _groups(measured):
-        heights = [sum(getattr(m.sums.hours[h], column) for m in group if h in m.sums.hours) for h in hours]
-        axes.bar(moments, heights, width=HOUR_MS / 86_400_000, bottom=below, align="edge", label=name)
+def step_of(hours: Collection[int]) -> int:
+    """How many ms make a bar: the least that make no more bars than there may be, over all of the time."""
+    first, last = min(hours, default=0), max(hours, default=0)
+    steps = chain((HOUR_MS, _DAY_MS), (_WEEK_MS << doubled for doubled in count()))
+    return next(ms for ms in steps if (_start(last, ms) - _start(first, ms)) // ms < BARS_MAX)
+
+
+def _start(hour: int, step_ms: int) -> int:
+    """When the bar begins that an hour is in; weeks begin on Mondays."""
+    first = _MONDAY_MS if step_ms >= _WEEK_MS else 0
+    return (hour - first) // step_ms * step_ms + first
+
+
+def _stacked(axes: Any, measured: Sequence[Measured], column: str, step_ms: int) -> None:
+    binned = [(name, _binned(group, column, step_ms)) for name, group in _groups(measured)]
+    starts = sorted({start for _, bars in binned for start in bars})
+    moments = [datetime.fromtimestamp(start / 1000, UTC) for start in starts]
+    below = [0] * len(starts)
+    for name, bars in binned:
+        heights = [bars[start] for start in starts]
+        axes.bar(moments, heights, width=step_ms / _DAY_MS, bottom=below, align="edge", label=name)
         below = [a + b for a, b in zip(below, heights, strict=True)]
+
+
+def _binned(group: Iterable[Measured], column: str, step_ms: int) -> Counter[int]:
+    bars: Counter[int] = Counter()
+    for one in group:
+        for hour, sums in one.sums.hours.items():
+            if hour is not None and hour < _TIME_MAX_MS:
+                bars[_start(hour, step_ms)] += getattr(sums, column)
+    return bars
 
 
 def _groups(measured: Sequence[Measured]) -> list[tuple[str, list[Measured]]]:

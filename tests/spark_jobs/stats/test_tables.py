@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from local_log.formats.record import Codec
-from spark_jobs.stats.picture import PARTITIONS_MAX, draw, figure_of
+from spark_jobs.stats.picture import BARS_MAX, PARTITIONS_MAX, draw, figure_of, step_of
 from spark_jobs.stats.sums import HOUR_MS, HourSums, OffsetSums, PartitionSums
 from spark_jobs.stats.tables import HOURS, PARTITIONS, Measured, hour_rows, line, partition_rows, table
 
@@ -81,3 +83,43 @@ def test_partitions_beyond_the_largest_are_drawn_as_one() -> None:
     names = [text.get_text() for text in figure_of([some(number=n) for n in range(14)]).axes[0].get_legend().get_texts()]
     assert len(names) == PARTITIONS_MAX + 1
     assert names[-1] == "5 others"
+
+
+DAY_MS = 24 * HOUR_MS
+
+
+def of_hours(hours: list[int]) -> Measured:
+    return Measured("t", 0, 0, 1, 0, PartitionSums(OffsetSums(1), {hour: HourSums(1, 1, 100) for hour in hours}))
+
+
+@pytest.mark.parametrize(
+    ("days", "unit", "bars"),
+    [(10, "hour", 240), (17, "day", 18), (300, "day", 301), (2 * 365, "week", 105), (20 * 365, "4 weeks", 261)],
+)
+def test_bars_grow_longer_rather_than_many(days: int, unit: str, bars: int) -> None:
+    pytest.importorskip("matplotlib", reason="pictures are an extra")
+    above, below = figure_of([of_hours([NOON + n * HOUR_MS for n in range(days * 24)])]).axes
+    assert above.get_ylabel() == f"records per {unit}"
+    assert below.get_ylabel() == f"stored bytes per {unit}"
+    heights = [bar.get_height() for bar in above.containers[0]]
+    assert abs(len(heights) - bars) <= 1
+    assert sum(heights) == days * 24
+    assert sum(bar.get_height() for bar in below.containers[0]) == days * 2400
+
+
+@given(st.lists(st.integers(0, 9_000 * 365 * 24), min_size=1, max_size=60))
+def test_no_picture_has_more_bars_than_can_be_told_apart(numbers: list[int]) -> None:
+    hours = [number * HOUR_MS for number in numbers]
+    step = step_of(hours)
+    assert (max(hours) - min(hours)) // step <= BARS_MAX
+
+
+def test_a_week_begins_on_a_monday_and_a_timestamp_of_no_calendar_is_left_out(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="pictures are an extra")
+    from matplotlib.dates import num2date
+
+    hours = [NOON + n * DAY_MS for n in range(500)]
+    bars = figure_of([of_hours([*hours, 2**62])]).axes[0].containers[0]
+    assert {num2date(bar.get_x()).weekday() for bar in bars} == {0}
+    assert sum(bar.get_height() for bar in bars) == 500
+    draw([of_hours([0, NOON, 2**62])], str(tmp_path / "picture.png"))
