@@ -10,7 +10,7 @@ from local_log.formats.chunks import CHUNK_BYTES
 from remote.clock import RandomIds, SystemClock
 from remote.stores import open_store
 from spark_jobs.source.options import ReadOptions
-from spark_jobs.source.partitions import Split
+from spark_jobs.source.packing import Pack, packed
 from spark_jobs.source.pinning import plan_pinned
 from spark_jobs.source.rows import read_split
 from spark_jobs.source.wanted import EVERYTHING, wanted
@@ -19,9 +19,9 @@ from spark_jobs.worker import settle
 
 @dataclass
 class SplitPartition(InputPartition):
-    """A split on its way to an executor."""
+    """Splits that one task reads, on their way to an executor."""
 
-    split: Split
+    pack: Pack
 
 
 class BatchReader(DataSourceReader):
@@ -33,10 +33,10 @@ class BatchReader(DataSourceReader):
         self.wanted = EVERYTHING
 
     def partitions(self) -> list[InputPartition]:
-        """One partition a split. Raises what `plan_pinned` raises."""
+        """One partition a pack of splits. Raises what `plan_pinned` raises."""
         store = open_store(self.options.archive)
         planned = plan_pinned(store, self.options, SystemClock(), RandomIds(), self.wanted)
-        return [SplitPartition(s) for s in planned.splits]
+        return [SplitPartition(pack) for pack in packed(planned.splits, self.options)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """The rows of one partition; Spark gives None where there are no partitions at all."""
@@ -44,15 +44,17 @@ class BatchReader(DataSourceReader):
             return
         settle()
         asked = self.options
-        yield from read_split(
-            open_store(asked.archive),
-            partition.split,
-            self.columns,
-            read_committed=asked.read_committed,
-            first_bytes=CHUNK_BYTES,
-            keys=asked.keys,
-            fail_on_data_loss=asked.fail_on_data_loss,
-        )
+        store = open_store(asked.archive)
+        for split in partition.pack:
+            yield from read_split(
+                store,
+                split,
+                self.columns,
+                read_committed=asked.read_committed,
+                first_bytes=CHUNK_BYTES,
+                keys=asked.keys,
+                fail_on_data_loss=asked.fail_on_data_loss,
+            )
 
 
 class PushdownReader(BatchReader):

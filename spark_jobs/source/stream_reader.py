@@ -29,6 +29,7 @@ from remote.object_store import ObjectStore
 from remote.stores import open_store
 from spark_jobs.source.batch_reader import BatchReader, SplitPartition
 from spark_jobs.source.manifest_memory import remembering
+from spark_jobs.source.packing import packed
 from spark_jobs.source.partitions import splits
 from spark_jobs.source.ranges import resolve
 from spark_jobs.source.stream_offsets import StreamOffsets, decode, encode, rate_limited
@@ -94,12 +95,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = newest(self._open(), self.options.read.strategy)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """One partition a split of what lies between. Raises DataLoss, MissingRange (unless failOnDataLoss is false)."""
+        """One partition a pack of splits of what lies between. Raises DataLoss, MissingRange (unless failOnDataLoss is false)."""
         first, last = decode(start), decode(end)
         if any(path not in self._manifests or self._manifests[path].end_offset < offset for path, offset in last.items()):
             self._manifests = newest(self._open(), self.options.read.strategy)
         found = ranges(self._manifests, first, last, fail_on_data_loss=self.options.read.fail_on_data_loss)
-        return [SplitPartition(s) for s in splits(self._open(), found, self.options.read)]
+        read = self.options.read
+        return [SplitPartition(pack) for pack in packed(splits(self._open(), found, read), read)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """The rows of one partition, as a batch's."""
