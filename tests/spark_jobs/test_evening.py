@@ -1,5 +1,7 @@
 """No core is idle in the last round of a job that has few of them, and nothing is lost by the cutting."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +18,7 @@ def size_of(item: Item) -> int:
 def cut(item: Item, pieces: int) -> list[Item]:
     start, end = item
     bounds = [start + (end - start) * n // pieces for n in range(pieces + 1)]
-    return list(zip(bounds, bounds[1:], strict=False))
+    return list(pairwise(bounds))
 
 
 def items(*sizes: int) -> list[Item]:
@@ -55,5 +57,5 @@ def test_every_byte_is_in_one_piece_and_no_round_is_added(sizes: list[int], core
         whole.setdefault(start >> 40, []).append((start, end))
     joined = [(pieces[0][0], pieces[-1][1]) for _, pieces in sorted(whole.items())]
     assert joined == given_items
-    assert all(a[1] == b[0] for pieces in whole.values() for a, b in zip(pieces, pieces[1:], strict=False))
+    assert all(a[1] == b[0] for pieces in whole.values() for a, b in pairwise(pieces))
     assert -(-len(found) // cores) == -(-len(sizes) // cores)
