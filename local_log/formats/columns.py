@@ -23,6 +23,9 @@ INFLATED_GROUP_BYTES = 8 << 20
 
 HEADERS_TYPE = pa.list_(pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())]))
 
+_RUN_BYTES_MIN = 128 << 10
+"""What is inflated before it is decoded: enough for a call of a kernel, little enough to be in the core's cache still."""
+
 _NO_PAIRS = pa.array([], HEADERS_TYPE.value_type)
 _RECORD_BYTES_MIN = np.uint64(RECORD_BYTES_MIN)
 _PROBLEM = {
@@ -57,8 +60,7 @@ def decode(buffer: Buffer, batches: Batches, want: Projection = EVERYTHING) -> I
     """
     if batches.codec.any():
         check_crcs(buffer, batches)
-        for group, sections in grouped(_inflated(buffer, batches), batches):
-            yield group, _decode(*_in_runs(sections), group, want)
+        yield from _decode_sections(_inflated(buffer, batches), batches, want)
     else:
         starts, ends = batches.positions + np.uint64(HEADER_BYTES), batches.end
         yield batches, _decode(_checked(buffer, batches, ends - starts), starts, ends, batches, want)
@@ -66,7 +68,7 @@ def decode(buffer: Buffer, batches: Batches, want: Projection = EVERYTHING) -> I
 
 def decode_section(section: Buffer, batch: Batches) -> pa.RecordBatch:
     """The records of one batch whose section is inflated already; for the rest see `decode`. No checksum is checked."""
-    return _decode(*_in_runs([section]), batch, EVERYTHING)
+    return next(columns for _, columns in _decode_sections([section], batch, EVERYTHING))
 
 
 def per_record(batches: Batches, of_batch: Any) -> Any:
@@ -97,17 +99,56 @@ Run = tuple[int, Any]
 """The bytes that some batches of a group lie in, and the row after the last of these."""
 
 
-def _in_runs(sections: list[Buffer]) -> tuple[list[Run], Any, Any]:
-    """Small sections are joined, since each run is a call of a kernel; a large one is a run by itself and not copied."""
-    starts, ends = np.empty(len(sections), np.uint64), np.empty(len(sections), np.uint64)
-    runs = []
-    for first, last in pairwise((0, *_steps([len(s) for s in sections]))):
-        if last - first == 1:
-            data, starts[first], ends[first] = np.frombuffer(sections[first], np.uint8), 0, len(sections[first])
-        else:
-            data, starts[first:last], ends[first:last] = joined(sections[first:last])
-        runs.append((last, data))
-    return runs, starts, ends
+def _decode_sections(sections: Iterable[Buffer], batches: Batches, want: Projection) -> Iterator[tuple[Batches, pa.RecordBatch]]:
+    """Decodes each section when it comes, while the core has in its cache what was inflated, and keeps none for longer.
+
+    Small ones wait for each other and are joined, since a kernel is called for each run of them.
+    """
+    starts, ends = np.zeros(len(batches), np.uint64), np.zeros(len(batches), np.uint64)
+    group: _Group | None = None
+    waiting: list[Buffer] = []
+    first = size = waiting_size = 0
+
+    def settle(group: _Group, row: int) -> None:
+        nonlocal waiting, waiting_size
+        if len(waiting) == 1:
+            ends[row - 1] = len(waiting[0])
+            group.add((row, np.frombuffer(waiting[0], np.uint8)), starts, ends)
+        elif waiting:
+            data, starts[row - len(waiting) : row], ends[row - len(waiting) : row] = joined(waiting)
+            group.add((row, data), starts, ends)
+        waiting, waiting_size = [], 0
+
+    for row, section in enumerate(sections):
+        if group is not None and size + len(section) > group.bytes_max:
+            settle(group, row)
+            yield batches[first:row], group.columns(batches[first:row])
+            group, first, size = None, row, 0
+        if group is None:
+            group = _Group(batches, want, row, *_room(batches, row, len(section)))
+        _refuse_claim(batches, row, len(section))
+        waiting.append(section)
+        waiting_size += len(section)
+        size += len(section)
+        if waiting_size >= _RUN_BYTES_MIN:
+            settle(group, row + 1)
+    if group is not None:
+        settle(group, len(batches))
+        yield batches[first:], group.columns(batches[first:])
+
+
+def _room(batches: Batches, first: int, size: int) -> tuple[int, int]:
+    """The most rows and bytes of a group that begins with this batch, of whose records there are `size` bytes."""
+    bytes_max = max(size, INFLATED_GROUP_BYTES)
+    claimed = int(batches.count[first:].clip(min=0).sum(dtype=np.int64))
+    return min(claimed, bytes_max // RECORD_BYTES_MIN), bytes_max
+
+
+def _refuse_claim(batches: Batches, row: int, size: int) -> None:
+    """A count is a claim: memory is taken for it only when the bytes could hold so many records."""
+    count = int(batches.count[row])
+    if not 0 <= count <= size // RECORD_BYTES_MIN:
+        raise Corrupt(f"a batch of {size} bytes of records claims {count}", position=int(batches.positions[row]))
 
 
 def _checked(buffer: Buffer, batches: Batches, room: Any) -> Iterator[Run]:
@@ -136,46 +177,66 @@ def _inflated(buffer: Buffer, batches: Batches) -> Iterator[Buffer]:
 
 def _decode(runs: Iterable[Run], starts: Any, ends: Any, batches: Batches, want: Projection) -> pa.RecordBatch:
     """Decodes the sections `[starts, ends)` of batches, each in the bytes of the run that it belongs to."""
-    counts, room = batches.count.astype(np.uint64), ends - starts
-    # A count is a claim: memory is taken for it only when the bytes could hold so many records. A negative one is huge here.
-    bad = counts > room // _RECORD_BYTES_MIN
+    room = ends - starts
+    bad = batches.count.astype(np.uint64) > room // _RECORD_BYTES_MIN  # a negative one is huge here
     if bad.any():
-        b = int(bad.argmax())
-        raise Corrupt(f"a batch of {room[b]} bytes of records claims {batches.count[b]}", position=int(batches.positions[b]))
-    rows, size = int(counts.sum()), int(room.sum())
+        row = int(bad.argmax())
+        _refuse_claim(batches, row, int(room[row]))
+    group = _Group(batches, want, 0, int(batches.count.sum(dtype=np.int64)), int(room.sum()))
+    for run in runs:
+        group.add(run, starts, ends)
+    return group.columns(batches)
 
-    offsets, timestamps = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    keys = Binary.make(rows, size, wanted=want.key)
-    values = Binary.make(rows, size, wanted=want.value)
-    headers_at = np.empty(rows if want.headers else 0, np.uint64)
-    headers_end = np.empty(rows if want.headers else 0, np.uint64)
-    base_offsets, base_timestamps = np.ascontiguousarray(batches.base_offset), batches.base_timestamp
-    append_timestamps = batches.append_timestamp
-    at = row = key_bytes = value_bytes = key_nulls = value_nulls = headers = 0
-    read: list[tuple[int, Any]] = []
-    for last, data in runs:
-        status, at, row, key_bytes, value_bytes, null_keys, null_values, more_headers = record_kernels.decode_records(
-            at, last, row, key_bytes, value_bytes,
-            data, starts, ends, counts, base_offsets, base_timestamps, append_timestamps,
-            want.key, want.value, want.headers,
-            offsets, timestamps, keys.ends, keys.data, keys.valid, values.ends, values.data, values.valid,
-            headers_at, headers_end,
+
+class _Group:
+    """The columns of batches from `first` on, being filled; there is room for so many rows, and bytes of each binary column."""
+
+    def __init__(self, batches: Batches, want: Projection, first: int, rows_max: int, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        self._batches = batches
+        self._want = want
+        self._counts = batches.count.astype(np.uint64)
+        self._base_offsets = np.ascontiguousarray(batches.base_offset)
+        self._base_timestamps, self._append_timestamps = batches.base_timestamp, batches.append_timestamp
+        self._offsets, self._timestamps = np.empty(rows_max, np.int64), np.empty(rows_max, np.int64)
+        self._keys = Binary.make(rows_max, bytes_max, wanted=want.key)
+        self._values = Binary.make(rows_max, bytes_max, wanted=want.value)
+        self._headers_at = np.empty(rows_max if want.headers else 0, np.uint64)
+        self._headers_end = np.empty(rows_max if want.headers else 0, np.uint64)
+        self._at, self._row = first, 0
+        self._key_bytes = self._value_bytes = self._key_nulls = self._value_nulls = self._headers = 0
+        self._read: list[Run] = []
+
+    def add(self, run: Run, starts: Any, ends: Any) -> None:
+        """Decodes the batches up to the run's row, whose sections are `[starts, ends)` of the run's bytes. Raises Corrupt."""
+        last, data = run
+        status, at, row, key_bytes, value_bytes, null_keys, null_values, headers = record_kernels.decode_records(
+            self._at, last, self._row, self._key_bytes, self._value_bytes,
+            data, starts, ends, self._counts, self._base_offsets, self._base_timestamps, self._append_timestamps,
+            self._want.key, self._want.value, self._want.headers,
+            self._offsets, self._timestamps, self._keys.ends, self._keys.data, self._keys.valid,
+            self._values.ends, self._values.data, self._values.valid, self._headers_at, self._headers_end,
         )  # fmt: skip
         if status != kernels.DONE:
-            raise Corrupt(_PROBLEM[status], position=int(batches.positions[at]))
-        key_nulls += null_keys
-        value_nulls += null_values
-        headers += more_headers
-        read.append((row, data))
+            raise Corrupt(_PROBLEM[status], position=int(self._batches.positions[at]))
+        self._at, self._row, self._key_bytes, self._value_bytes = at, row, key_bytes, value_bytes
+        self._key_nulls += null_keys
+        self._value_nulls += null_values
+        if self._want.headers:  # only then the bytes are needed again
+            self._headers += headers
+            self._read.append((row, data))
 
-    columns: dict[str, Any] = {}
-    if want.key:
-        columns["key"] = keys.array(key_bytes, key_nulls)
-    if want.value:
-        columns["value"] = values.array(value_bytes, value_nulls)
-    if want.headers:
-        columns["headers"] = _headers(read, headers_at, headers_end, headers, batches)
-    return record_batch(offsets, timestamps, columns, batches, want)
+    def columns(self, batches: Batches) -> pa.RecordBatch:
+        """What was added, all of it of `batches`. Raises Corrupt."""
+        columns: dict[str, Any] = {}
+        if self._want.key:
+            columns["key"] = self._keys.array(self._row, self._key_bytes, self._key_nulls)
+        if self._want.value:
+            columns["value"] = self._values.array(self._row, self._value_bytes, self._value_nulls)
+        if self._want.headers:
+            at, end = self._headers_at[: self._row], self._headers_end[: self._row]
+            columns["headers"] = _headers(self._read, at, end, self._headers, batches)
+        return record_batch(self._offsets[: self._row], self._timestamps[: self._row], columns, batches, self._want)
 
 
 def record_batch(offsets: Any, timestamps: Any, columns: dict[str, Any], batches: Batches, want: Projection) -> pa.RecordBatch:
@@ -220,11 +281,11 @@ class Binary:
         ends[0] = 0
         return cls(ends, _memory(size), np.ones(rows, np.uint8))
 
-    def array(self, size: int, nulls: int) -> Any:
-        """The column, after `size` bytes and `nulls` nulls were filled in."""
-        bitmap = pa.py_buffer(np.packbits(self.valid, bitorder="little")) if nulls else None
-        buffers = [bitmap, pa.py_buffer(self.ends), pa.py_buffer(self.data[:size])]
-        return pa.Array.from_buffers(pa.binary(), len(self.valid), buffers, nulls)
+    def array(self, rows: int, size: int, nulls: int) -> Any:
+        """The column, after so many rows with `size` bytes and `nulls` nulls among them were filled in."""
+        bitmap = pa.py_buffer(np.packbits(self.valid[:rows], bitorder="little")) if nulls else None
+        buffers = [bitmap, pa.py_buffer(self.ends[: rows + 1]), pa.py_buffer(self.data[:size])]
+        return pa.Array.from_buffers(pa.binary(), rows, buffers, nulls)
 
 
 def _int64(values: Any) -> Any:
@@ -256,7 +317,7 @@ def _headers(read: list[tuple[int, Any]], at: Any, end: Any, count: int, batches
             raise Corrupt(_PROBLEM[status], position=int(batches.positions[b]))
         nulls += null_values
     pairs = pa.StructArray.from_arrays(
-        [keys.array(key_bytes, 0), values.array(value_bytes, nulls)], fields=list(HEADERS_TYPE.value_type)
+        [keys.array(count, key_bytes, 0), values.array(count, value_bytes, nulls)], fields=list(HEADERS_TYPE.value_type)
     )
     return pa.Array.from_buffers(HEADERS_TYPE, rows, [None, pa.py_buffer(list_ends)], 0, children=[pairs])
 

@@ -180,9 +180,9 @@ def _decode(data: Any, starts: Any, ends: Any, batches: Batches, want: Projectio
     _check_inner_crcs(data, messages_at, messages_end, offsets, batches)
     columns: dict[str, Any] = {}
     if want.key:
-        columns["key"] = keys.array(key_bytes, null_keys)
+        columns["key"] = keys.array(rows, key_bytes, null_keys)
     if want.value:
-        columns["value"] = values.array(value_bytes, null_values)
+        columns["value"] = values.array(rows, value_bytes, null_values)
     if want.headers:
         columns["headers"] = no_headers(rows)
     return record_batch(offsets, timestamps, columns, batches, want)
