@@ -26,10 +26,11 @@ from hand_made import (
     varint,
     xerial,
 )
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from local_log.errors import Corrupt
+from local_log.formats import columns
 from local_log.formats.batch_v2 import check_crcs, scan
 from local_log.formats.columns import GROUP_BYTES, Projection, per_record
 from local_log.formats.record import Codec
@@ -92,6 +93,41 @@ def test_records_are_the_same_in_groups_of_any_size(broker: Path, weight_max: in
             batches, _ = scan(buffer)
             groups = [decoded(buffer, group) for group in batches.split(weight_max)]
             assert pa.Table.from_batches(groups).equals(pa.table(decoded(buffer, batches)))
+
+
+@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(CODECS), st.lists(st.integers(0, 400), max_size=6), st.booleans()), min_size=1, max_size=12
+    ),
+    st.integers(1, 3_000),
+    st.integers(1, 1_500),
+)
+def test_batches_are_grouped_as_they_inflate_and_each_record_is_that_of_its_batch(
+    monkeypatch: pytest.MonkeyPatch, made: list[tuple[int, list[int], bool]], group_bytes: int, run_bytes: int
+) -> None:
+    monkeypatch.setattr(columns, "INFLATED_GROUP_BYTES", group_bytes)
+    monkeypatch.setattr(columns, "_RUN_BYTES_MIN", run_bytes)
+    headers = [(b"h", b"1"), (b"", None)]
+    bodies = [
+        batch(
+            *(record(n, key=None if null else b"k%d" % n, value=bytes([n]) * size, headers=headers[:n]) for n, size in pairs),
+            base_offset=10 * number,
+            attributes=codec,
+        )
+        for number, (codec, sizes, null) in enumerate(made)
+        for pairs in [list(enumerate(sizes))]
+    ]
+    buffer = b"".join(bodies)
+    batches, _ = scan(buffer)
+    for want in (Projection(), Projection(key=False, value=False, headers=False)):
+        groups = list(columns.decode(buffer, batches, want))
+        assert sum(len(of) for of, _ in groups) == len(made)
+        assert [int(of.count.sum()) for of, _ in groups] == [records.num_rows for _, records in groups]
+        alone = [decoded(body, scan(body)[0], want) for body in bodies]
+        found = pa.Table.from_batches([records for _, records in groups])
+        found.validate(full=True)
+        assert found.equals(pa.Table.from_batches(alone))
 
 
 def test_a_projection_gives_the_same_columns_as_everything(broker: Path, partition: str) -> None:
