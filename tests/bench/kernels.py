@@ -8,8 +8,10 @@ from figures import Figure, compare  # beside this file
 from filled_broker import CODECS, Filled  # beside this file
 from java_consumer import JavaConsumer, of  # beside this file
 
+from local_log.formats.batch_v2 import HEADER_BYTES, scan
 from local_log.formats.chunks import CHUNK_BYTES, read_chunks
 from local_log.formats.columns import Projection
+from local_log.formats.compression import Inflater
 from local_log.formats.filenames import LOG
 from local_log.formats.primitives import Buffer
 from remote.object_store import ObjectStore
@@ -30,6 +32,7 @@ def contestants(filled: Filled, codec: str, java: JavaConsumer) -> dict[str, Cal
         "kernel: offset, timestamp, key, value": lambda: decoded(filled, codec, Projection(headers=False)),
         "kernel: headers, too": lambda: decoded(filled, codec, Projection()),
         "kernel: offset, timestamp": lambda: decoded(filled, codec, Projection(False, False, False)),
+        **({} if codec == "none" else {"only inflating, by the library": lambda: inflated(filled, codec)}),
         "Java's consumer": lambda: by_java(filled, codec, java),
         "confluent-kafka": lambda: by_confluent(filled, codec),
     }
@@ -48,6 +51,24 @@ def decoded(filled: Filled, codec: str, want: Projection) -> Figure:
         took += time.perf_counter() - started - reading.seconds
     if records != filled.archived[codec]:
         raise AssertionError(f"{records} records of {filled.archived[codec]}")
+    return Figure(records, records * filled.record_bytes, took)
+
+
+def inflated(filled: Filled, codec: str) -> Figure:
+    """What the compression library alone takes for the same batches: no decoder that uses it can be faster."""
+    store, records, took = open_store(filled.archive), 0, 0.0
+    for meta in store.list(f"{filled.topic(codec)}/"):
+        if not meta.key.endswith(LOG):
+            continue
+        body = memoryview(store.get(meta.key))
+        batches, _ = scan(body)
+        starts, ends = (batches.positions + HEADER_BYTES).tolist(), batches.end.tolist()
+        codecs, inflate = batches.codec.tolist(), Inflater().inflate
+        started = time.perf_counter()
+        for of_batch, start, end in zip(codecs, starts, ends, strict=True):
+            inflate(of_batch, body[start:end])
+        took += time.perf_counter() - started
+        records += int(batches.count.sum())
     return Figure(records, records * filled.record_bytes, took)
 
 

@@ -17,6 +17,9 @@ from spark_jobs.session import session
 from spark_jobs.source.options import parse
 
 TWO_COLUMNS = "offset bigint, timestamp timestamp"
+CORES = os.cpu_count() or 2
+PARTITIONS = 6 * CORES
+"""Of ours: segments are few here, and a last round of tasks that leaves cores idle would count."""
 WARM_UPS = 6
 """Rounds after which the JVM has compiled what both sources run."""
 
@@ -55,7 +58,8 @@ def of_codec(spark: SparkSession, filled: Filled, codec: str, out: Path, rounds:
 
 def archived(spark: SparkSession, filled: Filled, codec: str, schema: str | None = None) -> DataFrame:
     """A topic by the format `tiering`."""
-    reader = spark.read.format("tiering").options(archive=filled.archive, subscribe=filled.topic(codec))
+    options = {"archive": filled.archive, "subscribe": filled.topic(codec), "minPartitions": PARTITIONS}
+    reader = spark.read.format("tiering").options(**options)
     return (reader.schema(schema) if schema else reader).load()
 
 
@@ -67,7 +71,7 @@ def consumed(spark: SparkSession, filled: Filled, codec: str) -> DataFrame:
         .option("kafka.bootstrap.servers", filled.address)
         .option("subscribe", topic)
         .option("endingOffsets", json.dumps({topic: {"0": filled.archived[codec]}}))
-        .option("minPartitions", os.cpu_count() or 2)
+        .option("minPartitions", CORES)
         .option("kafka.max.partition.fetch.bytes", 10 << 20)
         .load()
     )
