@@ -1,0 +1,119 @@
+"""The directives by which pages show what the code says.
+
+    {generated} NAME       a table or sections of `reference`
+    {described} KIND       a table of a value's fields or a page's columns; the lines below are `name: sentence`
+    {alert} NAME           an alert as Prometheus has it
+
+What a page says of something that is not there, and what is there and no page says, is an error of the build.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import Any
+
+import reference
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from nodes_of import literal, paragraph, section, table
+from sphinx.application import Sphinx
+
+from remote.manifest import model, pins
+
+TABLES: dict[str, tuple[Sequence[str], Callable[[], Any]]] = {
+    "settings": (("setting", "default", "variable", "what it says"), reference.settings),
+    "synonyms": (("a broker's name", "is here", ""), reference.synonyms),
+    "metrics": (("series", "type", "labels", "Kafka's bean", "what it says"), reference.metrics),
+    "process-metrics": (("series",), reference.process_metrics),
+    "prices": (
+        ("class", "1,000 reads", "1,000 writes", "a GB read", "a GB to the Internet", "as of", "region"),
+        reference.prices,
+    ),
+    "beans-not-here": (("bean", "why"), reference.beans_not_here),
+}
+KINDS: dict[str, type] = {kind.__name__: kind for kind in (
+    model.Manifest, model.SegmentEntry, model.EncodingInfo, model.PageRef, model.PageBounds, model.Gap, model.WriteMark,
+    model.PendingWrite, pins.Pin,
+)}  # fmt: skip
+CHECKSUM = "~crc32c"
+BESIDES = {"Manifest": ("format", CHECKSUM), "Pin": ("format", CHECKSUM)}
+"""Fields that stored objects have and values do not."""
+
+
+class Generated(Directive):
+    """A table or sections out of the code."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """The nodes. Fails for a name that there is none of."""
+        name = self.arguments[0]
+        if name == "commands":
+            return [_command(command) for command in reference.commands()]
+        if name not in TABLES:
+            raise self.error(f"{name}: there are {', '.join(TABLES)}, commands")
+        head, rows = TABLES[name]
+        return [table(head, rows())]
+
+
+class Described(Directive):
+    """Names that the code has, each with the sentence that the page has for it."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """The table. Fails where names and sentences are not of the same things."""
+        kind = self.arguments[0]
+        if kind == "topic-settings":
+            head, rows = ("setting", "default", "what it says"), dict(reference.topic_settings())
+        elif kind in ("entry", "ref"):
+            head, rows = ("column", "type", "what it holds"), {n: f"`{t}`" for n, t in reference.columns(kind)}
+        elif kind in KINDS:
+            head = ("field", "what it holds")
+            rows = dict.fromkeys((*_stored(kind), *BESIDES.get(kind, ())), "")
+        else:
+            raise self.error(f"{kind}: there are topic-settings, entry, ref, {', '.join(KINDS)}")
+        lines = [line.partition(": ") for line in self.content if line.strip()]
+        said = {name: sentence for name, _, sentence in lines}
+        if said.keys() != rows.keys() or len(lines) != len(said):
+            raise self.error(f"{kind}: missing {sorted(rows.keys() - said.keys())}, foreign {sorted(said.keys() - rows.keys())}")
+        cells = ((literal(n), *([rows[n]] if len(head) == 3 else []), text) for n, text in said.items())
+        return [table(head, cells)]
+
+
+def _stored(kind: str) -> list[str]:
+    return [f.name for f in fields(KINDS[kind]) if f.name != "unknown"]
+
+
+class Alert(Directive):
+    """When an alert fires, and how urgent it is."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """The nodes. Fails for an alert that there is none of."""
+        rule = reference.alert_rules().get(self.arguments[0])
+        if rule is None:
+            raise self.error(f"{self.arguments[0]} is no alert; there are {', '.join(reference.alert_rules())}")
+        lasting = f" for {rule['for']}" if "for" in rule else ""
+        urgency, description = rule["labels"]["severity"], rule["annotations"]["description"]
+        return [
+            nodes.literal_block(rule["expr"], rule["expr"]),
+            paragraph(f"Fires when this holds{lasting}; severity {urgency}. {description}"),
+        ]
+
+
+def _command(command: reference.Command) -> nodes.section:
+    body: list[nodes.Node] = [nodes.literal_block(command.usage, command.usage)]
+    body += [paragraph(text) for text in command.paragraphs]
+    if command.options:
+        body.append(table(("option", "what it says"), command.options))
+    return section(command.name, command.name.replace(" ", "-"), *body)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Tells Sphinx of the directives."""
+    app.add_directive("generated", Generated)
+    app.add_directive("described", Described)
+    app.add_directive("alert", Alert)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
