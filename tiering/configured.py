@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec
 
 import click
 
+from tiering.completes import files
 from tiering.config.shared import CONFIG_VARIABLE, KEYS_VARIABLE, VARIABLES
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def with_config(command: click.Command) -> click.Command:
             click.Option(
                 ["--config", "config_file"],
                 envvar=CONFIG_VARIABLE,
+                shell_complete=files,
                 metavar="FILE",
                 is_eager=True,
                 expose_value=False,
@@ -75,7 +77,9 @@ def _take(context: click.Context, _param: click.Parameter, file: str | None) -> 
 def whole_config_options(command: Callable[P, Any]) -> Callable[P, Any]:
     """`--config` and `--override` of a command that goes by nothing but a configuration; `whole_config` takes them."""
     text = "A configuration; see tiering config."
-    command = click.option("--config", "config_file", envvar=CONFIG_VARIABLE, metavar="FILE", help=text)(command)
+    command = click.option("--config", "config_file", envvar=CONFIG_VARIABLE, shell_complete=files, metavar="FILE", help=text)(
+        command
+    )
     text = "A setting that comes before the configuration's; may be given several times."
     return click.option("--override", "overrides", multiple=True, metavar="NAME=VALUE", help=text)(command)
 

@@ -14,6 +14,7 @@ from typing import Any, ParamSpec
 import click
 from click.core import ParameterSource
 
+from tiering.completes import files, folders
 from tiering.config.shared import KEYS_VARIABLE
 
 P = ParamSpec("P")
@@ -53,7 +54,9 @@ def lasting(context: click.Context, param: click.Parameter, value: str | None) -
 def archive_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--archive`, the same on every command."""
     text = "A folder, s3://bucket/prefix or any fsspec URL."
-    return click.option("--archive", "archive_url", required=required, callback=lasting, metavar="URL", help=text)
+    return click.option(
+        "--archive", "archive_url", required=required, callback=lasting, shell_complete=folders, metavar="URL", help=text
+    )
 
 
 def bytes_per_second_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
@@ -65,7 +68,9 @@ def bytes_per_second_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
 def log_dir_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--log-dir`, the same on every command."""
     text = "One of the broker's log.dirs; it is only read."
-    return click.option("--log-dir", "log_dir_path", required=required, callback=_one_folder, metavar="DIR", help=text)
+    return click.option(
+        "--log-dir", "log_dir_path", required=required, callback=_one_folder, shell_complete=folders, metavar="DIR", help=text
+    )
 
 
 def _one_folder(context: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -98,14 +103,15 @@ def keys_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Calla
     """The option `--keys`, the same on every command that reads or encrypts segments."""
     text = f"Keys of encrypted segments: a file, env://NAME or aws-kms://KEY; else what {KEYS_VARIABLE} says."
     return click.option(
-        "--keys", "keys_address", required=required, envvar=KEYS_VARIABLE, callback=named, metavar="ADDRESS", help=text
-    )
+        "--keys", "keys_address", required=required, envvar=KEYS_VARIABLE, callback=named, shell_complete=files,
+        metavar="ADDRESS", help=text,
+    )  # fmt: skip
 
 
 def cache_dir_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--cache-dir`, the same on every command that reads segments."""
     text = "Keep here what is read of the archive, up to 5 GiB; several commands may share it."
-    return click.option("--cache-dir", callback=named, metavar="DIR", help=text)
+    return click.option("--cache-dir", callback=named, shell_complete=folders, metavar="DIR", help=text)
 
 
 def waiting_option(name: str, default_ms: int, text: str) -> Callable[[Callable[P, Any]], Callable[P, Any]]:

@@ -3,12 +3,14 @@
 import importlib
 
 import click
+from click.shell_completion import CompletionItem
 
 from tiering import __version__
 from tiering.configured import with_config
 
 _VERBS = {
     "agent": "Copy, retain, sweep and scrub continuously.",
+    "completion": "Print the script by which a shell completes what is typed.",
     "config": "Look at a configuration: whether it is sound, and what it comes to.",
     "delete-topic": "Delete a topic from the archive.",
     "describe": "Show what lies in which tier.",
@@ -37,6 +39,10 @@ class _Verbs(click.Group):
             return None
         command = importlib.import_module(f"tiering.cli.{cmd_name.replace('-', '_')}").command
         return with_config(command) if isinstance(command, click.Command) else None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        verbs = [CompletionItem(name, help=text) for name, text in sorted(_VERBS.items()) if name.startswith(incomplete)]
+        return verbs + click.Command.shell_complete(self, ctx, incomplete)  # a group's own would import every verb
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -7,6 +7,7 @@ import click
 from local_log.storage import OsDisk
 from remote.errors import BadAddress
 from remote.stores import open_backend
+from tiering.completes import files
 from tiering.config import show as of
 from tiering.config.assignment import BadConfig, Place, Problem
 from tiering.config.config import Config
@@ -34,7 +35,9 @@ def _loaded(file: str | None) -> Config:
     return config
 
 
-file_argument = click.argument("file", required=False, envvar=CONFIG_VARIABLE, callback=named, metavar="FILE")
+file_argument = click.argument(
+    "file", required=False, envvar=CONFIG_VARIABLE, callback=named, shell_complete=files, metavar="FILE"
+)
 
 
 @command.command("check")

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import click
 
+from tiering.completes import folders
 from tiering.console import Exit, P, emit, exit_code_of_all, output_option, progress_bar, reports_errors, say
 
 
@@ -14,7 +15,7 @@ def command() -> None:
 
 
 @command.command("dump")
-@click.argument("folder", metavar="DIR")
+@click.argument("folder", metavar="DIR", shell_complete=folders)
 @click.option("--batches", is_flag=True, help="A line for every batch header.")
 @click.option("--records", is_flag=True, help="A line for every record, control records too.")
 @click.option("--snapshots", is_flag=True, help="A line for every producer in every snapshot.")
@@ -41,7 +42,7 @@ def config_option(command: Callable[P, None]) -> Callable[P, None]:
 
 
 @command.command("recover")
-@click.argument("folder", metavar="DIR")
+@click.argument("folder", metavar="DIR", shell_complete=folders)
 @click.option("--log-start-offset", type=int, help="What log-start-offset-checkpoint says of the partition; 0 unless given.")
 @click.option("--recovery-point", type=int, help="What recovery-point-offset-checkpoint says of the partition; 0 unless given.")
 @click.option("--clean-shutdown", is_flag=True, help="The broker has closed the log: nothing needs to be checked.")
@@ -75,8 +76,8 @@ def recover(
 
 
 @command.command("append")
-@click.argument("source", metavar="SRC_DIR")
-@click.argument("target", metavar="DST_DIR")
+@click.argument("source", metavar="SRC_DIR", shell_complete=folders)
+@click.argument("target", metavar="DST_DIR", shell_complete=folders)
 @click.option("--follower", is_flag=True, help="Offsets and leader epochs stay as they are.")
 @click.option("--leader-epoch", type=click.IntRange(0), help="New offsets are assigned, under this leader epoch.")
 @config_option
@@ -97,7 +98,7 @@ def append(source: str, target: str, follower: bool, leader_epoch: int | None, s
 
 
 @command.command("truncate")
-@click.argument("folder", metavar="DIR")
+@click.argument("folder", metavar="DIR", shell_complete=folders)
 @click.argument("offset", type=int)
 @config_option
 @reports_errors

@@ -19,6 +19,7 @@ from remote.reading import Reading
 from remote.segment_bytes import SegmentBytes
 from remote.segment_chain import Hole, Link, Stranger
 from remote.stores import open_store
+from tiering.completes import folders
 from tiering.console import (
     Exit,
     Row,
@@ -51,7 +52,9 @@ def _topic_ids(_context: click.Context, _param: click.Parameter, values: tuple[s
 
 @click.command("restore")
 @archive_option(required=True)
-@click.option("--to", "folder", required=True, callback=named, metavar="DIR", help="The log directory to write.")
+@click.option(
+    "--to", "folder", required=True, callback=named, shell_complete=folders, metavar="DIR", help="The log directory to write."
+)
 @topics_option()
 @click.option("--until-offset", type=click.IntRange(0), metavar="N", help="Nothing from offset N on, in each partition.")
 @click.option(

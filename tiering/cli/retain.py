@@ -12,6 +12,7 @@ from remote.object_keys import PartitionPath
 from remote.object_store import ObjectStore
 from remote.stores import open_store
 from tiering import log_dir_tools
+from tiering.completes import folders
 from tiering.configured import configured, is_left_alone, topic_globs
 from tiering.console import (
     Exit,
@@ -56,7 +57,7 @@ from tiering.service import log_dir
 )
 @click.option("--follow-log-start-offset", is_flag=True, help="So are those below the local log's start offset, of a tiered log.")
 @click.option(
-    "--own-log-dir", callback=named, metavar="DIR",
+    "--own-log-dir", callback=named, shell_complete=folders, metavar="DIR",
     help="A log directory of ours, that no broker has: local.retention.ms and local.retention.bytes apply to it.",
 )  # fmt: skip
 @dry_run_option

@@ -1,0 +1,115 @@
+"""`tiering completion`: what shells run, asked as they ask."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+Run = Callable[..., Result]
+
+SCRIPT = f"""\
+#!{sys.executable}
+import sys
+{{before}}
+from tiering.cli import main
+try:
+    main()
+finally:
+    print("modules:", *sys.modules, file=sys.stderr)
+"""
+COMPLETE = """\
+source "$1"
+shift
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+_tiering_completion tiering 2>"$ERRORS"
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """PATH with a `tiering` in it as an installed wheel has it."""
+    program = tmp_path / "bin" / "tiering"
+    program.parent.mkdir()
+    program.write_text(SCRIPT.format(before=f"sys.path[:0] = {sys.path!r}"))
+    program.chmod(0o755)
+    return f"{program.parent}:{os.environ['PATH']}"
+
+
+@pytest.fixture
+def complete(path: str, run: Run, tmp_path: Path) -> Callable[..., list[str]]:
+    """What bash offers for the last of some words, by the function of our script."""
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("no bash here")
+    (tmp_path / "script").write_text(run("completion", "bash").stdout)
+    (tmp_path / "complete").write_text(COMPLETE)
+
+    def completed(*words: str) -> list[str]:
+        asked = [bash, tmp_path / "complete", tmp_path / "script", *words]
+        told = subprocess.run(
+            asked, env={**os.environ, "PATH": path, "ERRORS": str(tmp_path / "errors")}, capture_output=True, text=True
+        )
+        assert told.returncode == 0, told.stderr
+        return told.stdout.split()
+
+    return completed
+
+
+def test_bash_completes_commands_their_commands_options_and_choices(complete: Callable[..., list[str]]) -> None:
+    assert complete("tiering", "o") == ["offload", "offsets"]
+    assert complete("tiering", "manifest", "") == ["diff", "export", "history", "show"]
+    assert complete("tiering", "offload", "--arch") == ["--archive"]
+    assert complete("tiering", "offload", "--con") == ["--config"]
+    assert complete("tiering", "describe", "--output", "j") == ["json", "jsonl"]
+    assert complete("tiering", "completion", "z") == ["zsh"]
+    assert complete("tiering", "nowhere") == []
+
+
+def test_bash_is_left_to_complete_folders_and_files(complete: Callable[..., list[str]], tmp_path: Path) -> None:
+    # Its own answer to a question for folders needs a terminal: it says so, and nothing of ours is offered instead.
+    for words in (("offload", "--log-dir", "/"), ("restore", "--to", "/"), ("agent", "--config", "/"), ("config", "check", "/")):
+        assert complete("tiering", *words) == []
+        assert "compopt" in (tmp_path / "errors").read_text(), words
+
+
+def test_commands_are_completed_before_anything_heavy_is_imported(path: str) -> None:
+    asked = {"_TIERING_COMPLETE": "bash_complete", "COMP_WORDS": "tiering re", "COMP_CWORD": "1"}
+    told = subprocess.run(["tiering"], env={**os.environ, **asked, "PATH": path}, capture_output=True, text=True)
+    assert told.stdout.split() == ["plain,restore", "plain,retain"]
+    imported = set(told.stderr.partition("modules:")[2].split())
+    assert "tiering.cli" in imported
+    assert not imported & {"boto3", "fsspec", "numba", "numpy", "pyarrow", "pydantic", "tiering.cli.restore"}
+
+
+def test_zsh_and_fish_are_told_what_each_command_is_for(path: str) -> None:
+    env = {**os.environ, "PATH": path, "COMP_WORDS": "tiering off"}
+    zsh = {**env, "_TIERING_COMPLETE": "zsh_complete", "COMP_CWORD": "1"}
+    fish = {**env, "_TIERING_COMPLETE": "fish_complete", "COMP_CWORD": "off"}
+    for asked in (zsh, fish):
+        told = subprocess.run(["tiering"], env=asked, capture_output=True, text=True)
+        assert "offload" in told.stdout
+        assert "Copy inactive segments" in told.stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_script_is_one_that_its_shell_can_read(run: Run, tmp_path: Path, shell: str) -> None:
+    printed = run("completion", shell)
+    assert printed.exit_code == 0
+    assert "_TIERING_COMPLETE" in printed.stdout
+    found = shutil.which(shell)
+    if found is None:
+        pytest.skip(f"no {shell} here")
+    (tmp_path / "script").write_text(printed.stdout)
+    subprocess.run([found, "-n", tmp_path / "script"], check=True)
+
+
+def test_a_shell_that_is_not_known_is_a_usage_error_that_names_those_that_are(run: Run) -> None:
+    refused = run("completion", "tcsh")
+    assert refused.exit_code == 2
+    assert all(shell in refused.stderr for shell in ("bash", "zsh", "fish"))
