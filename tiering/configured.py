@@ -19,24 +19,41 @@ P = ParamSpec("P")
 
 _META: Final = "tiering.config"
 
-_GIVES: Final[Mapping[str, Callable[["Config"], Any]]] = {
-    "archive_url": lambda c: c.settings.archive_url,
-    "keys_address": lambda c: c.settings.archive_keys,
-    "cache_dir": lambda c: c.settings.archive_cache_dir,
+_GIVES: Final[Mapping[str, str]] = {
+    "archive_url": "archive.url",
+    "keys_address": "archive.keys",
+    "cache_dir": "archive.cache.dir",
+    "log_dir_path": "log.dirs",
+    "compress": "archive.compression.type",
+    "encrypt": "archive.encryption.enable",
+    "chunk_bytes": "archive.chunk.bytes",
+    "must_exist": "archive.must.exist",
+    "threads": "remote.log.manager.copier.thread.pool.size",
+    "bytes_per_second": "remote.log.manager.copy.max.bytes.per.second",
+    "grace_ms": "sweep.grace.ms",
+}
+"""The setting by which a configuration gives a parameter of a command."""
+
+_OTHERWISE: Final[Mapping[str, Callable[["Config"], Any]]] = {
     "log_dir_path": lambda c: ",".join(c.settings.log_dirs) or None,
     "compress": lambda c: None if c.settings.archive_compression_type == "none" else c.settings.archive_compression_type,
-    "encrypt": lambda c: c.settings.archive_encryption_enable,
-    "chunk_bytes": lambda c: c.settings.archive_chunk_bytes,
-    "must_exist": lambda c: c.settings.archive_must_exist,
-    "threads": lambda c: c.settings.remote_log_manager_copier_thread_pool_size,
     "bytes_per_second": lambda c: (
-        c.settings.remote_log_manager_copy_max_bytes_per_second
-        if "remote.log.manager.copy.max.bytes.per.second" in c.places
-        else None
+        c.settings.remote_log_manager_copy_max_bytes_per_second if _GIVES["bytes_per_second"] in c.places else None
     ),
-    "grace_ms": lambda c: c.settings.sweep_grace_ms,
 }
-"""What each parameter of a command is by a configuration; None for nothing."""
+"""What a parameter is by a configuration where it is not just the setting; None for nothing."""
+
+
+def setting_of(parameter: str) -> str | None:
+    """The setting that gives a command's parameter where the command line does not; None where none does."""
+    return _GIVES.get(parameter)
+
+
+def _given(config: "Config") -> dict[str, Any]:
+    """The parameters that a configuration gives."""
+    plain = {name: getattr(config.settings, setting.replace(".", "_")) for name, setting in _GIVES.items()}
+    given = plain | {name: give(config) for name, give in _OTHERWISE.items()}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def with_config(command: click.Command) -> click.Command:
@@ -70,8 +87,7 @@ def _take(context: click.Context, _param: click.Parameter, file: str | None) -> 
         return  # nothing of what follows is loaded then, which takes half a second
     config = whole_config(file, ())
     context.meta[_META] = config
-    given = {name: give(config) for name, give in _GIVES.items()}
-    context.default_map = {**(context.default_map or {}), **{name: value for name, value in given.items() if value is not None}}
+    context.default_map = {**(context.default_map or {}), **_given(config)}
 
 
 def whole_config_options(command: Callable[P, Any]) -> Callable[P, Any]:

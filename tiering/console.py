@@ -37,6 +37,18 @@ class Exit(IntEnum):
     corruption = 6
 
 
+EXIT_MEANS: Mapping[Exit, str] = {
+    Exit.done: "Done.",
+    Exit.failure: "It failed; the message says at what.",
+    Exit.usage: "The command line or the configuration is wrong; the message says what would do.",
+    Exit.partly: "Partly done; what was not is named.",
+    Exit.not_found: "What was asked for is not there.",
+    Exit.retry: "The store did not answer, or somebody else was faster: run it again later.",
+    Exit.corruption: "Something is damaged; it is named.",
+}
+"""What each tells a script."""
+
+
 def named(_context: click.Context, _param: click.Parameter, value: str | None) -> str | None:
     """For an option that names something: refuses an empty text, which mostly is a shell's variable that is not set."""
     if value is not None and not value.strip():

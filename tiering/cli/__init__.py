@@ -1,6 +1,7 @@
 """The command `tiering`: a file a verb. A verb's file is imported when it is called, so that `--version` waits for none."""
 
 import importlib
+from difflib import get_close_matches
 
 import click
 from click.shell_completion import CompletionItem
@@ -17,6 +18,7 @@ _VERBS = {
     "doctor": "Tell whether a store can be trusted with an archive.",
     "fetch": "Read records from an offset on, from whichever tier has it.",
     "log": "Look at a log directory.",
+    "man": "Print the page of a command.",
     "manifest": "Look at what the archive says of a topic, now and before.",
     "metrics": "Show what the agent tells Prometheus, a dashboard and alerts.",
     "offload": "Copy inactive segments of a log directory into the archive.",
@@ -39,6 +41,14 @@ class _Verbs(click.Group):
             return None
         command = importlib.import_module(f"tiering.cli.{cmd_name.replace('-', '_')}").command
         return with_config(command) if isinstance(command, click.Command) else None
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as e:
+            near = get_close_matches(args[0], _VERBS, n=1)
+            remedy = f"did you mean {near[0]}?" if near else "`tiering --help` names them all"
+            raise click.UsageError(f"No such command {args[0]!r}; {remedy}", ctx) from e
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         verbs = [CompletionItem(name, help=text) for name, text in sorted(_VERBS.items()) if name.startswith(incomplete)]

@@ -31,6 +31,11 @@ def command(context: click.Context, config_file: str | None, overrides: tuple[st
     The configuration says what and how often; see `tiering config show`. SIGTERM and SIGINT let copies under way come to the end
     of their segment, for agent.shutdown.timeout.ms; a second one gives them up at once. Kill it as you like: what it had not
     finished nobody names, and the next agent goes on. At agent.http.address it shows /status, /metrics, /healthz, /readyz.
+
+    \b
+    Examples:
+      tiering agent --config tiering.toml
+      tiering agent --config tiering.toml --override agent.tasks=copy,scrub
     """
     context.obj = config_file, overrides
     if context.invoked_subcommand is None:
@@ -84,7 +89,12 @@ def resume(given: Given) -> Exit | None:
 @click.pass_obj
 @reports_errors
 def unit(given: Given) -> Exit | None:
-    """Print a systemd unit that runs the agent with this configuration; nothing is installed."""
+    """Print a systemd unit that runs the agent with this configuration; nothing is installed.
+
+    \b
+    Examples:
+      tiering agent --config /etc/tiering.toml unit > /etc/systemd/system/tiering-agent.service
+    """
     config = whole_config(*given)
     file, overrides = given
     args = ["--config", os.path.abspath(file)] if file else []

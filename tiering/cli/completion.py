@@ -15,8 +15,14 @@ SHELLS = ("bash", "zsh", "fish")
 def command(context: click.Context, shell: str) -> Exit | None:
     """Print the script by which SHELL completes the commands of tiering, their options, and files and folders.
 
-    Have each shell run it when it starts: by `eval "$(tiering completion bash)"` in .bashrc, by `eval "$(tiering completion zsh)"`
-    in .zshrc behind compinit, by `tiering completion fish | source` in config.fish. It calls tiering, which has to be in PATH.
+    Have it run when the shell starts, in .bashrc, in .zshrc behind compinit, or in config.fish. The script calls tiering, which
+    has to be in PATH.
+
+    \b
+    Examples:
+      eval "$(tiering completion bash)"
+      eval "$(tiering completion zsh)"
+      tiering completion fish | source
     """
     of = get_completion_class(shell)
     assert of is not None

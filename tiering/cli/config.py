@@ -36,7 +36,7 @@ def _loaded(file: str | None) -> Config:
 
 
 file_argument = click.argument(
-    "file", required=False, envvar=CONFIG_VARIABLE, callback=named, shell_complete=files, metavar="FILE"
+    "file", required=False, envvar=CONFIG_VARIABLE, callback=named, shell_complete=files, metavar="[FILE]"
 )
 
 
@@ -47,6 +47,10 @@ def check(file: str | None) -> Exit | None:
     """Tell everything that is wrong with FILE and the environment, a line each, and end with exit code 2; else 0.
 
     Without FILE it is the one that TIERING_CONFIG names, or the environment alone. No store and no log directory is asked.
+
+    \b
+    Examples:
+      tiering config check tiering.toml
     """
     try:
         _loaded(file)
@@ -64,7 +68,13 @@ def check(file: str | None) -> Exit | None:
 @output_option()
 @reports_errors
 def show(file: str | None, topic: str | None, output: str) -> Exit | None:
-    """Show every setting, its value, and where that comes from: a line of FILE, a variable of the environment, or the default."""
+    """Show every setting, its value, and where that comes from: a line of FILE, a variable of the environment, or the default.
+
+    \b
+    Examples:
+      tiering config show tiering.toml
+      tiering config show tiering.toml --topic orders --output json
+    """
     try:
         config = _loaded(file)
     except BadConfig as e:

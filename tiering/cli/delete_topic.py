@@ -47,6 +47,11 @@ def command(
 
     What is deleted is the topic with this id: a late offload of it is refused, one of a topic that is made anew under its name is
     not. Run it again, or `tiering retain`, when the delay is over; `tiering sweep` takes the rest.
+
+    \b
+    Examples:
+      tiering delete-topic --archive s3://bucket/kafka --topic orders --dry-run
+      tiering delete-topic --archive s3://bucket/kafka --topic orders --yes
     """
     store = open_store(archive_url)
     archive.open_archive(store)

@@ -21,6 +21,11 @@ def command(archive_url: str, log_dir_path: str | None, topic: str | None, outpu
     """Show offsets, segments and bytes of each tier for every partition, of all topics or of TOPIC.
 
     A partition that cannot be read is named on standard error, and the others are shown.
+
+    \b
+    Examples:
+      tiering describe --archive s3://bucket/kafka
+      tiering describe --archive s3://bucket/kafka --log-dir /var/lib/kafka orders
     """
     tiers = open_tiers(log_dir_path, archive_url)
     errors: list[Exception] = []

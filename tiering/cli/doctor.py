@@ -19,6 +19,10 @@ def command(archive_url: str, output: str) -> Exit | None:
 
     It makes a few objects of its own at the archive's root (10 MB on their way), deletes them again, and touches nothing else.
     The exit code is 0 where nothing FAILs, 5 where the store did not answer.
+
+    \b
+    Examples:
+      tiering doctor --archive s3://bucket/kafka
     """
     findings: list[Finding] = []
 

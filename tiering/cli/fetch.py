@@ -43,7 +43,13 @@ def command(
     archive_url: str | None, log_dir_path: str | None, keys_address: str | None, cache_dir: str | None,
     topic: str, partition: int, offset: int, max_records: int | None, isolation: str, output: str,
 ) -> None:  # fmt: skip
-    """Read records from an offset on. JSON has keys, values and headers in base64; the table shows their beginnings as text."""
+    """Read records from an offset on. JSON has keys, values and headers in base64; the table shows their beginnings as text.
+
+    \b
+    Examples:
+      tiering fetch --archive s3://bucket/kafka --topic orders --partition 0 --offset 0 --max-records 10
+      tiering fetch --config tiering.toml --topic orders --partition 0 --offset 4711 --output jsonl
+    """
     if archive_url is None and log_dir_path is None:
         raise click.UsageError("give --archive, --log-dir or both")
     with read_ahead_pool(THREADS) as pool:

@@ -25,6 +25,10 @@ def dump(folder: str, batches: bool, records: bool, snapshots: bool, output: str
     """Print what a partition's folder DIR holds, as kafka-dump-log reads it. Keys, values and headers are in base64.
 
     In a folder of Kafka 0.7 (segments named .kafka) messages stand for batches, and offsets are positions in bytes.
+
+    \b
+    Examples:
+      tiering log dump /var/lib/kafka/orders-0 --batches --output table
     """
     from tiering import dump as of
 
@@ -57,6 +61,10 @@ def recover(
 
     DIR may be a whole log directory, one of log.dirs: it is locked, its own files say what the options say of one partition,
     every partition is a line of the answer, and in the end it is marked as cleanly stopped.
+
+    \b
+    Examples:
+      tiering log recover /copy/of/orders-0 --recovery-point 4711
     """
     from tiering import log_dir_tools, log_tools
 

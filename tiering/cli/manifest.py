@@ -48,6 +48,11 @@ def show(archive_url: str, topic: str, partition: int | None, version: int | Non
     """Show the manifest of each partition: a line in a table, or as JSON all that stands in it.
 
     A partition that cannot be read is named on standard error, and the others are shown.
+
+    \b
+    Examples:
+      tiering manifest show --archive s3://bucket/kafka --topic orders
+      tiering manifest show --archive s3://bucket/kafka --topic orders --partition 0 --version 7 --output json
     """
     store, errors = open_store(archive_url), list[Exception]()
     shown = 0
@@ -70,6 +75,10 @@ def history(archive_url: str, topic: str, partition: int | None, output: str) ->
     """List the stored versions, the newest first: when and by whom they were written, and what changed.
 
     A version that cannot be read, or is not the one that its successor was built on, is named on standard error.
+
+    \b
+    Examples:
+      tiering manifest history --archive s3://bucket/kafka --topic orders --partition 0
     """
     store, errors = open_store(archive_url), list[Exception]()
     shown = 0
@@ -95,7 +104,12 @@ def history(archive_url: str, topic: str, partition: int | None, output: str) ->
 @output_option()
 @reports_errors
 def diff(archive_url: str, topic: str, partition: int | None, before: int, after: int, output: str) -> None:
-    """Show what version AFTER of one partition has otherwise than version BEFORE: segments by their states, gaps, offsets."""
+    """Show what version AFTER of one partition has otherwise than version BEFORE: segments by their states, gaps, offsets.
+
+    \b
+    Examples:
+      tiering manifest diff --archive s3://bucket/kafka --topic orders --partition 0 6 7
+    """
     store = open_store(archive_url)
     sides = [Entries.of(store, _only(_versions(store, topic, partition, version))) for version in (before, after)]
     emit(tools.difference(sides[0], sides[1]), output)
@@ -107,7 +121,12 @@ def diff(archive_url: str, topic: str, partition: int | None, before: int, after
 @click.option("--to", "target", required=True, type=click.Path(dir_okay=False), metavar="FILE", help="The Parquet file to write.")
 @reports_errors
 def export(archive_url: str, topic: str, partition: int | None, version: int | None, target: str) -> None:
-    """Write all entries of all pages as one Parquet file, which any SQL engine reads."""
+    """Write all entries of all pages as one Parquet file, which any SQL engine reads.
+
+    \b
+    Examples:
+      tiering manifest export --archive s3://bucket/kafka --topic orders --to orders.parquet
+    """
     store = open_store(archive_url)
     manifests = [_or_raise(found) for found in _versions(store, topic, partition, version)]
     written = tools.export((Entries.of(store, m) for m in manifests), OsWritableDisk(), target)

@@ -23,7 +23,12 @@ def list_(output: str) -> Exit | None:
 @command.command("dashboard")
 @reports_errors
 def dashboard() -> Exit | None:
-    """Print a Grafana dashboard, to be imported."""
+    """Print a Grafana dashboard, to be imported.
+
+    \b
+    Examples:
+      tiering metrics dashboard > tiering.json
+    """
     click.echo(shipped.dashboard(), nl=False)
     return None
 
@@ -31,6 +36,11 @@ def dashboard() -> Exit | None:
 @command.command("alerts")
 @reports_errors
 def alerts() -> Exit | None:
-    """Print alerting rules, for rule_files of Prometheus."""
+    """Print alerting rules, for rule_files of Prometheus.
+
+    \b
+    Examples:
+      tiering metrics alerts > tiering.rules.yml
+    """
     click.echo(shipped.alerts(), nl=False)
     return None

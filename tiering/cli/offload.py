@@ -89,6 +89,12 @@ def command(
     Run it as often as you like, beside a running broker, too: what is archived already is not copied again, and what the broker
     deletes or compacts meanwhile is skipped. A damaged segment is refused and named, the others are taken, and the exit code
     is 6. Indexes and snapshots that are missing or damaged are made anew from the log, and the row says so.
+
+    \b
+    Examples:
+      tiering offload --log-dir /var/lib/kafka --archive s3://bucket/kafka --dry-run
+      tiering offload --log-dir /var/lib/kafka --archive s3://bucket/kafka --topic 'orders*' --bytes-per-second 50000000
+      tiering offload --config tiering.toml --must-exist
     """
     _refuse_half_of_encryption(encrypt, keys_address)
     how = transforms(compress=compress is not None, encrypt_with=keys_address if encrypt else None, chunk_bytes=chunk_bytes)

@@ -57,6 +57,11 @@ def command(
     """Find the first offset whose record is as late as a time, or one of the log's own offsets, for every partition.
 
     The table has a line `topic:partition:offset`, nothing after the last colon where there is no such offset.
+
+    \b
+    Examples:
+      tiering offsets --archive s3://bucket/kafka --topic orders --time earliest
+      tiering offsets --archive s3://bucket/kafka --topic orders --time 1767225600000
     """
     if archive_url is None and log_dir_path is None:
         raise click.UsageError("give --archive, --log-dir or both")

@@ -99,6 +99,11 @@ def command(
     (kafka-storage format writes it) and is not written, unless --cluster-id and --node-id say what it is to hold.
 
     Transactions that are undecided where a limit cuts the log stay open until they are aborted (kafka-transactions abort).
+
+    \b
+    Examples:
+      tiering restore --archive s3://bucket/kafka --to /var/lib/kafka
+      tiering restore --archive s3://bucket/kafka --to /var/lib/kafka --topic orders --until-timestamp 1767225600000
     """
     if until_offset is not None and until_ms is not None:
         raise click.UsageError("give --until-offset or --until-timestamp, not both")

@@ -75,6 +75,11 @@ def command(
     reader's pin covers them. Nothing is guessed: brokers keep a topic's settings to themselves, so give retention.ms,
     retention.bytes (-1 for no limit) or cleanup.policy=compact for every topic, as -c retention.ms=604800000 or
     -c 'orders*:retention.ms=-1'. Of a topic without them nothing is touched.
+
+    \b
+    Examples:
+      tiering retain --archive s3://bucket/kafka --topic orders -c retention.ms=31536000000 --dry-run
+      tiering retain --config tiering.toml --yes
     """
     if log_start_offset is not None and (partition is None or len(topics) != 1):
         raise click.UsageError("--log-start-offset is of one partition: say which by --topic and --partition")

@@ -42,6 +42,10 @@ def command(archive_url: str, keys_address: str, topics: tuple[str, ...], dry_ru
 
     No object is read or written but manifests and their pages. It may be stopped and run again at any time. Keep the former keys
     until the manifests that name them have been swept: readers who opened one go on reading it.
+
+    \b
+    Examples:
+      tiering rotate-keys --archive s3://bucket/kafka --keys /etc/tiering/keys.json
     """
     keys = open_keys(keys_address)
     prove(keys, SystemRandomness())

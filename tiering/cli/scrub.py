@@ -67,6 +67,11 @@ def command(
 
     The exit code is 6 when there is an anomaly, else 3 when something is unreadable. gap, fresh_orphan and left_out are no
     anomalies.
+
+    \b
+    Examples:
+      tiering scrub --archive s3://bucket/kafka
+      tiering scrub --archive s3://bucket/kafka --deep --sample 0.01 --seed 7
     """
     settings = settings_of(deep, sample, seed)
     decoded = decoded_with(keys_address)

@@ -31,6 +31,11 @@ def command(config_file: str | None, overrides: tuple[str, ...], output: str) ->
 
     Where no agent runs, or none answers, the same is found out from the log directories and the archive. The exit code is 3 where
     a partition has an error.
+
+    \b
+    Examples:
+      tiering status --config tiering.toml
+      tiering status --config tiering.toml --output json
     """
     config = whole_config(config_file, overrides)
     try:

@@ -52,6 +52,11 @@ def command(
     What a manifest names stays, and so does whatever a reader with a pin may need. Where it finds objects that nobody names, it
     claims the partition first: an offload that is under way there stops, and is to be run again. A dry run writes nothing, so it
     tells ages by this machine's clock.
+
+    \b
+    Examples:
+      tiering sweep --archive s3://bucket/kafka --dry-run
+      tiering sweep --archive s3://bucket/kafka --yes
     """
     work = _Work(open_store(archive_url), topics, grace_ms)
     archive.open_archive(work.store)

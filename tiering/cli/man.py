@@ -1,0 +1,36 @@
+"""`tiering man`: the page of each command."""
+
+import click
+from click.shell_completion import CompletionItem
+
+from tiering.console import Exit, reports_errors
+from tiering.manual import page
+
+
+def _below(context: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The names that may come behind those that are typed."""
+    at = context.find_root().command
+    for word in context.params.get(param.name or "") or ():
+        below = at.get_command(context, word) if isinstance(at, click.Group) else None
+        if below is None:
+            return []
+        at = below
+    names = at.list_commands(context) if isinstance(at, click.Group) else []
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+@click.command("man")
+@click.argument("words", nargs=-1, metavar="[COMMAND]...", shell_complete=_below)
+@click.pass_context
+@reports_errors
+def command(context: click.Context, words: tuple[str, ...]) -> Exit | None:
+    """Print the page of COMMAND, or of tiering: every option with its default, and where else its value may come from.
+
+    \b
+    Examples:
+      tiering man
+      tiering man offload
+      tiering man manifest show
+    """
+    click.echo(page(context.find_root().command, words), nl=False)
+    return None
