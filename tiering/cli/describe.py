@@ -1,12 +1,15 @@
 """`tiering describe`: what lies in which tier, per partition."""
 
 from collections.abc import Iterator
+from shutil import get_terminal_size
 
 import click
 
 from local_log.errors import LogError, NotFound
 from remote.errors import RemoteError
 from tiering.console import Exit, Row, archive_option, emit, exit_code_of_all, log_dir_option, output_option, reports_errors, say
+from tiering.coverage import Coverage, as_data, coverage_of
+from tiering.coverage_picture import LEGEND, picture
 from tiering.service import Tiers, open_tiers
 from tiering.tiered_log import TieredLog
 
@@ -15,10 +18,17 @@ from tiering.tiered_log import TieredLog
 @archive_option(required=True)
 @log_dir_option()
 @click.argument("topic", required=False)
+@click.option(
+    "--coverage/--no-coverage", default=None,
+    help="Draw, or as JSON add, which offsets and which times each tier has; unless given, where TOPIC is.",
+)  # fmt: skip
 @output_option()
 @reports_errors
-def command(archive_url: str, log_dir_path: str | None, topic: str | None, output: str) -> Exit | None:
+def command(archive_url: str, log_dir_path: str | None, topic: str | None, coverage: bool | None, output: str) -> Exit | None:
     """Show offsets, segments and bytes of each tier for every partition, of all topics or of TOPIC.
+
+    Of one TOPIC a picture of each partition follows, as wide as the terminal: a column is a span of offsets or of time, a line a
+    tier. A part that is archived and not deleted yet shows in both lines, and a gap as ! however small it is.
 
     A partition that cannot be read is named on standard error, and the others are shown.
 
@@ -30,12 +40,17 @@ def command(archive_url: str, log_dir_path: str | None, topic: str | None, outpu
     tiers = open_tiers(log_dir_path, archive_url)
     errors: list[Exception] = []
     shown = 0
+    is_drawn = topic is not None if coverage is None else coverage
+    drawn: list[tuple[str, Coverage]] = []
 
     def rows() -> Iterator[Row]:
         nonlocal shown
         for name, number, log in _partitions(tiers, topic):
             try:
                 row = _row(name, number, log)
+                if is_drawn and isinstance(log, TieredLog):
+                    drawn.append((log.name, coverage_of(log)))
+                    row = {**row, "coverage": as_data(drawn[-1][1])}
             except (LogError, RemoteError) as e:
                 say(f"tiering: {name}-{number}: {e}")
                 errors.append(e)
@@ -43,8 +58,17 @@ def command(archive_url: str, log_dir_path: str | None, topic: str | None, outpu
                 shown += 1
                 yield row
 
-    emit(rows(), output)
+    emit(rows(), output, as_text=lambda row: {name: value for name, value in row.items() if name != "coverage"})
+    if output == "table" and drawn:
+        _draw(drawn)
     return exit_code_of_all(errors, partly=shown > 0)
+
+
+def _draw(drawn: list[tuple[str, Coverage]]) -> None:
+    width = get_terminal_size().columns
+    for name, coverage in drawn:
+        click.echo("\n" + "\n".join(picture(name, coverage, width)))
+    click.echo(f"\n{LEGEND}")
 
 
 def _partitions(tiers: Tiers, topic: str | None) -> Iterator[tuple[str, int, TieredLog | LogError | RemoteError]]:

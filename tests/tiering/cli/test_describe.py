@@ -69,6 +69,35 @@ def test_a_topic_narrows_it_down(rows: Rows, archive: str, broker: Path) -> None
     assert [row["topic"] for row in rows("describe", "--archive", archive, "--log-dir", broker, "g-tiny")] == ["g-tiny"]
 
 
+def test_a_topic_is_drawn_over_offsets_and_time_as_wide_as_the_terminal(
+    run: Run, rows: Rows, archive: str, broker: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ("describe", "--archive", archive, "--log-dir", broker, "g-txn")
+    for columns in (60, 100):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        drawn = run(*asked).stdout.splitlines()[2:]
+        assert [line.split()[0] for line in drawn if line][:7] == [
+            "g-txn-0", "offsets", "archive", "local", "time", "archive", "local",
+        ]  # fmt: skip
+        assert max(map(len, drawn)) == columns
+        assert "\x1b" not in "".join(drawn)
+    (row,) = rows(*asked)
+    assert row["coverage"]["archive"]["offsets"] == [[0, 2744]]
+    assert row["coverage"]["local"]["offsets"] == [[0, 3706]]
+    assert row["coverage"]["gaps"] == []
+
+
+def test_all_topics_are_drawn_where_that_is_asked_for_and_one_is_not_where_it_is_not_wanted(
+    run: Run, rows: Rows, archive: str, broker: Path
+) -> None:
+    asked = ("describe", "--archive", archive, "--log-dir", broker)
+    drawn = run(*asked, "--coverage").stdout.splitlines()
+    assert {name for name in partitions() if name in drawn} == set(partitions())
+    assert all("coverage" in row for row in rows(*asked, "--coverage"))
+    assert len(run(*asked, "g-txn", "--no-coverage").stdout.splitlines()) == 2
+    assert not any("coverage" in row for row in rows(*asked))
+
+
 def test_the_table_has_a_line_a_partition(run: Run, archive: str, broker: Path) -> None:
     table = run("describe", "--archive", archive, "--log-dir", broker).stdout.splitlines()
     assert len(table) == 1 + len(partitions())
