@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import sysconfig
 import venv
 from collections.abc import Iterator, Mapping
@@ -11,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
+from built_wheel import built_wheel
 from real_kafka import free_ports, wait_for
 
 from spark_jobs.java import java_home
 
-ROOT = Path(__file__).parent.parent
 SPARK_HOME = Path(pyspark.__file__).parent
 
 _OURS = ("PYTHONPATH", "PYTHONHOME", "SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
@@ -41,10 +40,7 @@ class Cluster:
 
 def wheel(folder: Path) -> Path:
     """What `make wheel` makes for `--py-files`: the wheel, as a zip."""
-    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    (made,) = folder.glob("*.whl")
-    return made.rename(folder / "kafka_tiering.zip")
+    return built_wheel(folder).rename(folder / "kafka_tiering.zip")
 
 
 LOOPBACK = ("127.0.0.1", "127.0.0.1")

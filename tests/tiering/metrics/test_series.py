@@ -2,7 +2,6 @@
 
 import json
 import re
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -207,20 +206,3 @@ def test_each_series_is_in_the_table(series: Series) -> None:
 
     assert row(series)["kafka"] == series.bean
     assert row(series)["type"] == ("counter" if series.name.endswith("_total") else "gauge")
-
-
-def test_the_wheel_has_the_dashboard_the_alerts_and_the_unit(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
-    root = Path(__file__).parents[3]
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path], cwd=root, check=True,
-        capture_output=True,
-    )  # fmt: skip
-    (wheel,) = tmp_path.glob("*.whl")
-    names = set(zipfile.ZipFile(wheel).namelist())
-    assert {
-        "tiering/metrics/dashboard.json", "tiering/metrics/alerts.yaml", "tiering/agent/kafka-tiering-agent.service",
-    } <= names  # fmt: skip
-    assert not [name for name in names if name.startswith("tests/")]
