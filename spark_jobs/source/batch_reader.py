@@ -60,7 +60,9 @@ class BatchReader(DataSourceReader):
 class PushdownReader(BatchReader):
     """A batch reader that leaves unread what a query's filters cannot be true for.
 
-    A class of its own, since Spark refuses a reader that takes filters where the session does not hand them out.
+    A class of its own, since Spark refuses a reader that takes filters where the session does not hand them out. And Spark (4.3)
+    keeps in a table what was planned with the filters of one query, and takes it for the next one that has none: so only who
+    asks for it, by the option `pushdown`, is given this reader, and loads a frame for each query.
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  # Spark's name

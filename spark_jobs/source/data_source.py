@@ -8,7 +8,6 @@ An encrypted archive takes .option("keys", "aws-kms://alias/archive"), or a key 
 """
 
 import json
-import sys
 from collections.abc import Mapping
 
 from pyspark.sql import types as t
@@ -19,12 +18,6 @@ from spark_jobs.sink.options import parse as parse_write
 from spark_jobs.sink.writer import ArchiveWriter, planned
 from spark_jobs.source.batch_reader import BatchReader, PushdownReader
 from spark_jobs.source.options import is_of_a_table, parse, with_headers
-
-_ASKS_FOR_FILTERS = "pyspark.sql.worker.data_source_pushdown_filters"
-"""What Spark runs on the driver where spark.sql.python.filterPushdown.enabled is true, to plan a query that has filters.
-
-A data source cannot ask for the setting, and Spark refuses a reader that takes filters where it is false.
-"""
 
 _OF_A_TABLE = "tiering.options"
 _MAKES_A_TABLE = "provider"
@@ -65,8 +58,7 @@ class TieringDataSource(DataSource):
     def reader(self, schema: t.StructType) -> DataSourceReader:
         """The batch reader for `schema`, which a user may have cut to the columns needed: only those are decoded."""
         options = parse({**_kept(schema), **self.options})
-        takes_filters = _ASKS_FOR_FILTERS in sys.modules if options.pushdown is None else options.pushdown
-        return (PushdownReader if takes_filters else BatchReader)(options, _known(schema))
+        return (PushdownReader if options.pushdown else BatchReader)(options, _known(schema))
 
     def streamReader(self, schema: t.StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
         """The same for a stream. Spark can limit a stream's micro-batches since 4.2, which older ones need not load."""

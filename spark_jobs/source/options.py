@@ -108,8 +108,8 @@ class ReadOptions:
     """What to read.
 
     `keys` is where the keys of encrypted segments are (see `remote.transforms.key_rings`): driver and executors open it, each for
-    itself, so no key travels. `as_of_version` is one version or one for each partition. `pushdown` is None where it goes by
-    what the session allows. `pin_hours` 0 leaves no pin.
+    itself, so no key travels. `as_of_version` is one version or one for each partition. `pushdown` has the reader
+    take a query's filters (see `batch_reader.PushdownReader`). `pin_hours` 0 leaves no pin.
     """
 
     archive: str
@@ -125,7 +125,7 @@ class ReadOptions:
     read_committed: bool
     as_of_version: int | ByPartition | None = None
     as_of_timestamp: int | None = None
-    pushdown: bool | None = None
+    pushdown: bool = False
     bytes_per_split: int = BYTES_PER_SPLIT
     pin_hours: int = PIN_HOURS
 
@@ -185,7 +185,7 @@ def parse(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions
         read_committed=value("kafka.isolation.level", lambda v: _one_of(v, *_ISOLATION), _ISOLATION[0]) == _ISOLATION[1],
         as_of_version=value("asOfVersion", _version, None),
         as_of_timestamp=value("asOfTimestamp", whole_ms, None),
-        pushdown=value("pushdown", _boolean, None),
+        pushdown=value("pushdown", _boolean, False),
         bytes_per_split=value("bytesPerSplit", lambda v: _at_least(BYTES_PER_SPLIT_MIN, v), BYTES_PER_SPLIT),
         pin_hours=value("pinHours", _pin_hours, PIN_HOURS),
     )

@@ -26,7 +26,7 @@ def segment(inactive: dict[str, list[LogSegmentData]]) -> LogSegmentData:
 
 @pytest.fixture(scope="session")
 def body(segment: LogSegmentData) -> bytes:
-    return segment.read(0, segment.size)
+    return bytes(segment.read(0, segment.size))
 
 
 @pytest.fixture(scope="session")

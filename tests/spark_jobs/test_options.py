@@ -30,7 +30,7 @@ def test_defaults_are_those_of_sparks_kafka_source() -> None:
         read_committed=False,
         as_of_version=None,
         as_of_timestamp=None,
-        pushdown=None,
+        pushdown=False,
         bytes_per_split=128 << 20,
         pin_hours=24,
     )
@@ -51,7 +51,7 @@ def test_every_option_is_read() -> None:
         minPartitions="8",
         maxRecordsPerPartition="1000",
         asOfVersion="17",
-        pushdown="false",
+        pushdown="true",
         bytesPerSplit="1048576",
         pinHours="0",
         includeHeaders="true",
@@ -63,7 +63,7 @@ def test_every_option_is_read() -> None:
     assert [options.starting.of("a", p, "startingOffsets") for p in (0, 1)] == [5, EARLIEST]
     assert [options.ending.of("a", p, "endingOffsets") for p in (0, 1)] == [LATEST, 7]
     assert (options.min_partitions, options.max_records_per_partition, options.bytes_per_split) == (8, 1000, 1 << 20)
-    assert (options.as_of_version, options.pushdown, options.pin_hours) == (17, False, 0)
+    assert (options.as_of_version, options.pushdown, options.pin_hours) == (17, True, 0)
     assert options.latest_when_no_match
     assert not options.fail_on_data_loss
     assert options.include_headers

@@ -54,7 +54,7 @@ def ms(row: Row) -> int:
 )  # fmt: skip
 def test_what_a_filter_excludes_is_not_read(load: Callable[..., DataFrame], expected: Expected, condition: str) -> None:
     """What would be read beside that is not there."""
-    frame = load("g-codec-none").where(condition)
+    frame = load("g-codec-none", pushdown="true").where(condition)
     python = condition.replace("<=>", "==").replace(" = ", " == ").replace("AND", "and").replace("IN", "in")
     python = python.replace("key IS NOT NULL", "key is not None")
     wanted = [row["offset"] for row in expected("g-codec-none") if eval(python, {}, row)]  # ours, above
@@ -67,16 +67,27 @@ def test_a_window_of_time_is_read_alone(load: Callable[..., DataFrame], expected
     wanted = [row["offset"] for row in rows if ms(row) < high]
     assert wanted
     end = datetime.fromtimestamp(high / 1000, UTC)
-    assert (
-        sorted(r["offset"] for r in load("g-codec-none").where(f"timestamp < timestamp'{end.isoformat()}'").collect()) == wanted
-    )
+    frame = load("g-codec-none", pushdown="true").where(f"timestamp < timestamp'{end.isoformat()}'")
+    assert sorted(row["offset"] for row in frame.collect()) == wanted
 
 
 def test_without_filters_all_is_read(load: Callable[..., DataFrame]) -> None:
     with pytest.raises(PySparkException, match="restore the object from a copy"):
         load("g-codec-none").collect()
     with pytest.raises(PySparkException, match="restore the object from a copy"):
-        load("g-codec-none", pushdown="false").where("offset < 100").collect()
+        load("g-codec-none").where("offset < 100").collect()
+
+
+def test_a_frame_gives_each_of_its_queries_all_that_they_ask_for(spark: SparkSession, archive: str, expected: Expected) -> None:
+    """Spark would take what it has planned for the first of them for the others, too."""
+    frame = spark.read.format("tiering").options(archive=archive, subscribe="g-codec-none").load()
+    offsets = [row["offset"] for row in expected("g-codec-none")]
+    assert frame.where("offset < 100").count() == sum(offset < 100 for offset in offsets)
+    assert frame.count() == len(offsets)
+    (row,) = frame.selectExpr("min(offset) AS low", "max(offset) AS high").collect()
+    assert (row["low"], row["high"]) == (offsets[0], offsets[-1])
+    both = frame.where("offset < 100").alias("a").join(frame.where("offset >= 50").alias("b"), "offset")
+    assert both.count() == sum(50 <= offset < 100 for offset in offsets)
 
 
 @pytest.mark.usefixtures("no_pushdown")
