@@ -4,6 +4,7 @@
 """
 
 import json
+import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
@@ -218,6 +219,11 @@ def say(message: str) -> None:
     click.echo(message, err=True)
 
 
+def has_terminal() -> bool:
+    """Whether somebody watches standard error on a terminal that can go back in a line."""
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
 def progress_bar(label: str) -> Callable[[int, int, str], None]:
     """Shows how much is done of how much, and a word about it, on one line of standard error; on a terminal only."""
 
@@ -226,7 +232,7 @@ def progress_bar(label: str) -> Callable[[int, int, str], None]:
         end = "\n" if done == of else ""
         click.echo(f"\r\x1b[K{label} [{bar:<{_BAR_WIDTH}}] {done}/{of} {about[:_ABOUT_MAX]}{end}", err=True, nl=False)
 
-    return show if sys.stderr.isatty() else lambda done, of, about: None
+    return show if has_terminal() else lambda done, of, about: None
 
 
 def exit_code_of(error: Exception) -> Exit:

@@ -6,7 +6,7 @@ from typing import TypeVar
 from spark_jobs.jobs.attempts import Failed, attempt
 from spark_jobs.jobs.evening import evened
 from spark_jobs.jobs.outcome import settled
-from spark_jobs.jobs.progress import shown
+from tiering.progress import shown
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -41,6 +41,7 @@ def spread(
         done.add(size)
         return outcome
 
-    with shown(job, sum(size for size, _ in sized), lambda: int(done.value)):
+    of_bytes = sum(size for size, _ in sized)
+    with shown(job, lambda: of_bytes, lambda: int(done.value)):
         outcomes = context.parallelize(sized, len(sized)).map(run).collect()
     return settled(outcomes)

@@ -1,6 +1,5 @@
 """`tiering offload`: copies what is due of a log directory into the archive."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,7 +15,6 @@ from local_log.segment import Segment
 from remote import archive
 from remote.clock import RandomIds, SystemClock
 from remote.manifest.model import ZSTD
-from remote.parallel import one_at_a_time
 from remote.stores import open_store
 from remote.transforms.chunk_index import CHUNK_BYTES_MAX
 from remote.transforms.encoder import CHUNK_BYTES
@@ -41,7 +39,11 @@ from tiering.console import (
 from tiering.offload import Done
 from tiering.offload_logs import OffloadLogs, Result
 from tiering.policy import Action
+from tiering.progress import Work, shown
 from tiering.service import log_dir, shares_a_folder, transforms
+
+_READ_TIMES = 2
+"""A segment is checked, then sent."""
 
 
 def _partitions(_context: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> frozenset[TopicPartition]:
@@ -126,13 +128,21 @@ def command(
         with suppress(OSError):  # the work is done though nobody may read of it
             say(f"tiering: made a new archive, {store.url}")
     results: list[Done] = []
-    bytes_max = sum(2 * _size(segment) for log in logs if isinstance(log, LocalLog) for segment in log.segments)
-    with click.progressbar(length=bytes_max, label="offload", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
-        offload = OffloadLogs(store, clock, ids, source.id(), one_at_a_time(bar.update), how, dry_run)
+    sizes = {
+        (log.partition, segment.base_offset): _READ_TIMES * _size(segment)
+        for log in logs
+        if isinstance(log, LocalLog)
+        for segment in log.segments
+    }
+    bytes_moved = Work(sum(sizes.values()))
+    with shown("offload", lambda: bytes_moved.of_bytes, lambda: bytes_moved.done_bytes):
+        offload = OffloadLogs(store, clock, ids, source.id(), bytes_moved.did, how, dry_run)
 
         def work() -> Iterator[Result]:
             for log, done in offload.run(logs, threads):
                 results.append(done)
+                if done.entry is None and done.decision is not None:
+                    bytes_moved.needs_not(sizes.get((log.partition, done.decision.segment.base_offset), 0))
                 yield log, done
 
         _print(work(), output)

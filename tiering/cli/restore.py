@@ -1,6 +1,5 @@
 """`tiering restore`: archived partitions as a log directory that a broker starts on."""
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,6 +33,7 @@ from tiering.console import (
     tell_unmatched,
     topics_option,
 )
+from tiering.progress import Work, shown
 from tiering.restore import Done, restore
 from tiering.restore_plan import RestorePlan, Step, plan_restore
 from tiering.restore_target import UNFINISHED, RestoreTarget, opened
@@ -165,13 +165,13 @@ def _offset_at(log: ArchivedLog, until_ms: int) -> int | None:
 
 def _run(plans: list[RestorePlan], source: SegmentBytes, target: RestoreTarget, output: str) -> tuple[bool, list[Failure]]:
     results: list[Done] = []
-    size = sum(plan.manifest.log_bytes for plan in plans)
-    with click.progressbar(length=size, label="restore", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+    brought = Work(sum(plan.manifest.log_bytes for plan in plans))
+    with shown("restore", lambda: brought.of_bytes, lambda: brought.done_bytes):
 
         def work() -> Iterator[Done]:
             for done in restore(plans, source, target):
                 if isinstance(done.step, Link):
-                    bar.update(done.step.entry.log_size)
+                    brought.did(done.step.entry.log_size)
                 if done.error is not None or done.staged is not None:
                     results.append(done)
                 _tell(done)

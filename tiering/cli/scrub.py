@@ -8,17 +8,20 @@ import click
 
 from remote import archive
 from remote.clock import SystemClock
+from remote.manifest.model import Manifest
 from remote.reading import decoded_with
 from remote.scrub.budget import Budget
 from remote.scrub.finding import NOTES, Finding, Kind
 from remote.scrub.scrub import scrub
 from remote.scrub.settings import ScrubSettings
 from remote.stores import open_store
+from remote.stores.instrumented import Meter
 from tiering.console import (
     Exit,
     Row,
     archive_option,
     emit,
+    has_terminal,
     keys_option,
     output_option,
     reports_errors,
@@ -26,6 +29,7 @@ from tiering.console import (
     tell_unmatched,
     topics_option,
 )
+from tiering.progress import shown
 
 P = ParamSpec("P")
 
@@ -75,13 +79,23 @@ def command(
     """
     settings = settings_of(deep, sample, seed)
     decoded = decoded_with(keys_address)
-    backend = open_store(archive_url)
+    meter = Meter()
+    backend = open_store(archive_url, meter=meter)
     archive.open_archive(backend)
     wanted = archive.topics_like(backend, topics) if topics else None
     tell_unmatched(topics, wanted or (), backend.url)
     store = Budget(backend, requests_max)
-    kinds = show(scrub(store, decoded, settings, SystemClock().now_ms(), wanted), output)
+    of_bytes = _bytes_of(archive_url, settings, topics) if deep and requests_max is None and has_terminal() else 0
+    with shown("scrub", lambda: of_bytes, lambda: sum(counted.bytes for counted in meter.snapshot().values())):
+        kinds = show(scrub(store, decoded, settings, SystemClock().now_ms(), wanted), output)
     return verdict("tiering", kinds, store.requests)
+
+
+def _bytes_of(archive_url: str, settings: ScrubSettings, topics: tuple[str, ...]) -> int:
+    """About what a deep scrub will read. It takes a request a manifest, of which the scrub itself counts and measures none."""
+    store = open_store(archive_url)
+    newest = (found for topic in archive.topics_like(store, topics) for found in archive.newest_partitions(store, topic).values())
+    return int(settings.sample * sum(one.log_bytes + one.aux_bytes for one in newest if isinstance(one, Manifest)))
 
 
 def show(findings: Iterable[Finding], output: str) -> Mapping[Kind, int]:

@@ -1,10 +1,10 @@
-"""The progress of a job: what is shown, and where nothing is."""
+"""The progress of long work: what is shown, and where nothing is."""
 
 import threading
 
 import pytest
 
-from spark_jobs.jobs.progress import about, shown
+from tiering.progress import Work, about, shown
 
 MIB = 1 << 20
 
@@ -26,7 +26,7 @@ def test_progress_goes_on_while_the_block_runs_and_ends_full() -> None:
         seen.append((done, of))
         looked.set()
 
-    with shown("job", 10 * MIB, lambda: 4 * MIB, show=show):
+    with shown("job", lambda: 10 * MIB, lambda: 4 * MIB, show=show):
         assert looked.wait(10)
     assert seen[0] == (4, 10)
     assert seen[-1] == (10, 10)
@@ -40,7 +40,7 @@ def test_tasks_that_ran_twice_do_not_pass_the_end_of_a_job_that_has_not_ended() 
         seen.append(done)
         looked.set()
 
-    with shown("job", 10 * MIB, lambda: 99 * MIB, show=show):
+    with shown("job", lambda: 10 * MIB, lambda: 99 * MIB, show=show):
         assert looked.wait(10)
         assert set(seen) == {9}
 
@@ -49,7 +49,7 @@ def test_a_job_that_fails_never_shows_its_end() -> None:
     seen: list[int] = []
 
     def fail() -> None:
-        with shown("job", 10 * MIB, lambda: 5 * MIB, show=lambda done, _of, _about: seen.append(done)):
+        with shown("job", lambda: 10 * MIB, lambda: 5 * MIB, show=lambda done, _of, _about: seen.append(done)):
             raise RuntimeError("the job failed")
 
     with pytest.raises(RuntimeError, match="the job failed"):
@@ -57,7 +57,27 @@ def test_a_job_that_fails_never_shows_its_end() -> None:
     assert 10 not in seen
 
 
+def test_what_turns_out_not_to_be_needed_is_no_part_of_the_whole() -> None:
+    work, seen = Work(10 * MIB), list[tuple[int, int]]()
+    looked = threading.Event()
+
+    def show(done: int, of: int, _about: str) -> None:
+        seen.append((done, of))
+        looked.set()
+
+    work.did(2 * MIB)
+    work.needs_not(4 * MIB)
+    with shown("job", lambda: work.of_bytes, lambda: work.done_bytes, show=show):
+        assert looked.wait(10)
+    assert (seen[0], seen[-1]) == ((2, 6), (6, 6))
+
+
+def test_of_nothing_nothing_is_shown() -> None:
+    with shown("job", lambda: 0, lambda: 0, show=lambda *_: pytest.fail("there is nothing to show")):
+        pass
+
+
 def test_nothing_is_shown_where_there_is_no_terminal(capfd: pytest.CaptureFixture[str]) -> None:
-    with shown("job", 10 * MIB, lambda: pytest.fail("nobody looks")):
+    with shown("job", lambda: 10 * MIB, lambda: pytest.fail("nobody looks")):
         pass
     assert capfd.readouterr().err == ""
