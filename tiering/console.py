@@ -93,6 +93,16 @@ def _one_folder(context: click.Context, param: click.Parameter, value: str | Non
     return named(context, param, value)
 
 
+def topic_option(text: str = "The topic.", *, required: bool = True) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--topic` of every command that works on one."""
+    return click.option("--topic", required=required, callback=named, metavar="TOPIC", help=text)
+
+
+def partition_option(text: str, *, required: bool = False) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--partition`, the same on every command."""
+    return click.option("--partition", type=click.IntRange(min=0), required=required, metavar="N", help=text)
+
+
 def topics_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--topic` of every command that works on many topics."""
     text = "Only topics that match; may be given several times."
@@ -129,7 +139,7 @@ def cache_dir_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
 
 def waiting_option(name: str, default_ms: int, text: str) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """An option for the ms that something has to wait before it is deleted."""
-    return click.option(name, type=click.IntRange(min=0), default=default_ms, show_default=True, help=text)
+    return click.option(name, type=click.IntRange(min=0), default=default_ms, show_default=True, metavar="MS", help=text)
 
 
 def dry_run_option(command: Callable[P, Any]) -> Callable[P, Any]:

@@ -23,14 +23,18 @@ P = ParamSpec("P")
 def master_option(command: Callable[P, Any]) -> Callable[P, Any]:
     """The option `--master`."""
     text = "Spark's master; default: the one of spark-submit, or all cores of this machine."
-    return click.option("--master", help=text)(command)
+    return click.option("--master", metavar="URL", help=text)(command)
 
 
 def source_options(command: Callable[P, Any]) -> Callable[P, Any]:
     """The option `--option`, for everything that the format tiering takes."""
-    return click.option("--option", "pairs", multiple=True, metavar="NAME=VALUE", help="Any other option of the format tiering.")(
-        command
-    )
+    return click.option(
+        "--option",
+        "pairs",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Any other option of the format tiering; may be given several times.",
+    )(command)
 
 
 def interval_options(command: Callable[P, Any]) -> Callable[P, Any]:

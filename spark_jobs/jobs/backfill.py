@@ -59,7 +59,7 @@ def run(
 @click.option(
     "--by", type=click.Choice(list(By)), default=By.date, show_default=True, help="How finely files are parted by time, in UTC."
 )
-@click.option("--compression", type=click.Choice(_COMPRESSIONS), default="snappy", show_default=True)
+@click.option("--compression", type=click.Choice(_COMPRESSIONS), default="snappy", show_default=True, help="Of Parquet files.")
 @dry_run_option
 @price_options
 @master_option

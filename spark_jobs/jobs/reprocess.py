@@ -156,7 +156,13 @@ def _to_archive(rows: Rows, destination: Destination, url: str, run_id: str, par
 @click.option("--to-kafka", callback=named, metavar="SERVERS", help="Send to these bootstrap servers by Spark's Kafka sink.")
 @click.option("--to-archive", callback=lasting, metavar="URL", help="Add to a topic of this archive, which is made if need be.")
 @click.option("--to-topic", callback=named, metavar="TOPIC", help="The topic; without it, the column topic of each row.")
-@click.option("--to-option", "to_pairs", multiple=True, metavar="NAME=VALUE", help="Any other option of the target's format.")
+@click.option(
+    "--to-option",
+    "to_pairs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Any other option of the target's format; may be given several times.",
+)
 @click.option("--compression", type=click.Choice(_COMPRESSIONS), default="snappy", show_default=True, help="Of Parquet files.")
 @click.option("--run-id", callback=named, metavar="ID", help="What is written once; default: made from what is read and written.")
 @dry_run_option

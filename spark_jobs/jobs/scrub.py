@@ -135,7 +135,14 @@ def plan(steps: Iterable[Step], budget: Budget, task_bytes: int, prices: Prices)
 @keys_option()
 @topics_option()
 @sampling_options
-@click.option("--bytes-per-task", type=click.IntRange(1), default=TASK_BYTES, show_default=True, metavar="BYTES")
+@click.option(
+    "--bytes-per-task",
+    type=click.IntRange(1),
+    default=TASK_BYTES,
+    show_default=True,
+    metavar="BYTES",
+    help="How much a task reads.",
+)
 @click.option("--report", type=click.File("w", encoding="utf-8", lazy=True), metavar="FILE", help="Write a JSON report there.")
 @price_options
 @dry_run_option

@@ -66,11 +66,15 @@ def by_time(
 @click.option("--timestamp", type=click.IntRange(min=0), metavar="MS", help="Answer the first offset as late as this.")
 @click.option("--key", metavar="TEXT", help="What the key is like; --key-match says how.")
 @click.option("--key-hex", metavar="HEX", help="The same, as bytes.")
-@click.option("--key-match", type=click.Choice(list(Match)), default=Match.exact, show_default=True)
+@click.option("--key-match", type=click.Choice(list(Match)), default=Match.exact, show_default=True, help="How --key is meant.")
 @click.option("--value", metavar="TEXT", help="What the value is like; --value-match says how.")
 @click.option("--value-hex", metavar="HEX", help="The same, as bytes.")
-@click.option("--value-match", type=click.Choice(list(Match)), default=Match.contains, show_default=True)
-@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="As many records are enough.")
+@click.option(
+    "--value-match", type=click.Choice(list(Match)), default=Match.contains, show_default=True, help="How --value is meant."
+)
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="As many records are enough."
+)
 @click.option("--encoding", type=click.Choice(["text", "base64"]), default="text", show_default=True, help="Of keys and values.")
 @source_options
 @interval_options

@@ -15,7 +15,7 @@ from tiering.agent.unit import unit as unit_of
 from tiering.agent_service import Built, addresses, alone, build, checked
 from tiering.config.config import Config
 from tiering.configured import whole_config, whole_config_options
-from tiering.console import Exit, reports_errors, say
+from tiering.console import Exit, is_given, reports_errors, say
 from tiering.metrics.exposition import CONTENT_TYPE, exposition
 from tiering.metrics.values import values
 
@@ -69,34 +69,53 @@ def _live(config: Config) -> Exit | None:
     return None
 
 
+def _both(given: Given, config_file: str | None, overrides: tuple[str, ...]) -> Given:
+    """What is said in front of the command and behind it: either place will do."""
+    file, before = given
+    return config_file if is_given("config_file") else file, (*before, *overrides)
+
+
 @command.command("pause")
+@whole_config_options
 @click.pass_obj
 @reports_errors
-def pause(given: Given) -> Exit | None:
-    """Begin nothing new until `tiering agent resume`, or until the agent is started again."""
-    return _tell(whole_config(*given), "/pause")
+def pause(given: Given, config_file: str | None, overrides: tuple[str, ...]) -> Exit | None:
+    """Begin nothing new until `tiering agent resume`, or until the agent is started again.
+
+    \b
+    Examples:
+      tiering agent pause --config tiering.toml
+    """
+    return _tell(whole_config(*_both(given, config_file, overrides)), "/pause")
 
 
 @command.command("resume")
+@whole_config_options
 @click.pass_obj
 @reports_errors
-def resume(given: Given) -> Exit | None:
-    """Go on after `tiering agent pause`."""
-    return _tell(whole_config(*given), "/resume")
+def resume(given: Given, config_file: str | None, overrides: tuple[str, ...]) -> Exit | None:
+    """Go on after `tiering agent pause`.
+
+    \b
+    Examples:
+      tiering agent resume --config tiering.toml
+    """
+    return _tell(whole_config(*_both(given, config_file, overrides)), "/resume")
 
 
 @command.command("unit")
+@whole_config_options
 @click.pass_obj
 @reports_errors
-def unit(given: Given) -> Exit | None:
+def unit(given: Given, config_file: str | None, overrides: tuple[str, ...]) -> Exit | None:
     """Print a systemd unit that runs the agent with this configuration; nothing is installed.
 
     \b
     Examples:
-      tiering agent --config /etc/tiering.toml unit > /etc/systemd/system/tiering-agent.service
+      tiering agent unit --config /etc/tiering.toml > /etc/systemd/system/tiering-agent.service
     """
-    config = whole_config(*given)
-    file, overrides = given
+    file, overrides = _both(given, config_file, overrides)
+    config = whole_config(file, overrides)
     args = ["--config", os.path.abspath(file)] if file else []
     for override in overrides:
         args += ["--override", override]

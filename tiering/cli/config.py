@@ -13,7 +13,7 @@ from tiering.config.assignment import BadConfig, Place, Problem
 from tiering.config.config import Config
 from tiering.config.load import load_config
 from tiering.config.shared import CONFIG_VARIABLE
-from tiering.console import Exit, emit, named, output_option, reports_errors, say
+from tiering.console import Exit, emit, named, output_option, reports_errors, say, topic_option
 
 
 @click.group("config")
@@ -64,7 +64,7 @@ def check(file: str | None) -> Exit | None:
 
 @command.command("show")
 @file_argument
-@click.option("--topic", callback=named, help="The settings that count for one topic.")
+@topic_option("The settings that count for one topic.", required=False)
 @output_option()
 @reports_errors
 def show(file: str | None, topic: str | None, output: str) -> Exit | None:

@@ -22,6 +22,7 @@ from tiering.console import (
     output_option,
     reports_errors,
     say,
+    topic_option,
     waiting_option,
     yes_option,
 )
@@ -33,8 +34,8 @@ WRITER = "delete-topic"
 
 @click.command("delete-topic")
 @archive_option(required=True)
-@click.option("--topic", required=True, callback=named)
-@click.option("--topic-id", callback=named, help="Of several topics that had the name, the one with this id.")
+@topic_option()
+@click.option("--topic-id", callback=named, metavar="ID", help="Of several topics that had the name, the one with this id.")
 @waiting_option("--delay-ms", DELETE_DELAY_MS, "How long objects wait for readers.")
 @dry_run_option
 @yes_option

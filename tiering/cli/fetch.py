@@ -14,10 +14,11 @@ from tiering.console import (
     emit,
     keys_option,
     log_dir_option,
-    named,
     output_option,
+    partition_option,
     reports_errors,
     say,
+    topic_option,
 )
 from tiering.dump import payload
 from tiering.service import CACHE_BYTES_MAX, open_reading, open_tiers, read_ahead_pool
@@ -32,11 +33,22 @@ _TEXT_MAX = 60
 @log_dir_option()
 @keys_option()
 @cache_dir_option()
-@click.option("--topic", required=True, callback=named)
-@click.option("--partition", type=click.IntRange(min=0), required=True)
-@click.option("--offset", type=click.IntRange(min=0), required=True, help="The first offset to read.")
-@click.option("--max-records", type=click.IntRange(min=1), help="Stop after so many records; without it, at the end of the log.")
-@click.option("--isolation", type=click.Choice([i.value for i in Isolation]), default="read_uncommitted", show_default=True)
+@topic_option()
+@partition_option("The partition.", required=True)
+@click.option("--offset", type=click.IntRange(min=0), required=True, metavar="N", help="The first offset to read.")
+@click.option(
+    "--max-records",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Stop after so many records; without it, at the end of the log.",
+)
+@click.option(
+    "--isolation",
+    type=click.Choice([i.value for i in Isolation]),
+    default="read_uncommitted",
+    show_default=True,
+    help="Whether records of transactions that are open or aborted are left out.",
+)
 @output_option()
 @reports_errors
 def command(

@@ -1,12 +1,15 @@
 """`tiering log`: a look at one partition's folder."""
 
-import json
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
 
 from tiering.completes import folders
 from tiering.console import Exit, P, emit, exit_code_of_all, output_option, progress_bar, reports_errors, say
+
+if TYPE_CHECKING:
+    from local_log.engine.config import LogConfig
 
 
 @click.group("log")
@@ -41,19 +44,46 @@ def dump(folder: str, batches: bool, records: bool, snapshots: bool, output: str
 
 def config_option(command: Callable[P, None]) -> Callable[P, None]:
     """The option `-c name=value`, as often as there are settings."""
-    text = "A topic's setting by Kafka's name, such as segment.bytes=1048576; may be given more than once."
+    text = "A topic's setting by Kafka's name, such as segment.bytes=1048576; may be given several times."
     return click.option("-c", "--set", "settings", multiple=True, metavar="NAME=VALUE", help=text)(command)
+
+
+def _config(settings: tuple[str, ...]) -> "LogConfig":
+    """The settings of `config_option`. Raises UsageError for one that is none."""
+    from local_log.errors import Invalid
+    from tiering.log_tools import config_of
+
+    try:
+        return config_of(settings)
+    except Invalid as e:
+        raise click.UsageError(str(e)) from e
 
 
 @command.command("recover")
 @click.argument("folder", metavar="DIR", shell_complete=folders)
-@click.option("--log-start-offset", type=int, help="What log-start-offset-checkpoint says of the partition; 0 unless given.")
-@click.option("--recovery-point", type=int, help="What recovery-point-offset-checkpoint says of the partition; 0 unless given.")
+@click.option(
+    "--log-start-offset",
+    type=click.IntRange(0),
+    metavar="N",
+    help="What log-start-offset-checkpoint says of the partition; 0 unless given.",
+)
+@click.option(
+    "--recovery-point",
+    type=click.IntRange(0),
+    metavar="N",
+    help="What recovery-point-offset-checkpoint says of the partition; 0 unless given.",
+)
 @click.option("--clean-shutdown", is_flag=True, help="The broker has closed the log: nothing needs to be checked.")
 @config_option
+@output_option("jsonl")
 @reports_errors
 def recover(
-    folder: str, log_start_offset: int | None, recovery_point: int | None, clean_shutdown: bool, settings: tuple[str, ...]
+    folder: str,
+    log_start_offset: int | None,
+    recovery_point: int | None,
+    clean_shutdown: bool,
+    settings: tuple[str, ...],
+    output: str,
 ) -> Exit | None:
     """Bring the folder of a partition that no broker has open in order, as a broker does when it starts.
 
@@ -68,16 +98,16 @@ def recover(
     """
     from tiering import log_dir_tools, log_tools
 
-    config = log_tools.config_of(settings)
+    config = _config(settings)
     if not log_dir_tools.is_log_dir(folder):
         with log_tools.opened(folder, config, log_start_offset or 0, recovery_point or 0, clean=clean_shutdown) as log:
             state = log_tools.state(log)
-        click.echo(json.dumps(state))
+        emit([state], output)
         return None
     if clean_shutdown or log_start_offset is not None or recovery_point is not None:
         raise click.UsageError(f"{folder} is a whole log directory; leave out what its own files say of each partition")
     recovered = log_dir_tools.recovered(folder, config, progress_bar("Opening logs"))
-    emit(recovered.rows, "jsonl")
+    emit(recovered.rows, output)
     for message in recovered.remarks:
         say(f"tiering: {message}")
     return exit_code_of_all(recovered.errors, partly=bool(recovered.rows))
@@ -87,10 +117,11 @@ def recover(
 @click.argument("source", metavar="SRC_DIR", shell_complete=folders)
 @click.argument("target", metavar="DST_DIR", shell_complete=folders)
 @click.option("--follower", is_flag=True, help="Offsets and leader epochs stay as they are.")
-@click.option("--leader-epoch", type=click.IntRange(0), help="New offsets are assigned, under this leader epoch.")
+@click.option("--leader-epoch", type=click.IntRange(0), metavar="N", help="New offsets are assigned, under this leader epoch.")
 @config_option
+@output_option("jsonl")
 @reports_errors
-def append(source: str, target: str, follower: bool, leader_epoch: int | None, settings: tuple[str, ...]) -> None:
+def append(source: str, target: str, follower: bool, leader_epoch: int | None, settings: tuple[str, ...], output: str) -> None:
     """Append every batch in the segments of SRC_DIR to the log in DST_DIR, which is made where there is none.
 
     SRC_DIR may be a folder of Kafka 0.7: its messages become records of today, with new offsets.
@@ -99,22 +130,23 @@ def append(source: str, target: str, follower: bool, leader_epoch: int | None, s
 
     if follower == (leader_epoch is not None):
         raise click.UsageError("say how: either --follower or --leader-epoch N")
-    with log_tools.opened(target, log_tools.config_of(settings), 0, 0, clean=True, is_made=True) as log:
+    with log_tools.opened(target, _config(settings), 0, 0, clean=True, is_made=True) as log:
         log_tools.append_all(source, log, leader_epoch)
         state = log_tools.state(log)
-    click.echo(json.dumps(state))
+    emit([state], output)
 
 
 @command.command("truncate")
 @click.argument("folder", metavar="DIR", shell_complete=folders)
-@click.argument("offset", type=int)
+@click.argument("offset", type=click.IntRange(0))
 @config_option
+@output_option("jsonl")
 @reports_errors
-def truncate(folder: str, offset: int, settings: tuple[str, ...]) -> None:
+def truncate(folder: str, offset: int, settings: tuple[str, ...], output: str) -> None:
     """Drop every record of DIR from OFFSET on. Keep a copy of DIR."""
     from tiering import log_tools
 
-    with log_tools.opened(folder, log_tools.config_of(settings), 0, 0, clean=True) as log:
+    with log_tools.opened(folder, _config(settings), 0, 0, clean=True) as log:
         log.truncate_to(offset)
         state = log_tools.state(log)
-    click.echo(json.dumps(state))
+    emit([state], output)

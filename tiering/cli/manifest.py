@@ -17,7 +17,19 @@ from remote.object_keys import PartitionPath, partition_of
 from remote.object_store import ObjectStore
 from remote.stores import open_store
 from tiering import manifest_tools as tools
-from tiering.console import Exit, P, Row, archive_option, emit, exit_code_of_all, named, output_option, reports_errors, say
+from tiering.console import (
+    Exit,
+    P,
+    Row,
+    archive_option,
+    emit,
+    exit_code_of_all,
+    output_option,
+    partition_option,
+    reports_errors,
+    say,
+    topic_option,
+)
 
 Found = Manifest | LogError | RemoteError
 
@@ -29,14 +41,16 @@ def command() -> None:
 
 def of_topic(verb: Callable[P, None]) -> Callable[P, None]:
     """The options that say which partitions of which archive."""
-    verb = click.option("--partition", type=click.IntRange(min=0), help="Only this one; all of the topic unless given.")(verb)
-    verb = click.option("--topic", required=True, callback=named)(verb)
+    verb = partition_option("Only this one; all of the topic unless given.")(verb)
+    verb = topic_option()(verb)
     return archive_option(required=True)(verb)
 
 
 def version_option(verb: Callable[P, None]) -> Callable[P, None]:
     """The option `--version`, for one partition."""
-    return click.option("--version", type=click.IntRange(min=1), help="A version of --partition; the newest unless given.")(verb)
+    return click.option(
+        "--version", type=click.IntRange(min=1), metavar="N", help="A version of --partition; the newest unless given."
+    )(verb)
 
 
 @command.command("show")

@@ -25,6 +25,7 @@ from tiering.console import (
     Row,
     archive_option,
     bytes_per_second_option,
+    dry_run_option,
     emit,
     exit_code_of_all,
     is_given,
@@ -64,20 +65,22 @@ def _partitions(_context: click.Context, _param: click.Parameter, values: tuple[
 )  # fmt: skip
 @bytes_per_second_option()
 @click.option(
-    "--threads", type=click.IntRange(1, THREADS_MAX), default=THREADS, show_default=True, help="How many partitions at a time."
-)
+    "--threads", type=click.IntRange(1, THREADS_MAX), default=THREADS, show_default=True, metavar="N",
+    help="How many partitions at a time.",
+)  # fmt: skip
 @click.option("--compress", type=click.Choice([ZSTD]), help="Compress segments whose batches are not compressed.")
 @click.option("--encrypt", is_flag=True, help="Encrypt segments, with a data key each that the current of --keys wraps.")
 @keys_option()
 @click.option(
     "--chunk-bytes", type=click.IntRange(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX), default=CHUNK_BYTES, show_default=True,
+    metavar="BYTES",
     help="How much of a segment is compressed or encrypted at a time; who reads less than that, reads that much.",
 )  # fmt: skip
 @click.option(
     "--must-exist", is_flag=True,
     help="Make no new archive: one that is not there any more (a folder that is not mounted) ends the command with exit code 4.",
 )  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")
+@dry_run_option
 @output_option()
 @reports_errors
 def command(

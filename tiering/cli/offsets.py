@@ -12,10 +12,10 @@ from tiering.console import (
     emit,
     keys_option,
     log_dir_option,
-    named,
     output_option,
     reports_errors,
     say,
+    topic_option,
 )
 from tiering.service import CACHE_BYTES_MAX, open_reading, open_tiers
 from tiering.tiered_log import TieredLog
@@ -46,8 +46,10 @@ def _time(_context: click.Context, _param: click.Parameter, value: str) -> str:
 @log_dir_option()
 @keys_option()
 @cache_dir_option()
-@click.option("--topic", required=True, callback=named)
-@click.option("--time", callback=_time, default="latest", show_default=True, help=f"Milliseconds, or {', '.join(_TIMES)}.")
+@topic_option()
+@click.option(
+    "--time", callback=_time, default="latest", show_default=True, metavar="TIME", help=f"Milliseconds, or {', '.join(_TIMES)}."
+)
 @output_option()
 @reports_errors
 def command(

@@ -23,6 +23,7 @@ from tiering.console import (
     Exit,
     Row,
     archive_option,
+    dry_run_option,
     emit,
     exit_code_of_all,
     keys_option,
@@ -58,7 +59,11 @@ def _topic_ids(_context: click.Context, _param: click.Parameter, values: tuple[s
 @topics_option()
 @click.option("--until-offset", type=click.IntRange(0), metavar="N", help="Nothing from offset N on, in each partition.")
 @click.option(
-    "--until-timestamp", "until_ms", type=int, metavar="MS", help="Nothing from the first record on that is as late as MS."
+    "--until-timestamp",
+    "until_ms",
+    type=click.IntRange(0),
+    metavar="MS",
+    help="Nothing from the first record on that is as late as MS.",
 )
 @click.option(
     "--topic-id",
@@ -66,12 +71,12 @@ def _topic_ids(_context: click.Context, _param: click.Parameter, values: tuple[s
     multiple=True,
     callback=_topic_ids,
     metavar="TOPIC=ID",
-    help="The id that the topic has in the cluster that gets it; without it, the id that was archived.",
+    help="The id that a topic has in the cluster that gets it, else the id that was archived; may be given several times.",
 )
-@click.option("--cluster-id", callback=named, help="Write meta.properties of this cluster; give --node-id, too.")
-@click.option("--node-id", type=click.IntRange(0), help="The broker's id in meta.properties.")
+@click.option("--cluster-id", callback=named, metavar="ID", help="Write meta.properties of this cluster; give --node-id, too.")
+@click.option("--node-id", type=click.IntRange(0), metavar="ID", help="The broker's id in meta.properties.")
 @keys_option()
-@click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")
+@dry_run_option
 @output_option()
 @reports_errors
 def command(

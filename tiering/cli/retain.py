@@ -26,6 +26,7 @@ from tiering.console import (
     log_dir_option,
     named,
     output_option,
+    partition_option,
     reports_errors,
     say,
     tell_unmatched,
@@ -42,18 +43,21 @@ from tiering.service import log_dir
 @archive_option(required=True)
 @log_dir_option()
 @topics_option()
-@click.option("--partition", type=click.IntRange(min=0), help="Only this one, for --log-start-offset.")
+@partition_option("Only this one, for --log-start-offset.")
 @click.option(
     "-c",
     "--set",
     "settings",
     multiple=True,
     metavar="[TOPICS:]NAME=VALUE",
-    help="A setting by Kafka's name, for topics that match; the last that matches counts.",
+    help="A setting by Kafka's name, for topics that match; may be given several times, the last that matches counts.",
 )
 @click.option("--archive-alone", is_flag=True, help="retention.bytes is of the archive alone: there is no local log any more.")
 @click.option(
-    "--log-start-offset", type=click.IntRange(min=0), help="Records below are deleted (DeleteRecords), of one --partition."
+    "--log-start-offset",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Records below are deleted (DeleteRecords), of one --partition.",
 )
 @click.option("--follow-log-start-offset", is_flag=True, help="So are those below the local log's start offset, of a tiered log.")
 @click.option(

@@ -18,6 +18,7 @@ from tiering.console import (
     Exit,
     Row,
     archive_option,
+    dry_run_option,
     emit,
     exit_code_of_all,
     keys_option,
@@ -34,7 +35,7 @@ from tiering.rotate_keys import Rotated
 @archive_option(required=True)
 @keys_option(required=True)
 @topics_option()
-@click.option("--dry-run", is_flag=True, help="Print what is due and do nothing.")
+@dry_run_option
 @output_option()
 @reports_errors
 def command(archive_url: str, keys_address: str, topics: tuple[str, ...], dry_run: bool, output: str) -> Exit | None:

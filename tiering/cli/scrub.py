@@ -37,7 +37,7 @@ P = ParamSpec("P")
 def sampling_options(command: Callable[P, Any]) -> Callable[P, Any]:
     """The options that bound what a deep scrub reads, the same here and for Spark's."""
     sample = click.option("--sample", type=click.FloatRange(0, 1), metavar="F", help="Read only this fraction of the segments.")
-    seed = click.option("--seed", type=int, help="With --sample: another number picks other segments.")
+    seed = click.option("--seed", type=int, metavar="N", help="With --sample: another number picks other segments.")
     text = "Ask the store no more often; says what is left out."
     return sample(seed(click.option("--requests-max", type=click.IntRange(1), metavar="N", help=text)(command)))
 

@@ -152,13 +152,25 @@ def test_it_works_on_s3(logs: Path, tmp_path: Path, s3_bucket: str) -> None:
 def test_the_unit_runs_this_very_agent_and_waits_for_its_stop(run: Run, tmp_path: Path) -> None:
     config = tmp_path / "tiering.toml"
     config.write_text(f'log.dirs = ["/var/lib/kafka"]\narchive.url = "{tmp_path}/archive"\nagent.shutdown.timeout.ms = 90000\n')
-    result = run("agent", "--config", config, "unit")
+    result = run("agent", "unit", "--config", config)
     assert result.exit_code == 0, result.stderr
+    assert run("agent", "--config", config, "unit").stdout == result.stdout
     lines = result.stdout.splitlines()
     assert f"ExecStart={sys.executable} -m tiering agent --config {config}" in lines
     assert "TimeoutStopSec=105" in lines
     assert f"ReadWritePaths={tmp_path}/archive" in lines
     assert "$" not in result.stdout
+
+
+def test_settings_are_given_in_front_of_the_command_or_behind_it_and_none_of_them_twice(run: Run) -> None:
+    given, wait = (
+        ("--override", "log.dirs=/l", "--override", "archive.url=s3://b/p"),
+        ("--override", "agent.shutdown.timeout.ms=1000"),
+    )
+    for words in ((*given, *wait, "unit"), (*given, "unit", *wait), ("unit", *given, *wait)):
+        assert "TimeoutStopSec=16" in run("agent", *words).stdout
+    twice = run("agent", *given, *wait, "unit", *wait)
+    assert (twice.exit_code, "keep one of the two" in twice.stderr) == (2, True)
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")

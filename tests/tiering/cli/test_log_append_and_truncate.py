@@ -85,9 +85,9 @@ def test_a_folder_that_is_not_there_is_not_made(run: Run, tmp_path: Path, words:
 
 def test_an_offset_below_0_and_a_setting_that_is_none_are_refused(run: Run, broker: Path, tmp_path: Path) -> None:
     folder = copytree(broker / "g-tiny-0", tmp_path / "g-tiny-0")
-    assert run("log", "truncate", folder, "--", -1).exit_code == 1
+    assert run("log", "truncate", folder, "--", -1).exit_code == 2
     result = run("log", "truncate", folder, 0, "-c", "segment.byte=1")
-    assert (result.exit_code, "segment.bytes" in result.stderr) == (1, True)
+    assert (result.exit_code, "segment.bytes" in result.stderr) == (2, True)
 
 
 def test_a_folder_of_a_log_directory_that_somebody_has_is_left_alone(run: Run, broker: Path, tmp_path: Path) -> None:

@@ -1,0 +1,153 @@
+"""All options of all commands, those of the Spark jobs too: a name that somebody has learned means the same everywhere."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from importlib import import_module
+
+import click
+import pytest
+
+from spark_jobs.submit import JOBS
+from tiering.cli import main
+from tiering.manual import commands
+
+Named = tuple[str, click.Command]
+
+
+def _of_tiering() -> Iterator[Named]:
+    for words in commands(main):
+        command: click.Command = main
+        for word in words:
+            assert isinstance(command, click.Group)
+            below = command.get_command(click.Context(command), word)
+            assert below is not None
+            command = below
+        yield " ".join(("tiering", *words)), command
+
+
+def _of_spark() -> Iterator[Named]:
+    for job in JOBS:
+        yield f"job {job}", import_module(f"spark_jobs.jobs.{job}").main
+
+
+ALL: dict[str, click.Command] = dict([*_of_tiering(), *_of_spark()])
+
+FORMS: dict[str, set[str | None]] = {
+    "--set": {"NAME=VALUE", "[TOPICS:]NAME=VALUE"},
+    "--to": {"DIR", "FILE", "URL"},
+    "--topic": {"GLOB", "TOPIC"},
+    "--topic-id": {"ID", "TOPIC=ID"},
+}
+"""How values of an option look where that depends on what a command is for: one topic or many, a folder or a file."""
+TEXTS = {
+    "--config": "a command goes by nothing else, or takes from it what its options leave open",
+    "--log-start-offset": "of a log that is recovered, or up to which a topic is deleted",
+    "--partition": "all of them without it, or there is no without",
+    "--to": "what is written differs",
+    "--topic": "what is done to the topic differs",
+    "--topic-id": "an id that is looked for, or one that is given",
+}
+"""Options whose help says more than one thing, and why."""
+WITHOUT_ROWS = {
+    "tiering", "tiering agent", "tiering agent pause", "tiering agent resume", "tiering agent unit", "tiering completion",
+    "tiering config", "tiering config check", "tiering log", "tiering man", "tiering manifest", "tiering manifest export",
+    "tiering metrics", "tiering metrics alerts", "tiering metrics dashboard", "job backfill", "job reprocess",
+}  # fmt: skip
+"""Commands that only do something, or whose answer is one document of a form of its own."""
+
+
+def options() -> Iterator[tuple[str, str, click.Option]]:
+    """Every option by the command that has it and its long name."""
+    for name, command in ALL.items():
+        for option in command.params:
+            if isinstance(option, click.Option):
+                (long,) = (text for text in option.opts if text.startswith("--"))
+                yield name, long, option
+
+
+def by_name() -> dict[str, list[tuple[str, click.Option]]]:
+    """The commands that have an option, and theirs; `tiering --version` alone is not among them, as every program has it."""
+    found: dict[str, list[tuple[str, click.Option]]] = defaultdict(list)
+    for command, name, option in options():
+        if command != "tiering":
+            found[name].append((command, option))
+    return found
+
+
+def test_all_commands_and_jobs_are_looked_at() -> None:
+    assert {"tiering offload", "tiering manifest show", "tiering agent unit", "job backfill"} < set(ALL)
+    assert len(by_name()) > 60
+
+
+def test_every_option_has_a_sentence_that_says_what_it_is() -> None:
+    assert [(c, name) for c, name, option in options() if not (option.help or "").endswith(".")] == []
+
+
+def test_every_option_that_takes_a_value_says_how_it_looks() -> None:
+    unsaid = [
+        (command, name)
+        for command, name, option in options()
+        if not (option.is_flag or option.metavar or isinstance(option.type, click.Choice))
+    ]
+    assert unsaid == []
+
+
+def test_an_option_that_may_be_given_several_times_says_so() -> None:
+    assert [(c, name) for c, name, o in options() if o.multiple != ("may be given several times" in (o.help or ""))] == []
+
+
+@pytest.mark.parametrize("name", sorted(by_name()))
+def test_an_option_of_one_name_is_the_same_on_every_command(name: str) -> None:
+    found = by_name()[name]
+    forms = {option.metavar for _, option in found}
+    assert forms == FORMS.get(name, forms if len(forms) == 1 else {"one form"}), found
+    for form in forms:
+        of_form = [option for _, option in found if option.metavar == form]
+        assert len({repr(o.type) if not isinstance(o.type, click.Path | click.File) else "file" for o in of_form}) == 1
+        assert len({(o.is_flag, o.multiple, tuple(o.secondary_opts), str(o.envvar)) for o in of_form}) == 1
+        assert len({o.help for o in of_form}) == 1 or name in TEXTS, {o.help for o in of_form}
+    defaults = {o.default for command, o in found if not command.startswith("tiering log ") or name != "--output"}
+    assert len(defaults) == 1, "a log is dumped as JSON, since a table of records is cut"
+
+
+def test_no_reason_is_given_for_what_is_the_same() -> None:
+    found = by_name()
+    assert {name for name in FORMS if len({o.metavar for _, o in found[name]}) < 2} == set()
+    assert {name for name in TEXTS if len({o.help for _, o in found[name]}) < 2} == set()
+
+
+def test_a_short_name_is_short_for_one_option() -> None:
+    short: dict[str, set[str]] = defaultdict(set)
+    for _, name, option in options():
+        for text in option.opts:
+            if not text.startswith("--"):
+                short[text].add(name)
+    assert short == {"-c": {"--set"}}
+
+
+@pytest.mark.parametrize("name", sorted(set(ALL) - WITHOUT_ROWS))
+def test_a_command_that_answers_rows_has_them_in_three_forms(name: str) -> None:
+    assert [option for command, long, option in options() if (command, long) == (name, "--output")]
+
+
+def test_what_answers_no_rows_has_no_form_of_them() -> None:
+    assert WITHOUT_ROWS - ALL.keys() == set()
+    assert {command for command, name, _ in options() if name == "--output"} & WITHOUT_ROWS == set()
+
+
+def test_what_deletes_for_good_can_be_looked_at_first_and_asks() -> None:
+    found = by_name()
+    assert {command for command, _ in found["--yes"]} == {"tiering delete-topic", "tiering retain", "tiering sweep"}
+    assert {command for command, _ in found["--yes"]} < {command for command, _ in found["--dry-run"]}
+
+
+@pytest.mark.parametrize("short", ["-h", "--help"])
+@pytest.mark.parametrize("name", sorted(name for name in ALL if name.startswith("tiering")))
+def test_every_command_has_help_by_both_names(name: str, short: str) -> None:
+    from click.testing import CliRunner
+
+    helped = CliRunner().invoke(main, [*name.split()[1:], short])
+    assert helped.exit_code == 0
+    assert re.match(rf"Usage: \S+ {' '.join(name.split()[1:])}".rstrip(), helped.stdout)
+    assert "\x1b" not in helped.stdout
