@@ -8,11 +8,24 @@ LogError
     └── OffsetOutOfRange   Kafka's OFFSET_OUT_OF_RANGE
 """
 
-from collections.abc import Iterable, Iterator
+import errno
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
+from typing import Final
 
 _LISTED_MAX = 10
+_REMEDIES: Final[Mapping[int, str]] = {
+    errno.ENOSPC: "free some space there",
+    errno.EDQUOT: "free some space there, or have the quota raised",
+    errno.EACCES: "give this user the right to it",
+    errno.EPERM: "give this user the right to it",
+    errno.EROFS: "have it mounted so that it can be written to",
+    errno.EMFILE: "let a process have more files open (ulimit -n)",
+    errno.ENFILE: "let this machine have more files open (fs.file-max)",
+    errno.EISDIR: "name a file",
+    errno.EIO: "look into the system's log whether the disk fails, and mend it",
+}
 
 
 class LogError(Exception):
@@ -80,6 +93,12 @@ class OffsetOutOfRange(NotFound):
 
     def __str__(self) -> str:
         return f"{self.partition}: offset {self.offset} is outside [{self.start}, {self.end}); ask for one inside"
+
+
+def of_system(where: str, error: Exception) -> str:
+    """What the operating system said of a file or folder, once, and what to do about it."""
+    number, said = getattr(error, "errno", None), getattr(error, "strerror", None)
+    return f"{where}: {said or error}; {_REMEDIES.get(number or 0, 'mend it')}, then try again"
 
 
 def listed(names: Iterable[str]) -> str:

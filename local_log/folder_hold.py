@@ -8,7 +8,7 @@ import fcntl
 import os
 from typing import Protocol
 
-from local_log.errors import NotFound, Unreadable
+from local_log.errors import NotFound, Unreadable, of_system
 
 
 class FolderHolder(Protocol):
@@ -34,7 +34,7 @@ class OsFolderHolder:
         except (FileNotFoundError, NotADirectoryError) as e:
             raise NotFound(f"{folder}: no such folder") from e
         except OSError as e:
-            raise Unreadable(f"{folder}: {e}; mend it, then try again") from e
+            raise Unreadable(of_system(folder, e)) from e
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

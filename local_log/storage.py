@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol
 
-from local_log.errors import NotFound, Unreadable
+from local_log.errors import NotFound, Unreadable, of_system
 from local_log.formats.primitives import Buffer
 from local_log.open_files import OpenFiles, read, read_large
 
@@ -338,7 +338,7 @@ def _translated(path: str) -> Iterator[None]:
 def _translation(path: str, e: Exception) -> NotFound | Unreadable:
     if isinstance(e, FileNotFoundError | NotADirectoryError):
         return NotFound(f"{path}: no such file or folder")
-    return Unreadable(f"{path}: {e}; mend it, then try again")
+    return Unreadable(of_system(path, e))
 
 
 def replace_file(disk: WritableDisk, file: str, data: bytes) -> None:

@@ -58,6 +58,15 @@ class ClockIsOff(OneAtATime):
         return [b"<Error><Code>RequestTimeTooSkewed</Code><Message>The difference is too large.</Message></Error>"]
 
 
+class CredentialsExpired(OneAtATime):
+    """An S3 server to which everybody comes with a session token that has expired; to HEAD it says so without a word, as S3."""
+
+    def __call__(self, environ: Any, start_response: Any) -> list[bytes]:
+        start_response("400 Bad Request", [("Content-Type", "application/xml")])
+        told = b"<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>"
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [told]
+
+
 class SometimesBusy(OneAtATime):
     """An S3 server that refuses a third of all requests, in no order: one with a condition by 409, others by 429 or 503."""
 

@@ -276,7 +276,7 @@ def reports_errors(command: Callable[P, Exit | None]) -> Callable[P, None]:
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        from local_log.errors import LogError
+        from local_log.errors import LogError, of_system
         from remote.errors import RemoteError
 
         try:
@@ -284,7 +284,7 @@ def reports_errors(command: Callable[P, Exit | None]) -> Callable[P, None]:
         except BrokenPipeError:
             raise
         except (LogError, RemoteError, OSError) as e:
-            say(f"tiering: {e}")
+            say(f"tiering: {of_system(e.filename or 'the operating system', e) if isinstance(e, OSError) else e}")
             code = exit_code_of(e)
         sys.exit(code)
 

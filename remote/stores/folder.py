@@ -222,7 +222,7 @@ class FolderStore:
                 raise Invalid(f"{where}; give a folder that this user may {kind}") from error
             if error.errno in _full:
                 raise Unavailable(f"{where}; free some space") from error
-            raise otherwise(where) from error
+            raise otherwise(f"{where}; see whether its disk or network is well, then run it again") from error
 
 
 def _temporary(folder: str) -> tuple[str, int]:

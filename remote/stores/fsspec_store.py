@@ -188,7 +188,8 @@ class FsspecStore:
         except (PermissionError, ImportError, NotImplementedError, TypeError) as error:
             raise Invalid(f"{where}: {error!r}; check the credentials and the versions of fsspec's packages") from error
         except Exception as error:
-            raise (Unknown if writing else Unavailable)(f"{where}: {error!r}") from error
+            remedy = "see whether the store answers, then run it again"
+            raise (Unknown if writing else Unavailable)(f"{where}: {error!r}; {remedy}") from error
 
 
 def _creates_by_itself(kind: Any) -> bool:

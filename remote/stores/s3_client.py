@@ -18,6 +18,7 @@ from botocore.config import Config
 from botocore.loaders import create_loader
 
 from remote.errors import AlreadyExists, BadRange, Invalid, NotFound, RemoteError, Unavailable, Unknown
+from remote.stores.aws_credentials import AGAIN, CREDENTIAL_REMEDIES, GIVE_CREDENTIALS, NO_CREDENTIALS
 
 connections_max = 32
 part_attempts_max = 5
@@ -45,6 +46,7 @@ _remedies = {
     "InvalidObjectState": "bring the object back from cold storage, and keep rules that move objects there off the archive",
 }
 _remedies_by_status = {
+    400: "correct the address; a HEAD is refused so, without a word, where the credentials have expired, too: renew them",
     403: "check the credentials, and that they have s3:GetObject, s3:PutObject, s3:DeleteObject, "
     "s3:AbortMultipartUpload and s3:ListBucket (without the last, S3 says 403 of a missing object too)",
     501: "use a store that knows If-None-Match and CRC32C",
@@ -85,11 +87,13 @@ def translated(url: str, key: str, otherwise: type[RemoteError] = Unavailable) -
     except sdk.ClientError as error:
         raise _refusal(error.response, where, key, otherwise) from error
     except _never_sent as error:
-        raise Unavailable(f"{where}: {error}") from error
+        raise Unavailable(f"{where}: {error}; see whether AWS_ENDPOINT_URL is right and the network there") from error
     except _broken_off as error:
-        raise otherwise(f"{where}: {error}") from error
+        raise otherwise(f"{where}: {error}; {AGAIN}") from error
     except (sdk.CredentialRetrievalError, sdk.MetadataRetrievalError) as error:
-        raise Unavailable(f"{where}: {error}") from error
+        raise Unavailable(f"{where}: {error}; see whether what gives the credentials is well, then run it again") from error
+    except NO_CREDENTIALS as error:
+        raise Invalid(f"{where}: {error}; {GIVE_CREDENTIALS}") from error
     except sdk.BotoCoreError as error:
         raise Invalid(f"{where}: {error}; correct the address, the credentials or boto3's settings") from error
 
@@ -101,16 +105,17 @@ def _refusal(response: dict[str, Any], where: str, key: str, otherwise: type[Rem
     if status == 412:
         return AlreadyExists(key)
     if code == "NoSuchUpload":
-        return NoSuchUpload(text)
+        return NoSuchUpload(f"{text}; {AGAIN}")
     if code in _not_applied or status in (409, 429):
         # 409: another conditional request on this key is under way.
-        return Unavailable(text)
+        return Unavailable(f"{text}; {AGAIN}")
     if status == 404 and code != "NoSuchBucket":
         # A conditional write says so when a deletion of its key crosses it.
-        return Unavailable(text) if otherwise is Unknown else NotFound(text)
+        return Unavailable(f"{text}; {AGAIN}") if otherwise is Unknown else NotFound(text)
     if status >= 500 and status != 501:
-        return otherwise(text)
+        return otherwise(f"{text}; {AGAIN}")
     if status == 416:
         return BadRange(text)
-    remedy = _remedies.get(code) or _remedies_by_status.get(status, "correct the address or the key")
+    by_code = CREDENTIAL_REMEDIES.get(code) or _remedies.get(code)
+    remedy = by_code or _remedies_by_status.get(status, "correct the address or the key")
     return Invalid(f"{text}; {remedy}")

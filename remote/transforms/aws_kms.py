@@ -13,6 +13,7 @@ from botocore import exceptions as sdk
 from botocore.config import Config
 
 from remote.errors import Invalid, NoKey, RemoteError, Unavailable, WrongKey
+from remote.stores.aws_credentials import AGAIN, CREDENTIAL_REMEDIES, GIVE_CREDENTIALS, NO_CREDENTIALS
 from remote.transforms.recent import Recent
 
 UNWRAPPED_KEPT_MAX = 1024
@@ -78,7 +79,9 @@ def _translated(key_id: str) -> Iterator[None]:
     except sdk.ClientError as e:
         raise _refusal(key_id, e.response) from e
     except (sdk.ConnectionError, sdk.HTTPClientError, sdk.CredentialRetrievalError, sdk.MetadataRetrievalError) as e:
-        raise Unavailable(f"AWS KMS: {key_id}: {e}") from e
+        raise Unavailable(f"AWS KMS: {key_id}: {e}; {AGAIN}") from e
+    except NO_CREDENTIALS as e:
+        raise Invalid(f"AWS KMS: {key_id}: {e}; {GIVE_CREDENTIALS}") from e
     except sdk.BotoCoreError as e:
         raise Invalid(f"AWS KMS: {key_id}: {e}; correct the credentials, the region or boto3's settings") from e
 
@@ -91,5 +94,5 @@ def _refusal(key_id: str, response: dict[str, Any]) -> RemoteError:
     if code in _gone:
         return NoKey(key_id, text)
     if code in _busy or response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) >= 500:
-        return Unavailable(f"{text} ({key_id})")
-    return Invalid(f"{text} ({key_id}); correct the rights to use the key, or the key")
+        return Unavailable(f"{text} ({key_id}); {AGAIN}")
+    return Invalid(f"{text} ({key_id}); {CREDENTIAL_REMEDIES.get(code, 'correct the rights to use the key, or the key')}")

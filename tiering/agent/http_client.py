@@ -19,12 +19,13 @@ def ask(address: str, method: str, path: str) -> dict[str, Any]:
         answer = connection.getresponse()
         body = answer.read(ANSWER_BYTES_MAX)
         if answer.status != 200:
-            raise Unavailable(f"{address}{path}: {answer.status} {body[:200].decode(errors='replace').strip()}")
+            said = body[:200].decode(errors="replace").strip()
+            raise Unavailable(f"{address}{path}: {answer.status} {said}; see what the agent printed")
         row = json.loads(body)
     except (OSError, HTTPException, ValueError) as e:
         raise Unavailable(f"{address}: no agent answers there ({e}); is it running, and is this its agent.http.address?") from e
     finally:
         connection.close()
     if not isinstance(row, dict):
-        raise Unavailable(f"{address}{path}: what answers there is no agent")
+        raise Unavailable(f"{address}{path}: what answers there is no agent; correct agent.http.address")
     return row

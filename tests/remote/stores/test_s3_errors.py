@@ -70,7 +70,9 @@ to_be_fixed = [
     refusal(301, "PermanentRedirect"),
     refusal(400, "InvalidArgument"),
     refusal(501, "NotImplemented"),
+    refusal(400, "ExpiredToken"),
     sdk.NoCredentialsError(),
+    sdk.ProfileNotFound(profile="nobody"),
     sdk.ParamValidationError(report="…"),
 ]
 
@@ -98,6 +100,10 @@ class TestS3Errors:
         assert raised.value.__cause__ is error
         assert client.requests == ["put_object"]
         assert client.attempts == {1}
+
+    def test_a_head_that_is_refused_without_a_word_may_come_of_credentials_that_have_expired(self) -> None:
+        with pytest.raises(Invalid, match="renew them"):
+            S3Store("bucket", client=ScriptedS3(refusal(400, "400"))).head("key")
 
     @pytest.mark.parametrize("error", lost_answers, ids=_name)
     def test_a_read_whose_answer_was_lost_is_unavailable_and_sent_once(self, error: Exception) -> None:
