@@ -1,4 +1,4 @@
-"""What tests of several rooms need: an S3 server on the loopback interface, and a fresh bucket on it."""
+"""What tests of several rooms need: an S3 server on the loopback interface, a fresh bucket on it, the wheel installed."""
 
 import itertools
 import os
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import strict_s3
+from installed_wheel import Installed, shared
 from s3_servers import serving
 
 # Assertions in these say as much as a test's own.
@@ -74,6 +75,13 @@ def s3_client(s3_server: str) -> Iterator[Any]:
 def s3_bucket(s3_client: Any) -> str:
     """The name of an empty bucket that no other test has."""
     return _new_bucket(s3_client)
+
+
+@pytest.fixture(scope="session")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+    """An environment in which the wheel alone is installed."""
+    with shared(tmp_path_factory) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

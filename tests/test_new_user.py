@@ -8,12 +8,10 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 import tomllib
 import urllib.error
 import urllib.request
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,9 +20,9 @@ from typing import Any
 
 import pytest
 import real_kafka
-from built_wheel import built_wheel
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from installed_wheel import Installed
 
 from tiering.metrics.series import ALL
 
@@ -63,25 +61,19 @@ class Machine:
     """Where the wheel alone is installed; commands run in `folder`, in which there is only what the user puts there."""
 
     folder: Path
-    environment: dict[str, str]
+    environment: Installed
 
     def start(self, *args: object, **pipes: Any) -> "subprocess.Popen[str]":
-        command = [sys.executable, "-m", "tiering", *map(str, args)]
-        return subprocess.Popen(command, cwd=self.folder, env=self.environment, text=True, **pipes)
+        return self.environment.start(self.folder, "tiering", *args, **pipes)
 
     def tiering(self, *args: object) -> str:
-        process = self.start(*args, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        out, err = process.communicate(timeout=300)
-        assert process.returncode == 0, err
-        return out
+        return self.environment.run(self.folder, "tiering", *args)
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
+def machine(environment: Installed, tmp_path: Path) -> Machine:
     (tmp_path / "empty").mkdir()
-    zipfile.ZipFile(built_wheel(tmp_path)).extractall(tmp_path / "site")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("TIERING")}
-    return Machine(tmp_path / "empty", {**environment, "PYTHONPATH": str(tmp_path / "site")})
+    return Machine(tmp_path / "empty", environment)
 
 
 def produce(address: str) -> Read:

@@ -1,17 +1,15 @@
 """The wheel: what it holds, and that it is enough by itself, in an environment that has nothing but it and what it asks for."""
 
 import json
-import os
-import shutil
-import subprocess
-import sys
 import tomllib
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from built_wheel import ROOT, built_wheel
+from installed_wheel import Installed
 
 from tiering import __version__
 
@@ -20,8 +18,6 @@ pytestmark = pytest.mark.timeout(900)  # the first time on a machine uv brings 3
 Run = Callable[..., str]
 
 FIND_SPEC = "from importlib.util import find_spec as f"
-NO_NETWORK = ("error sending request", "dns error", "connection refused", "failed to fetch", "timed out")
-"""What uv says where a registry cannot be reached."""
 
 
 @pytest.fixture(scope="module")
@@ -87,33 +83,11 @@ def test_it_says_what_it_needs_what_it_may_need_and_what_it_is_found_by(wheel: P
     assert "[apache_airflow_provider]" in entries
 
 
-@pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    """Runs a program of a fresh environment that has the wheel, without extras, in an empty folder; gives its output."""
-    beside = Path(sys.executable).parent / "uv"
-    uv = shutil.which("uv") or (str(beside) if beside.exists() else None)
-    if uv is None:
-        pytest.skip("no uv here, which makes an environment in seconds")
-    folder = tmp_path_factory.mktemp("installed")
-    programs = folder / "venv" / "bin"
-    subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, folder / "venv"], check=True)
-    install = [uv, "pip", "install", "--quiet", "--python", programs / "python", "--constraints", ROOT / "requirements.txt"]
-    done = subprocess.run([*install, "--only-binary", ":all:", wheel], capture_output=True, text=True)
-    if done.returncode and any(words in done.stderr.lower() for words in NO_NETWORK):
-        pytest.skip("no registry can be reached, and uv has not kept all packages")
-    assert done.returncode == 0, done.stderr
-    (folder / "empty").mkdir()
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TIERING"))}
-
-    def run(program: str, *args: object) -> str:
-        ran = subprocess.run(
-            [programs / program, *map(str, args)], cwd=folder / "empty", env=environment, capture_output=True, text=True
-        )
-        assert ran.returncode == 0, ran.stderr
-        return ran.stdout
-
-    yield run
-    shutil.rmtree(folder)
+@pytest.fixture
+def installed(environment: Installed, tmp_path: Path) -> Run:
+    """Runs a program of the environment in an empty folder; gives its output."""
+    (tmp_path / "empty").mkdir()
+    return partial(environment.run, tmp_path / "empty")
 
 
 def test_the_command_is_found_and_every_page_of_its_manual_is_there(installed: Run) -> None:

@@ -1,0 +1,86 @@
+"""A fresh environment that has the wheel and what it asks for, no extras: made once a run, whichever processes share its tests.
+
+What the kernels compile to is kept there too, so that only the first who needs them waits for it.
+"""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from built_wheel import ROOT, built_wheel
+
+_NO_NETWORK = ("error sending request", "dns error", "connection refused", "failed to fetch", "timed out")
+"""What uv says where a registry cannot be reached."""
+
+
+@dataclass(frozen=True)
+class Installed:
+    """The programs of the environment, and the variables of somebody who has set none of Python's and none of ours."""
+
+    programs: Path
+    environment: dict[str, str]
+
+    def start(self, cwd: Path, program: str, *args: object, **pipes: Any) -> "subprocess.Popen[str]":
+        """A program of the environment, begun in a folder."""
+        command = [str(self.programs / program), *map(str, args)]
+        return subprocess.Popen(command, cwd=cwd, env=self.environment, text=True, **pipes)
+
+    def run(self, cwd: Path, program: str, *args: object) -> str:
+        """What a program says, which has to end well."""
+        process = self.start(cwd, program, *args, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        out, err = process.communicate(timeout=300)
+        assert process.returncode == 0, err
+        return out
+
+
+@contextmanager
+def shared(factory: pytest.TempPathFactory) -> Iterator[Installed]:
+    """The environment; who comes first makes it, and who goes last removes it. Skips where it cannot be made."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "installed"
+    users = folder / "users"
+    users.mkdir(parents=True, exist_ok=True)
+    with _alone(folder):
+        if not (folder / "is-whole").exists():
+            _make(folder)
+            (folder / "is-whole").touch()
+        (users / str(os.getpid())).touch()
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TIERING"))}
+    try:
+        yield Installed(folder / "venv" / "bin", own)
+    finally:
+        with _alone(folder):
+            (users / str(os.getpid())).unlink()
+            if not any(users.iterdir()):
+                shutil.rmtree(folder / "venv")
+                (folder / "is-whole").unlink()
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _make(folder: Path) -> None:
+    beside = Path(sys.executable).parent / "uv"
+    uv = shutil.which("uv") or (str(beside) if beside.exists() else None)
+    if uv is None:
+        pytest.skip("no uv here, which makes an environment in seconds")
+    venv, wheel = folder / "venv", built_wheel(folder)
+    subprocess.run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, venv], check=True)
+    install = [uv, "pip", "install", "--quiet", "--python", venv / "bin" / "python", "--constraints", ROOT / "requirements.txt"]
+    done = subprocess.run([*install, "--only-binary", ":all:", wheel], capture_output=True, text=True)
+    wheel.unlink()
+    if done.returncode and any(words in done.stderr.lower() for words in _NO_NETWORK):
+        pytest.skip("no registry can be reached, and uv has not kept all packages")
+    assert done.returncode == 0, done.stderr
