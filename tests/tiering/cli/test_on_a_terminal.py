@@ -12,8 +12,8 @@ import pytest
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def seen(*args: object, **environment: str) -> str:
-    """What stands on the terminal that is the standard error of `tiering ARGS…`."""
+def seen(*args: object, code: int = 0, **environment: str) -> str:
+    """What stands on the terminal that is the standard error of `tiering ARGS…`, which ends with `code`."""
     ours, theirs = pty.openpty()
     env = {**os.environ, "TERM": "xterm-256color", **environment}
     command, nothing = [sys.executable, "-m", "tiering", *map(str, args)], subprocess.DEVNULL
@@ -29,7 +29,7 @@ def seen(*args: object, **environment: str) -> str:
             break
         shown += part
     os.close(ours)
-    assert process.wait() == 0, shown
+    assert process.wait() == code, shown
     return shown.decode()
 
 
@@ -58,3 +58,12 @@ def test_a_terminal_that_cannot_go_back_in_a_line_is_spared(commands: dict[str, 
 
 def test_an_offload_that_has_nothing_to_do_shows_no_bar(broker: Path, archive: str) -> None:
     assert "MiB" not in seen("offload", "--log-dir", broker, "--archive", archive)
+
+
+@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}, {"CLICOLOR_FORCE": "1", "FORCE_COLOR": "1"}], ids=str)
+def test_errors_have_no_colour_whatever_the_environment_asks_for(archive: str, environment: dict[str, str]) -> None:
+    told = seen("fetch", "--archive", archive, "--topic", "g-txn", "--partition", 0, "--offset", 10**9, code=4, **environment)
+    assert told.endswith("ask for one inside\r\n")
+    refused = seen("fetch", "--archive", archive, "--tpic", "g-txn", code=2, **environment)
+    assert "--topic" in refused
+    assert "\x1b" not in told + refused
