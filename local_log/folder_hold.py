@@ -32,7 +32,7 @@ class OsFolderHolder:
         try:
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError) as e:
-            raise NotFound(f"{folder}: no such folder") from e
+            raise NotFound(f"{folder}: no such folder; check its name") from e
         except OSError as e:
             raise Unreadable(of_system(folder, e)) from e
         try:

@@ -337,7 +337,7 @@ def _translated(path: str) -> Iterator[None]:
 
 def _translation(path: str, e: Exception) -> NotFound | Unreadable:
     if isinstance(e, FileNotFoundError | NotADirectoryError):
-        return NotFound(f"{path}: no such file or folder")
+        return NotFound(f"{path}: no such file or folder; check its name")
     return Unreadable(of_system(path, e))
 
 

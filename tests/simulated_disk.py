@@ -193,7 +193,7 @@ class SimulatedDisk:
     def names(self, folder: str) -> list[str]:
         node = self._node(folder)
         if not isinstance(node, _Folder):
-            raise NotFound(f"{folder}: no such file or folder")
+            raise NotFound(f"{folder}: no such file or folder; check its name")
         return sorted(node.now)
 
     def is_folder(self, path: str) -> bool:
@@ -266,7 +266,7 @@ class SimulatedDisk:
     def delete_folder(self, folder: str) -> None:
         node = self._node(folder)
         if not isinstance(node, _Folder):
-            raise NotFound(f"{folder}: no such folder")
+            raise NotFound(f"{folder}: no such folder; check its name")
         for name in list(node.now):
             path = f"{folder}/{name}"
             if isinstance(node.now[name], _Folder):
@@ -283,7 +283,7 @@ class SimulatedDisk:
     def sync_folder(self, folder: str) -> None:
         node = self._node(folder)
         if not isinstance(node, _Folder):
-            raise NotFound(f"{folder}: no such folder")
+            raise NotFound(f"{folder}: no such folder; check its name")
         for change in self._unsure:
             if change.folder is node:
                 change.apply(lambda at: at.sure)
@@ -337,7 +337,7 @@ class SimulatedDisk:
     def _node(self, path: str) -> _Node:
         node = self._find(path)
         if node is None:
-            raise NotFound(f"{path}: no such file or folder")
+            raise NotFound(f"{path}: no such file or folder; check its name")
         return node
 
     def _file(self, path: str) -> _File:
@@ -356,7 +356,7 @@ class SimulatedDisk:
         parts = _parts(path)
         folder = self._find("/".join(parts[:-1]))
         if not isinstance(folder, _Folder):
-            raise NotFound(f"{path}: no such folder")
+            raise NotFound(f"{path}: no such folder; check its name")
         return folder, parts[-1]
 
     def _change(self, change: _Change) -> None:

@@ -31,7 +31,7 @@ def _read(file: str, disk: Disk) -> Parsed:
     try:
         return _parsed(file, disk)
     except LogError as e:
-        return Parsed(problems=(Problem(Place(file), str(e)),))
+        return Parsed(problems=(Problem(Place(file), str(e).removeprefix(f"{file}: ")),))
 
 
 def _parsed(file: str, disk: Disk) -> Parsed:

@@ -159,6 +159,20 @@ def test_a_log_directory_that_the_system_does_not_give_is_named(
     assert line == f"tiering: {broker}: {remedy}"
 
 
+@pytest.mark.parametrize("words", [("describe", "--config"), ("status", "--config"), ("agent", "--config"), ("config", "check")])
+def test_a_configuration_that_is_not_there_is_named_once(run: Run, tmp_path: Path, words: tuple[str, ...]) -> None:
+    result = run(*words, tmp_path / "nowhere.toml")
+    assert result.exit_code == Exit.usage
+    assert result.stderr.splitlines()[-1].endswith(f": {tmp_path}/nowhere.toml: no such file or folder; check its name")
+    assert result.stderr.count("nowhere.toml") == 1
+
+
+@pytest.mark.parametrize("words", [("log", "dump", "--batches"), ("offload", "--archive", "{url}", "--log-dir")])
+def test_a_folder_that_is_not_there_is_named(run: Run, tmp_path: Path, words: tuple[str, ...]) -> None:
+    line = only_line(run(*(word.format(url=tmp_path / "a") for word in words), tmp_path / "nowhere"), Exit.not_found)
+    assert line == f"tiering: {tmp_path}/nowhere: no such file or folder; check its name"
+
+
 def test_an_answer_that_nobody_can_take_is_told(run: Run, archive: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tiering.console.json.dumps", failing(errno.ENOSPC))
     line = only_line(run("describe", "--archive", archive, "--output", "jsonl"), Exit.failure)
