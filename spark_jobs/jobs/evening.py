@@ -11,7 +11,8 @@ T = TypeVar("T")
 
 ROUNDS_MAX: Final = 8
 """With more rounds than these, what is idle in the last one is too little to be worth another task."""
-PIECE_BYTES_MIN: Final = 8 << 20
+PIECE_BYTES_MIN: Final = 4 << 20
+"""As an archive stores them: a compressed segment has some times as many to decode."""
 
 
 def evened(items: Sequence[T], cores: int, size_of: Callable[[T], int], cut: Callable[[T, int], Sequence[T]]) -> list[T]:

@@ -26,7 +26,7 @@ def settled(outcomes: "Iterable[R | Failed]") -> tuple[list[R], Exception | None
             done.append(outcome)
     worst = min(errors, key=lambda e: not isinstance(e, Corrupt), default=None)
     if worst is not None and len(errors) > 1:
-        worst.add_note(f"{len(errors)} of {len(errors) + len(done)} tasks failed")
+        worst.add_note(f"{len(errors)} of {len(errors) + len(done)} parts failed")
     return done, worst
 
 

@@ -13,6 +13,8 @@ from spark_jobs.jobs.staged_file import StagedFile
 ROW_GROUP_BYTES = 64 << 20
 HELD_BYTES_MAX = 256 << 20
 """What waits for a full row group, of all folders together; the fullest is written when there is more."""
+PAGE_BYTES = 128 << 10
+"""Of a column before it is compressed: what a core still has in its cache then."""
 OPEN_FILES_MAX = 64
 _REPEATING = ["partition", "timestampType"]
 """Dictionaries over keys and values, which hardly repeat, would take a quarter of the time for nothing."""
@@ -78,6 +80,7 @@ class ParquetFiles:
                 folder.file,
                 self._schema,
                 compression=self._compression,
+                data_page_size=PAGE_BYTES,
                 use_dictionary=_REPEATING,
                 write_statistics=[name for name in self._schema.names if name not in _UNORDERED],
             )

@@ -1,10 +1,11 @@
-"""Work spread over Spark's executors: one task an item, the largest first, failures as values, progress on a terminal."""
+"""Work spread over Spark's executors: the largest first, small items together, failures as values, progress on a terminal."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from spark_jobs.jobs.attempts import Failed, attempt
 from spark_jobs.jobs.evening import evened
+from spark_jobs.jobs.loads import loads
 from spark_jobs.jobs.outcome import settled
 from tiering.progress import shown
 
@@ -33,15 +34,18 @@ def spread(
 
     context = session(f"tiering {job}", master=master).sparkContext
     done = context.accumulator(0)
-    sized = [(size_of(item), item) for item in evened(items, context.defaultParallelism, size_of, cut)]
+    cores = context.defaultParallelism
+    tasks = loads(evened(items, cores, size_of, cut), cores, size_of)
 
-    def run(sized: tuple[int, T]) -> "R | Failed":
-        size, item = sized
-        outcome = attempt(act, item)
-        done.add(size)
-        return outcome
+    def run(load: list[tuple[int, T]]) -> "list[R | Failed]":
+        outcomes = []
+        for size, item in load:
+            outcomes.append(attempt(act, item))
+            done.add(size)
+        return outcomes
 
-    of_bytes = sum(size for size, _ in sized)
+    sized = [[(size_of(item), item) for item in load] for load in tasks]
+    of_bytes = sum(size for load in sized for size, _ in load)
     with shown(job, lambda: of_bytes, lambda: int(done.value)):
-        outcomes = context.parallelize(sized, len(sized)).map(run).collect()
+        outcomes = context.parallelize(sized, len(sized)).flatMap(run).collect()
     return settled(outcomes)

@@ -19,7 +19,7 @@ def test_no_items_need_no_master() -> None:
     assert spread("test", [], lambda n: n, lambda n: 1, master="no such master") == ([], None)
 
 
-def test_a_task_that_fails_stops_no_other_and_corruption_is_told_first(spark: SparkSession) -> None:
+def test_an_item_that_fails_stops_no_other_and_corruption_is_told_first(spark: SparkSession) -> None:
     def act(n: int) -> int:
         if n % 4 == 0:
             raise Corrupt("wrong CRC", file="segment", position=n) if n == 8 else FileNotFoundError(n)
@@ -28,4 +28,4 @@ def test_a_task_that_fails_stops_no_other_and_corruption_is_told_first(spark: Sp
     done, error = spread("test", list(range(12)), act, lambda n: 1)
     assert sorted(done) == [n for n in range(12) if n % 4]
     assert isinstance(error, Corrupt)
-    assert error.__notes__ == ["3 of 12 tasks failed"]
+    assert error.__notes__ == ["3 of 12 parts failed"]

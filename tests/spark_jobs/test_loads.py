@@ -1,0 +1,44 @@
+"""Small items share a task, large ones have their own, and every item is in one."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_jobs.jobs.loads import LOAD_BYTES, OPEN_BYTES, ROUNDS_MIN, loads
+
+MIB = 1 << 20
+
+
+def loads_of(sizes: list[int], cores: int) -> list[list[int]]:
+    return loads(sizes, cores, lambda size: size)
+
+
+def test_ten_thousand_small_items_are_a_few_tasks():
+    found = loads_of([MIB] * 10_000, 2)
+    assert len(found) == -(-10_000 * (MIB + OPEN_BYTES) // LOAD_BYTES)
+    assert {len(load) for load in found} <= {125, 126}
+
+
+def test_large_items_have_a_task_each_and_the_largest_begins():
+    assert loads_of([LOAD_BYTES, 3 * LOAD_BYTES, 2 * LOAD_BYTES], 2) == [[3 * LOAD_BYTES], [2 * LOAD_BYTES], [LOAD_BYTES]]
+
+
+def test_where_there_is_little_to_do_every_core_has_some_of_it():
+    assert loads_of([MIB] * 100, 8) == [[MIB] * 7] * 4 + [[MIB] * 6] * 12
+
+
+def test_tasks_are_of_about_one_size():
+    assert loads_of([64 * MIB] * 6 + [32 * MIB] * 2, 2) == [[64 * MIB] * 2] * 2 + [[64 * MIB, 32 * MIB]] * 2
+
+
+def test_items_of_no_bytes_are_requests_all_the_same():
+    assert len(loads_of([0] * 100_000, 2)) == -(-100_000 * OPEN_BYTES // LOAD_BYTES)
+
+
+@given(st.lists(st.integers(0, 4 * LOAD_BYTES), min_size=1, max_size=60), st.integers(1, 16))
+def test_every_item_is_in_one_load_and_no_load_is_more_than_an_item_larger_than_another(sizes: list[int], cores: int):
+    found = loads_of(sizes, cores)
+    assert sorted(size for load in found for size in load) == sorted(sizes)
+    weights = [sum(load) + OPEN_BYTES * len(load) for load in found]
+    assert weights == sorted(weights, reverse=True)
+    assert min(len(sizes), ROUNDS_MIN * cores) <= len(found) <= len(sizes)
+    assert all(weight - min(load) - OPEN_BYTES <= weights[-1] for load, weight in zip(found, weights, strict=True))
