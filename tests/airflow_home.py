@@ -12,10 +12,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -45,6 +47,15 @@ def migrate(environment: Mapping[str, str]) -> None:
     """Makes the database, once a home."""
     command = [sys.executable, "-m", "airflow", "db", "migrate"]
     subprocess.run(command, env={**os.environ, **environment}, check=True, capture_output=True, timeout=SECONDS_MAX)
+
+
+def offload_below(process: "subprocess.Popen[Any]") -> psutil.Process | None:
+    """The command that a task of `tiering_offload` runs, where a process of Airflow's has one among its descendants."""
+    for child in psutil.Process(process.pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if "--topic-partition" in child.cmdline():
+                return child
+    return None
 
 
 @dataclass(frozen=True)

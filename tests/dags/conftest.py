@@ -29,7 +29,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def another_airflow(database: Path, s3_server: str) -> Iterator[Callable[[], Airflow]]:
+def start_airflow(database: Path, s3_server: str) -> Iterator[Callable[[], Airflow]]:
     """Starts processes of Airflow's, each with a home of its own; they know the S3 server."""
     running = []
 
@@ -45,9 +45,9 @@ def another_airflow(database: Path, s3_server: str) -> Iterator[Callable[[], Air
 
 
 @pytest.fixture(scope="session")
-def airflow(another_airflow: Callable[[], Airflow]) -> Airflow:
+def airflow(start_airflow: Callable[[], Airflow]) -> Airflow:
     """The process that most tests run their DAGs in."""
-    return another_airflow()
+    return start_airflow()
 
 
 @pytest.fixture(params=["folder", "s3"])

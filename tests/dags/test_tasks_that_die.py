@@ -1,14 +1,12 @@
 """Offloads at once, and tasks that are killed: the archive's chain stays one and no record is lost."""
 
-import os
-import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
-from airflow_home import Airflow, Run
+from airflow_home import Airflow, Run, offload_below
 from logs_to_archive import due
 from offloaded_once import assert_one_sound_chain
 
@@ -18,18 +16,24 @@ SECONDS_MAX = 60
 
 
 @pytest.fixture(scope="module")
-def second(another_airflow: Callable[[], Airflow]) -> Airflow:
-    """Another scheduler's worker, which knows nothing of the first."""
-    return another_airflow()
+def spares() -> list[Airflow]:
+    return []
+
+
+@pytest.fixture
+def second(spares: list[Airflow], start_airflow: Callable[[], Airflow]) -> Airflow:
+    """Another scheduler's worker, which knows nothing of the first; where a test has killed it the next one gets a new one."""
+    if not spares or spares[-1].process.poll() is not None:
+        spares.append(start_airflow())
+    return spares[-1]
 
 
 def command_of(process: Airflow) -> psutil.Process:
-    """The offload that a process of Airflow's runs, when it has begun to put objects."""
+    """The offload that a process of Airflow's runs, when it has begun."""
     end = time.monotonic() + SECONDS_MAX
     while time.monotonic() < end:
-        for child in psutil.Process(process.process.pid).children(recursive=True):
-            if "--topic-partition" in child.cmdline():
-                return child
+        if (command := offload_below(process.process)) is not None:
+            return command
         time.sleep(0.02)
     raise AssertionError("no offload began")
 
@@ -69,14 +73,14 @@ def test_a_command_that_is_killed_is_tried_again_and_leaves_one_chain(
 
 
 def test_a_task_that_is_killed_and_run_again_beside_what_it_has_started_leaves_one_chain(
-    airflow: Airflow, another_airflow: Callable[[], Airflow], connection: Connection, broker: Path, tmp_path: Path
+    airflow: Airflow, second: Airflow, connection: Connection, broker: Path, tmp_path: Path
 ) -> None:
-    url, doomed = str(tmp_path / "archive"), another_airflow()
-    slow = {"must_exist": False, "bytes_per_second": 400_000}
-    doomed.begin("tiering_offload", slow, TIERING_LOG_DIRS=str(broker), **connection(url))
+    url, slow = str(tmp_path / "archive"), {"must_exist": False, "bytes_per_second": 400_000}
+    second.begin("tiering_offload", slow, TIERING_LOG_DIRS=str(broker), **connection(url))
     wait_for_an_object(tmp_path / "archive")
-    orphan = command_of(doomed)
-    os.kill(doomed.process.pid, signal.SIGKILL)
+    orphan = command_of(second)
+    second.process.kill()
+    second.process.wait()
     assert orphan.is_running()
     run = airflow.run("tiering_offload", {}, TIERING_LOG_DIRS=str(broker), **connection(url))
     assert run.state == "success", run.log
