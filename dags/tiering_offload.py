@@ -35,7 +35,7 @@ def tiering_offload(
     `pool` bounds how many partitions are copied at a time over all hosts: `airflow pools set tiering 8 "copies at a time"`.
     """
     shared: dict[str, Any] = {"tiering_conn_id": tiering_conn_id, "log_dir": log_dir}
-    shared |= {name: f"{{{{ params.{name} }}}}" for name in ("topics", "must_exist", "bytes_per_second")}
+    shared |= {name: f"{{{{ params.{name} }}}}" for name in ("must_exist", "bytes_per_second")}
     where: dict[str, Any] = {"queue": queue} if queue is not None else {}
     with DAG(
         dag_id,
@@ -55,7 +55,7 @@ def tiering_offload(
         tags=["tiering"],
         doc_md=__doc__,
     ) as dag:
-        plan = OffloadPlanOperator(task_id="plan", is_dry_run="{{ params.dry_run }}", **shared)
+        plan = OffloadPlanOperator(task_id="plan", topics="{{ params.topics }}", is_dry_run="{{ params.dry_run }}", **shared)
         copied = OffloadOperator.partial(
             task_id="offload", pool=pool, map_index_template="{{ task.partitions[0] }}", **shared
         ).expand(partitions=plan.output)

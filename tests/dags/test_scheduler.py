@@ -114,6 +114,7 @@ def test_an_offload_maps_a_task_a_partition_in_the_pool_and_leaves_one_chain(
     assert {name: task["pool"] for name, task in tasks.items() if name in mapped} == dict.fromkeys(mapped, "tiering")
     pool = airflow.ask("pools/tiering")
     assert (pool["slots"], pool["occupied_slots"]) == (8, 0)
+    assert "no topic" not in airflow.log("tiering_offload", offloaded)  # as a command says of a topic that is another task's
     for topic in FIRST:
         assert_one_sound_chain(url, logs, f"{topic}-0")
 
