@@ -31,6 +31,9 @@ def main() -> None:
     queues = {name: sorted({task.queue for task in dag.tasks}) for name, dag in bag.dags.items()}
     answer(errors=bag.import_errors, queues=queues, modules=loaded, reached=reached_while_loading, provider=_provider())
 
+    from airflow.utils.db import initdb
+
+    initdb()  # as `airflow db migrate` does, in a process that has loaded Airflow already
     for line in sys.stdin:
         asked = json.loads(line)
         os.environ.update(asked["environment"])

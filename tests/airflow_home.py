@@ -1,4 +1,4 @@
-"""A home for Airflow: a temporary folder with a database and the project's DAGs, and one process that runs DAGs there.
+"""A home for Airflow: a temporary folder with the project's DAGs, and one process that makes a database and runs DAGs there.
 
 Airflow stays out of the tests' own process: it takes seconds to import, and settles logging, warnings and signals for all.
 """
@@ -41,12 +41,6 @@ def home(*files: Path) -> dict[str, str]:
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": "http://127.0.0.1:9/never-asked",
         "PYTHONPATH": str(ROOT),
     }
-
-
-def migrate(environment: Mapping[str, str]) -> None:
-    """Makes the database, once a home."""
-    command = [sys.executable, "-m", "airflow", "db", "migrate"]
-    subprocess.run(command, env={**os.environ, **environment}, check=True, capture_output=True, timeout=SECONDS_MAX)
 
 
 def offload_below(process: "subprocess.Popen[Any]") -> psutil.Process | None:

@@ -52,15 +52,19 @@ def service_settings(port: int) -> dict[str, str]:
 
 
 class AirflowService:
-    """The four processes over one home, which has a migrated database. `environment`: beside that of this process."""
+    """The four processes over one home, with a new database that these commands of `airflow` have been run on.
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    `environment`: beside that of this process. `commands`: words as one types them, each without the first.
+    """
+
+    def __init__(self, environment: Mapping[str, str], commands: Iterable[Iterable[str]]) -> None:
         self.home = Path(environment["AIRFLOW_HOME"])
         (self.home / "airflow.cfg").touch()  # or the first of them to start writes one while the others read it
         self._port, _ = free_ports()
         self.environment = {**os.environ, **environment, **service_settings(self._port)}
         self._headers = {"Content-Type": "application/json"}
         self._names = (f"run-{number}" for number in count(1))
+        self._run([["db", "migrate"], *([*words] for words in commands)])
         self.processes = {part: self._start(part, *words) for part, words in PARTS.items()}
 
     def _start(self, part: str, *words: str) -> "subprocess.Popen[bytes]":
@@ -70,11 +74,10 @@ class AirflowService:
                 stderr=subprocess.STDOUT, cwd=self.home, start_new_session=True,
             )  # fmt: skip
 
-    def commands(self, words: Iterable[Iterable[str]]) -> None:
-        """Runs commands of `airflow`, as one types them, each without its first word."""
+    def _run(self, commands: list[list[str]]) -> None:
         script = str(Path(__file__).with_name("airflow_commands.py"))
         done = subprocess.run(
-            [sys.executable, script], input=json.dumps([[*one] for one in words]), env=self.environment, cwd=self.home, text=True,
+            [sys.executable, script], input=json.dumps(commands), env=self.environment, cwd=self.home, text=True,
             capture_output=True, check=False, timeout=SECONDS_MAX,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr

@@ -1,13 +1,12 @@
 """What the tests of the DAGs share: a process of Airflow's, and archives on a folder and on S3."""
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow_home import Airflow, Run, home, migrate, needs_airflow
+from airflow_home import Airflow, Run, home, needs_airflow
 from golden_logs import broker_logs
 
 Runs = Callable[..., Run]
@@ -21,22 +20,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty one of Airflow's."""
-    made = home(OWN)
-    migrate(made)
-    return Path(shutil.copy(Path(made["AIRFLOW_HOME"], "airflow.db"), tmp_path_factory.mktemp("database")))
-
-
-@pytest.fixture(scope="session")
-def start_airflow(database: Path, s3_server: str) -> Iterator[Callable[[], Airflow]]:
+def start_airflow(s3_server: str) -> Iterator[Callable[[], Airflow]]:
     """Starts processes of Airflow's, each with a home of its own; they know the S3 server."""
     running = []
 
     def start() -> Airflow:
-        environment = home(OWN)
-        shutil.copy(database, environment["AIRFLOW_HOME"])
-        running.append(Airflow(environment))
+        running.append(Airflow(home(OWN)))
         return running[-1]
 
     yield start

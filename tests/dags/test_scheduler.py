@@ -1,7 +1,6 @@
 """The DAGs under a real scheduler, DAG processor, triggerer and API server, set up as the page about Airflow says."""
 
 import shlex
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -51,13 +50,11 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def airflow(database: Path, logs: Path, others: Path, url: str) -> Iterator[AirflowService]:
+def airflow(logs: Path, others: Path, url: str) -> Iterator[AirflowService]:
     environment = home(Path(__file__).parent / "own" / "their_dags.py")
-    shutil.copy(database, environment["AIRFLOW_HOME"])
     configured = {"TIERING_LOG_DIRS": str(logs), "TIERING_RETENTION_MS": "-1"}
-    running = AirflowService({**environment, **configured, "ARCHIVE_URL": url, "OTHER_LOGS": str(others)})
+    running = AirflowService({**environment, **configured, "ARCHIVE_URL": url, "OTHER_LOGS": str(others)}, set_up(url))
     try:
-        running.commands(set_up(url))
         running.wait_until_healthy()
         yield running
     finally:
