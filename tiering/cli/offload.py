@@ -111,7 +111,8 @@ def command(
         raise NotFound(f"{source.path}: no partition {listed(missing)} there; check --log-dir and which topics are included")
     if not found:
         raise NotFound(f"{source.path}: no partition{' of ' + ', '.join(globs) if globs else ''} there; check --log-dir, --topic")
-    tell_unmatched(globs, {log.partition.topic for log in found}, source.path, "--topic" if topics else "topics.include")
+    if not partitions:  # which narrow what is found to a few of the topics that match
+        tell_unmatched(globs, {log.partition.topic for log in found}, source.path, "--topic" if topics else "topics.include")
     logs = tuple(log for log in found if not is_left_alone(log.partition.topic, is_copied=True))
     if topics and len(logs) < len(found):
         left = sorted({log.partition.topic for log in found} - {log.partition.topic for log in logs})

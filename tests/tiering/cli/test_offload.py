@@ -55,6 +55,9 @@ def test_only_the_partitions_that_are_named_are_taken(rows: Rows, run: Run, brok
     refused = run("offload", "--log-dir", broker, "--archive", url, "--topic-partition", "g-txn-7", *named)
     assert refused.exit_code == 4
     assert "no partition g-txn-7 there" in refused.stderr
+    both = run("offload", "--log-dir", broker, "--archive", url, "--topic", "g-txn", "--topic", "g-big", *named[:2])
+    assert both.exit_code == 0
+    assert "matches" not in both.stderr  # g-big is there, though its partition is not asked for
     assert run("offload", "--log-dir", broker, "--archive", url, "--topic-partition", "g-txn").exit_code == 2
 
 
