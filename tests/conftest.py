@@ -105,3 +105,31 @@ def strict_client(strict_s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Ite
 def strict_bucket(strict_client: Any) -> str:
     """The name of an empty bucket on the strict server that no other test has. Mark its tests `strict_s3`."""
     return _new_bucket(strict_client)
+
+
+@pytest.fixture(scope="session")
+def spark(s3_server: str) -> Iterator[Any]:
+    """The Spark session of all tests, with Spark's Kafka source where Maven is, which brings it.
+
+    The S3 server comes first, since executors know the environment of when Java started.
+    """
+    import real_kafka
+
+    from spark_jobs.session import session
+
+    conf = {"spark.sql.shuffle.partitions": "4"}
+    if real_kafka.maven() is not None:
+        conf["spark.jars"] = ",".join(map(str, real_kafka.jars(real_kafka.SPARK_SOURCE)))
+    running = session("tests", master="local[2]", conf=conf)
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+def spark_and_kafka(spark: Any) -> Any:
+    """The same, for tests that need Spark's Kafka source."""
+    import real_kafka
+
+    if real_kafka.maven() is None:
+        pytest.skip("Spark's Kafka source is brought by Maven, which is not here")
+    return spark

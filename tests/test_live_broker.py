@@ -3,17 +3,19 @@
 import hashlib
 import json
 import random  # noqa: TID251  # seeded
-import subprocess
-import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import real_kafka
+from click.testing import CliRunner
 from confluent_kafka import Consumer, IsolationLevel, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from tiering.cli import main
 
 pytestmark = [
     pytest.mark.oracle,
@@ -103,8 +105,8 @@ def listing(data: Path) -> dict[str, str]:
 
 
 def tiering(*args: object) -> Any:
-    done = subprocess.run([sys.executable, "-m", "tiering", *map(str, args)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    done = CliRunner().invoke(main, [*map(str, args)], catch_exceptions=False)
+    assert done.exit_code == 0, done.stderr
     return json.loads(done.stdout)
 
 
@@ -174,116 +176,93 @@ def test_offsets_are_those_that_the_broker_lists(live, topic):
 
 
 @pytest.mark.spark
-def test_spark_rows_are_those_of_sparks_own_kafka_source(live, tmp_path):
+@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+@pytest.mark.parametrize("topic", ["events", "payments"])
+def test_spark_rows_are_those_of_sparks_own_kafka_source(live, spark_and_kafka, topic, isolation):
     address, _, archive = live
-    script = tmp_path / "rows.py"
-    script.write_text(SPARK_SCRIPT)
-    jars = ",".join(map(str, real_kafka.jars(real_kafka.SPARK_SOURCE)))
-    done = subprocess.run([sys.executable, script, address, archive, jars], capture_output=True, text=True, timeout=200)
-    assert done.returncode == 0, done.stderr[-20000:]
-    answers = json.loads(done.stdout)
-    assert answers
-    assert all(a["schemas_equal"] and a["rows"] > 100 and a["only_ours"] == a["only_theirs"] == 0 for a in answers), answers
+
+    def read(format: str, **options: object) -> Any:
+        reader = spark_and_kafka.read.format(format).option("subscribe", topic).option("includeHeaders", "true")
+        return reader.option("kafka.isolation.level", isolation).options(**options).load()
+
+    ours = read("tiering", archive=archive)
+    ends = {r["partition"]: r["max(offset)"] + 1 for r in ours.groupBy("partition").agg({"offset": "max"}).collect()}
+    bound = json.dumps({topic: {str(p): e for p, e in ends.items()}})
+    theirs = read("kafka", **{"kafka.bootstrap.servers": address, "endingOffsets": bound})
+    assert ours.schema.simpleString() == theirs.schema.simpleString()
+    mine = rows_of(ours)
+    assert mine.total() > 100
+    assert mine == rows_of(theirs)
+
+
+@pytest.fixture(scope="module")
+def ends(live, spark_and_kafka):
+    """The ends of the archived partitions, as options have them."""
+    _, _, archive = live
+    found: dict[str, dict[str, int]] = {"events": {}, "payments": {}}
+    whole = spark_and_kafka.read.format("tiering").options(archive=archive, subscribe="events,payments").load()
+    for row in whole.groupBy("topic", "partition").agg({"offset": "max"}).collect():
+        found[row["topic"]][str(row["partition"])] = row["max(offset)"] + 1
+    return found
+
+
+EVENTS_END = "the end of events"
+"""In place of an option's text: of what the archive has."""
+
+
+def times(one: int, other: int) -> str:
+    return json.dumps({"events": {"0": T0 + one, "1": T0 + other}})
+
+
+END = {"endingOffsets": EVENTS_END}
+QUESTIONS: list[tuple[dict[str, str], str | None]] = [
+    ({"startingOffsets": json.dumps({"events": {"0": 100, "1": 7}}), **END}, None),
+    ({"startingOffsets": json.dumps({"events": {"0": -2, "1": 4000}}), **END}, None),
+    ({"endingOffsets": json.dumps({"events": {"0": 50, "1": 0}})}, None),
+    ({"startingTimestamp": str(T0 + 50_000), **END}, None),
+    ({"startingTimestamp": str(T0 + 20_000), "endingTimestamp": str(T0 + 80_000)}, None),
+    ({"startingTimestamp": str(T0 + 20_000), "startingOffsets": "nonsense", "endingTimestamp": str(T0 + 80_000)}, None),
+    ({"startingOffsetsByTimestamp": times(1_000, 90_000), "endingOffsetsByTimestamp": times(2_000, 95_000)}, None),
+    ({"startingOffsetsByTimestamp": times(1_000, 70_000), "startingOffsets": "earliest", **END}, None),
+    ({"subscribePattern": "even", **END}, None),
+    ({"subscribePattern": "^(events|payments)$", "endingOffsets": "the ends"}, None),
+    ({"assign": json.dumps({"events": [1]}), "endingOffsets": "the end of partition 1"}, None),
+    ({"minPartitions": "7", **END}, None),
+    ({"maxRecordsPerPartition": "999", **END}, None),
+    (END, "timestamp >= timestamp_millis(1700000030000) AND timestamp < timestamp_millis(1700000031000)"),
+    (END, "offset IN (5, 700, 12345) AND partition = 1"),
+]
+EMPTY: list[tuple[dict[str, str], str | None]] = [
+    (
+        {"startingTimestamp": str(T0 * 2), "startingOffsetsByTimestampStrategy": "latest", "endingTimestamp": str(T0 * 2)},
+        None,
+    ),
+    (END, "topic = 'payments' OR offset < 0"),
+]
 
 
 @pytest.mark.spark
-def test_bounds_of_every_kind_mean_what_they_mean_to_sparks_own_kafka_source(live, tmp_path):
+@pytest.mark.parametrize(("options", "condition"), QUESTIONS + EMPTY)
+def test_bounds_of_every_kind_mean_what_they_mean_to_sparks_own_kafka_source(live, spark_and_kafka, ends, options, condition):
     address, _, archive = live
-    script = tmp_path / "bounds.py"
-    script.write_text(BOUNDS_SCRIPT)
-    jars = ",".join(map(str, real_kafka.jars(real_kafka.SPARK_SOURCE)))
-    done = subprocess.run([sys.executable, script, address, archive, jars], capture_output=True, text=True, timeout=280)
-    assert done.returncode == 0, done.stderr[-20000:]
-    answers = json.loads(done.stdout)
-    assert len(answers) == 17
-    assert all(a["only_ours"] == a["only_theirs"] == 0 for a in answers), answers
-    assert all((a["rows"] > 0) == a["some"] for a in answers), answers
+    of = {
+        EVENTS_END: {"events": ends["events"]},
+        "the ends": ends,
+        "the end of partition 1": {"events": {"1": ends["events"]["1"]}},
+    }
+    asked = {name: json.dumps(of[text]) if text in of else text for name, text in options.items()}
+    if not {"assign", "subscribePattern"} & asked.keys():
+        asked["subscribe"] = "events"
+
+    def read(format: str, **more: object) -> Counter[str]:
+        frame = spark_and_kafka.read.format(format).options(**asked, **more).load()
+        return rows_of(frame.where(condition) if condition else frame)
+
+    ours = read("tiering", archive=archive)
+    assert bool(ours) == ((options, condition) not in EMPTY)
+    assert ours == read("kafka", **{"kafka.bootstrap.servers": address})
 
 
-BOUNDS_SCRIPT = """
-import json, sys
-from collections import Counter
-from spark_jobs.session import session
-
-address, archive, jars = sys.argv[1:]
-spark = session("bounds", master="local[2]", conf={"spark.jars": jars, "spark.sql.shuffle.partitions": "2"})
-T0 = 1_700_000_000_000
-
-
-def read(format, options):
-    defaults = {} if {"assign", "subscribePattern"} & options.keys() else {"subscribe": "events"}
-    return spark.read.format(format).options(**{**defaults, **options}).load()
-
-
-ends = {"events": {}, "payments": {}}
-whole = read("tiering", {"archive": archive, "subscribe": "events,payments"})
-for row in whole.groupBy("topic", "partition").agg({"offset": "max"}).collect():
-    ends[row["topic"]][str(row["partition"])] = row["max(offset)"] + 1
-end = {"endingOffsets": json.dumps({"events": ends["events"]})}
-times = lambda one, other: json.dumps({"events": {"0": T0 + one, "1": T0 + other}})
-questions = [
-    ({"startingOffsets": json.dumps({"events": {"0": 100, "1": 7}}), **end}, None, True),
-    ({"startingOffsets": json.dumps({"events": {"0": -2, "1": 4000}}), **end}, None, True),
-    ({"endingOffsets": json.dumps({"events": {"0": 50, "1": 0}})}, None, True),
-    ({"startingTimestamp": str(T0 + 50_000), **end}, None, True),
-    ({"startingTimestamp": str(T0 + 20_000), "endingTimestamp": str(T0 + 80_000)}, None, True),
-    ({"startingTimestamp": str(T0 + 20_000), "startingOffsets": "nonsense", "endingTimestamp": str(T0 + 80_000)}, None, True),
-    ({"startingOffsetsByTimestamp": times(1_000, 90_000), "endingOffsetsByTimestamp": times(2_000, 95_000)}, None, True),
-    ({"startingOffsetsByTimestamp": times(1_000, 70_000), "startingOffsets": "earliest", **end}, None, True),
-    ({"startingTimestamp": str(T0 * 2), "startingOffsetsByTimestampStrategy": "latest",
-      "endingTimestamp": str(T0 * 2)}, None, False),
-    ({"subscribePattern": "even", **end}, None, True),
-    ({"subscribePattern": "^(events|payments)$", "endingOffsets": json.dumps(ends)}, None, True),
-    ({"assign": json.dumps({"events": [1]}), "endingOffsets": json.dumps({"events": {"1": ends["events"]["1"]}})}, None, True),
-    ({"minPartitions": "7", **end}, None, True),
-    ({"maxRecordsPerPartition": "999", **end}, None, True),
-    (end, "timestamp >= timestamp_millis(1700000030000) AND timestamp < timestamp_millis(1700000031000)", True),
-    (end, "offset IN (5, 700, 12345) AND partition = 1", True),
-    (end, "topic = 'payments' OR offset < 0", False),
-]
-answers = []
-for options, condition, some in questions:
-    ours = read("tiering", {**options, "archive": archive})
-    theirs = read("kafka", {**options, "kafka.bootstrap.servers": address})
-    if condition:
-        ours, theirs = ours.where(condition), theirs.where(condition)
-    one, other = (Counter(row[0] for row in f.selectExpr("to_json(struct(*))").collect()) for f in (ours, theirs))
-    answers.append({
-        "options": options,
-        "condition": condition,
-        "some": some,
-        "rows": one.total(),
-        "only_ours": (one - other).total(),
-        "only_theirs": (other - one).total(),
-    })
-print(json.dumps(answers))
-"""
-
-SPARK_SCRIPT = """
-import json, sys
-from spark_jobs.session import session
-
-address, archive, jars = sys.argv[1:]
-spark = session("rows", master="local[2]", conf={"spark.jars": jars})
-answers = []
-for topic in ("events", "payments"):
-    for isolation in ("read_uncommitted", "read_committed"):
-        def read(format, **options):
-            reader = spark.read.format(format).option("subscribe", topic).option("includeHeaders", "true")
-            return reader.option("kafka.isolation.level", isolation).options(**options).load()
-
-        ours = read("tiering", archive=archive).cache()
-        ends = {r["partition"]: r["max(offset)"] + 1 for r in ours.groupBy("partition").agg({"offset": "max"}).collect()}
-        bound = json.dumps({topic: {str(p): e for p, e in ends.items()}})
-        theirs = read("kafka", **{"kafka.bootstrap.servers": address, "endingOffsets": bound}).cache()
-        answers.append({
-            "topic": topic,
-            "isolation": isolation,
-            "rows": ours.count(),
-            "only_ours": ours.exceptAll(theirs).count(),
-            "only_theirs": theirs.exceptAll(ours).count(),
-            "schemas_equal": [(f.name, f.dataType.simpleString()) for f in ours.schema]
-            == [(f.name, f.dataType.simpleString()) for f in theirs.schema],
-        })
-print(json.dumps(answers))
-"""
+def rows_of(frame: Any) -> "Counter[str]":
+    """The rows of a frame as JSON, and how often there is each."""
+    return Counter(row[0] for row in frame.selectExpr("to_json(struct(*))").collect())

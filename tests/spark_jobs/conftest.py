@@ -1,8 +1,8 @@
-"""What the tests of Spark share: one session, archives that nobody changes, and the rows that they should give."""
+"""What the tests of Spark share: archives that nobody changes, and the rows that they should give."""
 
 import json
 from base64 import b64decode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -12,9 +12,7 @@ import logs_to_archive
 import pytest
 from click.testing import CliRunner
 from golden_logs import broker_logs, expected_batches, expected_records, live, partitions, record_digest
-from pyspark.sql import SparkSession
 
-from spark_jobs.session import session
 from tiering.cli import main
 
 Row = dict[str, Any]
@@ -35,14 +33,6 @@ def _bytes(encoded: str | None) -> bytes | None:
 def _headers(pairs: list[list[str | None]]) -> list[Row] | None:
     """Header keys are text to Spark, and a record without headers has null."""
     return [{"key": b64decode(k or "").decode(), "value": _bytes(v)} for k, v in pairs] or None
-
-
-@pytest.fixture(scope="session")
-def spark(s3_server: str) -> Iterator[SparkSession]:
-    """The session of all tests. The S3 server comes first, since executors know the environment of when Java started."""
-    running = session("tests", master="local[2]")
-    yield running
-    running.stop()
 
 
 @pytest.fixture(scope="session")

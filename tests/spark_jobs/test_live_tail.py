@@ -8,17 +8,21 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 import real_kafka
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import DataFrame, SparkSession
+
+from remote.errors import NotFound
+from remote.fetch_plan import MissingRange
+from spark_jobs import live_tail
+from spark_jobs.errors import OptionError
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.oracle,
-    pytest.mark.timeout(1500),  # several sessions a test, on a busy machine, too
     pytest.mark.skipif(real_kafka.maven() is None, reason="a real broker is brought by Maven, which is not here"),
 ]
 
@@ -124,120 +128,110 @@ def consumed(address: str, topic: str, partitions: tuple[int, ...], isolation: s
     return found
 
 
-def in_spark(live: Live, folder: Path, steps: str, *args: object) -> Any:
-    """What `steps` put into `answer`, in a process whose Spark has the Kafka source; `kafka` are its options."""
-    jars = ",".join(map(str, real_kafka.jars(real_kafka.SPARK_SOURCE)))
-    script = folder / "steps.py"
-    script.write_text(PREAMBLE + steps + "\nprint(json.dumps(answer))\n")
-    command = [sys.executable, script, jars, live.address, live.archive, *args]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr[-20000:]
-    return json.loads(done.stdout)
+class Asked:
+    """What `live_tail` is asked in the tests' session; `kafka` are the options of Spark's Kafka source."""
+
+    def __init__(self, spark: SparkSession, live: Live) -> None:
+        self.spark, self.archive = spark, str(live.archive)
+        self.kafka = {"kafka.bootstrap.servers": live.address, "includeHeaders": "true"}
+
+    def read(self, *topics: str, **more: str) -> DataFrame:
+        return live_tail.read(self.spark, self.archive, topics, {**self.kafka, **more})
+
+    def read_stream(self, topic: str, boundary: Path) -> DataFrame:
+        return live_tail.read_stream(self.spark, self.archive, [topic], self.kafka, boundary=str(boundary))
 
 
-PREAMBLE = """
-import json, sys
-from spark_jobs import live_tail
-from spark_jobs.session import session
+@pytest.fixture
+def asked(spark_and_kafka: SparkSession, live: Live) -> Asked:
+    return Asked(spark_and_kafka, live)
 
-jars, address, archive, *args = sys.argv[1:]
-spark = session("live tail", master="local[2]", conf={"spark.jars": jars})
-kafka = {"kafka.bootstrap.servers": address, "includeHeaders": "true"}
-answer = {}
 
-def offsets(frame):
-    found = {}
+def offsets(frame: DataFrame) -> dict[str, dict[str, list[int]]]:
+    found: dict[str, dict[str, list[int]]] = {}
     for row in frame.select("topic", "partition", "offset").collect():
         found.setdefault(row["topic"], {}).setdefault(str(row["partition"]), []).append(row["offset"])
     return {topic: {n: sorted(o) for n, o in numbers.items()} for topic, numbers in found.items()}
 
-def refusal(ask):
-    try:
-        ask()
-    except Exception as e:
-        return f"{type(e).__name__}: {e}"
-"""
+
+@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+def test_a_batch_has_each_offset_that_a_consumer_gets_once(asked: Asked, live: Live, isolation: str) -> None:
+    frame = asked.read("orders", "fresh", **{"kafka.isolation.level": isolation})
+    assert "headers" in frame.columns
+    found = offsets(frame)
+    assert found["orders"] == consumed(live.address, "orders", (0, 1, 2), isolation)
+    assert found["fresh"] == consumed(live.address, "fresh", (0, 1), isolation)
+    other = "read_committed" if isolation == "read_uncommitted" else "read_uncommitted"
+    assert found["orders"] != consumed(live.address, "orders", (0, 1, 2), other)
 
 
-def test_a_batch_has_each_offset_once_and_a_boundary_without_a_hole(live: Live, tmp_path: Path) -> None:
-    steps = """
-for isolation in ("read_uncommitted", "read_committed"):
-    options = {**kafka, "kafka.isolation.level": isolation}
-    frame = live_tail.read(spark, archive, ["orders", "fresh"], options)
-    answer[isolation] = offsets(frame)
-    answer["columns"] = frame.columns
-answer["boundary"] = json.loads(live_tail.boundary_of(spark, archive, ["orders", "fresh"], kafka).starting_offsets())
-answer["from the archive alone"] = json.loads(live_tail.starting_offsets(archive, ["orders"]))
-whole = spark.read.format("kafka").options(**kafka, subscribe="orders,fresh").load()
-joined = live_tail.read(spark, archive, ["orders", "fresh"], kafka)
-answer["others"] = [joined.exceptAll(whole).count(), whole.exceptAll(joined).count()]
-answer["hole"] = refusal(lambda: live_tail.read(spark, archive, ["holes"], kafka))
-answer["over the hole"] = offsets(live_tail.read(spark, archive, ["holes"], {**kafka, "failOnDataLoss": "false"}))
-answer["anew"] = refusal(lambda: live_tail.read(spark, archive, ["anew"], kafka))
-answer["nowhere"] = refusal(lambda: live_tail.read(spark, archive, ["nowhere"], kafka))
-answer["set here"] = refusal(lambda: live_tail.read(spark, archive, ["orders"], {**kafka, "startingOffsets": "latest"}))
-"""
-    answer = in_spark(live, tmp_path, steps)
-    for isolation in ("read_uncommitted", "read_committed"):
-        assert answer[isolation]["orders"] == consumed(live.address, "orders", (0, 1, 2), isolation)
-        assert answer[isolation]["fresh"] == consumed(live.address, "fresh", (0, 1), isolation)
-    assert answer["read_committed"] != answer["read_uncommitted"]
-    assert answer["others"] == [0, 0]
-    boundary = answer["boundary"]["orders"]
-    assert boundary["2"] == -2  # never archived
-    assert answer["boundary"]["fresh"] == {"0": -2, "1": -2}
-    assert 0 < boundary["0"] < answer["read_uncommitted"]["orders"]["0"][-1]
-    assert answer["from the archive alone"]["orders"] == {n: boundary[n] for n in ("0", "1")}
-    archived = answer["over the hole"]["holes"]["0"]
+def test_the_rows_of_both_together_are_those_of_the_broker_alone(asked: Asked) -> None:
+    whole = asked.spark.read.format("kafka").options(**asked.kafka, subscribe="orders,fresh").load()
+    joined = asked.read("orders", "fresh")
+    assert joined.exceptAll(whole).count() == 0
+    assert whole.exceptAll(joined).count() == 0
+
+
+def test_the_boundary_is_where_the_archive_ends_of_each_partition(asked: Asked, live: Live) -> None:
+    texts = live_tail.boundary_of(asked.spark, asked.archive, ["orders", "fresh"], asked.kafka).starting_offsets()
+    boundary = json.loads(texts)
+    assert boundary["orders"]["2"] == -2  # never archived
+    assert boundary["fresh"] == {"0": -2, "1": -2}
+    assert 0 < boundary["orders"]["0"] < consumed(live.address, "orders", (0,), "read_uncommitted")["0"][-1]
+    alone = json.loads(live_tail.starting_offsets(asked.archive, ["orders"]))
+    assert alone["orders"] == {n: boundary["orders"][n] for n in ("0", "1")}
+
+
+def test_a_hole_between_archive_and_broker_is_refused_unless_data_loss_is_allowed(asked: Asked) -> None:
+    archived = offsets(asked.read("holes", failOnDataLoss="false"))["holes"]["0"]
     assert archived[-1] == 3999
     low = max(o for o in archived if o < 3990)
     assert archived == [*range(low + 1), *range(3990, 4000)]
-    assert answer["hole"].startswith(
-        f"MissingRange: holes-0: the archive lacks offsets [{low + 1}, 3990): the broker has deleted"
-    )
-    assert "deleted and made anew" in answer["anew"]
-    assert answer["nowhere"].startswith("NotFound: the broker does not have all of the topics nowhere")
-    assert answer["set here"].startswith("OptionError: option startingOffsets cannot be given")
-    assert "headers" in answer["columns"]
+    with pytest.raises(MissingRange, match=f"^holes-0: the archive lacks offsets \\[{low + 1}, 3990\\): the broker has deleted"):
+        asked.read("holes")
 
 
-def test_a_stream_has_each_offset_once_also_when_it_starts_again_and_the_archive_has_grown(live: Live, tmp_path: Path) -> None:
-    steps = """
-folder, = args
-def run():
-    frame = live_tail.read_stream(spark, archive, ["orders"], kafka, boundary=f"{folder}/boundary")
-    writer = frame.writeStream.format("parquet").option("path", f"{folder}/out").option("checkpointLocation", f"{folder}/c")
-    writer.trigger(availableNow=True).start().awaitTermination()
-    return offsets(spark.read.parquet(f"{folder}/out"))
-answer["found"] = run()
-answer["other topics"] = refusal(
-    lambda: live_tail.read_stream(spark, archive, ["fresh"], kafka, boundary=f"{folder}/boundary"))
-"""
-    found = in_spark(live, tmp_path, steps, tmp_path)["found"]["orders"]
+def test_topics_and_options_that_do_not_fit_are_refused(asked: Asked) -> None:
+    with pytest.raises(Exception, match="deleted and made anew"):
+        asked.read("anew")
+    with pytest.raises(NotFound, match=r"^the broker does not have all of the topics nowhere"):
+        asked.read("nowhere")
+    with pytest.raises(OptionError, match=r"^option startingOffsets cannot be given"):
+        asked.read("orders", startingOffsets="latest")
+
+
+def test_a_stream_has_each_offset_once_also_when_it_starts_again_and_the_archive_has_grown(
+    asked: Asked, live: Live, tmp_path: Path
+) -> None:
+    def run() -> dict[str, list[int]]:
+        frame = asked.read_stream("orders", tmp_path / "boundary")
+        writer = frame.writeStream.format("parquet").option("path", f"{tmp_path}/out")
+        writer.option("checkpointLocation", f"{tmp_path}/c").trigger(availableNow=True).start().awaitTermination()
+        return offsets(asked.spark.read.parquet(f"{tmp_path}/out"))["orders"]
+
+    found = run()
     assert found == consumed(live.address, "orders", (0, 1, 2), "read_uncommitted")
     produce(live.address, "orders", 4000, (0, 1, 2))
     offload(live)
-    answer = in_spark(live, tmp_path, steps, tmp_path)
-    again = answer["found"]["orders"]
+    again = run()
     assert again == consumed(live.address, "orders", (0, 1, 2), "read_uncommitted")
     assert len(again["2"]) == len(found["2"]) + 4000
-    assert "the boundary that was kept is one of the topics orders" in answer["other topics"]
+    with pytest.raises(OptionError, match="the boundary that was kept is one of the topics orders"):
+        asked.read_stream("fresh", tmp_path / "boundary")
 
 
-def test_the_checkpoint_of_a_stream_over_the_archive_is_where_sparks_kafka_source_goes_on(live: Live, tmp_path: Path) -> None:
-    steps = """
-folder, = args
-frame = spark.readStream.format("tiering").options(archive=archive, subscribe="orders", startingOffsets="earliest").load()
-writer = frame.writeStream.format("parquet").option("path", f"{folder}/out").option("checkpointLocation", f"{folder}/c")
-query = writer.trigger(availableNow=True).start()
-query.awaitTermination()
-reached = json.loads(query.lastProgress.sources[0].endOffset)
-answer["reached"] = reached
-reached["orders"].setdefault("2", -2)  # unless another test has archived it
-live = spark.read.format("kafka").options(**kafka, subscribe="orders", startingOffsets=json.dumps(reached)).load()
-answer["found"] = offsets(spark.read.parquet(f"{folder}/out").select("topic", "partition", "offset").union(
-    live.select("topic", "partition", "offset")))
-"""
-    answer = in_spark(live, tmp_path, steps, tmp_path)
-    assert [topic for topic in answer["reached"] if topic.startswith("orders@")]
-    assert answer["found"]["orders"] == consumed(live.address, "orders", (0, 1, 2), "read_uncommitted")
+def test_the_checkpoint_of_a_stream_over_the_archive_is_where_sparks_kafka_source_goes_on(
+    asked: Asked, live: Live, tmp_path: Path
+) -> None:
+    options = {"archive": asked.archive, "subscribe": "orders", "startingOffsets": "earliest"}
+    frame = asked.spark.readStream.format("tiering").options(**options).load()
+    writer = frame.writeStream.format("parquet").option("path", f"{tmp_path}/out").option("checkpointLocation", f"{tmp_path}/c")
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    reached = json.loads(query.lastProgress.sources[0].endOffset)
+    assert [topic for topic in reached if topic.startswith("orders@")]
+    reached["orders"].setdefault("2", -2)  # unless another test has archived it
+    rest = asked.spark.read.format("kafka").options(**asked.kafka, subscribe="orders", startingOffsets=json.dumps(reached)).load()
+    columns = ("topic", "partition", "offset")
+    both = asked.spark.read.parquet(f"{tmp_path}/out").select(*columns).union(rest.select(*columns))
+    assert offsets(both)["orders"] == consumed(live.address, "orders", (0, 1, 2), "read_uncommitted")
