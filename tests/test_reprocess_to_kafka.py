@@ -1,19 +1,20 @@
 """The job reprocess to a real broker: archived records through a query, sent by Spark's Kafka sink."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import logs_to_archive
 import pytest
 import real_kafka
+from click.testing import CliRunner
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from golden_logs import broker_logs, live
+from pyspark.sql import SparkSession
 
 from remote.stores.folder import FolderStore
+from spark_jobs.jobs import reprocess
 
 pytestmark = [
     pytest.mark.oracle,
@@ -24,7 +25,9 @@ pytestmark = [
 SOURCE = "g-codec-lz4"
 
 
-def test_rows_of_a_query_arrive_at_a_broker_in_their_partitions_with_key_value_and_headers(tmp_path: Path) -> None:
+def test_rows_of_a_query_arrive_at_a_broker_in_their_partitions_with_key_value_and_headers(
+    spark_and_kafka: SparkSession, tmp_path: Path
+) -> None:
     logs = broker_logs(tmp_path / "logs", f"{SOURCE}-0")
     logs_to_archive.roll(logs, f"{SOURCE}-0")
     logs_to_archive.offload_all(logs, FolderStore(str(tmp_path / "archive")))
@@ -32,7 +35,7 @@ def test_rows_of_a_query_arrive_at_a_broker_in_their_partitions_with_key_value_a
         admin = AdminClient({"bootstrap.servers": address})
         for future in admin.create_topics([NewTopic("again", 2, 1)]).values():
             future.result()
-        report = reprocess(
+        report = asked(
             "--archive", tmp_path / "archive", "--topic", SOURCE, "--to-kafka", address, "--to-topic", "again",
             "--sql", "SELECT key, value, headers, CAST(offset % 2 AS INT) AS partition FROM records WHERE offset >= 1000",
         )  # fmt: skip
@@ -46,15 +49,9 @@ def test_rows_of_a_query_arrive_at_a_broker_in_their_partitions_with_key_value_a
         assert sent[partition] == [records[o] | {"offset": None} for o in range(1000, end) if o % 2 == partition]
 
 
-def reprocess(*args: object) -> dict[str, Any]:
-    jars = ",".join(map(str, real_kafka.jars(real_kafka.SPARK_SOURCE)))
-    script = (
-        "import sys; from spark_jobs.session import session; from spark_jobs.jobs.reprocess import main; "
-        "session('kafka', master='local[1]', conf={'spark.jars': sys.argv.pop(1)}); main()"
-    )
-    command = [sys.executable, "-c", script, jars, *map(str, args)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=250, stdin=subprocess.DEVNULL)
-    assert done.returncode == 0, done.stderr[-20000:]
+def asked(*args: object) -> dict[str, Any]:
+    done = CliRunner().invoke(reprocess.main, [*map(str, args)], catch_exceptions=False)
+    assert done.exit_code == 0, done.stderr
     report: dict[str, Any] = json.loads(done.stdout)
     return report
 
