@@ -49,9 +49,9 @@ class TestStrictS3(ObjectStoreConformance):
             store.abort_upload(left)
         assert [u.upload_id for u in store.abandoned_uploads("", between_ms + 60_000)] == [young]
 
-    def test_without_rights_it_says_which_are_needed(self, strict_bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_wrong_secret_key_is_named_as_such(self, strict_bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
-        with pytest.raises(Invalid, match="check the credentials"):
+        with pytest.raises(Invalid, match="give the secret key that belongs to the access key"):
             open_store(f"s3://{strict_bucket}").get("key")
 
 
