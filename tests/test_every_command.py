@@ -10,20 +10,14 @@ import pytest
 
 from spark_jobs.submit import JOBS
 from tiering.cli import main
-from tiering.manual import commands
+from tiering.manual import command_of, commands
 
 Named = tuple[str, click.Command]
 
 
 def _of_tiering() -> Iterator[Named]:
     for words in commands(main):
-        command: click.Command = main
-        for word in words:
-            assert isinstance(command, click.Group)
-            below = command.get_command(click.Context(command), word)
-            assert below is not None
-            command = below
-        yield " ".join(("tiering", *words)), command
+        yield " ".join(("tiering", *words)), command_of(main, words)
 
 
 def _of_spark() -> Iterator[Named]:

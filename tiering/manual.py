@@ -53,9 +53,14 @@ def commands(root: click.Command) -> Iterator[Words]:
         reached += [(*words, name) for name, _ in _below(_context(root, words))]
 
 
+def command_of(root: click.Command, words: Sequence[str]) -> click.Command:
+    """The command. Raises UsageError if there is none."""
+    return _context(root, words).command
+
+
 def examples(root: click.Command, words: Sequence[str]) -> list[str]:
     """The command lines that a command gives as examples."""
-    found = (p for p in _paragraphs(_context(root, words).command) if p[0] == _EXAMPLES)
+    found = (p for p in _paragraphs(command_of(root, words)) if p[0] == _EXAMPLES)
     return [line.strip() for lines in found for line in lines[1:]]
 
 

@@ -127,7 +127,10 @@ def _staged(
     def task(split: Split) -> Done:
         return stage(order, split)
 
-    fresh, error = spread("backfill", list(by_stem.values()), task, bytes_of, master=master, cut=Split.cut)
+    fresh, error = spread(
+        "backfill", list(by_stem.values()), task, bytes_of, master=master, cut=Split.cut,
+        task_bytes=order.options.bytes_per_split, tasks_min=order.options.min_partitions,
+    )  # fmt: skip
     return (*found, *fresh), len(found), error
 
 

@@ -80,7 +80,9 @@ class SparkScrub:
         shares = [None] * len(stretches_) if left is None else shared(stretches_, left)
         parts = [Part(number, *of) for number, of in enumerate(zip(stretches_, shares, strict=True))]
         task = partial(read_part, self.url, self.keys)
-        done, error = spread("scrub", parts, task, lambda part: part.stretch.bytes, master=self.master)
+        done, error = spread(
+            "scrub", parts, task, lambda part: part.stretch.bytes, master=self.master, task_bytes=self.task_bytes
+        )
         self.error = self.error or error
         self.tasks += len(parts)
         self.segments += sum(len(s.entries) for s in stretches_)

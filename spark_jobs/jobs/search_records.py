@@ -30,7 +30,10 @@ def records(question: Question, found: Sequence[Split], master: str | None = Non
         def task(split: Split) -> pa.Table:
             return matches(question, split)
 
-        tables, error = spread("search", found[start : start + wave], task, bytes_of, master=master)
+        tables, error = spread(
+            "search", found[start : start + wave], task, bytes_of, master=master,
+            task_bytes=question.options.bytes_per_split, tasks_min=question.options.min_partitions,
+        )  # fmt: skip
         if error is not None:
             errors.append(error)
         if tables:

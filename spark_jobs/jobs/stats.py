@@ -45,7 +45,9 @@ def run(
 ) -> tuple[Measured, ...]:
     """The sums of all partitions, in the order of the ranges. Raises what `measure` raises, and Spark's errors."""
     task = partial(measure_split, options.archive, options.keys, with_records)
-    done, error = spread("stats", planned, task, bytes_of, master=master)
+    done, error = spread(
+        "stats", planned, task, bytes_of, master=master, task_bytes=options.bytes_per_split, tasks_min=options.min_partitions
+    )
     if error is not None:
         raise error
     sums: dict[tuple[str, int], PartitionSums] = {}

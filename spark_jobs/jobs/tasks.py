@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from spark_jobs.jobs.attempts import Failed, attempt
 from spark_jobs.jobs.evening import evened
-from spark_jobs.jobs.loads import loads
+from spark_jobs.jobs.loads import LOAD_BYTES, loads
 from spark_jobs.jobs.outcome import settled
 from tiering.progress import shown
 
@@ -21,12 +21,15 @@ def spread(
     *,
     master: str | None = None,
     cut: Callable[[T, int], Sequence[T]] = lambda item, _: (item,),
+    task_bytes: int = LOAD_BYTES,
+    tasks_min: int | None = None,
 ) -> tuple[list[R], Exception | None]:
     """What `act` gives for each of the items, in no order, and the worst of the errors of those that failed (see `attempts`).
 
     `act` runs on executors and is pickled to get there. `size_of` is about how many bytes an item is: the largest begin, so what
-    is left at the end, when cores fall idle, is small; `cut(item, pieces)` cuts one of those that would leave cores idle. No
-    session is made where there are no items. Raises Spark's errors.
+    is left at the end, when cores fall idle, is small; `cut(item, pieces)` cuts one of those that would leave cores idle. Small
+    items share tasks of about `task_bytes`, of which there are `tasks_min`, where there are as many items. No session is made
+    where there are no items. Raises Spark's errors.
     """
     if not items:
         return [], None
@@ -35,7 +38,7 @@ def spread(
     context = session(f"tiering {job}", master=master).sparkContext
     done = context.accumulator(0)
     cores = context.defaultParallelism
-    tasks = loads(evened(items, cores, size_of, cut), cores, size_of)
+    tasks = loads(evened(items, cores, size_of, cut), cores, size_of, load_bytes=task_bytes, loads_min=tasks_min or 0)
 
     def run(load: list[tuple[int, T]]) -> "list[R | Failed]":
         outcomes = []

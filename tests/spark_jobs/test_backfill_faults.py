@@ -98,7 +98,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def tasks_run_here(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """The tasks of a job, one after the other, in this process."""
 
-    def spread(job: str, items: Sequence[Any], act: Any, size_of: Any, *, master: str | None = None, cut: Any) -> Any:
+    def spread(job: str, items: Sequence[Any], act: Any, size_of: Any, **_: Any) -> Any:
         return settled([attempt(act, item) for item in items])
 
     monkeypatch.setattr(backfill_run, "spread", spread)

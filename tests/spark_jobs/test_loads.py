@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.jobs.loads import LOAD_BYTES, OPEN_BYTES, ROUNDS_MIN, loads
+from spark_jobs.jobs.loads import LOAD_BYTES, ROUNDS_MIN, loads
+from spark_jobs.source.packing import OPEN_BYTES
 
 MIB = 1 << 20
 
@@ -14,7 +15,7 @@ def loads_of(sizes: list[int], cores: int) -> list[list[int]]:
 
 def test_ten_thousand_small_items_are_a_few_tasks():
     found = loads_of([MIB] * 10_000, 2)
-    assert len(found) == -(-10_000 * (MIB + OPEN_BYTES) // LOAD_BYTES)
+    assert len(found) == 80
     assert {len(load) for load in found} <= {125, 126}
 
 
@@ -31,7 +32,14 @@ def test_tasks_are_of_about_one_size():
 
 
 def test_items_of_no_bytes_are_requests_all_the_same():
-    assert len(loads_of([0] * 100_000, 2)) == -(-100_000 * OPEN_BYTES // LOAD_BYTES)
+    assert len(loads_of([0] * 100_000, 2)) == 13
+
+
+def test_a_user_who_wants_smaller_tasks_or_more_of_them_gets_them():
+    sizes = [MIB] * 100
+    assert len(loads(sizes, 2, lambda size: size, load_bytes=10 * MIB)) == 11
+    assert len(loads(sizes, 2, lambda size: size, loads_min=30)) == 30
+    assert len(loads(sizes, 2, lambda size: size, loads_min=1_000)) == 100
 
 
 @given(st.lists(st.integers(0, 4 * LOAD_BYTES), min_size=1, max_size=60), st.integers(1, 16))
