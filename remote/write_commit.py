@@ -25,7 +25,7 @@ from remote.manifest.decisions import (
 from remote.manifest.model import Manifest, PendingWrite, SegmentEntry, WriteMark, never_archived
 from remote.manifest.store import ManifestWriter, load_newest
 from remote.manifest.writes import intended
-from remote.object_keys import PartitionPath, WritePath
+from remote.object_keys import PartitionPath, WritePath, is_topic_id
 from remote.object_store import ObjectStore
 from remote.parallel import in_order
 from remote.written_topic import WrittenPartition, WrittenTopic, partition_of
@@ -67,6 +67,21 @@ def committed_before(store: ObjectStore, write: WritePath) -> Decision | None:
     return next((decision for decision in decisions(store, write) if decision.committed), None)
 
 
+def _done_before(store: ObjectStore, write: Write) -> Decision | None:
+    """As `committed_before`, also where the topic that the record lies with was deleted since, and another of them was not."""
+    home = write.home
+    done = committed_before(store, home)
+    if done is not None or not home.is_repeatable or len(write.topics) == 1:
+        return done
+    left = {(topic.name, topic.topic_id) for topic in write.topics}
+    for topic_id in store.list_folders(f"{home.topic}/"):
+        if is_topic_id(topic_id) and topic_id != home.topic_id:
+            done = committed_before(store, WritePath(home.topic, topic_id, home.write_id))
+            if done is not None and left & done.topics:
+                return done
+    return None
+
+
 def commit_write(store: ObjectStore, clock: Clock, ids: Ids, write: Write, place: Place, *, threads: int = THREADS) -> Decision:
     """Commits the write, or finds that it has been; gives what it has added.
 
@@ -76,7 +91,7 @@ def commit_write(store: ObjectStore, clock: Clock, ids: Ids, write: Write, place
     commit = _Commit(store, clock, ids, write, write.partitions, threads)
     for _ in range(COMMIT_ATTEMPTS_MAX):
         seen = commit.manifests()
-        done = committed_before(store, write.home)  # after the manifests: what is committed from now on changes them
+        done = _done_before(store, write)  # after the manifests: what is committed from now on changes them
         if done is not None:
             commit.finish()
             return done

@@ -85,7 +85,7 @@ def is_settled(page: ObjectMeta, version: StoredVersion, slack_ms: int) -> bool:
     return version.meta.modified_ms is not None and is_old(page, version.meta.modified_ms - slack_ms)
 
 
-def is_forgettable(key: str, pending: Collection[str], *, committed: bool, topic_is_gone: bool) -> bool:
+def is_forgettable(key: str, pending: Collection[str], *, committed: bool, topics_are_gone: bool) -> bool:
     """Whether an old record of a write is asked for by nobody any more. `pending` are the keys that stored manifests wait for.
 
     What a manifest waits for stays, also an old version, which somebody may read. Of the others there stay
@@ -95,10 +95,11 @@ def is_forgettable(key: str, pending: Collection[str], *, committed: bool, topic
       put that the write is committed, which the manifests have forgotten. They are few: one for each that failed half-way
 
     so only those of committed writes go whose id nobody knows but the one who made it, who cannot put anything else. Of a topic
-    that was deleted all go: under its id nothing is written any more, and what is in a later life is another log.
+    that was deleted those go, too, whose other topics were deleted as well: under these ids nothing is written any more, and a
+    topic that is made anew is another log.
     """
     if key in pending:
         return False
     write = write_of(key)
     assert write is not None
-    return topic_is_gone or (committed and not write.is_repeatable)
+    return topics_are_gone or (committed and not write.is_repeatable)

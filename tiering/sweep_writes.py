@@ -43,10 +43,15 @@ def plan(store: ObjectStore, topic: str, topic_id: str, now_ms: int, grace_ms: i
     some = islice((m for w, m in old if is_gone or not w.is_repeatable), GARBAGE_MAX)
     records = [_Record(m, decision) for m in some if (decision := read_decision(store, m.key))]
     pending = _waited_for(store, paths, records) if records else set()
+    if pending is None:
+        return ()
+    left = _left(store, records) if is_gone else frozenset()
     return tuple(
         garbage(Kind.write, r.meta)
         for r in records
-        if pending is not None and is_forgettable(r.meta.key, pending, committed=r.decision.committed, topic_is_gone=is_gone)
+        if is_forgettable(
+            r.meta.key, pending, committed=r.decision.committed, topics_are_gone=is_gone and not left & r.decision.topics
+        )
     )
 
 
@@ -62,10 +67,17 @@ def _is_gone(store: ObjectStore, path: PartitionPath) -> bool:
     return stored is None or stored.manifest.is_deleted
 
 
+def _left(store: ObjectStore, records: list[_Record]) -> frozenset[tuple[str, str]]:
+    """The topics of these writes that were not deleted."""
+    topics = sorted({topic for record in records for topic in record.decision.topics})
+    paths = {topic: (p for p in archive.partition_paths(store, topic[0]) if p.topic_id == topic[1]) for topic in topics}
+    return frozenset(topic for topic, of in paths.items() if not all(_is_gone(store, path) for path in of))
+
+
 def _waited_for(store: ObjectStore, own: list[PartitionPath], records: list[_Record]) -> set[str] | None:
     """The keys that stored manifests wait for, of all partitions of these writes; None where there are too many to be read."""
     youngest_ms = max(r.meta.modified_ms or 0 for r in records) + CLOCK_DIFFERENCE_MS_MAX
-    others = {(r.path.topic, r.path.topic_id) for record in records for r in record.decision.ranges}
+    others = {topic for record in records for topic in record.decision.topics}
     paths = {*own, *(p for t, topic_id in others for p in archive.partition_paths(store, t) if p.topic_id == topic_id)}
     found: set[str] = set()
     for path in sorted(paths):

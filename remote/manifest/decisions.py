@@ -42,6 +42,11 @@ class Decision:
         """Since when the write is there, None where it is not."""
         return self.decided_at_ms if self.committed else None
 
+    @property
+    def topics(self) -> frozenset[tuple[str, str]]:
+        """The topics, each with its id, that got records."""
+        return frozenset((r.path.topic, r.path.topic_id) for r in self.ranges)
+
 
 def read_decision(store: ObjectReader, key: str) -> Decision | None:
     """The decision under a key, None where there is none yet. Raises Corrupt, Newer, Unavailable."""

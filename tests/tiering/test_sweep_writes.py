@@ -23,6 +23,7 @@ from remote import archive
 from remote.errors import RemoteError, Unavailable, Unknown
 from remote.manifest import pins
 from remote.manifest.decisions import Decision, as_decided
+from remote.manifest.model import never_archived
 from remote.manifest.store import ManifestWriter, claim, load_version
 from remote.manifest.transitions import topic_deleted
 from remote.object_keys import PartitionPath, own_write_id
@@ -60,13 +61,13 @@ class World:
     def days(self, count: float) -> None:
         self.clock.sleep(count * 24 * 3600)
 
-    def sweep(self, store: ObjectStore | None = None) -> set[str]:
+    def sweep(self, store: ObjectStore | None = None, name: str = "rows") -> set[str]:
         """As `tiering sweep` does it: the partitions, then the records. Gives the records that went."""
         store, now_ms = store or self.store, self.clock.now_ms()
-        for path in [*archive.partition_paths(store, "rows")]:
+        for path in [*archive.partition_paths(store, name)]:
             [*sweep.sweep(sweep.plan(store, path, now_ms, GRACE_MS), store, self.clock, self.ids(), now_ms)]
         gone: set[str] = set()
-        for topic, topic_id in [*sweep_writes.topic_ids(store, ["rows"])]:
+        for topic, topic_id in [*sweep_writes.topic_ids(store, [name])]:
             due = sweep_writes.plan(store, topic, topic_id, now_ms, GRACE_MS)
             gone |= {piece.key for piece in sweep_writes.sweep(due, store)}
         return gone
@@ -257,3 +258,23 @@ def test_all_records_of_a_deleted_topic_go_and_its_next_life_knows_nothing_of_th
     world.write("users")
     assert world.ends() == [10, 10]
     assert world.paths()[0].topic_id == former
+
+
+def test_the_record_of_a_write_to_two_topics_stays_until_both_were_deleted(world: World) -> None:
+    topics = tuple(written_topic(world.store, name, 1) for name in ("more", "rows"))
+
+    def place(now: Any) -> Placed:
+        return {path: (entry(p.end_offset, p.end_offset + 10),) for path, p in now.items()}
+
+    def delete(name: str) -> None:
+        for path in archive.partition_paths(world.store, name):
+            first = never_archived(path.topic, path.topic_id, path.partition, 0)
+            ManifestWriter(world.store, path, world.clock, world.ids(), "d", 9).commit(first, lambda m: topic_deleted(m, 7))
+
+    commit_write(world.store, world.clock, world.ids(), Write("users", topics, "tests"), place, threads=1)
+    record = world.records()
+    assert len(record) == 1
+    for deleted, goes in (("more", set()), ("rows", record)):
+        delete(deleted)
+        world.days(3)
+        assert world.sweep() | world.sweep(name="more") == goes

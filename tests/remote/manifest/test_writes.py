@@ -26,6 +26,7 @@ from remote.manifest.model import WriteMark, never_archived
 from remote.manifest.store import ManifestWriter, claim, load_newest
 from remote.manifest.transitions import segment_copied, source_seen, topic_deleted
 from remote.manifest.writes import are_of_one_moment, was_never_there
+from remote.object_keys import own_write_id
 from remote.object_store import ObjectStore
 from remote.write_commit import Place, Placed, Write, commit_write
 from remote.written_topic import WrittenTopic, written_topic
@@ -294,3 +295,57 @@ def test_a_mark_tells_how_many_partitions_the_write_was_to() -> None:
     store = new_store()
     write(store, "one")
     assert isinstance(archive.manifests(store, "rows")[2].written, WriteMark)
+
+
+def write_to_both(store: ObjectStore, write_id: str, run: str) -> Decision:
+    """A record for each of the topics `a` and `b`, as a job would add them."""
+    asked = Write(write_id, tuple(written_topic(store, name, 1) for name in "ab"), "tests")
+
+    def placed(now: Any) -> Placed:
+        return {path: (entry(p.end_offset, p.end_offset + 10),) for path, p in now.items()}
+
+    return commit_write(store, FixedClock(), CountingIds(run), asked, placed, threads=1)
+
+
+def delete(store: ObjectStore, name: str) -> None:
+    for path in archive.partition_paths(store, name):
+        first = never_archived(path.topic, path.topic_id, path.partition, 0)
+        ManifestWriter(store, path, FixedClock(), CountingIds("d"), "deletes", 9).commit(first, lambda m: topic_deleted(m, 7))
+
+
+def ends_of(store: ObjectStore, name: str) -> list[int]:
+    return [m.end_offset for m in archive.newest_manifests(store, name)]
+
+
+@pytest.mark.parametrize("deleted", ["a", "b"])
+def test_a_write_to_two_topics_that_is_run_again_after_one_was_deleted_adds_nothing_to_the_other(deleted: str) -> None:
+    store, (left,) = new_store(), {"a", "b"} - {deleted}
+    first = write_to_both(store, "nightly", "c1")
+    delete(store, deleted)
+    assert write_to_both(store, "nightly", "c2") == first
+    assert (ends_of(store, left), ends_of(store, deleted)) == ([10], [])
+    write_to_both(store, "another", "c3")
+    assert write_to_both(store, "nightly", "c4") == first
+    assert (ends_of(store, left), ends_of(store, deleted)) == ([20], [10])
+
+
+def test_a_write_is_run_anew_once_all_of_its_topics_were_deleted() -> None:
+    store = new_store()
+    write_to_both(store, "nightly", "c1")
+    delete(store, "a")
+    delete(store, "b")
+    write_to_both(store, "nightly", "c2")
+    assert (ends_of(store, "a"), ends_of(store, "b")) == ([10], [10])
+
+
+def test_only_a_write_to_several_topics_under_an_id_is_looked_for_with_topics_of_before() -> None:
+    def asked(write_id: str, names: str) -> list[str]:
+        door = Door(new_store())
+        topics = tuple(written_topic(door, name, 1) for name in names)
+        door.calls.clear()
+        commit_write(door, FixedClock(), CountingIds("c1"), Write(write_id, topics, "tests"), lambda now: {}, threads=1)
+        return [call[1] for call in door.calls if call[0] == "list_folders"]
+
+    assert asked("nightly", "a") == []
+    assert asked(own_write_id("0" * 32), "ab") == []
+    assert asked("nightly", "ab") == ["a/"]
