@@ -79,8 +79,9 @@ def kept_versions(versions: Sequence[StoredVersion], pinned: int | None, before_
 def is_settled(page: ObjectMeta, version: StoredVersion, slack_ms: int) -> bool:
     """Whether a page is so much older than a version, by `slack_ms`, that its writer had committed by then, or never will.
 
-    A page is written just before the one version that names it first, and the versions after that name it without a break until
-    one does not. So one that is this much older than a version is named by that version, or by none after it.
+    Whoever writes a page has read the newest version, and only the next one may name the page first (`ManifestWriter.commit`,
+    `Rotation`): where somebody else has put that, the page is given up. The versions after that name it without a break until one
+    does not. So one that is this much older than a version is named by that version, or by none after it.
     """
     return version.meta.modified_ms is not None and is_old(page, version.meta.modified_ms - slack_ms)
 

@@ -58,7 +58,7 @@ class Rotation:
 
         Raises NoKey, WrongKey, Unavailable, and what `read` raises.
         """
-        step = Step()
+        step = Step(manifest.put_id)
         for item in manifest.items:
             before = step.rewrapped
             after = self._item(item, step)
@@ -103,8 +103,13 @@ class Instead:
 
 @dataclass(slots=True)
 class Step:
-    """The pages to be written first, and what stands in the manifest `instead` of what, by id."""
+    """The pages to be written first, and what stands in the manifest `instead` of what, by id.
 
+    It was planned on the version with the put id `planned_on`, and only the version after that may name its pages: a sweep takes
+    a page that is older than a version, and that the version does not name, for one that nobody is going to name any more.
+    """
+
+    planned_on: str
     made: list[NewPage] = field(default_factory=list)
     instead: dict[str, Instead] = field(default_factory=dict)
     rewrapped: int = 0
@@ -113,8 +118,11 @@ class Step:
     def applied(self, manifest: Manifest) -> tuple[Manifest, int]:
         """The manifest with what stands instead, and how many entries that wraps anew.
 
-        What somebody else has replaced meanwhile stays as it is, for the next step.
+        Nothing where somebody else has committed meanwhile: what is due then is planned again, with pages of its own. A write
+        that was pending may have joined; its entries stay as they are, for the next step.
         """
+        if manifest.put_id != self.planned_on:
+            return manifest, 0
         found = {item_id(item): self.instead[item_id(item)] for item in manifest.items if item_id(item) in self.instead}
         items = [found[item_id(i)].item if item_id(i) in found else i for i in manifest.items]
         entries = tuple(i for i in items if isinstance(i, SegmentEntry))

@@ -4,6 +4,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from typing import TypeVar
 
 import pytest
 from archive_fakes import (
@@ -18,6 +19,7 @@ from archive_fakes import (
     MemoryStore,
     Nth,
     RunsBetween,
+    SleptClock,
     verbs,
 )
 from made_manifests import PATH, assert_sound_chain, entry
@@ -30,12 +32,16 @@ from remote.manifest.store import ManifestWriter, load_newest
 from remote.manifest.transitions import segment_copied
 from remote.object_store import ObjectStore
 from remote.transforms.keys import LocalKeyRing
+from tiering import sweep
 from tiering.rotate_keys import Rotated, plan, rotate
+from tiering.sweep_plan import Kind
 
 FORMER = LocalKeyRing("former keys", "old", {"old": bytes(32)})
 NOW = LocalKeyRing("keys of today", "new", {"old": bytes(32), "new": bytes([1] * 32)})
 FINAL = LocalKeyRing("keys of tomorrow", "new", {"new": bytes([1] * 32)})
 LIMITS = Limits(inline_max=5, page_entries=3, fan_out=3)
+HOUR_MS = 3_600_000
+T = TypeVar("T")
 
 
 def data_key(number: int) -> bytes:
@@ -53,7 +59,8 @@ def encrypted(number: int, keys: LocalKeyRing = FORMER) -> SegmentEntry:
 
 
 def writer(store: ObjectStore, ids: CountingIds) -> ManifestWriter:
-    return ManifestWriter(store, PATH, FixedClock(), ids, "source", 0, LIMITS)
+    found = load_newest(store, PATH)
+    return ManifestWriter(store, PATH, FixedClock(), ids, "source", found.manifest.writer_epoch if found else 0, LIMITS)
 
 
 @cache
@@ -264,4 +271,38 @@ def test_a_segment_that_is_copied_under_a_former_key_meanwhile_is_left_for_the_n
     late = RunsBetween(store, {8: lambda: add(store, encrypted(COUNT, FORMER), CountingIds("c"))})
     assert rotated(late).error is None
     rotated(store, ids=CountingIds("d"))
+    assert_rotated(store, COUNT + 1)
+
+
+# a sweep in between
+
+
+class SweptBeforeTheCommit(Door):
+    """A rotation sleeps when its first pages are written: a segment is archived, a day goes by, and a sweep runs."""
+
+    def __init__(self, store: MemoryStore, clock: SleptClock) -> None:
+        super().__init__(store)
+        self.store, self.clock = store, clock
+        self.swept: set[Kind] = set()
+
+    def around(self, verb: str, key: str, call: Callable[[], T]) -> T:
+        if verb == "list" and "put_if_absent" in verbs(self.calls) and not self.swept:
+            self.clock.now += 2 * HOUR_MS
+            add(self.store, encrypted(COUNT), CountingIds("c"))
+            self.clock.now += 30 * HOUR_MS
+            due = sweep.plan(self.store, PATH, self.clock.now, 24 * HOUR_MS)
+            self.swept = {piece.kind for piece in sweep.sweep(due, self.store, self.clock, CountingIds("d"), self.clock.now)}
+        return call()
+
+
+def test_no_rotation_names_a_page_that_a_sweep_has_deleted_while_it_slept() -> None:
+    """The swept pages may hold the only copies of data keys."""
+    clock = SleptClock()
+    store = MemoryStore(clock)
+    store.objects = dict(objects_of(COUNT))
+    store.modified = dict.fromkeys(store.objects, clock.now)
+    door = SweptBeforeTheCommit(store, clock)
+    assert rotated(door, ids=CountingIds("b")).error is None
+    assert Kind.page in door.swept
+    rotated(store, ids=CountingIds("e"))
     assert_rotated(store, COUNT + 1)
