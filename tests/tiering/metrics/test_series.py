@@ -20,10 +20,10 @@ from tiering.metrics.series import ALL, NOT_HERE, OF_THE_PROCESS, Series
 from tiering.metrics.shipped import alerts, dashboard
 from tiering.metrics.values import values
 
-KNOWN = {series.name for series in ALL} | set(OF_THE_PROCESS)
+KNOWN = {series.name for series in ALL} | set(OF_THE_PROCESS) | {"up"}
 WORDS = {
     "sum", "max", "min", "by", "rate", "increase", "time", "absent", "and", "or", "on", "label_values", "avg", "without", "topic",
-    "instance", "verb", "s", "m", "h", "d",
+    "instance", "verb", "s", "m", "h", "d", "job", "group", "last_over_time",
 }  # fmt: skip
 NOW_MS = 1_700_000_000_000
 

@@ -1,0 +1,130 @@
+"""The shipped alerts, evaluated by Prometheus' own rules engine: silent on a healthy day, and which of them fire in trouble.
+
+Times of the series are seconds since the first value, as promtool has them.
+"""
+
+from pathlib import Path
+
+from promtool import INTERVAL_S, assert_fire, checked, needs_promtool
+
+pytestmark = needs_promtool
+
+DAY_S = 86_400
+STEPS = DAY_S // INTERVAL_S
+NOW = f"0+{INTERVAL_S}x{STEPS}"
+"""A time that is always just now."""
+
+
+def agent(instance: str, **changed: str) -> dict[str, str]:
+    """What an agent tells for a day, its series by their last words; those of `changed` otherwise."""
+    values = {
+        "up": f"1x{STEPS}",
+        "kafka_tiering_agent_start_time_seconds": f"0x{STEPS}",
+        "kafka_tiering_agent_loop_timestamp_seconds": NOW,
+        "kafka_tiering_last_success_timestamp_seconds": NOW,
+        "kafka_tiering_agent_paused": f"0x{STEPS}",
+        "kafka_tiering_store_failing": f"0x{STEPS}",
+        "kafka_tiering_scrub_anomalies": f"0x{STEPS}",
+        "kafka_tiering_scrub_failed_topics": f"0x{STEPS}",
+        "kafka_tiering_scrub_last_timestamp_seconds": f"0x{STEPS}",
+        'kafka_tiering_partitions{topic="orders"}': f"4x{STEPS}",
+        'kafka_tiering_partitions_failing{topic="orders"}': f"0x{STEPS}",
+        'kafka_tiering_copy_lag_seconds{topic="orders"}': f"0x{STEPS}",
+        'kafka_server_brokertopicmetrics_remotecopyerrors_total{topic="orders"}': f"0x{STEPS}",
+        'kafka_server_brokertopicmetrics_remotedeleteerrors_total{topic="orders"}': f"0x{STEPS}",
+    }
+    short = {name.partition("{")[0].removeprefix("kafka_tiering_").rpartition("metrics_")[2]: name for name in values}
+    for name, told in changed.items():
+        values[short[name]] = told
+    return {_with(name, instance): told for name, told in values.items()}
+
+
+def _with(series: str, instance: str) -> str:
+    name, _, labels = series.rstrip("}").partition("{")
+    own = f'job="kafka-tiering",instance="{instance}"'
+    return f"{name}{{{own}{',' if labels else ''}{labels}}}"
+
+
+def of(instance: str, **labels: str) -> dict[str, str]:
+    return {"job": "kafka-tiering", "instance": instance, **labels}
+
+
+def from_hour(hour: int, before: str, after: str) -> str:
+    """One value for so many hours, then another one."""
+    steps = hour * 3600 // INTERVAL_S
+    return f"{before}x{steps} {after}x{STEPS - steps}"
+
+
+def test_promtool_finds_nothing_wrong_with_the_rules_and_their_texts(tmp_path: Path) -> None:
+    assert "SUCCESS" in checked(tmp_path)
+
+
+def test_on_a_healthy_day_nothing_fires(tmp_path: Path) -> None:
+    assert_fire(tmp_path, agent("one") | agent("two") | agent("three"), DAY_S, {})
+
+
+def test_one_dead_agent_among_three_is_told_by_its_name(tmp_path: Path) -> None:
+    dead = {name: from_hour(12, "0", "stale _") for name in agent("two")}  # as a scrape that fails leaves it
+    dead[_with("up", "two")] = from_hour(12, "1", "0")
+    series = agent("one") | dead | agent("three")
+    assert_fire(tmp_path, series, 12 * 3600 + 300, {"KafkaTieringAgentGone": [of("two")]})
+
+
+def test_an_agent_that_never_came_up_beside_others_is_told(tmp_path: Path) -> None:
+    series = agent("one") | {_with("up", "new"): f"0x{STEPS}"}
+    assert_fire(tmp_path, series, 3600, {"KafkaTieringAgentGone": [of("new")]})
+
+
+def test_targets_of_other_jobs_are_not_taken_for_agents(tmp_path: Path) -> None:
+    series = agent("one") | {'up{job="node",instance="elsewhere"}': f"0x{STEPS}"}
+    assert_fire(tmp_path, series, 3600, {})
+
+
+def test_where_no_agent_at_all_is_scraped_that_is_told(tmp_path: Path) -> None:
+    assert_fire(tmp_path, {'up{job="node",instance="elsewhere"}': f"1x{STEPS}"}, 3600, {"KafkaTieringNoAgent": [{}]})
+
+
+def test_an_outage_of_the_store_is_told_at_once_and_is_critical_when_it_lasts(tmp_path: Path) -> None:
+    minutes = 4 * 60  # steps of an hour
+    lag = f"0x{minutes} 0+{INTERVAL_S}x{STEPS}"
+    failing = from_hour(1, "0", "1")
+    series = agent("one", store_failing=failing, copy_lag_seconds=lag) | agent("two")
+    assert_fire(tmp_path, series, 3600 + 30, {"KafkaTieringStoreFailing": [of("one")]})
+    expected = {"KafkaTieringStoreFailing": [of("one")], "KafkaTieringStoreFailingLong": [of("one")]}
+    assert_fire(tmp_path, series, 3600 + 930, expected)
+    late = expected | {"KafkaTieringCopyLag": [of("one", topic="orders")]}
+    assert_fire(tmp_path, series, 3 * 3600, late)
+
+
+def test_an_agent_that_hangs_is_told(tmp_path: Path) -> None:
+    stuck = f"0+{INTERVAL_S}x240 3600x{STEPS}"
+    series = agent("one", agent_loop_timestamp_seconds=stuck)
+    assert_fire(tmp_path, series, 3600 + 300, {"KafkaTieringAgentSilent": [of("one")]})
+
+
+def test_an_agent_that_is_paused_is_told_after_an_hour_and_that_it_does_nothing_after_two(tmp_path: Path) -> None:
+    stuck = f"0+{INTERVAL_S}x240 3600x{STEPS}"
+    series = agent("one", agent_paused=from_hour(1, "0", "1"), last_success_timestamp_seconds=stuck)
+    assert_fire(tmp_path, series, 3600 + 1800, {})
+    paused = {"KafkaTieringPaused": [of("one")]}
+    assert_fire(tmp_path, series, 2 * 3600 + 60, paused)
+    assert_fire(tmp_path, series, 4 * 3600, paused | {"KafkaTieringNoSuccess": [of("one")]})
+
+
+def test_partitions_and_copies_and_deletions_that_fail_are_told_by_topic(tmp_path: Path) -> None:
+    failing = f"0x240 0+1x{STEPS}"
+    topic = of("one", topic="orders")
+    series = agent("one", partitions_failing=from_hour(1, "0", "2"), remotecopyerrors_total=failing)
+    expected = {"KafkaTieringPartitionsFailing": [topic], "KafkaTieringCopyErrors": [{"topic": "orders"}]}
+    assert_fire(tmp_path, series, 2 * 3600, expected)
+    series = agent("one", remotedeleteerrors_total=failing)
+    assert_fire(tmp_path, series, 2 * 3600, {"KafkaTieringDeleteErrors": [{"topic": "orders"}]})
+
+
+def test_what_a_scrub_has_found_and_that_none_has_been_is_told(tmp_path: Path) -> None:
+    series = agent("one", scrub_anomalies=from_hour(1, "0", "3"))
+    assert_fire(tmp_path, series, 2 * 3600, {"KafkaTieringScrubAnomalies": [of("one")]})
+    series = agent("one", scrub_failed_topics=from_hour(1, "0", "3"))
+    assert_fire(tmp_path, series, 2 * 3600, {"KafkaTieringScrubAnomalies": [of("one")]})
+    series = agent("one", scrub_last_timestamp_seconds=f"{-14 * DAY_S}x{STEPS}")
+    assert_fire(tmp_path, series, 3600, {"KafkaTieringScrubOverdue": [of("one")]})
