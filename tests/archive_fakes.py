@@ -317,6 +317,9 @@ class KeepsNoTime(Door):
     def head(self, key: str) -> ObjectMeta:
         return replace(super().head(key), modified_ms=None)
 
+    def list(self, prefix: str, *, limit: int | None = None, start_after: str = "") -> Iterator[ObjectMeta]:
+        return (replace(meta, modified_ms=None) for meta in super().list(prefix, limit=limit, start_after=start_after))
+
 
 class RunsBetween(Door):
     """Runs something just before the call of that number, 1 and up."""

@@ -2,6 +2,9 @@
 
 A reader pins first and opens the manifest then: what that manifest names stays. Whoever deletes asks for the pins after it has
 committed what it deletes, and leaves what a pin covers.
+
+A pin lasts from when the store says that its object was made: readers' clocks may be off by any time, and only how long it is
+to last is theirs to say. Where a store tells no times, the reader's own is taken.
 """
 
 from collections.abc import Mapping
@@ -33,10 +36,13 @@ class Pin:
     created_at_ms: int
     expires_at_ms: int
 
-    @property
-    def obeyed_until_ms(self) -> int:
-        """The end of its time, which is never longer than a pin may last, and as much more as two clocks may differ by."""
-        return min(self.expires_at_ms, self.created_at_ms + PIN_MS_MAX) + CLOCK_DIFFERENCE_MS_MAX
+    def obeyed_until_ms(self, made_ms: int | None) -> int:
+        """The end of its time, which is never longer than a pin may last, and as much more as two clocks may differ by.
+
+        `made_ms` is when its object was made, by the store's clock, None where the store does not tell.
+        """
+        lasts_ms = min(self.expires_at_ms - self.created_at_ms, PIN_MS_MAX)
+        return (self.created_at_ms if made_ms is None else made_ms) + lasts_ms + CLOCK_DIFFERENCE_MS_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +82,23 @@ def release(store: ObjectStore, path: PartitionPath, pin: Pin) -> None:
 
 
 def pins_of(store: ReadableStore, path: PartitionPath, now_ms: int) -> Pins:
-    """The pins of a partition at `now_ms`. Foreign keys are passed over. Raises Unavailable."""
-    found: list[Pin | Corrupt | Newer] = []
+    """The pins of a partition at `now_ms` of the store. Foreign keys are passed over. Raises Unavailable."""
+    live: list[Pin] = []
+    expired: list[Pin] = []
+    damaged: list[Corrupt | Newer] = []
     for meta in store.list(path.pins):
         pin_id = parse_pin_name(meta.key.removeprefix(path.pins))
         if pin_id is None:
             continue
         try:
-            found.append(_read(store, path, pin_id))
+            pin = _read(store, path, pin_id)
         except NotFound:
             continue  # released meanwhile
         except (Corrupt, Newer) as e:
-            found.append(e)
-    pins = [p for p in found if isinstance(p, Pin)]
-    return Pins(
-        tuple(p for p in pins if now_ms < p.obeyed_until_ms),
-        tuple(p for p in pins if now_ms >= p.obeyed_until_ms),
-        tuple(p for p in found if not isinstance(p, Pin)),
-    )
+            damaged.append(e)
+        else:
+            (live if now_ms < pin.obeyed_until_ms(meta.modified_ms) else expired).append(pin)
+    return Pins(tuple(live), tuple(expired), tuple(damaged))
 
 
 def covered_by_pin(pins: Pins, item: Item) -> bool:

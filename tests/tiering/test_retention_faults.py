@@ -125,8 +125,8 @@ def test_a_machine_whose_clock_is_an_hour_off_retains_nothing_away(world: World,
     }
 
 
-@pytest.mark.parametrize("off_ms", [-HOUR_MS, 0, HOUR_MS])
-def test_a_reader_whose_clock_is_an_hour_off_is_waited_for(world: World, off_ms: int) -> None:
+@pytest.mark.parametrize("off_ms", [-14 * HOUR_MS, -HOUR_MS, 0, HOUR_MS, 14 * HOUR_MS])
+def test_a_reader_whose_clock_is_off_is_waited_for_as_long_as_any_other(world: World, off_ms: int) -> None:
     one = world.fork()
     reader = Reader.opened(one, pinned=True, off_ms=off_ms)
     assert one.retain().error is None

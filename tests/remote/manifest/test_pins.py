@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from archive_fakes import AppliesLate, CountingIds, FixedClock, LosesAnswer, MemoryStore, Nth
+from archive_fakes import AppliesLate, CountingIds, FixedClock, KeepsNoTime, LosesAnswer, MemoryStore, Nth
 from made_manifests import PATH, entry, paged
 
 from local_log.errors import Corrupt
@@ -48,6 +48,23 @@ def test_a_pin_is_obeyed_past_its_expiry_by_what_clocks_may_differ() -> None:
     last = pin.expires_at_ms + CLOCK_DIFFERENCE_MS_MAX
     assert pins_of(store, PATH, last - 1).live == (pin,)
     assert pins_of(store, PATH, last) == Pins(expired=(pin,))
+
+
+@pytest.mark.parametrize("off_ms", [-14 * HOUR, 400 * 24 * HOUR])
+def test_a_pin_lasts_from_when_the_store_made_its_object_whatever_its_readers_clock_says(off_ms: int) -> None:
+    store = MemoryStore()
+    pin = pinned(store, clock=FixedClock(NOW + off_ms))
+    last = NOW + HOUR + CLOCK_DIFFERENCE_MS_MAX
+    assert pins_of(store, PATH, last - 1).live == (pin,)
+    assert pins_of(store, PATH, last).expired == (pin,)
+
+
+def test_where_the_store_tells_no_times_a_pin_lasts_by_its_readers_clock() -> None:
+    store = MemoryStore()
+    pin = pinned(store, clock=FixedClock(NOW + 5))
+    last = NOW + 5 + HOUR + CLOCK_DIFFERENCE_MS_MAX
+    assert pins_of(KeepsNoTime(store), PATH, last - 1).live == (pin,)
+    assert pins_of(KeepsNoTime(store), PATH, last).expired == (pin,)
 
 
 def test_a_pin_that_claims_to_last_for_ever_is_obeyed_no_longer_than_a_pin_may_last() -> None:

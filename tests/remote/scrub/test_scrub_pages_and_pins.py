@@ -104,6 +104,7 @@ def test_what_retention_has_given_up_may_be_there_or_not(paged: MemoryStore) -> 
 
 def pinned(store: MemoryStore, version: int, lasts_ms: int = HOUR_MS) -> str:
     pin = pins.create(store, path(store), "reader", version, 0, 100, lasts_ms, FixedClock(LATER_MS), CountingIds("b"))
+    store.modified[path(store).pin(pin.id)] = LATER_MS
     return path(store).pin(pin.id)
 
 
