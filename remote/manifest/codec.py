@@ -28,6 +28,7 @@ from remote.manifest.model import (
     SegmentEntry,
     WriteMark,
 )
+from remote.manifest.numbers import bounds_of, whole
 from remote.object_keys import WritePath, parse_page_name, parse_segment_name
 
 MAJOR, MINOR = 1, 1
@@ -43,8 +44,9 @@ def _names(kind: type) -> tuple[str, ...]:
 
 
 @cache
-def _plain_types(kind: type) -> dict[str, Any]:
-    return {f.name: f.type for f in fields(kind) if f.type in (int, str, bool)}
+def _plain_types(kind: type) -> tuple[tuple[str, Any, int, int], ...]:
+    """Of each field that JSON has as it is: name, type, and for a number the least and the greatest that it may be."""
+    return tuple((f.name, f.type, *bounds_of(f.name)) for f in fields(kind) if f.type in (int, str, bool))
 
 
 def sha256(body: bytes) -> str:
@@ -84,8 +86,8 @@ def decode(body: bytes, key: str) -> Manifest:
             value = {"pages": [], "deleting": [], **value}  # from before there were any
         value = {"deleted_at_ms": 0, **value}
         manifest = Manifest(
-            **_plain(Manifest, value),
-            local_log_start_offsets={str(k): _int(v) for k, v in value["local_log_start_offsets"].items()},
+            **read_plain(Manifest, value),
+            local_log_start_offsets={str(k): whole(v) for k, v in value["local_log_start_offsets"].items()},
             leader_epochs=_read_epochs(value["leader_epochs"]),
             entries=tuple(_read_entry(e) for e in _list(value["entries"])),
             gaps=tuple(_read_gap(g) for g in _list(value["gaps"])),
@@ -154,7 +156,7 @@ def _epochs(entries: tuple[EpochEntry, ...]) -> list[list[int]]:
 
 
 def _read_epochs(value: Any) -> tuple[EpochEntry, ...]:
-    return tuple(EpochEntry(_int(epoch), _int(start)) for epoch, start in _list(value))
+    return tuple(EpochEntry(whole(epoch, "epoch"), whole(start)) for epoch, start in _list(value))
 
 
 def _fields(value: Gap | PageRef) -> dict[str, Any]:
@@ -178,7 +180,7 @@ def read_bounds(value: list[Any] | None) -> PageBounds | None:
     """What `bounds` gave. Raises TypeError, ValueError for anything else."""
     if value is None:
         return None
-    return PageBounds(**_plain(PageBounds, dict(zip(_names(PageBounds), _list(value), strict=True))))
+    return PageBounds(**read_plain(PageBounds, dict(zip(_names(PageBounds), _list(value), strict=True))))
 
 
 def _entry(entry: SegmentEntry) -> dict[str, Any]:
@@ -204,23 +206,24 @@ def read_encoded(value: dict[str, Any] | None) -> EncodingInfo | None:
     if value is None:
         return None
     return EncodingInfo(
-        **_plain(EncodingInfo, value),
-        aux_lengths=tuple(_int(length) for length in _list(value["aux_lengths"])),
+        **read_plain(EncodingInfo, value),
+        aux_lengths=tuple(whole(length) for length in _list(value["aux_lengths"])),
         unknown=_unknown(EncodingInfo, value),
     )
 
 
 def _read_entry(value: dict[str, Any]) -> SegmentEntry:
-    plain = _plain(SegmentEntry, value)
+    plain = read_plain(SegmentEntry, value)
     check_segment_names((plain["log_name"], plain["aux_name"]))
     return SegmentEntry(
         **plain,
         leader_epochs=_read_epochs(value["leader_epochs"]),
         aux_ranges={
-            name: AuxRange(_int(start), _int(end), _int(crc32c)) for name, (start, end, crc32c) in value["aux_ranges"].items()
+            name: AuxRange(whole(start), whole(end), whole(crc32c, "crc32c"))
+            for name, (start, end, crc32c) in value["aux_ranges"].items()
         },
         encoded=read_encoded(value.get("encoded")),
-        min_timestamp_ms=_int(value["min_timestamp_ms"]) if "min_timestamp_ms" in value else None,
+        min_timestamp_ms=whole(value["min_timestamp_ms"], "min_timestamp_ms") if "min_timestamp_ms" in value else None,
         unknown=_unknown(SegmentEntry, value),
     )
 
@@ -240,11 +243,11 @@ def check_page_names(names: Iterable[str]) -> None:
 
 
 def _read_gap(value: dict[str, Any]) -> Gap:
-    return Gap(**_plain(Gap, value), unknown=_unknown(Gap, value))
+    return Gap(**read_plain(Gap, value), unknown=_unknown(Gap, value))
 
 
 def _read_page(value: dict[str, Any]) -> PageRef:
-    plain = _plain(PageRef, value)
+    plain = read_plain(PageRef, value)
     check_page_names((plain["name"],))
     return PageRef(**plain, bounds=read_bounds(value.get("bounds")), unknown=_unknown(PageRef, value))
 
@@ -256,7 +259,8 @@ def _deleting(item: Deleting) -> dict[str, Any]:
 
 def _read_deleting(value: dict[str, Any]) -> Deleting:
     item = _read_page(value["page"]) if "page" in value else _read_entry(value["segment"])
-    return Deleting(item, _int(value["since_ms"]), _unknown(Deleting, value, "page" if "page" in value else "segment"))
+    unknown = _unknown(Deleting, value, "page" if "page" in value else "segment")
+    return Deleting(item, whole(value["since_ms"], "since_ms"), unknown)
 
 
 def _mark(mark: WriteMark | None) -> dict[str, Any] | None:
@@ -264,7 +268,7 @@ def _mark(mark: WriteMark | None) -> dict[str, Any] | None:
 
 
 def _read_mark(value: dict[str, Any] | None) -> WriteMark | None:
-    return None if value is None else WriteMark(**_plain(WriteMark, value), unknown=_unknown(WriteMark, value))
+    return None if value is None else WriteMark(**read_plain(WriteMark, value), unknown=_unknown(WriteMark, value))
 
 
 def _pending(write: PendingWrite | None) -> dict[str, Any] | None:
@@ -285,7 +289,7 @@ def _read_pending(value: dict[str, Any] | None) -> PendingWrite | None:
     if mark is None:
         raise TypeError("a pending write without a mark")
     pending = PendingWrite(
-        **_plain(PendingWrite, value),
+        **read_plain(PendingWrite, value),
         mark=mark,
         entries=tuple(_read_entry(e) for e in _list(value["entries"])),
         lineage=_read_epochs(value["lineage"]),
@@ -295,24 +299,24 @@ def _read_pending(value: dict[str, Any] | None) -> PendingWrite | None:
     return pending
 
 
-def _plain(kind: type, value: dict[str, Any]) -> dict[str, Any]:
-    """The fields that JSON has as they are, each checked to be of its type: True is no int, and 5 no text."""
+def read_plain(kind: type, value: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that JSON has as they are, each of its type (True is no int, and 5 no text), and no number out of its bounds.
+
+    Raises KeyError, TypeError, ValueError.
+    """
     plain = _plain_types(kind)
-    for name, wanted in plain.items():
-        if type(value[name]) is not wanted:
-            raise TypeError(f"{name} is {value[name]!r}")
-    return {name: value[name] for name in plain}
+    for name, wanted, least, most in plain:
+        found = value[name]
+        if type(found) is not wanted:
+            raise TypeError(f"{name} is {found!r}")
+        if wanted is int and not least <= found <= most:
+            whole(found, name)
+    return {name: value[name] for name, *_ in plain}
 
 
 def _unknown(kind: type, value: dict[str, Any], *besides: str) -> dict[str, Any]:
     names = _names(kind)
     return {k: v for k, v in value.items() if k not in names and k not in besides}
-
-
-def _int(value: Any) -> int:
-    if type(value) is not int:
-        raise TypeError(f"{value!r} is no whole number")
-    return value
 
 
 def _list(value: Any) -> list[Any]:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from local_log.errors import Corrupt
 from remote.clock import Clock
-from remote.errors import AlreadyExists, NotFound, Unknown
+from remote.errors import AlreadyExists, Invalid, NotFound, Unknown
 from remote.manifest.codec import MAJOR, MINOR, REMEDY, read_stamped, stamped
 from remote.manifest.model import Manifest, PendingWrite
+from remote.manifest.numbers import whole
 from remote.manifest.own_objects import PUT_ATTEMPTS_MAX
 from remote.manifest.writes import resolved
 from remote.object_keys import PartitionPath, WritePath
@@ -56,10 +57,13 @@ def read_decision(store: ObjectReader, key: str) -> Decision | None:
         return None
     value = read_stamped(body, key)
     try:
-        ranges = tuple(WrittenRange(PartitionPath(t, i, int(n)), int(start), int(end)) for t, i, n, start, end in value["ranges"])
+        ranges = tuple(
+            WrittenRange(PartitionPath(t, i, whole(n, "partition")), whole(start), whole(end))
+            for t, i, n, start, end in value["ranges"]
+        )
         committed = {_COMMITTED: True, _GIVEN_UP: False}[value["outcome"]]
-        return Decision(committed, int(value["decided_at_ms"]), str(value["by"]), ranges)
-    except (KeyError, TypeError, ValueError) as e:
+        return Decision(committed, whole(value["decided_at_ms"], "decided_at_ms"), str(value["by"]), ranges)
+    except (KeyError, TypeError, ValueError, Invalid) as e:
         raise Corrupt(f"not a write's record: {e!r}; {REMEDY}", file=key) from e
 
 

@@ -19,8 +19,9 @@ from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.checksum import crc32c
 from remote.errors import Invalid
-from remote.manifest import codec
+from remote.manifest import codec, page_bounds
 from remote.manifest.model import AuxRange, Item, PageBounds, PageRef, SegmentEntry, count_of
+from remote.manifest.numbers import whole
 from remote.object_keys import page_name
 
 PAGE_BYTES_MAX = 64 << 20
@@ -65,6 +66,10 @@ def encode(level: int, items: Sequence[Item]) -> bytes:
     body = bytes(sink.getvalue())
     if len(body) > PAGE_BYTES_MAX:
         raise Invalid(f"a page of {len(body)} bytes, and nobody reads more than {PAGE_BYTES_MAX}")
+    try:
+        page_bounds.rows_of(body)
+    except ValueError as e:
+        raise Invalid(f"a page that nobody reads: {e}") from e
     return body
 
 
@@ -142,14 +147,30 @@ def decode(body: bytes, ref: PageRef, key: str) -> tuple[Item, ...]:
         problem = f"{len(body)} bytes with CRC-32C {crc32c(body):08x} where the manifest states {ref.size} and {ref.crc32c:08x}"
         raise Corrupt(f"{problem}; {codec.REMEDY}", file=key)
     try:
+        _check_rows(page_bounds.rows_of(body), ref)
         file = pq.ParquetFile(pa.BufferReader(body))
         metadata = file.schema_arrow.metadata or {}
         codec.check_format({"format": json.loads(metadata.get(_FORMAT, b"null"))}, key)
         if metadata.get(_LEVEL) != str(ref.level).encode():
             raise Corrupt(f"a page of level {metadata.get(_LEVEL)!r} where one of {ref.level} should be", file=key)
-        return _items(file.read(use_threads=False), REF_SCHEMA if ref.level else ENTRY_SCHEMA)
+        items = _items(file.read(use_threads=False), REF_SCHEMA if ref.level else ENTRY_SCHEMA)
+        _check_count(items, ref)
     except (pa.ArrowException, KeyError, TypeError, ValueError, OSError) as e:
         raise Corrupt(f"not a page: {e!r}; {codec.REMEDY}", file=key) from e
+    return items
+
+
+def _check_count(items: Sequence[Item], ref: PageRef) -> None:
+    """Raises ValueError where there are other entries below these items than the ref speaks of."""
+    count = sum(count_of(i) for i in items)
+    if count != ref.count:
+        raise ValueError(f"{count} entries below it where its ref states {ref.count}")
+
+
+def _check_rows(rows: int, ref: PageRef) -> None:
+    """Raises ValueError for rows that the ref does not speak of; one of refs has fewer than there are entries below it."""
+    if rows > ref.count or (ref.level == 0 and rows != ref.count):
+        raise ValueError(f"{rows} rows where its ref states {ref.count} entries")
 
 
 def _items(found: Any, schema: Any) -> tuple[Item, ...]:
@@ -164,14 +185,22 @@ def _items(found: Any, schema: Any) -> tuple[Item, ...]:
         {**{name: values[n] for name, values in newer.items() if values[n] is not None}, **(json.loads(text) if text else {})}
         for n, text in enumerate(others)
     ]
+    for name, field in zip(schema.names, schema.types, strict=True):
+        if field == pa.int64():
+            given = [n for n in columns[name] if n is not None]
+            _ = whole(min(given, default=0), name), whole(max(given, default=0), name)
     if schema is REF_SCHEMA:
         codec.check_page_names(columns["name"])
         columns["bounds"] = [codec.read_bounds(json.loads(text) if text else None) for text in columns["bounds"]]
         return tuple(PageRef(*row) for row in zip(*columns.values(), unknown, strict=True))
     codec.check_segment_names(columns["log_name"] + columns["aux_name"])
-    columns["leader_epochs"] = [tuple(EpochEntry(**e) for e in epochs) for epochs in columns["leader_epochs"]]
+    columns["leader_epochs"] = [
+        tuple(EpochEntry(whole(e["epoch"], "epoch"), whole(e["start_offset"])) for e in epochs)
+        for epochs in columns["leader_epochs"]
+    ]
     columns["aux_ranges"] = [
-        {r["part"]: AuxRange(r["start"], r["end"], r["crc32c"]) for r in ranges} for ranges in columns["aux_ranges"]
+        {r["part"]: AuxRange(whole(r["start"]), whole(r["end"]), whole(r["crc32c"], "crc32c")) for r in ranges}
+        for ranges in columns["aux_ranges"]
     ]
     columns["encoded"] = [codec.read_encoded(json.loads(text) if text else None) for text in columns["encoded"]]
     return tuple(SegmentEntry(*row) for row in zip(*columns.values(), unknown, strict=True))

@@ -7,9 +7,7 @@ A pin lasts from when the store says that its object was made: readers' clocks m
 to last is theirs to say. Where a store tells no times, the reader's own is taken.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
 
 from local_log.errors import Corrupt
 from remote.clock import Clock, Ids
@@ -115,16 +113,9 @@ def _read(store: ObjectReader, path: PartitionPath, pin_id: str) -> Pin:
     key = path.pin(pin_id)
     value = codec.read_stamped(store.get(key), key)
     try:
-        pin = Pin(**_plain(value))
-    except (KeyError, TypeError) as e:
+        pin = Pin(**codec.read_plain(Pin, value))
+    except (KeyError, TypeError, ValueError) as e:
         raise Corrupt(f"not a pin: {e!r}; delete it when nobody reads the partition any more", file=key) from e
     if pin.id != pin_id:
         raise Corrupt(f"pin {pin.id} lies under another's key; delete it when nobody reads the partition any more", file=key)
     return pin
-
-
-def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
-    for f in fields(Pin):
-        if type(value[f.name]) is not f.type:
-            raise TypeError(f"{f.name} is {value[f.name]!r}")
-    return {f.name: value[f.name] for f in fields(Pin)}

@@ -17,7 +17,8 @@ from remote.manifest.model import (
 )
 from remote.object_keys import AUX, LOG, is_topic, page_name, segment_name
 
-ints = st.integers(-(2**63), 2**63 - 1)
+ints = st.integers(0, 2**31 - 1)  # what every field of a manifest may have
+times = st.integers(-(2**63), 2**63 - 1)
 offsets = st.integers(0, 2**63 - 1)
 ids = st.integers(0, 2**128 - 1).map("{:032x}".format)
 topics = st.text("abz09._-", min_size=1, max_size=8).filter(is_topic)
@@ -37,18 +38,18 @@ encodings = st.builds(
 )
 entries = st.builds(
     SegmentEntry,
-    *[st.text(max_size=8), *[ints] * 5, epochs, log_names, ints, ints, aux_names, ints, ints],
+    *[st.text(max_size=8), *[ints] * 3, times, ints, epochs, log_names, ints, ints, aux_names, ints, ints],
     st.dictionaries(st.text(max_size=8), st.builds(AuxRange, ints, ints, ints), max_size=3),
     st.booleans(),
     st.text(max_size=8),
     ints,
     st.none() | encodings,
-    st.none() | ints,
+    st.none() | times,
     unknowns,
 )
 gaps = st.builds(Gap, ints, ints, st.text(max_size=8), ints, unknowns)
 bounds = st.none() | st.builds(PageBounds, st.booleans(), ints, st.just(5), st.just(2**62), st.just(7))
-refs = st.builds(PageRef, ints, page_names, *[ints] * 10, bounds, unknowns)
+refs = st.builds(PageRef, ints, page_names, *[ints] * 4, times, st.integers(1, 2**31), *[ints] * 4, bounds, unknowns)
 marks = st.builds(WriteMark, st.text("abz09._-", max_size=8).map("w".__add__), ids, ints, unknowns)
 pending = st.builds(PendingWrite, topics, topic_ids, marks, st.lists(entries, max_size=1).map(tuple), epochs)
 manifests = st.builds(
