@@ -16,8 +16,8 @@ from spark_jobs.jobs.backfill_task import Order, stage
 from spark_jobs.jobs.commit_log import Commit, Settings
 from spark_jobs.jobs.estimate import bytes_of
 from spark_jobs.jobs.layout import By
-from spark_jobs.jobs.staging import STAGING, Done, leftovers, reusable, stem_of
-from spark_jobs.jobs.target import HIDDEN, Target
+from spark_jobs.jobs.staging import Done, leftovers, reusable, stem_of
+from spark_jobs.jobs.target import HIDDEN, STAGING, Target
 from spark_jobs.jobs.tasks import spread
 from spark_jobs.jobs.vector import Vector
 from spark_jobs.source.options import ReadOptions

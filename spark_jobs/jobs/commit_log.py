@@ -15,9 +15,10 @@ from typing import Any
 
 from local_log.errors import Corrupt
 from remote.errors import Newer
+from remote.manifest.numbers import whole
 from remote.object_store import ObjectStore
 from spark_jobs.jobs.once import put_once
-from spark_jobs.jobs.target import HIDDEN
+from spark_jobs.jobs.target import HIDDEN, STAGING, inside
 
 COMMITS = f"{HIDDEN}commits/"
 PUBLISHED = f"{HIDDEN}published/"
@@ -145,17 +146,28 @@ def decode(body: bytes, key: str) -> Commit:
     """What `encode` has made. Raises Corrupt, Newer."""
     try:
         read: Any = json.loads(body)
-        if read["format"] > FORMAT:
+        if whole(read["format"], "format") > FORMAT:
             raise Newer(f"{key} has format {read['format']}, and this version reads {FORMAT}; upgrade")
-        covered = {
-            Part(p["topic"], p["topic_id"], p["partition"]): tuple((start, end) for start, end in p["ranges"])
-            for p in read["covered"]
-        }
+        covered = {part_of(p): tuple((whole(start), whole(end)) for start, end in p["ranges"]) for p in read["covered"]}
         settings = Settings(**{**read["settings"], "columns": tuple(read["settings"]["columns"])})
-        files = tuple(File(**f) for f in read["files"])
-        return Commit(read["version"], read["run_id"], read["committed_at_ms"], settings, covered, files)
-    except (ValueError, KeyError, TypeError) as e:
-        raise Corrupt(f"this is no commit of a backfill ({e!r})", file=key) from e
+        files = tuple(file_of(f, "topic=", STAGING) for f in read["files"])
+        version, at_ms = whole(read["version"]), whole(read["committed_at_ms"], "committed_at_ms")
+        return Commit(version, str(read["run_id"]), at_ms, settings, covered, files)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+        raise Corrupt(f"this is no commit of a backfill ({e!r}); restore it from a copy", file=key) from e
+
+
+def part_of(value: Mapping[str, Any]) -> Part:
+    """A partition as JSON has it. Raises KeyError, TypeError, ValueError."""
+    return Part(str(value["topic"]), str(value["topic_id"]), whole(value["partition"], "partition"))
+
+
+def file_of(value: Mapping[str, Any], below: str, staged_below: str) -> File:
+    """A file as JSON has it, whose names lead nowhere but there: they are moved and deleted by. Raises as `part_of`."""
+    name, staged = inside(value["name"], below), inside(value["staged"], staged_below)
+    if not name.endswith(".parquet"):
+        raise ValueError(f"{name!r} is no Parquet file")
+    return File(name, staged, whole(value["rows"]), whole(value["bytes"]))
 
 
 def _joined(ranges: Iterable[Bounds]) -> Iterator[Bounds]:

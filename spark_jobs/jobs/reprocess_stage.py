@@ -17,11 +17,12 @@ from pyspark.sql.types import StructType
 
 from local_log.errors import Corrupt
 from remote.clock import RandomIds
-from spark_jobs.jobs.commit_log import File
+from spark_jobs.jobs.commit_log import File, file_of
 from spark_jobs.jobs.once import put_once
 from spark_jobs.jobs.target import HIDDEN, Target
 
 FORMAT = "tiering-reprocessed"
+_COMMIT = "commit.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Run:
     @property
     def commit_key(self) -> str:
         """Which files the run has: the first one put stays."""
-        return f"{self.folder}commit.json"
+        return f"{self.folder}{_COMMIT}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +122,12 @@ def encode(committed: Committed) -> bytes:
 
 
 def decode(body: bytes, key: str) -> Committed:
-    """What `encode` has made. Raises Corrupt."""
+    """What `encode` has made, of the run that the key names. Raises Corrupt."""
+    folder = key.removesuffix(_COMMIT)
+    run_id = folder.removesuffix("/").rpartition("/")[2]
     try:
         read: Any = json.loads(body)
-        return Committed(read["run_id"], read["writer"], tuple(File(**f) for f in read["files"]))
-    except (ValueError, KeyError, TypeError) as e:
+        files = tuple(file_of(f, f"run={run_id}/", folder) for f in read["files"])
+        return Committed(run_id, str(read["writer"]), files)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise Corrupt(f"this is no commit of a reprocessing ({e!r})", file=key) from e

@@ -15,11 +15,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from local_log.errors import Corrupt
+from remote.manifest.numbers import whole
 from remote.object_store import ObjectMeta, ObjectStore
-from spark_jobs.jobs.commit_log import Bounds, File, Part
-from spark_jobs.jobs.target import HIDDEN
+from spark_jobs.jobs.commit_log import Bounds, File, Part, file_of, part_of
+from spark_jobs.jobs.target import STAGING
 
-STAGING = f"{HIDDEN}staging/"
 _MARK = ".done.json"
 _NAME = re.compile(rf"{STAGING}[0-9a-f]+/([^/]+)/([^/]+)/([0-9]+)-([0-9]+)-([0-9]+)\..+")
 
@@ -43,7 +43,11 @@ class Done:
 
 def stem_of(settings: str, part: Part, bounds: Bounds) -> str:
     """What the names of everything that the attempts at a split leave start with."""
-    return f"{STAGING}{settings}/{part.topic}/{part.topic_id}/{part.partition}-{bounds[0]}-{bounds[1]}"
+    return f"{STAGING}{settings}{_mark_name(part, bounds).removesuffix(_MARK)}"
+
+
+def _mark_name(part: Part, bounds: Bounds) -> str:
+    return f"/{part.topic}/{part.topic_id}/{part.partition}-{bounds[0]}-{bounds[1]}{_MARK}"
 
 
 def mark_of(stem: str) -> str:
@@ -57,12 +61,20 @@ def encode(done: Done) -> bytes:
 
 
 def decode(body: bytes, key: str) -> Done:
-    """What `encode` has made. Raises Corrupt."""
+    """What `encode` has made, of the split that the key names. Raises Corrupt."""
     try:
         read: Any = json.loads(body)
-        return Done(**{**read, "part": Part(**read["part"]), "files": tuple(File(**f) for f in read["files"])})
-    except (ValueError, KeyError, TypeError) as e:
+        part, start, end = part_of(read["part"]), whole(read["start"]), whole(read["end"])
+        _check_split(key, part, (start, end))
+        files = tuple(file_of(f, f"topic={part.topic}/", key.removesuffix(_MARK)) for f in read["files"])
+        return Done(str(read["attempt"]), part, start, end, files, whole(read["requests"]), whole(read["read_bytes"]))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise Corrupt(f"this is no mark of a staged split ({e!r}); delete it", file=key) from e
+
+
+def _check_split(key: str, part: Part, bounds: Bounds) -> None:
+    if not key.endswith(_mark_name(part, bounds)):
+        raise ValueError(f"it is of {part} and {bounds}")
 
 
 def reusable(store: ObjectStore, stems: Iterable[str], listing: Iterable[ObjectMeta], now_ms: int) -> Iterator[Done]:

@@ -6,6 +6,7 @@ whose put-if-absent gives one winner.
 """
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -21,6 +22,17 @@ from remote.stores.shared import installing
 from spark_jobs.errors import OptionError
 
 HIDDEN = "_tiering/"
+STAGING = f"{HIDDEN}staging/"
+_PART = re.compile(r"[A-Za-z0-9=._~%-]{1,300}")
+
+
+def inside(name: str, below: str = "") -> str:
+    """A name that leads to no other place than below `below` in a target, as it is; what has read it may have been written by
+    anybody who may write there. Raises ValueError."""
+    parts = name.split("/") if type(name) is str else [""]
+    if not all(_PART.fullmatch(part) and part not in (".", "..") for part in parts) or not name.startswith(below):
+        raise ValueError(f"{name!r} is no name of a file below {below or 'the target'!r}")
+    return name
 
 
 @dataclass
@@ -80,9 +92,10 @@ class Target:
             raise
 
     def publish(self, staged: str, name: str) -> None:
-        """Has a staged file appear as `name`, whole. What was published before stays. Raises NotFound where neither is there."""
+        """Has a staged file appear as `name`, whole. What was published before stays. Raises NotFound where neither is there,
+        ValueError for a name that leads elsewhere."""
         files, root = self._open()
-        final = f"{root}/{name}"
+        final, staged = f"{root}/{inside(name)}", inside(staged, HIDDEN)
         try:
             if _is_local(files):
                 os.makedirs(os.path.dirname(final), exist_ok=True)

@@ -19,8 +19,7 @@ from spark_jobs.jobs.attempts import attempt
 from spark_jobs.jobs.backfill_task import Order, stage
 from spark_jobs.jobs.layout import By
 from spark_jobs.jobs.outcome import settled
-from spark_jobs.jobs.staging import STAGING
-from spark_jobs.jobs.target import Target
+from spark_jobs.jobs.target import STAGING, Target
 from spark_jobs.source.options import parse
 from spark_jobs.source.partitions import plan_splits
 from spark_jobs.source.ranges import resolve

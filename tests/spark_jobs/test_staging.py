@@ -30,7 +30,7 @@ def listing(age_ms: int = 0, **sizes: int) -> list[ObjectMeta]:
 
 
 def test_a_mark_is_read_back_as_it_was_made() -> None:
-    assert decode(encode(DONE), "key") == DONE
+    assert decode(encode(DONE), mark_of(STEM)) == DONE
 
 
 def test_a_mark_whose_files_are_there_spares_the_split(store: ObjectStore) -> None:
