@@ -105,8 +105,13 @@ def partition_paths(store: ObjectStore, topic: str) -> Iterator[PartitionPath]:
     """Where partitions of all topics of this name lie, also of those that were deleted, and those without a manifest."""
     for topic_id in store.list_folders(f"{topic}/"):
         if is_topic_id(topic_id):
-            numbers = (parse_partition(folder) for folder in store.list_folders(f"{topic}/{topic_id}/"))
-            yield from (PartitionPath(topic, topic_id, n) for n in sorted(n for n in numbers if n is not None))
+            yield from partition_paths_of(store, topic, topic_id)
+
+
+def partition_paths_of(store: ObjectStore, topic: str, topic_id: str) -> tuple[PartitionPath, ...]:
+    """The same for the topic with this id."""
+    numbers = (parse_partition(folder) for folder in store.list_folders(f"{topic}/{topic_id}/"))
+    return tuple(PartitionPath(topic, topic_id, n) for n in sorted(n for n in numbers if n is not None))
 
 
 def refuse_deleted_topic(store: ObjectStore, topic: str, topic_id: str) -> None:

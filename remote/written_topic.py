@@ -3,10 +3,12 @@
 import hashlib
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass
+from itertools import count
 
 from local_log.formats.checkpoints import EpochEntry
-from remote.archive import newest_partitions
+from remote.archive import newest_partitions, partition_paths_of
 from remote.errors import Invalid, NotOurs
+from remote.manifest.decisions import as_decided
 from remote.manifest.model import Manifest, never_archived
 from remote.manifest.store import load_newest
 from remote.object_keys import ARCHIVE, PartitionPath
@@ -69,18 +71,26 @@ def partition_of(manifest: Manifest) -> WrittenPartition:
 
 
 def _new_topic(store: ObjectStore, name: str, partitions: int) -> WrittenTopic:
-    """All who make a topic at the same time give it the same id, so that they meet; one that was deleted has another."""
+    """All who make a topic at the same time give it the same id, so that they meet; one that was deleted has another.
+
+    Readers do not see it yet, and still a partition may have a manifest: of a first write that was given up, and of a sweep that
+    has claimed the partition since. Whoever writes next has to have the writer epoch of that.
+    """
     if not 1 <= partitions <= PARTITIONS_MAX:
         raise Invalid(f"a topic of {partitions} partitions; it may have 1 to {PARTITIONS_MAX}")
-    origin, generation = store.get(ARCHIVE), 0
-    while True:
-        topic_id = _topic_id(origin, name, generation)
-        stored = None if topic_id is None else load_newest(store, PartitionPath(name, topic_id, 0))
-        if topic_id is not None and (stored is None or not stored.manifest.is_deleted):
+    origin = store.get(ARCHIVE)
+    for topic_id in filter(None, (_topic_id(origin, name, generation) for generation in count())):
+        there = _newest_of(store, name, topic_id)
+        if not any(manifest.is_deleted for manifest in there.values()):
             break
-        generation += 1
-    firsts = (never_archived(name, topic_id, n, 0) for n in range(partitions))
-    return WrittenTopic(name, topic_id, tuple(map(partition_of, firsts)))
+    newest = (there.get(n) or never_archived(name, topic_id, n, 0) for n in range(partitions))
+    return WrittenTopic(name, topic_id, tuple(map(partition_of, newest)))
+
+
+def _newest_of(store: ObjectStore, name: str, topic_id: str) -> dict[int, Manifest]:
+    """The newest manifest of every partition that has one, by number: also of those that readers do not see."""
+    stored = ((path.partition, load_newest(store, path)) for path in partition_paths_of(store, name, topic_id))
+    return {number: as_decided(store, found.manifest) for number, found in stored if found is not None}
 
 
 def _topic_id(origin: bytes, name: str, generation: int) -> str | None:

@@ -38,7 +38,7 @@ def plan(store: ObjectStore, topic: str, topic_id: str, now_ms: int, grace_ms: i
     old = [(w, m) for m in store.list(writes_prefix(topic, topic_id)) if (w := write_of(m.key)) and is_old(m, before_ms)]
     if not old:
         return ()
-    paths = [path for path in archive.partition_paths(store, topic) if path.topic_id == topic_id]
+    paths = archive.partition_paths_of(store, topic, topic_id)
     is_gone = all(_is_gone(store, path) for path in paths)
     some = islice((m for w, m in old if is_gone or not w.is_repeatable), GARBAGE_MAX)
     records = [_Record(m, decision) for m in some if (decision := read_decision(store, m.key))]
@@ -74,11 +74,11 @@ def _left(store: ObjectStore, records: list[_Record]) -> frozenset[tuple[str, st
     return frozenset(topic for topic, of in paths.items() if not all(_is_gone(store, path) for path in of))
 
 
-def _waited_for(store: ObjectStore, own: list[PartitionPath], records: list[_Record]) -> set[str] | None:
+def _waited_for(store: ObjectStore, own: tuple[PartitionPath, ...], records: list[_Record]) -> set[str] | None:
     """The keys that stored manifests wait for, of all partitions of these writes; None where there are too many to be read."""
     youngest_ms = max(r.meta.modified_ms or 0 for r in records) + CLOCK_DIFFERENCE_MS_MAX
     others = {topic for record in records for topic in record.decision.topics}
-    paths = {*own, *(p for t, topic_id in others for p in archive.partition_paths(store, t) if p.topic_id == topic_id)}
+    paths = {*own, *(path for of in others for path in archive.partition_paths_of(store, *of))}
     found: set[str] = set()
     for path in sorted(paths):
         # A manifest waits for a record from before that is put until whoever commits next takes it in: so only old ones do.

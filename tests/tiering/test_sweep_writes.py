@@ -241,6 +241,47 @@ def test_a_writer_that_wakes_up_long_after_it_was_given_up_does_not_decide_anew(
     assert world.ends() == [30, 30]
 
 
+def test_a_topic_whose_first_write_died_and_was_swept_is_written_to_again(world: World) -> None:
+    """Readers see no such topic, and still its partitions were claimed."""
+    dies = CrashesAt(world.store, first_decision(), after=False)
+    with pytest.raises(Crash):
+        world.write("users", dies)
+    world.days(2)
+    world.sweep()
+    for path in world.paths():
+        claim(world.store, never_archived(path.topic, path.topic_id, path.partition, 0), world.clock, world.ids(), "a sweep")
+    assert world.ends() == []
+    assert world.write("users").committed
+    assert world.ends() == [10, 10]
+    world.write("others")
+    assert world.ends() == [20, 20]
+
+
+def first_decision() -> int:
+    """Which call of the first write puts its record."""
+    other = World()
+    door = Door(other.store)
+    other.write("users", door, written_topic(other.store, "rows", PARTITIONS))
+    return next(n for n, call in enumerate(door.calls, 1) if call[0] == "put_if_absent" and "/writes/" in call[1])
+
+
+@pytest.mark.parametrize("partition", range(PARTITIONS + 1))
+def test_a_deleted_topic_whose_last_versions_are_gone_but_for_one_is_not_written_to_under_its_id(partition: int) -> None:
+    world = World()
+    former = written_topic(world.store, "rows", PARTITIONS + 1)
+    world.write("users", topic=former)
+    for path in world.paths():
+        ManifestWriter(world.store, path, world.clock, world.ids(), "d", 9).commit(
+            never_archived(path.topic, path.topic_id, path.partition, 0), lambda m: topic_deleted(m, 7)
+        )
+        if path.partition != partition:
+            for key in [key for key in world.store.objects if key.startswith(path.manifests)]:
+                world.store.delete(key)
+    assert written_topic(world.store, "rows", PARTITIONS).topic_id != former.topic_id
+    world.write("others")
+    assert world.ends() == [10, 10]
+
+
 def test_all_records_of_a_deleted_topic_go_and_its_next_life_knows_nothing_of_them(world: World) -> None:
     world.write("users")
     given_up(world, "others")
