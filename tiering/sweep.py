@@ -20,15 +20,16 @@ from typing import TypeVar
 from local_log.errors import Corrupt
 from remote.clock import Clock, Ids
 from remote.errors import Newer
+from remote.manifest.chain import StoredVersion, listed_versions
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest, PageRef, SegmentEntry, never_archived
 from remote.manifest.pins import CLOCK_DIFFERENCE_MS_MAX, Pins, pins_of
 from remote.manifest.store import claim, load_newest, load_version
-from remote.object_keys import PROBE_PREFIX, PartitionPath, parse_manifest_key, parse_page_name, parse_segment_name
-from remote.object_store import ObjectLister, ObjectMeta, ObjectStore
+from remote.object_keys import PROBE_PREFIX, PartitionPath, parse_page_name, parse_segment_name
+from remote.object_store import ObjectMeta, ObjectStore
 from remote.parallel import in_order
 from tiering.store_clock import At
-from tiering.sweep_plan import LONG_MS, Garbage, Kind, StoredVersion, garbage, is_old, is_settled, kept_versions
+from tiering.sweep_plan import LONG_MS, Garbage, Kind, garbage, is_old, is_settled, kept_versions
 
 T = TypeVar("T")
 WINDOW = 1_000
@@ -70,7 +71,7 @@ def plan(store: ObjectStore, path: PartitionPath, now_ms: int, grace_ms: int) ->
         never_named = [garbage(Kind.segment, m) for m in islice(old, GARBAGE_MAX)]
         return SweepPlan(path, 0, (*over, *never_named), (), ())
     newest = stored.manifest
-    versions = stored_versions(store, path)
+    versions = listed_versions(store, path)
     if newest.is_deleted and _is_empty(store, newest, pins) and newest.deleted_at_ms <= now_ms - LONG_MS:
         left = [garbage(Kind.tombstone, v.meta) for v in reversed(versions)]
         return SweepPlan(path, newest.version, (*over, *left), (), ())
@@ -138,12 +139,6 @@ def sweep_stray(store: ObjectStore, piece: Garbage) -> None:
         store.delete(piece.key)
     else:
         store.abort_upload(piece.upload)
-
-
-def stored_versions(store: ObjectLister, path: PartitionPath) -> list[StoredVersion]:
-    """The stored versions, the newest first."""
-    found = ((parse_manifest_key(meta.key), meta) for meta in store.list(path.manifests))
-    return [StoredVersion(version, meta) for version, meta in found if version and meta.key == path.manifest(version)]
 
 
 def _is_empty(store: ObjectStore, manifest: Manifest, pins: Pins) -> bool:

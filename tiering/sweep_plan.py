@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from remote.manifest.chain import StoredVersion
 from remote.object_keys import write_of
 from remote.object_store import AbandonedUpload, ObjectMeta
 
@@ -44,14 +45,6 @@ class Garbage:
     size: int
     made_ms: int | None
     upload: AbandonedUpload | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StoredVersion:
-    """A manifest version as a listing shows it."""
-
-    version: int
-    meta: ObjectMeta
 
 
 def garbage(kind: Kind, meta: ObjectMeta) -> Garbage:

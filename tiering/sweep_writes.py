@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from itertools import islice
 
 from remote import archive
+from remote.manifest.chain import listed_versions
 from remote.manifest.decisions import Decision, read_decision, record_of
 from remote.manifest.pins import CLOCK_DIFFERENCE_MS_MAX
 from remote.manifest.store import load_newest, load_version
 from remote.object_keys import PartitionPath, is_topic_id, write_of, writes_prefix
 from remote.object_store import ObjectMeta, ObjectStore
-from tiering.sweep import GARBAGE_MAX, VERSIONS_READ_MAX, stored_versions
+from tiering.sweep import GARBAGE_MAX, VERSIONS_READ_MAX
 from tiering.sweep_plan import Garbage, Kind, garbage, is_forgettable, is_old
 
 
@@ -82,7 +83,7 @@ def _waited_for(store: ObjectStore, own: tuple[PartitionPath, ...], records: lis
     found: set[str] = set()
     for path in sorted(paths):
         # A manifest waits for a record from before that is put until whoever commits next takes it in: so only old ones do.
-        early = [v for v in stored_versions(store, path) if not v.meta.modified_ms or v.meta.modified_ms <= youngest_ms]
+        early = [v for v in listed_versions(store, path) if not v.meta.modified_ms or v.meta.modified_ms <= youngest_ms]
         if len(early) > VERSIONS_READ_MAX:
             return None
         manifests = (load_version(store, path, v.version).manifest for v in early)

@@ -1,25 +1,80 @@
-"""Whether the stored versions of a manifest are one chain, each naming the hash of the one before it. No open asks for that."""
+"""Whether the stored versions of a manifest are one chain, each naming the hash of the one before it. No open asks for that.
 
-from collections.abc import Iterable, Iterator
+A writer that slept between its load and its put may have put a version under a key that a sweep had freed meanwhile. It has found
+out and committed again (`ManifestWriter`), but the version stays until the next sweep. It is none of the chain: it lies below all
+that is, nothing is built on it, and the store made it long after the version above it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from local_log.errors import Corrupt
 from remote.errors import Newer, NotFound
 from remote.manifest import codec
 from remote.manifest.model import Manifest
+from remote.manifest.pins import CLOCK_DIFFERENCE_MS_MAX
+from remote.manifest.store import load_version
 from remote.object_keys import PartitionPath, parse_manifest_key
-from remote.object_store import ObjectReader, ObjectStore
+from remote.object_store import ObjectLister, ObjectMeta, ObjectReader, ReadableStore
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVersion:
+    """A manifest version as a listing shows it."""
+
+    version: int
+    meta: ObjectMeta
 
 
 class BrokenChain(Corrupt):
     """A version that is not what its child says it was, or that is missing between two others."""
 
 
-def stored_versions(store: ObjectStore, path: PartitionPath) -> Iterator[int]:
-    """The versions that the store lists, the newest first. Foreign keys, and pages, are passed over."""
-    for meta in store.list(path.manifests):
-        version = parse_manifest_key(meta.key)
-        if version is not None and meta.key == path.manifest(version):
-            yield version
+def listed_versions(store: ObjectLister, path: PartitionPath) -> list[StoredVersion]:
+    """All versions that the store lists, the newest first. Foreign keys, and pages, are passed over."""
+    found = ((parse_manifest_key(meta.key), meta) for meta in store.list(path.manifests))
+    return [StoredVersion(version, meta) for version, meta in found if version and meta.key == path.manifest(version)]
+
+
+def stored_versions(store: ReadableStore, path: PartitionPath) -> Sequence[int]:
+    """Those that are of the chain, the newest first."""
+    return [stored.version for stored in chain_of(store, path, listed_versions(store, path))]
+
+
+def chain_of(store: ObjectReader, path: PartitionPath, listed: Sequence[StoredVersion]) -> Sequence[StoredVersion]:
+    """Those of the listed versions, the newest first, that are of the chain, whether they are sound or not.
+
+    Nothing is read unless the last ones were made long after the one above them: such a one counts if that was built on it, since
+    it may have been restored from a copy.
+    """
+    end = _late_from(listed)
+    while end < len(listed) and _is_built_on(store, path, listed[end - 1].version, listed[end].version):
+        end += 1
+    return listed[:end]
+
+
+def _late_from(listed: Sequence[StoredVersion]) -> int:
+    """From where on all versions were made long after the last one before, how many there are where none were."""
+    end, earliest_ms = len(listed), None
+    for at in range(len(listed) - 1, 0, -1):
+        made_ms, above_ms = listed[at].meta.modified_ms, listed[at - 1].meta.modified_ms
+        if made_ms is None or above_ms is None:
+            return len(listed)
+        earliest_ms = made_ms if earliest_ms is None else min(earliest_ms, made_ms)
+        if earliest_ms > above_ms + CLOCK_DIFFERENCE_MS_MAX:
+            end = at
+    return end
+
+
+def _is_built_on(store: ObjectReader, path: PartitionPath, child: int, version: int) -> bool:
+    if version != child - 1:
+        return False
+    try:
+        return load_version(store, path, child).manifest.parent_sha256 == codec.sha256(store.get(path.manifest(version)))
+    except NotFound:
+        return False
+    except (Corrupt, Newer):
+        return True  # nobody can tell
 
 
 def walk_chain(store: ObjectReader, path: PartitionPath, versions: Iterable[int]) -> Iterator[Manifest | Corrupt | Newer]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
+from remote.manifest.chain import StoredVersion
 from remote.object_keys import (
     ARCHIVE,
     PROBE_PREFIX,
@@ -34,11 +35,16 @@ class Listed:
     """
 
     path: PartitionPath
-    versions: tuple[int, ...]
+    versions: tuple[StoredVersion, ...]
     pages: dict[str, ObjectMeta]
     pins: dict[str, ObjectMeta]
     foreign: tuple[ObjectMeta, ...]
     segments: Iterator[ObjectMeta]
+
+    @property
+    def newest(self) -> int:
+        """The newest version; there is one."""
+        return self.versions[0].version
 
 
 def inventory(objects: Iterable[ObjectMeta]) -> Iterator[Loose | Listed]:
@@ -53,7 +59,7 @@ def inventory(objects: Iterable[ObjectMeta]) -> Iterator[Loose | Listed]:
 
 
 def _sorted(path: PartitionPath, metas: Iterator[ObjectMeta]) -> Listed:
-    versions: list[int] = []
+    versions: list[StoredVersion] = []
     pages: dict[str, ObjectMeta] = {}
     pins: dict[str, ObjectMeta] = {}
     foreign: list[ObjectMeta] = []
@@ -64,7 +70,7 @@ def _sorted(path: PartitionPath, metas: Iterator[ObjectMeta]) -> Listed:
             break
         version, name = parse_manifest_key(meta.key), meta.key.rpartition("/")[2]
         if version is not None and meta.key == path.manifest(version):
-            versions.append(version)
+            versions.append(StoredVersion(version, meta))
         elif parse_page_name(name) is not None and meta.key == path.page(name):
             pages[name] = meta
         elif (pin := parse_pin_name(name)) is not None and meta.key == path.pin(pin):

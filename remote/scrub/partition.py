@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from local_log.errors import Corrupt
 from remote.errors import Newer
+from remote.manifest.chain import chain_of
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest, SegmentEntry, without_entries
 from remote.manifest.pins import Pin, pins_of
@@ -39,15 +40,16 @@ class PartitionScrub:
             yield from (orphan(meta, self.now_ms) for meta in (*listed.pages.values(), *listed.segments))
             return
         unnamed = dict(listed.pages)
-        chain = check_chain(self.store, path, listed.versions)
         read, is_opened = 0, False
         try:
-            for one in chain:
+            chain = chain_of(self.store, path, listed.versions)
+            yield from (orphan(stored.meta, self.now_ms) for stored in listed.versions[len(chain) :])
+            for one in check_chain(self.store, path, [stored.version for stored in chain]):
                 if isinstance(one, Finding):
                     yield one
                     continue
                 read += 1
-                if one.version == listed.versions[0]:
+                if one.version == listed.newest:
                     is_opened = True
                     yield from self._check_newest(one, listed, unnamed)
                 self._name_pages(one, unnamed)
@@ -73,7 +75,7 @@ class PartitionScrub:
             is_missing = e.file not in {meta.key for meta in listed.pages.values()}
             yield Finding(Kind.missing_object if is_missing else Kind.corrupt_manifest, e.file, e.problem, e.position)
         except Newer as e:
-            yield Finding(Kind.corrupt_manifest, listed.path.manifest(listed.versions[0]), str(e))
+            yield Finding(Kind.corrupt_manifest, listed.path.manifest(listed.newest), str(e))
         except Spent:
             unnamed.clear()
             yield left_out(listed.path, "pages of entries, or the rest of its objects: the requests are used up")
@@ -110,8 +112,8 @@ class PartitionScrub:
         for pin in pins.expired:
             yield self._dangling(listed.path, pin, "its time is over, and nobody has released it; it keeps nothing any more")
         for pin in pins.live:
-            if pin.version > listed.versions[0]:
-                yield self._dangling(listed.path, pin, f"it names version {pin.version}, and {listed.versions[0]} is the newest")
+            if pin.version > listed.newest:
+                yield self._dangling(listed.path, pin, f"it names version {pin.version}, and {listed.newest} is the newest")
         for error in pins.damaged:
             key = error.file if isinstance(error, Corrupt) else listed.path.pins
             yield Finding(Kind.dangling_pin, key, f"it cannot be read, so retention keeps everything: {error}")

@@ -8,6 +8,7 @@ any time it is seen in all of them or in none.
 """
 
 from bisect import bisect_right
+from contextlib import suppress
 
 from remote.errors import NotFound
 from remote.manifest.chain import stored_versions
@@ -53,14 +54,14 @@ def _version_of(newest: Manifest, options: ReadOptions, are_many: bool) -> int:
 def _at_version(store: ObjectStore, newest: Manifest, version: int) -> Manifest:
     if version == newest.version:
         return newest
-    try:
-        return load_version(store, newest.path, version).manifest
-    except NotFound as e:
-        stored = sorted(stored_versions(store, newest.path))
-        raise NotFound(
-            f"asOfVersion {version}: {newest.topic}-{newest.partition} has versions {stored[0]} to {stored[-1]}, what was "
-            "before has been swept"
-        ) from e
+    stored = sorted(stored_versions(store, newest.path))
+    if version in stored:
+        with suppress(NotFound):  # swept meanwhile
+            return load_version(store, newest.path, version).manifest
+    raise NotFound(
+        f"asOfVersion {version}: {newest.topic}-{newest.partition} has versions {stored[0]} to {stored[-1]}, what was "
+        "before has been swept"
+    )
 
 
 def _at_time(store: ObjectStore, newest: Manifest, time_ms: int) -> Manifest | None:

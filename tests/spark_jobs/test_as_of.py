@@ -1,6 +1,7 @@
 """Time travel: what an archive held at a version or a time."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -74,4 +75,19 @@ def test_a_time_whose_versions_have_been_swept_is_refused(store: ObjectStore) ->
     for version in (1, 2):
         store.delete(PartitionPath("made", TOPIC_ID, 0).manifest(version))
     with pytest.raises(NotFound, match=rf"asOfTimestamp {at}: the oldest stored version of made-0 is 3.*swept"):
+        ends(store, asOfTimestamp=at)
+
+
+def test_what_a_sleeping_writer_has_put_under_a_freed_key_is_no_version_of_any_time(store: ObjectStore, tmp_path: Path) -> None:
+    path = PartitionPath("made", TOPIC_ID, 0)
+    at, body = committed_ms(store, 0, 2), store.get(path.manifest(2))
+    for version in (1, 2, 3):
+        store.delete(path.manifest(version))
+    store.put_if_absent(path.manifest(2), body)
+    file = tmp_path / "archive" / path.manifest(2)
+    late_s = file.stat().st_mtime + 30 * 3600
+    os.utime(file, (late_s, late_s))
+    with pytest.raises(NotFound, match="asOfVersion 2: made-0 has versions 4 to 6"):
+        ends(store, assign={"made": [0]}, asOfVersion="2")
+    with pytest.raises(NotFound, match=rf"asOfTimestamp {at}: the oldest stored version of made-0 is 4.*swept"):
         ends(store, asOfTimestamp=at)

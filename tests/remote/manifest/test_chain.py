@@ -3,14 +3,15 @@
 import json
 
 import pytest
-from archive_fakes import Door, MemoryStore, RunsBetween
+from archive_fakes import Door, MemoryStore, RunsBetween, SleptClock
 from made_manifests import PATH, chain_faults
-from manifest_writers import Writer, sweep
+from manifest_writers import PUT, Writer, sweep
 
 from local_log.errors import Corrupt
 from remote.errors import Invalid
 from remote.manifest.chain import BrokenChain, stored_versions
 from remote.manifest.codec import stamped
+from remote.manifest.store import newest_version
 
 
 @pytest.fixture
@@ -106,3 +107,58 @@ def test_as_many_versions_are_looked_at_as_was_asked_for(store: MemoryStore) -> 
 def test_versions_that_are_swept_meanwhile_are_no_fault(store: MemoryStore) -> None:
     door = RunsBetween(store, {3: lambda: sweep(store, 4)})
     assert chain_faults(door) == []
+
+
+# what a writer that slept has put under a key that was free again
+
+HOUR_MS = 3_600_000
+
+
+def with_a_leftover(swept: int, *, base: int = 3, others: int = 5) -> MemoryStore:
+    """Versions up to `swept` are gone but for the one that a writer has put who had slept since version `base`."""
+    clock = SleptClock()
+    store = MemoryStore(clock)
+    Writer(store).copy(*range(base))
+
+    def long_night() -> None:
+        clock.now += HOUR_MS
+        Writer(store, "b").copy(*range(base, base + others))
+        clock.now += 30 * HOUR_MS
+        sweep(store, swept)
+
+    Writer(RunsBetween(store, {PUT: long_night}), "c").copy(base + others)
+    assert newest_version(store, PATH) == base + others + 1
+    assert PATH.manifest(base + 1) in store.objects
+    return store
+
+
+@pytest.mark.parametrize("swept", [4, 5, 7])
+def test_a_version_that_a_sleeping_writer_has_put_under_a_freed_key_is_none_of_the_chain(swept: int) -> None:
+    store = with_a_leftover(swept)
+    assert [*stored_versions(store, PATH)] == [*range(9, swept, -1)]
+    assert chain_faults(store) == []
+
+
+def test_two_leftovers_are_two() -> None:
+    store = with_a_leftover(7)
+    store.put_if_absent(PATH.manifest(2), store.objects[PATH.manifest(4)])
+    assert [*stored_versions(store, PATH)] == [9, 8]
+
+
+def test_a_version_that_was_restored_from_a_copy_is_of_the_chain(store: MemoryStore) -> None:
+    for version in (1, 2):
+        store.modified[PATH.manifest(version)] += 30 * HOUR_MS
+    assert [*stored_versions(store, PATH)] == [5, 4, 3, 2, 1]
+    store.delete(PATH.manifest(1))
+    change(store, 2, writer="mallory")
+    assert [*stored_versions(store, PATH)] == [5, 4, 3]
+    store.objects[PATH.manifest(3)] = b"{"
+    assert [*stored_versions(store, PATH)] == [5, 4, 3, 2]
+
+
+def test_a_version_that_was_changed_long_after_is_found_where_others_lie_below(store: MemoryStore) -> None:
+    change(store, 3, writer="mallory")
+    store.modified[PATH.manifest(3)] += 30 * HOUR_MS
+    (found,) = chain_faults(store)
+    assert isinstance(found, BrokenChain)
+    assert found.file == PATH.manifest(3)

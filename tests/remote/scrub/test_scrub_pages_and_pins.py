@@ -130,3 +130,13 @@ def test_pins_of_one_topic_cost_nothing_where_there_are_none(store: MemoryStore)
     store.calls.clear()
     findings(store, topics=(TXN,))
     assert [call for call in store.calls if "pins" in call[1]] == []
+
+
+def test_a_version_that_a_sleeping_writer_has_put_under_a_freed_key_is_an_orphan_and_no_broken_chain(store: MemoryStore) -> None:
+    manifest = newest(store).manifest
+    for version in range(1, manifest.version):
+        store.delete(path(store).manifest(version))
+    key = path(store).manifest(manifest.version - 2)
+    store.put_if_absent(key, b"{}")
+    store.modified[key] = NOW_MS + 30 * HOUR_MS
+    assert found(store, now_ms=NOW_MS + 60 * HOUR_MS) == [(Kind.orphan, key)]
