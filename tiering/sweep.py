@@ -22,8 +22,8 @@ from remote.clock import Clock, Ids
 from remote.errors import Newer
 from remote.manifest.chain import StoredVersion, listed_versions
 from remote.manifest.entries import Entries
-from remote.manifest.model import Manifest, PageRef, SegmentEntry, never_archived
-from remote.manifest.pins import CLOCK_DIFFERENCE_MS_MAX, Pins, pins_of
+from remote.manifest.model import CLOCK_DIFFERENCE_MS_MAX, Manifest, PageRef, SegmentEntry, never_archived
+from remote.manifest.pins import Pins, pins_of
 from remote.manifest.store import claim, load_newest, load_version
 from remote.object_keys import PROBE_PREFIX, PartitionPath, parse_page_name, parse_segment_name
 from remote.object_store import ObjectMeta, ObjectStore

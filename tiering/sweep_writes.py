@@ -10,7 +10,7 @@ from itertools import islice
 from remote import archive
 from remote.manifest.chain import listed_versions
 from remote.manifest.decisions import Decision, read_decision, record_of
-from remote.manifest.pins import CLOCK_DIFFERENCE_MS_MAX
+from remote.manifest.model import CLOCK_DIFFERENCE_MS_MAX
 from remote.manifest.store import load_newest, load_version
 from remote.object_keys import PartitionPath, is_topic_id, write_of, writes_prefix
 from remote.object_store import ObjectMeta, ObjectStore

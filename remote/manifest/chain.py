@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from local_log.errors import Corrupt
 from remote.errors import Newer, NotFound
 from remote.manifest import codec
-from remote.manifest.model import Manifest
-from remote.manifest.pins import CLOCK_DIFFERENCE_MS_MAX
-from remote.manifest.store import load_version
+from remote.manifest.model import CLOCK_DIFFERENCE_MS_MAX, Manifest
 from remote.object_keys import PartitionPath, parse_manifest_key
 from remote.object_store import ObjectLister, ObjectMeta, ObjectReader, ReadableStore
 
@@ -70,7 +68,8 @@ def _is_built_on(store: ObjectReader, path: PartitionPath, child: int, version: 
     if version != child - 1:
         return False
     try:
-        return load_version(store, path, child).manifest.parent_sha256 == codec.sha256(store.get(path.manifest(version)))
+        key = path.manifest(child)
+        return codec.decode(store.get(key), key).parent_sha256 == codec.sha256(store.get(path.manifest(version)))
     except NotFound:
         return False
     except (Corrupt, Newer):

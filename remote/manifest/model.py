@@ -44,6 +44,9 @@ class Limits:
 
 LIMITS = Limits()
 
+CLOCK_DIFFERENCE_MS_MAX = 3_600_000
+"""By how much times may be off that are compared: those of two machines, or of two objects as a store tells them."""
+
 
 class SegmentState(StrEnum):
     """Kafka's RemoteLogSegmentState, and what of it stands for each.

@@ -13,13 +13,12 @@ from local_log.errors import Corrupt
 from remote.clock import Clock, Ids
 from remote.errors import Invalid, Newer, NotFound
 from remote.manifest import codec
-from remote.manifest.model import Item
+from remote.manifest.model import CLOCK_DIFFERENCE_MS_MAX, Item
 from remote.manifest.own_objects import put_own
 from remote.object_keys import PartitionPath, parse_pin_name
 from remote.object_store import ObjectReader, ObjectStore, ReadableStore
 
 PIN_MS_MAX = 7 * 24 * 3_600_000
-CLOCK_DIFFERENCE_MS_MAX = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)

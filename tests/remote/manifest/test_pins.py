@@ -9,7 +9,8 @@ from made_manifests import PATH, entry, paged
 from local_log.errors import Corrupt
 from remote.errors import Invalid, Unknown
 from remote.manifest.codec import stamped
-from remote.manifest.pins import CLOCK_DIFFERENCE_MS_MAX, PIN_MS_MAX, Pin, Pins, covered_by_pin, create, pins_of, release, renew
+from remote.manifest.model import CLOCK_DIFFERENCE_MS_MAX
+from remote.manifest.pins import PIN_MS_MAX, Pin, Pins, covered_by_pin, create, pins_of, release, renew
 from remote.object_store import ObjectStore
 
 NOW = FixedClock().now_ms()
