@@ -5,6 +5,7 @@
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
@@ -24,6 +25,8 @@ Row = Mapping[str, Any]
 _ROWS_PER_TABLE = 1000
 _BAR_WIDTH = 24
 _ABOUT_MAX = 40
+_OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters of both sets, ends of lines, what turns the direction of writing, and halves of characters."""
 
 
 class Exit(IntEnum):
@@ -221,12 +224,17 @@ def _table(rows: list[Row]) -> Iterator[str]:
 
 
 def _cell(value: Any) -> str:
-    return "" if value is None else str(value)
+    return "" if value is None else printable(str(value))
+
+
+def printable(text: str) -> str:
+    """A text on one line, with what a terminal would obey written out: whoever wrote to the archive could have put it there."""
+    return _OBEYED.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
 
 
 def say(message: str) -> None:
-    """A message for a person, on standard error."""
-    click.echo(message, err=True)
+    """A message for a person, on standard error, on one line."""
+    click.echo(printable(message), err=True)
 
 
 def has_terminal() -> bool:
@@ -240,7 +248,7 @@ def progress_bar(label: str) -> Callable[[int, int, str], None]:
     def show(done: int, of: int, about: str) -> None:
         bar = "#" * (_BAR_WIDTH * done // max(of, 1))
         end = "\n" if done == of else ""
-        click.echo(f"\r\x1b[K{label} [{bar:<{_BAR_WIDTH}}] {done}/{of} {about[:_ABOUT_MAX]}{end}", err=True, nl=False)
+        click.echo(f"\r\x1b[K{label} [{bar:<{_BAR_WIDTH}}] {done}/{of} {printable(about[:_ABOUT_MAX])}{end}", err=True, nl=False)
 
     return show if has_terminal() else lambda done, of, about: None
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tiering.console import Row, emit
+from tiering.console import Row, emit, say
 
 
 class Stopped(Exception):
@@ -41,3 +41,26 @@ def test_a_reader_that_goes_away_is_the_only_error(monkeypatch: pytest.MonkeyPat
     for output in ("table", "json", "jsonl"):
         with pytest.raises(BrokenPipeError):
             emit(iter([{"number": 1}] * 1500), output)
+
+
+HOSTILE = "\x1b]0;owned\x07 \x1b[2J\r\nfake line\x9b31m \u202eright to left\u2069 \x00\x7f \u2028 \ud800"
+
+
+@pytest.mark.parametrize("output", ["table", "json", "jsonl"])
+def test_what_a_terminal_would_obey_is_written_out(capsys: pytest.CaptureFixture[str], output: str) -> None:
+    emit([{"reason": HOSTILE, "number": 1}, {"reason": "Größe, 大きさ, مقاس", "number": 2}], output)
+    printed = capsys.readouterr().out
+    assert not {c for c in printed if not c.isprintable()} - {"\n"}
+    if output == "table":
+        assert len(printed.splitlines()) == 3
+        assert "\\x1b]0;owned\\x07 \\x1b[2J\\r\\nfake line\\x9b31m \\u202eright" in printed
+        assert "Größe, 大きさ, مقاس" in printed
+    else:
+        assert "Größe" in str(json.loads(printed) if output == "json" else [json.loads(line) for line in printed.splitlines()])
+
+
+def test_a_message_is_one_line_without_what_a_terminal_would_obey(capsys: pytest.CaptureFixture[str]) -> None:
+    say(f"tiering: {HOSTILE}")
+    said = capsys.readouterr().err
+    assert said.endswith("\n")
+    assert said[:-1].isprintable()

@@ -7,7 +7,18 @@ import click
 
 from local_log.errors import LogError, NotFound
 from remote.errors import RemoteError
-from tiering.console import Exit, Row, archive_option, emit, exit_code_of_all, log_dir_option, output_option, reports_errors, say
+from tiering.console import (
+    Exit,
+    Row,
+    archive_option,
+    emit,
+    exit_code_of_all,
+    log_dir_option,
+    output_option,
+    printable,
+    reports_errors,
+    say,
+)
 from tiering.coverage import Coverage, as_data, coverage_of
 from tiering.coverage_picture import LEGEND, picture
 from tiering.service import Tiers, open_tiers
@@ -67,7 +78,7 @@ def command(archive_url: str, log_dir_path: str | None, topic: str | None, cover
 def _draw(drawn: list[tuple[str, Coverage]]) -> None:
     width = get_terminal_size().columns
     for name, coverage in drawn:
-        click.echo("\n" + "\n".join(picture(name, coverage, width)))
+        click.echo("\n" + "\n".join(map(printable, picture(name, coverage, width))))
     click.echo(f"\n{LEGEND}")
 
 

@@ -6,7 +6,7 @@ import click
 
 from remote.clock import RandomIds, SystemClock
 from remote.stores import open_backend, open_store
-from tiering.console import Exit, archive_option, emit, exit_code_of, output_option, reports_errors
+from tiering.console import Exit, archive_option, emit, exit_code_of, output_option, printable, reports_errors
 from tiering.doctor import Finding, Verdict, examine
 
 
@@ -43,6 +43,6 @@ def command(archive_url: str, output: str) -> Exit | None:
 
 
 def _print(finding: Finding) -> None:
-    click.echo(f"{finding.verdict:4}  {finding.check:9}  {finding.seen}")
+    click.echo(f"{finding.verdict:4}  {finding.check:9}  {printable(finding.seen)}")
     if finding.remedy:
-        click.echo(f"{'':17}{finding.remedy}")
+        click.echo(f"{'':17}{printable(finding.remedy)}")

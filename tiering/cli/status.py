@@ -15,7 +15,7 @@ from remote.stores import open_store
 from tiering import status as of
 from tiering.agent_service import addresses, checked, memory_file
 from tiering.configured import whole_config, whole_config_options
-from tiering.console import Exit, Row, emit, output_option, reports_errors
+from tiering.console import Exit, Row, emit, output_option, printable, reports_errors
 
 _IN_TABLE = (
     "topic", "partition", "lag_segments", "lag_bytes", "lag_ms", "archived_up_to", "archived_segments", "archived_bytes", "error",
@@ -50,7 +50,7 @@ def command(config_file: str | None, overrides: tuple[str, ...], output: str) ->
     else:
         if output == "table":
             for name, text in _lines(found):
-                click.echo(f"{name:<12} {text}")
+                click.echo(f"{name:<12} {printable(text)}")
         emit(of.rows(found), output, as_text=_short)
     return Exit.partly if any(row["error_ms"] is not None for row in found["partitions"]) else None
 
