@@ -31,8 +31,8 @@ TABLES: dict[str, tuple[Sequence[str], Callable[[], Any]]] = {
     "beans-not-here": (("bean", "why"), reference.beans_not_here),
 }
 KINDS: dict[str, type] = {kind.__name__: kind for kind in (
-    model.Manifest, model.SegmentEntry, model.EncodingInfo, model.PageRef, model.PageBounds, model.Gap, model.WriteMark,
-    model.PendingWrite, pins.Pin,
+    model.Manifest, model.SegmentEntry, model.EncodingInfo, model.PageRef, model.PageBounds, model.Gap, model.Loss,
+    model.WriteMark, model.PendingWrite, pins.Pin,
 )}  # fmt: skip
 CHECKSUM = "~crc32c"
 BESIDES = {"Manifest": ("format", CHECKSUM), "Pin": ("format", CHECKSUM)}

@@ -7,7 +7,8 @@ from typing import Any, Final
 from local_log.errors import Corrupt
 from local_log.log import LocalLog
 from local_log.segment import Segment
-from remote.manifest.model import Item, Manifest, SegmentEntry, missing_ranges, reason_of, uncovered
+from remote.manifest.model import Item, Manifest, SegmentEntry, missing_ranges, reason_of
+from remote.manifest.ranges import uncovered
 from remote.segment_times import UNKNOWN, least_timestamps
 from tiering.tiered_log import TieredLog
 

@@ -21,6 +21,7 @@ from remote.manifest.model import (
     Deleting,
     EncodingInfo,
     Gap,
+    Loss,
     Manifest,
     PageBounds,
     PageRef,
@@ -34,6 +35,8 @@ from remote.object_keys import WritePath, parse_page_name, parse_segment_name
 MAJOR, MINOR = 1, 1
 MANIFEST_BYTES_MAX = 256 << 20
 _CHECKSUM = "~crc32c"
+_LEFT_OUT = ("deleted_at_ms", "written", "pending", "local_log_end_offsets", "gone", "losses", "only_seen")
+"""The fields of a manifest that are not stored where they say nothing."""
 REMEDY = "restore it from a copy or the store's own versions, and delete nothing"
 _STAMP = b',"~crc32c":"%08x"}\n'
 
@@ -66,12 +69,13 @@ def encode(manifest: Manifest) -> bytes:
         "deleting": [_deleting(d) for d in manifest.deleting],
         "written": _mark(manifest.written),
         "pending": _pending(manifest.pending),
+        "local_log_end_offsets": dict(manifest.local_log_end_offsets),
+        "gone": dict(manifest.gone),
+        "losses": [_loss(loss) for loss in manifest.losses],
     }
-    for name in ("written", "pending"):
-        if value[name] is None:
-            del value[name]  # what only a broker's logs are in keeps its form
-    if not manifest.is_deleted:
-        del value["deleted_at_ms"]  # manifests from before topics were deleted keep their form
+    for name in _LEFT_OUT:
+        if not value[name]:
+            del value[name]  # what does not have it keeps the form from before there was any
     body = stamped({**manifest.unknown, **value})
     if len(body) > MANIFEST_BYTES_MAX:
         raise Invalid(f"{manifest.path}: a manifest of {len(body)} bytes, and nobody reads more than {MANIFEST_BYTES_MAX}")
@@ -84,10 +88,10 @@ def decode(body: bytes, key: str) -> Manifest:
     try:
         if _is_unstamped(value):
             value = {"pages": [], "deleting": [], **value}  # from before there were any
-        value = {"deleted_at_ms": 0, **value}
+        value = {"deleted_at_ms": 0, "only_seen": False, **value}
         manifest = Manifest(
             **read_plain(Manifest, value),
-            local_log_start_offsets={str(k): whole(v) for k, v in value["local_log_start_offsets"].items()},
+            local_log_start_offsets=_by_source(value["local_log_start_offsets"]),
             leader_epochs=_read_epochs(value["leader_epochs"]),
             entries=tuple(_read_entry(e) for e in _list(value["entries"])),
             gaps=tuple(_read_gap(g) for g in _list(value["gaps"])),
@@ -95,6 +99,9 @@ def decode(body: bytes, key: str) -> Manifest:
             deleting=tuple(_read_deleting(d) for d in _list(value["deleting"])),
             written=_read_mark(value.get("written")),
             pending=_read_pending(value.get("pending")),
+            local_log_end_offsets=_by_source(value.get("local_log_end_offsets", {})),
+            gone=_by_source(value.get("gone", {}), "since_ms"),
+            losses=tuple(_read_loss(loss) for loss in _list(value.get("losses", []))),
             unknown=_unknown(Manifest, value, "format"),
         )
         _ = manifest.path
@@ -149,6 +156,10 @@ def check_format(value: Mapping[str, Any], key: str) -> None:
         raise Corrupt(f"no format version; {REMEDY}", file=key)
     if major > MAJOR:
         raise Newer(f"{key} is of format {major}; this version reads up to {MAJOR}: upgrade kafka-tiering")
+
+
+def _by_source(value: Any, name: str = "offset") -> dict[str, int]:
+    return {str(source): whole(number, name) for source, number in value.items()}
 
 
 def _epochs(entries: tuple[EpochEntry, ...]) -> list[list[int]]:
@@ -244,6 +255,17 @@ def check_page_names(names: Iterable[str]) -> None:
 
 def _read_gap(value: dict[str, Any]) -> Gap:
     return Gap(**read_plain(Gap, value), unknown=_unknown(Gap, value))
+
+
+def _loss(loss: Loss) -> dict[str, Any]:
+    value = {name: getattr(loss, name) for name in _names(Loss)}
+    if not loss.acknowledged_at_ms:
+        del value["acknowledged_at_ms"], value["acknowledged_by"]
+    return {**loss.unknown, **value}
+
+
+def _read_loss(value: dict[str, Any]) -> Loss:
+    return Loss(**read_plain(Loss, {"acknowledged_at_ms": 0, "acknowledged_by": "", **value}), unknown=_unknown(Loss, value))
 
 
 def _read_page(value: dict[str, Any]) -> PageRef:

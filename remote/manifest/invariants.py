@@ -16,8 +16,8 @@ from remote.manifest.model import (
     item_id,
     log_bytes_of,
     missing_ranges,
-    uncovered,
 )
+from remote.manifest.ranges import uncovered
 
 
 def check(before: Manifest, after: Manifest) -> None:

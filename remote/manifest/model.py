@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from local_log.formats.checkpoints import EpochEntry
+from remote.manifest.ranges import joined, uncovered
 from remote.object_keys import PartitionPath
 
 IDENTITY = "identity"
@@ -232,6 +233,21 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
+class Loss:
+    """Offsets `[start, end)` that left every local log before they were archived, why, since when that is known, and who has
+    acknowledged it and when, "" and 0 for nobody. What is missing of them now is said by `losses.lost_ranges`.
+    """
+
+    start: int
+    end: int
+    reason: str
+    noticed_at_ms: int
+    acknowledged_at_ms: int = 0
+    acknowledged_by: str = ""
+    unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
 class WriteMark:
     """A write over all `partitions` of a topic, numbered from 0 on, and the attempt of it that was committed."""
 
@@ -267,6 +283,8 @@ class Manifest:
     `deleted_at_ms` is when the topic with this id was deleted, 0 where it was not: nothing is archived under it any more.
     `written` is the last committed write of rows that no broker had, None for a partition that only a broker's logs are in;
     `pending` is one that is not known here to be committed or given up.
+    `local_log_end_offsets` are where the sources' logs ended at their last commits, `gone` since when sources have the partition
+    no more. `losses` are of the whole partition, also of offsets behind `end_offset`. `only_seen`: nothing was ever copied.
     """
 
     topic: str
@@ -288,6 +306,10 @@ class Manifest:
     deleted_at_ms: int = 0
     written: WriteMark | None = None
     pending: PendingWrite | None = None
+    local_log_end_offsets: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
+    gone: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
+    losses: tuple[Loss, ...] = ()
+    only_seen: bool = False
     unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
     @property
@@ -329,7 +351,7 @@ class Manifest:
 
 def without_entries(manifest: Manifest) -> Manifest:
     """What a manifest says of its partition, for who has the entries from elsewhere: little to send to many machines."""
-    return replace(manifest, entries=(), pages=(), deleting=(), gaps=(), local_log_start_offsets={})
+    return replace(manifest, entries=(), pages=(), deleting=(), gaps=(), local_log_start_offsets={}, losses=())
 
 
 def item_id(item: Item) -> str:
@@ -352,29 +374,6 @@ def never_archived(topic: str, topic_id: str, partition: int, log_start_offset: 
     return Manifest(topic, topic_id, partition, 0, "", "", "", 0, 0, log_start_offset, {}, (), (), ())
 
 
-def uncovered(ranges: Iterable[tuple[int, int]], start: int, end: int) -> tuple[tuple[int, int], ...]:
-    """The parts of `[start, end)` that none of the ranges, in the order of their starts, covers."""
-    missing = []
-    for range_start, range_end in ranges:
-        if range_start >= end:
-            break
-        if range_start > start:
-            missing.append((start, range_start))
-        start = max(start, range_end)
-    return (*missing, (start, end)) if start < end else tuple(missing)
-
-
-def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ranges in the order of their starts, those that touch made one."""
-    joined: list[tuple[int, int]] = []
-    for start, end in ranges:
-        if joined and start <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(end, joined[-1][1])
-        else:
-            joined.append((start, end))
-    return joined
-
-
 def missing_ranges(manifest: Manifest) -> tuple[tuple[int, int], ...]:
     """The ranges between the log start offset and the end offset that no entry covers, in order.
 
@@ -382,7 +381,7 @@ def missing_ranges(manifest: Manifest) -> tuple[tuple[int, int], ...]:
     """
     holes = [(g.start, g.end) for g in manifest.gaps]
     ranges = [(e.base_offset, e.end_offset) for e in manifest.entries]
-    for start, end in _joined((ref.base_offset, ref.end_offset) for ref in manifest.pages):
+    for start, end in joined((ref.base_offset, ref.end_offset) for ref in manifest.pages):
         ranges += uncovered((h for h in holes if h[1] > start), start, end)
     return uncovered(sorted(ranges), manifest.log_start_offset, manifest.end_offset)
 

@@ -10,7 +10,7 @@ TIME_MS_MAX = 253_402_300_799_999
 _ANY = {"max_timestamp_ms", "min_timestamp_ms", "oldest_ms", "youngest_ms"}
 _OR_LESS_BY_ONE = {"least_epoch", "last_offset"}
 _OF_32_BITS = {"partition", "partitions", "level", "least_epoch", "epoch"}
-_TIMES = {"committed_at_ms", "copied_at_ms", "since_ms", "noticed_at_ms", "deleted_at_ms", "decided_at_ms"}
+_TIMES = {"committed_at_ms", "copied_at_ms", "since_ms", "noticed_at_ms", "deleted_at_ms", "decided_at_ms", "acknowledged_at_ms"}
 _TOLD_BITS_MAX = 128
 
 

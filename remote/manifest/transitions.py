@@ -3,7 +3,8 @@
 segment_copied      a verified copy joins; gaps that it fills go, ranges that it leaves open are named
 retained            the log start offset grows; whole entries and pages below it wait to be deleted
 deleted             what waited is gone from the store
-source_seen         where a source's local log starts now
+source_seen         where a source's local log starts and ends now
+first_seen          the same of a partition of which nothing has been copied yet
 claimed             the writer epoch grows: writers from before are fenced
 topic_deleted       the same, all that there is waits to be deleted, and nothing is archived any more
 """
@@ -11,11 +12,16 @@ topic_deleted       the same, all that there is waits to be deleted, and nothing
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
+from typing import TypeVar
 
 from local_log.formats.checkpoints import EpochEntry, epochs_from
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from remote.errors import Conflict, TopicDeleted
-from remote.manifest.model import LIMITS, Deleting, Gap, Item, Manifest, SegmentEntry, covers, uncovered
+from remote.manifest.losses import reason_with
+from remote.manifest.model import LIMITS, Deleting, Gap, Item, Loss, Manifest, SegmentEntry, covers
+from remote.manifest.ranges import uncovered
+
+Missing = TypeVar("Missing", Gap, Loss)
 
 
 def segment_copied(
@@ -32,9 +38,11 @@ def segment_copied(
     entries = tuple(sorted((*manifest.entries, entry), key=lambda e: (e.base_offset, e.end_offset)))
     extended = replace(manifest, entries=entries, leader_epochs=_merged(manifest, tuple(lineage), entry.end_offset))
     gaps = [left for gap in manifest.gaps for left in _without(gap, entry.base_offset, entry.end_offset)]
+    losses = tuple(left for loss in manifest.losses for left in _without(loss, entry.base_offset, entry.end_offset))
     if entry.base_offset > manifest.end_offset:
-        gaps.append(Gap(manifest.end_offset, entry.base_offset, gap_reason, now_ms))
-    return replace(extended, gaps=tuple(gaps))
+        reason = reason_with(losses, manifest.end_offset, entry.base_offset, gap_reason)
+        gaps.append(Gap(manifest.end_offset, entry.base_offset, reason, now_ms))
+    return replace(extended, gaps=tuple(gaps), losses=losses, only_seen=False)
 
 
 def retained(manifest: Manifest, log_start_offset: int, now_ms: int, *, deleting_max: int = LIMITS.deleting_max) -> Manifest:
@@ -48,7 +56,9 @@ def retained(manifest: Manifest, log_start_offset: int, now_ms: int, *, deleting
     start = max(log_start_offset, manifest.log_start_offset)
     epochs = epochs_from(manifest.leader_epochs, start) if start <= manifest.end_offset else ()
     gaps = tuple(left for gap in manifest.gaps for left in _without(gap, 0, start))
-    return moved(replace(manifest, log_start_offset=start, gaps=gaps, leader_epochs=epochs), now_ms, deleting_max)
+    losses = tuple(left for loss in manifest.losses for left in _without(loss, 0, start))
+    after = replace(manifest, log_start_offset=start, gaps=gaps, losses=losses, leader_epochs=epochs)
+    return moved(after, now_ms, deleting_max)
 
 
 def moved(manifest: Manifest, now_ms: int, deleting_max: int) -> Manifest:
@@ -78,12 +88,22 @@ def deleted(manifest: Manifest, ids: Iterable[str]) -> Manifest:
     return manifest if len(left) == len(manifest.deleting) else replace(manifest, deleting=left)
 
 
-def source_seen(manifest: Manifest, source: str, local_log_start_offset: int) -> Manifest:
-    """The manifest that knows where the local log of `source` starts."""
-    if manifest.local_log_start_offsets.get(source) == local_log_start_offset:
+def source_seen(manifest: Manifest, source: str, log_start_offset: int, log_end_offset: int | None = None) -> Manifest:
+    """The manifest that knows where the local log of `source` starts, and ends where that is told; it is not gone."""
+    starts = {**manifest.local_log_start_offsets, source: log_start_offset}
+    ends = manifest.local_log_end_offsets
+    if log_end_offset is not None:
+        ends = {**ends, source: log_end_offset}
+    gone = {other: since_ms for other, since_ms in manifest.gone.items() if other != source}
+    after = replace(manifest, local_log_start_offsets=starts, local_log_end_offsets=ends, gone=gone)
+    return manifest if after == manifest else after
+
+
+def first_seen(manifest: Manifest, source: str, log_start_offset: int, log_end_offset: int) -> Manifest:
+    """The manifest of a partition that a log directory has and of which nothing is archived yet; of any other the same."""
+    if manifest.version:
         return manifest
-    starts = {**manifest.local_log_start_offsets, source: local_log_start_offset}
-    return replace(manifest, local_log_start_offsets=starts)
+    return replace(source_seen(manifest, source, log_start_offset, log_end_offset), only_seen=True)
 
 
 def claimed(manifest: Manifest) -> Manifest:
@@ -97,7 +117,7 @@ def topic_deleted(manifest: Manifest, now_ms: int, *, deleting_max: int = LIMITS
     Everything waits to be deleted, as far as there is room (see `retained`); nothing changes where that is so already.
     """
     if not manifest.is_deleted:
-        manifest = replace(claimed(manifest), deleted_at_ms=now_ms)
+        manifest = replace(claimed(manifest), deleted_at_ms=now_ms, losses=())
     return retained(manifest, manifest.end_offset, now_ms, deleting_max=deleting_max)
 
 
@@ -110,8 +130,8 @@ def refuse_deleted(manifest: Manifest) -> None:
         )
 
 
-def _without(gap: Gap, start: int, end: int) -> Iterable[Gap]:
-    """What is left of a gap outside of `[start, end)` keeps its reason and time."""
+def _without(gap: Missing, start: int, end: int) -> Iterable[Missing]:
+    """What is left of a gap or a loss outside of `[start, end)` keeps its reason and time."""
     return (replace(gap, start=a, end=b) for a, b in uncovered([(start, end)], gap.start, gap.end))
 
 

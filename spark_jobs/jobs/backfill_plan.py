@@ -7,7 +7,8 @@ from dataclasses import asdict
 
 from local_log.errors import OffsetOutOfRange
 from remote.fetch_plan import MissingRange
-from remote.manifest.model import Manifest, uncovered
+from remote.manifest.model import Manifest
+from remote.manifest.ranges import uncovered
 from spark_jobs.errors import OptionError
 from spark_jobs.jobs.commit_log import Bounds, Commit, Part, Settings
 from spark_jobs.source.partitions import Split

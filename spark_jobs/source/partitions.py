@@ -79,7 +79,7 @@ def splits(store: ObjectReader, ranges: Iterable[Range], options: ReadOptions, w
 
 
 def _of_range(store: ObjectReader, r: Range, options: ReadOptions, wanted: Wanted, reading: Reading) -> Iterator[Split]:
-    alone = replace(r.manifest, entries=(), pages=(), deleting=(), gaps=(), local_log_start_offsets={})
+    alone = replace(r.manifest, entries=(), pages=(), deleting=(), gaps=(), local_log_start_offsets={}, losses=())
     for span in _spans(store, r, options, wanted, reading):
         split = Split(replace(alone, entries=(span.entry,)), span)
         yield from split.cut(-(-split.bytes // options.bytes_per_split))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from local_log.errors import LogError
 from remote.errors import RemoteError
+from remote.manifest.losses import lost_offsets, lost_since_ms
 from remote.manifest.model import Manifest, SegmentEntry, count_of, log_bytes_of
 from tiering.agent.schedule import Job
 from tiering.lag import Lag
@@ -13,7 +14,10 @@ Failure = LogError | RemoteError
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """What a manifest says of a partition: its entries and their bytes, and what was given up and is still stored."""
+    """What a manifest says of a partition: its entries and their bytes, and what was given up and is still stored.
+
+    `lost_offsets` were lost before they were archived and nobody has acknowledged it; that is known since `lost_since_ms`.
+    """
 
     log_start_offset: int
     end_offset: int
@@ -21,6 +25,8 @@ class Archived:
     bytes: int
     deleting_segments: int
     deleting_bytes: int
+    lost_offsets: int = 0
+    lost_since_ms: int | None = None
 
     @classmethod
     def of(cls, manifest: Manifest) -> "Archived":
@@ -33,6 +39,8 @@ class Archived:
             manifest.log_bytes,
             sum(map(count_of, given_up)),
             sum(map(log_bytes_of, given_up)),
+            lost_offsets(manifest),
+            lost_since_ms(manifest),
         )
 
 

@@ -8,6 +8,7 @@ from remote.manifest.model import (
     Deleting,
     EncodingInfo,
     Gap,
+    Loss,
     Manifest,
     PageBounds,
     PageRef,
@@ -48,6 +49,10 @@ entries = st.builds(
     unknowns,
 )
 gaps = st.builds(Gap, ints, ints, st.text(max_size=8), ints, unknowns)
+losses = st.builds(Loss, ints, ints, st.text(max_size=8), ints, unknown=unknowns) | st.builds(
+    Loss, ints, ints, st.text(max_size=8), ints, st.integers(1, 2**31), st.text(max_size=8), unknowns
+)
+by_source = st.dictionaries(st.text(max_size=8), ints, max_size=3)
 bounds = st.none() | st.builds(PageBounds, st.booleans(), ints, st.just(5), st.just(2**62), st.just(7))
 refs = st.builds(PageRef, ints, page_names, *[ints] * 4, times, st.integers(1, 2**31), *[ints] * 4, bounds, unknowns)
 marks = st.builds(WriteMark, st.text("abz09._-", max_size=8).map("w".__add__), ids, ints, unknowns)
@@ -56,7 +61,7 @@ manifests = st.builds(
     Manifest,
     *[topics, topic_ids, ints, ints, st.text(max_size=8), st.text(max_size=8), st.text(max_size=8)],
     *[ints, ints, ints],
-    st.dictionaries(st.text(max_size=8), ints, max_size=3),
+    by_source,
     epochs,
     st.lists(entries, max_size=3).map(tuple),
     st.lists(gaps, max_size=3).map(tuple),
@@ -65,5 +70,9 @@ manifests = st.builds(
     ints,
     st.none() | marks,
     st.none() | pending,
+    by_source,
+    by_source,
+    st.lists(losses, max_size=2).map(tuple),
+    st.booleans(),
     unknowns,
 )
