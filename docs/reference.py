@@ -13,6 +13,7 @@ from spark_jobs.jobs.prices import table as price_table
 from tiering import cli
 from tiering.config.environment import variable_of
 from tiering.config.settings import Settings, name_of
+from tiering.config.show import UNSET
 from tiering.config.topics import OF_TOPICS, SYNONYMS, defaults
 from tiering.metrics.series import ALL, NOT_HERE, OF_THE_PROCESS
 from tiering.metrics.shipped import alerts
@@ -31,7 +32,7 @@ def settings() -> Iterator[Cells]:
 
 def topic_settings() -> Iterator[tuple[str, str]]:
     """Of each setting that a topic may have of its own: name, default."""
-    return ((name, _value(value)) for name, value in defaults().items() if name in OF_TOPICS)
+    return ((name, "unset" if name in UNSET else _value(value)) for name, value in defaults().items() if name in OF_TOPICS)
 
 
 def synonyms() -> Iterator[Cells]:

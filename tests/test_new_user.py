@@ -165,10 +165,10 @@ def test_a_new_user_archives_a_broker_looks_at_it_loses_its_disk_and_reads_every
     configuration.write_text(CONFIGURATION.format(**places))
     assert len(configuration.read_text().splitlines()) == 10
     assert tomllib.loads(configuration.read_text())
-    machine.tiering("config", "check", "tiering.toml")
 
     with real_kafka.broker(broker, **BROKER) as bootstrap:
         produced = produce(bootstrap)
+        machine.tiering("config", "check", "tiering.toml")
         with agent(machine, address):
             ends = inactive(data)
             assert min(ends.values()) > RECORDS // 2, "several segments are inactive"

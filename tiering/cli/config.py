@@ -1,19 +1,24 @@
 """`tiering config`: whether a configuration is sound, and what it comes to."""
 
 import os
+from collections.abc import Iterable
+from typing import Final
 
 import click
 
 from local_log.storage import OsDisk
 from remote.errors import BadAddress
 from remote.stores import open_backend
+from tiering import config_paths
 from tiering.completes import files
 from tiering.config import show as of
-from tiering.config.assignment import BadConfig, Place, Problem
+from tiering.config.assignment import BadConfig, Place, Problem, shown
 from tiering.config.config import Config
 from tiering.config.load import load_config
-from tiering.config.shared import CONFIG_VARIABLE
+from tiering.config.shared import CONFIG_VARIABLE, VARIABLES
 from tiering.console import Exit, emit, named, output_option, reports_errors, say, topic_option
+
+_NOTHING: Final = f"give a file, or set {CONFIG_VARIABLE} or variables such as {VARIABLES}LOG_DIRS"
 
 
 @click.group("config")
@@ -46,20 +51,32 @@ file_argument = click.argument(
 def check(file: str | None) -> Exit | None:
     """Tell everything that is wrong with FILE and the environment, a line each, and end with exit code 2; else 0.
 
-    Without FILE it is the one that TIERING_CONFIG names, or the environment alone. No store and no log directory is asked.
+    Without FILE it is the one that TIERING_CONFIG names, or the environment alone. So run it on the machine and as the user that
+    it is for: each of log.dirs has to be a folder of partitions that can be read, a folder archive to be there or to be made, and
+    the keys have to be there. No network is asked; tiering doctor asks the store.
 
     \b
     Examples:
       tiering config check tiering.toml
     """
     try:
-        _loaded(file)
+        config = _loaded(file)
     except BadConfig as e:
-        for problem in e.problems:
-            say(f"tiering: {problem}")
+        return _refused(e.problems)
+    if config.is_empty:
+        say(f"tiering: no settings given: {_NOTHING if file is None else f'{shown(file)} and the environment have none'}")
         return Exit.usage
+    found = tuple(config_paths.problems(config, OsDisk()))
+    if found:
+        return _refused(found)
     say(f"tiering: {file or 'the environment'} is sound")
     return None
+
+
+def _refused(problems: Iterable[Problem]) -> Exit:
+    for problem in problems:
+        say(f"tiering: {problem}")
+    return Exit.usage
 
 
 @command.command("show")
@@ -78,8 +95,6 @@ def show(file: str | None, topic: str | None, output: str) -> Exit | None:
     try:
         config = _loaded(file)
     except BadConfig as e:
-        for problem in e.problems:
-            say(f"tiering: {problem}")
-        return Exit.usage
+        return _refused(e.problems)
     emit(of.rows(config) if topic is None else of.rows_of(config, topic), output, as_text=of.as_text)
     return None

@@ -28,6 +28,11 @@ class Config:
     of_topics: tuple[Assignment, ...]
     places: Mapping[str, Place]
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody has given any setting."""
+        return not self.places and not self.of_topics
+
     def excludes(self, topic: str) -> bool:
         """Whether a topic is left alone, whoever includes it."""
         return _any(topic, self.settings.topics_exclude)

@@ -12,11 +12,9 @@ from tiering.retention_plan import DELETE_DELAY_MS
 Row = Mapping[str, Any]
 
 DEFAULT = "default"
-_UNLESS_GIVEN = {
-    "retention.ms": "until it is given, nothing is deleted by it",
-    "retention.bytes": "until it is given, nothing is deleted by it",
-    "file.delete.delay.ms": f"until it is given, objects of the archive wait {DELETE_DELAY_MS}",
-}
+UNSET = {"retention.ms": "unset: keeps for ever", "retention.bytes": "unset: keeps for ever"}
+"""What has no value until it is given, whatever a broker's default is."""
+_UNLESS_GIVEN = {"file.delete.delay.ms": f"until it is given, objects of the archive wait {DELETE_DELAY_MS}"}
 
 
 def rows(config: Config) -> Iterator[Row]:
@@ -52,6 +50,8 @@ def _why(config: Config, topic: str) -> str:
 
 
 def _of_topic(name: str, given: Assignment | None) -> Row:
+    if given is None and name in UNSET:
+        return _row(name, None, DEFAULT, UNSET[name])
     if given is None:
         return _row(name, defaults()[name], DEFAULT, _UNLESS_GIVEN.get(name, ""))
     return _row(name, value_of(given), str(given.place) if given.topics is None else f"{given.place} ({shown(given.topics)})")
@@ -63,7 +63,9 @@ def _row(name: str, value: Any, source: str, note: str = "") -> Row:
 
 
 def as_text(row: Row) -> Row:
-    """A row for a table: lists with commas, true and false as they are written."""
+    """A row for a table: lists with commas, true and false as they are written, what no value means in brackets."""
     value = row["value"]
+    if value is None and row["note"]:
+        return {**row, "value": f"({row['note']})", "note": ""}
     text = ",".join(value) if isinstance(value, list) else str(value).lower() if isinstance(value, bool) else value
     return {**row, "value": None if text is None else str(text)}

@@ -8,6 +8,11 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from local_log.errors import Unreadable
+from local_log.storage import OsDisk
+from tiering import config_paths
+from tiering.config.load import load_config
+
 Run = Callable[..., Result]
 Rows = Callable[..., list[dict[str, Any]]]
 
@@ -44,6 +49,74 @@ def test_every_error_is_a_line_and_the_exit_code_is_usage(run: Run, config: Call
     assert "hunter2" not in refused.stderr
 
 
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("missing", "{path}: no such folder; give the broker's own log.dirs"),
+        ("below a file", "{path}: no such folder; give the broker's own log.dirs"),
+        ("a file", "{path} is a file; give the folder that is"),
+        ("empty", "{path}: no partition there; a broker's own log.dirs has a folder for each"),
+    ],
+)
+def test_a_log_directory_that_cannot_be_one_is_told_by_its_line(
+    run: Run, broker: Path, tmp_path: Path, kind: str, said: str
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "empty").mkdir()
+    path = tmp_path / {"missing": "gone", "below a file": "file/x", "a file": "file", "empty": "empty"}[kind]
+    file = tmp_path / "tiering.properties"
+    file.write_text(f"archive.url=archive\nlog.dirs={broker},{path}\n")
+    checked = run("config", "check", file)
+    assert (checked.exit_code, checked.stdout) == (2, "")
+    (line,) = checked.stderr.splitlines()
+    assert line.startswith(f"tiering: {file}:2: log.dirs: " + said.format(path=path))
+
+
+def test_a_log_directory_that_cannot_be_read_is_told(config: Callable[..., str], broker: Path) -> None:
+    class Shut(OsDisk):
+        def names(self, folder: str) -> list[str]:
+            if folder.endswith(shut):
+                raise Unreadable(f"{folder}: Permission denied; give this user the right to it")
+            return super().names(folder)
+
+    told = load_config(config(), {}, OsDisk())
+    for shut in (str(broker), "g-txn-0"):
+        (problem,) = config_paths.problems(told, Shut())
+        assert str(problem).endswith(f"{shut}: Permission denied; give this user the right to it")
+
+
+@pytest.mark.parametrize("must_exist", [True, False])
+def test_a_folder_archive_that_is_not_there_is_told_unless_it_may_be_made(
+    run: Run, config: Callable[..., str], url: str, must_exist: bool
+) -> None:
+    file = config(f"archive.must.exist = {str(must_exist).lower()}")
+    for says in ("no such folder", "no archive there"):
+        checked = run("config", "check", file)
+        assert checked.exit_code == (2 if must_exist else 0)
+        assert (f"{file}:2: archive.url: {url}: {says}, and archive.must.exist=true makes none" in checked.stderr) == must_exist
+        Path(url).mkdir(exist_ok=True)
+    Path(url).rmdir()
+    Path(url).touch()
+    assert f"{file}:2: archive.url: {url} is a file" in run("config", "check", file).stderr
+
+
+def test_an_archive_in_the_log_directory_and_a_key_file_that_is_missing_are_told(run: Run, broker: Path, tmp_path: Path) -> None:
+    file = tmp_path / "t.toml"
+    file.write_text(f"log.dirs = '{broker}'\narchive.url = '{broker}/archive'\narchive.keys = '/nowhere/keys.json'")
+    first, second = run("config", "check", file).stderr.splitlines()
+    assert ("t.toml:2: archive.url: " in first, "lie one in the other" in first) == (True, True)
+    assert "t.toml:3: archive.keys: key file '/nowhere/keys.json' cannot be read" in second
+
+
+def test_where_nothing_is_given_that_is_said(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "t.toml"
+    file.write_text("# nothing yet\n")
+    for given in ((), (file,)):
+        checked = run("config", "check", *given)
+        assert (checked.exit_code, checked.stdout) == (2, "")
+        assert checked.stderr.startswith("tiering: no settings given: ")
+
+
 def test_an_address_that_names_no_store_is_told_by_its_line(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "t.toml"
     file.write_text("\narchive.url = 'gopher://hole'")
@@ -63,8 +136,12 @@ def test_show_says_every_value_and_where_it_comes_from(
     assert rows["log.dirs"] == ([str(broker)], f"{file}:1")
     assert rows["sweep.grace.ms"] == (5, "TIERING_SWEEP_GRACE_MS")
     assert rows["archive.must.exist"] == (False, "default")
-    assert rows["retention.ms"] == (604_800_000, "default")
+    assert rows["retention.ms"] == (None, "default")
     assert rows["topic.g-*.retention.ms"] == (7, f"{file}:4")
+    for shown in (run("config", "show", file).stdout, run("config", "show", file, "--topic", "orders").stdout):
+        lines = [line.split(maxsplit=1) for line in shown.splitlines()]
+        unset = {name: value for name, value in lines if name in ("retention.ms", "retention.bytes")}
+        assert {value.rpartition(")")[0] for value in unset.values()} == {"(unset: keeps for ever"}
 
 
 def test_show_of_a_topic_says_what_counts_for_it(rows: Rows, run: Run, config: Callable[..., str]) -> None:
