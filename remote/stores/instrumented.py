@@ -1,16 +1,24 @@
-"""A store that counts what is asked of it: calls, failures, bytes and seconds, by verb."""
+"""A store that counts what is asked of it: calls, failures, bytes and seconds, by verb; and tells when it answers nobody."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from math import inf
+from typing import Any, Final, TypeVar
 
 from remote.clock import Stopwatch
-from remote.errors import AlreadyExists, NotFound
+from remote.errors import AlreadyExists, BadRange, NotFound, RemoteError, Unavailable, Unknown
 from remote.object_store import AbandonedUpload, Body, ObjectMeta, ObjectStore
 
 T = TypeVar("T")
+
+FAILING_S_MAX: Final = 5.0
+"""A store that has only failed for longer is in trouble; a shorter time is a retry's to bridge."""
+SILENT_S_MAX: Final = 20.0
+"""A call that has heard nothing for longer hangs. A part of an upload takes so long at 420 KB/s."""
+_DELETIONS: Final = ("delete", "abort_upload", "abandoned_uploads")
+"""Where these are refused, the store is well: a writer may have been given no right to them, on purpose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +35,77 @@ class Counted:
     seconds: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """No call has been answered for so many seconds, and what the first of them was told, or that it was told nothing."""
+
+    seconds: float
+    problem: str
+
+
+class _Call:
+    """One call under way: the bytes that it has moved, and the seconds in which the store was not the one to wait for.
+
+    `heard_s` is when it last heard of the store, infinite while the store is not the one to wait for.
+    """
+
+    __slots__ = ("away_s", "bytes", "heard_s", "verb")
+
+    def __init__(self, verb: str, now_s: float) -> None:
+        self.verb = verb
+        self.heard_s = now_s
+        self.bytes = 0
+        self.away_s = 0.0
+
+
 class Meter:
     """Adds up, for any number of stores and threads. A copy in another process starts at nothing."""
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
         self._counted: dict[str, Counted] = {}
+        self._under_way: set[_Call] = set()
+        self._failed: tuple[float, str] | None = None
+        """When the first of those calls failed after which none was answered, and its error."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Meter, ()
 
+    def begin(self, verb: str, now_s: float) -> _Call:
+        """A call that begins; `end` counts it."""
+        call = _Call(verb, now_s)
+        with self._turn:
+            self._under_way.add(call)
+        return call
+
+    def end(self, call: _Call, seconds: float, now_s: float, error: Exception | None) -> None:
+        """Counts one call that has ended, and with which error."""
+        is_answer = error is None or isinstance(error, NotFound | AlreadyExists)
+        self.add(call.verb, call.bytes, seconds, failed=not is_answer)
+        with self._turn:
+            self._under_way.discard(call)
+            if is_answer:
+                self._failed = None
+            elif self._failed is None and _is_of_the_store(error, call.verb):
+                self._failed = now_s, str(error)
+
     def add(self, verb: str, size: int, seconds: float, *, failed: bool) -> None:
-        """Counts one call that has ended."""
+        """Counts one call."""
         with self._turn:
             was = self._counted.get(verb, Counted())
             self._counted[verb] = Counted(was.calls + 1, was.failures + failed, was.bytes + size, was.seconds + seconds)
+
+    def trouble(self, now_s: float) -> Trouble | None:
+        """What is the matter where nobody is answered, None where all is well; of any thread, at once."""
+        with self._turn:
+            failed, under_way = self._failed, tuple(self._under_way)
+        told: list[Trouble] = []
+        if failed is not None and now_s - failed[0] > FAILING_S_MAX:
+            told.append(Trouble(now_s - failed[0], failed[1]))
+        for call in under_way:
+            if (silent_s := now_s - call.heard_s) > SILENT_S_MAX:
+                told.append(Trouble(silent_s, f"the store does not answer to {call.verb}; see whether it hangs, or the network"))
+        return max(told, key=lambda one: one.seconds, default=None)
 
     def snapshot(self) -> dict[str, Counted]:
         """What has been counted up to now, by verb, in the verbs' order."""
@@ -49,14 +113,11 @@ class Meter:
             return dict(sorted(self._counted.items()))
 
 
-class _Call:
-    """One call under way: the bytes that it has moved, and the seconds in which the store was not the one to wait for."""
-
-    __slots__ = ("away_s", "bytes")
-
-    def __init__(self) -> None:
-        self.bytes = 0
-        self.away_s = 0.0
+def _is_of_the_store(error: Exception | None, verb: str) -> bool:
+    """Whether an error says that the store fails, rather than something about the object, the caller or the caller's rights."""
+    if isinstance(error, Unavailable | Unknown):
+        return True
+    return isinstance(error, RemoteError) and not isinstance(error, BadRange) and verb not in _DELETIONS
 
 
 class Instrumented:
@@ -123,9 +184,8 @@ class Instrumented:
     def _read(self, parts: Iterable[Body], call: _Call) -> Iterator[Body]:
         rest = iter(parts)
         while True:
-            asked_s = self._stopwatch()
-            part = next(rest, None)
-            call.away_s += self._stopwatch() - asked_s
+            with self._away(call):
+                part = next(rest, None)
             if part is None:
                 return
             yield part
@@ -134,19 +194,28 @@ class Instrumented:
     def _items(self, verb: str, ask: Callable[[], Iterator[T]]) -> Iterator[T]:
         with self._counted(verb) as call:
             for item in ask():
-                given_s = self._stopwatch()
-                try:
+                with self._away(call):
                     yield item
-                finally:
-                    call.away_s += self._stopwatch() - given_s
+
+    @contextmanager
+    def _away(self, call: _Call) -> Iterator[None]:
+        """It is the caller for whom is waited."""
+        started_s, call.heard_s = self._stopwatch(), inf
+        try:
+            yield
+        finally:
+            call.heard_s = self._stopwatch()
+            call.away_s += call.heard_s - started_s
 
     @contextmanager
     def _counted(self, verb: str) -> Iterator[_Call]:
-        call, failed, started_s = _Call(), False, self._stopwatch()
+        started_s = self._stopwatch()
+        call, failure = self.meter.begin(verb, started_s), None
         try:
             yield call
         except Exception as error:
-            failed = not isinstance(error, NotFound | AlreadyExists)
+            failure = error
             raise
         finally:
-            self.meter.add(verb, call.bytes, self._stopwatch() - started_s - call.away_s, failed=failed)
+            now_s = self._stopwatch()
+            self.meter.end(call, now_s - started_s - call.away_s, now_s, failure)

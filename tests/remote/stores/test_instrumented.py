@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from remote.clock import stopwatch
 from remote.errors import AlreadyExists, Invalid, NotFound, Unavailable, Unknown
 from remote.object_store import AbandonedUpload, ObjectStore
 from remote.stores import open_store
-from remote.stores.instrumented import Counted, Instrumented, Meter
+from remote.stores.instrumented import FAILING_S_MAX, SILENT_S_MAX, Counted, Instrumented, Meter, Trouble
 
 
 class TestInstrumented(ObjectStoreConformance):
@@ -172,3 +173,67 @@ def test_a_store_that_is_opened_tells_its_meter_of_every_try(tmp_path: Any, monk
     monkeypatch.setattr("remote.stores.folder.FolderStore.get", busy_twice)
     assert store.get("key") == b"body"
     assert (meter.snapshot()["get"].calls, meter.snapshot()["get"].failures) == (3, 2)
+
+
+def at(ticks: Ticks, seconds: float) -> float:
+    ticks.seconds = seconds
+    return seconds
+
+
+def failing(meter: Meter, ticks: Ticks, error: Exception, verb: str) -> None:
+    """One call that fails."""
+    store = Instrumented(FailsBefore(MemoryStore(), error, lambda *_: True), meter, ticks)
+    with pytest.raises(type(error)):
+        store.delete("key") if verb == "delete" else store.get("key")
+
+
+def test_a_store_that_has_only_failed_for_a_while_is_in_trouble_until_it_answers(
+    store: Instrumented, meter: Meter, ticks: Ticks
+) -> None:
+    assert meter.trouble(at(ticks, 10)) is None
+    failing(meter, ticks, Unavailable("refused"), "get")
+    assert meter.trouble(at(ticks, 12 + FAILING_S_MAX)) is None, "a retry may yet mend it"
+    failing(meter, ticks, Unavailable("another"), "get")
+    assert meter.trouble(at(ticks, 100)) == Trouble(88, "refused"), "since the first"
+    with pytest.raises(NotFound):
+        store.get("key")
+    assert meter.trouble(at(ticks, 1000)) is None, "it has answered"
+
+
+def test_credentials_that_are_refused_are_trouble_and_the_right_to_delete_is_none(meter: Meter, ticks: Ticks) -> None:
+    failing(meter, ticks, Invalid("AccessDenied"), "delete")
+    assert meter.trouble(at(ticks, 100)) is None
+    failing(meter, ticks, Invalid("ExpiredToken"), "get")
+    assert meter.trouble(at(ticks, 200)) is not None
+    failing(meter, ticks, Unavailable("refused"), "delete")
+    assert meter.trouble(at(ticks, 300)) is not None
+
+
+def test_a_call_that_hears_nothing_is_trouble_and_one_whose_caller_takes_its_time_is_none(
+    store: Instrumented, meter: Meter, ticks: Ticks
+) -> None:
+    store.put_if_absent("key", b"body")
+    store.put_if_absent("other", b"body")
+    listing = store.list("")
+    next(listing)
+    assert meter.trouble(at(ticks, 1000)) is None, "who reads the listing is busy elsewhere"
+    list(listing)
+
+    def parts() -> Iterator[bytes]:
+        at(ticks, 2000)
+        assert meter.trouble(2000) is None, "the disk is read"
+        yield b"123"
+
+    store.upload("a/upload", parts(), size=3, crc32c=crc32c(b"123"))
+    told: list[Trouble | None] = []
+
+    class Hangs(MemoryStore):
+        def get(self, key: str) -> bytes:
+            told.append(meter.trouble(ticks.seconds + SILENT_S_MAX))
+            told.append(meter.trouble(ticks.seconds + SILENT_S_MAX + 1))
+            return b""
+
+    Instrumented(Hangs(), meter, ticks).get("key")
+    assert told[0] is None
+    assert told[1] is not None
+    assert "does not answer to get" in told[1].problem

@@ -10,7 +10,7 @@ from promtool import INTERVAL_S, assert_fire, checked, needs_promtool
 pytestmark = needs_promtool
 
 DAY_S = 86_400
-STEPS = DAY_S // INTERVAL_S
+HOUR, STEPS = 3600 // INTERVAL_S, DAY_S // INTERVAL_S
 NOW = f"0+{INTERVAL_S}x{STEPS}"
 """A time that is always just now."""
 
@@ -51,8 +51,7 @@ def of(instance: str, **labels: str) -> dict[str, str]:
 
 def from_hour(hour: int, before: str, after: str) -> str:
     """One value for so many hours, then another one."""
-    steps = hour * 3600 // INTERVAL_S
-    return f"{before}x{steps} {after}x{STEPS - steps}"
+    return f"{before}x{hour * HOUR} {after}x{STEPS - hour * HOUR}"
 
 
 def test_promtool_finds_nothing_wrong_with_the_rules_and_their_texts(tmp_path: Path) -> None:
@@ -67,7 +66,7 @@ def test_one_dead_agent_among_three_is_told_by_its_name(tmp_path: Path) -> None:
     dead = {name: from_hour(12, "0", "stale _") for name in agent("two")}  # as a scrape that fails leaves it
     dead[_with("up", "two")] = from_hour(12, "1", "0")
     series = agent("one") | dead | agent("three")
-    assert_fire(tmp_path, series, 12 * 3600 + 300, {"KafkaTieringAgentGone": [of("two")]})
+    assert_fire(tmp_path, series, 12 * 3600 + 360, {"KafkaTieringAgentGone": [of("two")]})
 
 
 def test_an_agent_that_never_came_up_beside_others_is_told(tmp_path: Path) -> None:
@@ -85,25 +84,24 @@ def test_where_no_agent_at_all_is_scraped_that_is_told(tmp_path: Path) -> None:
 
 
 def test_an_outage_of_the_store_is_told_at_once_and_is_critical_when_it_lasts(tmp_path: Path) -> None:
-    minutes = 4 * 60  # steps of an hour
-    lag = f"0x{minutes} 0+{INTERVAL_S}x{STEPS}"
+    lag = f"0x{HOUR} 0+{INTERVAL_S}x{STEPS}"
     failing = from_hour(1, "0", "1")
     series = agent("one", store_failing=failing, copy_lag_seconds=lag) | agent("two")
-    assert_fire(tmp_path, series, 3600 + 30, {"KafkaTieringStoreFailing": [of("one")]})
+    assert_fire(tmp_path, series, 3600 + 60, {"KafkaTieringStoreFailing": [of("one")]})
     expected = {"KafkaTieringStoreFailing": [of("one")], "KafkaTieringStoreFailingLong": [of("one")]}
-    assert_fire(tmp_path, series, 3600 + 930, expected)
+    assert_fire(tmp_path, series, 3600 + 1020, expected)
     late = expected | {"KafkaTieringCopyLag": [of("one", topic="orders")]}
     assert_fire(tmp_path, series, 3 * 3600, late)
 
 
 def test_an_agent_that_hangs_is_told(tmp_path: Path) -> None:
-    stuck = f"0+{INTERVAL_S}x240 3600x{STEPS}"
+    stuck = f"0+{INTERVAL_S}x{HOUR} 3600x{STEPS}"
     series = agent("one", agent_loop_timestamp_seconds=stuck)
     assert_fire(tmp_path, series, 3600 + 300, {"KafkaTieringAgentSilent": [of("one")]})
 
 
 def test_an_agent_that_is_paused_is_told_after_an_hour_and_that_it_does_nothing_after_two(tmp_path: Path) -> None:
-    stuck = f"0+{INTERVAL_S}x240 3600x{STEPS}"
+    stuck = f"0+{INTERVAL_S}x{HOUR} 3600x{STEPS}"
     series = agent("one", agent_paused=from_hour(1, "0", "1"), last_success_timestamp_seconds=stuck)
     assert_fire(tmp_path, series, 3600 + 1800, {})
     paused = {"KafkaTieringPaused": [of("one")]}
@@ -112,7 +110,7 @@ def test_an_agent_that_is_paused_is_told_after_an_hour_and_that_it_does_nothing_
 
 
 def test_partitions_and_copies_and_deletions_that_fail_are_told_by_topic(tmp_path: Path) -> None:
-    failing = f"0x240 0+1x{STEPS}"
+    failing = f"0x{HOUR} 0+2x{STEPS}"
     topic = of("one", topic="orders")
     series = agent("one", partitions_failing=from_hour(1, "0", "2"), remotecopyerrors_total=failing)
     expected = {"KafkaTieringPartitionsFailing": [topic], "KafkaTieringCopyErrors": [{"topic": "orders"}]}
