@@ -4,12 +4,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from queue import SimpleQueue
-from threading import Event, Lock
-from typing import Generic, TypeVar
+from queue import Empty, SimpleQueue
+from threading import Event, Lock, Thread
+from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+LOOK_S: Final = 0.25
+"""So often it is asked whether to wait on."""
 
 
 @contextmanager
@@ -86,6 +89,42 @@ class _Stream(Generic[R]):
             if isinstance(given, BaseException):
                 raise given
             yield given[0]
+
+
+def as_they_come(act: Callable[[T], R], jobs: Iterable[T], threads: int, is_over: Callable[[], bool]) -> Iterator[R]:
+    """The results of the jobs as they come; no more of them where none has come for a moment and `is_over` says that none will.
+
+    Who still waits then is left behind, and does not keep the process. What `act` raises is raised here.
+    """
+    rest, turn, given = iter(jobs), Lock(), SimpleQueue[tuple[R] | BaseException | None]()
+
+    def work() -> None:
+        try:
+            while True:
+                with turn:
+                    job = next(rest)
+                given.put((act(job),))
+        except StopIteration:
+            given.put(None)
+        except BaseException as e:
+            given.put(e)
+
+    for _ in range(threads):
+        Thread(target=work, name="as-they-come", daemon=True).start()
+    at_work = threads
+    while at_work:
+        try:
+            result = given.get(timeout=LOOK_S)
+        except Empty:
+            if is_over():
+                return
+            continue
+        if isinstance(result, BaseException):
+            raise result
+        if result is None:
+            at_work -= 1
+        else:
+            yield result[0]
 
 
 def one_at_a_time(call: Callable[[T], None]) -> Callable[[T], None]:

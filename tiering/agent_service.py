@@ -10,7 +10,7 @@ from local_log.folder_hold import OsFolderHolder
 from local_log.log_dir import LogDir
 from local_log.storage import OsWritableDisk
 from remote import archive
-from remote.clock import RandomIds, SystemClock, jitter
+from remote.clock import RandomIds, SystemClock, jitter, stopwatch
 from remote.errors import BadAddress
 from remote.reading import decoded_with
 from remote.stores import open_store
@@ -27,6 +27,7 @@ from tiering.agent.upkeep import Scrubbing, Sweeping
 from tiering.agent.workers import Threads
 from tiering.config.config import Config
 from tiering.service import log_dir, shares_a_folder, transforms
+from tiering.topic_retention import configured_retention
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,8 @@ def build(config: Config, environment: Mapping[str, str], tell: Callable[[str], 
         shutdown_ms=settings.agent_shutdown_timeout_ms,
     )
     workers = Threads(own.threads)
-    memory = memory_file(config, environment)
-    agent = Agent(dirs, cache(config.selects), store.url, does, own, workers, controls, clock, jitter, memory, tell)
+    agent = Agent(
+        dirs, cache(config.selects), store.url, does, own, workers, controls, clock, jitter, memory_file(config, environment),
+        tell, lambda: meter.trouble(stopwatch()), configured_retention(config),
+    )  # fmt: skip
     return Built(agent, controls, meter, is_new)

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from local_log.errors import NotFound
-from local_log.formats.filenames import LOG
 from remote.manifest.model import covers
+from tiering.local_seen import LogSeen
 from tiering.offload import OffloadPlan
 from tiering.policy import Action
 
@@ -31,24 +30,37 @@ class Lag:
 NO_LAG = Lag()
 
 
-def lag_of(due: OffloadPlan) -> Lag:
-    """What a plan has not archived yet. A segment that its broker deletes meanwhile is none. Raises Unreadable."""
-    lag = NO_LAG
-    for listed, decision in zip(due.log.segments, due.decisions, strict=True):
-        segment = decision.segment
-        if segment.end_offset is None or segment.is_empty or covers(due.manifest, segment.base_offset, segment.end_offset):
-            continue
-        file = listed.path(LOG)
-        try:
-            size, modified_ms = listed.disk.size(file), listed.disk.modified_ms(file)
-        except NotFound:
-            continue
-        waits = decision.action is not Action.copy
-        lag = Lag(
-            lag.segments + 1,
-            lag.bytes + size,
-            modified_ms if lag.oldest_ms is None else min(lag.oldest_ms, modified_ms),
-            lag.waiting + waits,
-            lag.reason or (decision.reason if waits else ""),
-        )
-    return lag
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """The segments that a plan has left to wait, by base offset, and why the first of them does."""
+
+    bases: frozenset[int] = frozenset()
+    reason: str = ""
+
+
+NO_WAITS = Waits()
+
+
+def waits_of(due: OffloadPlan) -> Waits:
+    """What a plan has left to wait."""
+    waiting = {
+        d.segment.base_offset: d.reason
+        for d in due.decisions
+        if d.action is Action.keep
+        and d.segment.end_offset is not None
+        and not covers(due.manifest, d.segment.base_offset, d.segment.end_offset)
+    }
+    return Waits(frozenset(waiting), next(iter(waiting.values()), ""))
+
+
+def lag_of(seen: LogSeen, waits: Waits) -> Lag:
+    """How far the archive lags behind what was seen on disk."""
+    behind = [s for s in seen.segments if s.end_offset is not None and seen.lacks(s)]
+    waiting = sum(s.base_offset in waits.bases for s in behind)
+    return Lag(
+        len(behind),
+        sum(s.size for s in behind),
+        min((s.modified_ms for s in behind), default=None),
+        waiting,
+        waits.reason if waiting else "",
+    )

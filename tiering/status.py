@@ -1,6 +1,6 @@
 """How the archive of some log directories is getting on: as their agent knows, or, where none answers, from both tiers alone."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -9,17 +9,20 @@ from local_log.folder_hold import FolderHolder
 from local_log.log import LocalLog
 from local_log.log_dir import LogDir, Unopened
 from remote.clock import Clock
-from remote.errors import RemoteError, Unavailable
+from remote.errors import RemoteError, TopicDeleted, Unavailable
 from remote.object_store import ObjectStore
-from remote.parallel import in_order
+from remote.parallel import as_they_come
+from remote.stores.instrumented import Trouble
 from tiering.agent import http_client
 from tiering.agent.memory import Memory
-from tiering.agent.outcome import Archived
 from tiering.agent.sole import has_agent
 from tiering.agent.view import AgentView, PartitionView, Told
+from tiering.archived import NOTHING, Archived
 from tiering.config.config import Config
-from tiering.lag import lag_of
+from tiering.lag import NO_LAG, waits_of
+from tiering.local_seen import look_at
 from tiering.offload import plan
+from tiering.topic_retention import Known
 
 NO_AGENT: Final = "no agent"
 SILENT: Final = "does not answer"
@@ -27,17 +30,24 @@ SILENT: Final = "does not answer"
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """What is asked: log directories, their archive, and what the last agent has left. `addresses` are where one may answer."""
+    """What is asked: log directories, their archive, and what the last agent has left. `addresses` are where one may answer.
+
+    `retention` is the topics' on their brokers, `trouble` whether the store answers anybody.
+    """
 
     log_dirs: tuple[LogDir, ...]
     store: ObjectStore
     config: Config
     memory: Memory
     addresses: tuple[str, ...]
+    retention: Known
+    trouble: Callable[[], Trouble | None]
 
 
 def status(places: Places, holder: FolderHolder, clock: Clock) -> dict[str, Any]:
     """What `/status` of an agent says, with its `address`; where none answers the same, seen now, and `state` says why.
+
+    A store that answers nobody is not waited for: what lies on disk is told, and that it does not answer.
 
     Raises NotFound, Unreadable, Corrupt (a log directory). What is wrong with a partition stands in its row.
     """
@@ -49,10 +59,11 @@ def status(places: Places, holder: FolderHolder, clock: Clock) -> dict[str, Any]
             answer = _asked(address, paths)
             if answer is not None:
                 return answer | {"address": address}
-    partitions = tuple(_seen(places, clock))
+    partitions = _on_disk(places, clock)
+    asked, problem = _from_the_store(places, partitions, clock)
     seen = AgentView(
         0, clock.now_ms(), 0, tuple(paths), places.store.url, swept_ms=places.memory.swept_ms, scrub=places.memory.scrub,
-        partitions=partitions,
+        partitions=tuple(view for view in asked if view is not None), store=problem,
     )  # fmt: skip
     return seen.row() | {"state": state, "started_ms": None, "address": None}
 
@@ -66,28 +77,63 @@ def _asked(address: str, log_dirs: list[str]) -> dict[str, Any] | None:
     return answer if sorted(answer.get("log_dirs", ())) == sorted(log_dirs) else None
 
 
-def _seen(places: Places, clock: Clock) -> Iterator[PartitionView]:
-    logs = ((one, log) for one in places.log_dirs for log in one.found(places.config.selects))
-
-    def seen(of: tuple[LogDir, LocalLog | Unopened]) -> PartitionView | None:
-        return _view(of[0], of[1], places.store, clock.now_ms())
-
-    with in_order(seen, logs, places.config.settings.remote_log_manager_copier_thread_pool_size) as views:
-        yield from (view for view in views if view is not None)
+Found = tuple[LocalLog | Unopened, PartitionView]
 
 
-def _view(log_dir: LogDir, log: LocalLog | Unopened, store: ObjectStore, now_ms: int) -> PartitionView | None:
-    """A partition as it is now; None for one that its broker has just deleted."""
-    view = PartitionView(log_dir.path, log.partition)
-    if isinstance(log, Unopened):
-        return replace(view, error=Told.of(log.error, now_ms))
+def _on_disk(places: Places, clock: Clock) -> list[Found]:
+    """What lies in the log directories, and what of it the last agent had not archived: asked of nobody else."""
+    found: list[Found] = []
+    for log_dir in places.log_dirs:
+        for log in log_dir.found(places.config.selects):
+            view = PartitionView(log_dir.path, log.partition, archived=places.memory.archived.get(str(log.partition)))
+            if isinstance(log, Unopened):
+                found.append((log, replace(view, error=Told.of(log.error, clock.now_ms()))))
+                continue
+            try:
+                seen = look_at(log, view.archived or NOTHING)
+            except NotFound:
+                continue  # its broker has just deleted it
+            except LogError as e:
+                found.append((log, replace(view, error=Told.of(e, clock.now_ms()))))
+                continue
+            found.append((log, view.on_disk(seen, places.retention(log.partition.topic))))
+    return found
+
+
+def _from_the_store(places: Places, found: list[Found], clock: Clock) -> tuple[list[PartitionView | None], Told | None]:
+    """What the archive says of each, as far as it answers, and what it does not answer with."""
+    views: list[PartitionView | None] = [view for _, view in found]
+    waiting = {at for at, view in enumerate(views) if view is not None and view.error is None}
+
+    def asked(at: int) -> tuple[int, PartitionView | None]:
+        log, view = found[at]
+        assert isinstance(log, LocalLog)
+        return at, _planned(log, view, places.store, clock.now_ms())
+
+    threads = places.config.settings.remote_log_manager_copier_thread_pool_size
+    for at, view in as_they_come(asked, sorted(waiting), threads, lambda: places.trouble() is not None):
+        views[at] = view
+        waiting.discard(at)
+    trouble = places.trouble()
+    if trouble is None:
+        return views, None
+    told = Told("Unavailable", trouble.problem, clock.now_ms() - round(trouble.seconds * 1000))
+    for at in waiting:
+        views[at] = replace(found[at][1], error=told)
+    return views, told
+
+
+def _planned(log: LocalLog, view: PartitionView, store: ObjectStore, now_ms: int) -> PartitionView | None:
+    """A partition by what its archive says, too; None for one that its broker has just deleted."""
     try:
         due = plan(log, store)
-        return replace(
-            view, lag=lag_of(due), archived=Archived.of(due.manifest) if due.manifest.version else None, seen_ms=now_ms
-        )
+        archived = Archived.of(due.manifest) if due.manifest.version else None
+        seen = look_at(log, archived or NOTHING)
+        return replace(view, archived=archived, waits=waits_of(due), seen_ms=now_ms).on_disk(seen, view.retention)
     except NotFound:
         return None
+    except TopicDeleted as e:
+        return replace(view, is_left_alone=True, lag=NO_LAG, error=Told.of(e, now_ms))
     except (LogError, RemoteError) as e:
         return replace(view, error=Told.of(e, now_ms))
 

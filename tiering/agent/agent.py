@@ -13,8 +13,10 @@ from local_log.errors import LogError
 from local_log.log_dir import LogDir
 from remote.clock import Chance, Clock
 from remote.errors import Conflict, Fenced, RemoteError
+from remote.stores.instrumented import Trouble
 from tiering.agent.controls import Aborted, Controls
 from tiering.agent.copying import Copies
+from tiering.agent.disk_look import on_disk
 from tiering.agent.memory import Memory, MemoryFile
 from tiering.agent.outcome import Failure, Outcome
 from tiering.agent.retaining import Retaining
@@ -32,10 +34,12 @@ from tiering.agent.schedule import (
     moved,
     wake_ms,
 )
+from tiering.agent.store_watch import StoreWatch
 from tiering.agent.upkeep import Scrubbing, Sweeping
 from tiering.agent.view import AgentView, Counts, PartitionView, Scrub, Told
 from tiering.agent.watch import Mark, has_changed, look
 from tiering.agent.workers import Workers
+from tiering.unprotected import TopicRetention
 
 RECHECK_MS: Final = 3_600_000
 """After this a partition is planned for again though its folder has not changed: the archive may have."""
@@ -84,11 +88,14 @@ class Agent:
         chance: Chance,
         memory: MemoryFile,
         tell: Callable[[str], None] = lambda message: None,
+        trouble: Callable[[], Trouble | None] = lambda: None,
+        retention: Callable[[str], TopicRetention | None] = lambda topic: None,
     ) -> None:
         self._log_dirs, self._wanted, self._archive_url = tuple(log_dirs), wanted, archive_url
         self._does, self._settings = does, settings
         self._workers, self._controls, self._clock, self._chance = workers, controls, clock, chance
         self._memory_file, self._say = memory, tell
+        self._store, self._retention = StoreWatch(trouble, tell), retention
         self._memory = memory.load()
         self._started_ms = self._now_ms = clock.now_ms()
         self._next_look_ms = 0
@@ -120,6 +127,7 @@ class Agent:
     def step(self) -> None:
         """Looks, starts what is due, and waits for the next thing to happen."""
         now_ms = self._tick()
+        self._store.look(self._gate, now_ms)
         if now_ms >= self._next_look_ms:
             self._look(now_ms)
         self._begin_rounds(now_ms)
@@ -146,7 +154,7 @@ class Agent:
                 is_paused=self._controls.is_paused,
                 is_stopping=self._controls.is_stopping,
                 has_looked=self._has_looked,
-                is_store_failing=self._gate.is_shut,
+                store=self._store.failure(self._gate, self._clock.now_ms()),
                 running=len(self._running),
                 waiting=sum(w.due_ms <= self._now_ms for w in self._waiting.values()),
                 swept_ms=self._memory.swept_ms,
@@ -183,6 +191,7 @@ class Agent:
             except LogError as e:  # what is known of its partitions is kept until it is there again
                 error = e
                 marks |= {folder: mark for folder, mark in self._marks.items() if mark.log_dir == log_dir}
+        views = {folder: self._on_disk(folder, mark) for folder, mark in marks.items()}
         with self._reading:
             if error is None:
                 self._error = None
@@ -191,12 +200,25 @@ class Agent:
             for folder in self._marks.keys() - marks.keys():
                 self._drop(folder)
             for folder, mark in marks.items():
+                self._views[folder] = views[folder]
                 self._note(folder, mark, now_ms)
             self._marks = marks
             self._has_looked = True
+        known = {str(view.partition): view.archived for view in views.values() if view.archived is not None}
+        if error is None and known != self._memory.archived:
+            self._save(replace(self._memory, archived=known))
+
+    def _on_disk(self, folder: str, mark: Mark) -> PartitionView:
+        """What is known of a partition, with what lies on disk now, where it is to be archived at all."""
+        view = self._views.get(folder) or PartitionView(
+            mark.log_dir.path, mark.partition, archived=self._memory.archived.get(str(mark.partition))
+        )
+        if self._does.copies is None or not self._does.copies.wants(mark.partition.topic):
+            return view
+        return on_disk(view, mark, self._marks.get(folder), self._retention(mark.partition.topic))
 
     def _note(self, folder: str, mark: Mark, now_ms: int) -> None:
-        view = self._views.setdefault(folder, PartitionView(mark.log_dir.path, mark.partition))
+        view = self._views[folder]
         before = self._marks.get(folder)
         copies, retaining, topic = self._does.copies, self._does.retaining, mark.partition.topic
         if copies is not None and copies.wants(topic) and has_changed(before, mark, waits=view.lag.waiting > 0):
@@ -296,7 +318,7 @@ class Agent:
         self._begun.discard(job.subject)
         failures = was.failures + 1
         if isinstance(error, RemoteError) and not isinstance(error, Conflict | Fenced):
-            self._gate = self._gate.after_failure(job.subject, now_ms, self._settings.backoff, self._chance())
+            self._gate = self._gate.after_failure(job.subject, now_ms, self._settings.backoff, self._chance(), str(error))
         if job.kind in (Kind.sweep, Kind.scrub) and failures >= ATTEMPTS_MAX and not self._gate.is_shut:
             self._next_of_round(Outcome(job, error=error), now_ms)
         else:

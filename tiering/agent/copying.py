@@ -13,10 +13,11 @@ from remote.errors import RemoteError, TopicDeleted
 from remote.object_store import ObjectStore
 from remote.transforms.encoder import Transforms
 from remote.uploader import NO_TRANSFORMS
-from tiering.agent.outcome import Archived, Outcome
+from tiering.agent.outcome import Outcome
 from tiering.agent.schedule import Job
 from tiering.agent.watch import Mark
-from tiering.lag import NO_LAG, lag_of
+from tiering.archived import Archived
+from tiering.lag import waits_of
 from tiering.offload import Done, OffloadPlan, offload, plan
 from tiering.policy import Action
 
@@ -40,21 +41,21 @@ class Copies:
     _turn: Lock = field(default_factory=Lock)
 
     def look(self, job: Job, mark: Mark) -> Outcome:
-        """Plans for a partition that has changed: how far it lags, and whether there is something to copy."""
+        """Plans for a partition that has changed: what waits, and whether there is something to copy."""
         self.forget(mark.folder)
         try:
             due = plan(_log(mark), self.store)
-            lag, archived = lag_of(due), Archived.of(due.manifest) if due.manifest.version else None
+            waits, archived = waits_of(due), Archived.of(due.manifest) if due.manifest.version else None
             if not _has_work(due, mark):
-                return Outcome(job, lag=lag, archived=archived)
+                return Outcome(job, waits=waits, archived=archived)
             self._keep(mark.folder, self._offload(due, mark))
         except NotFound:
-            return Outcome(job, lag=NO_LAG)  # its broker has deleted or moved it
+            return Outcome(job, is_left_alone=True)  # its broker has deleted or moved it
         except TopicDeleted as e:
-            return Outcome(job, lag=NO_LAG, refused=e)  # it may lie on its brokers for long, and is no failure of anybody
+            return Outcome(job, is_left_alone=True, refused=e)  # it may lie there for long, and is no failure of anybody
         except (LogError, RemoteError) as e:
             return Outcome(job, error=e)
-        return Outcome(job, lag=lag, archived=archived, has_more=True)
+        return Outcome(job, waits=waits, archived=archived, has_more=True)
 
     def step(self, job: Job, mark: Mark) -> Outcome:
         """Copies the next segment, or finds that there is none."""
@@ -64,7 +65,7 @@ class Copies:
             try:
                 run = self._offload(plan(_log(mark), self.store), mark)
             except NotFound:
-                return Outcome(job, lag=NO_LAG)
+                return Outcome(job, is_left_alone=True)
             except (LogError, RemoteError) as e:
                 return Outcome(job, error=e)
         for done in run:

@@ -1,17 +1,19 @@
 """What an agent remembers when it starts again: when it last swept and scrubbed, what the scrub said, and where it can be asked.
 
-One small file of its own. It may be lost: then the sweep and the scrub come sooner, and nobody is told of the last one.
+And what it knew to be archived, by which it tells how far the archive lags while the store does not answer. One file of its own.
+It may be lost: then the sweep and the scrub come sooner, and until the store has answered all counts as not archived.
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, field
 from hashlib import sha256
 from typing import Any
 
 from local_log.errors import NotFound
 from local_log.storage import WritableDisk, replace_file
 from tiering.agent.view import Scrub
+from tiering.archived import Archived
 
 FORMAT = 1
 FINDINGS_MAX = 1_000
@@ -19,11 +21,12 @@ FINDINGS_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What is kept. `address` is where the last agent was, or is, reached by HTTP."""
+    """What is kept. `address` is where the last agent was, or is, reached by HTTP, `archived` what it knew of each partition."""
 
     swept_ms: int = 0
     scrub: Scrub | None = None
     address: str = ""
+    archived: Mapping[str, Archived] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ class MemoryFile:
         if scrub is not None:
             scrub["findings"] = scrub["findings"][:FINDINGS_MAX]
         body = {"format": FORMAT, "swept_ms": memory.swept_ms, "scrub": scrub, "address": memory.address}
+        body["archived"] = {name: [*astuple(one)] for name, one in memory.archived.items()}
         self.disk.make_folder(self.folder)
         replace_file(self.disk, f"{self.folder}/{self.name}", json.dumps(body, indent=1).encode() + b"\n")
 
@@ -66,4 +70,13 @@ def _memory(body: dict[str, Any]) -> Memory:
     if of is not None:
         started_ms, ended_ms, topics, failed = (int(of[name]) for name in ("started_ms", "ended_ms", "topics", "failed"))
         scrub = Scrub(started_ms, ended_ms, topics, failed, tuple(map(str, of["findings"])))
-    return Memory(int(body["swept_ms"]), scrub, str(body["address"]))
+    archived = {str(name): _archived(one) for name, one in body.get("archived", {}).items()}
+    return Memory(int(body["swept_ms"]), scrub, str(body["address"]), archived)
+
+
+def _archived(of: list[Any]) -> Archived:
+    *numbers, lost_since_ms, gaps = of
+    start, end, segments, size, deleting_segments, deleting_bytes, lost = map(int, numbers)
+    ranges = tuple((int(a), int(b)) for a, b in gaps)
+    since_ms = None if lost_since_ms is None else int(lost_since_ms)
+    return Archived(start, end, segments, size, deleting_segments, deleting_bytes, lost, since_ms, ranges)

@@ -11,9 +11,10 @@ from remote.manifest.store import load_newest
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectStore
 from tiering import retention
-from tiering.agent.outcome import Archived, Outcome
+from tiering.agent.outcome import Outcome
 from tiering.agent.schedule import Job
 from tiering.agent.watch import Mark
+from tiering.archived import Archived
 from tiering.retention_due import next_due_ms
 from tiering.retention_plan import RetentionPlan
 from tiering.retention_settings import Given, says_what_is_kept

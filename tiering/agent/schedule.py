@@ -66,21 +66,28 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Whether the store lets jobs through: the jobs that have failed since one succeeded, and until when it is left alone."""
+    """Whether the store lets jobs through: the jobs that have failed since one succeeded, and until when it is left alone.
+
+    `since_ms` is when the first of them failed, `problem` what it was told.
+    """
 
     failed: frozenset[str] = frozenset()
     attempts: int = 0
     until_ms: int = 0
+    since_ms: int = 0
+    problem: str = ""
 
     @property
     def is_shut(self) -> bool:
         """Whether it is the store that fails."""
         return len(self.failed) >= FAILED_MAX
 
-    def after_failure(self, subject: str, now_ms: int, backoff: Backoff, chance: float) -> "Gate":
+    def after_failure(self, subject: str, now_ms: int, backoff: Backoff, chance: float, problem: str = "") -> "Gate":
         """Another job has failed."""
         failed = self.failed if self.is_shut else self.failed | {subject}
         gate = replace(self, failed=failed)
+        if not self.failed:
+            gate = replace(gate, since_ms=now_ms, problem=problem)
         if not gate.is_shut:
             return gate
         return replace(gate, attempts=gate.attempts + 1, until_ms=now_ms + backoff.wait_ms(gate.attempts + 1, chance))

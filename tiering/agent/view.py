@@ -5,9 +5,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from local_log.formats.filenames import TopicPartition
-from tiering.agent.outcome import Archived, Failure, Outcome
+from tiering.agent.outcome import Failure, Outcome
 from tiering.agent.schedule import Kind
-from tiering.lag import NO_LAG, Lag
+from tiering.archived import NOTHING, Archived
+from tiering.lag import NO_LAG, NO_WAITS, Lag, Waits, lag_of
+from tiering.local_seen import LogSeen
+from tiering.unprotected import PROTECTED, TopicRetention, Unprotected, unprotected_of
 
 ERROR_CHARACTERS_MAX = 2_000
 
@@ -32,7 +35,11 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class PartitionView:
-    """A partition. `seen_ms` is when it was last found to be as told here, 0 for never; `error` goes with the next success."""
+    """A partition. `seen_ms` is when it was last found to be as told here, 0 for never; `error` goes with the next success.
+
+    `seen` is what of it lay on disk when that was last looked at, `waits` what the last plan has left to wait; from these and
+    from what is `archived` follows how far it lags. One that is `left_alone` is not to be archived. `retention` is its broker's.
+    """
 
     log_dir: str
     partition: TopicPartition
@@ -42,21 +49,41 @@ class PartitionView:
     copied_ms: int = 0
     error: Told | None = None
     refused: Told | None = None
+    seen: LogSeen | None = None
+    waits: Waits = NO_WAITS
+    is_left_alone: bool = False
+    retention: TopicRetention | None = None
+
+    def on_disk(self, seen: LogSeen, retention: TopicRetention | None) -> "PartitionView":
+        """With what lies on disk now."""
+        return replace(self, seen=seen, retention=retention)._with_lag()
+
+    def _with_lag(self) -> "PartitionView":
+        if self.is_left_alone or self.seen is None:
+            return replace(self, lag=NO_LAG)
+        seen = replace(self.seen, archived=self.archived or NOTHING)
+        return replace(self, seen=seen, lag=lag_of(seen, self.waits))
+
+    def unprotected(self, now_ms: int) -> Unprotected:
+        """What would be gone with the broker's disk."""
+        if self.is_left_alone or self.seen is None:
+            return PROTECTED
+        return unprotected_of(self.seen, self.retention, now_ms)
 
     def after(self, outcome: Outcome, now_ms: int) -> "PartitionView":
         """After a turn of one of its jobs."""
         view = self
-        if outcome.job.kind is Kind.copy and outcome.lag is not None:
-            view = replace(view, lag=outcome.lag, refused=None)
+        if outcome.waits is not None:
+            view = replace(view, waits=outcome.waits, is_left_alone=False, refused=None)
+        if outcome.is_left_alone:
+            view = replace(view, is_left_alone=True, refused=None)
         if outcome.archived is not None:
             view = replace(view, archived=outcome.archived)
         if (copied := outcome.copied) is not None:
-            left = Lag(max(0, view.lag.segments - 1), max(0, view.lag.bytes - copied.log_size), view.lag.oldest_ms)
-            lag = replace(left, waiting=view.lag.waiting, reason=view.lag.reason) if left.segments else NO_LAG
-            was = view.archived or Archived(copied.base_offset, copied.base_offset, 0, 0, 0, 0)
-            end = max(was.end_offset, copied.end_offset)
-            more = replace(was, end_offset=end, segments=was.segments + 1, bytes=was.bytes + copied.log_size)
-            view = replace(view, lag=lag, archived=more, copied_ms=now_ms)
+            was = view.archived or replace(NOTHING, log_start_offset=copied.base_offset, end_offset=copied.base_offset)
+            view = replace(view, archived=was.after(copied), copied_ms=now_ms)
+        if view is not self:
+            view = view._with_lag()
         if outcome.refused is not None:
             view = replace(view, refused=Told.of(outcome.refused, now_ms))
         if outcome.error is not None:
@@ -72,7 +99,7 @@ class PartitionView:
 
     def row(self, now_ms: int) -> dict[str, Any]:
         """For JSON and tables."""
-        archived, error = self.archived, self.error or self.refused
+        archived, error, unprotected = self.archived, self.error or self.refused, self.unprotected(now_ms)
         return {
             "topic": self.partition.topic,
             "partition": self.partition.partition,
@@ -81,6 +108,10 @@ class PartitionView:
             "lag_bytes": self.lag.bytes,
             "lag_ms": self.lag.age_ms(now_ms),
             "waiting_segments": self.lag.waiting,
+            "unprotected_records": unprotected.records,
+            "unprotected_bytes": unprotected.bytes,
+            "unprotected_ms": unprotected.age_ms(now_ms),
+            "unprotected_deleted_ms": unprotected.deleted_ms,
             "archived_up_to": archived.end_offset if archived else None,
             "archived_segments": archived.segments if archived else 0,
             "archived_bytes": archived.bytes if archived else 0,
@@ -141,7 +172,10 @@ class Scrub:
 
 @dataclass(frozen=True, slots=True)
 class AgentView:
-    """The agent at `now_ms`; `looped_ms` is when its loop was last seen alive, `waiting` are the jobs that are due."""
+    """The agent at `now_ms`; `looped_ms` is when its loop was last seen alive, `waiting` are the jobs that are due.
+
+    `store` is the store's failure where it answers nobody: its error, and since when.
+    """
 
     started_ms: int
     now_ms: int
@@ -151,7 +185,7 @@ class AgentView:
     is_paused: bool = False
     is_stopping: bool = False
     has_looked: bool = False
-    is_store_failing: bool = False
+    store: Told | None = None
     running: int = 0
     waiting: int = 0
     swept_ms: int = 0
@@ -169,17 +203,18 @@ class AgentView:
             return "paused"
         if not self.has_looked:
             return "starting"
-        return "failing" if self.is_store_failing else "running"
+        return "failing" if self.store else "running"
 
     @property
     def last_error(self) -> Told | None:
         """The newest of all errors that are not over."""
         told = [t for p in self.partitions for t in (p.error, p.refused) if t is not None]
-        return max((*told, *([self.error] if self.error else [])), key=lambda t: t.at_ms, default=None)
+        return max((*told, *(t for t in (self.error, self.store) if t)), key=lambda t: t.at_ms, default=None)
 
     def row(self) -> dict[str, Any]:
         """For JSON."""
         error = self.last_error
+        unprotected = [p.unprotected(self.now_ms) for p in self.partitions]
         return {
             "state": self.state,
             "started_ms": self.started_ms,
@@ -190,6 +225,11 @@ class AgentView:
             "lag_segments": sum(p.lag.segments for p in self.partitions),
             "lag_bytes": sum(p.lag.bytes for p in self.partitions),
             "lag_ms": max((p.lag.age_ms(self.now_ms) for p in self.partitions), default=0),
+            "unprotected_records": sum(u.records for u in unprotected),
+            "unprotected_bytes": sum(u.bytes for u in unprotected),
+            "unprotected_ms": max((u.age_ms(self.now_ms) for u in unprotected), default=0),
+            "unprotected_deleted_ms": min((u.deleted_ms for u in unprotected if u.deleted_ms is not None), default=None),
+            "store_failing_since_ms": self.store.at_ms if self.store else None,
             "last_error": error.row() if error else None,
             "last_sweep_ms": self.swept_ms or None,
             "last_scrub": self.scrub.row() if self.scrub else None,

@@ -10,15 +10,18 @@ import click
 
 from local_log.errors import Invalid
 from local_log.folder_hold import OsFolderHolder
-from remote.clock import SystemClock
+from remote.clock import SystemClock, stopwatch
 from remote.stores import open_store
+from remote.stores.instrumented import Meter
 from tiering import status as of
 from tiering.agent_service import addresses, checked, memory_file
 from tiering.configured import whole_config, whole_config_options
 from tiering.console import Exit, Row, emit, output_option, printable, reports_errors
+from tiering.topic_retention import configured_retention
 
 _IN_TABLE = (
-    "topic", "partition", "lag_segments", "lag_bytes", "lag_ms", "archived_up_to", "archived_segments", "archived_bytes", "error",
+    "topic", "partition", "lag_segments", "lag_bytes", "lag_ms", "unprotected_records", "unprotected_bytes",
+    "archived_up_to", "archived_segments", "archived_bytes", "error",
 )  # fmt: skip
 
 
@@ -30,7 +33,7 @@ def command(config_file: str | None, overrides: tuple[str, ...], output: str) ->
     """Show what the agent does, what went wrong last, and for each partition what is not archived yet, the longest lag first.
 
     Where no agent runs, or none answers, the same is found out from the log directories and the archive. The exit code is 3 where
-    a partition has an error.
+    a partition has an error, or the store answers nobody: then the log directories alone are told of.
 
     \b
     Examples:
@@ -43,7 +46,11 @@ def command(config_file: str | None, overrides: tuple[str, ...], output: str) ->
     except Invalid as e:
         raise click.UsageError(str(e)) from e
     memory = memory_file(config, os.environ).load()
-    places = of.Places(dirs, open_store(url), config, memory, addresses(config, os.environ))
+    meter = Meter()
+    places = of.Places(
+        dirs, open_store(url, meter=meter), config, memory, addresses(config, os.environ), configured_retention(config),
+        lambda: meter.trouble(stopwatch()),
+    )  # fmt: skip
     found = of.status(places, OsFolderHolder(), SystemClock())
     if output == "json":
         click.echo(json.dumps(found, indent=1))
@@ -52,7 +59,8 @@ def command(config_file: str | None, overrides: tuple[str, ...], output: str) ->
             for name, text in _lines(found):
                 click.echo(f"{name:<12} {printable(text)}")
         emit(of.rows(found), output, as_text=_short)
-    return Exit.partly if any(row["error_ms"] is not None for row in found["partitions"]) else None
+    is_wrong = found["store_failing_since_ms"] is not None or any(row["error_ms"] is not None for row in found["partitions"])
+    return Exit.partly if is_wrong else None
 
 
 def _short(row: Row) -> Row:
@@ -64,12 +72,21 @@ def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "agent", f"{found['state']}{where}"
     yield "log dirs", ", ".join(found["log_dirs"])
     yield "archive", found["archive"]
+    since_ms = found["store_failing_since_ms"]
+    yield "store", f"answers nobody since {_time(since_ms)}" if since_ms else "answers"
     yield "lag", f"{found['lag_segments']} segments, {found['lag_bytes']} bytes, {found['lag_ms'] // 1000} s"
+    yield "unprotected", _unprotected(found)
     error = found["last_error"]
     yield "last error", f"{_time(error['at_ms'])} {error['message']}" if error else "none"
     yield "last sweep", _time(found["last_sweep_ms"])
     scrub = found["last_scrub"]
     yield "last scrub", _scrubbed(scrub) if scrub else "none by an agent"
+
+
+def _unprotected(found: Mapping[str, Any]) -> str:
+    told = f"{found['unprotected_records']} offsets, {found['unprotected_bytes']} bytes, {found['unprotected_ms'] // 1000} s"
+    deleted_ms = found["unprotected_deleted_ms"]
+    return f"{told}{f'; brokers delete the first of it at {_time(deleted_ms)}' if deleted_ms is not None else ''}"
 
 
 def _scrubbed(scrub: Mapping[str, Any]) -> str:

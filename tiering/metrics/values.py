@@ -64,7 +64,7 @@ def _of_agent(view: AgentView) -> dict[Series, Samples]:
         of.PAUSED: {(): float(view.is_paused)},
         of.RUNNING: {(): view.running},
         of.QUEUED: {(): view.waiting},
-        of.STORE_FAILING: {(): float(view.is_store_failing)},
+        of.STORE_FAILING: {(): float(view.store is not None)},
         of.SWEEP_TIME: dict(_time(view.swept_ms)),
         of.SCRUB_TIME: dict(_time(scrub.ended_ms if scrub else 0)),
         of.SCRUB_ANOMALIES: {(): len(scrub.findings)} if scrub else {},

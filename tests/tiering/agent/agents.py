@@ -16,6 +16,7 @@ from local_log.log import LocalLog
 from local_log.log_dir import LogDir
 from remote import archive
 from remote.object_store import ObjectStore
+from remote.stores.instrumented import Trouble
 from tiering.agent.agent import Agent, Does, Settings
 from tiering.agent.controls import Controls
 from tiering.agent.copying import Copies
@@ -25,6 +26,7 @@ from tiering.agent.schedule import Backoff
 from tiering.agent.upkeep import Scrubbing, Sweeping
 from tiering.agent.workers import InTurn
 from tiering.retention_settings import Given
+from tiering.unprotected import TopicRetention
 
 LOGS = "/logs"
 STATE = "/state"
@@ -128,6 +130,8 @@ class World:
         settings: Settings | None = None,
         wanted: Callable[[str], bool] = lambda topic: True,
         tell: Callable[[str], None] = lambda message: None,
+        trouble: Callable[[], Trouble | None] = lambda: None,
+        retention: Callable[[str], TopicRetention | None] = lambda topic: None,
     ) -> tuple[Agent, Controls]:
         """An agent that starts now."""
         inner, controls = store or self.archive, Controls()
@@ -139,7 +143,7 @@ class World:
         )
         agent = Agent(
             [self.log_dir()], wanted, "memory://store", does, settings or Settings(1, BACKOFF), InTurn(self.clock), controls,
-            self.clock, lambda: 0.5, MemoryFile(self.disk, STATE, "agent.json"), tell,
+            self.clock, lambda: 0.5, MemoryFile(self.disk, STATE, "agent.json"), tell, trouble, retention,
         )  # fmt: skip
         return agent, controls
 

@@ -22,6 +22,7 @@ from tiering.agent.view import AgentView, Told
 
 NOW_MS = 1_700_000_000_000
 VIEW = AgentView(NOW_MS, NOW_MS, NOW_MS, ("/logs",), "file:///archive", has_looked=True)
+FAILING = Told("Unavailable", "no answer", NOW_MS)
 
 
 @pytest.fixture
@@ -129,7 +130,7 @@ def test_it_is_healthy_while_its_loop_moves() -> None:
 
 def test_it_is_ready_while_it_can_do_its_work() -> None:
     assert readyz(VIEW).status == readyz(replace(VIEW, is_paused=True)).status == 200
-    for broken in (replace(VIEW, has_looked=False), replace(VIEW, is_stopping=True), replace(VIEW, is_store_failing=True)):
+    for broken in (replace(VIEW, has_looked=False), replace(VIEW, is_stopping=True), replace(VIEW, store=FAILING)):
         assert readyz(broken).status == 503
-    told = replace(VIEW, is_store_failing=True, error=Told("Unavailable", "no answer", NOW_MS))
+    told = replace(VIEW, store=FAILING)
     assert readyz(told).body == b"failing: no answer\n"

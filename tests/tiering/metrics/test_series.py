@@ -50,8 +50,9 @@ def view() -> AgentView:
     archived = Archived(0, 100, 7, 7_000, 2, 200)
     told = Told("Unavailable", "no answer", NOW_MS)
     return AgentView(
-        NOW_MS - 1_000_000, NOW_MS, NOW_MS - 5, ("/logs",), "s3://bucket", has_looked=True, is_store_failing=True, running=2,
-        waiting=5, swept_ms=NOW_MS - 9_000, scrub=Scrub(NOW_MS - 8_000, NOW_MS - 7_000, 2, 1, ("missing_object: k",)),
+        NOW_MS - 1_000_000, NOW_MS, NOW_MS - 5, ("/logs",), "s3://bucket", has_looked=True, running=2, waiting=5,
+        store=Told("Unavailable", "no answer", NOW_MS - 60_000),
+        swept_ms=NOW_MS - 9_000, scrub=Scrub(NOW_MS - 8_000, NOW_MS - 7_000, 2, 1, ("missing_object: k",)),
         partitions=(
             PartitionView("/logs", orders, lag, archived, NOW_MS - 50, NOW_MS - 60),
             PartitionView("/logs", TopicPartition("orders", 1), Lag(1, 500, NOW_MS - 10_000), archived, NOW_MS - 40, 0, told),

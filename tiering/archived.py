@@ -1,0 +1,67 @@
+"""What is kept of a manifest once it was read: enough to say, while the store does not answer, what of a local log it lacks."""
+
+from dataclasses import dataclass, replace
+
+from remote.manifest.losses import lost_offsets, lost_since_ms
+from remote.manifest.model import Manifest, SegmentEntry, count_of, log_bytes_of, uncovered
+
+Ranges = tuple[tuple[int, int], ...]
+"""Offsets `[start, end)`, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """A partition's entries and their bytes, what was given up and is still stored, and the offsets that are missing between.
+
+    `lost_offsets` were lost before they were archived and nobody has acknowledged it; that is known since `lost_since_ms`.
+    """
+
+    log_start_offset: int
+    end_offset: int
+    segments: int
+    bytes: int
+    deleting_segments: int
+    deleting_bytes: int
+    lost_offsets: int = 0
+    lost_since_ms: int | None = None
+    gaps: Ranges = ()
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> "Archived":
+        """Of one version."""
+        given_up = [d.item for d in manifest.deleting]
+        return cls(
+            manifest.log_start_offset,
+            manifest.end_offset,
+            manifest.segment_count,
+            manifest.log_bytes,
+            sum(map(count_of, given_up)),
+            sum(map(log_bytes_of, given_up)),
+            lost_offsets(manifest),
+            lost_since_ms(manifest),
+            tuple((gap.start, gap.end) for gap in manifest.gaps),
+        )
+
+    def after(self, copied: SegmentEntry) -> "Archived":
+        """With one more segment."""
+        start, end = copied.base_offset, copied.end_offset
+        gaps = [left for gap in self.gaps for left in uncovered([(start, end)], *gap)]
+        if start > self.end_offset:
+            gaps.append((self.end_offset, start))
+        return replace(
+            self,
+            end_offset=max(self.end_offset, end),
+            segments=self.segments + 1,
+            bytes=self.bytes + copied.log_size,
+            gaps=tuple(gaps),
+        )
+
+    def lacks(self, start: int, end: int) -> Ranges:
+        """The parts of `[start, end)` that are not archived and, by the archive's log start offset, still wanted."""
+        start = max(start, self.log_start_offset)
+        inside = ((max(a, start), min(b, end)) for a, b in (*self.gaps, (self.end_offset, end)))
+        return tuple((a, b) for a, b in inside if a < b)
+
+
+NOTHING = Archived(0, 0, 0, 0, 0, 0)
+"""Of a partition of which nothing is known to be archived."""
