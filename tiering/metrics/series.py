@@ -53,6 +53,19 @@ METADATA_COUNT: Final = _kafkas("RemoteLogMetadataCount", "Segments that the man
 SIZE_BYTES: Final = _kafkas("RemoteLogSizeBytes", "Bytes of their log files.", "topic")
 
 COPY_LAG_SECONDS: Final = _ours("copy_lag_seconds", "For how long the oldest inactive segment has not been archived.", "topic")
+UNPROTECTED_BYTES: Final = _ours(
+    "unprotected_bytes", "Bytes of the local log that are not archived, the active segment included.", "topic", "partition"
+)
+UNPROTECTED_RECORDS: Final = _ours(
+    "unprotected_records", "Offsets that are not archived, up to the high watermark.", "topic", "partition"
+)
+UNPROTECTED_SECONDS: Final = _ours("unprotected_seconds", "How old the oldest of these records is.", "topic", "partition")
+UNPROTECTED_DELETED: Final = _ours(
+    "unprotected_deletion_timestamp_seconds", "When its broker deletes it, where that is known.", "topic", "partition"
+)
+LOCAL_RETENTION: Final = _ours(
+    "local_retention_seconds", "After which time the topic's brokers delete, where that is known.", "topic"
+)
 WAITING: Final = _ours("waiting_segments", "Inactive segments that wait for the last stable offset to pass them.", "topic")
 COPIED_TIME: Final = _ours("copy_last_success_timestamp_seconds", "When a segment was last archived.", "topic")
 PARTITIONS: Final = _ours("partitions", "Partitions in the log directories that the agent looks after.", "topic")
@@ -63,7 +76,8 @@ START_TIME: Final = _ours("agent_start_time_seconds", "When the agent started.")
 PAUSED: Final = _ours("agent_paused", "1 while the agent is paused.")
 RUNNING: Final = _ours("agent_jobs_running", "Jobs under way.")
 QUEUED: Final = _ours("agent_jobs_waiting", "Jobs that are due and wait for their turn.")
-STORE_FAILING: Final = _ours("store_failing", "1 while the store fails whoever asks.")
+STORE_FAILING: Final = _ours("store_failing", "1 while the store fails whoever asks, or does not answer at all.")
+STORE_FAILING_SINCE: Final = _ours("store_failing_since_timestamp_seconds", "Since when it does; nothing while it is well.")
 SWEEP_TIME: Final = _ours("sweep_last_timestamp_seconds", "When the last whole sweep began.")
 SCRUB_TIME: Final = _ours("scrub_last_timestamp_seconds", "When the last whole scrub ended.")
 SCRUB_ANOMALIES: Final = _ours("scrub_anomalies", "What the last scrub found wrong, 100 of a topic at most.")
@@ -76,8 +90,10 @@ STORE_SECONDS: Final = _ours("store_seconds_total", "Seconds in which the store 
 ALL: Final = (
     COPY_BYTES, COPY_REQUESTS, COPY_ERRORS, FETCH_BYTES, FETCH_REQUESTS, FETCH_ERRORS, DELETE_REQUESTS, DELETE_ERRORS,
     COPY_LAG_BYTES, COPY_LAG_SEGMENTS, DELETE_LAG_BYTES, DELETE_LAG_SEGMENTS, METADATA_COUNT, SIZE_BYTES,
-    COPY_LAG_SECONDS, WAITING, COPIED_TIME, PARTITIONS, FAILING, SUCCESS_TIME, LOOP_TIME, START_TIME, PAUSED, RUNNING, QUEUED,
-    STORE_FAILING, SWEEP_TIME, SCRUB_TIME, SCRUB_ANOMALIES, SCRUB_FAILED,
+    COPY_LAG_SECONDS,
+    UNPROTECTED_BYTES, UNPROTECTED_RECORDS, UNPROTECTED_SECONDS, UNPROTECTED_DELETED, LOCAL_RETENTION,
+    WAITING, COPIED_TIME, PARTITIONS, FAILING, SUCCESS_TIME, LOOP_TIME, START_TIME, PAUSED, RUNNING, QUEUED,
+    STORE_FAILING, STORE_FAILING_SINCE, SWEEP_TIME, SCRUB_TIME, SCRUB_ANOMALIES, SCRUB_FAILED,
     STORE_REQUESTS, STORE_FAILURES, STORE_BYTES, STORE_SECONDS,
 )  # fmt: skip
 

@@ -17,6 +17,7 @@ def values(view: AgentView, counted: Mapping[str, Counted]) -> dict[Series, Samp
     topics = _by_topic(view.partitions)
     found: dict[Series, Samples] = {series: {} for series in of.ALL}
     found |= _of_topics(view, topics)
+    found |= _of_partitions(view)
     found |= _of_agent(view)
     found |= _of_store(counted)
     return found
@@ -54,6 +55,18 @@ def _of_topics(view: AgentView, topics: Mapping[str, list[PartitionView]]) -> di
     }
 
 
+def _of_partitions(view: AgentView) -> dict[Series, Samples]:
+    unprotected = {(p.partition.topic, str(p.partition.partition)): p.unprotected(view.now_ms) for p in view.partitions}
+    retention = {p.partition.topic: p.retention.ms for p in view.partitions if p.retention is not None}
+    return {
+        of.UNPROTECTED_BYTES: {labels: u.bytes for labels, u in unprotected.items()},
+        of.UNPROTECTED_RECORDS: {labels: u.records for labels, u in unprotected.items()},
+        of.UNPROTECTED_SECONDS: {labels: u.age_ms(view.now_ms) / 1000 for labels, u in unprotected.items()},
+        of.UNPROTECTED_DELETED: {labels: u.deleted_ms / 1000 for labels, u in unprotected.items() if u.deleted_ms is not None},
+        of.LOCAL_RETENTION: {(topic,): ms / 1000 for topic, ms in retention.items() if ms is not None},
+    }
+
+
 def _of_agent(view: AgentView) -> dict[Series, Samples]:
     seen_ms = max((p.seen_ms for p in view.partitions), default=0)
     scrub = view.scrub
@@ -65,6 +78,7 @@ def _of_agent(view: AgentView) -> dict[Series, Samples]:
         of.RUNNING: {(): view.running},
         of.QUEUED: {(): view.waiting},
         of.STORE_FAILING: {(): float(view.store is not None)},
+        of.STORE_FAILING_SINCE: dict(_time(view.store.at_ms if view.store else 0)),
         of.SWEEP_TIME: dict(_time(view.swept_ms)),
         of.SCRUB_TIME: dict(_time(scrub.ended_ms if scrub else 0)),
         of.SCRUB_ANOMALIES: {(): len(scrub.findings)} if scrub else {},

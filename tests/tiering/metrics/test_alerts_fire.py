@@ -30,6 +30,8 @@ def agent(instance: str, **changed: str) -> dict[str, str]:
         'kafka_tiering_partitions{topic="orders"}': f"4x{STEPS}",
         'kafka_tiering_partitions_failing{topic="orders"}': f"0x{STEPS}",
         'kafka_tiering_copy_lag_seconds{topic="orders"}': f"0x{STEPS}",
+        'kafka_tiering_unprotected_deletion_timestamp_seconds{topic="orders",partition="0"}': f"604800+{INTERVAL_S}x{STEPS}",
+        'kafka_tiering_local_retention_seconds{topic="orders"}': f"604800x{STEPS}",
         'kafka_server_brokertopicmetrics_remotecopyerrors_total{topic="orders"}': f"0x{STEPS}",
         'kafka_server_brokertopicmetrics_remotedeleteerrors_total{topic="orders"}': f"0x{STEPS}",
     }
@@ -126,3 +128,21 @@ def test_what_a_scrub_has_found_and_that_none_has_been_is_told(tmp_path: Path) -
     assert_fire(tmp_path, series, 2 * 3600, {"KafkaTieringScrubAnomalies": [of("one")]})
     series = agent("one", scrub_last_timestamp_seconds=f"{-14 * DAY_S}x{STEPS}")
     assert_fire(tmp_path, series, 3600, {"KafkaTieringScrubOverdue": [of("one")]})
+
+
+def test_what_is_not_archived_and_will_soon_be_deleted_is_told(tmp_path: Path) -> None:
+    series = agent("one", unprotected_deletion_timestamp_seconds=f"{12 * 3600}x{STEPS}")
+    assert_fire(tmp_path, series, 5 * 3600, {})
+    partition = of("one", topic="orders", partition="0")
+    assert_fire(tmp_path, series, 7 * 3600, {"KafkaTieringUnprotectedDeletion": [partition]})
+
+
+def test_of_a_topic_that_is_kept_for_an_hour_it_is_told_when_a_quarter_of_it_is_left(tmp_path: Path) -> None:
+    hour = f"3600x{STEPS}"
+    always = f"3600+{INTERVAL_S}x{STEPS}"
+    healthy = agent("one", local_retention_seconds=hour, unprotected_deletion_timestamp_seconds=always)
+    assert_fire(tmp_path, healthy, DAY_S, {})
+    late = agent("one", local_retention_seconds=hour, unprotected_deletion_timestamp_seconds=f"{12 * 3600}x{STEPS}")
+    assert_fire(tmp_path, late, 12 * 3600 - 1200, {})
+    partition = of("one", topic="orders", partition="0")
+    assert_fire(tmp_path, late, 12 * 3600 - 300, {"KafkaTieringUnprotectedDeletion": [partition]})

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +15,20 @@ from local_log.formats.filenames import TopicPartition
 from remote.stores.instrumented import Counted
 from tiering.agent.outcome import Archived
 from tiering.agent.view import AgentView, Counts, PartitionView, Scrub, Told
+from tiering.archived import NOTHING
 from tiering.lag import Lag
+from tiering.local_seen import LogSeen, Oldest, SegmentSeen
 from tiering.metrics.exposition import exposition
 from tiering.metrics.series import ALL, NOT_HERE, OF_THE_PROCESS, Series
 from tiering.metrics.shipped import alerts, dashboard
 from tiering.metrics.values import values
+from tiering.unprotected import TopicRetention
 
 KNOWN = {series.name for series in ALL} | set(OF_THE_PROCESS) | {"up"}
 WORDS = {
     "sum", "max", "min", "by", "rate", "increase", "time", "absent", "and", "or", "on", "label_values", "avg", "without", "topic",
     "instance", "verb", "s", "m", "h", "d", "job", "group", "last_over_time",
+    "unless", "group_left", "partition",
 }  # fmt: skip
 NOW_MS = 1_700_000_000_000
 
@@ -46,6 +51,10 @@ def panels() -> list[dict[str, Any]]:
 def view() -> AgentView:
     """An agent that has something to tell by every series."""
     orders, payments = TopicPartition("orders", 0), TopicPartition("payments", 3)
+    active = SegmentSeen(100, None, 900, NOW_MS - 1_000, 7_000)
+    oldest = Oldest(100, 0, NOW_MS - 30_000, NOW_MS - 2_000)
+    seen = LogSeen((active,), 7_900, 140, replace(NOTHING, end_offset=100), NOTHING, oldest)
+    retention = TopicRetention(3_600_000, None)
     lag = Lag(3, 3_000, NOW_MS - 60_000, 1, "reaches past")
     archived = Archived(0, 100, 7, 7_000, 2, 200)
     told = Told("Unavailable", "no answer", NOW_MS)
@@ -54,7 +63,7 @@ def view() -> AgentView:
         store=Told("Unavailable", "no answer", NOW_MS - 60_000),
         swept_ms=NOW_MS - 9_000, scrub=Scrub(NOW_MS - 8_000, NOW_MS - 7_000, 2, 1, ("missing_object: k",)),
         partitions=(
-            PartitionView("/logs", orders, lag, archived, NOW_MS - 50, NOW_MS - 60),
+            PartitionView("/logs", orders, lag, archived, NOW_MS - 50, NOW_MS - 60, seen=seen, retention=retention),
             PartitionView("/logs", TopicPartition("orders", 1), Lag(1, 500, NOW_MS - 10_000), archived, NOW_MS - 40, 0, told),
             PartitionView("/logs", payments),
         ),
@@ -112,6 +121,12 @@ def test_values_are_summed_over_a_topic_s_partitions() -> None:
     assert told["remotelogsizebytes"] == {("orders",): 14_000, ("payments",): 0}
     assert told["remotedeletelagsegments"] == {("orders",): 4, ("payments",): 0}
     assert told["kafka_tiering_partitions_failing"] == {("orders",): 1, ("payments",): 0}
+    assert told["kafka_tiering_unprotected_bytes"] == {("orders", "0"): 900, ("orders", "1"): 0, ("payments", "3"): 0}
+    assert told["kafka_tiering_unprotected_records"][("orders", "0")] == 40
+    assert told["kafka_tiering_unprotected_seconds"][("orders", "0")] == 30.0
+    deleted_s = (NOW_MS - 2_000 + 3_600_000) / 1000
+    assert told["kafka_tiering_unprotected_deletion_timestamp_seconds"] == {("orders", "0"): deleted_s}
+    assert told["kafka_tiering_local_retention_seconds"] == {("orders",): 3600.0}
     assert told["remotecopybytes_total"] == {("orders",): 10}
     assert told["remotefetchbytes_total"] == {(): 550}
     assert told["remotefetcherrors_total"] == {(): 1}
@@ -120,10 +135,10 @@ def test_values_are_summed_over_a_topic_s_partitions() -> None:
 def test_prometheus_reads_what_is_exposed_and_nothing_is_lost_on_the_way() -> None:
     given = values(view(), COUNTED)
     text = exposition(lambda: given)().decode()
-    read = {(s.name, tuple(s.labels.values())): s.value for f in text_string_to_metric_families(text) for s in f.samples}
+    read = {(s.name, frozenset(s.labels.items())): s.value for f in text_string_to_metric_families(text) for s in f.samples}
     for series, samples in given.items():
         for labels, value in samples.items():
-            assert read.pop((series.name, labels)) == value
+            assert read.pop((series.name, frozenset(zip(series.labels, labels, strict=True)))) == value
     assert {name for name, _ in read} == set(OF_THE_PROCESS)
 
 
@@ -145,7 +160,7 @@ def test_alerts_are_rules_as_prometheus_has_them() -> None:
     """What promtool checks that needs no parser of its language."""
     names = [rule["alert"] for rule in rules()]
     assert len(set(names)) == len(names)
-    labels = {label for series in ALL for label in series.labels} | {"instance", "job"}
+    labels = {label for series in ALL for label in series.labels} | {"instance", "job", "partition"}
     for rule in rules():
         assert rule.keys() <= {"alert", "expr", "for", "labels", "annotations"}
         assert re.fullmatch(r"\d+[smhd]", rule.get("for", "0s"))
