@@ -3,9 +3,10 @@
 from dataclasses import dataclass, replace
 
 from remote.manifest.losses import lost_offsets, lost_since_ms
-from remote.manifest.model import Manifest, SegmentEntry, count_of, log_bytes_of, uncovered
+from remote.manifest.model import Manifest, SegmentEntry, count_of, log_bytes_of
+from remote.manifest.ranges import Range, uncovered
 
-Ranges = tuple[tuple[int, int], ...]
+Ranges = tuple[Range, ...]
 """Offsets `[start, end)`, in order."""
 
 
