@@ -62,7 +62,7 @@ def paged(*entries: SegmentEntry) -> PageRef:
 
 def chain_faults(store: ObjectStore, path: PartitionPath = PATH, *, versions_max: int | None = None) -> list[Corrupt | Newer]:
     """What is wrong with the stored versions as one chain, the newest first."""
-    walked = walk_chain(store, path, itertools.islice(stored_versions(store, path), versions_max))
+    walked = walk_chain(store, path, [v.version for v in stored_versions(store, path)][:versions_max])
     return [found for found in walked if not isinstance(found, Manifest)]
 
 

@@ -63,7 +63,7 @@ def history(store: ObjectStore, path: PartitionPath) -> Iterator[Row | Corrupt |
     Raises Unavailable.
     """
     after: Manifest | None = None
-    for before in walk_chain(store, path, stored_versions(store, path)):
+    for before in walk_chain(store, path, [v.version for v in stored_versions(store, path)]):
         if not isinstance(before, Manifest):
             yield before
             continue

@@ -6,6 +6,10 @@
 A run takes step 2 for what earlier runs have given up, then step 1, so that what it does is what it planned. Pins are listed
 after the commit that gave an entry up and before its objects go: a reader pins first and opens the manifest then, so it either is
 seen or never sees the entry. Pages of entries that are gone are left to the sweep, since older versions name them.
+
+The delay is for readers without a pin who have opened a version that did not give an entry up yet, so it counts from when such a
+version stopped being the newest, as the store has it. The time in `deleting` alone would not do: a run takes it before its
+commit, and in between it may delete for hours, or sleep.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,17 +19,18 @@ from functools import partial
 from local_log.errors import LogError
 from remote.clock import Clock, Ids
 from remote.errors import NotFound, RemoteError, Unavailable, Unknown
+from remote.manifest.chain import stored_versions
 from remote.manifest.entries import Entries
 from remote.manifest.model import Deleting, Manifest, never_archived
 from remote.manifest.paging import has_below
 from remote.manifest.pins import Pins, covered_by_pin, pins_of
-from remote.manifest.store import ManifestWriter, load_newest
+from remote.manifest.store import ManifestWriter, load_newest, load_version
 from remote.manifest.transitions import deleted, retained
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectStore
 from remote.parallel import in_order
-from tiering.retention_plan import LocalBytes, Policy, RetentionPlan, local_only_bytes, plan_retention
-from tiering.store_clock import At, agreed_now_ms
+from tiering.retention_plan import LocalBytes, Policy, RetentionPlan, is_given_up, local_only_bytes, plan_retention
+from tiering.store_clock import At, agreed_now_ms, refuse_later
 
 DELETES_MAX = 16
 """How many objects are deleted at a time: S3 answers a deletion in some 20 ms, and takes thousands a second."""
@@ -83,6 +88,7 @@ def retain(due: RetentionPlan, store: ObjectStore, clock: Clock, ids: Ids, write
     count, start = 0, manifest.log_start_offset
     try:
         now_ms = agreed_now_ms(store, clock, ids)
+        refuse_later(due.planned_at_ms, now_ms, f"{manifest.path}: retention")
         own = ManifestWriter(store, manifest.path, At(now_ms, clock), ids, writer, manifest.writer_epoch)
         count, error = _delete(due, store, own, now_ms, threads)
         if error is None or not isinstance(error, Unavailable | Unknown):
@@ -116,6 +122,8 @@ def _delete(
     entries = Entries.of(store, manifest)
     pins = pins_of(store, manifest.path, now_ms)
     late = [d for d in due.due if now_ms - d.since_ms >= due.policy.delete_delay_ms and not covered_by_pin(pins, d.item)]
+    then = _newest_then(store, manifest, now_ms - due.policy.delete_delay_ms)
+    late = [d for d in late if is_given_up(then, d)]
     deletion = _Deletion(store, entries)
     with in_order(deletion.delete, deletion.objects(late), threads) as done:
         for _ in done:
@@ -124,6 +132,17 @@ def _delete(
     if gone:
         writer.commit(manifest, lambda m: deleted(m, gone))
     return len(gone), next(iter(deletion.failed.values()), None)
+
+
+def _newest_then(store: ObjectStore, manifest: Manifest, time_ms: int) -> Manifest:
+    """The version that was the newest at that time of the store; the oldest one where the sweep has taken that.
+
+    `manifest` is a version that need not be asked for. Raises NotFound where it is swept just now, Corrupt, Newer, Unavailable.
+    """
+    listed = stored_versions(store, manifest.path)
+    old = (v.version for v in listed if v.meta.modified_ms is not None and v.meta.modified_ms <= time_ms)
+    version = next(old, listed[-1].version if listed else manifest.version)
+    return manifest if version == manifest.version else load_version(store, manifest.path, version).manifest
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,11 +69,13 @@ class Cut:
 class RetentionPlan:
     """What is to become of one partition: where it starts then, what goes, and the objects that have waited long enough.
 
-    `waiting` and `pinned` are how many items of `manifest.deleting` have to wait still, for the delay and for readers.
+    `planned_at_ms` is when it was planned, as the machine's clock showed it. `waiting` and `pinned` are how many items
+    of `manifest.deleting` have to wait still, for the delay and for readers.
     """
 
     manifest: Manifest
     policy: Policy
+    planned_at_ms: int
     log_start_offset: int
     cuts: tuple[Cut, ...]
     due: tuple[Deleting, ...]
@@ -117,7 +119,12 @@ def plan_retention(
     due = tuple(d for d in late if not is_pinned(d.item))
     end = max((cut.end for cut in cuts), default=start)
     waiting = len(manifest.deleting) - len(late)
-    return RetentionPlan(manifest, policy, max(start, end), cuts, due, waiting, len(late) - len(due))
+    return RetentionPlan(manifest, policy, now_ms, max(start, end), cuts, due, waiting, len(late) - len(due))
+
+
+def is_given_up(manifest: Manifest, waiting: Deleting) -> bool:
+    """Whether who opens this version reads nothing of what waits to be deleted in a later one."""
+    return waiting.item.end_offset <= manifest.log_start_offset or any(d.id == waiting.id for d in manifest.deleting)
 
 
 def local_only_bytes(manifest: Manifest, segments: Iterable[LocalBytes]) -> int:

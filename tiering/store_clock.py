@@ -45,3 +45,12 @@ def agreed_now_ms(store: ObjectStore, clock: Clock, ids: Ids) -> int:
             "be deleted; nothing was: set this machine's clock (NTP), then run the same command again"
         )
     return theirs_ms
+
+
+def refuse_later(planned_ms: int, now_ms: int, what: str) -> None:
+    """Raises Invalid for what was planned by a time that has not come yet: by the store's clock it is `now_ms`."""
+    if planned_ms > now_ms + DIFFERENCE_MAX_MS:
+        raise Invalid(
+            f"{what} was planned {(planned_ms - now_ms) // 1000} s after the store's time now, so this machine's clock has been "
+            "set back since, and what was planned may not be old enough; nothing was deleted: run the same command again"
+        )

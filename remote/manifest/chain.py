@@ -34,9 +34,9 @@ def listed_versions(store: ObjectLister, path: PartitionPath) -> list[StoredVers
     return [StoredVersion(version, meta) for version, meta in found if version and meta.key == path.manifest(version)]
 
 
-def stored_versions(store: ReadableStore, path: PartitionPath) -> Sequence[int]:
+def stored_versions(store: ReadableStore, path: PartitionPath) -> Sequence[StoredVersion]:
     """Those that are of the chain, the newest first."""
-    return [stored.version for stored in chain_of(store, path, listed_versions(store, path))]
+    return chain_of(store, path, listed_versions(store, path))
 
 
 def chain_of(store: ObjectReader, path: PartitionPath, listed: Sequence[StoredVersion]) -> Sequence[StoredVersion]:

@@ -54,7 +54,7 @@ def _version_of(newest: Manifest, options: ReadOptions, are_many: bool) -> int:
 def _at_version(store: ObjectStore, newest: Manifest, version: int) -> Manifest:
     if version == newest.version:
         return newest
-    stored = sorted(stored_versions(store, newest.path))
+    stored = sorted(v.version for v in stored_versions(store, newest.path))
     if version in stored:
         with suppress(NotFound):  # swept meanwhile
             return load_version(store, newest.path, version).manifest
@@ -68,7 +68,7 @@ def _at_time(store: ObjectStore, newest: Manifest, time_ms: int) -> Manifest | N
     """The last version that was committed by then, with the write that was pending there if it was decided on by then."""
     if newest.committed_at_ms <= time_ms:
         return newest
-    versions, path = sorted(stored_versions(store, newest.path)), newest.path
+    versions, path = sorted(v.version for v in stored_versions(store, newest.path)), newest.path
     at = bisect_right(versions, time_ms, key=lambda version: load_version(store, path, version).manifest.committed_at_ms)
     if at:
         then = _as_of_then(store, load_version(store, path, versions[at - 1]).manifest, time_ms)

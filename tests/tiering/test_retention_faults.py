@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 import pytest
-from archive_fakes import AppliesLate, RunsBetween
+from archive_fakes import AppliesLate, CountingIds, Door, RunsBetween
 from made_manifests import PATH
 from retained_worlds import (
+    AGE_MS,
     DELAY_MS,
     HOUR_MS,
     Reader,
@@ -27,6 +29,9 @@ from remote.manifest.model import Manifest
 from remote.manifest.pins import Pins
 from remote.manifest.store import ManifestWriter
 from tiering import retention
+from tiering.retention_plan import Policy
+
+T = TypeVar("T")
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +114,45 @@ def test_a_reader_without_a_pin_has_the_delay(world: World) -> None:
     check_delay(world)
 
 
+class Slow(Door):
+    """Some calls take hours: a reader opens the manifest just before each commit."""
+
+    def __init__(self, world: World, is_slow: Callable[[str, str], bool]) -> None:
+        super().__init__(world.store)
+        self.world, self.is_slow = world, is_slow
+        self.readers: list[Reader] = []
+
+    def around(self, verb: str, key: str, call: Callable[[], T]) -> T:
+        if self.is_slow(verb, key):
+            self.world.hours(0.8 * DELAY_MS / HOUR_MS)
+        if verb == "put_if_absent" and "-v" in key:
+            self.readers.append(Reader.opened(self.world, pinned=False))
+        return call()
+
+
+@pytest.mark.parametrize(
+    "is_slow",
+    [
+        lambda verb, key: verb == "delete" and "/segments/" in key,
+        lambda verb, key: verb == "put_if_absent" and "-v" in key,
+    ],
+    ids=["deletes for hours before its commit", "sleeps before its commit"],
+)
+def test_the_delay_counts_from_the_commit_however_long_a_run_takes(world: World, is_slow: Callable[[str, str], bool]) -> None:
+    one = world.fork()
+    slow = Slow(one, is_slow)
+    assert one.retain(slow).error is None
+    assert len(slow.readers) == 2
+    one.hours(DELAY_MS / HOUR_MS - 0.1)
+    assert one.retain(name="2").error is None
+    slow.readers[-1].assert_reads_all(one)
+    one.hours(0.2)
+    assert one.retain(name="3").error is None
+    with pytest.raises(NotFound):
+        slow.readers[-1].assert_reads_all(one)
+    assert_whole(one, due_start(one))
+
+
 @pytest.mark.parametrize("off_ms", [-HOUR_MS, HOUR_MS])
 def test_a_machine_whose_clock_is_an_hour_off_retains_nothing_away(world: World, off_ms: int) -> None:
     one = world.fork()
@@ -123,6 +167,19 @@ def test_a_machine_whose_clock_is_an_hour_off_retains_nothing_away(world: World,
     assert {k: v for k, v in one.store.objects.items() if "/manifest/" in k or "/segments/" in k} == {
         k: v for k, v in before.items() if "/manifest/" in k or "/segments/" in k
     }
+
+
+def test_a_plan_of_a_clock_that_was_set_back_since_is_not_done(world: World) -> None:
+    """By a clock a year ahead all of the log was due, and the clock agrees with the store's by the time that it goes."""
+    one = world.fork()
+    before = one.manifest
+    planned = retention.plan(before, one.store, Policy(AGE_MS, None, DELAY_MS), one.clock.now_ms() + 365 * 24 * HOUR_MS)
+    assert planned.log_start_offset == before.end_offset
+    done = retention.retain(planned, one.store, one.clock, CountingIds("a"), "retain")
+    assert isinstance(done.error, Invalid)
+    assert "run the same command again" in str(done.error)
+    assert (done.deleted, one.manifest) == (0, before)
+    assert one.retain(name="b").error is None
 
 
 @pytest.mark.parametrize("off_ms", [-14 * HOUR_MS, -HOUR_MS, 0, HOUR_MS, 14 * HOUR_MS])

@@ -24,6 +24,10 @@ def store() -> MemoryStore:
     return store
 
 
+def versions(store: MemoryStore) -> list[int]:
+    return [stored.version for stored in stored_versions(store, PATH)]
+
+
 def change(store: MemoryStore, version: int, **fields: object) -> None:
     key = PATH.manifest(version)
     value = {**json.loads(store.objects[key]), **fields}
@@ -35,7 +39,7 @@ def test_a_sound_chain_has_nothing_wrong_and_each_version_is_read_once(store: Me
     door = Door(store)
     assert chain_faults(door) == []
     assert [call[1] for call in door.calls if call[0] == "get"] == [PATH.manifest(v) for v in (5, 4, 3, 2, 1)]
-    assert [*stored_versions(store, PATH)] == [5, 4, 3, 2, 1]
+    assert versions(store) == [5, 4, 3, 2, 1]
     assert chain_faults(MemoryStore()) == []
 
 
@@ -135,25 +139,25 @@ def with_a_leftover(swept: int, *, base: int = 3, others: int = 5) -> MemoryStor
 @pytest.mark.parametrize("swept", [4, 5, 7])
 def test_a_version_that_a_sleeping_writer_has_put_under_a_freed_key_is_none_of_the_chain(swept: int) -> None:
     store = with_a_leftover(swept)
-    assert [*stored_versions(store, PATH)] == [*range(9, swept, -1)]
+    assert versions(store) == [*range(9, swept, -1)]
     assert chain_faults(store) == []
 
 
 def test_two_leftovers_are_two() -> None:
     store = with_a_leftover(7)
     store.put_if_absent(PATH.manifest(2), store.objects[PATH.manifest(4)])
-    assert [*stored_versions(store, PATH)] == [9, 8]
+    assert versions(store) == [9, 8]
 
 
 def test_a_version_that_was_restored_from_a_copy_is_of_the_chain(store: MemoryStore) -> None:
     for version in (1, 2):
         store.modified[PATH.manifest(version)] += 30 * HOUR_MS
-    assert [*stored_versions(store, PATH)] == [5, 4, 3, 2, 1]
+    assert versions(store) == [5, 4, 3, 2, 1]
     store.delete(PATH.manifest(1))
     change(store, 2, writer="mallory")
-    assert [*stored_versions(store, PATH)] == [5, 4, 3]
+    assert versions(store) == [5, 4, 3]
     store.objects[PATH.manifest(3)] = b"{"
-    assert [*stored_versions(store, PATH)] == [5, 4, 3, 2]
+    assert versions(store) == [5, 4, 3, 2]
 
 
 def test_a_version_that_was_changed_long_after_is_found_where_others_lie_below(store: MemoryStore) -> None:
