@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from math import inf
 
@@ -14,7 +15,7 @@ from remote.manifest.codec import MAJOR, MINOR, check_format, read_json
 from remote.manifest.decisions import as_decided
 from remote.manifest.model import Manifest
 from remote.manifest.store import load_newest
-from remote.manifest.transitions import refuse_deleted
+from remote.manifest.transitions import last_data_ms, refuse_deleted
 from remote.manifest.writes import was_never_there
 from remote.object_keys import ARCHIVE, PROBE_PREFIX, PartitionPath, is_topic, is_topic_id, parse_partition
 from remote.object_store import ObjectReader, ObjectStore
@@ -74,31 +75,87 @@ def topics_like(store: ObjectStore, globs: Collection[str]) -> tuple[str, ...]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class ArchivedTopic:
+    """The partitions of a topic, by number, and in place of a manifest that cannot be read the error that says why.
+
+    `others` are the ids of other topics of the same name that have partitions, too, those with the latest data first; they are
+    only looked for where no id was asked for. `topic_id` is "" where there is no such topic.
+    """
+
+    name: str
+    topic_id: str
+    partitions: dict[int, Manifest | Damaged]
+    others: tuple[str, ...] = ()
+
+    @property
+    def sound(self) -> tuple[Manifest, ...]:
+        """The manifests, in order of partitions. Raises the first error that stands in the place of one."""
+        return tuple(map(_sound, self.partitions.values()))
+
+    @property
+    def warning(self) -> str | None:
+        """What a reader is to be told where the archive has several topics of this name."""
+        if not self.others:
+            return None
+        return (
+            f"{1 + len(self.others)} topics named {self.name} are archived, as it was deleted and made anew: this is that with "
+            f"id {self.topic_id}, which got records last; for another one ask by its topic id: {', '.join(self.others)}"
+        )
+
+
 def manifests(store: ObjectStore, topic: str, *, threads: int = 1) -> tuple[Manifest, ...]:
     """The newest manifest of each partition of a topic, in order of partitions. Raises NotFound where there is none."""
-    newest = newest_manifests(store, topic, threads=threads)
-    if not newest:
-        raise NotFound(f"topic {topic} is not in the archive {store.url}; there are: {listed(topics(store))}")
-    return newest
+    return existing(store, find_topic(store, topic, threads=threads)).sound
+
+
+def existing(store: ObjectStore, topic: ArchivedTopic) -> ArchivedTopic:
+    """The topic, where it has partitions. Raises NotFound, which says which topics there are."""
+    if not topic.partitions:
+        raise NotFound(f"topic {topic.name} is not in the archive {store.url}; there are: {listed(topics(store))}")
+    return topic
 
 
 def newest_manifests(store: ObjectStore, topic: str, *, threads: int = 1) -> tuple[Manifest, ...]:
     """The newest manifest of each partition of a topic, in order of partitions; empty where there is none.
 
-    Of topics that had the same name one after the other, the one whose newest commit is the latest counts. `threads` ask the
-    store for partitions. Raises Corrupt, Newer, Unavailable.
+    Of topics that had the same name one after the other it is that of `find_topic`. `threads` ask the store for partitions.
+    Raises Corrupt, Newer, Unavailable.
     """
-    return tuple(_sound(m) for m in newest_partitions(store, topic, threads=threads).values())
+    return find_topic(store, topic, threads=threads).sound
 
 
 def newest_partitions(store: ObjectStore, topic: str, *, threads: int = 1) -> dict[int, Manifest | Damaged]:
     """As `newest_manifests`, by number, and in place of a manifest that cannot be read the error that says why.
 
-    A topic of which no manifest can be read counts as the newest of its name, since nobody can tell. Raises Unavailable.
+    Raises Unavailable.
     """
-    topic_ids = (topic_id for topic_id in store.list_folders(f"{topic}/") if is_topic_id(topic_id))
-    by_id = (partitions_of(store, topic, topic_id, threads=threads) for topic_id in topic_ids)
-    return max((partitions for partitions in by_id if partitions), key=_last_commit_ms, default={})
+    return find_topic(store, topic, threads=threads).partitions
+
+
+def find_topic(
+    store: ObjectStore, topic: str, topic_id: str | None = None, *, only: int | None = None, threads: int = 1
+) -> ArchivedTopic:
+    """The topic with this id; without one, of topics that had the same name one after the other that which got offsets last.
+
+    What is done to an archive to keep it (retention, sweeps, rotation of keys) brings none, and so never decides. A topic of
+    which no manifest can be read counts as the newest, since nobody can tell. With `only` that partition alone. Raises
+    NotFound where there is no topic with this id, Unavailable.
+    """
+    if topic_id is not None:
+        found = partitions_of(store, topic, topic_id, only, threads=threads)
+        if not found and only is None:
+            known = listed([t for t in store.list_folders(f"{topic}/") if is_topic_id(t)])
+            raise NotFound(f"topic {topic} with id {topic_id} is not in the archive {store.url}; of this name there are: {known}")
+        return ArchivedTopic(topic, topic_id, found)
+    topic_ids = [folder for folder in store.list_folders(f"{topic}/") if is_topic_id(folder)]
+    if len(topic_ids) == 1:
+        return ArchivedTopic(topic, topic_ids[0], partitions_of(store, topic, topic_ids[0], only, threads=threads))
+    by_id = {i: found for i in topic_ids if (found := partitions_of(store, topic, i, threads=threads))}
+    newest, *others = sorted(by_id, key=lambda i: _last_data_ms(by_id[i]), reverse=True) or [""]
+    partitions = by_id.get(newest, {})
+    chosen = partitions if only is None else {n: found for n, found in partitions.items() if n == only}
+    return ArchivedTopic(topic, newest, chosen, tuple(others))
 
 
 def partition_paths(store: ObjectStore, topic: str) -> Iterator[PartitionPath]:
@@ -127,10 +184,7 @@ def refuse_deleted_topic(store: ObjectStore, topic: str, topic_id: str) -> None:
 
 def newest_partition(store: ObjectStore, topic: str, number: int) -> dict[int, Manifest | Damaged]:
     """As `newest_partitions`, of one partition; the others are not looked at unless topics of this name followed each other."""
-    topic_ids = [topic_id for topic_id in store.list_folders(f"{topic}/") if is_topic_id(topic_id)]
-    if len(topic_ids) > 1:
-        return {n: found for n, found in newest_partitions(store, topic).items() if n == number}
-    return partitions_of(store, topic, topic_ids[0], number) if topic_ids else {}
+    return find_topic(store, topic, only=number).partitions
 
 
 def partitions_of(
@@ -168,8 +222,12 @@ def _as_decided(store: ObjectStore, manifest: Manifest) -> Manifest | Damaged:
         return e
 
 
-def _last_commit_ms(partitions: dict[int, Manifest | Damaged]) -> float:
-    return max((m.committed_at_ms for m in partitions.values() if isinstance(m, Manifest)), default=inf)
+def _last_data_ms(partitions: dict[int, Manifest | Damaged]) -> tuple[float, int]:
+    """When a topic got offsets last, and after that any commit: of topics that have none left, nothing else is known."""
+    sound = [m for m in partitions.values() if isinstance(m, Manifest)]
+    if not sound:
+        return inf, 0
+    return max(map(last_data_ms, sound)), max(m.committed_at_ms for m in sound)
 
 
 def _sound(manifest: Manifest | Damaged) -> Manifest:

@@ -35,7 +35,9 @@ from remote.object_keys import WritePath, parse_page_name, parse_segment_name
 MAJOR, MINOR = 1, 1
 MANIFEST_BYTES_MAX = 256 << 20
 _CHECKSUM = "~crc32c"
-_LEFT_OUT = ("deleted_at_ms", "written", "pending", "local_log_end_offsets", "gone", "losses", "only_seen")
+_LEFT_OUT = (
+    "deleted_at_ms", "written", "pending", "local_log_end_offsets", "gone", "losses", "only_seen", "data_committed_at_ms",
+)  # fmt: skip
 """The fields of a manifest that are not stored where they say nothing."""
 REMEDY = "restore it from a copy or the store's own versions, and delete nothing"
 _STAMP = b',"~crc32c":"%08x"}\n'
@@ -88,7 +90,7 @@ def decode(body: bytes, key: str) -> Manifest:
     try:
         if _is_unstamped(value):
             value = {"pages": [], "deleting": [], **value}  # from before there were any
-        value = {"deleted_at_ms": 0, "only_seen": False, **value}
+        value = {"deleted_at_ms": 0, "only_seen": False, "data_committed_at_ms": 0, **value}
         manifest = Manifest(
             **read_plain(Manifest, value),
             local_log_start_offsets=_by_source(value["local_log_start_offsets"]),

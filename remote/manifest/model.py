@@ -285,6 +285,7 @@ class Manifest:
     `pending` is one that is not known here to be committed or given up.
     `local_log_end_offsets` are where the sources' logs ended at their last commits, `gone` since when sources have the partition
     no more. `losses` are of the whole partition, also of offsets behind `end_offset`. `only_seen`: nothing was ever copied.
+    `data_committed_at_ms` is when the last commit was that brought offsets which the archive did not have, 0 where none is known.
     """
 
     topic: str
@@ -310,6 +311,7 @@ class Manifest:
     gone: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
     losses: tuple[Loss, ...] = ()
     only_seen: bool = False
+    data_committed_at_ms: int = field(default=0, kw_only=True)
     unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
     @property

@@ -22,7 +22,7 @@ from remote.manifest.entries import Pages
 from remote.manifest.model import LIMITS, Limits, Manifest
 from remote.manifest.own_objects import PUT_ATTEMPTS_MAX, put_own
 from remote.manifest.paging import NewPage
-from remote.manifest.transitions import claimed
+from remote.manifest.transitions import brings_offsets, claimed, last_data_ms
 from remote.object_keys import PartitionPath, parse_manifest_key
 from remote.object_store import ObjectLister, ObjectReader, ObjectStore
 
@@ -117,7 +117,8 @@ class ManifestWriter:
                     f"{self.path}: writer epoch {before.manifest.writer_epoch} of {before.manifest.writer} has claimed the "
                     f"partition from epoch {self.writer_epoch}; this writer stops"
                 )
-            changed = change(ended(self.store, self.clock, before.manifest, self.writer))
+            base = ended(self.store, self.clock, before.manifest, self.writer)
+            changed = change(base)
             if changed == before.manifest and not paging.is_due(changed, self.limits):
                 return changed
             try:
@@ -126,13 +127,15 @@ class ManifestWriter:
                 if newest_version(self.store, self.path) > before.manifest.version:
                     continue  # a page is missing that a newer version has done without
                 raise
+            now_ms = max(self.clock.now_ms(), changed.committed_at_ms)
             after = replace(
                 settled,
                 version=before.manifest.version + 1,
                 parent_sha256=before.sha256,
                 put_id=self.ids.new_id(),
                 writer=self.writer,
-                committed_at_ms=max(self.clock.now_ms(), changed.committed_at_ms),
+                committed_at_ms=now_ms,
+                data_committed_at_ms=now_ms if brings_offsets(base, changed) else last_data_ms(base),
             )
             invariants.check(before.manifest, after)
             invariants.check_bounds(after, self.limits)

@@ -45,6 +45,20 @@ def segment_copied(
     return replace(extended, gaps=tuple(gaps), losses=losses, only_seen=False)
 
 
+def brings_offsets(before: Manifest, after: Manifest) -> bool:
+    """Whether offsets are archived that were not before, other than by what only keeps an archive in order."""
+    known = {entry.segment_id for entry in before.entries}
+    added = (entry for entry in after.entries if entry.segment_id not in known)
+    return any(not covers(before, entry.base_offset, entry.end_offset) for entry in added)
+
+
+def last_data_ms(manifest: Manifest) -> int:
+    """When offsets were last brought; where that was not noted, when the youngest entry was copied; 0 where none is left."""
+    items = (*manifest.entries, *(d.item for d in manifest.deleting))
+    copied = (i.copied_at_ms for i in items if isinstance(i, SegmentEntry))
+    return manifest.data_committed_at_ms or max(copied, default=0)
+
+
 def retained(manifest: Manifest, log_start_offset: int, now_ms: int, *, deleting_max: int = LIMITS.deleting_max) -> Manifest:
     """The manifest whose log starts at `log_start_offset`, which never goes back; what lies below it waits to be deleted.
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from remote.errors import Conflict
 from remote.manifest.model import Manifest, PendingWrite
-from remote.manifest.transitions import refuse_deleted
+from remote.manifest.transitions import last_data_ms, refuse_deleted
 
 
 def intended(manifest: Manifest, pending: PendingWrite, expected: Manifest) -> Manifest:
@@ -46,6 +46,7 @@ def resolved(manifest: Manifest, committed_at_ms: int | None) -> Manifest:
         written=pending.mark,
         pending=None,
         committed_at_ms=max(manifest.committed_at_ms, committed_at_ms),
+        data_committed_at_ms=max(last_data_ms(manifest), committed_at_ms) if pending.entries else manifest.data_committed_at_ms,
     )
 
 

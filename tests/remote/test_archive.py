@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from archive_fakes import (
@@ -22,12 +23,12 @@ from store_promises import ObjectStoreConformance
 
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
-from remote.archive import create_archive, manifests, newest_partition, open_archive, topics
+from remote.archive import create_archive, find_topic, manifests, newest_partition, open_archive, topics
 from remote.errors import AlreadyExists, Invalid, NotFound, Unknown
-from remote.manifest.codec import MAJOR, MINOR
+from remote.manifest.codec import MAJOR, MINOR, encode
 from remote.manifest.model import Manifest, never_archived
-from remote.manifest.store import ManifestWriter
-from remote.manifest.transitions import segment_copied
+from remote.manifest.store import ManifestWriter, claim
+from remote.manifest.transitions import deleted, retained, segment_copied
 from remote.object_keys import ARCHIVE, PartitionPath
 from remote.object_store import ObjectStore
 
@@ -193,6 +194,68 @@ def test_of_topics_with_one_name_the_one_with_the_latest_commit_counts() -> None
     assert manifests(store, "topic") == tuple(newer)
     archived(store, "topic", OLD, 2, now_ms=5_000)
     assert [m.topic_id for m in manifests(store, "topic")] == [OLD] * 3
+
+
+def claimed_at(store: ObjectStore, topic_id: str, partition: int, now_ms: int) -> None:
+    claim(store, never_archived("topic", topic_id, partition, 0), FixedClock(now_ms), CountingIds("c"), "sweep")
+
+
+def test_a_commit_that_brings_no_offsets_does_not_turn_readers_to_another_topic_of_the_name() -> None:
+    store = MemoryStore()
+    archived(store, "topic", OLD, 0, now_ms=1_000)
+    newer = archived(store, "topic", NEW, 0, now_ms=2_000)
+    claimed_at(store, OLD, 0, 3_000)
+    claimed_at(store, OLD, 1, 4_000)
+    assert manifests(store, "topic") == (newer,)
+    assert newest_partition(store, "topic", 0) == {0: newer}
+
+
+def test_of_topics_from_before_that_was_noted_the_one_with_the_youngest_copy_counts() -> None:
+    store = MemoryStore()
+    for topic_id, copied_at_ms, committed_at_ms in ((OLD, 1_000, 9_000), (NEW, 2_000, 3_000)):
+        one = replace(entry(0, 10), copied_at_ms=copied_at_ms)
+        first = replace(never_archived("topic", topic_id, 0, 0), version=1, entries=(one,), committed_at_ms=committed_at_ms)
+        store.put_if_absent(first.path.manifest(1), encode(first))
+    assert [m.topic_id for m in manifests(store, "topic")] == [NEW]
+    claimed_at(store, OLD, 0, 10_000)
+    assert [m.topic_id for m in manifests(store, "topic")] == [NEW]
+    noted = [m for m in find_topic(store, "topic", OLD).sound if m.version == 2]
+    assert [m.data_committed_at_ms for m in noted] == [1_000]
+
+
+def test_a_topic_of_which_retention_has_taken_all_stays_the_newest_of_its_name() -> None:
+    store = MemoryStore()
+    archived(store, "topic", OLD, 0, now_ms=1_000)
+    archived(store, "topic", NEW, 0, now_ms=2_000)
+    path = PartitionPath("topic", NEW, 0)
+    writer = ManifestWriter(store, path, FixedClock(3_000), CountingIds("c"), "retain", 0)
+    first = never_archived("topic", NEW, 0, 0)
+    writer.commit(first, lambda m: retained(m, 10, 3_000))
+    writer.commit(first, lambda m: deleted(m, [d.id for d in m.deleting]))
+    (newest,) = manifests(store, "topic")
+    assert (newest.topic_id, newest.segment_count, newest.deleting) == (NEW, 0, ())
+
+
+def test_each_of_several_topics_with_one_name_is_found_by_its_id_and_the_others_are_told() -> None:
+    store = MemoryStore()
+    old = archived(store, "topic", OLD, 0, now_ms=1_000)
+    new = archived(store, "topic", NEW, 0, now_ms=2_000)
+    found = find_topic(store, "topic")
+    assert (found.topic_id, found.others, found.sound) == (NEW, (OLD,), (new,))
+    assert OLD in (found.warning or "")
+    assert NEW in (found.warning or "")
+    assert find_topic(store, "topic", OLD).sound == (old,)
+    assert find_topic(store, "topic", OLD).warning is None
+    with pytest.raises(NotFound, match=f"of this name there are: {NEW}, {OLD}"):
+        find_topic(store, "topic", "0" * 22)
+
+
+def test_a_single_topic_of_a_name_is_chosen_without_a_request_more() -> None:
+    store = MemoryStore()
+    archived(store, "topic", NEW, 0)
+    store.calls.clear()
+    assert find_topic(store, "topic").warning is None
+    assert verbs(store.calls) == ["list_folders", "list_folders", "list", "get"]
 
 
 def test_a_partition_with_objects_and_no_manifest_does_not_exist() -> None:
