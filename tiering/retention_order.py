@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from local_log.formats.checkpoints import EpochEntry
 from remote.manifest.entries import Entries
-from remote.manifest.model import Item, PageRef, SegmentEntry
+from remote.manifest.model import Item, Manifest, PageRef, SegmentEntry
 
 
 @dataclass(slots=True)
@@ -40,7 +39,7 @@ class InOrder:
 
     def go_on(self, item: Item) -> None:
         """Leaves `item` behind."""
-        if isinstance(item, PageRef) or not is_unreferenced(item, self.entries.manifest.leader_epochs):
+        if isinstance(item, PageRef) or not is_unreferenced(item, self.entries.manifest):
             self._covered = max(self._covered, item.end_offset)
         (self._pages if self._pages and self._pages[-1] is item else self._inline).pop()
 
@@ -62,7 +61,7 @@ class InOrder:
         return total
 
     def _of_entry(self, entry: SegmentEntry) -> int:
-        if is_unreferenced(entry, self.entries.manifest.leader_epochs):
+        if is_unreferenced(entry, self.entries.manifest):
             return 0
         own = max(0, entry.end_offset - max(entry.base_offset, self._covered))
         return entry.log_size * own // (entry.end_offset - entry.base_offset)
@@ -72,14 +71,22 @@ class InOrder:
             return None  # an entry that came late lies among those of the page
         if ref.end_offset <= self.start:
             return 0
-        lineage = self.entries.manifest.leader_epochs
         if ref.bounds is None or ref.bounds.overlaps or ref.base_offset < self._covered:
             return None
-        if lineage and 0 <= ref.bounds.least_epoch < lineage[0].epoch:
+        lineage = self.entries.manifest.leader_epochs
+        if lineage and 0 <= ref.bounds.least_epoch < lineage[0].epoch and lineage[0].start_offset <= ref.last_base_offset:
             return None
         return ref.log_bytes
 
 
-def is_unreferenced(entry: SegmentEntry, lineage: tuple[EpochEntry, ...]) -> bool:
-    """Whether all of its leader epochs, if it has any, are older than the lineage's first."""
-    return bool(lineage and entry.leader_epochs) and entry.leader_epochs[-1].epoch < lineage[0].epoch
+def is_unreferenced(entry: SegmentEntry, manifest: Manifest) -> bool:
+    """Whether all of its leader epochs, if it has any, are older than the one that the lineage has where the entry starts.
+
+    Then it is of a history that the log has left. Of what lies below its first epoch a lineage says nothing, and that proves
+    nothing: a log whose epoch checkpoint was incomplete is archived with the epochs that the checkpoint had.
+    """
+    lineage = manifest.leader_epochs
+    if not lineage or not entry.leader_epochs:
+        return False
+    is_known = lineage[0].start_offset <= max(entry.base_offset, manifest.log_start_offset)
+    return is_known and entry.leader_epochs[-1].epoch < lineage[0].epoch

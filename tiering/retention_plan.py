@@ -3,7 +3,8 @@
 Segments go from the oldest on, until the first that none of these takes:
 
     1  it lies wholly below the log start offset, as DeleteRecords has moved it
-    2  its leader epochs are all older than those of the archive's lineage: no reader can ask for it
+    2  its leader epochs are all older than those that the archive's lineage has of its offsets: it is of a history that the log
+       has left, and no reader can ask for it
     3  its greatest timestamp is more than retention.ms ago
     4  the log without it, both tiers together, is still as large as retention.bytes
 
@@ -15,7 +16,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from local_log.formats.checkpoints import EpochEntry
 from remote.manifest.entries import Entries
 from remote.manifest.model import Deleting, Item, Manifest, PageRef, SegmentEntry, count_of, log_bytes_of
 from remote.manifest.paging import has_below
@@ -152,7 +152,7 @@ def _cuts(entries: Entries, start: int, policy: Policy, now_ms: int, over: int) 
                 continue
             reason = reasons[0]
         else:
-            reason = _reason(item, own or 0, start, entries.manifest.leader_epochs, policy, now_ms, over)
+            reason = _reason(item, own or 0, start, entries.manifest, policy, now_ms, over)
         if reason is None:
             break
         in_order.go_on(item)
@@ -167,11 +167,11 @@ def _joined(first: Cut, more: Cut) -> Cut:
 
 
 def _reason(
-    entry: SegmentEntry, size: int, start: int, lineage: tuple[EpochEntry, ...], policy: Policy, now_ms: int, over: int
+    entry: SegmentEntry, size: int, start: int, manifest: Manifest, policy: Policy, now_ms: int, over: int
 ) -> Reason | None:
     if entry.end_offset <= start:
         return Reason.log_start_offset
-    if is_unreferenced(entry, lineage):
+    if is_unreferenced(entry, manifest):
         return Reason.leader_epochs
     if policy.retention_ms is not None and entry.written_ms < now_ms - policy.retention_ms:
         return Reason.retention_ms

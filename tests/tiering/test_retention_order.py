@@ -35,11 +35,18 @@ def written(entries: list[SegmentEntry], limits: Limits, store: MemoryStore, sta
     return newest
 
 
+def is_left_behind(one: SegmentEntry, manifest: Manifest) -> bool:
+    """Whether the lineage has another epoch, a later one, of all that is left of an entry."""
+    lineage = manifest.leader_epochs
+    older = bool(lineage and one.leader_epochs) and one.leader_epochs[-1].epoch < lineage[0].epoch
+    return older and lineage[0].start_offset <= max(one.base_offset, manifest.log_start_offset)
+
+
 def counted(entries: Entries, start: int) -> Iterator[tuple[SegmentEntry, int]]:
     """Every entry, and how many of its bytes are of offsets that none before it has."""
-    covered, lineage = start, entries.manifest.leader_epochs
+    covered = start
     for one in entries:
-        if lineage and one.leader_epochs and one.leader_epochs[-1].epoch < lineage[0].epoch:
+        if is_left_behind(one, entries.manifest):
             yield one, 0
             continue
         own = max(0, one.end_offset - max(one.base_offset, covered))
@@ -49,12 +56,11 @@ def counted(entries: Entries, start: int) -> Iterator[tuple[SegmentEntry, int]]:
 
 def cuts_entry_by_entry(entries: Entries, policy: Policy, start: int, over: int) -> tuple[Cut, ...]:
     """The cuts as a plan made them before pages could be judged as a whole."""
-    lineage = entries.manifest.leader_epochs
     cuts: list[Cut] = []
     for one, size in counted(entries, start):
         if one.end_offset <= start:
             reason = Reason.log_start_offset
-        elif lineage and one.leader_epochs and one.leader_epochs[-1].epoch < lineage[0].epoch:
+        elif is_left_behind(one, entries.manifest):
             reason = Reason.leader_epochs
         elif policy.retention_ms is not None and one.written_ms < NOW - policy.retention_ms:
             reason = Reason.retention_ms
@@ -92,6 +98,7 @@ def without_bounds(ref: PageRef) -> PageRef:
     st.none() | st.integers(0, 400),
     st.integers(0, 90),
     st.integers(0, 2),
+    st.sampled_from([0, 0, 5, 20]),
     st.booleans(),
 )
 def test_the_plan_is_the_one_that_looks_at_every_entry(
@@ -101,6 +108,7 @@ def test_the_plan_is_the_one_that_looks_at_every_entry(
     size: int | None,
     local: int,
     first: int,
+    first_start: int,
     old: bool,
 ) -> None:
     """Segments by length, distance to the one before, age (-1 for no timestamps), bytes and epoch (-1 for none)."""
@@ -114,7 +122,7 @@ def test_the_plan_is_the_one_that_looks_at_every_entry(
         )
         end = max(end, base + length)
     store, policy = MemoryStore(), Policy(ms, size)
-    newest = replace(written(made, SMALL, store), leader_epochs=(EpochEntry(first, 0),) if first else ())
+    newest = replace(written(made, SMALL, store), leader_epochs=(EpochEntry(first, first_start),) if first else ())
     if old:
         newest = replace(newest, pages=tuple(map(without_bounds, newest.pages)))
     entries = Entries.of(store, newest)

@@ -150,11 +150,19 @@ def epoch_entry(base: int, *epochs: tuple[int, int]) -> SegmentEntry:
 
 
 def test_segments_of_epochs_older_than_the_lineage_go() -> None:
-    lineage = (EpochEntry(3, 150), EpochEntry(5, 250))
+    lineage = (EpochEntry(3, 0), EpochEntry(5, 250))
     of = manifest(epoch_entry(0, (1, 0)), epoch_entry(100, (2, 100), (3, 150)), epoch_entry(200, (3, 200), (5, 250)))
     plan = planned(replace(of, leader_epochs=lineage))
     assert plan.cuts == (Cut(Reason.leader_epochs, 0, 100, 1, 100),)
     assert plan.log_start_offset == 100
+
+
+@pytest.mark.parametrize(("start", "lineage_start", "left"), [(0, 1, 0), (0, 300, 0), (50, 51, 50), (50, 50, 200), (0, 0, 200)])
+def test_a_lineage_says_nothing_of_what_lies_below_its_first_epoch(start: int, lineage_start: int, left: int) -> None:
+    """A log whose epoch checkpoint was incomplete when it was archived loses nothing."""
+    of = manifest(epoch_entry(0, (1, 0)), epoch_entry(100, (2, 100)), epoch_entry(200, (7, 300)), log_start_offset=start)
+    plan = planned(replace(of, leader_epochs=(EpochEntry(7, lineage_start),)))
+    assert plan.log_start_offset == left
 
 
 def test_segments_from_before_there_were_epochs_and_archives_without_a_lineage_stay() -> None:
