@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TypeVar
 
-from local_log.formats.checkpoints import EpochEntry, epochs_from
+from local_log.formats.checkpoints import EpochEntry, epoch_of, epochs_from
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from remote.errors import Conflict, TopicDeleted
 from remote.manifest.losses import reason_with
@@ -36,7 +36,8 @@ def segment_copied(
     if covers(manifest, entry.base_offset, entry.end_offset):
         return manifest
     entries = tuple(sorted((*manifest.entries, entry), key=lambda e: (e.base_offset, e.end_offset)))
-    extended = replace(manifest, entries=entries, leader_epochs=_merged(manifest, tuple(lineage), entry.end_offset))
+    epochs = _merged(manifest, tuple(lineage), entry.end_offset, entry.leader_epochs)
+    extended = replace(manifest, entries=entries, leader_epochs=epochs)
     gaps = [left for gap in manifest.gaps for left in _without(gap, entry.base_offset, entry.end_offset)]
     losses = tuple(left for loss in manifest.losses for left in _without(loss, entry.base_offset, entry.end_offset))
     if entry.base_offset > manifest.end_offset:
@@ -158,7 +159,9 @@ def check_history(manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offse
     _merged(manifest, lineage, end_offset)
 
 
-def _merged(manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offset: int) -> tuple[EpochEntry, ...]:
+def _merged(
+    manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offset: int, batches: tuple[EpochEntry, ...] = ()
+) -> tuple[EpochEntry, ...]:
     """The archive's lineage and the epochs after it, where the log's, up to `end_offset`, is of the same history.
 
     What each knows starts where its log started: of its first epoch it may name a later start than the other does, and of
@@ -166,9 +169,11 @@ def _merged(manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offset: int
     (LeaderEpochFileCache.assign), so a later start is the same history where the archive has that epoch there: an epoch has one
     leader, who only appends, so logs that share an epoch's offset share all below. Of a topic without an id, which may be another
     of the same name, that proves nothing. Everything else must agree, and a new epoch starts where the archive ends or later.
+    Where one of the two has no lineage, the epochs of `batches` to come, and of those that the archive has, must agree at least.
     """
     known = manifest.leader_epochs
     if not lineage or not known:
+        _refuse_strange(manifest, lineage, end_offset, batches)
         return known or lineage
     starts = {k.epoch: k.start_offset for k in known}
     ends = {k.epoch: after.start_offset for k, after in pairwise(known)}
@@ -193,5 +198,34 @@ def _merged(manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offset: int
     return known + newer
 
 
-def _pairs(entries: tuple[EpochEntry, ...]) -> str:
+def _refuse_strange(
+    manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offset: int, batches: tuple[EpochEntry, ...]
+) -> None:
+    """Raises Conflict where one history has another epoch than the other where that one has a batch.
+
+    `batches` are the epochs of those to come, each with the first offset that has it. Of the archive's the last epoch of the
+    newest segment is enough: logs that share an epoch's offset share all below. A lineage may be late, never early (`_merged`).
+    """
+    newest = max((e for e in manifest.entries if e.leader_epochs), key=lambda e: e.end_offset, default=None)
+    last = newest.leader_epochs[-1:] if newest is not None else ()
+
+    def is_strange(batch: EpochEntry, epochs: tuple[EpochEntry, ...], end: int) -> bool:
+        expected = epoch_of(epochs, batch.start_offset)
+        if expected is None or expected == batch.epoch:
+            return False
+        if expected < batch.epoch and batch.start_offset >= end:
+            return False  # a new epoch
+        may_be_late = manifest.topic_id != ZERO_TOPIC_ID and batch.epoch in {e.epoch for e in epochs}
+        return expected > batch.epoch or not may_be_late
+
+    strange = [b for b in last if is_strange(b, lineage, end_offset)]
+    strange += [b for b in batches if is_strange(b, manifest.leader_epochs or last, manifest.end_offset)]
+    if strange:
+        raise Conflict(
+            f"there are batches of leader epochs {_pairs(strange)}, where the log's epochs are {_pairs(lineage)} and the "
+            f"archive's {_pairs(manifest.leader_epochs or last)}: this log is of another history, so it is not archived over it"
+        )
+
+
+def _pairs(entries: Iterable[EpochEntry]) -> str:
     return ", ".join(f"{e.epoch} from {e.start_offset}" for e in entries) or "unknown"

@@ -186,6 +186,55 @@ def test_an_epoch_that_starts_later_where_the_archive_has_another_one_is_a_confl
         segment_copied(before, entry(300, 400), lineage, "", 7)
 
 
+def archived(*batches: tuple[int, int], base: int, end: int, known: tuple[EpochEntry, ...] = (), has_id: bool = True) -> Manifest:
+    """An archive whose newest segment has batches of these epochs, and what it knows of its lineage."""
+    before = manifest(entry(0, base), entry(base, end, leader_epochs=epochs(*batches)), leader_epochs=known)
+    return replace(before, topic_id="C" * 22) if has_id else before
+
+
+@pytest.mark.parametrize(
+    ("batches", "lineage"),
+    [
+        (((1, 300),), ()),  # the archive has epoch 2 before
+        (((4, 310),), epochs((1, 0), (3, 200))),  # the log has epoch 3 where the archive has 2
+        (((4, 310),), epochs((1, 0), (4, 310))),  # and here epoch 1
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("known", [(), epochs((2, 250))], ids=str)
+def test_two_histories_are_not_joined_where_a_lineage_is_missing(
+    batches: tuple[tuple[int, int], ...], lineage: tuple[EpochEntry, ...], known: tuple[EpochEntry, ...]
+) -> None:
+    before = archived((1, 100), (2, 250), base=100, end=300, known=known)
+    with pytest.raises(Conflict, match="another history"):
+        segment_copied(before, entry(300, 400, leader_epochs=epochs(*batches)), lineage, "", 7)
+
+
+@pytest.mark.parametrize("known", [(), epochs((2, 250)), epochs((0, 0), (1, 100), (2, 250))], ids=str)
+@pytest.mark.parametrize(
+    "lineage", [(), epochs((2, 250)), epochs((2, 280), (3, 300)), epochs((3, 300)), epochs((4, 320))], ids=str
+)
+def test_one_history_goes_on_where_a_lineage_is_missing_or_incomplete(
+    known: tuple[EpochEntry, ...], lineage: tuple[EpochEntry, ...]
+) -> None:
+    before = archived((1, 100), (2, 250), base=100, end=300, known=known)
+    own = lineage[-1:] if lineage and lineage[-1].epoch > 2 else epochs((2, 300), (5, 350))
+    after = segment_copied(before, entry(300, 400, leader_epochs=own), lineage, "", 7)
+    assert after.end_offset == 400
+    assert after.leader_epochs[: len(known)] == known
+
+
+def test_a_replica_of_a_compacted_log_may_know_the_epoch_of_the_archives_last_batch_from_later_on() -> None:
+    for has_id in (True, False):
+        before = archived((2, 250), base=100, end=300, has_id=has_id)
+        late, one = epochs((1, 0), (2, 270)), entry(300, 400, leader_epochs=epochs((2, 300)))
+        if has_id:
+            assert segment_copied(before, one, late, "", 7).leader_epochs == late
+        else:
+            with pytest.raises(Conflict, match="another history"):
+                segment_copied(before, one, late, "", 7)
+
+
 def test_without_a_topic_id_an_epoch_that_starts_later_may_be_another_topics() -> None:
     with pytest.raises(Conflict, match="another history"):
         merged(epochs((0, 0), (1, 100)), epochs((0, 0), (1, 150)))
