@@ -17,7 +17,7 @@ from docutils.parsers.rst import Directive
 from nodes_of import literal, paragraph, section, table
 from sphinx.application import Sphinx
 
-from remote.manifest import model, pins
+from remote.manifest import gaps, model, pins
 
 TABLES: dict[str, tuple[Sequence[str], Callable[[], Any]]] = {
     "settings": (("setting", "default", "variable", "what it says"), reference.settings),
@@ -31,7 +31,7 @@ TABLES: dict[str, tuple[Sequence[str], Callable[[], Any]]] = {
     "beans-not-here": (("bean", "why"), reference.beans_not_here),
 }
 KINDS: dict[str, type] = {kind.__name__: kind for kind in (
-    model.Manifest, model.SegmentEntry, model.EncodingInfo, model.PageRef, model.PageBounds, model.Gap, model.Loss,
+    model.Manifest, model.SegmentEntry, model.EncodingInfo, model.PageRef, model.PageBounds, gaps.Gap, model.Loss,
     model.WriteMark, model.PendingWrite, pins.Pin,
 )}  # fmt: skip
 CHECKSUM = "~crc32c"

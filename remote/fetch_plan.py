@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from local_log.errors import OffsetOutOfRange
 from remote.errors import NotFound
-from remote.manifest.model import Manifest, SegmentEntry, reason_of
+from remote.manifest.gaps import emptied_ranges, reason_of
+from remote.manifest.model import Manifest, SegmentEntry
+from remote.manifest.ranges import uncovered
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,7 @@ class Span:
 
 
 class MissingRange(NotFound):
-    """Offsets that the archive knows it does not have; its fields are those of the gap, cut to what was asked for."""
+    """Offsets that the archive does not have, though records may have been there: a gap, cut to what was asked for."""
 
     def __init__(self, partition: str, start: int, end: int, reason: str) -> None:
         super().__init__(partition, start, end, reason)
@@ -60,13 +62,13 @@ def pieces(manifest: Manifest, entries: Iterable[SegmentEntry], start: int, end:
         return
     for entry in entries:
         if entry.base_offset > start:
-            yield _missing(manifest, start, min(end, entry.base_offset))
+            yield from _missing(manifest, start, min(end, entry.base_offset))
         if entry.end_offset > start and entry.base_offset < end:
             yield Span(entry, max(start, entry.base_offset), min(end, entry.end_offset))
         start = max(start, entry.end_offset)
         if start >= end:
             return
-    yield _missing(manifest, start, end)
+    yield from _missing(manifest, start, end)
 
 
 def refuse_outside(manifest: Manifest, start: int) -> None:
@@ -76,12 +78,17 @@ def refuse_outside(manifest: Manifest, start: int) -> None:
 
 
 def first_missing(manifest: Manifest, start: int, end: int) -> MissingRange | None:
-    """The first offsets of `[start, end)` that the ledger of gaps names, None where it names none."""
-    missing = [(max(start, g.start), min(end, g.end)) for g in manifest.gaps if g.start < end and g.end > start]
-    return _missing(manifest, *min(missing)) if missing else None
+    """The first offsets of `[start, end)` that the ledger of gaps names, None where it names none but those of compaction."""
+    missing = [(max(start, g.start), min(end, g.end)) for g in manifest.holes if g.start < end and g.end > start]
+    return _missing_range(manifest, *missing[0]) if missing else None
 
 
-def _missing(manifest: Manifest, start: int, end: int) -> MissingRange:
+def _missing(manifest: Manifest, start: int, end: int) -> Iterator[MissingRange]:
+    """What no entry holds of `[start, end)`, but for what compaction has left empty: Kafka's readers pass over that, too."""
+    return (_missing_range(manifest, *part) for part in uncovered(emptied_ranges(manifest.gaps), start, end))
+
+
+def _missing_range(manifest: Manifest, start: int, end: int) -> MissingRange:
     return MissingRange(_name(manifest), start, end, reason_of(manifest.gaps, start, end))
 
 

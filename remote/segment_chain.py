@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from local_log.formats.checkpoints import EpochEntry, epoch_of
-from remote.manifest.model import Gap, SegmentEntry, reason_of
+from remote.manifest.gaps import Gap, emptied_ranges, reason_of
+from remote.manifest.model import SegmentEntry
+from remote.manifest.ranges import uncovered
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +48,10 @@ class Stranger:
 def chain(
     entries: Iterable[SegmentEntry], gaps: Iterable[Gap], lineage: tuple[EpochEntry, ...], start: int, end: int
 ) -> Iterator[Link | Hole | Stranger]:
-    """What holds `[start, end)`, in order. `entries` come in the order of their base offsets, and few are held at a time.
+    """What holds `[start, end)`, in order, and what nothing holds, but for what compaction has left empty.
 
-    The first segment keeps its beginning below `start`, as Kafka's own first segment does.
+    `entries` come in the order of their base offsets, and few are held at a time. The first segment keeps its beginning below
+    `start`, as Kafka's own first segment does.
     """
     known = tuple(gaps)
     waiting: list[SegmentEntry] = []
@@ -67,7 +70,7 @@ def chain(
                 at, is_first = link.end, False
                 waiting = [e for e in waiting if e.end_offset > at]
             if entry.base_offset > at:
-                yield Hole(at, entry.base_offset, reason_of(known, at, entry.base_offset))
+                yield from _holes(known, at, entry.base_offset)
                 at, is_first = entry.base_offset, False
             if entry.end_offset > at:
                 waiting.append(entry)
@@ -77,7 +80,7 @@ def chain(
         at, is_first = link.end, False
         waiting = [e for e in waiting if e.end_offset > at]
     if at < end:
-        yield Hole(at, end, reason_of(known, at, end))
+        yield from _holes(known, at, end)
 
 
 def first_contradiction(entry: SegmentEntry, lineage: tuple[EpochEntry, ...]) -> int | None:
@@ -90,6 +93,10 @@ def first_contradiction(entry: SegmentEntry, lineage: tuple[EpochEntry, ...]) ->
         if ours is not None and theirs is not None and ours != theirs:
             return offset
     return None
+
+
+def _holes(gaps: Iterable[Gap], start: int, end: int) -> Iterator[Hole]:
+    return (Hole(a, b, reason_of(gaps, a, b)) for a, b in uncovered(emptied_ranges(gaps), start, end))
 
 
 def _next(waiting: list[SegmentEntry], at: int, end: int, *, keeps_beginning: bool) -> Link:

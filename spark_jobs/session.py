@@ -11,10 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-try:
-    from pyspark.sql import SparkSession
-except ModuleNotFoundError as e:
-    raise ModuleNotFoundError(f"{e}; pip install 'kafka-tiering[spark]'", name=e.name) from e
+from pyspark.sql import SparkSession
 
 from spark_jobs.java import java_home
 

@@ -10,7 +10,8 @@ from local_log.formats.checkpoints import EpochEntry
 from remote.errors import Newer
 from remote.manifest import invariants, pages
 from remote.manifest.chain import stored_versions, walk_chain
-from remote.manifest.model import AuxRange, Gap, Manifest, PageRef, SegmentEntry, missing_ranges, never_archived
+from remote.manifest.gaps import Gap
+from remote.manifest.model import AuxRange, Manifest, PageRef, SegmentEntry, missing_ranges, never_archived
 from remote.manifest.store import load_newest, load_version
 from remote.object_keys import AUX, LOG, PartitionPath, segment_name
 from remote.object_store import ObjectStore

@@ -25,7 +25,7 @@ import pyarrow as pa
 from local_log.errors import Invalid, LogError
 from local_log.formats.columns import HEADERS_TYPE, Projection
 from remote.errors import RemoteError
-from remote.manifest.model import Gap
+from remote.manifest.gaps import Gap
 from tiering.service import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers, read_ahead_pool
 from tiering.tiered_log import Isolation, TieredLog
 
@@ -201,7 +201,7 @@ def _coverage(log: TieredLog | LogError | RemoteError) -> dict[str, Any]:
             "archived_bytes": manifest.log_bytes + manifest.aux_bytes,
             "max_timestamp": latest if latest >= 0 else None,
         }
-    return found | {"gaps": [_gap(gap) for gap in archived.manifest.gaps] if archived is not None else []}
+    return found | {"gaps": [_gap(gap) for gap in archived.manifest.holes] if archived is not None else []}
 
 
 def _gap(gap: Gap) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from local_log.errors import Corrupt
 from local_log.log import LocalLog
 from local_log.segment import Segment
-from remote.manifest.model import Item, Manifest, SegmentEntry, missing_ranges, reason_of
+from remote.manifest.model import Item, Manifest, SegmentEntry
 from remote.manifest.ranges import uncovered
 from remote.segment_times import UNKNOWN, least_timestamps
 from tiering.tiered_log import TieredLog
@@ -17,8 +17,10 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class TierCoverage:
-    """`offsets` are ranges [start, end). `times_ms` are [first, last], both included, of whole segments: also of what they hold
-    below the log start, and of what compaction has left no record of. Of a local segment the first is that of its first batches.
+    """`offsets` are ranges [start, end), with what compaction has left empty in them.
+
+    `times_ms` are [first, last], both included, of whole segments: also of what they hold below the log start, and of what
+    compaction has left no record of. Of a local segment the first is that of its first batches.
     Messages without a timestamp have none.
 
     Both are in order, and what touches is one.
@@ -55,7 +57,7 @@ def coverage_of(log: TieredLog) -> Coverage:
     return Coverage(
         None if manifest is None else _archived(manifest),
         None if log.local is None else _local(log.local),
-        () if manifest is None else tuple(Hole(a, b, reason_of(manifest.gaps, a, b)) for a, b in missing_ranges(manifest)),
+        () if manifest is None else tuple(Hole(gap.start, gap.end, gap.reason) for gap in manifest.holes),
     )
 
 
@@ -70,7 +72,8 @@ def as_data(coverage: Coverage) -> dict[str, Any]:
 
 def _archived(manifest: Manifest) -> TierCoverage:
     start, end = manifest.log_start_offset, manifest.end_offset
-    return TierCoverage(uncovered(missing_ranges(manifest), start, end), _joined(map(_times_of, manifest.items)))
+    holes = ((gap.start, gap.end) for gap in manifest.holes)
+    return TierCoverage(uncovered(holes, start, end), _joined(map(_times_of, manifest.items)))
 
 
 def _times_of(item: Item) -> Range:

@@ -55,7 +55,7 @@ def held(store: ObjectStore, log: LocalLog) -> Held:
     check_history(manifest, lineage, end)
     if any(e.start_offset < manifest.end_offset for e in log.leader_epochs if e not in lineage):
         raise Conflict(f"{log.partition}: the log left the archive's history below {manifest.end_offset}; nothing of it goes")
-    gaps = [gap.start for gap in manifest.gaps if gap.end > first]
+    gaps = [gap.start for gap in manifest.holes if gap.end > first]
     return Held(min(gaps, default=manifest.end_offset) - 1, manifest.log_start_offset)
 
 

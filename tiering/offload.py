@@ -17,14 +17,15 @@ from remote import archive
 from remote.clock import Clock, Ids
 from remote.errors import RemoteError
 from remote.manifest.entries import Entries
+from remote.manifest.gaps import NO_BATCH
 from remote.manifest.model import LIMITS, Limits, Manifest, SegmentEntry, covers, never_archived
 from remote.manifest.store import ManifestWriter, load_newest, newest_version
-from remote.manifest.transitions import check_history, refuse_deleted, segment_copied, source_seen
+from remote.manifest.transitions import check_history, emptied, refuse_deleted, segment_copied, source_seen
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectStore
 from remote.transforms.encoder import Transforms
 from remote.uploader import NO_TRANSFORMS, copy_segment
-from tiering.policy import NO_BATCH, Action, Decision, LocalSegment, plan_offload
+from tiering.policy import Action, Decision, LocalSegment, plan_offload
 from tiering.segment_source import Changed, Told, seen_whole, segment_data, segment_end
 
 
@@ -81,20 +82,22 @@ def offload(
     """Does what `due` says, a result a segment. `progress` is told the bytes of the log files as they are read.
 
     Every error of a segment is in its result. An error of the store stops the log: what follows would fail alike.
-    Where the local log's start has moved, the manifest is told, with the first copy or, where there is none, at the end.
+    Where the local log's start has moved, or compaction has emptied what is a gap, the manifest is told, with the first copy or,
+    where there is none, at the end.
     """
     writer = ManifestWriter(store, due.path, clock, ids, source, due.manifest.writer_epoch, limits)
     first = _never_archived(due.path, due.log)
 
     def seen(before: Manifest) -> Manifest:
-        return source_seen(before, source, due.log.log_start_offset)
+        return emptied(source_seen(before, source, due.log.log_start_offset), empty)
 
+    empty = tuple(
+        (d.segment.base_offset, d.segment.end_offset) for d in due.decisions if d.segment.end_offset and d.reason == NO_BATCH
+    )
     known = due.manifest
     gap_reason = "never archived: an earlier segment had left the local log before"
     for listed, decision in zip(due.log.segments, due.decisions, strict=True):
         if decision.action is not Action.copy:
-            if decision.reason == NO_BATCH:
-                gap_reason = NO_BATCH
             yield Done(decision)
             continue
         segment = replace(listed, next_base_offset=decision.segment.end_offset)
@@ -121,7 +124,7 @@ def offload(
 
         def change(before: Manifest, entry: SegmentEntry = entry, gap_reason: str = gap_reason) -> Manifest:
             lineage = epochs_before(due.log.leader_epochs, entry.end_offset)
-            return segment_copied(seen(before), entry, lineage, gap_reason, clock.now_ms())
+            return seen(segment_copied(before, entry, lineage, gap_reason, clock.now_ms()))
 
         try:
             known = writer.commit(first, change)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from remote.manifest.gaps import NO_BATCH
 from remote.manifest.model import Manifest, covers
 
 
@@ -14,9 +15,6 @@ class Action(StrEnum):
     keep = "keep"
     skipped = "skipped"
     """It was to be copied, and its broker has changed it meanwhile."""
-
-
-NO_BATCH = "compaction has left no batch in it"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,11 @@ from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.checksum import crc32c
 from remote.errors import Invalid, Newer
+from remote.manifest.gaps import Gap
 from remote.manifest.model import (
     AuxRange,
     Deleting,
     EncodingInfo,
-    Gap,
     Loss,
     Manifest,
     PageBounds,
@@ -66,7 +66,7 @@ def encode(manifest: Manifest) -> bytes:
         "local_log_start_offsets": dict(manifest.local_log_start_offsets),
         "leader_epochs": _epochs(manifest.leader_epochs),
         "entries": [_entry(e) for e in manifest.entries],
-        "gaps": [_fields(g) for g in manifest.gaps],
+        "gaps": [_gap(g) for g in manifest.gaps],
         "pages": [_page(ref) for ref in manifest.pages],
         "deleting": [_deleting(d) for d in manifest.deleting],
         "written": _mark(manifest.written),
@@ -172,6 +172,13 @@ def _read_epochs(value: Any) -> tuple[EpochEntry, ...]:
     return tuple(EpochEntry(whole(epoch, "epoch"), whole(start)) for epoch, start in _list(value))
 
 
+def _gap(gap: Gap) -> dict[str, Any]:
+    value = _fields(gap)
+    if not gap.kind:
+        del value["kind"]  # gaps from before there were kinds keep their form
+    return value
+
+
 def _fields(value: Gap | PageRef) -> dict[str, Any]:
     kind: type = type(value)
     return {**value.unknown, **{name: getattr(value, name) for name in _names(kind)}}
@@ -256,7 +263,7 @@ def check_page_names(names: Iterable[str]) -> None:
 
 
 def _read_gap(value: dict[str, Any]) -> Gap:
-    return Gap(**read_plain(Gap, value), unknown=_unknown(Gap, value))
+    return Gap(**read_plain(Gap, {"kind": "", **value}), unknown=_unknown(Gap, value))
 
 
 def _loss(loss: Loss) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from remote.manifest.model import Gap, Loss, Manifest, missing_ranges
+from remote.manifest.gaps import Gap
+from remote.manifest.model import Loss, Manifest, missing_ranges
 from remote.manifest.ranges import Range, joined, uncovered, without
 
 NO_BATCH = "compaction has left no batch in it"

@@ -4,12 +4,13 @@ The newest entries stand in the manifest itself, the older ones in pages that it
 of level n refs of level n - 1. What reads entries asks `Entries`, which knows where they are.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from local_log.formats.checkpoints import EpochEntry
+from remote.manifest.gaps import Gap
 from remote.manifest.ranges import joined, uncovered
 from remote.object_keys import PartitionPath
 
@@ -145,6 +146,11 @@ class SegmentEntry:
         return self.encoding not in (IDENTITY, ZSTD)
 
     @property
+    def is_compacted(self) -> bool:
+        """Whether it has fewer records than offsets: control records count, so nothing but compaction has taken them."""
+        return self.record_count < self.end_offset - self.base_offset
+
+    @property
     def written_ms(self) -> int:
         """Its greatest timestamp; where messages have none, when it was archived (Kafka asks when the file was last written)."""
         return self.max_timestamp_ms if self.max_timestamp_ms >= 0 else self.copied_at_ms
@@ -219,17 +225,6 @@ class Deleting:
     def id(self) -> str:
         """The segment id, or the page's name."""
         return item_id(self.item)
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Offsets `[start, end)` that the archive knows it does not have, why, and since when."""
-
-    start: int
-    end: int
-    reason: str
-    noticed_at_ms: int
-    unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +321,11 @@ class Manifest:
         yield from self.entries
 
     @property
+    def holes(self) -> tuple[Gap, ...]:
+        """The gaps in which records may be missing, in order: all but those that compaction has made."""
+        return tuple(sorted((gap for gap in self.gaps if not gap.is_of_compaction), key=lambda gap: gap.start))
+
+    @property
     def is_deleted(self) -> bool:
         """Whether the topic was deleted, so that what is left here only keeps late writers out."""
         return self.deleted_at_ms != 0
@@ -386,12 +386,6 @@ def missing_ranges(manifest: Manifest) -> tuple[tuple[int, int], ...]:
     for start, end in joined((ref.base_offset, ref.end_offset) for ref in manifest.pages):
         ranges += uncovered((h for h in holes if h[1] > start), start, end)
     return uncovered(sorted(ranges), manifest.log_start_offset, manifest.end_offset)
-
-
-def reason_of(gaps: Iterable[Gap], start: int, end: int) -> str:
-    """Why offsets `[start, end)` are missing, as the ledger has it."""
-    reasons = (gap.reason for gap in gaps if gap.start < end and gap.end > start)
-    return "; ".join(dict.fromkeys(reasons)) or "no segment holds them"
 
 
 def covers(manifest: Manifest, start: int, end: int) -> bool:

@@ -1,6 +1,7 @@
 """What may happen to a manifest: pure functions from one to the next. Applied twice, each gives the same.
 
 segment_copied      a verified copy joins; gaps that it fills go, ranges that it leaves open are named
+emptied             gaps turn out to be where compaction has left nothing
 retained            the log start offset grows; whole entries and pages below it wait to be deleted
 deleted             what waited is gone from the store
 source_seen         where a source's local log starts and ends now
@@ -9,7 +10,7 @@ claimed             the writer epoch grows: writers from before are fenced
 topic_deleted       the same, all that there is waits to be deleted, and nothing is archived any more
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TypeVar
@@ -17,8 +18,9 @@ from typing import TypeVar
 from local_log.formats.checkpoints import EpochEntry, epoch_of, epochs_from
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from remote.errors import Conflict, TopicDeleted
+from remote.manifest.gaps import COMPACTED, NO_BATCH, Gap
 from remote.manifest.losses import reason_with
-from remote.manifest.model import LIMITS, Deleting, Gap, Item, Loss, Manifest, SegmentEntry, covers
+from remote.manifest.model import LIMITS, Deleting, Item, Loss, Manifest, SegmentEntry, covers
 from remote.manifest.ranges import uncovered
 
 Missing = TypeVar("Missing", Gap, Loss)
@@ -29,7 +31,8 @@ def segment_copied(
 ) -> Manifest:
     """The manifest with `entry`, or unchanged where others have archived all of its offsets meanwhile.
 
-    `lineage` are the leader epochs of the log up to the entry's end. Raises Conflict where they contradict the archive's,
+    `lineage` are the leader epochs of the log up to the entry's end. `gap_reason` is why offsets before it were not copied (see
+    `emptied` for those of which compaction has left nothing). Raises Conflict where they contradict the archive's,
     TopicDeleted.
     """
     refuse_deleted(manifest)
@@ -58,6 +61,20 @@ def last_data_ms(manifest: Manifest) -> int:
     items = (*manifest.entries, *(d.item for d in manifest.deleting))
     copied = (i.copied_at_ms for i in items if isinstance(i, SegmentEntry))
     return manifest.data_committed_at_ms or max(copied, default=0)
+
+
+def emptied(manifest: Manifest, ranges: Sequence[tuple[int, int]]) -> Manifest:
+    """The manifest in which gaps that lie in these ranges, in order, are known to be of compaction: no batch was left there.
+
+    A gap of which only a part was emptied stays what it was.
+    """
+
+    def known(gap: Gap) -> Gap:
+        is_emptied = not gap.is_of_compaction and not uncovered(ranges, gap.start, gap.end)
+        return replace(gap, kind=COMPACTED, reason=NO_BATCH) if is_emptied else gap
+
+    gaps = tuple(map(known, manifest.gaps)) if ranges else manifest.gaps
+    return manifest if gaps == manifest.gaps else replace(manifest, gaps=gaps)
 
 
 def retained(manifest: Manifest, log_start_offset: int, now_ms: int, *, deleting_max: int = LIMITS.deleting_max) -> Manifest:

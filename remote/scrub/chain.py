@@ -7,7 +7,8 @@ from local_log.errors import Corrupt
 from remote.errors import Invalid, Newer
 from remote.manifest import invariants
 from remote.manifest.chain import BrokenChain, walk_chain
-from remote.manifest.model import Gap, Manifest, missing_ranges
+from remote.manifest.gaps import Gap
+from remote.manifest.model import Manifest, missing_ranges
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectReader
 from remote.scrub.finding import Finding, Kind

@@ -25,14 +25,15 @@ class Coverage:
             yield Finding(Kind.foreign_lineage, key, problem)
 
     def _missing(self, end: int) -> Iterator[Finding]:
-        """The holes up to `end`: those that the ledger names, and the rest."""
+        """The holes up to `end`: those that the ledger names, and the rest; where compaction has left nothing there is none."""
         at, prefix = self._at, self._manifest.path.prefix
         for gap in sorted(self._manifest.gaps, key=lambda g: g.start):
             if gap.end > at and gap.start < end:
                 if gap.start > at:
                     yield _unnamed(prefix, at, gap.start)
-                yield Finding(Kind.gap, prefix, f"offsets [{max(at, gap.start)}, {min(end, gap.end)}) are missing: {gap.reason}")
-                at = min(end, gap.end)
+                start, at = max(at, gap.start), min(end, gap.end)
+                if not gap.is_of_compaction:
+                    yield Finding(Kind.gap, prefix, f"offsets [{start}, {at}) are missing: {gap.reason}")
         if at < end:
             yield _unnamed(prefix, at, end)
 

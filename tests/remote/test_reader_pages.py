@@ -10,7 +10,8 @@ from logs_to_archive import offsets_of
 
 from remote.fetch_plan import MissingRange, plan
 from remote.manifest.entries import Entries
-from remote.manifest.model import Gap, Limits, Manifest
+from remote.manifest.gaps import Gap
+from remote.manifest.model import Limits, Manifest
 from remote.manifest.store import ManifestWriter, load_newest
 from remote.reader import ArchivedLog
 

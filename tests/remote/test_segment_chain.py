@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from made_manifests import entry
 
 from local_log.formats.checkpoints import EpochEntry
-from remote.manifest.model import Gap, SegmentEntry
+from remote.manifest.gaps import Gap
+from remote.manifest.model import SegmentEntry
 from remote.segment_chain import Hole, Link, Stranger, chain, first_contradiction
 
 LINEAGE = (EpochEntry(0, 0),)

@@ -10,9 +10,10 @@ from made_manifests import assert_sound_archive
 from one_offload import named, run
 
 from local_log.log import LocalLog
+from remote.manifest.gaps import NO_BATCH
 from remote.reader import ArchivedLog
 from tiering.offload import plan
-from tiering.policy import NO_BATCH, Action
+from tiering.policy import Action
 
 COMPACTED = ("g-compacted-0", "g-compacted-txn-0")
 

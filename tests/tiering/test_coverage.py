@@ -6,7 +6,7 @@ import pytest
 from golden_logs import partitions
 from tiered_worlds import ARCHIVED, World
 
-from remote.manifest.model import Gap
+from remote.manifest.gaps import Gap
 from tiering.coverage import Coverage, Hole, TierCoverage, as_data, coverage_of
 from tiering.coverage_picture import WIDTH_MAX, WIDTH_MIN, picture
 from tiering.tiered_log import TieredLog

@@ -18,7 +18,8 @@ from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.offset_index import read_offset_index
 from local_log.storage import OsWritableDisk
 from remote.manifest import codec
-from remote.manifest.model import Gap, SegmentEntry, missing_ranges
+from remote.manifest.gaps import Gap
+from remote.manifest.model import SegmentEntry, missing_ranges
 from remote.manifest.store import load_newest
 from remote.segment_chain import Hole, Link, Stranger
 from remote.uploader import copy_segment

@@ -110,5 +110,5 @@ def _row(topic: str, partition: int, log: TieredLog | LogError | RemoteError) ->
         "local_bytes": sum(s.size() for s in local.segments) if local else None,
         "archived_segments": archived.manifest.segment_count if archived else 0,
         "archived_bytes": archived.manifest.log_bytes + archived.manifest.aux_bytes if archived else 0,
-        "gaps": len(archived.manifest.gaps) if archived else 0,
+        "gaps": len(archived.manifest.holes) if archived else 0,
     }

@@ -3,11 +3,11 @@
 from hypothesis import strategies as st
 
 from local_log.formats.checkpoints import EpochEntry
+from remote.manifest.gaps import Gap
 from remote.manifest.model import (
     AuxRange,
     Deleting,
     EncodingInfo,
-    Gap,
     Loss,
     Manifest,
     PageBounds,
@@ -48,7 +48,7 @@ entries = st.builds(
     st.none() | times,
     unknowns,
 )
-gaps = st.builds(Gap, ints, ints, st.text(max_size=8), ints, unknowns)
+gaps = st.builds(Gap, ints, ints, st.text(max_size=8), ints, st.text(max_size=8), unknowns)
 losses = st.builds(Loss, ints, ints, st.text(max_size=8), ints, unknown=unknowns) | st.builds(
     Loss, ints, ints, st.text(max_size=8), ints, st.integers(1, 2**31), st.text(max_size=8), unknowns
 )

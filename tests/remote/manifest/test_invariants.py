@@ -7,8 +7,9 @@ from made_manifests import TOPIC_ID, entry, manifest, paged
 
 from local_log.formats.checkpoints import EpochEntry
 from remote.errors import Invalid
+from remote.manifest.gaps import Gap
 from remote.manifest.invariants import check, check_bounds, check_page
-from remote.manifest.model import Deleting, Gap, Limits, Manifest
+from remote.manifest.model import Deleting, Limits, Manifest
 
 A, B, C = entry(0, 10), entry(10, 20), entry(30, 40)
 BEFORE = manifest(A, B, C, version=4, writer_epoch=3, leader_epochs=(EpochEntry(0, 0), EpochEntry(1, 15)))

@@ -6,6 +6,7 @@ from made_manifests import entry, manifest
 
 from local_log.formats.checkpoints import EpochEntry
 from remote.manifest.codec import decode, encode, read_stamped
+from remote.manifest.gaps import Gap
 from remote.manifest.losses import (
     GONE,
     NO_BATCH,
@@ -20,7 +21,7 @@ from remote.manifest.losses import (
     source_gone,
     unacknowledged,
 )
-from remote.manifest.model import Gap, Loss, Manifest
+from remote.manifest.model import Loss, Manifest
 from remote.manifest.transitions import first_seen, retained, segment_copied, source_seen, topic_deleted
 
 EPOCHS = (EpochEntry(0, 0),)

@@ -12,7 +12,8 @@ from made_manifests import entry, manifest, paged
 from local_log.formats.checkpoints import EpochEntry
 from remote.errors import Conflict
 from remote.manifest import invariants
-from remote.manifest.model import Gap, Manifest, SegmentEntry, covers, missing_ranges
+from remote.manifest.gaps import Gap
+from remote.manifest.model import Manifest, SegmentEntry, covers, missing_ranges
 from remote.manifest.transitions import claimed, deleted, retained, segment_copied, source_seen
 
 EMPTY = manifest(version=0)

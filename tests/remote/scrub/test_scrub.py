@@ -17,7 +17,8 @@ from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.txn_index import read_txn_index
 from remote import archive
 from remote.manifest import codec
-from remote.manifest.model import AuxRange, Gap, Manifest
+from remote.manifest.gaps import Gap
+from remote.manifest.model import AuxRange, Manifest
 from remote.object_store import ObjectStore
 from remote.scrub.finding import Kind
 from remote.scrub.objects import GRACE_MS

@@ -1,0 +1,45 @@
+"""The offsets that an archive does not have, as its ledger names them: where records may be missing, and where none ever are."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from remote.manifest.ranges import Range
+
+COMPACTED = "compacted"
+"""The kind of a gap that compaction has made: readers pass over it, as Kafka's do."""
+NO_BATCH = "compaction has left no batch in it"
+"""Its reason."""
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Offsets `[start, end)` that the archive knows it does not have, why, and since when.
+
+    `kind` is COMPACTED where nothing is missing: compaction has left no record there. It is "" for what is not known to be so.
+    """
+
+    start: int
+    end: int
+    reason: str
+    noticed_at_ms: int
+    kind: str = ""
+    unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+    @property
+    def is_of_compaction(self) -> bool:
+        """Whether no record was ever lost here; gaps from before there were kinds say so by their reason alone."""
+        return self.kind == COMPACTED or (not self.kind and self.reason == NO_BATCH)
+
+
+def reason_of(gaps: Iterable[Gap], start: int, end: int) -> str:
+    """Why offsets `[start, end)` are missing, as the ledger has it."""
+    reasons = (gap.reason for gap in gaps if gap.start < end and gap.end > start)
+    return "; ".join(dict.fromkeys(reasons)) or "no segment holds them"
+
+
+def emptied_ranges(gaps: Iterable[Gap]) -> list[Range]:
+    """Where compaction has left nothing, in order: who reads passes over it."""
+    return sorted((gap.start, gap.end) for gap in gaps if gap.is_of_compaction)
