@@ -1,8 +1,9 @@
 """Gives up what retention no longer keeps, and deletes what was given up a day before and no reader's pin covers.
 
 Nothing is guessed: what is to be kept stands in the configuration, or in the Param `settings`, such as `retention.ms=604800000`
-or `orders*:retention.ms=-1`. `retention.bytes` is of both tiers together: give `queue` and `log_dir` of the broker's host, or
-`archive_alone` where there is no local log any more.
+or `orders*:retention.ms=-1`. A topic that its brokers compact, as their metadata in `log_dir` or `metadata_log_dir` says, is
+given up only by a setting that names it, such as `state:retention.ms=604800000`. `retention.bytes` is of both tiers together:
+give `queue` and `log_dir` of the broker's host, or `archive_alone` where there is no local log any more.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -17,6 +18,7 @@ def tiering_retention(
     dag_id: str = "tiering_retention",
     *,
     log_dir: str | None = None,
+    metadata_log_dir: str | None = None,
     archive_alone: bool = False,
     queue: str | None = None,
     schedule: str | None = "@hourly",
@@ -46,6 +48,7 @@ def tiering_retention(
             task_id="retain",
             tiering_conn_id=tiering_conn_id,
             log_dir=log_dir,
+            metadata_log_dir=metadata_log_dir,
             topics="{{ params.topics }}",
             settings="{{ params.settings }}",
             archive_alone="{{ params.archive_alone }}",

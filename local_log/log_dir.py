@@ -68,15 +68,22 @@ class LogDir:
 
         Raises Corrupt for a file that ends within a line: an id that is cut may be another's.
         """
+        return self._properties().get("directory.id") or self.broker_id() or self.path
+
+    def broker_id(self) -> str:
+        """The id of the broker whose directory this is, "" where nothing says so. Raises Corrupt."""
+        properties = self._properties()
+        return properties.get("node.id") or properties.get("broker.id") or ""
+
+    def _properties(self) -> dict[str, str]:
         file = f"{self.path}/{META_PROPERTIES}"
         try:
             text = self.disk.read(file).decode("utf-8", errors="replace")
         except NotFound:
-            return self.path
+            return {}
         if text and not text.endswith("\n"):
             raise Corrupt("expected a line's end after the last line; it was cut", file=file, position=len(text.encode()))
-        properties = dict(line.partition("=")[::2] for line in text.splitlines() if not line.startswith("#"))
-        return properties.get("directory.id") or properties.get("node.id") or properties.get("broker.id") or self.path
+        return dict(line.partition("=")[::2] for line in text.splitlines() if not line.startswith("#"))
 
     def checkpoint(self, name: str) -> dict[TopicPartition, int]:
         """The offsets of one of the checkpoint files, none where it is not there. Raises Corrupt, Unreadable."""

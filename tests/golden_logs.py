@@ -28,6 +28,13 @@ def broker_logs(tmp_dir: Path, *only: str) -> Path:
     return tmp_dir
 
 
+def metadata_log(tmp_dir: Path) -> Path:
+    """Unpacks a log directory with nothing in it but what a live broker keeps of its cluster's metadata, and gives its path."""
+    with tarfile.open(_GOLDEN / "metadata" / "__cluster_metadata-0.tar.xz") as archive:
+        archive.extractall(tmp_dir, filter="data")
+    return tmp_dir
+
+
 @cache
 def legacy_partitions() -> tuple[str, ...]:
     """The names of the folders with messages of magic 0 and 1, in order."""

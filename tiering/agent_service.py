@@ -25,6 +25,7 @@ from tiering.agent.schedule import Backoff
 from tiering.agent.sole import sole
 from tiering.agent.upkeep import Scrubbing, Sweeping
 from tiering.agent.workers import Threads
+from tiering.cluster import Cluster
 from tiering.config.config import Config
 from tiering.service import log_dir, shares_a_folder, transforms
 from tiering.topic_retention import configured_retention
@@ -111,9 +112,12 @@ def build(config: Config, environment: Mapping[str, str], tell: Callable[[str], 
     else:
         is_new = archive.create_archive(store, clock, ids)
     tasks = settings.agent_tasks
+    metadata_dirs = (*(log_dir(path) for path in (settings.metadata_log_dir,) if path is not None), *dirs)
     does = Does(
         copies=Copies(store, clock, ids, how, cache(config.copies)) if "copy" in tasks else None,
-        retaining=Retaining(store, clock, ids, config.retention, settings.log_retention_check_interval_ms)
+        retaining=Retaining(
+            store, clock, ids, config.retention, settings.log_retention_check_interval_ms, Cluster(metadata_dirs, clock)
+        )
         if "retain" in tasks
         else None,
         sweeping=Sweeping(store, clock, ids, settings.sweep_grace_ms) if "sweep" in tasks else None,

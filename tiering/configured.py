@@ -24,6 +24,7 @@ _GIVES: Final[Mapping[str, str]] = {
     "keys_address": "archive.keys",
     "cache_dir": "archive.cache.dir",
     "log_dir_path": "log.dirs",
+    "metadata_log_dir": "metadata.log.dir",
     "compress": "archive.compression.type",
     "encrypt": "archive.encryption.enable",
     "chunk_bytes": "archive.chunk.bytes",

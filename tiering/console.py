@@ -89,6 +89,14 @@ def log_dir_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Ca
     )
 
 
+def metadata_log_dir_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--metadata-log-dir` of commands that ask what the cluster knows of its topics."""
+    text = "The broker's metadata.log.dir, where it is none of --log-dir: it says which topics are compacted."
+    return click.option(
+        "--metadata-log-dir", "metadata_log_dir", callback=named, shell_complete=folders, metavar="DIR", help=text
+    )
+
+
 def _one_folder(context: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """As `named`; a configuration may have several of log.dirs, of which nobody is to take one for all."""
     if value is not None and "," in value and context.get_parameter_source(param.name or "") is ParameterSource.DEFAULT_MAP:

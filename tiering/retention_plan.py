@@ -38,11 +38,18 @@ class Policy:
     """What may be kept of a topic: ms, and bytes of both tiers; None for no limit.
 
     Objects go `delete_delay_ms` after the manifest has given them up, so that who reads an older version can end.
+    `kept_because` says why all of it is kept, "" where nothing else does than the limits.
     """
 
     retention_ms: int | None = None
     retention_bytes: int | None = None
     delete_delay_ms: int = DELETE_DELAY_MS
+    kept_because: str = ""
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether anything goes by time or size."""
+        return self.retention_ms is not None or self.retention_bytes is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +93,16 @@ class RetentionPlan:
     def is_to_commit(self) -> bool:
         """Whether the manifest is to give something up."""
         return self.log_start_offset > self.manifest.log_start_offset or has_below(self.manifest)
+
+    @property
+    def segments(self) -> int:
+        """How many segments are given up."""
+        return sum(cut.segments for cut in self.cuts)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of their log files."""
+        return sum(cut.bytes for cut in self.cuts)
 
     @property
     def is_empty(self) -> bool:

@@ -1,13 +1,15 @@
 """The door at which retention's settings come in: by Kafka's names, for all topics or for those that match a pattern.
 
-Brokers keep a topic's settings in their metadata, not in its folder, so nothing is guessed: what is not given has no limit, and a
-topic that is to be deleted from needs `retention.ms` or `retention.bytes`.
+Nothing is guessed, and the brokers' own settings are no guide, since with an archive they keep little: what is not given has no
+limit, and a topic that is to be deleted from needs `retention.ms` or `retention.bytes`. One thing of theirs counts all the same:
+of a topic that they compact and never delete from, only a setting that names that very topic gives anything up.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from local_log.cluster_image import CLEANUP_POLICY
 from local_log.engine.config import LogConfig, read_config
 from local_log.engine.settings import Setting, read_settings
 from local_log.errors import Invalid
@@ -16,7 +18,7 @@ from tiering.retention_plan import DELETE_DELAY_MS, Policy
 DELETE_DELAY = "file.delete.delay.ms"
 LIMITS = ("retention.ms", "retention.bytes")
 LOCAL = ("local.retention.ms", "local.retention.bytes")
-NAMES = (*LIMITS, *LOCAL, "cleanup.policy", DELETE_DELAY)
+NAMES = (*LIMITS, *LOCAL, CLEANUP_POLICY, DELETE_DELAY)
 
 
 def _text(_name: str, text: str) -> str:
@@ -64,7 +66,7 @@ def policy_of(given: Sequence[Given], topic: str, *, is_start_given: bool = Fals
         return Policy(None, None, delay_ms)
     if not is_start_given and not any(name in own for name in LIMITS):
         raise Invalid(
-            f"{topic}: nothing says what is to be kept of it, and brokers keep that to themselves; give -c retention.ms=… or "
+            f"{topic}: nothing says what is to be kept of it in the archive; give -c retention.ms=… or "
             "-c retention.bytes=… (-1 for no limit), or -c cleanup.policy=compact"
         )
     ms = config.retention_ms if "retention.ms" in own and config.retention_ms >= 0 else None
@@ -76,6 +78,11 @@ def says_what_is_kept(given: Sequence[Given], topic: str) -> bool:
     """Whether `policy_of` has something to go by."""
     own = _of(given, topic)
     return any(name in own for name in LIMITS) or "delete" not in read_config(own).cleanup_policy
+
+
+def names(given: Sequence[Given], topic: str) -> bool:
+    """Whether a setting of what is kept is for this very topic, by its name, rather than for all or for a pattern."""
+    return any(one.topics == topic and one.name in (*LIMITS, CLEANUP_POLICY) for one in given)
 
 
 def deleted_policy_of(given: Sequence[Given], topic: str) -> Policy:

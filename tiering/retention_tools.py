@@ -1,7 +1,8 @@
 """Retention for people: which partitions, what their local log holds, and plans as rows."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from local_log.errors import Corrupt, LogError, OffsetOutOfRange
@@ -11,18 +12,22 @@ from local_log.log_dir import LogDir, Unopened
 from remote import archive
 from remote.clock import Clock, Ids
 from remote.errors import Invalid, Newer, RemoteError, Unavailable
+from remote.manifest.entries import Entries
 from remote.manifest.model import Deleting, Manifest, count_of, log_bytes_of
 from remote.manifest.store import load_newest
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectStore
 from tiering import retention
-from tiering.retention_plan import LocalBytes, Policy, RetentionPlan
-from tiering.retention_settings import Given, deleted_policy_of, policy_of
+from tiering.cluster import Cluster
+from tiering.retention_plan import LocalBytes, Policy, Reason, RetentionPlan
+from tiering.retention_settings import Given, deleted_policy_of, names, policy_of
 
 Row = dict[str, Any]
 Found = Manifest | LogError | RemoteError
 Planned = tuple[PartitionPath, RetentionPlan | LogError | RemoteError]
 WRITER = "retain"
+COMPACTED = "its brokers have cleanup.policy=compact, and no setting names this very topic"
+_BY_LIMITS = (Reason.retention_ms, Reason.retention_bytes)
 
 
 def paths_of(store: ObjectStore, topics: Iterable[str]) -> Iterator[PartitionPath]:
@@ -98,6 +103,7 @@ class Retention:
 
     `partition` is the only one that is looked at, None for all; `log_start_offset` is what its records are deleted below.
     `follows`: they are below the local log's start offset, too. `is_archive_alone`: there is no local tier to add to its size.
+    `cluster` says which topics are compacted: of those nothing goes by a setting that does not name them.
     """
 
     store: ObjectStore
@@ -109,6 +115,7 @@ class Retention:
     partition: int | None = None
     log_start_offset: int | None = None
     follows: bool = False
+    cluster: Cluster | None = None
 
     def planned(self, topics: Iterable[str]) -> Iterator[Planned]:
         """The plan for each partition of these topics, and in its place what is wrong with one. Raises Unavailable."""
@@ -134,13 +141,28 @@ class Retention:
             if manifest.is_deleted:
                 return retention.plan(manifest, self.store, deleted_policy_of(self.given, path.topic), self.clock.now_ms())
             is_start_given = self.log_start_offset is not None or self.follows
-            policy = policy_of(self.given, path.topic, is_start_given=is_start_given)
+            policy, is_sure = self._policy(path, is_start_given=is_start_given)
             segments = self._segments(path, policy)
             start = self._start(path, manifest)
             now_ms = self.clock.now_ms()
-            return retention.plan(manifest, self.store, policy, now_ms, local=segments, log_start_offset=start)
+            due = retention.plan(manifest, self.store, policy, now_ms, local=segments, log_start_offset=start)
+            if not is_sure:
+                _refuse_compacted(path, due, Entries.of(self.store, manifest))
         except (LogError, RemoteError) as e:
             return e
+        return due
+
+    def _policy(self, path: PartitionPath, *, is_start_given: bool) -> tuple[Policy, bool]:
+        """What is to be kept of a topic, and whether it is sure that this may be done to it: it is named, or not compacted."""
+        policy = policy_of(self.given, path.topic, is_start_given=is_start_given)
+        if not policy.has_limits or names(self.given, path.topic):
+            return policy, True
+        told = self.cluster.retention(path.topic, path.topic_id) if self.cluster is not None else None
+        if told is None or told.cleanup_policy is None:
+            return policy, False
+        if told.deletes:
+            return policy, True
+        return replace(policy, retention_ms=None, retention_bytes=None, kept_because=COMPACTED), True
 
     def _segments(self, path: PartitionPath, policy: Policy) -> tuple[LocalBytes, ...]:
         """What the local tier adds to the size. Raises Invalid where that is not known and counts."""
@@ -177,9 +199,25 @@ def rows_of(path: PartitionPath, plan: RetentionPlan) -> Iterator[Row]:
         why = [f"{plan.waiting} for {plan.policy.delete_delay_ms} ms"] if plan.waiting else []
         why += [f"{plan.pinned} for readers' pins"] if plan.pinned else []
         yield _given_up(path, "wait", left, " and ".join(why))
-    if not plan.cuts and not plan.manifest.deleting:
+    because = plan.policy.kept_because
+    if because or (not plan.cuts and not plan.manifest.deleting):
         m = plan.manifest
-        yield row(path, "keep", m.log_start_offset, m.end_offset, m.segment_count, m.log_bytes, "")
+        start = plan.log_start_offset if plan.cuts else m.log_start_offset
+        yield row(path, "keep", start, m.end_offset, m.segment_count - plan.segments, m.log_bytes - plan.bytes, because)
+
+
+def _refuse_compacted(path: PartitionPath, due: RetentionPlan, entries: Entries) -> None:
+    """Raises Invalid where something would go by time or size of a topic that may be compacted, as its segments look."""
+    if not any(cut.reason in _BY_LIMITS for cut in due.cuts):
+        return
+    m = due.manifest
+    segments = chain(m.entries, entries.overlapping(m.log_start_offset, due.log_start_offset))
+    if any(gap.is_of_compaction for gap in m.gaps) or any(e.is_compacted for e in segments):
+        raise Invalid(
+            f"{path}: it was compacted before it was archived, and nobody says whether it still is: nothing of it goes by a "
+            f"setting that does not name it; give -c {path.topic}:retention.ms=… (or retention.bytes) for what is to go, "
+            f"-c {path.topic}:cleanup.policy=compact to keep it, or the --metadata-log-dir of its cluster"
+        )
 
 
 def row(path: PartitionPath, action: str, start: int | None, end: int | None, segments: int, size: int, reason: str) -> Row:

@@ -1,7 +1,7 @@
 """Where components are built: addresses in, tiers out. The only place that knows which disk, store, clock and ids are used."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -22,6 +22,7 @@ from remote.stores import open_store
 from remote.transforms.encoder import CHUNK_BYTES, Encryption, Transforms
 from remote.transforms.key_rings import open_keys
 from remote.transforms.keys import prove
+from tiering.cluster import Cluster
 from tiering.tiered_log import TieredLog
 
 CACHE_BYTES_MAX = 5 << 30
@@ -30,6 +31,11 @@ CACHE_BYTES_MAX = 5 << 30
 def log_dir(path: str) -> LogDir:
     """The log directory at a path of this machine."""
     return LogDir(OsDisk(), path.rstrip("/") or "/")
+
+
+def cluster_of(paths: Iterable[str | None]) -> Cluster:
+    """What the brokers whose log directories these are say of topics."""
+    return Cluster(tuple(log_dir(path) for path in dict.fromkeys(paths) if path is not None), SystemClock())
 
 
 def shares_a_folder(source: LogDir, store: ObjectStore) -> bool:

@@ -12,6 +12,10 @@ _KEY = struct.Struct(">hh")
 _VALUE = struct.Struct(">hi")
 
 
+SNAPSHOT_HEADER, SNAPSHOT_FOOTER = 3, 4
+"""The types of the records that a snapshot of the cluster's metadata begins and ends with (KIP-630)."""
+
+
 class ControlType(IntEnum):
     """The types that end a transaction; those that Kafka has besides are not transactional."""
 

@@ -35,6 +35,7 @@ REMOTE_INDEX_CACHE_DIR = "remote-log-index-cache"
 """A folder of a log directory that is none of its partitions; nor is __cluster_metadata's, which the controllers keep."""
 
 _OFFSET_FILE = re.compile(r"([0-9]{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)")
+_METADATA_SNAPSHOT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 _POSITION_FILE = re.compile(r"([0-9]{1,20})\.kafka")
 _PARTITION_DIR = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
 _LOG_DIR = re.compile(r"(?P<topic>.+)-(?P<partition>\+?[0-9]+)", re.DOTALL)
@@ -87,6 +88,12 @@ def parse_position_file(name: str) -> int | None:
     """The position, or None for a file that is no segment of Kafka 0.7. Fewer digits are read, too, as Kafka does."""
     match = _POSITION_FILE.fullmatch(name)
     return None if match is None or int(match[1]) > INT64_MAX else int(match[1])
+
+
+def parse_metadata_snapshot(name: str) -> tuple[int, int] | None:
+    """The end offset and the epoch of a snapshot of the cluster's metadata, or None for any other file (Kafka's Snapshots)."""
+    match = _METADATA_SNAPSHOT.fullmatch(name)
+    return None if match is None or int(match[1]) > INT64_MAX else (int(match[1]), int(match[2]))
 
 
 def parse_partition_dir(name: str) -> TopicPartition | None:

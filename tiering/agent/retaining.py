@@ -15,6 +15,7 @@ from tiering.agent.outcome import Outcome
 from tiering.agent.schedule import Job
 from tiering.agent.watch import Mark
 from tiering.archived import Archived
+from tiering.cluster import Cluster
 from tiering.retention_due import next_due_ms
 from tiering.retention_plan import RetentionPlan
 from tiering.retention_settings import Given, says_what_is_kept
@@ -33,6 +34,7 @@ class Retaining:
     ids: Ids
     given: tuple[Given, ...]
     interval_ms: int
+    cluster: Cluster | None = None
 
     def wants(self, topic: str) -> bool:
         """Whether something says what is to be kept of a topic."""
@@ -54,7 +56,7 @@ class Retaining:
         if stored is None:
             return Outcome(job, due_ms=self.clock.now_ms() + LONGEST_MS)
         local = LocalTier(mark.log_dir.path, {log.partition: log})
-        due = Retention(self.store, self.clock, self.ids, self.given, local).plan(path, stored.manifest)
+        due = Retention(self.store, self.clock, self.ids, self.given, local, cluster=self.cluster).plan(path, stored.manifest)
         if not isinstance(due, RetentionPlan):
             return Outcome(job, error=due)
         archived = Archived.of(due.manifest)

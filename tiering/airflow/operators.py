@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
+from airflow.sdk import AssetAlias, Context
+
 from tiering.airflow.assets import archived_asset
 from tiering.airflow.command_operator import CommandOperator, flag, listed_words, option, refuse_failure
-from tiering.airflow.sdk import AssetAlias, Context
 from tiering.console import Exit, Row
 
 TASKS_MAX: Final = 256
@@ -158,11 +159,13 @@ class RetainOperator(RowsOperator):
     """`tiering retain --yes`: gives up what retention no longer keeps, and deletes what was given up before.
 
     `settings`: as `-c` takes them, beside those of the configuration. `archive_alone`: there is no local log to count.
+    `metadata_log_dir`: where the cluster's metadata says which topics are compacted, if that is not `log_dir`.
     """
 
     template_fields = (
         "tiering_conn_id",
         "log_dir",
+        "metadata_log_dir",
         "topics",
         "settings",
         "archive_alone",
@@ -173,10 +176,11 @@ class RetainOperator(RowsOperator):
     def __init__(
         self, *, log_dir: str | None = None, topics: Sequence[str] | str = (), settings: Sequence[str] | str = (),
         archive_alone: bool | str = False, follow_log_start_offset: bool | str = False, is_dry_run: bool | str = False,
-        **kwargs: Any,
+        metadata_log_dir: str | None = None, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(**kwargs)
         self.log_dir = log_dir
+        self.metadata_log_dir = metadata_log_dir
         self.topics = topics
         self.settings = settings
         self.archive_alone = archive_alone
@@ -186,6 +190,7 @@ class RetainOperator(RowsOperator):
     def words(self) -> list[str]:
         """The command and its options."""
         words = ["retain", *option("--log-dir", self.log_dir), *option("--topic", self.topics), *option("-c", self.settings)]
+        words += option("--metadata-log-dir", self.metadata_log_dir)
         words += [*flag("--archive-alone", self.archive_alone), *flag("--follow-log-start-offset", self.follow_log_start_offset)]
         return words + (flag("--dry-run", self.is_dry_run) or ["--yes"])
 

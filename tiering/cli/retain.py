@@ -24,6 +24,7 @@ from tiering.console import (
     exit_code_of_all,
     is_given,
     log_dir_option,
+    metadata_log_dir_option,
     named,
     output_option,
     partition_option,
@@ -36,7 +37,7 @@ from tiering.console import (
 from tiering.retention_plan import RetentionPlan
 from tiering.retention_settings import Given, local_config_of, read_given
 from tiering.retention_tools import LocalTier, Planned, Retention, row, rows_of
-from tiering.service import log_dir
+from tiering.service import cluster_of, log_dir
 
 
 @click.command("retain")
@@ -52,6 +53,7 @@ from tiering.service import log_dir
     metavar="[TOPICS:]NAME=VALUE",
     help="A setting by Kafka's name, for topics that match; may be given several times, the last that matches counts.",
 )
+@metadata_log_dir_option()
 @click.option("--archive-alone", is_flag=True, help="retention.bytes is of the archive alone: there is no local log any more.")
 @click.option(
     "--log-start-offset",
@@ -70,15 +72,19 @@ from tiering.service import log_dir
 @reports_errors
 def command(
     archive_url: str, log_dir_path: str | None, topics: tuple[str, ...], partition: int | None, settings: tuple[str, ...],
-    archive_alone: bool, log_start_offset: int | None, follow_log_start_offset: bool, own_log_dir: str | None,
+    metadata_log_dir: str | None, archive_alone: bool,
+    log_start_offset: int | None, follow_log_start_offset: bool, own_log_dir: str | None,
     dry_run: bool, is_agreed: bool, output: str,
 ) -> Exit | None:  # fmt: skip
     """Give up archived segments that are older than retention.ms or more than retention.bytes, both tiers together.
 
     The manifest gives them up first. Their objects go by a later run, after file.delete.delay.ms (a day unless given) and when no
-    reader's pin covers them. Nothing is guessed: brokers keep a topic's settings to themselves, so give retention.ms,
-    retention.bytes (-1 for no limit) or cleanup.policy=compact for every topic, as -c retention.ms=604800000 or
-    -c 'orders*:retention.ms=-1'. Of a topic without them nothing is touched.
+    reader's pin covers them. Nothing is guessed: give retention.ms, retention.bytes (-1 for no limit) or cleanup.policy=compact
+    for every topic, as -c retention.ms=604800000 or -c 'orders*:retention.ms=-1'. Of a topic without them nothing is touched.
+
+    Of a compacted topic nothing goes by a setting for all topics or for a pattern: it takes one that names the topic, as
+    -c state:retention.ms=604800000. Which topics are compacted, the cluster's metadata in --log-dir or --metadata-log-dir says.
+    Without it, one that has been compacted before it was archived is refused.
 
     \b
     Examples:
@@ -89,6 +95,7 @@ def command(
         raise click.UsageError("--log-start-offset is of one partition: say which by --topic and --partition")
     if follow_log_start_offset and log_dir_path is None:
         raise click.UsageError("--follow-log-start-offset: say by --log-dir which log's")
+    log_dirs = _log_dirs(log_dir_path)
     if archive_alone and not is_given("log_dir_path"):
         log_dir_path = None
     if archive_alone and log_dir_path is not None:
@@ -102,7 +109,8 @@ def command(
     names = tuple(name for name in found if not is_left_alone(name))
     local = LocalTier.of(log_dir(log_dir_path), lambda name: name in names) if log_dir_path is not None else None
     retention = Retention(
-        store, SystemClock(), RandomIds(), given, local, archive_alone, partition, log_start_offset, follow_log_start_offset
+        store, SystemClock(), RandomIds(), given, local, archive_alone, partition, log_start_offset, follow_log_start_offset,
+        cluster_of((metadata_log_dir, *log_dirs)),
     )  # fmt: skip
     local_work = _Local(own_log_dir, store, given)
     if dry_run or not is_agreed:
@@ -111,6 +119,12 @@ def command(
             return code
         ask(f"Delete this from {store.url}{f' and {own_log_dir}' if own_log_dir else ''} for good?")
     return _emit(retention.done(names), local_work.done(), output)
+
+
+def _log_dirs(log_dir_path: str | None) -> tuple[str, ...]:
+    """Where a cluster's metadata may lie: a configuration's log.dirs count all of them."""
+    config = configured()
+    return tuple(filter(None, (log_dir_path, *(config.settings.log_dirs if config is not None else ()))))
 
 
 def _given(settings: tuple[str, ...], *, is_start_given: bool) -> tuple[Given, ...]:

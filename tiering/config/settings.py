@@ -115,6 +115,10 @@ class Settings(BaseSettings):
 
     log_dirs: Annotated[tuple[str, ...], _list(_folders), Field(description="The broker's log.dirs; they are only read.")] = ()
 
+    metadata_log_dir: Annotated[
+        str | None, _scalar(_text), Field(description="The broker's, where it is none of log.dirs; it is only read.")
+    ] = None
+
     archive_url: Annotated[
         str | None, _scalar(_address), Field(description="The archive: a folder, s3://bucket/prefix or any fsspec URL.")
     ] = None

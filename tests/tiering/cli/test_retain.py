@@ -63,7 +63,7 @@ class Jumped(SystemClock):
 
 def test_a_dry_run_prints_the_plan_that_then_runs(run: Run, rows: Rows, own: str, fingerprint: Fingerprint) -> None:
     before = fingerprint(Path(own))
-    args = ["retain", "--archive", own, "-c", "retention.ms=1", "-c", f"g-mixed:{NEVER}"]
+    args = ["retain", "--archive", own, "-c", "retention.ms=1", "-c", f"g-mixed:{NEVER}", "-c", f"g-compacted*:{NEVER}"]
     plan = rows(*args, "--dry-run")
     assert fingerprint(Path(own)) == before
     assert rows(*args, "--yes") == plan
