@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 from tiering.metrics.shipped import alerts
 
@@ -45,6 +46,19 @@ def assert_fire(folder: Path, series: Series, at_s: int, expected: Fires) -> Non
     body = {"rule_files": ["rules.yaml"], "evaluation_interval": f"{INTERVAL_S}s", "tests": [test]}
     (folder / "test.yaml").write_text(yaml.safe_dump(body))
     _asked("test", "rules", str(folder / "test.yaml"))
+
+
+def scraped(text: str, now_s: float, at_s: int) -> dict[str, str]:
+    """The series that an agent has told at `now_s`, as if that had been at `at_s` and they had been the same all the while."""
+    found: dict[str, str] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            is_time = sample.name.endswith(("_timestamp_seconds", "_start_time_seconds"))
+            value = sample.value - now_s + at_s if is_time else sample.value
+            labels = {"job": "kafka-tiering", "instance": "one", **sample.labels}
+            told = ",".join(f'{name}="{one}"' for name, one in labels.items())
+            found[f"{sample.name}{{{told}}}"] = f"{value:.3f}x{at_s // INTERVAL_S + 1}"
+    return found
 
 
 def _expected(rule: Mapping[str, Any], at_s: int, labels: Iterable[Mapping[str, str]]) -> dict[str, Any]:

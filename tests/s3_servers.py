@@ -95,13 +95,13 @@ class Truncates(OneAtATime):
 
 
 @contextmanager
-def serving(turns: Callable[[Any], Application] = OneAtATime) -> Iterator[str]:
+def serving(turns: Callable[[Any], Application] = OneAtATime, port: int = 0) -> Iterator[str]:
     """The URL of moto's S3 server behind `turns`; all that run in one process show the same buckets."""
     from moto.server import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
 
     logging.getLogger("werkzeug").setLevel(logging.WARNING)  # else a line for each request
-    server = make_server("127.0.0.1", 0, turns(DomainDispatcherApplication(create_backend_app)), threaded=True)
+    server = make_server("127.0.0.1", port, turns(DomainDispatcherApplication(create_backend_app)), threaded=True)
     thread = threading.Thread(target=server.serve_forever, name="s3-server")
     thread.start()
     try:

@@ -3,25 +3,29 @@
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 from local_log.errors import Invalid, LogError
 from local_log.folder_hold import OsFolderHolder
 from local_log.log_dir import LogDir
 from local_log.storage import OsWritableDisk
 from remote import archive
-from remote.clock import RandomIds, SystemClock, jitter, stopwatch
-from remote.errors import BadAddress
+from remote.clock import Clock, Ids, RandomIds, SystemClock, jitter, stopwatch
+from remote.errors import BadAddress, Unavailable, Unknown
+from remote.object_store import ObjectStore
+from remote.parallel import as_they_come
 from remote.reading import decoded_with
 from remote.stores import open_store
 from remote.stores.instrumented import Meter
 from tiering.agent.abortable import Abortable
-from tiering.agent.agent import Agent, Does, Settings
-from tiering.agent.controls import AbortableClock, Controls
+from tiering.agent.agent import Agent
+from tiering.agent.controls import AbortableClock, Aborted, Controls
 from tiering.agent.copying import Copies
 from tiering.agent.memory import MemoryFile
+from tiering.agent.opening import Opening
 from tiering.agent.retaining import Retaining
 from tiering.agent.schedule import Backoff
+from tiering.agent.settings import Does, Settings
 from tiering.agent.sole import sole
 from tiering.agent.upkeep import Scrubbing, Sweeping
 from tiering.agent.workers import Threads
@@ -33,12 +37,26 @@ from tiering.topic_retention import configured_retention
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """An agent, what it is controlled by, and what is counted of its store; `is_new` is whether it has made the archive."""
+    """An agent, what it is controlled by, and what is counted of its store."""
 
     agent: Agent
     controls: Controls
     meter: Meter
-    is_new: bool
+    opening: Opening
+
+    def open(self) -> bool:
+        """Opens the archive, and says whether it was made. Where the store answers nobody, the agent's turns try on.
+
+        Raises what is wrong with the archive, or with its address.
+        """
+
+        def is_over() -> bool:
+            return self.controls.is_stopping or self.meter.trouble(stopwatch()) is not None
+
+        try:
+            return any(as_they_come(lambda opening: opening(), [self.opening], 1, is_over))
+        except (Aborted, Unavailable, Unknown):
+            return False
 
 
 def state_dir(config: Config, environment: Mapping[str, str]) -> str:
@@ -84,7 +102,7 @@ def alone(config: Config) -> AbstractContextManager[None]:
 
 
 def build(config: Config, environment: Mapping[str, str], tell: Callable[[str], None]) -> Built:
-    """The agent of a configuration; the archive is made where there is none.
+    """The agent of a configuration, which asks nothing of the store yet; the archive is made where there is none.
 
     `tell` is told what goes wrong, in messages for people, each when it is new.
 
@@ -106,11 +124,7 @@ def build(config: Config, environment: Mapping[str, str], tell: Callable[[str], 
     for one in dirs:
         if shares_a_folder(one, store):
             raise BadAddress(f"{store.url} and the log directory {one.path} lie one in the other; give a folder beside it")
-    is_new = False
-    if settings.archive_must_exist:
-        archive.open_archive(store)
-    else:
-        is_new = archive.create_archive(store, clock, ids)
+    opening = Opening(partial(_open, store, clock, ids, must_exist=settings.archive_must_exist))
     tasks = settings.agent_tasks
     metadata_dirs = (*(log_dir(path) for path in (settings.metadata_log_dir,) if path is not None), *dirs)
     does = Does(
@@ -140,6 +154,13 @@ def build(config: Config, environment: Mapping[str, str], tell: Callable[[str], 
     workers = Threads(own.threads)
     agent = Agent(
         dirs, cache(config.selects), store.url, does, own, workers, controls, clock, jitter, memory_file(config, environment),
-        tell, lambda: meter.trouble(stopwatch()), configured_retention(config),
+        tell, lambda: meter.trouble(stopwatch()), configured_retention(config), opening,
     )  # fmt: skip
-    return Built(agent, controls, meter, is_new)
+    return Built(agent, controls, meter, opening)
+
+
+def _open(store: ObjectStore, clock: Clock, ids: Ids, *, must_exist: bool) -> bool:
+    if must_exist:
+        archive.open_archive(store)
+        return False
+    return archive.create_archive(store, clock, ids)

@@ -12,7 +12,7 @@ from remote.clock import Clock
 from remote.errors import RemoteError, TopicDeleted, Unavailable
 from remote.object_store import ObjectStore
 from remote.parallel import as_they_come
-from remote.stores.instrumented import Trouble
+from remote.stores.instrumented import FAILING_S_MAX, Trouble
 from tiering.agent import http_client
 from tiering.agent.memory import Memory
 from tiering.agent.sole import has_agent
@@ -32,7 +32,8 @@ SILENT: Final = "does not answer"
 class Places:
     """What is asked: log directories, their archive, and what the last agent has left. `addresses` are where one may answer.
 
-    `retention` is the topics' on their brokers, `trouble` whether the store answers anybody.
+    `retention` is the topics' on their brokers, `trouble` whether the store answers anybody, by how many
+    seconds without an answer count.
     """
 
     log_dirs: tuple[LogDir, ...]
@@ -41,7 +42,7 @@ class Places:
     memory: Memory
     addresses: tuple[str, ...]
     retention: Known
-    trouble: Callable[[], Trouble | None]
+    trouble: Callable[[float], Trouble | None]
 
 
 def status(places: Places, holder: FolderHolder, clock: Clock) -> dict[str, Any]:
@@ -111,10 +112,10 @@ def _from_the_store(places: Places, found: list[Found], clock: Clock) -> tuple[l
         return at, _planned(log, view, places.store, clock.now_ms())
 
     threads = places.config.settings.remote_log_manager_copier_thread_pool_size
-    for at, view in as_they_come(asked, sorted(waiting), threads, lambda: places.trouble() is not None):
+    for at, view in as_they_come(asked, sorted(waiting), threads, lambda: places.trouble(FAILING_S_MAX) is not None):
         views[at] = view
         waiting.discard(at)
-    trouble = places.trouble()
+    trouble = places.trouble(0)
     if trouble is None:
         return views, None
     told = Told("Unavailable", trouble.problem, clock.now_ms() - round(trouble.seconds * 1000))

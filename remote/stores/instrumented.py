@@ -95,12 +95,15 @@ class Meter:
             was = self._counted.get(verb, Counted())
             self._counted[verb] = Counted(was.calls + 1, was.failures + failed, was.bytes + size, was.seconds + seconds)
 
-    def trouble(self, now_s: float) -> Trouble | None:
-        """What is the matter where nobody is answered, None where all is well; of any thread, at once."""
+    def trouble(self, now_s: float, failing_s_max: float = FAILING_S_MAX) -> Trouble | None:
+        """What is the matter where nobody is answered, None where all is well; of any thread, at once.
+
+        `failing_s_max` is what is left to retries, 0 for who asks when these are over.
+        """
         with self._turn:
             failed, under_way = self._failed, tuple(self._under_way)
         told: list[Trouble] = []
-        if failed is not None and now_s - failed[0] > FAILING_S_MAX:
+        if failed is not None and now_s - failed[0] > failing_s_max:
             told.append(Trouble(now_s - failed[0], failed[1]))
         for call in under_way:
             if (silent_s := now_s - call.heard_s) > SILENT_S_MAX:

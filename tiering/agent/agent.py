@@ -4,7 +4,7 @@ Decisions are `schedule`'s and `watch`'s; what a turn does is in the rooms of it
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from threading import Lock
 from typing import Final
@@ -15,16 +15,13 @@ from remote.clock import Chance, Clock
 from remote.errors import Conflict, Fenced, RemoteError
 from remote.stores.instrumented import Trouble
 from tiering.agent.controls import Aborted, Controls
-from tiering.agent.copying import Copies
 from tiering.agent.disk_look import on_disk
 from tiering.agent.memory import Memory, MemoryFile
 from tiering.agent.outcome import Failure, Outcome
-from tiering.agent.retaining import Retaining
 from tiering.agent.rounds import ATTEMPTS_MAX, Round
 from tiering.agent.schedule import (
     NEVER_MS,
     OPEN,
-    Backoff,
     Gate,
     Job,
     Kind,
@@ -34,8 +31,8 @@ from tiering.agent.schedule import (
     moved,
     wake_ms,
 )
+from tiering.agent.settings import Does, Settings
 from tiering.agent.store_watch import StoreWatch
-from tiering.agent.upkeep import Scrubbing, Sweeping
 from tiering.agent.view import AgentView, Counts, PartitionView, Scrub, Told
 from tiering.agent.watch import Mark, has_changed, look
 from tiering.agent.workers import Workers
@@ -48,28 +45,6 @@ WAIT_MS_MAX: Final = 10_000
 ABORT_MS: Final = 5_000
 """So long it is waited for what was told to give up."""
 STRAYS: Final = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """The loop's own settings; each in ms but `threads`. `shutdown_ms` is how long a stop waits for what is under way."""
-
-    threads: int
-    backoff: Backoff
-    look_ms: int = 30_000
-    sweep_ms: int = 86_400_000
-    scrub_ms: int = 7 * 86_400_000
-    shutdown_ms: int = 30_000
-
-
-@dataclass(frozen=True, slots=True)
-class Does:
-    """What the agent does, each as the rooms of its kind have it; None for what it does not."""
-
-    copies: Copies | None = None
-    retaining: Retaining | None = None
-    sweeping: Sweeping | None = None
-    scrubbing: Scrubbing | None = None
 
 
 class Agent:
@@ -90,12 +65,14 @@ class Agent:
         tell: Callable[[str], None] = lambda message: None,
         trouble: Callable[[], Trouble | None] = lambda: None,
         retention: Callable[[str], TopicRetention | None] = lambda topic: None,
+        ready: Callable[[], object] = lambda: None,
     ) -> None:
+        """`ready` is called before each turn; while it raises LogError or RemoteError nothing is done."""
         self._log_dirs, self._wanted, self._archive_url = tuple(log_dirs), wanted, archive_url
         self._does, self._settings = does, settings
         self._workers, self._controls, self._clock, self._chance = workers, controls, clock, chance
         self._memory_file, self._say = memory, tell
-        self._store, self._retention = StoreWatch(trouble, tell), retention
+        self._store, self._retention, self._ready = StoreWatch(trouble, tell), retention, ready
         self._memory = memory.load()
         self._started_ms = self._now_ms = clock.now_ms()
         self._next_look_ms = 0
@@ -256,9 +233,12 @@ class Agent:
 
         def turn() -> Outcome:
             try:
+                self._ready()
                 return work()
             except Aborted:
                 return Outcome(job, is_aborted=True)
+            except (LogError, RemoteError) as e:
+                return Outcome(job, error=e)
 
         return turn
 

@@ -57,7 +57,7 @@ def _live(config: Config) -> Exit | None:
             signal.signal(number, lambda *_: built.controls.stop())
         built.agent.remember(server.address)
         server.start()
-        if built.is_new:
+        if built.open():
             say(f"tiering: made a new archive, {config.settings.archive_url}")
         say(f"tiering: the agent of {', '.join(config.settings.log_dirs)} runs; http://{server.address}/status")
         given_up = built.agent.run()

@@ -49,7 +49,7 @@ def command(config_file: str | None, overrides: tuple[str, ...], output: str) ->
     meter = Meter()
     places = of.Places(
         dirs, open_store(url, meter=meter), config, memory, addresses(config, os.environ), configured_retention(config),
-        lambda: meter.trouble(stopwatch()),
+        lambda patience_s: meter.trouble(stopwatch(), patience_s),
     )  # fmt: skip
     found = of.status(places, OsFolderHolder(), SystemClock())
     if output == "json":
