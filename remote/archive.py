@@ -1,7 +1,7 @@
 """The archive as a whole: its format, and which topics and partitions it holds."""
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -104,6 +104,20 @@ class ArchivedTopic:
         )
 
 
+def selected(store: ObjectStore, globs: Collection[str], topic_ids: Mapping[str, str]) -> tuple[str, ...] | None:
+    """What of an archive is meant, as folders: topics that match, of those in `topic_ids` the one with the id; None for all.
+
+    Raises NotFound for a glob or an id without a topic.
+    """
+    if not (globs or topic_ids):
+        return None
+    names = topics_like(store, globs or topic_ids)
+    for topic, topic_id in topic_ids.items():
+        if topic not in names or topic_id not in set(store.list_folders(f"{topic}/")):
+            raise NotFound(f"topic {topic} with id {topic_id} is not in the archive {store.url}, or not among those asked for")
+    return tuple(f"{name}/{topic_ids[name]}" if name in topic_ids else name for name in names)
+
+
 def manifests(store: ObjectStore, topic: str, *, threads: int = 1) -> tuple[Manifest, ...]:
     """The newest manifest of each partition of a topic, in order of partitions. Raises NotFound where there is none."""
     return existing(store, find_topic(store, topic, threads=threads)).sound
@@ -111,6 +125,11 @@ def manifests(store: ObjectStore, topic: str, *, threads: int = 1) -> tuple[Mani
 
 def existing(store: ObjectStore, topic: ArchivedTopic) -> ArchivedTopic:
     """The topic, where it has partitions. Raises NotFound, which says which topics there are."""
+    if not topic.partitions and topic.topic_id:
+        known = listed([t for t in store.list_folders(f"{topic.name}/") if is_topic_id(t)])
+        raise NotFound(
+            f"topic {topic.name} with id {topic.topic_id} is not in the archive {store.url}; of this name there are: {known}"
+        )
     if not topic.partitions:
         raise NotFound(f"topic {topic.name} is not in the archive {store.url}; there are: {listed(topics(store))}")
     return topic
@@ -140,17 +159,14 @@ def find_topic(
 
     What is done to an archive to keep it (retention, sweeps, rotation of keys) brings none, and so never decides. A topic of
     which no manifest can be read counts as the newest, since nobody can tell. With `only` that partition alone. Raises
-    NotFound where there is no topic with this id, Unavailable.
+    Unavailable.
     """
     if topic_id is not None:
-        found = partitions_of(store, topic, topic_id, only, threads=threads)
-        if not found and only is None:
-            known = listed([t for t in store.list_folders(f"{topic}/") if is_topic_id(t)])
-            raise NotFound(f"topic {topic} with id {topic_id} is not in the archive {store.url}; of this name there are: {known}")
-        return ArchivedTopic(topic, topic_id, found)
+        return ArchivedTopic(topic, topic_id, partitions_of(store, topic, topic_id, only, threads=threads))
     topic_ids = [folder for folder in store.list_folders(f"{topic}/") if is_topic_id(folder)]
     if len(topic_ids) == 1:
-        return ArchivedTopic(topic, topic_ids[0], partitions_of(store, topic, topic_ids[0], only, threads=threads))
+        found = partitions_of(store, topic, topic_ids[0], only, threads=threads)
+        return ArchivedTopic(topic, topic_ids[0] if found else "", found)
     by_id = {i: found for i in topic_ids if (found := partitions_of(store, topic, i, threads=threads))}
     newest, *others = sorted(by_id, key=lambda i: _last_data_ms(by_id[i]), reverse=True) or [""]
     partitions = by_id.get(newest, {})

@@ -33,6 +33,7 @@ def made(
     topic: str = "made",
     partition: int = 0,
     *,
+    topic_id: str = TOPIC_ID,
     first_ms: int = 0,
     tick_ms: int = 0,
 ) -> None:
@@ -41,10 +42,10 @@ def made(
     Version 1 claims it, each other has one segment more; the clock starts `first_ms` later than that of the fakes and goes on by
     `tick_ms` for each segment.
     """
-    clock, ids = SleptClock(), CountingIds(f"{partition:04x}")
+    clock, ids = SleptClock(), CountingIds(f"{partition:04x}" if topic_id == TOPIC_ID else f"{partition:03x}f")
     clock.sleep(first_ms / 1000)
     create_archive(store, clock, ids)
-    none_yet = never_archived(topic, TOPIC_ID, partition, 0)
+    none_yet = never_archived(topic, topic_id, partition, 0)
     writer = claim(store, none_yet, clock, ids, "tests")
     offset = 0
     for batches in segments:

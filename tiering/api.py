@@ -15,6 +15,7 @@ Times are milliseconds since 1970, or datetimes with a time zone. Ranges are `[s
 that nobody has), Corrupt, Unavailable (try again). A stream of records raises when it comes to what is wrong.
 """
 
+import warnings
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
@@ -24,6 +25,7 @@ import pyarrow as pa
 
 from local_log.errors import Invalid, LogError
 from local_log.formats.columns import HEADERS_TYPE, Projection
+from remote.archive import find_topic
 from remote.errors import RemoteError
 from remote.manifest.gaps import Gap
 from tiering.service import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers, read_ahead_pool
@@ -93,23 +95,36 @@ class Reader:
         """Every topic that either tier has, in order."""
         return self._tiers.topics()
 
-    def coverage(self, *topics: str) -> pa.Table:
+    def coverage(self, *topics: str, topic_id: str | None = None) -> pa.Table:
         """What there is of these topics, without any all: a row for each partition, with the schema COVERAGE.
 
-        It comes from manifests and file sizes: no segment is read. Raises NotFound, Unavailable.
+        It comes from manifests and file sizes: no segment is read. `topic_id` is for one topic, as in `read`. Raises NotFound,
+        Unavailable, Invalid.
         """
+        if topic_id is not None and len(topics) != 1:
+            raise Invalid("a topic id is of one topic: name it")
         rows = [
             {"topic": topic, "partition": number} | _coverage(log)
             for topic in topics or self.topics()
-            for number, log in self._tiers.found(topic).items()
+            for number, log in self._tiers.found(topic, topic_id=topic_id).items()
         ]
         return pa.Table.from_pylist(rows, schema=COVERAGE)
+
+    def topic_ids(self, topic: str) -> tuple[str, ...]:
+        """The ids of all topics of this name that the archive has, the one that got records last first: it is read unless another
+        one is asked for by `topic_id`. Empty where there is none. Raises Unavailable.
+        """
+        if self._tiers.store is None:
+            return ()
+        found = find_topic(self._tiers.store, topic)
+        return (found.topic_id, *found.others) if found.partitions else ()
 
     def read(
         self,
         topic: str,
         partition: int | None = None,
         *,
+        topic_id: str | None = None,
         start_offset: int | None = None,
         end_offset: int | None = None,
         start_time: Time | None = None,
@@ -123,7 +138,7 @@ class Reader:
         range is all that there is. `start_time` and `end_time` stand for the first offsets whose records are as late, as in
         Kafka's offsetsForTimes: where producers set times out of order, filter the column, too. `columns` are of FIELDS, in the
         order in which they are wanted; only they are decoded. Every batch's CRC is checked. With `read_committed` records of
-        aborted and of undecided transactions are left out.
+        aborted and of undecided transactions are left out. Of several topics that had the name `topic_id` says which is read.
         """
         unknown = [name for name in columns if name not in FIELDS]
         if unknown or not columns:
@@ -132,7 +147,7 @@ class Reader:
             raise Invalid(f"isolation {isolation!r}; give one of {', '.join(Isolation)}")
         if partition is None and (start_offset, end_offset) != (None, None):
             raise Invalid("offsets are of one partition: say which")
-        logs = self._logs(topic, partition)
+        logs = self._logs(topic, partition, topic_id)
         ranges = [(n, log, _start(log, start_offset, start_time), _end(log, end_offset, end_time)) for n, log in logs.items()]
         schema = pa.schema([(name, FIELDS[name]) for name in columns])
         want = Projection(**{name: name in columns for name in ("key", "value", "headers", "timestamp_type")})
@@ -144,20 +159,22 @@ class Reader:
         )
         return pa.RecordBatchReader.from_batches(schema, batches)
 
-    def list_offsets(self, topic: str, timestamp: Time, *, isolation: str = Isolation.read_uncommitted) -> dict[int, int | None]:
+    def list_offsets(
+        self, topic: str, timestamp: Time, *, isolation: str = Isolation.read_uncommitted, topic_id: str | None = None
+    ) -> dict[int, int | None]:
         """Kafka's ListOffsets: for each partition the first offset whose record is as late as a time, None where none is.
 
         The numbers -1 (latest), -2 (earliest), -3 (max timestamp), -4 (earliest local), -5 (latest tiered) and -6 (earliest
         pending upload) are those of Kafka.
         """
         asked = _ms(timestamp)
-        found = {n: log.list_offsets(asked, Isolation(isolation)) for n, log in self._logs(topic, None).items()}
+        found = {n: log.list_offsets(asked, Isolation(isolation)) for n, log in self._logs(topic, None, topic_id).items()}
         return {n: answer.offset if answer else None for n, answer in found.items()}
 
-    def _logs(self, topic: str, partition: int | None) -> dict[int, TieredLog]:
+    def _logs(self, topic: str, partition: int | None, topic_id: str | None) -> dict[int, TieredLog]:
         if partition is not None:
-            return {partition: self._tiers.partition(topic, partition)}
-        return self._tiers.partitions(topic)
+            return {partition: self._tiers.partition(topic, partition, topic_id)}
+        return self._tiers.partitions(topic, topic_id)
 
 
 def open_reader(
@@ -178,7 +195,8 @@ def open_reader(
     if archive is None and log_dir is None:
         raise Invalid("nothing to read: give archive=, log_dir= or both")
     pool = read_ahead_pool(threads)
-    return Reader(open_tiers(log_dir, archive, open_reading(cache_dir, cache_bytes_max, pool, keys)), pool)
+    reading = open_reading(cache_dir, cache_bytes_max, pool, keys)
+    return Reader(open_tiers(log_dir, archive, reading, tell=lambda warning: warnings.warn(warning, stacklevel=2)), pool)
 
 
 def _coverage(log: TieredLog | LogError | RemoteError) -> dict[str, Any]:

@@ -109,6 +109,37 @@ def topic_option(text: str = "The topic.", *, required: bool = True) -> Callable
     return click.option("--topic", required=required, callback=named, metavar="TOPIC", help=text)
 
 
+def topic_id_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--topic-id` of every command that reads one topic."""
+    text = "Of several topics that had the name, the one with this id; unless given, the one that got records last."
+    return click.option("--topic-id", callback=_topic_id, metavar="ID", help=text)
+
+
+def topic_ids_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--topic-id` of every command that reads many topics."""
+    text = "Of several topics that had a name, the one with this id; may be given several times."
+    return click.option("--topic-id", "topic_ids", multiple=True, callback=by_topic, metavar="TOPIC=ID", help=text)
+
+
+def _topic_id(context: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    from remote.object_keys import is_topic_id
+
+    if named(context, param, value) is not None and not is_topic_id(value or ""):
+        raise click.BadParameter(f"{value!r} is no topic id as Kafka prints it (22 characters of base64)")
+    return value
+
+
+def by_topic(_context: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """For an option of values TOPIC=ID: the ids by topic."""
+    from remote.object_keys import is_topic_id
+
+    pairs = [value.partition("=") for value in values]
+    for value, (topic, _, topic_id) in zip(values, pairs, strict=True):
+        if not topic or not is_topic_id(topic_id):
+            raise click.BadParameter(f"{value!r} is not TOPIC=ID, with an id as Kafka prints it (22 characters of base64)")
+    return {topic: topic_id for topic, _, topic_id in pairs}
+
+
 def partition_option(text: str, *, required: bool = False) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--partition`, the same on every command."""
     return click.option("--partition", type=click.IntRange(min=0), required=required, metavar="N", help=text)
@@ -243,6 +274,11 @@ def printable(text: str) -> str:
 def say(message: str) -> None:
     """A message for a person, on standard error, on one line."""
     click.echo(printable(message), err=True)
+
+
+def warn(message: str) -> None:
+    """A warning, as `say` says it, in the form of errors."""
+    say(f"tiering: {message}")
 
 
 def has_terminal() -> bool:

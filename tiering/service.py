@@ -1,7 +1,7 @@
 """Where components are built: addresses in, tiers out. The only place that knows which disk, store, clock and ids are used."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -27,6 +27,9 @@ from tiering.tiered_log import TieredLog
 
 CACHE_BYTES_MAX = 5 << 30
 
+Tell = Callable[[str], object]
+"""Takes a warning, a sentence for a person."""
+
 
 def log_dir(path: str) -> LogDir:
     """The log directory at a path of this machine."""
@@ -49,43 +52,48 @@ def shares_a_folder(source: LogDir, store: ObjectStore) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Tiers:
-    """A log directory, an archive, or both, and how the archive is read."""
+    """A log directory, an archive, or both, and how the archive is read; `tell` is told where it has several topics of a name."""
 
     log_dir: LogDir | None
     store: ObjectStore | None
     reading: Reading = field(default_factory=Reading, compare=False)
+    tell: Tell = field(default=lambda _: None, compare=False)
 
     def topics(self) -> tuple[str, ...]:
         """Every topic that either tier has, in order."""
         local = {p.topic for p in self.log_dir.partitions()} if self.log_dir else set()
         return tuple(sorted(local.union(archive.topics(self.store) if self.store else ())))
 
-    def found(self, topic: str, only: int | None = None) -> dict[int, TieredLog | LogError | RemoteError]:
+    def found(
+        self, topic: str, only: int | None = None, topic_id: str | None = None
+    ) -> dict[int, TieredLog | LogError | RemoteError]:
         """The topic's partitions in both tiers, by number, and in place of one that cannot be opened what went wrong.
 
         With `only` that one, if it is there: the others' manifests are not read.
 
-        What a topic of the same name but another id has left in the archive is another topic's. Raises NotFound,
-        Unavailable, Corrupt (a checkpoint file of the log directory).
+        What a topic of the same name but another id has left in the archive is another topic's, read where `topic_id` asks for
+        it. Raises NotFound, Unavailable, Corrupt (a checkpoint file of the log directory).
         """
         logs = self.log_dir.found(lambda name: name == topic) if self.log_dir else ()
         local = {log.partition.partition: self._known(log) for log in logs}
-        archived = self._archived(topic, local, only)
+        if topic_id is not None:
+            local = {n: log for n, log in local.items() if not isinstance(log, LocalLog) or log.topic_id == topic_id}
+        archived = self._archived(topic, local, only, topic_id)
         numbers = sorted({*local, *archived} if only is None else {only} & {*local, *archived})
         if not numbers and only is None:
             places = " and ".join(t for t in (self.log_dir and self.log_dir.path, self.store and self.store.url) if t)
             raise NotFound(f"topic {topic} is not in {places}; there are: {listed(self.topics())}")
         return {n: _joined(local.get(n), archived.get(n)) for n in numbers}
 
-    def partitions(self, topic: str) -> dict[int, TieredLog]:
+    def partitions(self, topic: str, topic_id: str | None = None) -> dict[int, TieredLog]:
         """As `found`, all of them or none. Raises what is wrong with the first that cannot be opened, too."""
-        return {number: _opened(log) for number, log in self.found(topic).items()}
+        return {number: _opened(log) for number, log in self.found(topic, topic_id=topic_id).items()}
 
-    def partition(self, topic: str, number: int) -> TieredLog:
+    def partition(self, topic: str, number: int, topic_id: str | None = None) -> TieredLog:
         """One partition, whatever is wrong with the others. Raises NotFound, and what is wrong with this one."""
-        partitions = self.found(topic, number)
+        partitions = self.found(topic, number, topic_id)
         if number not in partitions:
-            partitions = self.found(topic)
+            partitions = self.found(topic, topic_id=topic_id)
             raise NotFound(f"topic {topic} has no partition {number}; it has {listed(map(str, partitions))}")
         return _opened(partitions[number])
 
@@ -102,17 +110,20 @@ class Tiers:
         return log
 
     def _archived(
-        self, topic: str, local: Mapping[int, LocalLog | LogError], only: int | None
+        self, topic: str, local: Mapping[int, LocalLog | LogError], only: int | None, topic_id: str | None
     ) -> dict[int, ArchivedLog | archive.Damaged]:
         if self.store is None:
             return {}
         ids = [log.topic_id for log in local.values() if isinstance(log, LocalLog)]
         if ids:
             found = archive.partitions_of(self.store, topic, ids[0], only)
-        elif only is None:
-            found = archive.newest_partitions(self.store, topic)
         else:
-            found = archive.newest_partition(self.store, topic, only)
+            of_name = archive.find_topic(self.store, topic, topic_id, only=only)
+            found = of_name.partitions
+            if topic_id is not None and only is None and not local:
+                archive.existing(self.store, of_name)
+            if of_name.warning is not None:
+                self.tell(of_name.warning)
         return {n: ArchivedLog(self.store, m, reading=self.reading) if isinstance(m, Manifest) else m for n, m in found.items()}
 
 
@@ -158,7 +169,9 @@ def read_ahead_pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="read-ahead")
 
 
-def open_tiers(log_dir_path: str | None, archive_url: str | None, reading: Reading | None = None) -> Tiers:
+def open_tiers(
+    log_dir_path: str | None, archive_url: str | None, reading: Reading | None = None, *, tell: Tell = lambda _: None
+) -> Tiers:
     """Opens what is given. Raises NotFound for an archive that is not there, Invalid for one that we cannot read.
 
     A folder is read in turn whatever `reading` says: there the system reads ahead, and threads would only cost.
@@ -169,7 +182,7 @@ def open_tiers(log_dir_path: str | None, archive_url: str | None, reading: Readi
         archive.open_archive(store)
         if store.url.startswith("file://"):
             reading = replace(reading, ahead=replace(reading.ahead, pool=None))
-    return Tiers(log_dir(log_dir_path) if log_dir_path is not None else None, store, reading)
+    return Tiers(log_dir(log_dir_path) if log_dir_path is not None else None, store, reading, tell)
 
 
 def transforms(*, compress: bool, encrypt_with: str | None, chunk_bytes: int = CHUNK_BYTES) -> Transforms:

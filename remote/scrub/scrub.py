@@ -74,6 +74,7 @@ def filled(steps: Iterable[Step], read: Callable[[Unread], tuple[Finding, ...] |
 
 
 def _listed(store: Budget, topics: tuple[str, ...] | None) -> Iterator[ObjectMeta]:
+    """Of topics, or of single ids of them, written `topic/id`."""
     for prefix in ("",) if topics is None else (f"{topic}/" for topic in topics):
         yield from store.list(prefix)
 

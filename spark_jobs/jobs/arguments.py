@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, ParamSpec, TextIO
+from functools import wraps
+from typing import Any, ParamSpec, TextIO, cast
 
 import click
 
@@ -16,8 +17,11 @@ from spark_jobs.jobs.vector import Vector, ranges_of
 from spark_jobs.jobs.vector import parse as parse_vector
 from spark_jobs.source.options import ReadOptions, parse
 from spark_jobs.source.ranges import Range, resolve
+from tiering.console import topic_ids_option
 
 P = ParamSpec("P")
+
+_TOPIC_IDS = "topicId="
 
 
 def master_option(command: Callable[P, Any]) -> Callable[P, Any]:
@@ -27,14 +31,23 @@ def master_option(command: Callable[P, Any]) -> Callable[P, Any]:
 
 
 def source_options(command: Callable[P, Any]) -> Callable[P, Any]:
-    """The option `--option`, for everything that the format tiering takes."""
-    return click.option(
-        "--option",
-        "pairs",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="Any other option of the format tiering; may be given several times.",
-    )(command)
+    """The option `--option`, for everything that the format tiering takes, and `--topic-id`, which becomes one of these."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> Any:
+        ids, given = cast(dict[str, str], kwargs.pop("topic_ids")), cast(tuple[str, ...], kwargs["pairs"])
+        kwargs["pairs"] = (*given, _TOPIC_IDS + ",".join(f"{t}={i}" for t, i in sorted(ids.items()))) if ids else given
+        return command(*args, **kwargs)
+
+    text = "Any other option of the format tiering; may be given several times."
+    return topic_ids_option()(click.option("--option", "pairs", multiple=True, metavar="NAME=VALUE", help=text)(run))
+
+
+def topic_ids_in(pairs: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The options without what `--topic-id` has become, and that by topic."""
+    ids = [pair.removeprefix(_TOPIC_IDS) for pair in pairs if pair.startswith(_TOPIC_IDS)]
+    named = (one.partition("=") for text in ids for one in text.split(","))
+    return tuple(pair for pair in pairs if not pair.startswith(_TOPIC_IDS)), {topic: topic_id for topic, _, topic_id in named}
 
 
 def interval_options(command: Callable[P, Any]) -> Callable[P, Any]:
@@ -135,8 +148,8 @@ def asked(
             raise OptionError("--offsets names topics and bounds already; leave --topic, --from-timestamp and --to-timestamp out")
         if any(map(is_bound, pairs)):
             raise OptionError("--offsets names the bounds already; leave the options that start with starting and ending out")
-        ranges = ranges_of(store, vector)
-        return _parsed(pairs, {**fixed, "subscribe": ",".join(vector)}), ranges
+        options = _parsed(pairs, {**fixed, "subscribe": ",".join(vector)})
+        return options, ranges_of(store, vector, options.topic_ids)
     if not topics:
         raise OptionError("say which topics by --topic, or which offsets by --offsets")
     if from_ms is not None:

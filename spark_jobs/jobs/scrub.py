@@ -35,7 +35,7 @@ from spark_jobs.jobs.prices import Prices, prices_of
 from spark_jobs.jobs.scrub_part import Part, read_part
 from spark_jobs.jobs.tasks import spread
 from tiering.cli.scrub import row_of, sampling_options, settings_of, show, verdict
-from tiering.console import Exit, archive_option, dry_run_option, keys_option, output_option, topics_option
+from tiering.console import Exit, archive_option, dry_run_option, keys_option, output_option, topic_ids_option, topics_option
 
 SEGMENTS_MAX = 50_000
 """How many segments the driver holds at a time: the walk goes on when they are read."""
@@ -136,6 +136,7 @@ def plan(steps: Iterable[Step], budget: Budget, task_bytes: int, prices: Prices)
 @archive_option(required=True)
 @keys_option()
 @topics_option()
+@topic_ids_option()
 @sampling_options
 @click.option(
     "--bytes-per-task",
@@ -151,7 +152,8 @@ def plan(steps: Iterable[Step], budget: Budget, task_bytes: int, prices: Prices)
 @master_option
 @output_option()
 def main(
-    archive_url: str, keys_address: str | None, topics: tuple[str, ...], sample: float | None, seed: int | None,
+    archive_url: str, keys_address: str | None, topics: tuple[str, ...], topic_ids: dict[str, str],
+    sample: float | None, seed: int | None,
     requests_max: int | None, bytes_per_task: int, report: TextIO | None, prices_file: TextIO | None, storage_class: str | None,
     dry_run: bool, master: str | None, output: str,
 ) -> None:  # fmt: skip
@@ -165,7 +167,7 @@ def main(
     def job() -> None:
         started = stopwatch()
         backend = open_store(archive_url)
-        steps, budget = _walk(backend, settings, topics, requests_max)
+        steps, budget = _walk(backend, settings, topics, topic_ids, requests_max)
         if dry_run:
             prices = prices_of(price_table(prices_file), archive_url, storage_class)
             click.echo(json.dumps(plan(steps, budget, bytes_per_task, prices), indent=1))
@@ -191,10 +193,10 @@ def main(
 
 
 def _walk(
-    store: ObjectStore, settings: ScrubSettings, topics: tuple[str, ...], requests_max: int | None
+    store: ObjectStore, settings: ScrubSettings, topics: tuple[str, ...], topic_ids: dict[str, str], requests_max: int | None
 ) -> tuple[Iterator[Step], Budget]:
     archive.open_archive(store)
-    wanted = archive.topics_like(store, topics) if topics else None
+    wanted = archive.selected(store, topics, topic_ids)
     budget = Budget(store, requests_max)
     return walk(budget, settings, SystemClock().now_ms(), wanted), budget
 

@@ -7,7 +7,7 @@ With --timestamp it answers the first offset that is as late, for every partitio
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 import click
@@ -26,6 +26,7 @@ from spark_jobs.jobs.arguments import (
     price_options,
     price_table,
     source_options,
+    topic_ids_in,
     topics_of,
 )
 from spark_jobs.jobs.estimate import counted, of_splits
@@ -37,12 +38,18 @@ from spark_jobs.jobs.search_task import Question, offset_at
 from spark_jobs.jobs.tasks import spread
 from spark_jobs.jobs.vector import Vector, of_ranges
 from spark_jobs.source.partitions import splits
+from spark_jobs.source.ranges import NO_IDS, chosen
 from tiering.cli.offsets import Answer, show
 from tiering.console import archive_option, dry_run_option, emit, keys_option, output_option, topics_option
 
 
 def by_time(
-    archive: str, topics: Sequence[str], timestamp_ms: int, master: str | None = None, keys: str | None = None
+    archive: str,
+    topics: Sequence[str],
+    timestamp_ms: int,
+    master: str | None = None,
+    keys: str | None = None,
+    topic_ids: Mapping[str, str] = NO_IDS,
 ) -> tuple[tuple[Answer, ...], Exception | None]:
     """The answers for all partitions of the topics that match (of all topics where none is named), in order.
 
@@ -50,7 +57,7 @@ def by_time(
     a gap.
     """
     store = open_store(archive)
-    manifests = [m for topic in _topics(store, topics) for m in archives.newest_manifests(store, topic)]
+    manifests = [m for topic in _topics(store, topics) for m in chosen(store, topic, topic_ids, 1).sound]
 
     def task(manifest: Manifest) -> Answer:
         return offset_at(archive, manifest, timestamp_ms, keys)
@@ -98,9 +105,11 @@ def main(
         patterns = (("key", key, key_hex, key_match), ("value", value, value_hex, value_match))
         predicates = tuple(p for given in patterns if (p := _predicate(*given)) is not None)
         if timestamp is not None:
-            if predicates or pairs or dry_run or vector is not None or (from_ms, to_ms) != (None, None):
+            others, topic_ids = topic_ids_in(pairs)
+            if predicates or others or dry_run or vector is not None or (from_ms, to_ms) != (None, None):
                 raise OptionError("--timestamp asks for offsets, not for records: give it with --topic alone")
-            return _show_offsets(archive_url, topics, timestamp, master, keys_address, output)
+            answers, error = by_time(archive_url, topics, timestamp, master, keys_address, topic_ids)
+            return _show_offsets(answers, error, output)
         if not (predicates or resolve_only):
             raise OptionError("say what to look for: --timestamp, --key or --value")
         meter = Meter()
@@ -123,10 +132,7 @@ def main(
     ending("search", job)
 
 
-def _show_offsets(
-    archive: str, topics: Sequence[str], timestamp_ms: int, master: str | None, keys: str | None, output: str
-) -> None:
-    answers, error = by_time(archive, topics, timestamp_ms, master, keys)
+def _show_offsets(answers: tuple[Answer, ...], error: Exception | None, output: str) -> None:
     show(answers, output)
     if error is not None:
         raise error

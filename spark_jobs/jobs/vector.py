@@ -4,14 +4,14 @@
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from remote import archive
 from remote.errors import NotFound
 from remote.object_store import ObjectStore
 from spark_jobs.errors import OptionError
-from spark_jobs.source.ranges import THREADS, Range
+from spark_jobs.source.ranges import NO_IDS, THREADS, Range, chosen
 
 Vector = dict[str, dict[int, tuple[int, int]]]
 """Offsets `[start, end)` by topic and partition."""
@@ -40,12 +40,13 @@ def parse(text: str) -> Vector:
     }
 
 
-def ranges_of(store: ObjectStore, vector: Vector) -> tuple[Range, ...]:
+def ranges_of(store: ObjectStore, vector: Vector, topic_ids: Mapping[str, str] = NO_IDS) -> tuple[Range, ...]:
     """The ranges that a vector names, in order. Raises NotFound where the archive does not have the partition."""
     archive.open_archive(store)
     ranges = []
     for topic, partitions in sorted(vector.items()):
-        manifests = {m.partition: m for m in archive.manifests(store, topic, threads=THREADS)}
+        found = archive.existing(store, chosen(store, topic, topic_ids, THREADS))
+        manifests = {m.partition: m for m in found.sound}
         for number, (start, end) in sorted(partitions.items()):
             manifest = manifests.get(number)
             if manifest is None:

@@ -1,10 +1,11 @@
 """The options of the data source, with the names, defaults and precedence of Spark's Kafka source. Pure: text in, values out."""
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from typing import TypeVar
 
+from remote.object_keys import is_topic_id
 from spark_jobs.errors import OptionError
 from spark_jobs.option_text import nearest, read_option, unknown
 from spark_jobs.source.limits import (
@@ -31,6 +32,7 @@ STRATEGIES = ("assign", "subscribe", "subscribePattern")
 _KNOWN = (
     "archive",
     *STRATEGIES,
+    "topicId",
     "keys",
     "startingOffsets",
     "endingOffsets",
@@ -107,6 +109,7 @@ Strategy = Assign | Subscribe | SubscribePattern
 class ReadOptions:
     """What to read.
 
+    `topic_ids` are the ids of topics of which there may be several of one name.
     `keys` is where the keys of encrypted segments are (see `remote.transforms.key_rings`): driver and executors open it, each for
     itself, so no key travels. `as_of_version` is one version or one for each partition. `pushdown` has the reader
     take a query's filters (see `batch_reader.PushdownReader`). `pin_hours` 0 leaves no pin.
@@ -128,6 +131,7 @@ class ReadOptions:
     pushdown: bool = False
     bytes_per_split: int = BYTES_PER_SPLIT
     pin_hours: int = PIN_HOURS
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
 
 def parse(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions:
@@ -188,6 +192,7 @@ def parse(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions
         pushdown=value("pushdown", _boolean, False),
         bytes_per_split=value("bytesPerSplit", lambda v: _at_least(BYTES_PER_SPLIT_MIN, v), BYTES_PER_SPLIT),
         pin_hours=value("pinHours", _pin_hours, PIN_HOURS),
+        topic_ids=value("topicId", lambda v: _topic_ids(v, strategy), {}),
     )
 
 
@@ -289,6 +294,27 @@ def _refuse_end_before_start(starting: Limit, ending: Limit) -> None:
         end = ends[topic, partition]
         if start > end >= 0:
             raise OptionError(f"{topic}-{partition} would start at {start} and end at {end}, before that: exchange them")
+
+
+def _topic_ids(text: str, strategy: Strategy) -> dict[str, str]:
+    """An id, where one topic is read, or `topic=id` with commas between."""
+    topics = _topics(strategy)
+    if is_topic_id(text) and topics is not None and len(topics) == 1:
+        return dict.fromkeys(topics, text)
+    pairs = [pair.strip().partition("=") for pair in text.split(",")]
+    for topic, _, topic_id in pairs:
+        if not topic or not is_topic_id(topic_id):
+            raise ValueError("must be the id of the one topic that is read, or topic=id for each, with commas between")
+        if topics is not None and topic not in topics:
+            raise ValueError(f"it names topic {topic}, which is not read; leave it out, or subscribe to it")
+    return {topic: topic_id for topic, _, topic_id in pairs}
+
+
+def _topics(strategy: Strategy) -> Collection[str] | None:
+    """The topics that are read; None for a pattern, whose topics are not known."""
+    if isinstance(strategy, SubscribePattern):
+        return None
+    return strategy.topics if isinstance(strategy, Subscribe) else strategy.partitions.keys()
 
 
 def _one_of(value: str, *choices: str) -> str:

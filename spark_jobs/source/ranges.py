@@ -1,6 +1,7 @@
 """Which offsets of which partitions a read is of: from the options and the manifests, and from indexes where it is by time."""
 
 import re
+import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -21,6 +22,9 @@ from spark_jobs.source.wanted import EVERYTHING, Wanted
 
 INTERNAL_TOPICS = frozenset(["__consumer_offsets", "__transaction_state", "__share_group_state"])
 """Kafka's own, which no pattern finds."""
+
+NO_IDS: Mapping[str, str] = {}
+"""For who asks for topics by their names alone."""
 
 THREADS = 16
 """Each waits for a store that answers in some 10 ms: a topic of a thousand partitions is planned in seconds."""
@@ -67,7 +71,9 @@ def manifests(store: ObjectStore, options: ReadOptions, wanted: Wanted = EVERYTH
         newest = _assigned(store, strategy.partitions, options, wanted)
     elif isinstance(strategy, Subscribe):
         topics = [t for t in strategy.topics if wanted.has_topic(t)]
-        newest = each_topic(lambda t, threads: archive.manifests(store, t, threads=threads), topics)
+        newest = each_topic(
+            lambda t, threads: archive.existing(store, chosen(store, t, options.topic_ids, threads)).sound, topics
+        )
     else:
         newest = _matching(store, strategy.pattern, options, wanted)
     newest = [m for m in newest if wanted.has_partition(m.partition)]
@@ -84,7 +90,8 @@ def each_topic(ask: Callable[[str, int], Iterable[Manifest]], topics: Collection
 
 def _assigned(store: ObjectStore, assigned: Mapping[str, Iterable[int]], options: ReadOptions, wanted: Wanted) -> list[Manifest]:
     topics = [t for t in assigned if wanted.has_topic(t)]
-    there = {(m.topic, m.partition): m for m in each_topic(lambda t, n: archive.manifests(store, t, threads=n), topics)}
+    of_topics = each_topic(lambda t, threads: archive.existing(store, chosen(store, t, options.topic_ids, threads)).sound, topics)
+    there = {(m.topic, m.partition): m for m in of_topics}
     found: list[Manifest] = []
     for topic, number in ((t, n) for t in topics for n in assigned[t]):
         if (topic, number) in there:
@@ -103,7 +110,20 @@ def _matching(store: ObjectStore, pattern: str, options: ReadOptions, wanted: Wa
         raise NotFound(f"no topic in the archive {store.url} matches subscribePattern {pattern!r}; there are: {listed(known)}")
     _refuse_strangers(options, names)
     asked = [t for t in names if wanted.has_topic(t)]
-    return each_topic(lambda t, threads: archive.newest_manifests(store, t, threads=threads), asked)
+
+    def asked_for(topic: str, threads: int) -> archive.ArchivedTopic:
+        found = chosen(store, topic, options.topic_ids, threads)
+        return archive.existing(store, found) if topic in options.topic_ids else found
+
+    return each_topic(lambda t, threads: asked_for(t, threads).sound, asked)
+
+
+def chosen(store: ObjectStore, topic: str, topic_ids: Mapping[str, str], threads: int) -> archive.ArchivedTopic:
+    """The topic of this name that is asked for; warns where there are several and `topic_ids` has none of them."""
+    found = archive.find_topic(store, topic, topic_ids.get(topic), threads=threads)
+    if found.warning is not None:
+        warnings.warn(f"{found.warning} (option topicId)", stacklevel=2)
+    return found
 
 
 def _refuse_strangers(options: ReadOptions, topics: Iterable[str]) -> None:

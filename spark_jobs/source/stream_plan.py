@@ -14,7 +14,7 @@ from remote.object_keys import PartitionPath
 from remote.object_store import ObjectStore
 from spark_jobs.source.limits import ByPartition
 from spark_jobs.source.options import Assign, Strategy, Subscribe
-from spark_jobs.source.ranges import INTERNAL_TOPICS, Range, each_topic
+from spark_jobs.source.ranges import INTERNAL_TOPICS, NO_IDS, Range, chosen, each_topic
 from spark_jobs.source.stream_offsets import StreamOffsets
 
 Manifests = Mapping[PartitionPath, Manifest]
@@ -42,7 +42,7 @@ class DataLoss(NotFound):
         )
 
 
-def newest(store: ObjectStore, strategy: Strategy) -> Manifests:
+def newest(store: ObjectStore, strategy: Strategy, topic_ids: Mapping[str, str] = NO_IDS) -> Manifests:
     """The newest manifests of what is subscribed, without those topics and partitions that are not there. Raises Unavailable,
     Corrupt, Newer.
     """
@@ -53,7 +53,7 @@ def newest(store: ObjectStore, strategy: Strategy) -> Manifests:
     else:
         pattern = re.compile(strategy.pattern)
         topics = [t for t in archive.topics(store) if t not in INTERNAL_TOPICS and pattern.search(t)]
-    found = each_topic(lambda t, threads: archive.newest_manifests(store, t, threads=threads), topics)
+    found = each_topic(lambda t, threads: chosen(store, t, topic_ids, threads).sound, topics)
     if isinstance(strategy, Assign):
         found = [m for m in found if m.partition in strategy.partitions[m.topic]]
     return {m.path: m for m in found}

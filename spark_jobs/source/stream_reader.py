@@ -76,7 +76,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises Unavailable, Corrupt, Newer.
         """
         begun = decode(start)
-        self._manifests = self._target if self._target is not None else newest(self._open(), self.options.read.strategy)
+        self._manifests = (
+            self._target
+            if self._target is not None
+            else newest(self._open(), self.options.read.strategy, self.options.read.topic_ids)
+        )
         until = self._newest = ends(self._manifests, begun, self.options.stop_at)
         going_on = begin(self._manifests, begun, until)
         if isinstance(limit, ReadMinRows) and self._is_too_little(going_on, until, limit.min_rows):
@@ -92,13 +96,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # Spark's name
         """From now on there is only what there is now. Raises as `latestOffset`."""
-        self._target = newest(self._open(), self.options.read.strategy)
+        self._target = newest(self._open(), self.options.read.strategy, self.options.read.topic_ids)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """One partition a pack of splits of what lies between. Raises DataLoss, MissingRange (unless failOnDataLoss is false)."""
         first, last = decode(start), decode(end)
         if any(path not in self._manifests or self._manifests[path].end_offset < offset for path, offset in last.items()):
-            self._manifests = newest(self._open(), self.options.read.strategy)
+            self._manifests = newest(self._open(), self.options.read.strategy, self.options.read.topic_ids)
         found = ranges(self._manifests, first, last, fail_on_data_loss=self.options.read.fail_on_data_loss)
         read = self.options.read
         return [SplitPartition(pack) for pack in packed(splits(self._open(), found, read), read)]

@@ -18,6 +18,8 @@ from tiering.console import (
     printable,
     reports_errors,
     say,
+    topic_id_option,
+    warn,
 )
 from tiering.coverage import Coverage, as_data, coverage_of
 from tiering.coverage_picture import LEGEND, picture
@@ -29,13 +31,16 @@ from tiering.tiered_log import TieredLog
 @archive_option(required=True)
 @log_dir_option()
 @click.argument("topic", required=False)
+@topic_id_option()
 @click.option(
     "--coverage/--no-coverage", default=None,
     help="Draw, or as JSON add, which offsets and which times each tier has; unless given, where TOPIC is.",
 )  # fmt: skip
 @output_option()
 @reports_errors
-def command(archive_url: str, log_dir_path: str | None, topic: str | None, coverage: bool | None, output: str) -> Exit | None:
+def command(
+    archive_url: str, log_dir_path: str | None, topic: str | None, topic_id: str | None, coverage: bool | None, output: str
+) -> Exit | None:
     """Show offsets, segments and bytes of each tier for every partition, of all topics or of TOPIC.
 
     Of one TOPIC a picture of each partition follows, as wide as the terminal: a column is a span of offsets or of time, a line a
@@ -48,7 +53,9 @@ def command(archive_url: str, log_dir_path: str | None, topic: str | None, cover
       tiering describe --archive s3://bucket/kafka
       tiering describe --archive s3://bucket/kafka --log-dir /var/lib/kafka orders
     """
-    tiers = open_tiers(log_dir_path, archive_url)
+    if topic_id is not None and topic is None:
+        raise click.UsageError("--topic-id is of one topic: name it")
+    tiers = open_tiers(log_dir_path, archive_url, tell=warn)
     errors: list[Exception] = []
     shown = 0
     is_drawn = topic is not None if coverage is None else coverage
@@ -56,7 +63,7 @@ def command(archive_url: str, log_dir_path: str | None, topic: str | None, cover
 
     def rows() -> Iterator[Row]:
         nonlocal shown
-        for name, number, log in _partitions(tiers, topic):
+        for name, number, log in _partitions(tiers, topic, topic_id):
             try:
                 row = _row(name, number, log)
                 if is_drawn and isinstance(log, TieredLog):
@@ -82,10 +89,12 @@ def _draw(drawn: list[tuple[str, Coverage]]) -> None:
     click.echo(f"\n{LEGEND}")
 
 
-def _partitions(tiers: Tiers, topic: str | None) -> Iterator[tuple[str, int, TieredLog | LogError | RemoteError]]:
+def _partitions(
+    tiers: Tiers, topic: str | None, topic_id: str | None
+) -> Iterator[tuple[str, int, TieredLog | LogError | RemoteError]]:
     for name in tiers.topics() if topic is None else (topic,):
         try:
-            partitions = tiers.found(name)
+            partitions = tiers.found(name, topic_id=topic_id)
         except NotFound:
             if topic is None:
                 continue  # a folder without a manifest: nobody asked for it by name

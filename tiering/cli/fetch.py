@@ -18,7 +18,9 @@ from tiering.console import (
     partition_option,
     reports_errors,
     say,
+    topic_id_option,
     topic_option,
+    warn,
 )
 from tiering.dump import payload
 from tiering.service import CACHE_BYTES_MAX, open_reading, open_tiers, read_ahead_pool
@@ -34,6 +36,7 @@ _TEXT_MAX = 60
 @keys_option()
 @cache_dir_option()
 @topic_option()
+@topic_id_option()
 @partition_option("The partition.", required=True)
 @click.option("--offset", type=click.IntRange(min=0), required=True, metavar="N", help="The first offset to read.")
 @click.option(
@@ -53,7 +56,7 @@ _TEXT_MAX = 60
 @reports_errors
 def command(
     archive_url: str | None, log_dir_path: str | None, keys_address: str | None, cache_dir: str | None,
-    topic: str, partition: int, offset: int, max_records: int | None, isolation: str, output: str,
+    topic: str, topic_id: str | None, partition: int, offset: int, max_records: int | None, isolation: str, output: str,
 ) -> None:  # fmt: skip
     """Read records from an offset on. JSON has keys, values and headers in base64; the table shows their beginnings as text.
 
@@ -66,7 +69,7 @@ def command(
         raise click.UsageError("give --archive, --log-dir or both")
     with read_ahead_pool(THREADS) as pool:
         reading = open_reading(cache_dir, CACHE_BYTES_MAX, pool, keys_address)
-        log = open_tiers(log_dir_path, archive_url, reading).partition(topic, partition)
+        log = open_tiers(log_dir_path, archive_url, reading, tell=warn).partition(topic, partition, topic_id)
         if log.local is not None and log.local.unproven:
             say(f"tiering: {log.local.unproven}")
         emit(islice(_rows(log, offset, Isolation(isolation)), max_records), output, as_text=_as_text)

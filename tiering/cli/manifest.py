@@ -28,7 +28,9 @@ from tiering.console import (
     partition_option,
     reports_errors,
     say,
+    topic_id_option,
     topic_option,
+    warn,
 )
 
 Found = Manifest | LogError | RemoteError
@@ -42,7 +44,7 @@ def command() -> None:
 def of_topic(verb: Callable[P, None]) -> Callable[P, None]:
     """The options that say which partitions of which archive."""
     verb = partition_option("Only this one; all of the topic unless given.")(verb)
-    verb = topic_option()(verb)
+    verb = topic_option()(topic_id_option()(verb))
     return archive_option(required=True)(verb)
 
 
@@ -58,7 +60,9 @@ def version_option(verb: Callable[P, None]) -> Callable[P, None]:
 @version_option
 @output_option()
 @reports_errors
-def show(archive_url: str, topic: str, partition: int | None, version: int | None, output: str) -> Exit | None:
+def show(
+    archive_url: str, topic: str, topic_id: str | None, partition: int | None, version: int | None, output: str
+) -> Exit | None:
     """Show the manifest of each partition: a line in a table, or as JSON all that stands in it.
 
     A partition that cannot be read is named on standard error, and the others are shown.
@@ -73,7 +77,7 @@ def show(archive_url: str, topic: str, partition: int | None, version: int | Non
 
     def rows() -> Iterator[Row]:
         nonlocal shown
-        for manifest in _sound(_versions(store, topic, partition, version), errors):
+        for manifest in _sound(_versions(store, topic, topic_id, partition, version), errors):
             shown += 1
             yield tools.whole(manifest, pins_of(store, manifest.path, SystemClock().now_ms()))
 
@@ -85,7 +89,7 @@ def show(archive_url: str, topic: str, partition: int | None, version: int | Non
 @of_topic
 @output_option()
 @reports_errors
-def history(archive_url: str, topic: str, partition: int | None, output: str) -> Exit | None:
+def history(archive_url: str, topic: str, topic_id: str | None, partition: int | None, output: str) -> Exit | None:
     """List the stored versions, the newest first: when and by whom they were written, and what changed.
 
     A version that cannot be read, or is not the one that its successor was built on, is named on standard error.
@@ -99,7 +103,7 @@ def history(archive_url: str, topic: str, partition: int | None, output: str) ->
 
     def rows() -> Iterator[Row]:
         nonlocal shown
-        for path in _paths(_partitions(store, topic, partition), errors):
+        for path in _paths(_partitions(store, topic, topic_id, partition), errors):
             for row in tools.history(store, path):
                 if isinstance(row, Exception):
                     _note(row, errors)
@@ -117,7 +121,7 @@ def history(archive_url: str, topic: str, partition: int | None, output: str) ->
 @click.argument("after", type=click.IntRange(min=1))
 @output_option()
 @reports_errors
-def diff(archive_url: str, topic: str, partition: int | None, before: int, after: int, output: str) -> None:
+def diff(archive_url: str, topic: str, topic_id: str | None, partition: int | None, before: int, after: int, output: str) -> None:
     """Show what version AFTER of one partition has otherwise than version BEFORE: segments by their states, gaps, offsets.
 
     \b
@@ -125,8 +129,9 @@ def diff(archive_url: str, topic: str, partition: int | None, before: int, after
       tiering manifest diff --archive s3://bucket/kafka --topic orders --partition 0 6 7
     """
     store = open_store(archive_url)
-    sides = [Entries.of(store, _only(_versions(store, topic, partition, version))) for version in (before, after)]
-    emit(tools.difference(sides[0], sides[1]), output)
+    former = _only(_versions(store, topic, topic_id, partition, before))
+    later = _only(_versions(store, topic, former.topic_id, partition, after))
+    emit(tools.difference(Entries.of(store, former), Entries.of(store, later)), output)
 
 
 @command.command("export")
@@ -134,7 +139,7 @@ def diff(archive_url: str, topic: str, partition: int | None, before: int, after
 @version_option
 @click.option("--to", "target", required=True, type=click.Path(dir_okay=False), metavar="FILE", help="The Parquet file to write.")
 @reports_errors
-def export(archive_url: str, topic: str, partition: int | None, version: int | None, target: str) -> None:
+def export(archive_url: str, topic: str, topic_id: str | None, partition: int | None, version: int | None, target: str) -> None:
     """Write all entries of all pages as one Parquet file, which any SQL engine reads.
 
     \b
@@ -142,16 +147,17 @@ def export(archive_url: str, topic: str, partition: int | None, version: int | N
       tiering manifest export --archive s3://bucket/kafka --topic orders --to orders.parquet
     """
     store = open_store(archive_url)
-    manifests = [_or_raise(found) for found in _versions(store, topic, partition, version)]
+    manifests = [_or_raise(found) for found in _versions(store, topic, topic_id, partition, version)]
     written = tools.export((Entries.of(store, m) for m in manifests), OsWritableDisk(), target)
     say(f"{target}: {written} segments")
 
 
-def _partitions(store: ObjectStore, topic: str, partition: int | None) -> list[Found]:
+def _partitions(store: ObjectStore, topic: str, topic_id: str | None, partition: int | None) -> list[Found]:
     archive.open_archive(store)
-    found = archive.newest_partitions(store, topic)
-    if not found:
-        archive.manifests(store, topic)  # says which topics there are
+    of_name = archive.existing(store, archive.find_topic(store, topic, topic_id))
+    if of_name.warning is not None:
+        warn(of_name.warning)
+    found = of_name.partitions
     if partition is None:
         return [*found.values()]
     if partition not in found:
@@ -169,8 +175,8 @@ def _paths(found: list[Found], errors: list[Exception]) -> Iterator[PartitionPat
             _note(one, errors)
 
 
-def _versions(store: ObjectStore, topic: str, partition: int | None, version: int | None) -> list[Found]:
-    found = _partitions(store, topic, partition)
+def _versions(store: ObjectStore, topic: str, topic_id: str | None, partition: int | None, version: int | None) -> list[Found]:
+    found = _partitions(store, topic, topic_id, partition)
     if version is None:
         return found
     return [load_version(store, _only(found).path, version).manifest]

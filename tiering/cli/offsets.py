@@ -15,7 +15,9 @@ from tiering.console import (
     output_option,
     reports_errors,
     say,
+    topic_id_option,
     topic_option,
+    warn,
 )
 from tiering.service import CACHE_BYTES_MAX, open_reading, open_tiers
 from tiering.tiered_log import TieredLog
@@ -47,6 +49,7 @@ def _time(_context: click.Context, _param: click.Parameter, value: str) -> str:
 @keys_option()
 @cache_dir_option()
 @topic_option()
+@topic_id_option()
 @click.option(
     "--time", callback=_time, default="latest", show_default=True, metavar="TIME", help=f"Milliseconds, or {', '.join(_TIMES)}."
 )
@@ -54,7 +57,7 @@ def _time(_context: click.Context, _param: click.Parameter, value: str) -> str:
 @reports_errors
 def command(
     archive_url: str | None, log_dir_path: str | None, keys_address: str | None, cache_dir: str | None,
-    topic: str, time: str, output: str,
+    topic: str, topic_id: str | None, time: str, output: str,
 ) -> None:  # fmt: skip
     """Find the first offset whose record is as late as a time, or one of the log's own offsets, for every partition.
 
@@ -68,7 +71,8 @@ def command(
     if archive_url is None and log_dir_path is None:
         raise click.UsageError("give --archive, --log-dir or both")
     find = _TIMES.get(time) or (lambda log: log.offset_for_time(int(time)))
-    logs = open_tiers(log_dir_path, archive_url, open_reading(cache_dir, CACHE_BYTES_MAX, None, keys_address)).partitions(topic)
+    reading = open_reading(cache_dir, CACHE_BYTES_MAX, None, keys_address)
+    logs = open_tiers(log_dir_path, archive_url, reading, tell=warn).partitions(topic, topic_id)
     for log in logs.values():
         if log.local is not None and log.local.unproven:
             say(f"tiering: {log.local.unproven}")

@@ -11,7 +11,6 @@ from remote import archive
 from remote.errors import NotFound, RemoteError
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
-from remote.object_keys import is_topic_id
 from remote.object_store import ObjectStore
 from remote.reader import ArchivedLog
 from remote.reading import Reading
@@ -23,6 +22,7 @@ from tiering.console import (
     Exit,
     Row,
     archive_option,
+    by_topic,
     dry_run_option,
     emit,
     exit_code_of_all,
@@ -33,6 +33,7 @@ from tiering.console import (
     say,
     tell_unmatched,
     topics_option,
+    warn,
 )
 from tiering.progress import Work, shown
 from tiering.restore import Done, restore
@@ -41,14 +42,6 @@ from tiering.restore_target import UNFINISHED, RestoreTarget, opened
 from tiering.service import log_dir, open_reading, shares_a_folder
 
 Failure = LogError | RemoteError
-
-
-def _topic_ids(_context: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    pairs = [value.partition("=") for value in values]
-    for value, (topic, _, topic_id) in zip(values, pairs, strict=True):
-        if not topic or not is_topic_id(topic_id):
-            raise click.BadParameter(f"{value!r} is not TOPIC=ID, with an id as Kafka prints it (22 characters of base64)")
-    return {topic: topic_id for topic, _, topic_id in pairs}
 
 
 @click.command("restore")
@@ -69,9 +62,17 @@ def _topic_ids(_context: click.Context, _param: click.Parameter, values: tuple[s
     "--topic-id",
     "topic_ids",
     multiple=True,
-    callback=_topic_ids,
+    callback=by_topic,
     metavar="TOPIC=ID",
     help="The id that a topic has in the cluster that gets it, else the id that was archived; may be given several times.",
+)
+@click.option(
+    "--from-topic-id",
+    "from_ids",
+    multiple=True,
+    callback=by_topic,
+    metavar="TOPIC=ID",
+    help="Of several archived topics that had a name, the one with this id; may be given several times.",
 )
 @click.option("--cluster-id", callback=named, metavar="ID", help="Write meta.properties of this cluster; give --node-id, too.")
 @click.option("--node-id", type=click.IntRange(0), metavar="ID", help="The broker's id in meta.properties.")
@@ -86,6 +87,7 @@ def command(
     until_offset: int | None,
     until_ms: int | None,
     topic_ids: dict[str, str],
+    from_ids: dict[str, str],
     cluster_id: str | None,
     node_id: int | None,
     keys_address: str | None,
@@ -119,7 +121,8 @@ def command(
     archive.open_archive(store)
     if shares_a_folder(log_dir(path), store):
         raise click.BadParameter(f"{store.url} and {path} lie one in the other; give a folder beside it", param_hint="--to")
-    plans, failures = _plans(store, reading, topics, until_offset, until_ms, topic_ids)
+    wanted = _wanted(store, topics, from_ids)
+    plans, failures = _plans(store, reading, wanted, (until_offset, until_ms), topic_ids)
     for failure in failures:
         say(f"tiering: {failure}")
     if dry_run:
@@ -136,22 +139,33 @@ def command(
     return exit_code_of_all(failures, partly=staged)
 
 
+def _wanted(store: ObjectStore, topics: tuple[str, ...], from_ids: dict[str, str]) -> Iterator[archive.ArchivedTopic]:
+    wanted = archive.topics_like(store, topics)
+    tell_unmatched(topics, wanted, store.url)
+    tell_unmatched(from_ids, wanted, store.url, "--from-topic-id")
+    if not wanted:
+        raise NotFound(f"the archive {store.url} holds no topic yet: offload to it first")
+    for name in wanted:
+        topic = archive.find_topic(store, name, from_ids.get(name))
+        if name in from_ids:
+            archive.existing(store, topic)
+        if topic.warning is not None:
+            warn(topic.warning)
+        yield topic
+
+
 def _plans(
     store: ObjectStore,
     reading: Reading,
-    topics: tuple[str, ...],
-    until_offset: int | None,
-    until_ms: int | None,
+    wanted: Iterator[archive.ArchivedTopic],
+    limits: tuple[int | None, int | None],
     topic_ids: dict[str, str],
 ) -> tuple[list[RestorePlan], list[Failure]]:
-    wanted = archive.topics_like(store, topics)
-    tell_unmatched(topics, wanted, store.url)
-    if not wanted:
-        raise NotFound(f"the archive {store.url} holds no topic yet: offload to it first")
+    until_offset, until_ms = limits
     plans: list[RestorePlan] = []
     failures: list[Failure] = []
     for topic in wanted:
-        for manifest in archive.newest_partitions(store, topic).values():
+        for manifest in topic.partitions.values():
             if not isinstance(manifest, Manifest):
                 failures.append(manifest)
                 continue

@@ -27,6 +27,7 @@ from tiering.console import (
     reports_errors,
     say,
     tell_unmatched,
+    topic_ids_option,
     topics_option,
 )
 from tiering.progress import shown
@@ -55,13 +56,14 @@ def settings_of(deep: bool, sample: float | None, seed: int | None) -> ScrubSett
 @archive_option(required=True)
 @keys_option()
 @topics_option()
+@topic_ids_option()
 @click.option("--deep", is_flag=True, help="Read segments from end to end: every batch, every index.")
 @sampling_options
 @output_option()
 @reports_errors
 def command(
-    archive_url: str, keys_address: str | None, topics: tuple[str, ...], deep: bool, sample: float | None, seed: int | None,
-    requests_max: int | None, output: str,
+    archive_url: str, keys_address: str | None, topics: tuple[str, ...], topic_ids: dict[str, str], deep: bool,
+    sample: float | None, seed: int | None, requests_max: int | None, output: str,
 ) -> Exit | None:  # fmt: skip
     """Check that every manifest, object and offset of an archive is there and sound. A line for each finding; nothing is changed.
 
@@ -82,20 +84,22 @@ def command(
     meter = Meter()
     backend = open_store(archive_url, meter=meter)
     archive.open_archive(backend)
-    wanted = archive.topics_like(backend, topics) if topics else None
-    tell_unmatched(topics, wanted or (), backend.url)
+    wanted = archive.selected(backend, topics, topic_ids)
+    tell_unmatched(topics, [folder.partition("/")[0] for folder in wanted or ()], backend.url)
     store = Budget(backend, requests_max)
-    of_bytes = _bytes_of(archive_url, settings, topics) if deep and requests_max is None and has_terminal() else 0
+    of_bytes = _bytes_of(archive_url, settings, topics, topic_ids) if deep and requests_max is None and has_terminal() else 0
     with shown("scrub", lambda: of_bytes, lambda: sum(counted.bytes for counted in meter.snapshot().values())):
         kinds = show(scrub(store, decoded, settings, SystemClock().now_ms(), wanted), output)
     return verdict("tiering", kinds, store.requests)
 
 
-def _bytes_of(archive_url: str, settings: ScrubSettings, topics: tuple[str, ...]) -> int:
+def _bytes_of(archive_url: str, settings: ScrubSettings, topics: tuple[str, ...], topic_ids: dict[str, str]) -> int:
     """About what a deep scrub will read. It takes a request a manifest, of which the scrub itself counts and measures none."""
     store = open_store(archive_url)
-    newest = (found for topic in archive.topics_like(store, topics) for found in archive.newest_partitions(store, topic).values())
-    return int(settings.sample * sum(one.log_bytes + one.aux_bytes for one in newest if isinstance(one, Manifest)))
+    names = archive.topics_like(store, topics or topic_ids)
+    newest = (archive.find_topic(store, topic, topic_ids.get(topic)).partitions.values() for topic in names)
+    sound = (one for of_topic in newest for one in of_topic if isinstance(one, Manifest))
+    return int(settings.sample * sum(one.log_bytes + one.aux_bytes for one in sound))
 
 
 def show(findings: Iterable[Finding], output: str) -> Mapping[Kind, int]:
