@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +17,11 @@ from typing import Any
 import pytest
 from built_wheel import ROOT, built_wheel
 
-_NO_NETWORK = ("error sending request", "dns error", "connection refused", "failed to fetch", "timed out")
-"""What uv says where a registry cannot be reached."""
+_NO_NETWORK = (
+    *("error sending request", "dns error", "connection refused", "failed to fetch", "timed out"),
+    *("newconnectionerror", "failed to resolve", "connection broken"),
+)
+"""What uv says where a registry cannot be reached, and what pip does."""
 
 
 @dataclass(frozen=True)
@@ -72,15 +75,32 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _make(folder: Path) -> None:
+    wheel = built_wheel(folder)
+    try:
+        new_environment(folder / "venv", str(wheel), "--constraints", str(ROOT / "requirements.txt"))
+    finally:
+        wheel.unlink()
+
+
+def new_environment(venv: Path, *wanted: str) -> None:
+    """Makes an environment with nothing but what is wanted, of wheels alone. Skips where that cannot be."""
+    subprocess.run([uv(), "venv", "--quiet", "--clear", "--python", sys.executable, venv], check=True)
+    well([uv(), "pip", "install", "--quiet", "--python", str(venv / "bin" / "python"), "--only-binary", ":all:", *wanted])
+
+
+def uv() -> str:
+    """The program. Skips where there is none."""
     beside = Path(sys.executable).parent / "uv"
-    uv = shutil.which("uv") or (str(beside) if beside.exists() else None)
-    if uv is None:
+    found = shutil.which("uv") or (str(beside) if beside.exists() else None)
+    if found is None:
         pytest.skip("no uv here, which makes an environment in seconds")
-    venv, wheel = folder / "venv", built_wheel(folder)
-    subprocess.run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, venv], check=True)
-    install = [uv, "pip", "install", "--quiet", "--python", venv / "bin" / "python", "--constraints", ROOT / "requirements.txt"]
-    done = subprocess.run([*install, "--only-binary", ":all:", wheel], capture_output=True, text=True)
-    wheel.unlink()
+    return found
+
+
+def well(command: Sequence[str], told: str = "") -> str:
+    """What an installer prints, which has to end well. Skips where it reaches no registry and has not kept all packages."""
+    done = subprocess.run(command, input=told, capture_output=True, text=True, check=False)
     if done.returncode and any(words in done.stderr.lower() for words in _NO_NETWORK):
-        pytest.skip("no registry can be reached, and uv has not kept all packages")
+        pytest.skip("no registry can be reached, and not all packages were kept")
     assert done.returncode == 0, done.stderr
+    return done.stdout

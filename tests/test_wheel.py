@@ -130,5 +130,5 @@ def test_airflow_finds_the_provider_by_its_entry_point(installed: Run) -> None:
 
 
 def test_nothing_is_installed_that_only_an_extra_asks_for(installed: Run) -> None:
-    others = ("pyspark", "airflow", "matplotlib", "pytest")
+    others = ("pyspark", "airflow", "matplotlib", "s3fs", "aiobotocore", "aiohttp", "gcsfs", "adlfs", "pytest")
     assert installed("python", "-c", f"{FIND_SPEC}; print([m for m in {others} if f(m)])") == "[]\n"

@@ -10,9 +10,8 @@ a record as late as this, ms since 1970) and `through_ms_by_partition`.
 
 from urllib.parse import quote
 
-from airflow.sdk import Asset
-
 from tiering.airflow.provider_info import CONNECTION_TYPE
+from tiering.airflow.sdk import Asset
 
 
 def archived_asset(archive_url: str, topic: str) -> Asset:

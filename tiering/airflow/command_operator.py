@@ -6,13 +6,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from airflow.sdk import BaseOperator, Context
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
-
 from local_log import errors as local
 from remote import errors as remote
 from tiering.airflow.command_line import CommandLine
 from tiering.airflow.hooks import TieringHook
+from tiering.airflow.sdk import AirflowException, AirflowFailException, BaseOperator, Context
 from tiering.console import Exit, Row
 
 _FINAL: Final = (Exit.usage, Exit.not_found, Exit.corruption)

