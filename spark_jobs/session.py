@@ -11,7 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from pyspark.sql import SparkSession
+try:
+    from pyspark.sql import SparkSession
+except ModuleNotFoundError as e:
+    raise ModuleNotFoundError(f"{e}; pip install 'kafka-tiering[spark]'", name=e.name) from e
 
 from spark_jobs.java import java_home
 

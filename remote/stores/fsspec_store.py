@@ -19,12 +19,10 @@ from fsspec.core import url_to_fs
 
 from remote.errors import AlreadyExists, BadRange, Invalid, NotFound, RemoteError, Unavailable, Unknown
 from remote.object_store import AbandonedUpload, Body, ObjectMeta
-from remote.stores.shared import as_ms, check_folder, check_key, check_prefix, checked, walk
+from remote.stores.shared import as_ms, check_folder, check_key, check_prefix, checked, installing, walk
 
 upload_bytes_max = 2**31
 """A Kafka segment's limit."""
-packages = {"gs": "gcsfs", "gcs": "gcsfs", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs"}
-"""What brings a protocol; fsspec's own words for it vary."""
 _times = ("LastModified", "last_modified", "mtime", "created")
 """What file systems call the time of a file, a datetime or seconds: s3fs, adlfs, gcsfs, memory."""
 
@@ -42,8 +40,7 @@ class FsspecStore:
         try:
             kind = fsspec.get_filesystem_class(protocol)
         except ImportError as error:
-            package = packages.get(protocol)
-            remedy = f"install the package {package}" if package else f"{error}; install it, or give s3:// or a folder"
+            remedy = installing(protocol) or f"{error}; install it, or give s3:// or a folder"
             raise Invalid(f"{url!r}: {protocol}:// is not there yet; {remedy}") from error
         except ValueError as error:
             raise Invalid(f"{url!r}: {error}; give s3://, gs://, abfs:// or a folder") from error

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from heapq import heappop, heappush
 from itertools import islice
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from local_log.errors import Corrupt
 from local_log.formats.checksum import crc32c as crc_of
@@ -14,7 +14,16 @@ from remote.object_store import Body, ObjectMeta
 key_bytes_max = 1_024
 """S3's limit; the narrowest of those known, and so everybody's."""
 
+_extras: Final = {"gs": "gcs", "gcs": "gcs", "abfs": "azure", "abfss": "azure", "az": "azure", "s3": "s3fs", "s3a": "s3fs"}
+"""What of pyproject.toml brings fsspec's file system of a protocol."""
+
 T = TypeVar("T")
+
+
+def installing(protocol: str) -> str | None:
+    """How to install what fsspec needs for a protocol, None where it is nothing that we know; fsspec's own words for it vary."""
+    extra = _extras.get(protocol)
+    return None if extra is None else f"pip install 'kafka-tiering[{extra}]'"
 
 
 def check_key(key: str) -> None:

@@ -18,6 +18,7 @@ import fsspec
 from remote.errors import NotFound
 from remote.object_store import ObjectStore
 from remote.stores import open_store
+from remote.stores.shared import installing
 from spark_jobs.errors import OptionError
 
 HIDDEN = "_tiering/"
@@ -110,7 +111,10 @@ class Target:
     def _open(self) -> tuple[Any, str]:
         try:
             files, root = fsspec.core.url_to_fs(self.url, use_listings_cache=False, skip_instance_cache=True)
-        except (ValueError, ImportError) as e:  # a protocol that nobody knows, or whose package is not there
+        except ImportError as e:
+            remedy = installing(self.url.partition("://")[0].lower()) or f"{e}; install it"
+            raise OptionError(f"the target {self.url!r} cannot be used, since its package is not there yet; {remedy}") from e
+        except ValueError as e:  # a protocol that nobody knows
             raise OptionError(f"the target {self.url!r} cannot be used: {e}") from e
         if not root.strip("/"):
             raise OptionError(f"the target {self.url!r} names no folder; give one, such as s3://bucket/prefix")

@@ -1,6 +1,7 @@
 """Addresses and the stores that they name, and the proof that a store keeps its word."""
 
 import dataclasses
+import re
 from typing import Any
 
 import pytest
@@ -68,16 +69,16 @@ class TestOpening:
         assert ";" in message  # what follows is what would do
 
     @pytest.mark.parametrize(
-        ("protocol", "package"), [("gs", "gcsfs"), ("gcs", "gcsfs"), ("abfs", "adlfs"), ("abfss", "adlfs"), ("az", "adlfs")]
+        ("protocol", "extra"), [("gs", "gcs"), ("gcs", "gcs"), ("abfs", "azure"), ("abfss", "azure"), ("az", "azure")]
     )
-    def test_an_address_whose_package_is_missing_names_the_package(
-        self, monkeypatch: pytest.MonkeyPatch, protocol: str, package: str
+    def test_an_address_whose_package_is_missing_says_what_to_install(
+        self, monkeypatch: pytest.MonkeyPatch, protocol: str, extra: str
     ) -> None:
         def missing(_: str) -> None:
             raise ImportError("install something")
 
         monkeypatch.setattr("fsspec.get_filesystem_class", missing)
-        with pytest.raises(BadAddress, match=f"install the package {package}$") as raised:
+        with pytest.raises(BadAddress, match=re.escape(f"; pip install 'kafka-tiering[{extra}]'") + "$") as raised:
             open_store(f"{protocol}://bucket/prefix")
         assert "give" not in str(raised.value)
 
