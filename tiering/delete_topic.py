@@ -3,7 +3,8 @@
 1  every partition's manifest says that the topic is deleted: writers from before are fenced, those who come later are refused,
    readers find nothing, and everything waits to be deleted
 2  after the delay, and where no live pin covers them, the objects go, as in any retention: by this command again or by retain
-3  pages and old versions go by the sweep; long after, so does the last version, which has kept late offloads out until then
+3  pages and old versions go by the sweep. The last version of each partition stays for ever, some hundred bytes: it keeps out who
+   comes late, however long they slept, and a broker that was away and still has the log
 """
 
 from dataclasses import replace

@@ -23,7 +23,7 @@ from remote.errors import Newer
 from remote.manifest.chain import StoredVersion, listed_versions
 from remote.manifest.entries import Entries
 from remote.manifest.model import CLOCK_DIFFERENCE_MS_MAX, Manifest, PageRef, SegmentEntry, never_archived
-from remote.manifest.pins import Pins, pins_of
+from remote.manifest.pins import pins_of
 from remote.manifest.store import claim, load_newest, load_version
 from remote.object_keys import PROBE_PREFIX, PartitionPath, parse_page_name, parse_segment_name
 from remote.object_store import ObjectMeta, ObjectStore
@@ -72,9 +72,6 @@ def plan(store: ObjectStore, path: PartitionPath, now_ms: int, grace_ms: int) ->
         return SweepPlan(path, 0, (*over, *never_named), (), ())
     newest = stored.manifest
     versions = listed_versions(store, path)
-    if newest.is_deleted and _is_empty(store, newest, pins) and newest.deleted_at_ms <= now_ms - LONG_MS:
-        left = [garbage(Kind.tombstone, v.meta) for v in reversed(versions)]
-        return SweepPlan(path, newest.version, (*over, *left), (), ())
     kept = kept_versions(versions, min((pin.version for pin in pins.live), default=None), before_ms)
     gone = [garbage(Kind.manifest, v.meta) for v in islice(reversed(versions[kept:]), GARBAGE_MAX)]
     pages, risky = _pages(store, path, versions[:kept], before_ms)
@@ -139,13 +136,6 @@ def sweep_stray(store: ObjectStore, piece: Garbage) -> None:
         store.delete(piece.key)
     else:
         store.abort_upload(piece.upload)
-
-
-def _is_empty(store: ObjectStore, manifest: Manifest, pins: Pins) -> bool:
-    path = manifest.path
-    if manifest.segment_count or manifest.deleting or pins.live:
-        return False
-    return not any(True for prefix in (path.segments, path.pages) for _ in store.list(prefix, limit=1))
 
 
 def _pages(

@@ -5,7 +5,6 @@ page        one that no version that stays names
 segment     a `.log` or `.aux` object that the newest version does not name, neither to be read nor as being deleted
 pin         one that is over
 write       the record of a write over many partitions that nobody asks for any more: see `is_forgettable`
-tombstone   what is left of a deleted topic, long after the last of its objects has gone
 upload      what an upload that never ended has left behind
 probe       a probe of the store whose command was killed
 """
@@ -20,7 +19,7 @@ from remote.object_store import AbandonedUpload, ObjectMeta
 
 GRACE_MS = 24 * 3_600_000
 LONG_MS = 30 * 24 * 3_600_000
-"""How long a deleted topic keeps late writers out, and how long objects wait that no manifest was ever written for."""
+"""How long objects wait that no manifest was ever written for."""
 
 
 class Kind(StrEnum):
@@ -31,7 +30,6 @@ class Kind(StrEnum):
     segment = "segment"
     pin = "pin"
     write = "write"
-    tombstone = "tombstone"
     upload = "upload"
     probe = "probe"
 

@@ -13,7 +13,6 @@ from remote.manifest.transitions import segment_copied
 from remote.object_keys import PartitionPath
 from tiering import delete_topic, retention
 from tiering.retention_plan import DELETE_DELAY_MS, Policy
-from tiering.sweep_plan import LONG_MS
 
 OTHER_ID = "B" * 22
 
@@ -85,15 +84,40 @@ def test_late_writers_are_kept_out_and_a_reader_with_a_pin_reads_on(world: World
     reader.assert_reads_all(one)
 
 
-def test_the_last_version_keeps_late_offloads_out_for_a_month_and_then_nothing_is_left(world: World) -> None:
+def test_the_last_version_keeps_late_offloads_out_for_ever(world: World) -> None:
     one = world.fork()
+    sleeper = one.writer("d")
+    late = one.upload(one.copied, CountingIds("5"))
     gone(one)
+    last = [PATH.manifest(one.manifest.version)]
+    assert [*one.store.objects] == last
+    one.hours(400 * 24)
+    assert one.sweep(name="6") == []
+    with pytest.raises(Fenced):
+        sleeper.commit(FIRST, copied(late))
+    with pytest.raises(Invalid, match="was deleted"):
+        one.writer("e").commit(FIRST, copied(late))
+    assert [*one.store.objects] == last
+
+
+def test_a_writer_that_slept_since_before_the_topic_was_there_does_not_begin_it_again(world: World) -> None:
+    one = world.fork()
+
+    def long_years() -> None:
+        one.store.objects = dict(world.store.objects)
+        gone(one)
+        one.hours(400 * 24)
+        one.sweep(name="6")
+
+    late = one.upload(one.copied, CountingIds("5"))
+    one.store.objects = {}
+    asleep = ManifestWriter(RunsBetween(one.store, {2: long_years}), PATH, one.clock, CountingIds("7"), "w", 0)
+    with pytest.raises(Fenced):
+        asleep.commit(FIRST, copied(late))
+    one.hours(GRACE_MS / HOUR_MS + 1)
+    one.sweep(name="8")
     assert [*one.store.objects] == [PATH.manifest(one.manifest.version)]
-    one.clock.now = one.manifest.deleted_at_ms + LONG_MS - 1
-    assert one.sweep(name="5") == []
-    one.hours(1)
-    assert [piece.kind for piece in one.sweep(name="6")] == ["tombstone"]
-    assert one.store.objects == {}
+    assert one.manifest.is_deleted
 
 
 @pytest.mark.parametrize("step", [1, 2])
