@@ -16,9 +16,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from local_log.errors import LogError
+from local_log.errors import Corrupt, LogError
 from remote.clock import Clock, Ids
-from remote.errors import NotFound, RemoteError, Unavailable, Unknown
+from remote.errors import Conflict, NotFound, RemoteError, Unavailable, Unknown
 from remote.manifest.chain import stored_versions
 from remote.manifest.entries import Entries
 from remote.manifest.model import Deleting, Manifest, never_archived
@@ -131,7 +131,10 @@ def _delete(
     gone = [id_ for id_ in deletion.asked if id_ not in deletion.failed]
     if gone:
         writer.commit(manifest, lambda m: deleted(m, gone))
-    return len(gone), next(iter(deletion.failed.values()), None)
+    error = next(iter(deletion.failed.values()), None)
+    if isinstance(error, Corrupt) and newest_manifest(store, manifest.path).version > manifest.version + bool(gone):
+        error = Conflict(f"{manifest.path}: others have gone on since this was planned; run the same command again ({error})")
+    return len(gone), error
 
 
 def _newest_then(store: ObjectStore, manifest: Manifest, time_ms: int) -> Manifest:

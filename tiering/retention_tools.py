@@ -14,7 +14,7 @@ from remote.clock import Clock, Ids
 from remote.errors import Invalid, Newer, RemoteError, Unavailable
 from remote.manifest.entries import Entries
 from remote.manifest.model import Deleting, Manifest, count_of, log_bytes_of
-from remote.manifest.store import load_newest
+from remote.manifest.store import load_newest, of_newest
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectStore
 from tiering import retention
@@ -138,19 +138,9 @@ class Retention:
         if not isinstance(manifest, Manifest):
             return manifest
         try:
-            if manifest.is_deleted:
-                return retention.plan(manifest, self.store, deleted_policy_of(self.given, path.topic), self.clock.now_ms())
-            is_start_given = self.log_start_offset is not None or self.follows
-            policy, is_sure = self._policy(path, is_start_given=is_start_given)
-            segments = self._segments(path, policy)
-            start = self._start(path, manifest)
-            now_ms = self.clock.now_ms()
-            due = retention.plan(manifest, self.store, policy, now_ms, local=segments, log_start_offset=start)
-            if not is_sure:
-                _refuse_compacted(path, due, Entries.of(self.store, manifest))
+            return of_newest(self.store, manifest, lambda newest: self._plan(path, newest))
         except (LogError, RemoteError) as e:
             return e
-        return due
 
     def _policy(self, path: PartitionPath, *, is_start_given: bool) -> tuple[Policy, bool]:
         """What is to be kept of a topic, and whether it is sure that this may be done to it: it is named, or not compacted."""
@@ -163,6 +153,19 @@ class Retention:
         if told.deletes:
             return policy, True
         return replace(policy, retention_ms=None, retention_bytes=None, kept_because=COMPACTED), True
+
+    def _plan(self, path: PartitionPath, manifest: Manifest) -> RetentionPlan:
+        if manifest.is_deleted:
+            return retention.plan(manifest, self.store, deleted_policy_of(self.given, path.topic), self.clock.now_ms())
+        is_start_given = self.log_start_offset is not None or self.follows
+        policy, is_sure = self._policy(path, is_start_given=is_start_given)
+        segments = self._segments(path, policy)
+        start = self._start(path, manifest)
+        now_ms = self.clock.now_ms()
+        due = retention.plan(manifest, self.store, policy, now_ms, local=segments, log_start_offset=start)
+        if not is_sure:
+            _refuse_compacted(path, due, Entries.of(self.store, manifest))
+        return due
 
     def _segments(self, path: PartitionPath, policy: Policy) -> tuple[LocalBytes, ...]:
         """What the local tier adds to the size. Raises Invalid where that is not known and counts."""

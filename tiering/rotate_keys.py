@@ -14,7 +14,7 @@ from remote.errors import Conflict, RemoteError
 from remote.manifest.entries import Entries, Pages
 from remote.manifest.model import Manifest
 from remote.manifest.own_objects import put_own
-from remote.manifest.store import ManifestWriter
+from remote.manifest.store import ManifestWriter, of_newest
 from remote.object_keys import PartitionPath, is_topic_id
 from remote.object_store import ObjectStore
 from remote.transforms.keys import KeyRing
@@ -44,14 +44,18 @@ def partitions(store: ObjectStore, topics: Iterable[str]) -> Iterator[tuple[Part
 
 def plan(store: ObjectStore, manifest: Manifest, key_id: str) -> Rotated:
     """What a rotation to `key_id` finds in a partition; the error is in it."""
-    encrypted = due = 0
-    try:
-        for entry in Entries.of(store, manifest):
+
+    def counted(newest: Manifest) -> Rotated:
+        encrypted = due = 0
+        for entry in Entries.of(store, newest):
             encrypted += entry.is_encrypted
             due += is_due(entry, key_id)
+        return Rotated(newest.path, encrypted, due)
+
+    try:
+        return of_newest(store, manifest, counted)
     except (LogError, RemoteError) as e:
-        return Rotated(manifest.path, encrypted, due, error=e)
-    return Rotated(manifest.path, encrypted, due)
+        return Rotated(manifest.path, error=e)
 
 
 def rotate(
@@ -71,18 +75,12 @@ def rotate(
     rewrapped = lost = 0
     try:
         rotation = Rotation(keys, keys.current, Pages(store, manifest.path).read, ids.new_id, pages_per_step)
-        writer = ManifestWriter(store, manifest.path, clock, ids, source, manifest.writer_epoch)
-        while (step := rotation.step(manifest)).instead:
-            for page in step.made:
-                put_own(store, clock, manifest.path.page(page.ref.name), page.body)
-            count = 0
-
-            def change(before: Manifest, step: Step = step) -> Manifest:
-                nonlocal count
-                after, count = step.applied(before)
-                return after
-
-            manifest = writer.commit(manifest, change)
+        while True:
+            manifest, step = of_newest(store, manifest, lambda newest: (newest, rotation.step(newest)))
+            if not step.instead:
+                break
+            writer = ManifestWriter(store, manifest.path, clock, ids, source, manifest.writer_epoch)
+            manifest, count = _committed(writer, manifest, step)
             rewrapped += count
             lost += not count
             if lost > STEPS_LOST_MAX:
@@ -90,3 +88,17 @@ def rotate(
     except (LogError, RemoteError) as e:
         return replace(found, rewrapped=rewrapped, error=e)
     return replace(found, rewrapped=rewrapped)
+
+
+def _committed(writer: ManifestWriter, manifest: Manifest, step: Step) -> tuple[Manifest, int]:
+    """The newest manifest after a step that was planned on `manifest`, and how many entries it has wrapped anew."""
+    for page in step.made:
+        put_own(writer.store, writer.clock, writer.path.page(page.ref.name), page.body)
+    count = 0
+
+    def change(before: Manifest) -> Manifest:
+        nonlocal count
+        after, count = step.applied(before)
+        return after
+
+    return writer.commit(manifest, change), count

@@ -12,6 +12,7 @@ put-if-absent. What may come back:
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from local_log.errors import Corrupt
 from remote.clock import Clock, Ids
@@ -25,6 +26,8 @@ from remote.manifest.paging import NewPage
 from remote.manifest.transitions import brings_offsets, claimed, last_data_ms
 from remote.object_keys import PartitionPath, parse_manifest_key
 from remote.object_store import ObjectLister, ObjectReader, ObjectStore
+
+T = TypeVar("T")
 
 COMMIT_ATTEMPTS_MAX = 50
 LOAD_ATTEMPTS_MAX = 4
@@ -79,6 +82,21 @@ def load_newest(store: ObjectStore, path: PartitionPath, *, at_least: int = 0) -
             continue
         return newest if listed >= at_least else _go_on_by_key(store, path, newest)
     raise Unavailable(f"{path}: the store lists manifests that it does not have; try again when its listing has caught up")
+
+
+def of_newest(store: ObjectStore, manifest: Manifest, act: Callable[[Manifest], T]) -> T:
+    """What `act` makes of a manifest that was the newest; of the newest where a page is gone that this one has done without.
+
+    Raises what `act` raises, Corrupt only where the newest names what is not there.
+    """
+    while True:
+        try:
+            return act(manifest)
+        except Corrupt:
+            stored = load_newest(store, manifest.path)
+            if stored is None or stored.manifest.version <= manifest.version:
+                raise
+            manifest = stored.manifest
 
 
 def _go_on_by_key(store: ObjectReader, path: PartitionPath, stored: Stored) -> Stored:

@@ -23,13 +23,16 @@ from retained_worlds import (
     survived,
 )
 
+from local_log.errors import Corrupt
 from remote.errors import Invalid, NotFound
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
 from remote.manifest.pins import Pins
 from remote.manifest.store import ManifestWriter
 from tiering import retention
-from tiering.retention_plan import Policy
+from tiering.retention_plan import Policy, RetentionPlan
+from tiering.retention_settings import read_given
+from tiering.retention_tools import Retention
 
 T = TypeVar("T")
 
@@ -180,6 +183,22 @@ def test_a_plan_of_a_clock_that_was_set_back_since_is_not_done(world: World) -> 
     assert "run the same command again" in str(done.error)
     assert (done.deleted, one.manifest) == (0, before)
     assert one.retain(name="b").error is None
+
+
+def test_a_version_whose_pages_have_been_swept_is_no_damage(world: World) -> None:
+    """A command opens all partitions of a topic first, and may come to the last of them a day later."""
+    one = world.fork()
+    stale = replace(one.manifest, pages=tuple(replace(ref, bounds=None) for ref in one.manifest.pages))  # so that it reads them
+    due = retention.plan(stale, one.store, Policy(AGE_MS, None, DELAY_MS), one.clock.now_ms())
+    settled(one)
+    start = one.manifest.log_start_offset
+    given = read_given((f"retention.ms={AGE_MS}", f"file.delete.delay.ms={DELAY_MS}"))
+    replanned = Retention(one.store, one.clock, CountingIds("e"), given, is_archive_alone=True).plan(PATH, stale)
+    assert isinstance(replanned, RetentionPlan), replanned
+    assert replanned.manifest == one.manifest
+    late = retention.retain(due, one.store, one.clock, CountingIds("f"), "retain")
+    assert not isinstance(late.error, Corrupt)
+    assert one.manifest.log_start_offset == start
 
 
 @pytest.mark.parametrize("off_ms", [-14 * HOUR_MS, -HOUR_MS, 0, HOUR_MS, 14 * HOUR_MS])

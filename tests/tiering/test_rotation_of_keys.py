@@ -274,6 +274,29 @@ def test_a_segment_that_is_copied_under_a_former_key_meanwhile_is_left_for_the_n
     assert_rotated(store, COUNT + 1)
 
 
+def test_a_rotation_of_a_version_whose_pages_have_been_swept_goes_on_from_the_newest() -> None:
+    """A command opens all partitions of a topic first, and may come to the last of them a day later."""
+    between = {"old": bytes(32), "between": bytes([2] * 32)}
+    store = archived(COUNT)
+    stale, found = newest(store), plan(store, newest(store), "new")
+    rotated(store, LocalKeyRing("keys of yesterday", "between", between))
+    kept = {PATH.page(name) for name in Entries.of(store, newest(store)).page_names()}
+    gone = {PATH.page(name) for name in Entries.of(store, stale).page_names()} - kept
+    assert gone
+    for key in gone:
+        store.delete(key)
+    assert plan(store, stale, "new") == Rotated(PATH, DUE, DUE, 0)
+    keys = LocalKeyRing("keys of today", "new", {**between, "new": bytes([1] * 32)})
+    assert rotate(found, stale, store, keys, FixedClock(), CountingIds("c"), "rotation").error is None
+    assert_rotated(store, COUNT)
+
+
+def test_a_page_that_the_newest_version_names_and_that_is_missing_is_damage() -> None:
+    store = archived(COUNT)
+    store.delete(PATH.page(newest(store).pages[0].name))
+    assert isinstance(plan(store, newest(store), "new").error, Corrupt)
+
+
 # a sweep in between
 
 
