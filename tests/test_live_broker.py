@@ -13,8 +13,19 @@ import pytest
 import real_kafka
 from click.testing import CliRunner
 from confluent_kafka import Consumer, IsolationLevel, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
+from remote.archive import manifests
+from remote.manifest.gaps import COMPACTED
+from remote.stores import open_store
 from tiering.cli import main
 
 pytestmark = [
@@ -31,21 +42,25 @@ IDS = {"earliest": OffsetSpec.earliest(), "latest": OffsetSpec.latest(), "max-ti
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path, Path]]:
     """Address, log directory and archive of a broker that has been filled, archived while it runs, and runs on."""
     folder = tmp_path_factory.mktemp("live")
-    with real_kafka.broker(folder, log_segment_bytes="1048576") as address:
+    with real_kafka.broker(folder, log_segment_bytes="1048576", log_cleaner_backoff_ms="100") as address:
         admin = AdminClient({"bootstrap.servers": address})
         topics = [NewTopic(name, 2, 1, config={"retention.ms": "-1"}) for name in ("events", "payments")]
+        topics.append(NewTopic("latest", 1, 1, config={"retention.ms": "-1", "min.cleanable.dirty.ratio": "0.001"}))
         for future in admin.create_topics(topics).values():
             future.result()
         for codec in CODECS:
             fill(address, codec)
         transactions(address)
+        keys_again_and_again(address, admin)
         data = folder / "data"
         wait_for_high_watermarks(data)
+        wait_for_cleaner(data)
         before = listing(data)
         answer = tiering("offload", "--log-dir", data, "--archive", folder / "archive", "--topic", "[!_]*", "--output", "json")
         assert listing(data) == before
         assert {(r["topic"], r["partition"]) for r in answer if r["action"] == "copied"} == {
-            (t, p) for t in ("events", "payments") for p in (0, 1)
+            ("latest", 0),
+            *((t, p) for t in ("events", "payments") for p in (0, 1)),
         }
         yield address, data, folder / "archive"
 
@@ -84,6 +99,34 @@ def transactions(address: str) -> None:
         producers[0].produce("payments", b"undecided", b"", partition, timestamp=T0)
     producers[0].flush()
     transactions.open = producers  # type: ignore[attr-defined]  # alive, so that nobody aborts it
+
+
+def keys_again_and_again(address: str, admin: AdminClient) -> None:
+    """Records of which compaction leaves nothing in the first segment, and little in the next ones."""
+    r = random.Random(5)
+    producer = Producer({"bootstrap.servers": address, "log_level": 0, "batch.size": 20_000})
+    for i in range(5_000):
+        key = b"once %d" % i if i > 1_500 and i % 50 == 0 else b"again %d" % (i % 40)
+        producer.produce("latest", r.randbytes(1_000), key, 0, timestamp=T0 + i)
+        producer.poll(0)
+    producer.flush()
+    # Only now, so that the cleaner goes through all of it at once: what it empties in turns it merges.
+    config = [ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)]
+    resource = ConfigResource(ResourceType.TOPIC, "latest", incremental_configs=config)
+    for future in admin.incremental_alter_configs([resource]).values():
+        future.result()
+
+
+def wait_for_cleaner(data: Path) -> None:
+    """Until it has cleaned all that it can: everything below the active segment."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        active = max(int(file.stem) for file in (data / "latest-0").glob("*.log"))
+        done = data / "cleaner-offset-checkpoint"
+        if done.exists() and f"latest 0 {active}" in done.read_text().splitlines():
+            return
+        time.sleep(0.2)
+    raise AssertionError("the cleaner does not come to the active segment")
 
 
 def wait_for_high_watermarks(data: Path) -> None:
@@ -266,3 +309,71 @@ def test_bounds_of_every_kind_mean_what_they_mean_to_sparks_own_kafka_source(liv
 def rows_of(frame: Any) -> "Counter[str]":
     """The rows of a frame as JSON, and how often there is each."""
     return Counter(row[0] for row in frame.selectExpr("to_json(struct(*))").collect())
+
+
+@pytest.fixture(scope="module")
+def emptied(live):
+    """The first segment of the compacted topic, of which nothing is left: where it starts and ends."""
+    _, data, archive = live
+    (manifest,) = manifests(open_store(str(archive)), "latest")
+    first, second, *_ = sorted((data / "latest-0").glob("*.log"))
+    assert first.stat().st_size == 0
+    (gap,) = manifest.gaps
+    assert (gap.start, gap.kind) == (0, COMPACTED)
+    assert gap.end >= int(second.stem)
+    assert manifest.entries[0].base_offset == gap.end
+    assert manifest.log_start_offset == 0
+    return gap.start, gap.end
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("more", [{}, {"startingOffsets": json.dumps({"latest": {"0": 3}})}])
+def test_what_compaction_has_emptied_is_passed_over_as_by_sparks_own_kafka_source(live, spark_and_kafka, emptied, more):
+    address, _, archive = live
+    (manifest,) = manifests(open_store(str(archive)), "latest")
+    asked = {"subscribe": "latest", "endingOffsets": json.dumps({"latest": {"0": manifest.end_offset}}), **more}
+
+    def read(format: str, **options: object) -> Counter[str]:
+        return rows_of(spark_and_kafka.read.format(format).options(**asked, **options).load())
+
+    ours = read("tiering", archive=archive)
+    assert ours
+    assert ours == read("kafka", **{"kafka.bootstrap.servers": address})
+
+
+@pytest.mark.spark
+def test_a_stream_passes_over_it_too(live, spark_and_kafka, emptied, tmp_path):
+    _, _, archive = live
+    stream = spark_and_kafka.readStream.format("tiering").options(archive=archive, subscribe="latest", startingOffsets="earliest")
+    sink = {"path": str(tmp_path / "rows"), "checkpointLocation": str(tmp_path / "at")}
+    query = stream.load().writeStream.format("json").options(**sink)
+    query.trigger(availableNow=True).start().awaitTermination()
+    written = spark_and_kafka.read.json(str(tmp_path / "rows")).agg({"offset": "min", "*": "count"}).collect()[0]
+    whole = spark_and_kafka.read.format("tiering").options(archive=archive, subscribe="latest").load()
+    assert whole.agg({"offset": "min", "*": "count"}).collect()[0] == written
+    assert written["min(offset)"] >= emptied[1]
+
+
+def test_who_asks_for_its_first_offset_gets_the_first_record_behind_it(live, emptied):
+    address, data, archive = live
+    theirs = consumed(address, "latest", 0, "read_uncommitted")
+    assert theirs[0][0] >= emptied[1]
+    for tiers in (["--archive", archive], ["--archive", archive, "--log-dir", data]):
+        of = (*tiers, "--topic", "latest", "--output", "json")
+        rows = tiering("fetch", *of, "--partition", 0, "--offset", 0, "--max-records", 3)
+        assert [row["offset"] for row in rows] == [message[0] for message in theirs[:3]]
+        (earliest,) = tiering("offsets", *of, "--time", "earliest")
+        assert earliest["offset"] == 0  # as the broker answers
+    admin = AdminClient({"bootstrap.servers": address})
+    listed = admin.list_offsets({TopicPartition("latest", 0): OffsetSpec.earliest()})
+    assert [future.result().offset for future in listed.values()] == [0]
+
+
+@pytest.mark.parametrize("option", ["--log-dir", "--metadata-log-dir"])
+def test_a_compacted_topic_is_kept_as_its_live_broker_says(live, option):
+    _, data, archive = live
+    retain = ("retain", "--archive", archive, option, data, "--dry-run", "--output", "json")
+    rows = tiering(*retain, "-c", "retention.ms=1")
+    assert {row["topic"]: row["action"] for row in rows} == {"events": "give up", "payments": "give up", "latest": "keep"}
+    named = tiering(*retain, "-c", "latest:retention.ms=1", "--topic", "latest")
+    assert [row["action"] for row in named] == ["give up"]

@@ -1,5 +1,6 @@
 """`tiering retain`, `delete-topic` and `sweep` on the golden logs: plans, what they do, and what they refuse."""
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -78,6 +79,17 @@ def test_a_dry_run_prints_the_plan_that_then_runs(run: Run, rows: Rows, own: str
         assert len(m.deleting) == given_up[topic]["segments"]
     again = rows(*args, "--dry-run")
     assert {row["action"] for row in again} == {"wait", "keep"}
+
+
+def test_a_compacted_topic_is_refused_by_name_where_nobody_says_what_it_is(run: Run, own: str) -> None:
+    done = run("retain", "--archive", own, "-c", "retention.ms=1", "--yes", "--output", "jsonl")
+    assert done.exit_code == 3
+    of = {row["topic"]: row for row in map(json.loads, done.stdout.splitlines())}
+    assert {topic for topic, row in of.items() if row["action"] == "refused"} == {"g-compacted", "g-compacted-txn"}
+    assert "-c g-compacted:retention.ms=…" in of["g-compacted"]["reason"]
+    assert of["g-mixed"]["action"] == "give up"
+    m = newest(own, "g-compacted-0")
+    assert (m.log_start_offset, m.deleting) == (0, ())
 
 
 def test_objects_go_by_a_later_run_on_every_store(run: Run, rows: Rows, rolled: Path, any_url: str) -> None:
