@@ -136,3 +136,23 @@ class HasRules(Protocol):
 
     def rules(self) -> Iterator[BucketRule]:
         """Those that do an archive any harm, or are missing, or cannot be read. Raises Unavailable, Invalid."""
+
+
+@runtime_checkable
+class Settles(Protocol):
+    """A backend that shows an object a moment before it is sure to outlive a crash."""
+
+    def settle(self, key: str) -> None:
+        """On return, what was shown under the key outlives one. Raises Unknown."""
+
+
+def settle(store: object, key: str) -> None:
+    """Asked of what the store has shown, before anything else is deleted on the strength of it. Raises Unknown.
+
+    `store` may be a backend or wrappers around one, which they call `inner`.
+    """
+    while not isinstance(store, Settles):
+        if not hasattr(store, "inner"):
+            return
+        store = store.inner
+    store.settle(key)

@@ -18,7 +18,7 @@ from remote.errors import Conflict
 from remote.manifest.store import load_newest
 from remote.manifest.transitions import check_history
 from remote.object_keys import PartitionPath
-from remote.object_store import ObjectStore
+from remote.object_store import ObjectStore, settle
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,16 @@ def refuse_brokers(log_dir: LogDir) -> None:
 def held(store: ObjectStore, log: LocalLog) -> Held:
     """What the newest manifest names of a log, up to the first gap; nothing where there is none, or where the topic was deleted.
 
-    Raises Conflict where the archive is of another history, so that its offsets are other records; Corrupt, Invalid, Unavailable.
+    The manifest outlives a crash: another process may have put it just now, and the local log goes on the strength of it.
+
+    Raises Conflict where the archive is of another history, so that its offsets are other records; Corrupt, Invalid, Unknown,
+    Unavailable.
     """
-    stored = load_newest(store, PartitionPath(log.partition.topic, log.topic_id, log.partition.partition))
+    path = PartitionPath(log.partition.topic, log.topic_id, log.partition.partition)
+    stored = load_newest(store, path)
     if stored is None or stored.manifest.is_deleted or not log.segments:
         return NOTHING
+    settle(store, path.manifest(stored.manifest.version))
     manifest, first = stored.manifest, log.segments[0].base_offset
     end = min(manifest.end_offset, log.log_end_offset)
     lineage = epochs_before(log.leader_epochs, end)

@@ -74,6 +74,10 @@ class FolderStore:
         """The same for any size, one part in memory at a time. Raises Corrupt too, for other parts than promised."""
         self._create(key, checked(key, parts, size, crc32c), crc32c)
 
+    def settle(self, key: str) -> None:
+        """Syncs the folders of a file whose link somebody else may have made just now. Raises Unknown, Invalid."""
+        self._sync(key, self._folders(os.path.dirname(self._path(key))))
+
     def delete(self, key: str) -> None:
         """Removes the file; its folder stays, since another file may just be coming up. Raises Unavailable, Invalid."""
         with self._translated(key), suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
@@ -176,7 +180,16 @@ class FolderStore:
                 os.unlink(temporary)
 
     def _make_folders(self, folder: str) -> tuple[str, ...]:
-        """Makes what is missing, and gives the folders to sync, the innermost first.
+        """Makes what is missing, and gives the folders to sync, the innermost first."""
+        folders = self._folders(folder)
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except FileExistsError as error:
+            raise NotADirectoryError(errno.ENOTDIR, "a file stands where a folder is needed", folder) from error
+        return folders
+
+    def _folders(self, folder: str) -> tuple[str, ...]:
+        """The folders to sync, the innermost first.
 
         Those up to the root are always among them: one that we find may have been made by somebody who has not
         synced its parent yet. Syncing a clean folder takes some 40 µs.
@@ -184,10 +197,6 @@ class FolderStore:
         folders = [folder]
         while len(folders[-1]) > len(self.root) or not os.path.isdir(folders[-1]):
             folders.append(os.path.dirname(folders[-1]))
-        try:
-            os.makedirs(folder, exist_ok=True)
-        except FileExistsError as error:
-            raise NotADirectoryError(errno.ENOTDIR, "a file stands where a folder is needed", folder) from error
         return tuple(folders)
 
     def _link(self, key: str, temporary: str, path: str, folders: tuple[str, ...]) -> None:

@@ -7,14 +7,16 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import pytest
+from archive_fakes import Door, MemoryStore, SleptClock
 from store_promises import ObjectStoreConformance
 
 from local_log.errors import Corrupt
 from local_log.formats.checksum import crc32c
 from remote.errors import AlreadyExists, Invalid, NotFound, RemoteError, Unavailable, Unknown
-from remote.object_store import AbandonedUpload, ObjectStore
+from remote.object_store import AbandonedUpload, ObjectStore, settle
 from remote.stores import open_backend
 from remote.stores.folder import FolderStore
+from remote.stores.retrying import Retrying
 from remote.stores.write_behind import BEHIND_BYTES_MIN
 
 
@@ -185,6 +187,16 @@ class TestFolder(ObjectStoreConformance):
             with pytest.raises(Unknown):
                 store.put_if_absent("key", b"body")
         assert store.get("key") == b"body"
+
+    def test_what_somebody_else_has_linked_is_settled_by_syncing_its_folders(
+        self, store: FolderStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store.put_if_absent("a/b/key", b"body")
+        synced: list[str] = []
+        monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.readlink(f"/proc/self/fd/{descriptor}")))
+        settle(Retrying(Door(store), SleptClock(), lambda: 0.5), "a/b/key")
+        assert synced == [os.path.join(store.root, *parts) for parts in (("a", "b"), ("a",), ())]
+        settle(MemoryStore(), "a/b/key")
 
     def test_a_file_where_a_folder_should_be_is_invalid(self, store: FolderStore) -> None:
         store.put_if_absent("a", b"")

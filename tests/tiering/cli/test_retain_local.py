@@ -1,5 +1,6 @@
 """`tiering retain --own-log-dir`: of a log directory of ours goes what the archive has, and nothing else."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from shutil import copytree
@@ -53,6 +54,24 @@ def test_what_the_archive_has_goes_and_every_record_is_read_as_before(
     assert {name: bases(ours, name) for name in others} == others
     assert rows(*fetch) == read
     assert [r["action"] for r in local_rows(rows, *args, "--yes")] == ["keep locally"]
+
+
+def test_nothing_goes_on_the_strength_of_a_manifest_that_might_not_outlive_a_crash(
+    run: Run, own: str, ours: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has put it may not have synced its folder yet, and here that fails."""
+    before, fsync = bases(ours, "g-codec-none-0"), os.fsync
+
+    def failing_for_the_archive(descriptor: int) -> None:
+        if os.readlink(f"/proc/self/fd/{descriptor}").startswith(own):
+            raise OSError(5, "EIO")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", failing_for_the_archive)
+    failed = run("retain", "--archive", own, "--own-log-dir", ours, *LOCAL, "--yes")
+    assert failed.exit_code != 0
+    assert "might not outlive a crash" in failed.stderr
+    assert bases(ours, "g-codec-none-0") == before
 
 
 def test_by_size_the_oldest_go_first(rows: Rows, own: str, ours: Path) -> None:
