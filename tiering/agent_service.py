@@ -4,11 +4,13 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, partial
+from socket import gethostname
+from typing import Final
 
 from local_log.errors import Invalid, LogError
 from local_log.folder_hold import OsFolderHolder
 from local_log.log_dir import LogDir
-from local_log.storage import OsWritableDisk
+from local_log.storage import OsDisk, OsWritableDisk
 from remote import archive
 from remote.clock import Clock, Ids, RandomIds, SystemClock, jitter, stopwatch
 from remote.errors import BadAddress, Unavailable, Unknown
@@ -21,6 +23,7 @@ from tiering.agent.abortable import Abortable
 from tiering.agent.agent import Agent
 from tiering.agent.controls import AbortableClock, Aborted, Controls
 from tiering.agent.copying import Copies
+from tiering.agent.http_guard import Guard
 from tiering.agent.memory import MemoryFile
 from tiering.agent.opening import Opening
 from tiering.agent.retaining import Retaining
@@ -33,6 +36,10 @@ from tiering.cluster import Cluster
 from tiering.config.config import Config
 from tiering.service import log_dir, shares_a_folder, transforms
 from tiering.topic_retention import configured_retention
+
+TOKEN_CHARACTERS_MIN: Final = 16
+TOKEN_CHARACTERS_MAX: Final = 1_024
+_ANY_ADDRESS: Final = frozenset(("0.0.0.0", "::", ""))  # noqa: S104  # names that nobody has, not an address to listen on
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +90,28 @@ def addresses(config: Config, environment: Mapping[str, str]) -> tuple[str, ...]
     except LogError:
         told = ""
     return tuple(dict.fromkeys(address for address in (told, config.settings.agent_http_address) if address))
+
+
+def guard(config: Config) -> Guard:
+    """Whom the agent of a configuration answers. Raises Invalid, NotFound, Unreadable: the file with its token."""
+    host = config.settings.agent_http_address.rpartition(":")[0].strip("[]").lower()
+    own = gethostname().lower()
+    names = frozenset((*config.settings.agent_http_names, host, own, own.partition(".")[0]))
+    return Guard(names - _ANY_ADDRESS, token(config))
+
+
+def token(config: Config) -> str:
+    """What whoever tells the agent what to do has to know, "" for nothing. Raises Invalid, NotFound, Unreadable."""
+    file = config.settings.agent_http_token_file
+    if file is None:
+        return ""
+    text = OsDisk().read(file, 0, TOKEN_CHARACTERS_MAX + 1).decode(errors="replace").strip()
+    if not TOKEN_CHARACTERS_MIN <= len(text) <= TOKEN_CHARACTERS_MAX or not (text.isascii() and text.isprintable()):
+        raise Invalid(
+            f"{file}: no token; expected {TOKEN_CHARACTERS_MIN} to {TOKEN_CHARACTERS_MAX} printable characters, such as "
+            "`openssl rand -hex 32` writes"
+        )
+    return text
 
 
 def checked(config: Config) -> tuple[tuple[LogDir, ...], str]:

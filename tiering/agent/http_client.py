@@ -10,12 +10,15 @@ WAIT_S: Final = 15.0
 ANSWER_BYTES_MAX: Final = 64 << 20
 
 
-def ask(address: str, method: str, path: str) -> dict[str, Any]:
-    """What the agent at HOST:PORT answers, which is JSON. Raises Unavailable where there is none, or something else."""
+def ask(address: str, method: str, path: str, token: str = "") -> dict[str, Any]:
+    """What the agent at HOST:PORT answers, which is JSON; `token` is its, where it has one.
+
+    Raises Unavailable where there is none, or something else.
+    """
     host, _, port = address.rpartition(":")
     connection = HTTPConnection(host.strip("[]"), int(port or 0), timeout=WAIT_S)
     try:
-        connection.request(method, path)
+        connection.request(method, path, headers={"Authorization": f"Bearer {token}"} if token else {})
         answer = connection.getresponse()
         body = answer.read(ANSWER_BYTES_MAX)
         if answer.status != 200:

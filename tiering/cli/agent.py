@@ -12,7 +12,7 @@ from tiering.agent import http_client
 from tiering.agent.http_server import HttpServer, Page, Pages
 from tiering.agent.pages import pages_of
 from tiering.agent.unit import unit as unit_of
-from tiering.agent_service import Built, addresses, alone, build, checked
+from tiering.agent_service import Built, addresses, alone, build, checked, guard, token
 from tiering.config.config import Config
 from tiering.configured import whole_config, whole_config_options
 from tiering.console import Exit, is_given, reports_errors, say
@@ -51,7 +51,7 @@ def _run(config: Config) -> Exit | None:
 
 def _live(config: Config) -> Exit | None:
     built = build(config, os.environ, lambda message: say(f"tiering: {message}"))
-    server = HttpServer(config.settings.agent_http_address, _pages(built))
+    server = HttpServer(config.settings.agent_http_address, _pages(built), guard(config))
     try:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: built.controls.stop())
@@ -143,9 +143,10 @@ def _refuse_half(config: Config) -> None:
 
 def _tell(config: Config, path: str) -> Exit | None:
     error: Unavailable | None = None
+    known = token(config)
     for address in addresses(config, os.environ):
         try:
-            state = http_client.ask(address, "POST", path)["state"]
+            state = http_client.ask(address, "POST", path, known)["state"]
         except Unavailable as e:
             error = e
         else:

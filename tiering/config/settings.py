@@ -22,6 +22,7 @@ from tiering.config.shared import AGENT_ADDRESS, AGENT_TASKS, CHUNK_BYTES_MIN, T
 from tiering.sweep_plan import GRACE_MS
 
 _PATTERN = re.compile(r"[A-Za-z0-9._\-*?\[\]!]{1,249}")
+_HOST = re.compile(r"[a-z0-9_]([a-z0-9._-]{0,252}[a-z0-9_])?|[0-9a-f:]+:[0-9a-f:]*")
 _DAY_MS: Final = 24 * 3_600_000
 
 
@@ -86,6 +87,14 @@ def _host_and_port(name: str, text: str) -> str:
     if not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
         raise Invalid(f"{name}={text}: expected HOST:PORT, such as {AGENT_ADDRESS}; port 0 takes one that is free")
     return text
+
+
+def _names(name: str, text: str) -> tuple[str, ...]:
+    names = tuple(word.strip().lower() for word in text.split(",") if word.strip())
+    for one in names:
+        if not _HOST.fullmatch(one):
+            raise Invalid(f"{name}: {one!r} is no name of a host; expected one as in a URL, without a port")
+    return names
 
 
 def _folders(name: str, text: str) -> tuple[str, ...]:
@@ -188,6 +197,12 @@ class Settings(BaseSettings):
     agent_http_address: Annotated[
         str, _scalar(_host_and_port), Field(description="Where the agent answers HTTP: /status, /metrics, /healthz, /readyz.")
     ] = AGENT_ADDRESS
+    agent_http_names: Annotated[
+        tuple[str, ...], _list(_names), Field(description="Names of its host by which the agent may be asked, beside its own.")
+    ] = ()
+    agent_http_token_file: Annotated[
+        str | None, _scalar(_text), Field(description="A file with the token that pausing and resuming the agent needs.")
+    ] = None
     agent_state_dir: Annotated[
         str | None, _scalar(_text), Field(description="Where the agent keeps when it last swept and scrubbed.")
     ] = None

@@ -86,7 +86,7 @@ def test_who_hangs_up_before_the_answer_is_no_news(capfd: pytest.CaptureFixture[
     server.start()
     host, _, port = server.address.rpartition(":")
     with socket.create_connection((host, int(port))) as client:
-        client.sendall(b"GET /slow HTTP/1.1\r\n\r\n")
+        client.sendall(b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert asked.wait(60)
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     hung_up.set()

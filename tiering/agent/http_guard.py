@@ -1,0 +1,77 @@
+"""Whom the agent answers: who names it by a name of its own, and, to be told what to do, who is here or knows the token. Pure.
+
+A page of a web site can have a browser ask any address, and by a name of its own that suddenly means this machine (DNS rebinding)
+even read the answer: so the name asked for has to be known. A proxy on this machine makes everybody local: what it passes on says
+so, and needs the token.
+"""
+
+import hmac
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Final
+
+FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
+LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "::1")
+_BEARER: Final = "bearer "
+
+Headers = Mapping[str, Sequence[str]]
+"""The values of each header, by its name in lower case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why somebody is not answered: HTTP's status and a line of text."""
+
+    status: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """`names` are this machine's that it may be asked by, beside the addresses that it listens on; `token` is "" for none."""
+
+    names: frozenset[str] = frozenset()
+    token: str = ""
+
+    def refuses(self, headers: Headers, own_address: str) -> Refusal | None:
+        """Why a request is refused that has come in at `own_address`; None for one that may be answered."""
+        hosts = headers.get("host", ())
+        name = _name_of(hosts[0]) if len(hosts) == 1 else ""
+        if name in LOCAL_NAMES or name in self.names or (name and name == own_address.partition("%")[0].lower()):
+            return None
+        return Refusal(421, "this agent does not go by that name; add it to agent.http.names, or ask by its address")
+
+    def refuses_change(self, headers: Headers, own_address: str, peer: str) -> Refusal | None:
+        """The same of a request that is to change something."""
+        site = headers.get("sec-fetch-site", ("none",))[0]
+        if "origin" in headers or site not in ("none", "same-origin"):
+            return Refusal(403, "not by a web site")
+        if self.token:
+            return None if self._knows_token(headers) else Refusal(401, "the token of agent.http.token.file is needed")
+        if any(name in headers for name in FORWARDED):
+            return Refusal(403, "not through a proxy: give the agent and whoever tells it an agent.http.token.file")
+        if not (is_loopback(own_address) and is_loopback(peer)):
+            return Refusal(403, "only on loopback: give the agent and whoever tells it an agent.http.token.file")
+        return None
+
+    def _knows_token(self, headers: Headers) -> bool:
+        told = headers.get("authorization", ())
+        if len(told) != 1 or not told[0].lower().startswith(_BEARER):
+            return False
+        return hmac.compare_digest(told[0][len(_BEARER) :].strip().encode(), self.token.encode())
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an IP address is this machine's to itself."""
+    ip = ip_address(address.partition("%")[0])
+    mapped = getattr(ip, "ipv4_mapped", None)
+    return (mapped or ip).is_loopback
+
+
+def _name_of(host: str) -> str:
+    """The name in a Host header, without its port."""
+    host = host.strip().lower()
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0].removesuffix(".")
