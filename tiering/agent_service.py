@@ -32,10 +32,9 @@ from tiering.agent.settings import Does, Settings
 from tiering.agent.sole import sole
 from tiering.agent.upkeep import Scrubbing, Sweeping
 from tiering.agent.workers import Threads
-from tiering.cluster import Cluster
 from tiering.config.config import Config
-from tiering.service import log_dir, shares_a_folder, transforms
-from tiering.topic_retention import configured_retention
+from tiering.service import cluster_of, log_dir, shares_a_folder, transforms
+from tiering.topic_retention import known_retention
 
 TOKEN_CHARACTERS_MIN: Final = 16
 TOKEN_CHARACTERS_MAX: Final = 1_024
@@ -155,12 +154,10 @@ def build(config: Config, environment: Mapping[str, str], tell: Callable[[str], 
             raise BadAddress(f"{store.url} and the log directory {one.path} lie one in the other; give a folder beside it")
     opening = Opening(partial(_open, store, clock, ids, must_exist=settings.archive_must_exist))
     tasks = settings.agent_tasks
-    metadata_dirs = (*(log_dir(path) for path in (settings.metadata_log_dir,) if path is not None), *dirs)
+    cluster = cluster_of((settings.metadata_log_dir, *settings.log_dirs), clock)
     does = Does(
         copies=Copies(store, clock, ids, how, cache(config.copies)) if "copy" in tasks else None,
-        retaining=Retaining(
-            store, clock, ids, config.retention, settings.log_retention_check_interval_ms, Cluster(metadata_dirs, clock)
-        )
+        retaining=Retaining(store, clock, ids, config.retention, settings.log_retention_check_interval_ms, cluster)
         if "retain" in tasks
         else None,
         sweeping=Sweeping(store, clock, ids, settings.sweep_grace_ms) if "sweep" in tasks else None,
@@ -183,7 +180,7 @@ def build(config: Config, environment: Mapping[str, str], tell: Callable[[str], 
     workers = Threads(own.threads)
     agent = Agent(
         dirs, cache(config.selects), store.url, does, own, workers, controls, clock, jitter, memory_file(config, environment),
-        tell, lambda: meter.trouble(stopwatch()), configured_retention(config), opening,
+        tell, lambda: meter.trouble(stopwatch()), known_retention(config, cluster), opening,
     )  # fmt: skip
     return Built(agent, controls, meter, opening)
 

@@ -10,19 +10,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from local_log.cluster_image import CLEANUP_POLICY, ClusterImage
+from local_log.cluster_image import CLEANUP_POLICY, ClusterImage, ClusterTopic
 from local_log.cluster_metadata import read_cluster_image
 from local_log.engine.config import read_config
 from local_log.log_dir import LogDir
 from remote.clock import Clock
 
 IMAGE_AGE_MAX_MS: Final = 60_000
-_NAMES: Final[tuple[str, ...]] = (CLEANUP_POLICY, "retention.ms", "retention.bytes")
+_LIMITS: Final = ("retention.ms", "retention.bytes")
+_TIERED: Final = "remote.storage.enable"
+_LIKE_RETENTION: Final = "-2"
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerRetention:
-    """What its brokers keep of a topic, -1 for no limit; None for what only their server.properties say (Kafka has 7 days)."""
+    """What its brokers keep of a topic's local log, -1 for no limit; None for what only their server.properties say."""
 
     cleanup_policy: tuple[str, ...] | None
     retention_ms: int | None
@@ -49,15 +51,15 @@ class Cluster:
         for one, image in self._images():
             found = image.topic(topic, topic_id)
             if found is not None:
-                settings = image.settings(found, one.broker_id())
-                given = {name: settings[name] for name in _NAMES if name in settings}
-                config = read_config(given)
-                return BrokerRetention(
-                    config.cleanup_policy if CLEANUP_POLICY in given else None,
-                    config.retention_ms if "retention.ms" in given else None,
-                    config.retention_bytes if "retention.bytes" in given else None,
-                    found.leaders,
-                )
+                return kept_of(found, image.settings(found, one.broker_id()))
+        return None
+
+    def newest_retention(self, topic: str) -> BrokerRetention | None:
+        """The same of the topic that has this name now. Raises as `retention`."""
+        for _, image in self._images():
+            found = image.topics.get(topic)
+            if found is not None:
+                return self.retention(topic, found.topic_id)
         return None
 
     def _images(self) -> Iterator[tuple[LogDir, ClusterImage]]:
@@ -72,3 +74,21 @@ class Cluster:
             image = read_cluster_image(one.disk, one.path)
             self._known[one.path] = now_ms, image
         return image
+
+
+def kept_of(topic: ClusterTopic, settings: Mapping[str, str]) -> BrokerRetention:
+    """What brokers keep of a topic by all that is set of it.
+
+    Of one with Kafka's own tiered storage the local limits count, unless they are as those of both tiers. Raises Invalid.
+    """
+    given = {name: settings[name] for name in (CLEANUP_POLICY, *_LIMITS) if name in settings}
+    if settings.get(_TIERED) == "true":
+        local = {name: settings.get(f"local.{name}", _LIKE_RETENTION) for name in _LIMITS}
+        given |= {name: text for name, text in local.items() if text != _LIKE_RETENTION}
+    config = read_config(given)
+    return BrokerRetention(
+        config.cleanup_policy if CLEANUP_POLICY in given else None,
+        config.retention_ms if "retention.ms" in given else None,
+        config.retention_bytes if "retention.bytes" in given else None,
+        topic.leaders,
+    )

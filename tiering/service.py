@@ -11,7 +11,7 @@ from local_log.log_dir import LogDir, Unopened
 from local_log.storage import OsDisk, OsWritableDisk
 from remote import archive, chunk_cache, index_cache
 from remote.cache_files import CacheFiles
-from remote.clock import RandomIds, SystemClock, SystemRandomness
+from remote.clock import Clock, RandomIds, SystemClock, SystemRandomness
 from remote.errors import RemoteError
 from remote.manifest.model import Manifest
 from remote.object_store import ObjectStore
@@ -36,9 +36,9 @@ def log_dir(path: str) -> LogDir:
     return LogDir(OsDisk(), path.rstrip("/") or "/")
 
 
-def cluster_of(paths: Iterable[str | None]) -> Cluster:
+def cluster_of(paths: Iterable[str | None], clock: Clock | None = None) -> Cluster:
     """What the brokers whose log directories these are say of topics."""
-    return Cluster(tuple(log_dir(path) for path in dict.fromkeys(paths) if path is not None), SystemClock())
+    return Cluster(tuple(log_dir(path) for path in dict.fromkeys(paths) if path is not None), clock or SystemClock())
 
 
 def shares_a_folder(source: LogDir, store: ObjectStore) -> bool:

@@ -1,15 +1,39 @@
-"""How long a topic's brokers keep it, as far as the configuration says: its own settings, else the broker's that it was given.
+"""How long a topic's brokers keep it: by their own metadata, else by the configuration, which may have a broker's settings.
 
-Where a configuration says nothing, nothing is known: a topic may have settings of its own that only its brokers know.
+Where neither says anything, nothing is known.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 
+from local_log.errors import LogError
+from tiering.cluster import Cluster
 from tiering.config.config import Config
 from tiering.unprotected import TopicRetention
 
 Known = Callable[[str], TopicRetention | None]
 """The retention of a topic's local log by its name, None where nobody has said."""
+
+
+def known_retention(config: Config, cluster: Cluster) -> Known:
+    """By what the brokers' metadata says of a topic; what it does not say, or cannot be read there, by the configuration."""
+    configured = configured_retention(config)
+
+    def of(topic: str) -> TopicRetention | None:
+        told, given = None, configured(topic)
+        with suppress(LogError):
+            told = cluster.newest_retention(topic)
+        if told is None:
+            return given
+        if not told.deletes:
+            return TopicRetention(None, None)
+        if told.retention_ms is None and told.retention_bytes is None:
+            return given
+        ms, size = (given.ms, given.bytes) if given is not None else (None, None)
+        ms = ms if told.retention_ms is None else _at_least_0(told.retention_ms)
+        return TopicRetention(ms, size if told.retention_bytes is None else _at_least_0(told.retention_bytes))
+
+    return of
 
 
 def configured_retention(config: Config) -> Known:

@@ -6,9 +6,10 @@ import pytest
 from archive_fakes import FixedClock
 from golden_logs import metadata_log
 
+from local_log.cluster_image import ClusterTopic
 from local_log.log_dir import LogDir
 from local_log.storage import OsDisk
-from tiering.cluster import BrokerRetention, Cluster
+from tiering.cluster import BrokerRetention, Cluster, kept_of
 
 IDS = {"state": "VynhzvMTTY-9vvHg1k-Qhg", "orders": "EMeNEVgnQ2-9nf7l6Rr3rw", "plain": "VVka0l47TeCfwRQMpgPXiQ"}
 DAY_MS = 86_400_000
@@ -41,6 +42,21 @@ def test_what_another_broker_is_told_does_not_count(logs: Path) -> None:
 def test_brokers_delete_from_every_topic_that_they_do_not_only_compact(policy: tuple[str, ...] | None) -> None:
     assert BrokerRetention(policy, 1, 1).deletes
     assert not BrokerRetention(("compact",), 1, 1).deletes
+
+
+@pytest.mark.parametrize(
+    ("settings", "ms", "size"),
+    [
+        ({"local.retention.ms": "5", "local.retention.bytes": "6"}, 7, 8),
+        ({"local.retention.ms": "5", "local.retention.bytes": "6", "remote.storage.enable": "true"}, 5, 6),
+        ({"local.retention.ms": "-2", "local.retention.bytes": "-1", "remote.storage.enable": "true"}, 7, -1),
+        ({"remote.storage.enable": "true"}, 7, 8),
+    ],
+)
+def test_local_limits_count_for_topics_with_kafka_s_own_tiered_storage(settings: dict[str, str], ms: int, size: int) -> None:
+    topic = ClusterTopic("t", "A" * 22, {}, {})
+    kept = kept_of(topic, {"retention.ms": "7", "retention.bytes": "8", **settings})
+    assert (kept.retention_ms, kept.retention_bytes) == (ms, size)
 
 
 def test_nobody_knows_a_topic_of_another_id_or_without_metadata(logs: Path, tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from tiering import status as of
 from tiering.agent_service import addresses, checked, memory_file
 from tiering.configured import whole_config, whole_config_options
 from tiering.console import Exit, Row, emit, output_option, printable, reports_errors
-from tiering.topic_retention import configured_retention
+from tiering.service import cluster_of
+from tiering.topic_retention import known_retention
 
 _IN_TABLE = (
     "topic", "partition", "lag_segments", "lag_bytes", "lag_ms", "unprotected_records", "unprotected_bytes",
@@ -47,8 +48,9 @@ def command(config_file: str | None, overrides: tuple[str, ...], output: str) ->
         raise click.UsageError(str(e)) from e
     memory = memory_file(config, os.environ).load()
     meter = Meter()
+    cluster = cluster_of((config.settings.metadata_log_dir, *config.settings.log_dirs))
     places = of.Places(
-        dirs, open_store(url, meter=meter), config, memory, addresses(config, os.environ), configured_retention(config),
+        dirs, open_store(url, meter=meter), config, memory, addresses(config, os.environ), known_retention(config, cluster),
         lambda patience_s: meter.trouble(stopwatch(), patience_s),
     )  # fmt: skip
     found = of.status(places, OsFolderHolder(), SystemClock())
