@@ -30,12 +30,12 @@ def tiering_offload(
     schedule: str | None = "*/15 * * * *",
     tiering_conn_id: str | None = "tiering_default",
 ) -> DAG:
-    """A DAG that offloads one log directory; `log_dir`: unless given, that of the configuration on the host.
+    """A DAG that offloads one log directory; `log_dir`: unless given, that of the connection, or of the host's configuration.
 
     `pool` bounds how many partitions are copied at a time over all hosts: `airflow pools set tiering 8 "copies at a time"`.
     """
-    shared: dict[str, Any] = {"tiering_conn_id": tiering_conn_id, "log_dir": log_dir}
-    shared |= {name: f"{{{{ params.{name} }}}}" for name in ("must_exist", "bytes_per_second")}
+    shared: dict[str, Any] = {"tiering_conn_id": tiering_conn_id}
+    shared |= {name: f"{{{{ params.{name} }}}}" for name in ("log_dir", "must_exist", "bytes_per_second")}
     where: dict[str, Any] = {"queue": queue} if queue is not None else {}
     with DAG(
         dag_id,
@@ -48,6 +48,9 @@ def tiering_offload(
         default_args={"retries": 3, "retry_delay": timedelta(minutes=1), "retry_exponential_backoff": True, **where},
         params={
             "dry_run": Param(False, type="boolean", description="Only show what would be copied."),
+            "log_dir": Param(
+                log_dir, type=["null", "string"], description="On the worker; else the connection's, else the configuration's."
+            ),
             "topics": Param([], type="array", items={"type": "string"}, description="Only topics that match; globs."),
             "must_exist": Param(True, type="boolean", description="Make no new archive; false for the very first run."),
             "bytes_per_second": Param(None, type=["null", "integer"], minimum=1, description="Of each task, at most."),

@@ -37,6 +37,9 @@ def tiering_retention(
         default_args={"retries": 2, "retry_delay": timedelta(minutes=5), **where},
         params={
             "dry_run": Param(False, type="boolean", description="Only show what would be given up."),
+            "log_dir": Param(
+                log_dir, type=["null", "string"], description="On the worker; else the connection's, else the configuration's."
+            ),
             "topics": Param([], type="array", items={"type": "string"}, description="Only topics that match; globs."),
             "settings": Param([], type="array", items={"type": "string"}, description="[TOPICS:]NAME=VALUE, by Kafka's names."),
             "archive_alone": Param(archive_alone, type="boolean", description="There is no local log any more."),
@@ -47,7 +50,7 @@ def tiering_retention(
         RetainOperator(
             task_id="retain",
             tiering_conn_id=tiering_conn_id,
-            log_dir=log_dir,
+            log_dir="{{ params.log_dir }}",
             metadata_log_dir=metadata_log_dir,
             topics="{{ params.topics }}",
             settings="{{ params.settings }}",

@@ -28,11 +28,18 @@ SECONDS_MAX = 240
 
 def home(*files: Path) -> dict[str, str]:
     """What the environment of a process of Airflow's is to have; its home, with the DAGs and `files`, goes with the tests."""
+    environment = empty_home()
+    folder = Path(environment["AIRFLOW_HOME"], "dags")
+    shutil.copytree(ROOT / "dags", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in files:
+        shutil.copy(file, folder)
+    return environment
+
+
+def empty_home() -> dict[str, str]:
+    """The same of a home in which there is nothing yet."""
     folder = tempfile.mkdtemp(prefix="airflow-home-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    shutil.copytree(ROOT / "dags", Path(folder, "dags"), ignore=shutil.ignore_patterns("__pycache__"))
-    for file in files:
-        shutil.copy(file, Path(folder, "dags"))
     return {
         "AIRFLOW_HOME": folder,
         "AIRFLOW__CORE__DAGS_FOLDER": f"{folder}/dags",

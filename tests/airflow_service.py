@@ -52,7 +52,7 @@ def service_settings(port: int) -> dict[str, str]:
 
 
 class AirflowService:
-    """The four processes over one home, with a new database that these commands of `airflow` have been run on.
+    """The four processes over one home, in which these commands of `airflow` have been run, of which the first makes a database.
 
     `environment`: beside that of this process. `commands`: words as one types them, each without the first.
     """
@@ -64,7 +64,7 @@ class AirflowService:
         self.environment = {**os.environ, **environment, **service_settings(self._port)}
         self._headers = {"Content-Type": "application/json"}
         self._names = (f"run-{number}" for number in count(1))
-        self._run([["db", "migrate"], *([*words] for words in commands)])
+        self.do(commands)
         self.processes = {part: self._start(part, *words) for part, words in PARTS.items()}
 
     def _start(self, part: str, *words: str) -> "subprocess.Popen[bytes]":
@@ -74,10 +74,11 @@ class AirflowService:
                 stderr=subprocess.STDOUT, cwd=self.home, start_new_session=True,
             )  # fmt: skip
 
-    def _run(self, commands: list[list[str]]) -> None:
-        script = str(Path(__file__).with_name("airflow_commands.py"))
+    def do(self, commands: Iterable[Iterable[str]]) -> None:
+        """Runs commands of `airflow`, in order."""
+        script, told = str(Path(__file__).with_name("airflow_commands.py")), json.dumps([[*words] for words in commands])
         done = subprocess.run(
-            [sys.executable, script], input=json.dumps(commands), env=self.environment, cwd=self.home, text=True,
+            [sys.executable, script], input=told, env=self.environment, cwd=self.home, text=True,
             capture_output=True, check=False, timeout=SECONDS_MAX,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr

@@ -42,5 +42,5 @@ def test_airflow_finds_the_provider_and_its_connection_type(airflow: Airflow) ->
         pytest.skip("our distribution is not installed here, so nobody can find its entry point; make setup does it")
     provider = airflow.loaded["provider"]
     assert provider["hook"] == "tiering.airflow.hooks.TieringHook"
-    assert provider["fields"] == [f"extra__tiering__{name}" for name in ("archive", "config", "keys")]
+    assert provider["fields"] == [f"extra__tiering__{name}" for name in ("archive", "config", "keys", "log_dir")]
     assert provider["schemes"] == ["tiering"]

@@ -1,14 +1,20 @@
 """The DAGs under a real scheduler, DAG processor, triggerer and API server, set up as the page about Airflow says."""
 
-import shlex
-from collections.abc import Iterator
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from airflow_home import ROOT, SECONDS_MAX, home, offload_below
+from airflow_home import ROOT, SECONDS_MAX, empty_home, offload_below
 from airflow_service import AirflowService
+from built_wheel import built_wheel
 from golden_logs import broker_logs, segments
 from offloaded_once import assert_one_sound_chain
 
@@ -21,15 +27,37 @@ from tiering.archived_through import archived_through
 OURS = {"tiering_offload", "tiering_retention", "tiering_sweep", "tiering_scrub", "tiering_backfill"}
 OWN = {"by_hand", "on_every_offload", "when_archived"}
 FIRST, LATER, SLOW = ("g-codec-none", "g-txn"), "g-codec-lz4", "g-trimmed"
-PAGE, PAGE_S_ARCHIVE = ROOT / "docs" / "airflow.md", "s3://bucket/kafka"
+PAGE = ROOT / "docs" / "airflow.md"
+PAGE_S_ARCHIVE, PAGE_S_LOGS = "s3://bucket/kafka", "/var/lib/kafka/data"
 
 
-def set_up(url: str) -> list[list[str]]:
-    """The commands under the page's `Set up`, of an archive at `url`."""
-    lines = PAGE.read_text().partition("## Set up")[2].partition("\n## ")[0].splitlines()
-    typed = [line.removeprefix("$ ") for line in lines if line.startswith("$ airflow ")]
-    assert any(PAGE_S_ARCHIVE in command for command in typed)
-    return [shlex.split(command.replace(PAGE_S_ARCHIVE, url))[1:] for command in typed]
+class Page:
+    """A reader of the page, at whose shell `airflow` only notes what it is to do: each of its commands takes seconds to start."""
+
+    def __init__(self, folder: Path, airflow_home: str, instead: Mapping[str, str]) -> None:
+        self._noted, self._instead, tools = folder / "noted", instead, folder / "tools"
+        with zipfile.ZipFile(built_wheel(folder)) as wheel:
+            wheel.extractall(folder / "site-packages")
+        note = "import json, sys; print(json.dumps(sys.argv[1:]))"
+        tools.mkdir()
+        for name, command in {
+            "airflow": f"exec {sys.executable} -c '{note}' \"$@\" >>{self._noted}",
+            "python": f'PYTHONPATH={folder / "site-packages"} exec {sys.executable} "$@"',
+        }.items():
+            (tools / name).write_text(f"#!/bin/sh\n{command}\n")
+            (tools / name).chmod(0o755)
+        self._environment = {**os.environ, "AIRFLOW_HOME": airflow_home, "PATH": f"{tools}:{os.environ['PATH']}"}
+
+    def follow(self, begin: str, end: str) -> list[list[str]]:
+        """Types the commands between two words of the page; gives those that are of `airflow`."""
+        lines = PAGE.read_text().partition(begin)[2].partition(end)[0].splitlines()
+        script = "\n".join(line[2:] for line in lines if line.startswith(("$ ", "> ")))
+        assert "airflow" in script
+        for said, so in self._instead.items():
+            script = script.replace(said, so)
+        self._noted.write_text("")
+        subprocess.run(["bash", "-euc", script], cwd=self._noted.parent, env=self._environment, check=True)
+        return [json.loads(line) for line in self._noted.read_text().splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +78,23 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def airflow(logs: Path, others: Path, url: str) -> Iterator[AirflowService]:
-    environment = home(Path(__file__).parent / "own" / "their_dags.py")
-    configured = {"TIERING_LOG_DIRS": str(logs), "TIERING_RETENTION_MS": "-1"}
-    running = AirflowService({**environment, **configured, "ARCHIVE_URL": url, "OTHER_LOGS": str(others)}, set_up(url))
+def environment() -> dict[str, str]:
+    return empty_home()
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str], logs: Path, url: str) -> Page:
+    instead = {PAGE_S_ARCHIVE: url, PAGE_S_LOGS: str(logs)}
+    return Page(tmp_path_factory.mktemp("page"), environment["AIRFLOW_HOME"], instead)
+
+
+@pytest.fixture(scope="module")
+def airflow(page: Page, environment: dict[str, str], others: Path, url: str) -> Iterator[AirflowService]:
+    commands = page.follow("## Set up", "\nAn Airflow that runs")
+    assert [words[:2] for words in commands] == [["db", "migrate"], ["connections", "add"], ["pools", "set"]]
+    shutil.copy(Path(__file__).parent / "own" / "their_dags.py", Path(environment["AIRFLOW_HOME"], "dags"))
+    configured = {"TIERING_RETENTION_MS": "-1"}
+    running = AirflowService({**environment, **configured, "ARCHIVE_URL": url, "OTHER_LOGS": str(others)}, commands)
     try:
         running.wait_until_healthy()
         yield running
@@ -73,10 +114,23 @@ def parsed(airflow: AirflowService) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def begun(airflow: AirflowService, parsed: dict[str, Any]) -> str:
+def first(airflow: AirflowService, parsed: dict[str, Any], page: Page) -> None:
+    """What the page has one do for the first run of `tiering_offload`."""
+    airflow.unpause(*OWN)
+    airflow.do(page.follow("**The first run**", "\n```\n"))
+
+
+def run_of(airflow: AirflowService, kind: str) -> str:
+    def found() -> list[str]:
+        return [run["dag_run_id"] for run in airflow.runs("tiering_offload") if run["run_type"] == kind]
+
+    return airflow.until(found)[0]
+
+
+@pytest.fixture(scope="module")
+def begun(airflow: AirflowService, first: None) -> str:
     """The run that the schedule has begun when `tiering_offload` was unpaused, as soon as it ended."""
-    airflow.unpause("tiering_offload", *OWN)
-    run: str = airflow.until(lambda: airflow.runs("tiering_offload"))[0]["dag_run_id"]
+    run = run_of(airflow, "scheduled")
     airflow.ended("tiering_offload", run)
     return run
 
@@ -84,7 +138,7 @@ def begun(airflow: AirflowService, parsed: dict[str, Any]) -> str:
 @pytest.fixture(scope="module")
 def offloaded(airflow: AirflowService, begun: str) -> str:
     """The run that has made the archive and copied the first topics."""
-    run = airflow.trigger("tiering_offload", must_exist=False, topics=[*FIRST])
+    run = run_of(airflow, "manual")
     airflow.ended("tiering_offload", run)
     return run
 

@@ -1,7 +1,9 @@
-"""The connection of type `tiering`: which archive, by which configuration, with keys from where. It holds no secret.
+"""The connection of type `tiering`: which archive, of which log directory, by which configuration, with keys from where.
 
-    airflow connections add tiering_default --conn-type tiering --conn-extra '{"archive": "s3://bucket/prefix"}'
+    airflow connections add tiering_default --conn-type tiering \
+      --conn-extra '{"archive": "s3://bucket/prefix", "log_dir": "/var/lib/kafka/data"}'
 
+It holds no secret.
 Credentials come to the worker as to every other program there: by AWS_… variables, a profile, a role.
 """
 
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from local_log.errors import Invalid
 from tiering.airflow.provider_info import CONNECTION_TYPE
-from tiering.airflow.sdk import BaseHook
+from tiering.airflow.sdk import AirflowNotFoundException, BaseHook
 from tiering.config.shared import CONFIG_VARIABLE, KEYS_VARIABLE, VARIABLES
 
 if TYPE_CHECKING:
@@ -19,7 +21,13 @@ if TYPE_CHECKING:
     from tiering.api import Reader
     from tiering.config.config import Config
 
-_VARIABLES: Final = {"archive": f"{VARIABLES}ARCHIVE_URL", "config": CONFIG_VARIABLE, "keys": KEYS_VARIABLE}
+_VARIABLES: Final = {
+    "archive": f"{VARIABLES}ARCHIVE_URL",
+    "log_dir": f"{VARIABLES}LOG_DIRS",
+    "config": CONFIG_VARIABLE,
+    "keys": KEYS_VARIABLE,
+}
+WHERE_LOG_DIR: Final = "give one, as the field log_dir of the connection or the param log_dir of the DAG"
 
 
 class TieringHook(BaseHook):
@@ -37,11 +45,17 @@ class TieringHook(BaseHook):
     def environment(self) -> dict[str, str]:
         """The variables that tell a command what the connection says; they come before those of the worker.
 
-        Raises Invalid for a field that there is none of, or a secret; Airflow's own error where there is no such connection.
+        Raises Invalid for a field that there is none of, or a secret, and where there is no such connection.
         """
         if self.tiering_conn_id is None:
             return {}
-        connection = self.get_connection(self.tiering_conn_id)
+        try:
+            connection = self.get_connection(self.tiering_conn_id)
+        except AirflowNotFoundException as e:
+            raise Invalid(
+                f"there is no connection {self.tiering_conn_id}; add it: airflow connections add {self.tiering_conn_id} "
+                f'--conn-type {CONNECTION_TYPE} --conn-extra \'{{"archive": "…", "log_dir": "…"}}\''
+            ) from e
         if connection.password or connection.login:
             raise Invalid(
                 f"connection {self.tiering_conn_id} has a login or a password: no secret belongs there; leave credentials to the "
@@ -71,6 +85,22 @@ class TieringHook(BaseHook):
                 f"connection {self.tiering_conn_id} names no archive: give its field archive, or a configuration with it"
             )
         return url
+
+    def log_dir(self, given: str | None) -> str | None:
+        """The folder that a task reads: what it is given, else what the connection or the configuration says, else None.
+
+        Raises Invalid where there are several, or no such folder on this machine, and what `config` raises.
+        """
+        from local_log.storage import OsDisk
+
+        folders = (given,) if given else self.config().settings.log_dirs
+        if len(folders) > 1:
+            raise Invalid(f"the configuration has {len(folders)} log.dirs: {WHERE_LOG_DIR}")
+        for folder in folders:
+            if not OsDisk().is_folder(folder):
+                where = f"there is no folder {folder} on the worker {os.uname().nodename}"
+                raise Invalid(f"{where}: correct log_dir, or give the DAG the queue of a worker on the host that has it")
+        return folders[0] if folders else None
 
     def store(self) -> "ObjectStore":
         """The archive's store; nothing is asked of it yet."""

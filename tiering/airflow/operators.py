@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
+from local_log.errors import Invalid
 from tiering.airflow.assets import archived_asset
 from tiering.airflow.command_operator import CommandOperator, flag, listed_words, option, refuse_failure
+from tiering.airflow.hooks import WHERE_LOG_DIR
 from tiering.airflow.sdk import AssetAlias, Context
 from tiering.console import Exit, Row
 
@@ -53,8 +55,8 @@ class RowsOperator(CommandOperator):
 class OffloadOperator(RowsOperator):
     """`tiering offload`: copies what is due of a log directory of this worker's host.
 
-    `log_dir`: unless given, that of the configuration. `partitions`: only these, such as orders-0. `must_exist`: make no new
-    archive, since what is missing may be a folder that is not mounted.
+    `log_dir`: unless given, that of the connection, else of the configuration. `partitions`: only these, such as orders-0.
+    `must_exist`: make no new archive, since what is missing may be a folder that is not mounted.
     """
 
     template_fields = (
@@ -76,7 +78,9 @@ class OffloadOperator(RowsOperator):
         self.is_dry_run = is_dry_run
 
     def words(self) -> list[str]:
-        """The command and its options."""
+        """The command and its options. Raises Invalid where nobody says which log directory, and what the hook raises."""
+        if self.hook.log_dir(self.log_dir) is None:
+            raise Invalid(f"nobody says which log directory: {WHERE_LOG_DIR}, or as log.dirs in the configuration of the worker")
         words = ["offload", *option("--log-dir", self.log_dir), *option("--topic", self.topics)]
         words += [*option("--topic-partition", self.partitions), *option("--bytes-per-second", self.bytes_per_second)]
         words += [*option("--threads", self.threads), *flag("--must-exist", self.must_exist)]
@@ -188,6 +192,8 @@ class RetainOperator(RowsOperator):
 
     def words(self) -> list[str]:
         """The command and its options."""
+        if not flag("", self.archive_alone):
+            self.hook.log_dir(self.log_dir)
         words = ["retain", *option("--log-dir", self.log_dir), *option("--topic", self.topics), *option("-c", self.settings)]
         words += option("--metadata-log-dir", self.metadata_log_dir)
         words += [*flag("--archive-alone", self.archive_alone), *flag("--follow-log-start-offset", self.follow_log_start_offset)]

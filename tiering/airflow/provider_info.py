@@ -33,12 +33,18 @@ def get_provider_info() -> dict[str, Any]:
                 "ui-field-behaviour": {
                     "hidden-fields": ["host", "schema", "port", "login", "password", "extra"],
                     "relabeling": {},
-                    "placeholders": {"archive": "s3://bucket/prefix", "config": "/etc/tiering.toml", "keys": "aws-kms://KEY"},
+                    "placeholders": {
+                        "archive": "s3://bucket/prefix",
+                        "log_dir": "/var/lib/kafka/data",
+                        "config": "/etc/tiering.toml",
+                        "keys": "aws-kms://KEY",
+                    },
                 },
                 "conn-fields": {
                     "archive": _field(
                         "Archive", "A folder, s3://bucket/prefix or any fsspec URL; else what the configuration says."
                     ),
+                    "log_dir": _field("Log directory", "One of the broker's log.dirs on the workers; only read."),
                     "config": _field("Configuration", "A TOML or properties file on the workers."),
                     "keys": _field("Keys", "Where the keys of encrypted segments are: a file, env://NAME or aws-kms://KEY."),
                 },

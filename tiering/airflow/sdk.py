@@ -2,11 +2,11 @@
 
 try:
     from airflow.sdk import Asset, AssetAlias, BaseHook, BaseOperator, BaseSensorOperator, Context, conf
-    from airflow.sdk.exceptions import AirflowException, AirflowFailException
+    from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 except ImportError as e:
     raise ImportError(f"Airflow 3.1 or newer is needed ({e}); pip install 'kafka-tiering[airflow]'") from e
 
 __all__ = [
-    "AirflowException", "AirflowFailException", "Asset", "AssetAlias", "BaseHook", "BaseOperator", "BaseSensorOperator",
-    "Context", "conf",
+    "AirflowException", "AirflowFailException", "AirflowNotFoundException", "Asset", "AssetAlias", "BaseHook", "BaseOperator",
+    "BaseSensorOperator", "Context", "conf",
 ]  # fmt: skip

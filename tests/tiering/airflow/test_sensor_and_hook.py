@@ -105,6 +105,70 @@ def test_a_connection_that_cannot_be_used_says_why(
     assert TieringHook().test_connection()[0] is False
 
 
+def test_a_connection_that_there_is_none_of_is_told_with_the_command_that_adds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tiering.airflow.hooks import TieringHook
+    from tiering.airflow.sdk import AirflowNotFoundException
+
+    def missing(_: str) -> None:
+        raise AirflowNotFoundException("The conn_id `of_mine` isn't defined")
+
+    monkeypatch.setattr(TieringHook, "get_connection", staticmethod(missing))
+    with pytest.raises(Invalid, match="no connection of_mine; add it: airflow connections add of_mine --conn-type tiering"):
+        TieringHook("of_mine").environment()
+
+
+def test_the_log_directory_is_the_dags_own_else_the_connections_else_the_configurations(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from tiering.airflow.hooks import TieringHook
+
+    own, connections, workers = (tmp_path / name for name in ("own", "connections", "workers"))
+    for folder in (own, connections, workers):
+        folder.mkdir()
+    connect(monkeypatch, {})
+    assert TieringHook().log_dir(None) is None
+    monkeypatch.setenv("TIERING_LOG_DIRS", str(workers))
+    assert TieringHook().log_dir(None) == str(workers)
+    connect(monkeypatch, {"log_dir": str(connections)})
+    assert TieringHook().environment() == {"TIERING_LOG_DIRS": str(connections)}
+    assert TieringHook().log_dir(None) == str(connections)
+    assert TieringHook().log_dir(str(own)) == str(own)
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({}, "nobody says which log directory: give one, as the field log_dir of the connection or the param log_dir of the DAG"),
+        ({"log_dir": "/a,/b"}, "has 2 log.dirs: give one, as the field log_dir"),
+        (
+            {"log_dir": "/not/mounted"},
+            "there is no folder /not/mounted on the worker .*: correct log_dir, or give the DAG",
+        ),
+    ],
+)
+def test_a_task_without_its_log_directory_starts_no_command_and_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], problem: str
+) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    from tiering.airflow.operators import OffloadOperator, OffloadPlanOperator, RetainOperator
+
+    connect(monkeypatch, {"archive": "s3://bucket/prefix", **given})
+    for operator in (OffloadPlanOperator, OffloadOperator, RetainOperator)[: 3 if given else 2]:
+        with pytest.raises(AirflowFailException, match=problem):
+            operator(task_id="task").execute({})
+
+
+def test_a_task_without_an_archive_starts_no_command_and_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    from tiering.airflow.operators import ScrubOperator
+
+    connect(monkeypatch, {})
+    with pytest.raises(AirflowFailException, match="connection tiering_default names no archive: give its field archive"):
+        ScrubOperator(task_id="task").execute({})
+
+
 def test_a_connection_comes_before_the_workers_environment_and_that_before_a_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
