@@ -27,6 +27,7 @@ _VERBS = {
     "retain": "Give up what a topic's retention no longer keeps.",
     "rotate-keys": "Wrap the data keys of encrypted segments with the current key.",
     "scrub": "Check that an archive is whole and sound.",
+    "source-gone": "Say that a log directory was taken out of service.",
     "status": "Show what the agent does, and how far the archive lags.",
     "sweep": "Delete objects that no manifest names.",
 }

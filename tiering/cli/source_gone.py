@@ -1,0 +1,90 @@
+"""`tiering source-gone`: says that a log directory was taken out of service."""
+
+from collections.abc import Iterator
+
+import click
+
+from local_log.errors import LogError
+from remote import archive
+from remote.clock import RandomIds, SystemClock
+from remote.errors import RemoteError
+from remote.manifest.losses import lost_offsets
+from remote.manifest.model import Manifest
+from remote.stores import open_store
+from tiering import source_gone
+from tiering.console import (
+    Exit,
+    Row,
+    archive_option,
+    ask,
+    dry_run_option,
+    emit,
+    exit_code_of_all,
+    named,
+    output_option,
+    reports_errors,
+    say,
+    tell_unmatched,
+    topics_option,
+    yes_option,
+)
+
+
+@click.command("source-gone")
+@archive_option(required=True)
+@click.option(
+    "--source",
+    required=True,
+    callback=named,
+    metavar="ID",
+    help="The directory's id, as local_log_start_offsets of a manifest has it.",
+)
+@topics_option()
+@dry_run_option
+@yes_option
+@output_option()
+@reports_errors
+def command(archive_url: str, source: str, topics: tuple[str, ...], dry_run: bool, is_agreed: bool, output: str) -> Exit | None:
+    """Say that a log directory is gone, with its partitions: its broker was taken out of service.
+
+    Until then the archive believes that the directory still has what it had when it was last archived from, and calls nothing of
+    that lost. One that comes back is known again with its next offload.
+
+    \b
+    Examples:
+      tiering source-gone --archive s3://bucket/kafka --source 5nFBVDdgQYqYw8XhsLcxLA --dry-run
+      tiering source-gone --archive s3://bucket/kafka --source 5nFBVDdgQYqYw8XhsLcxLA --yes
+    """
+    store, clock, ids = open_store(archive_url), SystemClock(), RandomIds()
+    archive.open_archive(store)
+    names = archive.topics_like(store, topics)
+    tell_unmatched(topics, names, store.url)
+    found = source_gone.of_source(store, names, source)
+    if dry_run or not is_agreed:
+        emit((_row(m, source_gone.without(m, source, clock.now_ms()), source) for m in found), output)
+    if dry_run or not found:
+        return None
+    if not is_agreed:
+        ask(f"Say that {source} is gone, in {store.url}?")
+    errors = list[Exception]()
+
+    def rows() -> Iterator[Row]:
+        for before in found:
+            try:
+                yield _row(before, source_gone.tell(before, store, clock, ids, source), source)
+            except (LogError, RemoteError) as e:
+                say(f"tiering: {e}")
+                errors.append(e)
+
+    emit(rows(), output)
+    return exit_code_of_all(errors, partly=len(errors) < len(found))
+
+
+def _row(before: Manifest, after: Manifest, source: str) -> Row:
+    return {
+        "topic": before.topic,
+        "topic_id": before.topic_id,
+        "partition": before.partition,
+        "local_log_start_offset": before.local_log_start_offsets[source],
+        "newly_lost_offsets": lost_offsets(after) - lost_offsets(before),
+    }
