@@ -49,7 +49,7 @@ class LogSeen:
 
     `bytes` are those of the whole local log, `end_offset` is its high watermark as its broker has last noted it down (each few
     seconds), or where that is unknown its end. `archived` is what the archive is known to have, `segments_of` what it was known
-    to have when its folder was listed.
+    to have when its folder was listed. `start_offset` is the log start offset.
     """
 
     segments: tuple[SegmentSeen, ...]
@@ -57,6 +57,8 @@ class LogSeen:
     end_offset: int
     archived: Archived
     segments_of: Archived
+    topic_id: str
+    start_offset: int
     oldest: Oldest | None = None
 
     def lacks(self, segment: SegmentSeen) -> tuple[tuple[int, int], ...]:
@@ -80,7 +82,7 @@ def look_at(log: LocalLog, archived: Archived) -> LogSeen:
         position += seen.size
         if seen.end_offset is None or archived.lacks(seen.base_offset, seen.end_offset):
             found.append(seen)
-    return _with_oldest(LogSeen(tuple(found), position, _end(log), archived, archived), log)
+    return _with_oldest(LogSeen(tuple(found), position, _end(log), archived, archived, log.topic_id, log.log_start_offset), log)
 
 
 def look_again(before: LogSeen, log: LocalLog) -> LogSeen:

@@ -17,6 +17,7 @@ from remote.stores.instrumented import Trouble
 from tiering.agent.controls import Aborted, Controls
 from tiering.agent.disk_look import on_disk
 from tiering.agent.memory import Memory, MemoryFile
+from tiering.agent.missing import Missing
 from tiering.agent.outcome import Failure, Outcome
 from tiering.agent.rounds import ATTEMPTS_MAX, Round
 from tiering.agent.schedule import (
@@ -80,6 +81,7 @@ class Agent:
         self._marks: dict[str, Mark] = {}
         self._views: dict[str, PartitionView] = {}
         self._counts: dict[str, Counts] = {}
+        self._missing = Missing(tell)
         self._waiting: dict[Job, Waiting] = {}
         self._running: dict[Job, Waiting] = {}
         self._begun: set[str] = set()
@@ -138,6 +140,7 @@ class Agent:
                 scrub=self._memory.scrub,
                 error=self._error,
                 partitions=tuple(self._views.values()),
+                gone=self._missing.views,
                 counts=dict(self._counts),
             )
 
@@ -175,9 +178,10 @@ class Agent:
             else:
                 self._hurt(error, now_ms)
             for folder in self._marks.keys() - marks.keys():
-                self._drop(folder)
+                self._drop(folder, now_ms)
             for folder, mark in marks.items():
                 self._views[folder] = views[folder]
+                self._missing.back(folder)
                 self._note(folder, mark, now_ms)
             self._marks = marks
             self._has_looked = True
@@ -204,12 +208,14 @@ class Agent:
         if before is None and retaining is not None and retaining.wants(topic):
             self._bring_forward(Job(Kind.retain, folder), now_ms)
 
-    def _drop(self, folder: str) -> None:
-        del self._views[folder]
+    def _drop(self, folder: str, now_ms: int) -> None:
+        view = self._views.pop(folder)
         self._begun.discard(folder)
         self._waiting = {job: w for job, w in self._waiting.items() if job.subject != folder or job.kind is Kind.sweep}
         if self._does.copies is not None:
             self._does.copies.forget(folder)
+            if self._missing.note(view, self._marks[folder], now_ms):
+                self._waiting[Job(Kind.copy, folder)] = Waiting(now_ms)
 
     def _bring_forward(self, job: Job, due_ms: int) -> None:
         self._waiting[job] = earlier(self._waiting.get(job), due_ms)
@@ -249,6 +255,9 @@ class Agent:
         if job.kind is Kind.sweep and does.sweeping is not None and job.subject == STRAYS:
             return partial(does.sweeping.strays, job)
         mark = self._marks.get(job.subject)
+        missing = self._missing.work(job, does.copies) if does.copies is not None and job.kind is Kind.copy else None
+        if missing is not None:
+            return missing
         if mark is None:
             return partial(Outcome, job)
         if job.kind is Kind.sweep and does.sweeping is not None:
@@ -280,6 +289,8 @@ class Agent:
             self._next_of_round(outcome, now_ms)
         elif job.subject in self._views:
             self._due_again(outcome, was, now_ms)
+        elif job not in self._waiting and self._missing.settle(outcome):
+            self._waiting[job] = Waiting(now_ms + RECHECK_MS)
 
     def _tell(self, outcome: Outcome, now_ms: int) -> None:
         view = self._views.get(outcome.job.subject)
@@ -291,6 +302,8 @@ class Agent:
             for was, now in ((view.error, after.error), (view.refused, after.refused)):
                 if now is not None and (was is None or was.message != now.message):
                     self._say(now.message)
+            if after.lost_offsets > view.lost_offsets:
+                self._say(after.lost_message())
         elif outcome.error is not None:
             self._hurt(outcome.error, now_ms)
 

@@ -13,11 +13,13 @@ from remote.errors import RemoteError, TopicDeleted
 from remote.object_store import ObjectStore
 from remote.transforms.encoder import Transforms
 from remote.uploader import NO_TRANSFORMS
+from tiering.agent.gone import tell_gone
 from tiering.agent.outcome import Outcome
 from tiering.agent.schedule import Job
 from tiering.agent.watch import Mark
 from tiering.archived import Archived
 from tiering.lag import waits_of
+from tiering.local_seen import LogSeen
 from tiering.offload import Done, OffloadPlan, offload, plan
 from tiering.policy import Action
 
@@ -76,6 +78,10 @@ class Copies:
             self._keep(mark.folder, run)
             return Outcome(job, copied=done.entry, refused=done.error, has_more=True, requests=1)
         return Outcome(job)
+
+    def gone(self, job: Job, mark: Mark, seen: LogSeen) -> Outcome:
+        """Tells the manifest of a partition that its log directory does not have any more."""
+        return tell_gone(job, mark, seen, self.store, self.clock, self.ids)
 
     def forget(self, folder: str) -> None:
         """Drops what was begun of a partition; what it has copied already stays."""

@@ -39,6 +39,7 @@ class PartitionView:
 
     `seen` is what of it lay on disk when that was last looked at, `waits` what the last plan has left to wait; from these and
     from what is `archived` follows how far it lags. One that is `left_alone` is not to be archived. `retention` is its broker's.
+    `gone_ms` is when it was gone from its log directory, 0 where it is there; of that its manifest may have been told.
     """
 
     log_dir: str
@@ -53,6 +54,8 @@ class PartitionView:
     waits: Waits = NO_WAITS
     is_left_alone: bool = False
     retention: TopicRetention | None = None
+    gone_ms: int = 0
+    is_gone_told: bool = False
 
     def on_disk(self, seen: LogSeen, retention: TopicRetention | None) -> "PartitionView":
         """With what lies on disk now."""
@@ -69,6 +72,36 @@ class PartitionView:
         if self.is_left_alone or self.seen is None:
             return PROTECTED
         return unprotected_of(self.seen, self.retention, now_ms)
+
+    @property
+    def lost_offsets(self) -> int:
+        """How many offsets are lost before they were archived, by the manifest; before that is told, by the disk.
+
+        By the disk alone these are only what left this log: another broker may have them.
+        """
+        told = self.archived.lost_offsets if self.archived else 0
+        if self.seen is None or self.is_left_alone:
+            return told
+        if self.gone_ms:
+            return told if self.is_gone_told else told + self.unprotected(self.gone_ms).records
+        if self.error is None or self.archived is None or told:
+            return told
+        return max(0, self.seen.start_offset - max(self.archived.end_offset, self.archived.log_start_offset))
+
+    @property
+    def lost_since_ms(self) -> int | None:
+        """Since when that is known, None where nothing is lost."""
+        if not self.lost_offsets:
+            return None
+        since_ms = self.archived.lost_since_ms if self.archived else None
+        return since_ms or self.gone_ms or (self.error.at_ms if self.error else None)
+
+    def lost_message(self) -> str:
+        """What is said of it, once."""
+        return (
+            f"{self.partition}: {self.lost_offsets} offsets are lost, they left the log before they were archived; see "
+            "docs/operations.md, Offsets were lost"
+        )
 
     def after(self, outcome: Outcome, now_ms: int) -> "PartitionView":
         """After a turn of one of its jobs."""
@@ -117,6 +150,8 @@ class PartitionView:
             "archived_bytes": archived.bytes if archived else 0,
             "deleting_segments": archived.deleting_segments if archived else 0,
             "deleting_bytes": archived.deleting_bytes if archived else 0,
+            "lost_offsets": self.lost_offsets,
+            "lost_since_ms": self.lost_since_ms,
             "copied_ms": self.copied_ms or None,
             "error": error.message if error else (self.lag.reason or None),
             "error_ms": error.at_ms if error else None,
@@ -174,7 +209,8 @@ class Scrub:
 class AgentView:
     """The agent at `now_ms`; `looped_ms` is when its loop was last seen alive, `waiting` are the jobs that are due.
 
-    `store` is the store's failure where it answers nobody: its error, and since when.
+    `store` is the store's failure where it answers nobody: its error, and since when. `gone` are partitions that have left their
+    log directories with offsets that were not archived.
     """
 
     started_ms: int
@@ -192,6 +228,7 @@ class AgentView:
     scrub: Scrub | None = None
     error: Told | None = None
     partitions: tuple[PartitionView, ...] = ()
+    gone: tuple[PartitionView, ...] = ()
     counts: Mapping[str, Counts] = field(default_factory=dict)
 
     @property
@@ -229,9 +266,12 @@ class AgentView:
             "unprotected_bytes": sum(u.bytes for u in unprotected),
             "unprotected_ms": max((u.age_ms(self.now_ms) for u in unprotected), default=0),
             "unprotected_deleted_ms": min((u.deleted_ms for u in unprotected if u.deleted_ms is not None), default=None),
+            "lost_offsets": sum(p.lost_offsets for p in (*self.partitions, *self.gone)),
+            "lost_since_ms": min((ms for p in (*self.partitions, *self.gone) if (ms := p.lost_since_ms)), default=None),
             "store_failing_since_ms": self.store.at_ms if self.store else None,
             "last_error": error.row() if error else None,
             "last_sweep_ms": self.swept_ms or None,
             "last_scrub": self.scrub.row() if self.scrub else None,
             "partitions": [p.row(self.now_ms) for p in self.partitions],
+            "gone": [p.row(p.gone_ms) for p in self.gone if p.lost_offsets],
         }

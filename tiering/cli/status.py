@@ -78,6 +78,9 @@ def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "store", f"answers nobody since {_time(since_ms)}" if since_ms else "answers"
     yield "lag", f"{found['lag_segments']} segments, {found['lag_bytes']} bytes, {found['lag_ms'] // 1000} s"
     yield "unprotected", _unprotected(found)
+    if found["lost_offsets"]:
+        since = f"known since {_time(found['lost_since_ms'])}"
+        yield "lost", f"{found['lost_offsets']} offsets, {since}; see docs/operations.md, Offsets were lost"
     error = found["last_error"]
     yield "last error", f"{_time(error['at_ms'])} {error['message']}" if error else "none"
     yield "last sweep", _time(found["last_sweep_ms"])

@@ -66,6 +66,12 @@ UNPROTECTED_DELETED: Final = _ours(
 LOCAL_RETENTION: Final = _ours(
     "local_retention_seconds", "After which time the topic's brokers delete, where that is known.", "topic"
 )
+LOST: Final = _ours(
+    "lost_offsets_total",
+    "Offsets that were lost before they were archived, and that nobody has acknowledged.",
+    "topic",
+    "partition",
+)
 WAITING: Final = _ours("waiting_segments", "Inactive segments that wait for the last stable offset to pass them.", "topic")
 COPIED_TIME: Final = _ours("copy_last_success_timestamp_seconds", "When a segment was last archived.", "topic")
 PARTITIONS: Final = _ours("partitions", "Partitions in the log directories that the agent looks after.", "topic")
@@ -91,7 +97,7 @@ ALL: Final = (
     COPY_BYTES, COPY_REQUESTS, COPY_ERRORS, FETCH_BYTES, FETCH_REQUESTS, FETCH_ERRORS, DELETE_REQUESTS, DELETE_ERRORS,
     COPY_LAG_BYTES, COPY_LAG_SEGMENTS, DELETE_LAG_BYTES, DELETE_LAG_SEGMENTS, METADATA_COUNT, SIZE_BYTES,
     COPY_LAG_SECONDS,
-    UNPROTECTED_BYTES, UNPROTECTED_RECORDS, UNPROTECTED_SECONDS, UNPROTECTED_DELETED, LOCAL_RETENTION,
+    UNPROTECTED_BYTES, UNPROTECTED_RECORDS, UNPROTECTED_SECONDS, UNPROTECTED_DELETED, LOCAL_RETENTION, LOST,
     WAITING, COPIED_TIME, PARTITIONS, FAILING, SUCCESS_TIME, LOOP_TIME, START_TIME, PAUSED, RUNNING, QUEUED,
     STORE_FAILING, STORE_FAILING_SINCE, SWEEP_TIME, SCRUB_TIME, SCRUB_ANOMALIES, SCRUB_FAILED,
     STORE_REQUESTS, STORE_FAILURES, STORE_BYTES, STORE_SECONDS,

@@ -63,6 +63,7 @@ def _of_partitions(view: AgentView) -> dict[Series, Samples]:
         of.UNPROTECTED_RECORDS: {labels: u.records for labels, u in unprotected.items()},
         of.UNPROTECTED_SECONDS: {labels: u.age_ms(view.now_ms) / 1000 for labels, u in unprotected.items()},
         of.UNPROTECTED_DELETED: {labels: u.deleted_ms / 1000 for labels, u in unprotected.items() if u.deleted_ms is not None},
+        of.LOST: {(p.partition.topic, str(p.partition.partition)): p.lost_offsets for p in (*view.gone, *view.partitions)},
         of.LOCAL_RETENTION: {(topic,): ms / 1000 for topic, ms in retention.items() if ms is not None},
     }
 

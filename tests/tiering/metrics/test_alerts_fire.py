@@ -31,6 +31,7 @@ def agent(instance: str, **changed: str) -> dict[str, str]:
         'kafka_tiering_partitions_failing{topic="orders"}': f"0x{STEPS}",
         'kafka_tiering_copy_lag_seconds{topic="orders"}': f"0x{STEPS}",
         'kafka_tiering_unprotected_deletion_timestamp_seconds{topic="orders",partition="0"}': f"604800+{INTERVAL_S}x{STEPS}",
+        'kafka_tiering_lost_offsets_total{topic="orders",partition="0"}': f"0x{STEPS}",
         'kafka_tiering_local_retention_seconds{topic="orders"}': f"604800x{STEPS}",
         'kafka_server_brokertopicmetrics_remotecopyerrors_total{topic="orders"}': f"0x{STEPS}",
         'kafka_server_brokertopicmetrics_remotedeleteerrors_total{topic="orders"}': f"0x{STEPS}",
@@ -146,3 +147,8 @@ def test_of_a_topic_that_is_kept_for_an_hour_it_is_told_when_a_quarter_of_it_is_
     assert_fire(tmp_path, late, 12 * 3600 - 1200, {})
     partition = of("one", topic="orders", partition="0")
     assert_fire(tmp_path, late, 12 * 3600 - 300, {"KafkaTieringUnprotectedDeletion": [partition]})
+
+
+def test_a_loss_is_told_at_once_by_its_partition(tmp_path: Path) -> None:
+    series = agent("one", lost_offsets_total=from_hour(1, "0", "120")) | agent("two")
+    assert_fire(tmp_path, series, 3600 + 60, {"KafkaTieringOffsetsLost": [of("one", topic="orders", partition="0")]})

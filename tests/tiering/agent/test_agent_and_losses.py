@@ -1,0 +1,58 @@
+"""What is lost before it was archived is told by the agent: in its status, by its metrics, and once aloud."""
+
+from agents import LOGS, MINUTE_MS, World
+from archive_fakes import FailsBefore
+from one_offload import TXN
+
+from remote.errors import Unavailable
+from tiering.agent.view import AgentView
+from tiering.metrics.series import LOST
+from tiering.metrics.values import values
+
+ONE = "g-codec-lz4-0"
+
+
+def lost_of(view: AgentView) -> dict[tuple[str, ...], float]:
+    return {labels: n for labels, n in values(view, {})[LOST].items() if n}
+
+
+def test_a_partition_that_goes_with_what_was_not_archived_is_told_as_lost() -> None:
+    world = World().has(ONE, TXN)
+    said: list[str] = []
+    agent, controls = world.agent(tell=said.append)
+    log = world.logs()[ONE]
+    unarchived = log.log_end_offset - log.segments[-1].base_offset
+    world.clock.when(world.clock.now + 2 * MINUTE_MS, lambda: world.disk.delete_folder(f"{LOGS}/{ONE}"))
+    world.run(agent, controls, 4)
+    view = agent.view()
+    assert [str(p.partition) for p in view.partitions] == [TXN]
+    assert lost_of(view) == {("g-codec-lz4", "0"): unarchived}
+    (gone,) = view.row()["gone"]
+    assert (gone["topic"], gone["partition"], gone["lost_offsets"]) == ("g-codec-lz4", 0, unarchived)
+    assert view.row()["lost_offsets"] == unarchived
+    assert view.row()["lost_since_ms"] is not None
+    assert [f"{ONE} is gone from" in m or f"{ONE}: {unarchived} offsets are lost" in m for m in said].count(True) == 2
+
+
+def test_a_partition_that_goes_while_the_store_is_dead_counts_as_lost_at_once() -> None:
+    world = World().has(ONE)
+    start_ms = world.clock.now
+    dead = FailsBefore(world.archive, Unavailable("refused"), lambda *_: world.clock.now >= start_ms + MINUTE_MS)
+    agent, controls = world.agent(dead)
+    log = world.logs()[ONE]
+    unarchived = log.log_end_offset - log.segments[-1].base_offset
+    world.clock.when(start_ms + 2 * MINUTE_MS, lambda: world.disk.delete_folder(f"{LOGS}/{ONE}"))
+    world.run(agent, controls, 4)
+    assert lost_of(agent.view()) == {("g-codec-lz4", "0"): unarchived}
+
+
+def test_a_partition_that_comes_back_is_not_lost() -> None:
+    world = World().has(ONE)
+    start_ms = world.clock.now
+    dead = FailsBefore(world.archive, Unavailable("refused"), lambda *_: world.clock.now >= start_ms + MINUTE_MS)
+    agent, controls = world.agent(dead)
+    world.clock.when(start_ms + 2 * MINUTE_MS, lambda: world.disk.delete_folder(f"{LOGS}/{ONE}"))
+    world.clock.when(start_ms + 4 * MINUTE_MS, lambda: world.has(ONE))
+    world.run(agent, controls, 6)
+    assert lost_of(agent.view()) == {}
+    assert agent.view().row()["gone"] == []
