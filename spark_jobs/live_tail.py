@@ -22,6 +22,7 @@ from local_log.errors import Corrupt, OffsetOutOfRange
 from remote import archive as archives
 from remote.errors import AlreadyExists, Conflict, NotFound
 from remote.fetch_plan import MissingRange
+from remote.manifest.losses import reason_with
 from remote.manifest.model import Manifest
 from remote.object_store import ObjectStore
 from remote.stores import open_store
@@ -37,6 +38,7 @@ _SET_HERE = ("subscribe", "subscribepattern", "assign", "startingoffsets", "endi
              "startingoffsetsbytimestamp", "endingtimestamp", "endingoffsetsbytimestamp")  # fmt: skip
 
 Options = Mapping[str, str]
+_NOT_ARCHIVED = "the broker has deleted them and they were never archived"
 _NONE: Options = MappingProxyType({})
 
 
@@ -134,7 +136,7 @@ def take_over(topic: BrokerTopic, manifests: Iterable[Manifest], *, lenient: boo
         if end > latest:
             raise OffsetOutOfRange(name, end, earliest, latest)
         if end < earliest and not lenient:
-            raise MissingRange(name, end, earliest, "the broker has deleted them and they were never archived")
+            raise MissingRange(name, end, earliest, reason_with(manifest.losses, end, earliest, _NOT_ARCHIVED))
         offsets[manifest.partition] = max(end, earliest)
     return offsets
 

@@ -24,12 +24,12 @@ class Through:
 
 
 def archived_through(store: ObjectStore, topic: str) -> tuple[Through, ...]:
-    """Each partition of a topic, in order; none where the archive does not have the topic yet.
+    """Each partition of a topic of which something was copied, in order; none where the archive does not have the topic yet.
 
     Raises NotFound where there is no archive, Corrupt, Newer, Unavailable.
     """
     archive.open_archive(store)
-    return tuple(through_of(manifest) for manifest in archive.newest_manifests(store, topic))
+    return tuple(through_of(manifest) for manifest in archive.newest_manifests(store, topic) if not manifest.only_seen)
 
 
 def through_of(manifest: Manifest) -> Through:

@@ -14,6 +14,7 @@ from remote.errors import Newer
 from remote.manifest import codec, pages
 from remote.manifest.chain import stored_versions, walk_chain
 from remote.manifest.entries import Entries
+from remote.manifest.losses import lost_offsets, new_losses
 from remote.manifest.model import Deleting, Item, Manifest, PageRef, SegmentEntry, SegmentState, count_of, item_id, never_archived
 from remote.manifest.pins import Pins
 from remote.object_keys import PartitionPath
@@ -39,6 +40,7 @@ def whole(manifest: Manifest, pins: Pins) -> Row:
     row["end_offset"] = manifest.end_offset
     row["segments"] = manifest.segment_count
     row["bytes"] = manifest.log_bytes + manifest.aux_bytes
+    row["lost_offsets"] = lost_offsets(manifest)
     row["pins"] = {
         "live": [
             {"id": p.id, "owner": p.owner, "start": p.start, "end": p.end, "expires_at_ms": p.expires_at_ms} for p in pins.live
@@ -54,6 +56,7 @@ def summary(row: Mapping[str, Any]) -> Row:
     names = ("partition", "version", "writer", "writer_epoch", "committed_at_ms", "log_start_offset", "end_offset")
     lengths = {name: len(row[name]) for name in ("pages", "deleting", "gaps")}
     pins = {"pins": len(row["pins"]["live"]) + len(row["pins"]["damaged"])}
+    lengths["lost"] = row["lost_offsets"]
     return {**{name: row[name] for name in names}, "segments": row["segments"], "bytes": row["bytes"], **lengths, **pins}
 
 
@@ -104,6 +107,11 @@ def changes(before: Manifest, after: Manifest) -> Iterator[str]:
     known, kept = ({(g.start, g.end) for g in m.gaps} for m in (before, after))
     yield from (f"gap [{start}, {end})" for start, end in sorted(kept - known))
     yield from (f"no more gap [{start}, {end})" for start, end in sorted(known - kept))
+    yield from (f"lost [{start}, {end})" for start, end in new_losses(before, after))
+    seen = {(loss.start, loss.end) for loss in before.losses if loss.acknowledged_at_ms}
+    agreed = [loss for loss in after.losses if loss.acknowledged_at_ms and (loss.start, loss.end) not in seen]
+    yield from (f"the loss of [{loss.start}, {loss.end}) acknowledged by {loss.acknowledged_by}" for loss in agreed)
+    yield from (f"gone from {source}" for source in after.gone.keys() - before.gone.keys())
     for source, start in after.local_log_start_offsets.items():
         if before.local_log_start_offsets.get(source) != start:
             yield f"the local log of {source} starts at {start}"

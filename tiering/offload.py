@@ -18,13 +18,16 @@ from remote.clock import Clock, Ids
 from remote.errors import RemoteError
 from remote.manifest.entries import Entries
 from remote.manifest.gaps import NO_BATCH
+from remote.manifest.losses import OVERTAKEN, new_losses
 from remote.manifest.model import LIMITS, Limits, Manifest, SegmentEntry, covers, never_archived
+from remote.manifest.ranges import Range
 from remote.manifest.store import ManifestWriter, load_newest, newest_version
 from remote.manifest.transitions import check_history, emptied, refuse_deleted, segment_copied, source_seen
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectStore
 from remote.transforms.encoder import Transforms
 from remote.uploader import NO_TRANSFORMS, copy_segment
+from tiering.losses import end_of, told
 from tiering.policy import Action, Decision, LocalSegment, plan_offload
 from tiering.segment_source import Changed, Told, seen_whole, segment_data, segment_end
 
@@ -37,6 +40,22 @@ class OffloadPlan:
     path: PartitionPath
     manifest: Manifest
     decisions: tuple[Decision, ...]
+
+    @property
+    def start(self) -> int:
+        """Where what can be archived of the log starts: at its log start offset, or at the first segment with a batch."""
+        has_batches = (d.segment.base_offset for d in self.decisions if not d.segment.is_empty)
+        return max(self.log.log_start_offset, next(has_batches, 0))
+
+    @property
+    def empty(self) -> tuple[Range, ...]:
+        """The segments in which compaction has left no batch."""
+        segments = ((d.segment, d.segment.end_offset) for d in self.decisions if d.reason == NO_BATCH)
+        return tuple((segment.base_offset, end) for segment, end in segments if end)
+
+    def told(self, manifest: Manifest, source: str, now_ms: int) -> Manifest:
+        """A version of the manifest once it has been told of the log."""
+        return told(emptied(manifest, self.empty), self.log, self.start, source, now_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +71,11 @@ class Done:
     error: LogError | RemoteError | None = None
     notes: tuple[str, ...] = ()
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether its offsets are lost: they had left the log before they were archived."""
+        return self.decision is not None and self.decision.action is Action.lost
+
 
 def plan(log: LocalLog, store: ObjectStore) -> OffloadPlan:
     """The plan for one log. Reads only, and nothing of a log that has only its active segment.
@@ -64,7 +88,7 @@ def plan(log: LocalLog, store: ObjectStore) -> OffloadPlan:
     segments = tuple(LocalSegment(s.base_offset, s.next_base_offset, _is_empty(s)) for s in log.segments)
     stable = log.last_stable_offset if len(segments) > 1 else log.log_start_offset
     decisions = plan_offload(segments, stable, manifest, unproven=log.unproven)
-    if not manifest.version and any(d.action is Action.copy for d in decisions):
+    if not manifest.version and log.segments:
         archive.refuse_deleted_topic(store, path.topic, path.topic_id)
     return OffloadPlan(log, path, manifest, decisions)
 
@@ -82,18 +106,18 @@ def offload(
     """Does what `due` says, a result a segment. `progress` is told the bytes of the log files as they are read.
 
     Every error of a segment is in its result. An error of the store stops the log: what follows would fail alike.
-    Where the local log's start has moved, or compaction has emptied what is a gap, the manifest is told, with the first copy or,
-    where there is none, at the end.
+    Where the log is seen for the first time or its start has moved, the manifest is told, and what is lost by that; so it is
+    where compaction has emptied what is a gap: with the first copy or, where there is none, at the end.
     """
     writer = ManifestWriter(store, due.path, clock, ids, source, due.manifest.writer_epoch, limits)
     first = _never_archived(due.path, due.log)
+    lost: list[Range] = []
 
     def seen(before: Manifest) -> Manifest:
-        return emptied(source_seen(before, source, due.log.log_start_offset), empty)
+        after = due.told(before, source, clock.now_ms())
+        lost[:] = new_losses(before, after)
+        return after
 
-    empty = tuple(
-        (d.segment.base_offset, d.segment.end_offset) for d in due.decisions if d.segment.end_offset and d.reason == NO_BATCH
-    )
     known = due.manifest
     gap_reason = "never archived: an earlier segment had left the local log before"
     for listed, decision in zip(due.log.segments, due.decisions, strict=True):
@@ -124,7 +148,8 @@ def offload(
 
         def change(before: Manifest, entry: SegmentEntry = entry, gap_reason: str = gap_reason) -> Manifest:
             lineage = epochs_before(due.log.leader_epochs, entry.end_offset)
-            return seen(segment_copied(before, entry, lineage, gap_reason, clock.now_ms()))
+            copied = segment_copied(known := seen(before), entry, lineage, gap_reason, clock.now_ms())
+            return known if copied is known else source_seen(emptied(copied, due.empty), source, due.start, end_of(due.log))
 
         try:
             known = writer.commit(first, change)
@@ -132,12 +157,20 @@ def offload(
         except (LogError, RemoteError) as e:
             yield Done(decision, error=e)
             return
+        yield from map(_lost, lost)
         yield Done(decision, entry=entry, notes=tuple(notes)) if holds else Done(_by_somebody_else(decision))
-    if known.version and seen(known) != known:
+    if seen(known) != known:
         try:
             writer.commit(first, seen)
         except (LogError, RemoteError) as e:
             yield Done(None, error=e)
+        else:
+            yield from map(_lost, lost)
+
+
+def lost_before(due: OffloadPlan, source: str, now_ms: int) -> Iterator[Done]:
+    """What an offload would find lost."""
+    return map(_lost, new_losses(due.manifest, due.told(due.manifest, source, now_ms)))
 
 
 def _copied(
@@ -166,6 +199,12 @@ def _copied(
 def _refuse_changed(log: LocalLog, segment: Segment, before: FileState) -> None:
     if seen_whole(log, segment) != before:
         raise Changed(f"{segment.path(LOG)}: its broker has written it anew meanwhile; offload again")
+
+
+def _lost(offsets: Range) -> Done:
+    start, end = offsets
+    reason = f"offsets [{start}, {end}) are lost: {OVERTAKEN}; see docs/operations.md"
+    return Done(Decision(LocalSegment(start, end), Action.lost, reason))
 
 
 def _by_somebody_else(decision: Decision) -> Decision:

@@ -13,7 +13,7 @@ from remote.object_store import ObjectStore
 from remote.parallel import streams_in_order
 from remote.transforms.encoder import Transforms
 from remote.uploader import NO_TRANSFORMS
-from tiering.offload import Done, offload, plan
+from tiering.offload import Done, lost_before, offload, plan
 
 UNANSWERED_MAX = 3
 """After so many logs in a row for which the store did not answer, with all patience, the others are not tried."""
@@ -65,6 +65,7 @@ class OffloadLogs:
             yield Done(None, error=e)
             return
         if self.is_dry_run:
+            yield from lost_before(due, self.source, self.clock.now_ms())
             yield from (Done(decision) for decision in due.decisions)
         else:
             yield from offload(due, self.store, self.clock, self.ids, self.source, self.progress, self.transforms)

@@ -15,6 +15,8 @@ class Action(StrEnum):
     keep = "keep"
     skipped = "skipped"
     """It was to be copied, and its broker has changed it meanwhile."""
+    lost = "lost"
+    """It left the log before it was archived."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ log start offset        local log start offset              archive's end       
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,7 @@ from local_log.formats.search import (
 from local_log.formats.txn_index import AbortedTxn
 from local_log.log import LocalLog
 from remote.fetch_plan import MissingRange
+from remote.manifest.losses import reason_with
 from remote.reader import ArchivedLog
 
 
@@ -36,6 +38,9 @@ class Isolation(StrEnum):
 
     read_uncommitted = "read_uncommitted"
     read_committed = "read_committed"
+
+
+_NOT_ARCHIVED: Final = "they left the local log before they were archived"
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +253,8 @@ class TieredLog:
         if self.archived is not None and self.local is not None:
             hole_start, hole_end = self.archived.end_offset, self.local.log_start_offset
             if hole_start < hole_end and start < hole_end and end > hole_start:
-                reason = "they left the local log before they were archived"
-                raise MissingRange(self.name, max(start, hole_start), min(end, hole_end), reason)
+                first, last = max(start, hole_start), min(end, hole_end)
+                raise MissingRange(self.name, first, last, reason_with(self.archived.manifest.losses, first, last, _NOT_ARCHIVED))
 
     def _at(self, offset: int) -> TimestampOffset:
         """The lineage of the local log knows every epoch but those that have left it with the log's start."""

@@ -14,21 +14,19 @@ from remote.manifest.gaps import Gap
 from remote.manifest.model import Loss, Manifest, missing_ranges
 from remote.manifest.ranges import Range, joined, uncovered, without
 
-NO_BATCH = "compaction has left no batch in it"
-OVERTAKEN = "retention or DeleteRecords removed it from the log before it was archived"
-GONE = "the partition is gone from its log directories, with what was not archived of it"
+OVERTAKEN = "it had left the local log before it was archived, by retention or DeleteRecords"
+GONE = "it was gone with the whole partition before it was archived"
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a source has of a partition now: where its log starts and ends, and the ranges that it can still give.
+    """What a source has of a partition now: its log start offset, and the ranges that it can still give.
 
-    The ranges reach below the start where inactive segments do: they are archived whole.
+    The ranges reach below the log start offset where inactive segments do: they are archived whole.
     """
 
     source: str
-    start: int
-    end: int
+    log_start_offset: int
     held: tuple[Range, ...]
 
 
@@ -76,8 +74,10 @@ def overtaken(manifest: Manifest, seen: Seen, now_ms: int) -> Manifest:
         return manifest
     kept = _without(manifest.losses, seen.held)
     known = manifest.local_log_start_offsets.get(seen.source)
-    before = range_of(manifest.end_offset if known is None else max(known, manifest.end_offset), seen.start)
-    holes = [] if known is None else [hole for gap in _told_holes(manifest) for hole in _common([gap], known, seen.start)]
+    before = range_of(manifest.end_offset if known is None else max(known, manifest.end_offset), seen.log_start_offset)
+    holes = (
+        [] if known is None else [hole for gap in _told_holes(manifest) for hole in _common([gap], known, seen.log_start_offset)]
+    )
     others = [range_of(start, manifest.local_log_end_offsets.get(o, start)) for o, start in _others(manifest, seen.source)]
     return _with(replace(manifest, losses=kept), without([*holes, before], [*seen.held, *others]), OVERTAKEN, now_ms)
 
@@ -104,6 +104,17 @@ def gone_since_ms(manifest: Manifest) -> int | None:
     return max(manifest.gone.values()) if starts and starts.keys() <= manifest.gone.keys() else None
 
 
+def new_losses(before: Manifest, after: Manifest) -> tuple[Range, ...]:
+    """The offsets that are lost by one version and were not by another."""
+    known, now = ([(loss.start, loss.end) for loss in m.losses] for m in (before, after))
+    return without(now, known)
+
+
+def has_nothing_to_tell(manifest: Manifest) -> bool:
+    """Whether a log directory has the partition and that is all: readers of the archive have nothing of it, nor miss anything."""
+    return manifest.only_seen and not (manifest.entries or manifest.pages or manifest.deleting or manifest.losses)
+
+
 def acknowledged(manifest: Manifest, shown: Iterable[Range], by: str, now_ms: int) -> Manifest:
     """The manifest in which somebody has said that the loss of these offsets is known; what is lost later is not among them."""
     ranges = sorted(shown)
@@ -122,7 +133,7 @@ def range_of(start: int, end: int) -> Range:
 
 
 def _told_holes(manifest: Manifest) -> Iterator[Range]:
-    return ((gap.start, gap.end) for gap in manifest.gaps if gap.reason != NO_BATCH)
+    return ((gap.start, gap.end) for gap in manifest.gaps if not gap.is_of_compaction)
 
 
 def _others(manifest: Manifest, source: str) -> Iterator[tuple[str, int]]:

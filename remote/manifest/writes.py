@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from remote.errors import Conflict
+from remote.manifest.losses import has_nothing_to_tell
 from remote.manifest.model import Manifest, PendingWrite
 from remote.manifest.transitions import last_data_ms, refuse_deleted
 
@@ -51,7 +52,12 @@ def resolved(manifest: Manifest, committed_at_ms: int | None) -> Manifest:
 
 
 def was_never_there(manifest: Manifest) -> bool:
-    """Whether all that a partition ever had is a write that was not committed: to readers there is no such partition."""
+    """Whether all that a partition ever had is a write that was not committed, or a log that nothing was copied of.
+
+    To readers there is no such partition.
+    """
+    if has_nothing_to_tell(manifest):
+        return True
     is_empty = not (manifest.entries or manifest.pages or manifest.deleting or manifest.gaps or manifest.log_start_offset)
     is_nobodys = manifest.written is None and not manifest.local_log_start_offsets and not manifest.is_deleted
     return manifest.version > 0 and is_empty and is_nobodys

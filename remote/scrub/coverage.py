@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from remote.manifest.losses import lost_ranges, told
 from remote.manifest.model import Manifest, SegmentEntry
 from remote.scrub.finding import Finding, Kind
 from remote.segment_chain import first_contradiction
@@ -36,6 +37,18 @@ class Coverage:
                     yield Finding(Kind.gap, prefix, f"offsets [{start}, {at}) are missing: {gap.reason}")
         if at < end:
             yield _unnamed(prefix, at, end)
+
+
+def losses(manifest: Manifest) -> Iterator[Finding]:
+    """What left every local log before it was archived: to be acknowledged, and a note once it was."""
+    prefix = manifest.path.prefix
+    for loss in lost_ranges(manifest):
+        problem = f"offsets [{loss.start}, {loss.end}) are {told(loss)}"
+        if not loss.acknowledged_at_ms:
+            which = f"--topic {manifest.topic} --partition {manifest.partition}"
+            yield Finding(Kind.lost, prefix, f"{problem}; acknowledge it by tiering manifest acknowledge {which}")
+        elif loss.start >= manifest.end_offset:  # below it is a gap
+            yield Finding(Kind.gap, prefix, f"{problem}; acknowledged by {loss.acknowledged_by}")
 
 
 def _unnamed(prefix: str, start: int, end: int) -> Finding:

@@ -23,6 +23,7 @@ class Kind(StrEnum):
     broken_invariant = "broken_invariant"
     corrupt_manifest = "corrupt_manifest"
     foreign_key = "foreign_key"
+    lost = "lost"
 
     gap = "gap"
     fresh_orphan = "fresh_orphan"

@@ -13,7 +13,7 @@ from remote.object_keys import PartitionPath
 from remote.object_store import ObjectMeta
 from remote.scrub.budget import Budget, Spent
 from remote.scrub.chain import check_chain
-from remote.scrub.coverage import Coverage
+from remote.scrub.coverage import Coverage, losses
 from remote.scrub.finding import Finding, Kind, left_out
 from remote.scrub.inventory import Listed
 from remote.scrub.objects import check_objects, foreign, orphan
@@ -63,6 +63,7 @@ class PartitionScrub:
         yield from (orphan(meta, self.now_ms) for meta in unnamed.values())
 
     def _check_newest(self, newest: Manifest, listed: Listed, unnamed: dict[str, ObjectMeta]) -> Iterator[Step]:
+        yield from losses(newest)
         entries = Entries.of(self.store, newest)
         try:
             missing = [name for name in entries.page_names() if unnamed.pop(name, None) is None]

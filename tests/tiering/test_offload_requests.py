@@ -68,7 +68,11 @@ def test_a_local_start_that_has_moved_costs_one_more_commit(tmp_path: Path, txn:
 
 
 @pytest.mark.parametrize("partition", ["g-empty-0", "g-tiny-0"])
-def test_a_log_that_was_never_archived_and_has_nothing_due_costs_one_request(tmp_path: Path, partition: str) -> None:
+def test_a_log_that_has_nothing_due_costs_one_put_when_it_is_first_seen_and_none_later(tmp_path: Path, partition: str) -> None:
     log, store = local_logs(broker_logs(tmp_path, partition))[partition], MemoryStore()
     run(store, log)
-    assert verbs(store.calls) == ["list"]
+    # Whether there is a manifest, whether its topic was deleted; then as any commit.
+    assert verbs(store.calls) == ["list", "list_folders", "list", "put_if_absent", "list"]
+    store.calls.clear()
+    run(store, log, prefix="b")
+    assert verbs(store.calls) == ["list", "get"]

@@ -31,7 +31,7 @@ class World:
     def log(self, shape: str, partition: str) -> TieredLog:
         local = local_logs(self.folders[shape])[partition]
         newest = None if shape == "local alone" else load_newest(self.store, path_of(local))
-        return TieredLog(local, ArchivedLog(self.store, newest.manifest) if newest else None)
+        return TieredLog(local, ArchivedLog(self.store, newest.manifest) if newest and not newest.manifest.only_seen else None)
 
     def archived(self, partition: str) -> TieredLog:
         return TieredLog(None, self.log("all in both", partition).archived)
@@ -47,7 +47,7 @@ def made(base: Path) -> World:
         folders[shape] = copy_of(whole, base / shape)
     for name, log in local_logs(whole).items():
         newest = load_newest(store, path_of(log))
-        if newest is None:
+        if newest is None or newest.manifest.only_seen:
             continue
         archived_end = newest.manifest.end_offset
         middle = newest.manifest.entries[len(newest.manifest.entries) // 2].base_offset

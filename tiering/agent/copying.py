@@ -47,8 +47,9 @@ class Copies:
         self.forget(mark.folder)
         try:
             due = plan(_log(mark), self.store)
-            waits, archived = waits_of(due), Archived.of(due.manifest) if due.manifest.version else None
-            if not _has_work(due, mark):
+            told = due.told(due.manifest, mark.log_dir.id(), self.clock.now_ms())
+            waits, archived = waits_of(due), Archived.of(told) if told.version else None
+            if told == due.manifest and not any(decision.action is Action.copy for decision in due.decisions):
                 return Outcome(job, waits=waits, archived=archived)
             self._keep(mark.folder, self._offload(due, mark))
         except NotFound:
@@ -104,11 +105,3 @@ def _no_bar(_bytes: int) -> None:
 
 def _log(mark: Mark) -> LocalLog:
     return open_log(mark.log_dir.disk, mark.folder, mark.partition, mark.start, mark.high_watermark)
-
-
-def _has_work(due: OffloadPlan, mark: Mark) -> bool:
-    """Whether there is something to copy, or the manifest is to be told where the local log starts now."""
-    if any(decision.action is Action.copy for decision in due.decisions):
-        return True
-    told = due.manifest.local_log_start_offsets.get(mark.log_dir.id())
-    return bool(due.manifest.version) and told != due.log.log_start_offset

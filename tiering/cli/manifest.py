@@ -7,21 +7,25 @@ import click
 from local_log.errors import Corrupt, LogError
 from local_log.storage import OsWritableDisk
 from remote import archive
-from remote.clock import SystemClock
+from remote.clock import RandomIds, SystemClock
 from remote.errors import NotFound, RemoteError
 from remote.manifest.entries import Entries
+from remote.manifest.losses import unacknowledged
 from remote.manifest.model import Manifest
 from remote.manifest.pins import pins_of
 from remote.manifest.store import load_version
 from remote.object_keys import PartitionPath, partition_of
 from remote.object_store import ObjectStore
 from remote.stores import open_store
+from tiering import acknowledge as acknowledging
 from tiering import manifest_tools as tools
 from tiering.console import (
     Exit,
     P,
     Row,
     archive_option,
+    ask,
+    dry_run_option,
     emit,
     exit_code_of_all,
     output_option,
@@ -31,6 +35,7 @@ from tiering.console import (
     topic_id_option,
     topic_option,
     warn,
+    yes_option,
 )
 
 Found = Manifest | LogError | RemoteError
@@ -150,6 +155,75 @@ def export(archive_url: str, topic: str, topic_id: str | None, partition: int | 
     manifests = [_or_raise(found) for found in _versions(store, topic, topic_id, partition, version)]
     written = tools.export((Entries.of(store, m) for m in manifests), OsWritableDisk(), target)
     say(f"{target}: {written} segments")
+
+
+@command.command("acknowledge")
+@of_topic
+@click.option(
+    "--by", envvar=["USER", "LOGNAME"], default="somebody", metavar="NAME", help="Who has seen it; the user unless given."
+)
+@dry_run_option
+@yes_option
+@output_option()
+@reports_errors
+def acknowledge(
+    archive_url: str,
+    topic: str,
+    topic_id: str | None,
+    partition: int | None,
+    by: str,
+    dry_run: bool,
+    is_agreed: bool,
+    output: str,
+) -> Exit | None:
+    """Say that the loss of offsets is known: they left every local log before they were archived.
+
+    What is lost stays listed by `tiering manifest show`, and is no finding of a scrub any more, nor an alert. What is lost later
+    is not acknowledged by that.
+
+    \b
+    Examples:
+      tiering manifest acknowledge --archive s3://bucket/kafka --topic orders --dry-run
+      tiering manifest acknowledge --archive s3://bucket/kafka --topic orders --partition 0 --by jo --yes
+    """
+    store = open_store(archive_url)
+    archive.open_archive(store)
+    found = [*acknowledging.with_losses(store, topic, topic_id, partition)]
+    if not found:
+        say(f"tiering: nothing of {topic} is lost that is not acknowledged")
+        return None
+    if dry_run or not is_agreed:
+        emit((row for manifest in found for row in _lost(manifest)), output)
+    if dry_run:
+        return None
+    if not is_agreed:
+        ask(f"Acknowledge that these offsets of {topic} are lost?")
+    errors = list[Exception]()
+
+    def rows() -> Iterator[Row]:
+        for manifest in found:
+            try:
+                acknowledging.acknowledge(manifest, store, SystemClock(), RandomIds(), by)
+            except (LogError, RemoteError) as e:
+                _note(e, errors)
+            else:
+                yield from _lost(manifest)
+
+    emit(rows(), output)
+    return exit_code_of_all(errors, partly=len(errors) < len(found))
+
+
+def _lost(manifest: Manifest) -> Iterator[Row]:
+    for loss in unacknowledged(manifest):
+        yield {
+            "topic": manifest.topic,
+            "topic_id": manifest.topic_id,
+            "partition": manifest.partition,
+            "start": loss.start,
+            "end": loss.end,
+            "noticed_at_ms": loss.noticed_at_ms,
+            "reason": loss.reason,
+        }
 
 
 def _partitions(store: ObjectStore, topic: str, topic_id: str | None, partition: int | None) -> list[Found]:

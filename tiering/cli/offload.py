@@ -145,7 +145,7 @@ def command(
         def work() -> Iterator[Result]:
             for log, done in offload.run(logs, threads):
                 results.append(done)
-                if done.entry is None and done.decision is not None:
+                if done.entry is None and done.decision is not None and not done.is_lost:
                     bytes_moved.needs_not(sizes.get((log.partition, done.decision.segment.base_offset), 0))
                 yield log, done
 
@@ -153,6 +153,8 @@ def command(
     if output == "table":
         say(_totals(results))
     errors = [done.error for done in results if done.error is not None]
+    if not errors and any(done.is_lost for done in results):
+        return Exit.partly
     return exit_code_of_all(errors, partly=any(done.entry for done in results))
 
 
@@ -169,21 +171,23 @@ def _print(work: Iterator[Result], output: str) -> None:
 
     def rows() -> Iterator[Row]:
         for log, done in work:
-            _tell(done)
+            _tell(log, done)
             yield _row(log, done)
 
     try:
         emit(rows(), output)
     except OSError:
-        for _, done in work:
+        for log, done in work:
             with suppress(OSError):
-                _tell(done)
+                _tell(log, done)
         raise
 
 
-def _tell(done: Done) -> None:
+def _tell(log: LocalLog | Unopened, done: Done) -> None:
     if done.error is not None:
         say(f"tiering: {done.error}")
+    if done.is_lost and done.decision is not None:
+        say(f"tiering: {log.partition}: {done.decision.reason}")
 
 
 def _size(segment: Segment) -> int:

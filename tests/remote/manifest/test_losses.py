@@ -6,10 +6,9 @@ from made_manifests import entry, manifest
 
 from local_log.formats.checkpoints import EpochEntry
 from remote.manifest.codec import decode, encode, read_stamped
-from remote.manifest.gaps import Gap
+from remote.manifest.gaps import NO_BATCH, Gap
 from remote.manifest.losses import (
     GONE,
-    NO_BATCH,
     OVERTAKEN,
     Seen,
     acknowledged,
@@ -29,7 +28,7 @@ NOW_MS = 1_780_000_000_000
 
 
 def seen(start: int, end: int = 200, source: str = "a", held: tuple[tuple[int, int], ...] = ()) -> Seen:
-    return Seen(source, start, end, (*held, (start, end)))
+    return Seen(source, start, (*held, (start, end)))
 
 
 def of_source(*entries: tuple[int, int], start: int = 0, end: int = 150, **fields: object) -> Manifest:

@@ -19,7 +19,7 @@ FILES = {OFFSET_INDEX: ".index", TIME_INDEX: ".timeindex", TRANSACTION_INDEX: ".
 
 
 def manifests(store: ObjectStore) -> dict[str, Manifest]:
-    return {f"{m.topic}-{m.partition}": m for topic in archives.topics(store) for m in archives.manifests(store, topic)}
+    return {f"{m.topic}-{m.partition}": m for topic in archives.topics(store) for m in archives.newest_manifests(store, topic)}
 
 
 def keys(store: ObjectStore) -> list[str]:

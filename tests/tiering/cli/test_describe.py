@@ -108,7 +108,7 @@ def test_a_topic_that_neither_tier_has_is_not_found_and_the_others_are_named(run
     missing = run("describe", "--archive", archive, "g-nowhere")
     assert (missing.exit_code, missing.stdout) == (4, "")
     assert "g-nowhere" in missing.stderr
-    assert "g-txn" in missing.stderr
+    assert "g-big" in missing.stderr
 
 
 def test_a_place_without_an_archive_is_not_found(run: Run, tmp_path: Path) -> None:

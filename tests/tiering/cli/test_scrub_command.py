@@ -59,7 +59,7 @@ def test_an_archive_that_is_not_there_is_not_found(run: Run, tmp_path: Path) -> 
 def test_a_topic_that_is_not_there_is_not_found(run: Run, archive: str) -> None:
     result = run("scrub", "--archive", archive, "--topic", "orders")
     assert result.exit_code == 4
-    assert "matches orders; there are: g-big" in result.stderr
+    assert "matches orders; there are: g-appendtime" in result.stderr
 
 
 @pytest.mark.parametrize("options", [("--sample", "0.5"), ("--deep", "--seed", "1"), ("--deep", "--sample", "2")])
