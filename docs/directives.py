@@ -34,8 +34,8 @@ KINDS: dict[str, type] = {kind.__name__: kind for kind in (
     model.Manifest, model.SegmentEntry, model.EncodingInfo, model.PageRef, model.PageBounds, gaps.Gap, model.Loss,
     model.WriteMark, model.PendingWrite, pins.Pin,
 )}  # fmt: skip
-CHECKSUM = "~crc32c"
-BESIDES = {"Manifest": ("format", CHECKSUM), "Pin": ("format", CHECKSUM)}
+CHECKSUM, SIGNATURE = "~crc32c", "~mac"
+BESIDES = {"Manifest": ("format", CHECKSUM, SIGNATURE), "Pin": ("format", CHECKSUM)}
 """Fields that stored objects have and values do not."""
 
 

@@ -9,7 +9,7 @@ from math import inf
 
 from local_log.errors import Corrupt, listed
 from remote.clock import Clock, Ids
-from remote.errors import AlreadyExists, Newer, NotFound, Unavailable
+from remote.errors import AlreadyExists, Newer, NoKey, NotFound, Unavailable, WrongKey
 from remote.manifest import writes
 from remote.manifest.codec import MAJOR, MINOR, check_format, read_json
 from remote.manifest.decisions import as_decided
@@ -24,8 +24,8 @@ from remote.stores import probe
 
 MOMENT_ATTEMPTS_MAX = 8
 
-Damaged = Corrupt | Newer
-"""What keeps one manifest from being read and says nothing of the others: its bytes, or a format newer than ours."""
+Damaged = Corrupt | Newer | NoKey | WrongKey
+"""What keeps one manifest from being read and says nothing of the others: its bytes, a newer format, a key that is missing."""
 
 
 def open_archive(store: ObjectStore) -> None:
@@ -226,7 +226,7 @@ def partitions_of(
 def _loaded(store: ObjectStore, path: PartitionPath) -> Manifest | Damaged | None:
     try:
         stored = load_newest(store, path)
-    except (Corrupt, Newer) as e:
+    except (Corrupt, Newer, NoKey, WrongKey) as e:
         return e
     return stored.manifest if stored else None
 
@@ -234,7 +234,7 @@ def _loaded(store: ObjectStore, path: PartitionPath) -> Manifest | Damaged | Non
 def _as_decided(store: ObjectStore, manifest: Manifest) -> Manifest | Damaged:
     try:
         return as_decided(store, manifest)
-    except (Corrupt, Newer) as e:
+    except (Corrupt, Newer, NoKey, WrongKey) as e:
         return e
 
 

@@ -211,6 +211,12 @@ def parse_pin_name(name: str) -> str | None:
     return None if match is None else match[1]
 
 
+def manifest_of(key: str) -> tuple[PartitionPath, int] | None:
+    """The partition and the version that a key is of; None for a key of no manifest."""
+    path, version = partition_of(key), parse_manifest_key(key)
+    return (path, version) if path is not None and version is not None and key == path.manifest(version) else None
+
+
 def parse_manifest_key(key: str) -> int | None:
     """The version that a manifest's key (or name) stands for, None for a foreign key."""
     match = _MANIFEST.fullmatch(key.rpartition("/")[2])

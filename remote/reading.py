@@ -10,7 +10,7 @@ from remote.object_store import ObjectReader
 from remote.read_ahead import ReadAhead
 from remote.segment_bytes import SegmentBytes
 from remote.transforms.decoded_bytes import DecodedBytes
-from remote.transforms.key_rings import open_keys
+from remote.transforms.key_rings import allows_plain, open_keys
 
 Decoded = Callable[[ObjectReader], SegmentBytes]
 """Makes of a store's objects the segments that they were before they were archived."""
@@ -19,9 +19,13 @@ Decoded = Callable[[ObjectReader], SegmentBytes]
 def decoded_with(keys_address: str | None) -> Decoded:
     """What undoes every encoding with the keys at an address; without one, what is encrypted raises NoKey when it is read.
 
+    With keys what is not encrypted raises NotEncrypted, unless the address allows it.
+
     Raises Invalid, BadAddress for keys that cannot be had.
     """
-    return DecodedBytes if keys_address is None else partial(DecodedBytes, keys=open_keys(keys_address))
+    if keys_address is None:
+        return DecodedBytes
+    return partial(DecodedBytes, keys=open_keys(keys_address), plain_allowed=allows_plain(keys_address))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ from remote.parallel import as_they_come
 from remote.reading import decoded_with
 from remote.stores import open_store
 from remote.stores.instrumented import Meter
+from remote.transforms.key_rings import allowing_plain
+from remote.trust import trusted
 from tiering.agent.abortable import Abortable
 from tiering.agent.agent import Agent
 from tiering.agent.controls import AbortableClock, Aborted, Controls
@@ -33,7 +35,7 @@ from tiering.agent.sole import sole
 from tiering.agent.upkeep import Scrubbing, Sweeping
 from tiering.agent.workers import Threads
 from tiering.config.config import Config
-from tiering.service import cluster_of, log_dir, shares_a_folder, transforms
+from tiering.service import cluster_of, log_dir, remembered, shares_a_folder, transforms
 from tiering.topic_retention import known_retention
 
 TOKEN_CHARACTERS_MIN: Final = 16
@@ -148,7 +150,11 @@ def build(config: Config, environment: Mapping[str, str], tell: Callable[[str], 
     )
     limit = settings.remote_log_manager_copy_max_bytes_per_second
     is_limited = "remote.log.manager.copy.max.bytes.per.second" in config.places
-    store = Abortable(open_store(url, bytes_per_second=limit if is_limited else None, meter=meter, clock=clock), controls)
+    backend = Abortable(open_store(url, bytes_per_second=limit if is_limited else None, meter=meter, clock=clock), controls)
+    keys = settings.archive_keys
+    if keys is not None and not settings.archive_encryption_required:
+        keys = allowing_plain(keys)
+    store = trusted(backend, keys, remembered(state_dir(config, environment)))
     for one in dirs:
         if shares_a_folder(one, store):
             raise BadAddress(f"{store.url} and the log directory {one.path} lie one in the other; give a folder beside it")
@@ -161,9 +167,7 @@ def build(config: Config, environment: Mapping[str, str], tell: Callable[[str], 
         if "retain" in tasks
         else None,
         sweeping=Sweeping(store, clock, ids, settings.sweep_grace_ms) if "sweep" in tasks else None,
-        scrubbing=Scrubbing(store, clock, decoded_with(settings.archive_keys), settings.scrub_sample_ratio)
-        if "scrub" in tasks
-        else None,
+        scrubbing=Scrubbing(store, clock, decoded_with(keys), settings.scrub_sample_ratio) if "scrub" in tasks else None,
     )
     own = Settings(
         threads=settings.remote_log_manager_copier_thread_pool_size,

@@ -189,14 +189,16 @@ def open_reader(
     """Opens an archive, one of a broker's log.dirs, or both as one log.
 
     With `cache_dir` what was read of the archive is kept there, up to `cache_bytes_max`; several processes may share it.
-    `threads` read ahead. `keys` is where the keys of encrypted segments are: a file, env://NAME or aws-kms://KEY.
+    `threads` read ahead. `keys` is where the keys of encrypted segments are: a file, env://NAME or aws-kms://KEY;
+    with them, what is not encrypted and signed is refused, unless that ends in ?plain=allowed.
     Raises Invalid (keys that cannot be had, too), NotFound (no archive there), Unavailable.
     """
     if archive is None and log_dir is None:
         raise Invalid("nothing to read: give archive=, log_dir= or both")
     pool = read_ahead_pool(threads)
     reading = open_reading(cache_dir, cache_bytes_max, pool, keys)
-    return Reader(open_tiers(log_dir, archive, reading, tell=lambda warning: warnings.warn(warning, stacklevel=2)), pool)
+    tell = lambda warning: warnings.warn(warning, stacklevel=2)  # noqa: E731
+    return Reader(open_tiers(log_dir, archive, reading, tell=tell, keys_address=keys, cache_dir=cache_dir), pool)
 
 
 def _coverage(log: TieredLog | LogError | RemoteError) -> dict[str, Any]:

@@ -22,6 +22,7 @@ _META: Final = "tiering.config"
 _GIVES: Final[Mapping[str, str]] = {
     "archive_url": "archive.url",
     "keys_address": "archive.keys",
+    "allow_plain": "archive.encryption.required",
     "cache_dir": "archive.cache.dir",
     "log_dir_path": "log.dirs",
     "metadata_log_dir": "metadata.log.dir",
@@ -38,6 +39,7 @@ _GIVES: Final[Mapping[str, str]] = {
 _OTHERWISE: Final[Mapping[str, Callable[["Config"], Any]]] = {
     "log_dir_path": lambda c: ",".join(c.settings.log_dirs) or None,
     "compress": lambda c: None if c.settings.archive_compression_type == "none" else c.settings.archive_compression_type,
+    "allow_plain": lambda c: not c.settings.archive_encryption_required or None,
     "bytes_per_second": lambda c: (
         c.settings.remote_log_manager_copy_max_bytes_per_second if _GIVES["bytes_per_second"] in c.places else None
     ),

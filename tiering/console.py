@@ -165,12 +165,32 @@ def _each_named(context: click.Context, param: click.Parameter, values: tuple[st
 
 
 def keys_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
-    """The option `--keys`, the same on every command that reads or encrypts segments."""
-    text = f"Keys of encrypted segments: a file, env://NAME or aws-kms://KEY; else what {KEYS_VARIABLE} says."
-    return click.option(
+    """The options `--keys` and `--allow-plain`, the same on every command that reads or encrypts segments, or commits.
+
+    The command gets both as one address, `keys_address`.
+    """
+    text = f"Keys of encrypted segments, and of signatures: a file, env://NAME or aws-kms://KEY; else what {KEYS_VARIABLE} says."
+    keys = click.option(
         "--keys", "keys_address", required=required, envvar=KEYS_VARIABLE, callback=named, shell_complete=files,
         metavar="ADDRESS", help=text,
     )  # fmt: skip
+    plain = click.option(
+        "--allow-plain", is_flag=True, help="With keys, take what is not encrypted, or not signed, too: from before it was."
+    )
+
+    def add(command: Callable[P, Any]) -> Callable[P, Any]:
+        @wraps(command)
+        def run(*args: P.args, **kwargs: P.kwargs) -> Any:
+            from remote.transforms.key_rings import allowing_plain
+
+            address = kwargs["keys_address"]
+            if kwargs.pop("allow_plain") and isinstance(address, str):
+                kwargs["keys_address"] = allowing_plain(address)
+            return command(*args, **kwargs)
+
+        return keys(plain(run))
+
+    return add
 
 
 def cache_dir_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:

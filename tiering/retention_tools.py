@@ -11,7 +11,7 @@ from local_log.log import LocalLog
 from local_log.log_dir import LogDir, Unopened
 from remote import archive
 from remote.clock import Clock, Ids
-from remote.errors import Invalid, Newer, RemoteError, Unavailable
+from remote.errors import Invalid, Newer, NoKey, RemoteError, Unavailable, WrongKey
 from remote.manifest.entries import Entries
 from remote.manifest.model import Deleting, Manifest, count_of, log_bytes_of
 from remote.manifest.store import load_newest, of_newest
@@ -43,7 +43,7 @@ def manifests_of(store: ObjectStore, topics: Iterable[str]) -> Iterator[tuple[Pa
     for path in paths_of(store, topics):
         try:
             stored = load_newest(store, path)
-        except (Corrupt, Newer) as e:
+        except (Corrupt, Newer, NoKey, WrongKey) as e:
             yield path, e
         else:
             if stored is not None:

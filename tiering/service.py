@@ -22,10 +22,12 @@ from remote.stores import open_store
 from remote.transforms.encoder import CHUNK_BYTES, Encryption, Transforms
 from remote.transforms.key_rings import open_keys
 from remote.transforms.keys import prove
+from remote.trust import trusted
 from tiering.cluster import Cluster
 from tiering.tiered_log import TieredLog
 
 CACHE_BYTES_MAX = 5 << 30
+SEEN_BYTES_MAX = 64 << 20
 
 Tell = Callable[[str], object]
 """Takes a warning, a sentence for a person."""
@@ -169,14 +171,29 @@ def read_ahead_pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="read-ahead")
 
 
+def remembered(folder: str | None) -> CacheFiles | None:
+    """Where the newest versions that were seen are remembered, so that an older one in their place is found; None for nowhere."""
+    if folder is None:
+        return None
+    return CacheFiles(OsWritableDisk(), f"{folder}/seen", ".seen", SEEN_BYTES_MAX, SystemClock(), RandomIds())
+
+
 def open_tiers(
-    log_dir_path: str | None, archive_url: str | None, reading: Reading | None = None, *, tell: Tell = lambda _: None
+    log_dir_path: str | None,
+    archive_url: str | None,
+    reading: Reading | None = None,
+    *,
+    tell: Tell = lambda _: None,
+    keys_address: str | None = None,
+    cache_dir: str | None = None,
 ) -> Tiers:
     """Opens what is given. Raises NotFound for an archive that is not there, Invalid for one that we cannot read.
 
+    With keys manifests are held against their signatures, and with a cache against the versions that were seen before.
+
     A folder is read in turn whatever `reading` says: there the system reads ahead, and threads would only cost.
     """
-    store = open_store(archive_url) if archive_url is not None else None
+    store = trusted(open_store(archive_url), keys_address, remembered(cache_dir)) if archive_url is not None else None
     reading = reading or Reading()
     if store is not None:
         archive.open_archive(store)

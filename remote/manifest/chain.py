@@ -12,6 +12,7 @@ from local_log.errors import Corrupt
 from remote.errors import Newer, NotFound
 from remote.manifest import codec
 from remote.manifest.model import CLOCK_DIFFERENCE_MS_MAX, Manifest
+from remote.manifest.signatures import NotSigned
 from remote.object_keys import PartitionPath, parse_manifest_key
 from remote.object_store import ObjectLister, ObjectMeta, ObjectReader, ReadableStore
 
@@ -90,9 +91,13 @@ def walk_chain(store: ObjectReader, path: PartitionPath, versions: Iterable[int]
             yield BrokenChain(problem, file=missing)
             child = None
         try:
-            body = store.get(key)
+            body = _vouched_for(store, key, child)
         except NotFound:
             return  # swept meanwhile, and all older ones with it
+        except Corrupt as e:
+            yield e
+            child = None
+            continue
         if child is not None and codec.sha256(body) != child.parent_sha256:
             yield BrokenChain(_problem(codec.sha256(body), child), file=key)
         try:
@@ -110,6 +115,16 @@ def walk_chain(store: ObjectReader, path: PartitionPath, versions: Iterable[int]
                 yield child
     if child is not None and child.version == 1 and child.parent_sha256:
         yield BrokenChain("version 1 names a parent: restore it from a copy", file=path.manifest(1))
+
+
+def _vouched_for(store: ObjectReader, key: str, child: Manifest | None) -> bytes:
+    """What is stored; also unsigned, where the version after it names its hash: that one is signed, or vouched for, too."""
+    try:
+        return store.get(key)
+    except NotSigned as e:
+        if child is None or codec.sha256(e.body) != child.parent_sha256:
+            raise
+        return e.body
 
 
 def _problem(found: str, child: Manifest) -> str:

@@ -1,13 +1,16 @@
 """Manifests as bytes: JSON with sorted keys, so that one manifest has one form and one hash.
 
 Its last field, `~crc32c`, is the CRC-32C of all bytes before that field, in hexadecimal digits: the newest manifest has no child
-yet that would know its hash. A major version above ours is refused; fields that we do not know, of a newer minor version, are
-kept as they are.
+yet that would know its hash. What is signed has one field more after it (see `signatures`), and format 2: versions from before
+there were signatures refuse that, since they would commit without one. A major version above ours is refused; fields that we do
+not know, of a newer minor version, are kept as they are.
 """
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import fields
 from functools import cache
 from typing import Any
@@ -16,6 +19,7 @@ from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.checksum import crc32c
 from remote.errors import Invalid, Newer
+from remote.manifest import signatures
 from remote.manifest.gaps import Gap
 from remote.manifest.model import (
     AuxRange,
@@ -30,9 +34,11 @@ from remote.manifest.model import (
     WriteMark,
 )
 from remote.manifest.numbers import bounds_of, whole
+from remote.manifest.signatures import Signature
 from remote.object_keys import WritePath, parse_page_name, parse_segment_name
 
 MAJOR, MINOR = 1, 1
+SIGNED_MAJOR = 2
 MANIFEST_BYTES_MAX = 256 << 20
 _CHECKSUM = "~crc32c"
 _LEFT_OUT = (
@@ -40,29 +46,34 @@ _LEFT_OUT = (
 )  # fmt: skip
 """The fields of a manifest that are not stored where they say nothing."""
 REMEDY = "restore it from a copy or the store's own versions, and delete nothing"
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_NOT_STORED = {"unknown", "signed_by"}
 _STAMP = b',"~crc32c":"%08x"}\n'
 
 
 @cache
 def _names(kind: type) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(kind) if f.name != "unknown")
+    return tuple(f.name for f in fields(kind) if f.name not in _NOT_STORED)
 
 
 @cache
 def _plain_types(kind: type) -> tuple[tuple[str, Any, int, int], ...]:
     """Of each field that JSON has as it is: name, type, and for a number the least and the greatest that it may be."""
-    return tuple((f.name, f.type, *bounds_of(f.name)) for f in fields(kind) if f.type in (int, str, bool))
+    plain = (f for f in fields(kind) if f.type in (int, str, bool) and f.name not in _NOT_STORED)
+    return tuple((f.name, f.type, *bounds_of(f.name)) for f in plain)
 
 
 def sha256(body: bytes) -> str:
-    """The hash by which a version names its parent."""
+    """The hash by which a version names its parent: of what is stored, without its signature."""
+    with suppress(ValueError):  # who decodes it finds what is wrong with a signature
+        body, _ = signatures.split(body)
     return hashlib.sha256(body).hexdigest()
 
 
 def encode(manifest: Manifest) -> bytes:
-    """The manifest's stored form."""
+    """The manifest's stored form, which the store signs that signs."""
     value = {name: getattr(manifest, name) for name in _names(Manifest)} | {
-        "format": {"major": MAJOR, "minor": MINOR},
+        "format": {"major": SIGNED_MAJOR if manifest.signed_by else MAJOR, "minor": MINOR},
         "local_log_start_offsets": dict(manifest.local_log_start_offsets),
         "leader_epochs": _epochs(manifest.leader_epochs),
         "entries": [_entry(e) for e in manifest.entries],
@@ -86,7 +97,7 @@ def encode(manifest: Manifest) -> bytes:
 
 def decode(body: bytes, key: str) -> Manifest:
     """The manifest stored under `key`. Raises Corrupt for what is no manifest, Newer."""
-    value = read_stamped(body, key)
+    value, signature = read_signed(body, key)
     try:
         if _is_unstamped(value):
             value = {"pages": [], "deleting": [], **value}  # from before there were any
@@ -105,6 +116,7 @@ def decode(body: bytes, key: str) -> Manifest:
             gone=_by_source(value.get("gone", {}), "since_ms"),
             losses=tuple(_read_loss(loss) for loss in _list(value.get("losses", []))),
             unknown=_unknown(Manifest, value, "format"),
+            signed_by=signature.key_id if signature else "",
         )
         _ = manifest.path
     except (KeyError, TypeError, ValueError, AttributeError, Invalid) as e:
@@ -119,9 +131,22 @@ def stamped(value: Mapping[str, Any]) -> bytes:
 
 
 def read_stamped(body: bytes, key: str) -> dict[str, Any]:
-    """The JSON object stored under `key` without its checksum. Raises Corrupt, Newer."""
+    """The JSON object stored under `key` without its checksum and signature. Raises Corrupt, Newer."""
+    return read_signed(body, key)[0]
+
+
+def read_signed(body: bytes, key: str) -> tuple[dict[str, Any], Signature | None]:
+    """The same, and the signature, which is not held against anything here."""
+    try:
+        body, signature = signatures.split(body)
+    except ValueError as e:
+        raise Corrupt(f"{e}; {REMEDY}", file=key) from e
+    return _read_stamped(body, key, SIGNED_MAJOR if signature else MAJOR), signature
+
+
+def _read_stamped(body: bytes, key: str, major_max: int) -> dict[str, Any]:
     value = read_json(body, key)
-    check_format(value, key)
+    check_format(value, key, major_max)
     if value.pop(_CHECKSUM, None) is None:
         if not _is_unstamped(value):
             raise Corrupt(f"{_CHECKSUM} is missing; {REMEDY}", file=key)
@@ -150,14 +175,14 @@ def read_json(body: bytes, key: str) -> dict[str, Any]:
     return value
 
 
-def check_format(value: Mapping[str, Any], key: str) -> None:
+def check_format(value: Mapping[str, Any], key: str, major_max: int = MAJOR) -> None:
     """Raises Newer unless the object under `key` is of a format that we know, Corrupt where it states none."""
     form = value.get("format")
     major = form.get("major") if isinstance(form, dict) else None
     if not isinstance(major, int):
         raise Corrupt(f"no format version; {REMEDY}", file=key)
-    if major > MAJOR:
-        raise Newer(f"{key} is of format {major}; this version reads up to {MAJOR}: upgrade kafka-tiering")
+    if major > major_max:
+        raise Newer(f"{key} is of format {major}; this version reads up to {major_max}: upgrade kafka-tiering")
 
 
 def _by_source(value: Any, name: str = "offset") -> dict[str, int]:
@@ -186,8 +211,9 @@ def _fields(value: Gap | PageRef) -> dict[str, Any]:
 
 def _page(ref: PageRef) -> dict[str, Any]:
     value = _fields(ref) | {"bounds": bounds(ref.bounds)}
-    if ref.bounds is None:
-        del value["bounds"]  # refs from before there were any keep their form
+    for name in ("bounds", "sha256"):
+        if value[name] is None:
+            del value[name]  # refs from before there were any, and those of what is not signed, keep their form
     return value
 
 
@@ -201,6 +227,13 @@ def read_bounds(value: list[Any] | None) -> PageBounds | None:
     if value is None:
         return None
     return PageBounds(**read_plain(PageBounds, dict(zip(_names(PageBounds), _list(value), strict=True))))
+
+
+def read_hash(value: Any) -> str | None:
+    """The hash that a ref has of its page, None where it has none. Raises ValueError for what is no hash."""
+    if value is not None and (type(value) is not str or not _SHA256.fullmatch(value)):
+        raise ValueError(f"sha256 is {value!r}")
+    return value
 
 
 def _entry(entry: SegmentEntry) -> dict[str, Any]:
@@ -280,7 +313,9 @@ def _read_loss(value: dict[str, Any]) -> Loss:
 def _read_page(value: dict[str, Any]) -> PageRef:
     plain = read_plain(PageRef, value)
     check_page_names((plain["name"],))
-    return PageRef(**plain, bounds=read_bounds(value.get("bounds")), unknown=_unknown(PageRef, value))
+    return PageRef(
+        **plain, bounds=read_bounds(value.get("bounds")), sha256=read_hash(value.get("sha256")), unknown=_unknown(PageRef, value)
+    )
 
 
 def _deleting(item: Deleting) -> dict[str, Any]:

@@ -190,7 +190,7 @@ class PageRef:
     `base_offset` and `last_base_offset` are those of the first and the last entry below it, `min_end_offset` and `end_offset`
     the least and the greatest of their ends, `max_timestamp_ms` the greatest of their timestamps. `count`, `log_bytes` and
     `aux_bytes` are of all entries below it. `size` and `crc32c` are the page object's own. `bounds` are None where the page was
-    written before there were any.
+    written before there were any. `sha256` is the page object's, in hexadecimal digits, where the manifest is signed.
     """
 
     level: int
@@ -206,6 +206,7 @@ class PageRef:
     size: int
     crc32c: int
     bounds: PageBounds | None = None
+    sha256: str | None = None
     unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
 
@@ -281,6 +282,7 @@ class Manifest:
     `local_log_end_offsets` are where the sources' logs ended at their last commits, `gone` since when sources have the partition
     no more. `losses` are of the whole partition, also of offsets behind `end_offset`. `only_seen`: nothing was ever copied.
     `data_committed_at_ms` is when the last commit was that brought offsets which the archive did not have, 0 where none is known.
+    `signed_by` is the key that has wrapped the key of its signature, "" where it is not signed (see `signatures`).
     """
 
     topic: str
@@ -308,6 +310,7 @@ class Manifest:
     only_seen: bool = False
     data_committed_at_ms: int = field(default=0, kw_only=True)
     unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    signed_by: str = ""
 
     @property
     def path(self) -> PartitionPath:

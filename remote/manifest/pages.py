@@ -6,6 +6,7 @@ know, of a newer minor version, stand as JSON in `other_fields`; a newer version
 file's metadata says format and level.
 """
 
+import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
@@ -27,7 +28,7 @@ from remote.object_keys import page_name
 PAGE_BYTES_MAX = 64 << 20
 _OTHER = "other_fields"
 _JSON = ("encoded", "bounds")
-_LATER = {"min_timestamp_ms": pa.int64(), "bounds": pa.string()}
+_LATER = {"min_timestamp_ms": pa.int64(), "bounds": pa.string(), "sha256": pa.string()}
 """Columns that pages from before do not have; they are null where nothing is known."""
 _FORMAT, _LEVEL = b"kafka-tiering.format", b"kafka-tiering.level"
 _TYPES: dict[Any, Any] = {int: pa.int64(), str: pa.string(), bool: pa.bool_()}
@@ -61,6 +62,8 @@ def encode(level: int, items: Sequence[Item]) -> bytes:
     kept = table(REF_SCHEMA if level else ENTRY_SCHEMA, items).replace_schema_metadata(
         {_FORMAT: form, _LEVEL: str(level).encode()}
     )
+    if level and not any(i.sha256 for i in items if isinstance(i, PageRef)):
+        kept = kept.drop_columns(["sha256"])  # pages of what is not signed keep their form
     sink = pa.BufferOutputStream()
     pq.write_table(kept, sink, compression="zstd", use_dictionary=["encoding"] if level == 0 else False)
     body = bytes(sink.getvalue())
@@ -95,8 +98,8 @@ def table(schema: Any, items: Iterable[Item]) -> Any:
     return pa.table(columns, schema=schema)
 
 
-def ref_of(level: int, items: Sequence[Item], body: bytes, page_id: str) -> PageRef:
-    """What a manifest or a page above says of the page that `items` have become."""
+def ref_of(level: int, items: Sequence[Item], body: bytes, page_id: str, *, hashed: bool = False) -> PageRef:
+    """What a manifest or a page above says of the page that `items` have become; its SHA-256, too, where it is `hashed`."""
     entries = [i for i in items if isinstance(i, SegmentEntry)]
     refs = [i for i in items if isinstance(i, PageRef)]
     base, last = items[0].base_offset, max([*(e.base_offset for e in entries), *(r.last_base_offset for r in refs)])
@@ -114,6 +117,7 @@ def ref_of(level: int, items: Sequence[Item], body: bytes, page_id: str) -> Page
         size=len(body),
         crc32c=crc32c(body),
         bounds=bounds_of(items),
+        sha256=hashlib.sha256(body).hexdigest() if hashed else None,
     )
 
 
@@ -146,6 +150,8 @@ def decode(body: bytes, ref: PageRef, key: str) -> tuple[Item, ...]:
     if len(body) != ref.size or crc32c(body) != ref.crc32c or len(body) > PAGE_BYTES_MAX:
         problem = f"{len(body)} bytes with CRC-32C {crc32c(body):08x} where the manifest states {ref.size} and {ref.crc32c:08x}"
         raise Corrupt(f"{problem}; {codec.REMEDY}", file=key)
+    if ref.sha256 is not None and hashlib.sha256(body).hexdigest() != ref.sha256:
+        raise Corrupt(f"its SHA-256 is not the one that the manifest states; {codec.REMEDY}", file=key)
     try:
         _check_rows(page_bounds.rows_of(body), ref)
         file = pq.ParquetFile(pa.BufferReader(body))
@@ -191,6 +197,7 @@ def _items(found: Any, schema: Any) -> tuple[Item, ...]:
             _ = whole(min(given, default=0), name), whole(max(given, default=0), name)
     if schema is REF_SCHEMA:
         codec.check_page_names(columns["name"])
+        columns["sha256"] = [codec.read_hash(value) for value in columns["sha256"]]
         columns["bounds"] = [codec.read_bounds(json.loads(text) if text else None) for text in columns["bounds"]]
         return tuple(PageRef(*row) for row in zip(*columns.values(), unknown, strict=True))
     codec.check_segment_names(columns["log_name"] + columns["aux_name"])

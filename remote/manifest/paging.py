@@ -48,7 +48,7 @@ def settled(
 
     Raises what `read` raises, and Invalid where a page would not be what the ledger of gaps says.
     """
-    draft = _Draft(read, new_id, limits)
+    draft = _Draft(read, new_id, limits, hashed=bool(manifest.signed_by))
     after = draft.trimmed(manifest, now_ms)
     while len(after.entries) > limits.inline_max:
         after = draft.shortened(after)
@@ -74,6 +74,7 @@ class _Draft:
     read: ReadPage
     new_id: Callable[[], str]
     limits: Limits
+    hashed: bool
     made: dict[str, NewPage] = field(default_factory=dict)
 
     def items(self, ref: PageRef) -> tuple[Item, ...]:
@@ -81,7 +82,7 @@ class _Draft:
 
     def page(self, level: int, items: Sequence[Item]) -> PageRef:
         body = pages.encode(level, items)
-        ref = pages.ref_of(level, items, body, self.new_id())
+        ref = pages.ref_of(level, items, body, self.new_id(), hashed=self.hashed)
         self.made[ref.name] = NewPage(ref, body, tuple(items))
         return ref
 

@@ -16,13 +16,14 @@ from typing import TypeVar
 
 from local_log.errors import Corrupt
 from remote.clock import Clock, Ids
-from remote.errors import AlreadyExists, Conflict, Fenced, NotFound, Unavailable, Unknown
+from remote.errors import AlreadyExists, Conflict, Fenced, NoKey, NotFound, Unavailable, Unknown
 from remote.manifest import codec, invariants, paging
 from remote.manifest.decisions import ended
 from remote.manifest.entries import Pages
 from remote.manifest.model import LIMITS, Limits, Manifest
 from remote.manifest.own_objects import PUT_ATTEMPTS_MAX, put_own
 from remote.manifest.paging import NewPage
+from remote.manifest.signatures import signing_key_of
 from remote.manifest.transitions import brings_offsets, claimed, last_data_ms
 from remote.object_keys import PartitionPath, parse_manifest_key
 from remote.object_store import ObjectLister, ObjectReader, ObjectStore
@@ -125,7 +126,7 @@ class ManifestWriter:
         `change` is applied again to whatever has come in between; where it changes nothing, nothing is written, unless there
         is something below the log start offset still to be moved (`paging.has_below`): a commit moves at most a page's entries.
         The times of a chain's versions never go back, whatever clocks do, so that a time is looked up by halves.
-        Raises Conflict, Fenced, Unknown, Unavailable, Invalid (an invariant would break), Corrupt.
+        Raises Conflict, Fenced, Unknown, Unavailable, Invalid (an invariant would break), Corrupt, NoKey (to sign it).
         """
         seen = 0
         for _ in range(COMMIT_ATTEMPTS_MAX):
@@ -139,6 +140,7 @@ class ManifestWriter:
             changed = change(base)
             if changed == before.manifest and not paging.is_due(changed, self.limits):
                 return changed
+            changed = replace(changed, signed_by=self._signer(before.manifest))
             try:
                 settled, pages = self._settled(changed)
             except Corrupt:
@@ -163,6 +165,14 @@ class ManifestWriter:
                 return after
             seen = after.version
         raise Conflict(f"{self.path}: {COMMIT_ATTEMPTS_MAX} commits in a row came too late; run fewer writers, then try again")
+
+    def _signer(self, before: Manifest) -> str:
+        """By which key the next version is signed, "" where none is. Raises NoKey where the chain would lose its signature."""
+        key_id = signing_key_of(self.store)
+        if before.signed_by and not key_id:
+            reason = "its manifest is signed, and who has no keys would commit one that is not"
+            raise NoKey(before.signed_by, reason, self.path.manifest(before.version))
+        return key_id
 
     def _settled(self, manifest: Manifest) -> tuple[Manifest, tuple[NewPage, ...]]:
         read = Pages(self.store, self.path).read

@@ -4,6 +4,7 @@ A range costs one request, for the chunks that it touches, or none; where nothin
 ends in is kept, so that who reads on from there has it decoded once.
 """
 
+from local_log.errors import Corrupt
 from local_log.formats.primitives import Buffer
 from remote.errors import Invalid
 from remote.manifest.model import IDENTITY, SegmentEntry
@@ -19,18 +20,27 @@ CHUNKS_KEPT_MAX = 4
 """As many readers can go on at a time; each costs a chunk of memory."""
 
 
-class DecodedBytes:
-    """The `SegmentBytes` of every encoding. Without `keys`, what is encrypted raises NoKey and all else is read."""
+class NotEncrypted(Corrupt):
+    """A segment in the clear, where keys say that there is none: who can write to the bucket can put one there."""
 
-    def __init__(self, store: ObjectReader, keys: KeyRing | None = None) -> None:
+
+class DecodedBytes:
+    """The `SegmentBytes` of every encoding. Without `keys`, what is encrypted raises NoKey and all else is read.
+
+    With keys, and where plain is not allowed, what is not encrypted raises NotEncrypted.
+    """
+
+    def __init__(self, store: ObjectReader, keys: KeyRing | None = None, *, plain_allowed: bool = True) -> None:
         self.store = store
         self.keys = keys
+        self.plain_allowed = plain_allowed
         self._stored = StoredBytes(store)
         self._segments: Recent[str, EncodedSegment] = Recent(SEGMENTS_KEPT_MAX)
         self._chunks: Recent[tuple[str, int], bytes] = Recent(CHUNKS_KEPT_MAX)
 
     def log(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> Body:
-        """See SegmentBytes; also NoKey, WrongKey."""
+        """See SegmentBytes; also NoKey, WrongKey, NotEncrypted."""
+        self._refuse_plain(path, entry)
         if entry.encoding == IDENTITY:
             return self._stored.log(path, entry, start, end)
         found = self._segment(path, entry).log
@@ -47,7 +57,8 @@ class DecodedBytes:
         return _cut(found, touched, chunks, start, end)
 
     def aux(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
-        """See SegmentBytes; also NoKey, WrongKey."""
+        """See SegmentBytes; also NoKey, WrongKey, NotEncrypted."""
+        self._refuse_plain(path, entry)
         if entry.encoding == IDENTITY:
             return self._stored.aux(path, entry, start, end)
         found = self._segment(path, entry).aux
@@ -55,6 +66,15 @@ class DecodedBytes:
             return b""
         touched = found.index.covering(start, end)
         return _cut(found, touched, self._decoded(found, *touched), start, end)
+
+    def _refuse_plain(self, path: PartitionPath, entry: SegmentEntry) -> None:
+        if self.plain_allowed or entry.is_encrypted:
+            return
+        raise NotEncrypted(
+            "it is not encrypted, and may be of anybody who can write there. If segments were archived before they were "
+            "encrypted, read them by --allow-plain (archive.encryption.required=false)",
+            file=path.segment(entry.log_name),
+        )
 
     def align(self, entry: SegmentEntry) -> int:
         """See SegmentBytes: a chunk's source bytes. Raises Corrupt."""

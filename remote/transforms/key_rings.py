@@ -5,6 +5,8 @@ env://TIERING_KEY_RING          the same JSON in a variable of the environment
 aws-kms://alias/archive         AWS KMS, whose keys never leave it: the id, alias or ARN of the key for new data keys
 NAME://…                        whatever an installed package has registered as NAME among the entry points of
                                 `kafka_tiering.key_rings`: a function of the address that gives a KeyRing
+
+Who has keys takes nothing that is not encrypted and signed, unless the address ends in ?plain=allowed.
 """
 
 import os
@@ -17,12 +19,24 @@ from remote.errors import BadAddress, Invalid
 from remote.transforms.keys import KeyRing, read_key_ring
 
 PLUGINS = "kafka_tiering.key_rings"
+PLAIN_ALLOWED = "?plain=allowed"
 KEY_FILE_BYTES_MAX = 1 << 20
 _OTHERS_MAY = stat.S_IRWXO | stat.S_IWGRP
 
 
+def allowing_plain(address: str) -> str:
+    """The address for who takes what is not encrypted, or not signed, too."""
+    return f"{address.removesuffix(PLAIN_ALLOWED)}{PLAIN_ALLOWED}"
+
+
+def allows_plain(address: str) -> bool:
+    """Whether an address is such a one."""
+    return address.endswith(PLAIN_ALLOWED)
+
+
 def open_keys(address: str) -> KeyRing:
     """The key ring at `address`. Raises Invalid (its file is missing, open to others or no key ring), BadAddress."""
+    address = address.removesuffix(PLAIN_ALLOWED)
     scheme, separator, rest = address.partition("://")
     if not separator:
         return _from_file(address)

@@ -11,6 +11,7 @@ from remote import archive
 from remote.object_store import ObjectStore
 from remote.stores import open_store
 from remote.stores.instrumented import Meter
+from remote.trust import trusted
 from spark_jobs.errors import OptionError
 from spark_jobs.jobs.prices import Table, table
 from spark_jobs.jobs.vector import Vector, ranges_of
@@ -142,7 +143,8 @@ def asked(
     An interval is from the first offset as late as its start up to the first as late as its end, so that intervals of time next
     to each other have each offset once. Raises OptionError, and what `topics_of`, `resolve` and `ranges_of` raise.
     """
-    store, fixed = open_store(archive_url, meter=meter), {"archive": archive_url, "keys": keys_address}
+    store = trusted(open_store(archive_url, meter=meter), keys_address)
+    fixed: dict[str, str | None] = {"archive": archive_url, "keys": keys_address}
     if vector is not None:
         if topics or from_ms is not None or to_ms is not None:
             raise OptionError("--offsets names topics and bounds already; leave --topic, --from-timestamp and --to-timestamp out")

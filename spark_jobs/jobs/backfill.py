@@ -17,6 +17,7 @@ import click
 from remote.clock import RandomIds, SystemClock
 from remote.stores import open_store
 from remote.stores.instrumented import Meter
+from remote.trust import trusted
 from spark_jobs.jobs import backfill_run, estimate
 from spark_jobs.jobs.arguments import asked, interval_options, is_bound, master_option, price_options, price_table, source_options
 from spark_jobs.jobs.backfill_task import Order
@@ -42,7 +43,8 @@ def run(
 ) -> dict[str, Any]:
     """Writes what of `options` the target does not have, and gives the report. Raises what resolving and `backfill_run` raise."""
     order = backfill_run.order_of(options, target, by, compression)
-    return backfill_run.run(order, resolve(open_store(options.archive), options), SystemClock(), RandomIds(), master)
+    ranges = resolve(trusted(open_store(options.archive), options.keys), options)
+    return backfill_run.run(order, ranges, SystemClock(), RandomIds(), master)
 
 
 @click.command("backfill")

@@ -28,6 +28,7 @@ from remote.scrub.settings import ScrubSettings
 from remote.scrub.steps import Step, Unread
 from remote.scrub.stretches import Stretch, StretchScrub, requests_of, shared, stored_bytes, stretches
 from remote.stores import open_store
+from remote.trust import trusted
 from spark_jobs.jobs.arguments import master_option, price_options, price_table
 from spark_jobs.jobs.estimate import Work, cost
 from spark_jobs.jobs.outcome import ending
@@ -166,7 +167,7 @@ def main(
 
     def job() -> None:
         started = stopwatch()
-        backend = open_store(archive_url)
+        backend = trusted(open_store(archive_url), keys_address, unproven_allowed=True)
         steps, budget = _walk(backend, settings, topics, topic_ids, requests_max)
         if dry_run:
             prices = prices_of(price_table(prices_file), archive_url, storage_class)

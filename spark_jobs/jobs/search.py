@@ -17,6 +17,7 @@ from remote.manifest.model import Manifest
 from remote.object_store import ObjectStore
 from remote.stores import open_store
 from remote.stores.instrumented import Meter
+from remote.trust import trusted
 from spark_jobs.errors import OptionError
 from spark_jobs.jobs import estimate
 from spark_jobs.jobs.arguments import (
@@ -56,7 +57,7 @@ def by_time(
     With them comes the worst of the errors of partitions that have none, such as MissingRange where the record could lie in
     a gap.
     """
-    store = open_store(archive)
+    store = trusted(open_store(archive), keys)
     manifests = [m for topic in _topics(store, topics) for m in chosen(store, topic, topic_ids, 1).sound]
 
     def task(manifest: Manifest) -> Answer:
@@ -113,10 +114,11 @@ def main(
         if not (predicates or resolve_only):
             raise OptionError("say what to look for: --timestamp, --key or --value")
         meter = Meter()
-        named = topics if topics or vector is not None else _topics(open_store(archive_url, meter=meter), ())
+        store = trusted(open_store(archive_url, meter=meter), keys_address)
+        named = topics if topics or vector is not None else _topics(store, ())
         without_headers = ("includeHeaders=false", *pairs)
         options, ranges = asked(archive_url, keys_address, named, without_headers, from_ms, to_ms, vector, meter=meter)
-        found = splits(open_store(archive_url, meter=meter), ranges, options)
+        found = splits(store, ranges, options)
         if resolve_only:
             click.echo(json.dumps(of_ranges(ranges), indent=1))
         elif dry_run:

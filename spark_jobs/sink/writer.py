@@ -24,6 +24,7 @@ from remote.reading import decoded_with
 from remote.stores import open_store
 from remote.transforms.encoder import Encryption, Transforms
 from remote.transforms.key_rings import open_keys
+from remote.trust import trusted
 from remote.write_commit import Placed, Write, commit_write, committed_before
 from remote.written_topic import WrittenPartition, WrittenTopic, written_topic
 from spark_jobs.sink.columns import check_columns
@@ -63,7 +64,7 @@ def planned(options: WriteOptions, schema: StructType) -> PlannedWrite:
     Raises OptionError for columns that will not do, NotOurs, Invalid, Corrupt, Newer, Unavailable.
     """
     check_columns({f.name: f.dataType.simpleString() for f in schema.fields}, options.topic)
-    store, clock, ids = open_store(options.archive), SystemClock(), RandomIds()
+    store, clock, ids = trusted(open_store(options.archive), options.keys), SystemClock(), RandomIds()
     upload_to(options)
     create_archive(store, clock, ids)
     topic = None if options.topic is None else written_topic(store, options.topic, options.partitions)
@@ -77,7 +78,8 @@ def planned(options: WriteOptions, schema: StructType) -> PlannedWrite:
 def upload_to(options: WriteOptions) -> Upload:
     """The way into the archive, encrypted where keys are given. Raises Invalid, BadAddress for keys that cannot be had."""
     encryption = None if options.keys is None else Encryption(open_keys(options.keys), SystemRandomness())
-    return Upload(open_store(options.archive), SystemClock(), RandomIds(), Transforms(encryption=encryption))
+    store = trusted(open_store(options.archive), options.keys)
+    return Upload(store, SystemClock(), RandomIds(), Transforms(encryption=encryption))
 
 
 def run_task(write: PlannedWrite, batches: Iterable[Any]) -> TaskRows:

@@ -9,6 +9,7 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from local_log.formats.chunks import CHUNK_BYTES
 from remote.clock import RandomIds, SystemClock
 from remote.stores import open_store
+from remote.trust import trusted
 from spark_jobs.source.options import ReadOptions
 from spark_jobs.source.packing import Pack, packed
 from spark_jobs.source.pinning import plan_pinned
@@ -34,7 +35,7 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """One partition a pack of splits. Raises what `plan_pinned` raises."""
-        store = open_store(self.options.archive)
+        store = trusted(open_store(self.options.archive), self.options.keys)
         planned = plan_pinned(store, self.options, SystemClock(), RandomIds(), self.wanted)
         return [SplitPartition(pack) for pack in packed(planned.splits, self.options)]
 

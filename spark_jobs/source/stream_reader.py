@@ -27,6 +27,7 @@ from remote.clock import Clock, SystemClock
 from remote.fetch_plan import refuse_outside
 from remote.object_store import ObjectStore
 from remote.stores import open_store
+from remote.trust import trusted
 from spark_jobs.source.batch_reader import BatchReader, SplitPartition
 from spark_jobs.source.manifest_memory import remembering
 from spark_jobs.source.packing import packed
@@ -113,7 +114,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _open(self) -> ObjectStore:
         if self._store is None:
-            self._store = remembering(open_store(self.options.read.archive))
+            self._store = remembering(trusted(open_store(self.options.read.archive), self.options.read.keys))
         return self._store
 
     def _is_too_little(self, start: StreamOffsets, until: StreamOffsets, least: int) -> bool:

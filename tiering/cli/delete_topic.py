@@ -9,6 +9,7 @@ from remote.clock import RandomIds, SystemClock
 from remote.manifest.model import Manifest
 from remote.object_store import ObjectStore
 from remote.stores import open_store
+from remote.trust import trusted
 from tiering import delete_topic, retention
 from tiering.console import (
     Exit,
@@ -18,6 +19,7 @@ from tiering.console import (
     dry_run_option,
     emit,
     exit_code_of_all,
+    keys_option,
     named,
     output_option,
     reports_errors,
@@ -34,6 +36,7 @@ WRITER = "delete-topic"
 
 @click.command("delete-topic")
 @archive_option(required=True)
+@keys_option()
 @topic_option()
 @click.option("--topic-id", callback=named, metavar="ID", help="Of several topics that had the name, the one with this id.")
 @waiting_option("--delay-ms", DELETE_DELAY_MS, "How long objects wait for readers.")
@@ -42,8 +45,9 @@ WRITER = "delete-topic"
 @output_option()
 @reports_errors
 def command(
-    archive_url: str, topic: str, topic_id: str | None, delay_ms: int, dry_run: bool, is_agreed: bool, output: str
-) -> Exit | None:
+    archive_url: str, keys_address: str | None, topic: str, topic_id: str | None, delay_ms: int, dry_run: bool, is_agreed: bool,
+    output: str,
+) -> Exit | None:  # fmt: skip
     """Delete a whole topic from the archive: at once for readers and writers, its objects after a delay.
 
     What is deleted is the topic with this id: a late offload of it is refused, one of a topic that is made anew under its name is
@@ -54,7 +58,7 @@ def command(
       tiering delete-topic --archive s3://bucket/kafka --topic orders --dry-run
       tiering delete-topic --archive s3://bucket/kafka --topic orders --yes
     """
-    store = open_store(archive_url)
+    store = trusted(open_store(archive_url), keys_address)
     archive.open_archive(store)
     found = delete_topic.partitions(store, topic, topic_id)
     if dry_run:

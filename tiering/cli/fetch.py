@@ -69,7 +69,8 @@ def command(
         raise click.UsageError("give --archive, --log-dir or both")
     with read_ahead_pool(THREADS) as pool:
         reading = open_reading(cache_dir, CACHE_BYTES_MAX, pool, keys_address)
-        log = open_tiers(log_dir_path, archive_url, reading, tell=warn).partition(topic, partition, topic_id)
+        tiers = open_tiers(log_dir_path, archive_url, reading, tell=warn, keys_address=keys_address, cache_dir=cache_dir)
+        log = tiers.partition(topic, partition, topic_id)
         if log.local is not None and log.local.unproven:
             say(f"tiering: {log.local.unproven}")
         emit(islice(_rows(log, offset, Isolation(isolation)), max_records), output, as_text=_as_text)

@@ -18,6 +18,7 @@ from remote.manifest.model import ZSTD
 from remote.stores import open_store
 from remote.transforms.chunk_index import CHUNK_BYTES_MAX
 from remote.transforms.encoder import CHUNK_BYTES
+from remote.trust import trusted
 from tiering.config.shared import CHUNK_BYTES_MIN, KEYS_VARIABLE, THREADS, THREADS_MAX
 from tiering.configured import is_left_alone, topic_globs
 from tiering.console import (
@@ -117,7 +118,8 @@ def command(
     if topics and len(logs) < len(found):
         left = sorted({log.partition.topic for log in found} - {log.partition.topic for log in logs})
         say(f"tiering: the configuration leaves {listed(left)} alone")
-    store, clock, ids = open_store(archive_url, bytes_per_second=bytes_per_second), SystemClock(), RandomIds()
+    store = trusted(open_store(archive_url, bytes_per_second=bytes_per_second), keys_address)
+    clock, ids = SystemClock(), RandomIds()
     if shares_a_folder(source, store):
         raise click.BadParameter(
             f"{store.url} and the log directory {source.path} lie one in the other, and only the broker may write there; "

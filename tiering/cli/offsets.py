@@ -72,7 +72,8 @@ def command(
         raise click.UsageError("give --archive, --log-dir or both")
     find = _TIMES.get(time) or (lambda log: log.offset_for_time(int(time)))
     reading = open_reading(cache_dir, CACHE_BYTES_MAX, None, keys_address)
-    logs = open_tiers(log_dir_path, archive_url, reading, tell=warn).partitions(topic, topic_id)
+    tiers = open_tiers(log_dir_path, archive_url, reading, tell=warn, keys_address=keys_address, cache_dir=cache_dir)
+    logs = tiers.partitions(topic, topic_id)
     for log in logs.values():
         if log.local is not None and log.local.unproven:
             say(f"tiering: {log.local.unproven}")

@@ -17,6 +17,7 @@ from remote.reading import Reading
 from remote.segment_bytes import SegmentBytes
 from remote.segment_chain import Hole, Link, Stranger
 from remote.stores import open_store
+from remote.trust import trusted
 from tiering.completes import folders
 from tiering.console import (
     Exit,
@@ -117,7 +118,7 @@ def command(
     if (cluster_id is None) != (node_id is None):
         raise click.UsageError("give both --cluster-id and --node-id, or neither")
     reading = open_reading(None, 0, None, keys_address)
-    store, path = open_store(archive_url), folder.rstrip("/") or "/"
+    store, path = trusted(open_store(archive_url), keys_address), folder.rstrip("/") or "/"
     archive.open_archive(store)
     if shares_a_folder(log_dir(path), store):
         raise click.BadParameter(f"{store.url} and {path} lie one in the other; give a folder beside it", param_hint="--to")

@@ -11,6 +11,7 @@ from remote.clock import RandomIds, SystemClock
 from remote.object_keys import PartitionPath
 from remote.object_store import ObjectStore
 from remote.stores import open_store
+from remote.trust import trusted
 from tiering import log_dir_tools
 from tiering.completes import folders
 from tiering.configured import configured, is_left_alone, topic_globs
@@ -23,6 +24,7 @@ from tiering.console import (
     emit,
     exit_code_of_all,
     is_given,
+    keys_option,
     log_dir_option,
     metadata_log_dir_option,
     named,
@@ -42,6 +44,7 @@ from tiering.service import cluster_of, log_dir
 
 @click.command("retain")
 @archive_option(required=True)
+@keys_option()
 @log_dir_option()
 @topics_option()
 @partition_option("Only this one, for --log-start-offset.")
@@ -71,7 +74,8 @@ from tiering.service import cluster_of, log_dir
 @output_option()
 @reports_errors
 def command(
-    archive_url: str, log_dir_path: str | None, topics: tuple[str, ...], partition: int | None, settings: tuple[str, ...],
+    archive_url: str, keys_address: str | None, log_dir_path: str | None,
+    topics: tuple[str, ...], partition: int | None, settings: tuple[str, ...],
     metadata_log_dir: str | None, archive_alone: bool,
     log_start_offset: int | None, follow_log_start_offset: bool, own_log_dir: str | None,
     dry_run: bool, is_agreed: bool, output: str,
@@ -101,7 +105,7 @@ def command(
     if archive_alone and log_dir_path is not None:
         raise click.UsageError("--archive-alone: leave out --log-dir, or count what it has")
     given = _given(settings, is_start_given=log_start_offset is not None or follow_log_start_offset)
-    store = open_store(archive_url)
+    store = trusted(open_store(archive_url), keys_address)
     archive.open_archive(store)
     globs = topic_globs(topics)
     found = archive.topics_like(store, globs)

@@ -13,6 +13,7 @@ from remote.object_store import ObjectStore
 from remote.stores import open_store
 from remote.transforms.key_rings import open_keys
 from remote.transforms.keys import KeyRing, prove
+from remote.trust import trusted
 from tiering import rotate_keys as engine
 from tiering.console import (
     Exit,
@@ -41,6 +42,8 @@ from tiering.rotate_keys import Rotated
 def command(archive_url: str, keys_address: str, topics: tuple[str, ...], dry_run: bool, output: str) -> Exit | None:
     """Wrap the data keys of archived segments with the current key of --keys, which must have the former ones, too.
 
+    Manifests are signed by that key from then on; those of an archive that was begun before they were signed by --allow-plain.
+
     No object is read or written but manifests and their pages. It may be stopped and run again at any time. Keep the former keys
     until the manifests that name them have been swept: readers who opened one go on reading it.
 
@@ -50,7 +53,7 @@ def command(archive_url: str, keys_address: str, topics: tuple[str, ...], dry_ru
     """
     keys = open_keys(keys_address)
     prove(keys, SystemRandomness())
-    store = open_store(archive_url)
+    store = trusted(open_store(archive_url), keys_address, unproven_allowed=dry_run)
     archive.open_archive(store)
     wanted = archive.topics_like(store, topics)
     tell_unmatched(topics, wanted, store.url)
@@ -86,5 +89,6 @@ def _row(result: Rotated) -> Row:
         "encrypted": result.encrypted,
         "due": result.due,
         "rewrapped": result.rewrapped,
+        "signed": result.signed,
         "error": str(result.error) if result.error else None,
     }

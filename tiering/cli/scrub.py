@@ -9,6 +9,7 @@ import click
 from remote import archive
 from remote.clock import SystemClock
 from remote.manifest.model import Manifest
+from remote.object_store import ObjectStore
 from remote.reading import decoded_with
 from remote.scrub.budget import Budget
 from remote.scrub.finding import NOTES, Finding, Kind
@@ -16,6 +17,7 @@ from remote.scrub.scrub import scrub
 from remote.scrub.settings import ScrubSettings
 from remote.stores import open_store
 from remote.stores.instrumented import Meter
+from remote.trust import trusted
 from tiering.console import (
     Exit,
     Row,
@@ -82,20 +84,21 @@ def command(
     settings = settings_of(deep, sample, seed)
     decoded = decoded_with(keys_address)
     meter = Meter()
-    backend = open_store(archive_url, meter=meter)
+    backend = trusted(open_store(archive_url, meter=meter), keys_address, unproven_allowed=True)
     archive.open_archive(backend)
     wanted = archive.selected(backend, topics, topic_ids)
     tell_unmatched(topics, [folder.partition("/")[0] for folder in wanted or ()], backend.url)
     store = Budget(backend, requests_max)
-    of_bytes = _bytes_of(archive_url, settings, topics, topic_ids) if deep and requests_max is None and has_terminal() else 0
+    is_shown = deep and requests_max is None and has_terminal()
+    unmetered = trusted(open_store(archive_url), keys_address, unproven_allowed=True)
+    of_bytes = _bytes_of(unmetered, settings, topics, topic_ids) if is_shown else 0
     with shown("scrub", lambda: of_bytes, lambda: sum(counted.bytes for counted in meter.snapshot().values())):
         kinds = show(scrub(store, decoded, settings, SystemClock().now_ms(), wanted), output)
     return verdict("tiering", kinds, store.requests)
 
 
-def _bytes_of(archive_url: str, settings: ScrubSettings, topics: tuple[str, ...], topic_ids: dict[str, str]) -> int:
+def _bytes_of(store: ObjectStore, settings: ScrubSettings, topics: tuple[str, ...], topic_ids: dict[str, str]) -> int:
     """About what a deep scrub will read. It takes a request a manifest, of which the scrub itself counts and measures none."""
-    store = open_store(archive_url)
     names = archive.topics_like(store, topics or topic_ids)
     newest = (archive.find_topic(store, topic, topic_ids.get(topic)).partitions.values() for topic in names)
     sound = (one for of_topic in newest for one in of_topic if isinstance(one, Manifest))

@@ -10,6 +10,7 @@ from remote.clock import RandomIds, SystemClock
 from remote.errors import RemoteError, Unavailable
 from remote.object_store import ObjectStore
 from remote.stores import open_store
+from remote.trust import trusted
 from tiering import sweep, sweep_writes
 from tiering.console import (
     Exit,
@@ -19,6 +20,7 @@ from tiering.console import (
     dry_run_option,
     emit,
     exit_code_of_all,
+    keys_option,
     output_option,
     reports_errors,
     say,
@@ -35,6 +37,7 @@ from tiering.sweep_plan import GRACE_MS, Garbage
 
 @click.command("sweep")
 @archive_option(required=True)
+@keys_option()
 @topics_option()
 @waiting_option("--grace-ms", GRACE_MS, "Only what is older, by the store's own clock.")
 @dry_run_option
@@ -42,7 +45,8 @@ from tiering.sweep_plan import GRACE_MS, Garbage
 @output_option()
 @reports_errors
 def command(
-    archive_url: str, topics: tuple[str, ...], grace_ms: int, dry_run: bool, is_agreed: bool, output: str
+    archive_url: str, keys_address: str | None, topics: tuple[str, ...], grace_ms: int, dry_run: bool, is_agreed: bool,
+    output: str,
 ) -> Exit | None:  # fmt: skip
     """Delete what failed copies and lost commits have left behind, superseded versions of manifests, and pins that are over.
 
@@ -58,7 +62,7 @@ def command(
       tiering sweep --archive s3://bucket/kafka --dry-run
       tiering sweep --archive s3://bucket/kafka --yes
     """
-    work = _Work(open_store(archive_url), topics, grace_ms)
+    work = _Work(trusted(open_store(archive_url), keys_address), topics, grace_ms)
     archive.open_archive(work.store)
     names = archive.topics_like(work.store, topics)
     tell_unmatched(topics, names, work.store.url)

@@ -116,7 +116,9 @@ def _sound(assignments: Iterable[Assignment]) -> tuple[list[Assignment], list[Pr
 
 def _half_of_encryption(settings: Settings, given: Mapping[str, Assignment]) -> list[Problem]:
     """Nobody is to believe that something is encrypted when it is not."""
-    if not settings.archive_encryption_enable or settings.archive_keys is not None or "archive.keys" in given:
+    if settings.archive_keys is not None or "archive.keys" in given:
         return []
-    place = given["archive.encryption.enable"].place
-    return [Problem(place, "archive.encryption.enable=true: it needs keys; give archive.keys, where they are")]
+    asked = {"enable": settings.archive_encryption_enable, "required": settings.archive_encryption_required}
+    names = [f"archive.encryption.{name}" for name, is_asked in asked.items() if is_asked]
+    remedy = "it needs keys; give archive.keys, where they are"
+    return [Problem(given[name].place, f"{name}=true: {remedy}") for name in names if name in given]

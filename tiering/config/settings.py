@@ -142,6 +142,11 @@ class Settings(BaseSettings):
     archive_encryption_enable: Annotated[
         bool, _scalar(flag), Field(description="Encrypt segments, with a data key each that the current key wraps.")
     ] = False
+    archive_encryption_required: Annotated[
+        bool,
+        _scalar(flag),
+        Field(description="Whether who has keys refuses what is not encrypted and signed."),
+    ] = True
     archive_chunk_bytes: Annotated[
         int, _scalar(whole(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX)), Field(description="How much is compressed or encrypted at a time.")
     ] = CHUNK_BYTES

