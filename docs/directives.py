@@ -17,7 +17,7 @@ from docutils.parsers.rst import Directive
 from nodes_of import literal, paragraph, section, table
 from sphinx.application import Sphinx
 
-from remote.manifest import gaps, model, pins
+from remote.manifest import codec, gaps, model, pins
 
 TABLES: dict[str, tuple[Sequence[str], Callable[[], Any]]] = {
     "settings": (("setting", "default", "variable", "what it says"), reference.settings),
@@ -82,7 +82,7 @@ class Described(Directive):
 
 
 def _stored(kind: str) -> list[str]:
-    return [f.name for f in fields(KINDS[kind]) if f.name != "unknown"]
+    return [f.name for f in fields(KINDS[kind]) if f.name not in codec.NOT_STORED]
 
 
 class Alert(Directive):

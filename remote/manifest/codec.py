@@ -47,19 +47,19 @@ _LEFT_OUT = (
 """The fields of a manifest that are not stored where they say nothing."""
 REMEDY = "restore it from a copy or the store's own versions, and delete nothing"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_NOT_STORED = {"unknown", "signed_by"}
+NOT_STORED = {"unknown", "signed_by"}
 _STAMP = b',"~crc32c":"%08x"}\n'
 
 
 @cache
 def _names(kind: type) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(kind) if f.name not in _NOT_STORED)
+    return tuple(f.name for f in fields(kind) if f.name not in NOT_STORED)
 
 
 @cache
 def _plain_types(kind: type) -> tuple[tuple[str, Any, int, int], ...]:
     """Of each field that JSON has as it is: name, type, and for a number the least and the greatest that it may be."""
-    plain = (f for f in fields(kind) if f.type in (int, str, bool) and f.name not in _NOT_STORED)
+    plain = (f for f in fields(kind) if f.type in (int, str, bool) and f.name not in NOT_STORED)
     return tuple((f.name, f.type, *bounds_of(f.name)) for f in plain)
 
 

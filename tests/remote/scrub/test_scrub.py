@@ -328,7 +328,7 @@ def test_a_segment_of_another_history_is_found(store: MemoryStore) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda m: replace(m, writer_epoch=0),
+        lambda m: replace(m, leader_epochs=(EpochEntry(5, 10), EpochEntry(6, 0))),
         lambda m: replace(m, leader_epochs=(EpochEntry(5, 0), EpochEntry(5, 0))),
     ],
 )
