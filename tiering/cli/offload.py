@@ -96,6 +96,9 @@ def command(
     deletes or compacts meanwhile is skipped. A damaged segment is refused and named, the others are taken, and the exit code
     is 6. Indexes and snapshots that are missing or damaged are made anew from the log, and the row says so.
 
+    Where offsets left the log before they were archived, a row of action lost names them, and the exit code of this run is 3;
+    see tiering manifest acknowledge.
+
     \b
     Examples:
       tiering offload --log-dir /var/lib/kafka --archive s3://bucket/kafka --dry-run
