@@ -4,12 +4,13 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 from acting_as import Role, acting_as
-from archive_fakes import CountingIds, Crash, Door, FixedClock
+from archive_fakes import Crash, Door
 from click.testing import CliRunner, Result
 from golden_logs import broker_logs
 from iam import grants
@@ -21,6 +22,7 @@ from local_log.errors import Corrupt
 from remote.clock import RandomIds, SystemClock
 from remote.errors import Invalid
 from remote.manifest import pins
+from remote.manifest.codec import MAJOR, MINOR, stamped
 from remote.object_keys import PartitionPath, own_write_id
 from remote.object_store import ObjectStore
 from remote.stores import open_store
@@ -152,7 +154,9 @@ def test_the_sweeper_retains_and_sweeps_with_every_right_it_has_and_archives_not
     orphans = [archived.path(topic).segment(f"{7:020d}-0-{7:032x}.log") for topic in ("g-txn", "undecided", "decided")]
     for key in orphans:
         open_store(archived.url).put_if_absent(key, b"what a copy left behind")
-    pins.create(open_store(archived.url), archived.path("g-txn"), "gone", 1, 0, 9, 1000, FixedClock(1_000), CountingIds())
+    over = pins.Pin("e" * 32, "gone", 1, 0, 9, 10 * 3_600_000, 0)  # so that it is over as soon as the store has it
+    body = stamped({**asdict(over), "format": {"major": MAJOR, "minor": MINOR}})
+    open_store(archived.url).put_if_absent(archived.path("g-txn").pin(over.id), body)
     s3_client.create_multipart_upload(Bucket=archived.name, Key=f"{archived.prefix}/{orphans[0]}".lstrip("/"))
     with acting_as(archived.role("sweeper")) as role:
         assert {row["action"] for row in done("retain", "--archive", archived.url, "--topic", "g-txn", *RETAIN)} == {"give up"}
