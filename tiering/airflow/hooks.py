@@ -86,6 +86,14 @@ class TieringHook(BaseHook):
             )
         return url
 
+    def keys(self) -> str | None:
+        """Where the keys are, with what the configuration says of data in the clear. Raises what `config` raises."""
+        from remote.transforms.key_rings import allowing_plain
+
+        settings = self.config().settings
+        keys = settings.archive_keys
+        return keys if keys is None or settings.archive_encryption_required else allowing_plain(keys)
+
     def log_dir(self, given: str | None) -> str | None:
         """The folder that a task reads: what it is given, else what the connection or the configuration says, else None.
 
@@ -113,7 +121,7 @@ class TieringHook(BaseHook):
         from tiering import open_reader
 
         settings = self.config().settings
-        return open_reader(archive=self.archive_url(), cache_dir=settings.archive_cache_dir, keys=settings.archive_keys)
+        return open_reader(archive=self.archive_url(), cache_dir=settings.archive_cache_dir, keys=self.keys())
 
     def test_connection(self) -> tuple[bool, str]:
         """Whether there is an archive, for the button of that name."""

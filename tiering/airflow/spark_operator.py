@@ -34,8 +34,7 @@ class SparkJobOperator(CommandOperator):
 
     def words(self) -> list[str]:
         """What Python is called with."""
-        settings = self.hook.config().settings
-        own = ["--archive", self.hook.archive_url(), *option("--keys", settings.archive_keys), *_flat(self.arguments)]
+        own = ["--archive", self.hook.archive_url(), *option("--keys", self.hook.keys()), *_flat(self.arguments)]
         if self.master is None:
             return [f"spark_jobs.jobs.{self.job}", *own]
         conf = [f"{name}={value}" for name, value in self.conf.items()]
