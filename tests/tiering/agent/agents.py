@@ -25,6 +25,7 @@ from tiering.agent.retaining import Retaining
 from tiering.agent.schedule import Backoff
 from tiering.agent.upkeep import Scrubbing, Sweeping
 from tiering.agent.workers import InTurn
+from tiering.cluster import Cluster
 from tiering.retention_settings import Given
 from tiering.unprotected import TopicRetention
 
@@ -130,6 +131,7 @@ class World:
         settings: Settings | None = None,
         wanted: Callable[[str], bool] = lambda topic: True,
         tell: Callable[[str], None] = lambda message: None,
+        cluster: Cluster | None = None,
         trouble: Callable[[], Trouble | None] = lambda: None,
         retention: Callable[[str], TopicRetention | None] = lambda topic: None,
     ) -> tuple[Agent, Controls]:
@@ -137,7 +139,7 @@ class World:
         inner, controls = store or self.archive, Controls()
         does = Does(
             Copies(inner, self.clock, self.ids) if "copy" in tasks else None,
-            Retaining(inner, self.clock, self.ids, given, 5 * MINUTE_MS) if "retain" in tasks else None,
+            Retaining(inner, self.clock, self.ids, given, 5 * MINUTE_MS, cluster) if "retain" in tasks else None,
             Sweeping(inner, self.clock, self.ids, 24 * 60 * MINUTE_MS) if "sweep" in tasks else None,
             Scrubbing(inner, self.clock, decoded(), 0.0) if "scrub" in tasks else None,
         )

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
+import pytest
 from agents import BACKOFF, LOGS, MINUTE_MS, STATE, World
-from archive_fakes import Door, verbs
+from archive_fakes import Door, FixedClock, verbs
 from logs_to_archive import path_of
 from made_manifests import assert_sound_archive
 from one_offload import TXN, due_ranges, named
@@ -12,6 +13,7 @@ from local_log.formats.filenames import TopicPartition
 from remote.manifest.store import load_newest
 from tiering.agent.agent import RECHECK_MS, Settings
 from tiering.agent.memory import MemoryFile
+from tiering.cluster import BrokerRetention, Cluster
 from tiering.retention_settings import Given
 
 OTHERS = ("g-codec-lz4-0", "g-epochs-0", "g-codec-none-0")
@@ -181,6 +183,29 @@ def test_retention_goes_by_the_configuration_and_asks_nothing_before_something_c
     assert_sound_archive(world.archive, path_of(world.logs()["g-epochs-0"]))  # nobody said how long it is kept
     assert len(quiet) <= 2 * 3 * 7, "an hourly look at each of both, and retention's own"
     assert [a.deleting_segments > 0 for a in kept if a is not None] == [True]  # type: ignore[attr-defined]
+
+
+def brokers_with(policy: tuple[str, ...] | None) -> Cluster:
+    """Brokers that have one cleanup policy for all topics."""
+
+    class Brokers(Cluster):
+        def retention(self, topic: str, topic_id: str) -> BrokerRetention:
+            return BrokerRetention(policy, None, None)
+
+    return Brokers((), FixedClock())
+
+
+@pytest.mark.parametrize(("policy", "is_kept"), [(("compact",), True), (("compact", "delete"), False), (None, True)])
+def test_nothing_of_a_compacted_topic_goes_by_a_setting_for_all(policy: tuple[str, ...] | None, is_kept: bool) -> None:
+    world, told = World().has("g-compacted-0"), list[str]()
+    world.clock.set(max(e.written_ms for e in archived(world, "g-compacted-0")) + HOUR * MINUTE_MS)
+    given = (Given("*", "retention.ms", "1"),)
+    agent, controls = world.agent(given=given, cluster=brokers_with(policy), tell=told.append)
+    world.run(agent, controls, 30)
+    left = load_newest(world.archive, path_of(world.logs()["g-compacted-0"]))
+    assert left is not None
+    assert (left.manifest.log_start_offset == 0) is is_kept
+    assert any("-c g-compacted:retention.ms" in message for message in told) is (policy is None)
 
 
 def archived(world: World, partition: str) -> list:  # type: ignore[type-arg]
