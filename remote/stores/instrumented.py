@@ -15,8 +15,8 @@ T = TypeVar("T")
 
 FAILING_S_MAX: Final = 5.0
 """A store that has only failed for longer is in trouble; a shorter time is a retry's to bridge."""
-SILENT_S_MAX: Final = 20.0
-"""A call that has heard nothing for longer hangs. A part of an upload takes so long at 420 KB/s."""
+SILENT_S_MAX: Final = 15.0
+"""A call that has heard nothing for longer hangs. A part of an upload takes so long at 560 KB/s."""
 _DELETIONS: Final = ("delete", "abort_upload", "abandoned_uploads")
 """Where these are refused, the store is well: a writer may have been given no right to them, on purpose."""
 

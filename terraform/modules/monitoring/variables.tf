@@ -91,6 +91,18 @@ variable "metrics" {
       periods          = 6
       alarms_if_silent = true
     }
+    offsets-lost = {
+      metric_name = "kafka_tiering_lost_offsets_total"
+      description = "Offsets left their brokers before they were archived. `tiering status` says which; see Offsets were lost in the operations page."
+      threshold   = 0
+      periods     = 1
+    }
+    store-failing = {
+      metric_name = "kafka_tiering_store_failing"
+      description = "The store answers nobody, and nothing is archived. `tiering status` says since when, `tiering doctor` why."
+      threshold   = 0
+      periods     = 1
+    }
     delete-lag = {
       metric_name = "kafka_server_brokertopicmetrics_remotedeletelagbytes"
       description = "So many bytes are given up and still stored. Does retention run, and does a pin cover them?"

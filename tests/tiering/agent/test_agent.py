@@ -261,3 +261,16 @@ def test_an_agent_s_memory_that_is_no_memory_counts_as_none() -> None:
     memory = replace(file.load(), swept_ms=5, address="127.0.0.1:1")
     file.save(memory)
     assert file.load() == memory
+
+
+def test_a_thousand_idle_partitions_are_asked_for_once_and_then_no_more() -> None:
+    world = World().has("g-tiny-0")
+    for number in range(1, 1_000):
+        world.copy("g-tiny-0", f"tiny-{number}")
+    agent, controls = world.agent()
+    world.clock.when(world.clock.now + 2 * MINUTE_MS, lambda: first.append(len(world.archive.calls)))
+    first: list[int] = []
+    world.run(agent, controls, 50)
+    assert len(agent.view().partitions) == 1_000
+    assert agent.view().last_error is None
+    assert len(world.archive.calls) == first[0]
