@@ -124,5 +124,6 @@ def test_a_copy_lag_that_nobody_tells_any_more_is_an_alarm_and_the_others_are_no
     default: dict[str, Any] = labelled("monitoring", "variable")["metrics"]["default"]
     assert default["copy-lag"]["alarms_if_silent"] is True
     assert {name for name, metric in default.items() if metric.get("alarms_if_silent")} == {"copy-lag"}
-    assert {"copy-lag", "delete-lag", "copy-errors", "fetch-errors", "delete-errors"} == default.keys()
+    errors = {"copy-errors", "fetch-errors", "delete-errors"}
+    assert {"copy-lag", "delete-lag", "offsets-lost", "store-failing", *errors} == default.keys()
     assert alarms()["service"]["treat_missing_data"] == '${each.value.alarms_if_silent ? "breaching" : "notBreaching"}'

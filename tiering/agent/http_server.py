@@ -70,6 +70,7 @@ class HttpServer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = CONNECTIONS_MAX
 
     def __init__(self, *args: Any) -> None:
         self._free = BoundedSemaphore(CONNECTIONS_MAX)

@@ -122,7 +122,7 @@ def kills() -> Iterator[tuple[int, bool]]:
     return product(range(1, len(door.calls) + 1), (False, True))
 
 
-GIVEN = (Given("*", "retention.ms", "60000"), Given("*", "file.delete.delay.ms", "0"))
+GIVEN = (Given("g-compacted-txn", "retention.ms", "60000"), Given("*", "file.delete.delay.ms", "0"))
 TASKS = ("copy", "retain", "sweep")
 SETTINGS = Settings(1, BACKOFF, sweep_ms=10 * MINUTE_MS)
 

@@ -124,7 +124,8 @@ def test_who_says_too_much_is_hung_up_on(served: Served) -> None:
     assert served.raw(b"GET /status HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * (2 * HEAD_BYTES_MAX)) == b""
 
 
-def test_who_comes_too_many_is_not_kept(served: Served) -> None:
+def test_who_comes_too_many_is_not_kept(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "REQUEST_S_MAX", 120)
     with ExitStack() as stack:
         for _ in range(CONNECTIONS_MAX):
             client = stack.enter_context(socket.create_connection(("127.0.0.1", served.port), timeout=30))
