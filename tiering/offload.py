@@ -18,7 +18,7 @@ from remote.clock import Clock, Ids
 from remote.errors import RemoteError
 from remote.manifest.entries import Entries
 from remote.manifest.gaps import NO_BATCH
-from remote.manifest.losses import OVERTAKEN, new_losses
+from remote.manifest.losses import GONE, OVERTAKEN, new_losses
 from remote.manifest.model import LIMITS, Limits, Manifest, SegmentEntry, covers, never_archived
 from remote.manifest.ranges import Range
 from remote.manifest.store import ManifestWriter, load_newest, newest_version
@@ -27,6 +27,7 @@ from remote.object_keys import PartitionPath
 from remote.object_store import ObjectStore
 from remote.transforms.encoder import Transforms
 from remote.uploader import NO_TRANSFORMS, copy_segment
+from tiering.former_topics import former_ids, tell_gone
 from tiering.losses import end_of, told
 from tiering.policy import Action, Decision, LocalSegment, plan_offload
 from tiering.segment_source import Changed, Told, seen_whole, segment_data, segment_end
@@ -34,12 +35,13 @@ from tiering.segment_source import Changed, Told, seen_whole, segment_data, segm
 
 @dataclass(frozen=True, slots=True)
 class OffloadPlan:
-    """What an offload of one log would do, and from what it starts."""
+    """What an offload of one log would do, and from what it starts. `formers` are ids of topics that had its name before."""
 
     log: LocalLog
     path: PartitionPath
     manifest: Manifest
     decisions: tuple[Decision, ...]
+    formers: tuple[str, ...] = ()
 
     @property
     def start(self) -> int:
@@ -88,9 +90,12 @@ def plan(log: LocalLog, store: ObjectStore) -> OffloadPlan:
     segments = tuple(LocalSegment(s.base_offset, s.next_base_offset, _is_empty(s)) for s in log.segments)
     stable = log.last_stable_offset if len(segments) > 1 else log.log_start_offset
     decisions = plan_offload(segments, stable, manifest, unproven=log.unproven)
+    formers: tuple[str, ...] = ()
     if not manifest.version and log.segments:
-        archive.refuse_deleted_topic(store, path.topic, path.topic_id)
-    return OffloadPlan(log, path, manifest, decisions)
+        is_known, formers = former_ids(store, path)
+        if is_known:
+            archive.refuse_deleted_topic(store, path.topic, path.topic_id)
+    return OffloadPlan(log, path, manifest, decisions, formers)
 
 
 def offload(
@@ -118,6 +123,7 @@ def offload(
         lost[:] = new_losses(before, after)
         return after
 
+    yield from _of_formers(due, store, clock, ids, source)
     known = due.manifest
     gap_reason = "never archived: an earlier segment had left the local log before"
     for listed, decision in zip(due.log.segments, due.decisions, strict=True):
@@ -201,9 +207,19 @@ def _refuse_changed(log: LocalLog, segment: Segment, before: FileState) -> None:
         raise Changed(f"{segment.path(LOG)}: its broker has written it anew meanwhile; offload again")
 
 
-def _lost(offsets: Range) -> Done:
+def _of_formers(due: OffloadPlan, store: ObjectStore, clock: Clock, ids: Ids, source: str) -> Iterator[Done]:
+    for topic_id in due.formers:
+        former = replace(due.path, topic_id=topic_id)
+        try:
+            for offsets in tell_gone(store, former, clock, ids, source):
+                yield _lost(offsets, f"of the former topic with id {topic_id}: {GONE}")
+        except (LogError, RemoteError) as e:
+            yield Done(None, error=e)
+
+
+def _lost(offsets: Range, why: str = OVERTAKEN) -> Done:
     start, end = offsets
-    reason = f"offsets [{start}, {end}) are lost: {OVERTAKEN}; see docs/operations.md"
+    reason = f"offsets [{start}, {end}) are lost: {why}; see docs/operations.md"
     return Done(Decision(LocalSegment(start, end), Action.lost, reason))
 
 
