@@ -17,10 +17,10 @@ from remote.manifest.model import Manifest
 from remote.manifest.store import load_newest
 from remote.manifest.transitions import last_data_ms, refuse_deleted
 from remote.manifest.writes import was_never_there
-from remote.object_keys import ARCHIVE, PROBE_PREFIX, PartitionPath, is_topic, is_topic_id, parse_partition
+from remote.object_keys import ARCHIVE, PartitionPath, is_topic, is_topic_id, parse_partition
 from remote.object_store import ObjectReader, ObjectStore
 from remote.parallel import in_order
-from remote.stores import probe
+from remote.proof import prove
 
 MOMENT_ATTEMPTS_MAX = 8
 
@@ -34,14 +34,21 @@ def open_archive(store: ObjectStore) -> None:
         raise NotFound(f"{store.url}: no archive there ({ARCHIVE} is missing); check the address, or offload to it first")
 
 
+def open_to_write(store: ObjectStore, ids: Ids) -> None:
+    """As `open_archive`, for who is going to commit: the store is proved, once by each process (see `remote.proof`)."""
+    open_archive(store)
+    prove(store, ids)
+
+
 def create_archive(store: ObjectStore, clock: Clock, ids: Ids) -> bool:
-    """Makes the archive where there is none, and says whether it did; first proves that the store honours put-if-absent.
+    """Makes the archive where there is none, and says whether it did; first proves the store, as `open_to_write`.
 
     Raises Invalid.
     """
-    if is_archive(store):
+    is_there = is_archive(store)
+    prove(store, ids)
+    if is_there:
         return False
-    probe(store, f"{PROBE_PREFIX}{ids.new_id()}")
     body = {"format": {"major": MAJOR, "minor": MINOR}, "created_at_ms": clock.now_ms()}
     try:
         store.put_if_absent(ARCHIVE, json.dumps(body, sort_keys=True).encode() + b"\n")

@@ -191,6 +191,6 @@ def build(config: Config, environment: Mapping[str, str], tell: Callable[[str], 
 
 def _open(store: ObjectStore, clock: Clock, ids: Ids, *, must_exist: bool) -> bool:
     if must_exist:
-        archive.open_archive(store)
+        archive.open_to_write(store, ids)
         return False
     return archive.create_archive(store, clock, ids)

@@ -7,7 +7,7 @@
         reader.coverage("orders")                                   # a pyarrow.Table, a row for each partition
         reader.read("orders", start_time=1_700_000_000_000)         # a pyarrow.RecordBatchReader: DuckDB and Polars take it
 
-Give `log_dir=` (one of a broker's log.dirs; it is only read), `archive=` (a folder, s3://bucket/prefix, or any fsspec URL), or
+Give `log_dir=` (one of a broker's log.dirs; it is only read), `archive=` (a folder, s3://bucket/prefix, gs:// or abfs://), or
 both: then they are one log, and each offset comes once from whichever tier has it.
 
 Times are milliseconds since 1970, or datetimes with a time zone. Ranges are `[start, end)`. What goes wrong is an error of

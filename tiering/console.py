@@ -69,7 +69,7 @@ def lasting(context: click.Context, param: click.Parameter, value: str | None) -
 
 def archive_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--archive`, the same on every command."""
-    text = "A folder, s3://bucket/prefix or any fsspec URL."
+    text = "A folder, s3://bucket/prefix, gs:// or abfs://."
     return click.option(
         "--archive", "archive_url", required=required, callback=lasting, shell_complete=folders, metavar="URL", help=text
     )

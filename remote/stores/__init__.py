@@ -16,6 +16,10 @@ from remote.stores.throttled import Throttled
 _examples = "a folder's path, file:///folder, s3://bucket/prefix, gs://bucket/prefix or abfs://container@account/prefix"
 
 
+_BY_FSSPEC = ("gs", "gcs", "abfs", "abfss", "az", "memory")
+"""The protocols whose stores create an object if it is absent, in one request. With fsspec's others (http://, zip://, sftp://,
+reference:// …) there is no such request, or what asks for it is ignored."""
+
 _system_clock = SystemClock()
 
 
@@ -67,6 +71,11 @@ def _opened(url: str) -> ObjectStore:
         if not bucket:
             raise Invalid(f"{url!r} names no bucket; give s3://bucket/prefix")
         return S3Store(bucket, prefix)
+    if scheme not in _BY_FSSPEC:
+        known = ", ".join(f"{name}://" for name in ("file", "s3", *_BY_FSSPEC))
+        raise Invalid(
+            f"{url!r}: an archive cannot lie on {scheme}://, where a commit could overwrite another; give one of {known}"
+        )
     from remote.stores.fsspec_store import FsspecStore
 
     return FsspecStore(url)
@@ -79,24 +88,46 @@ def _folder(path: str) -> ObjectStore:
 
 
 def probe(store: ObjectStore, key: str) -> None:
-    """Proves that `store` honours put-if-absent, by two puts of `key`, a fresh one, which is deleted afterwards.
+    """Proves that `store` honours put-if-absent, by two puts of `key`, a fresh one, and that it lists by keys, and at once.
 
-    Raises Invalid when the second put is let through, or the first one is not; else what put_if_absent raises.
+    What it makes is deleted afterwards: three puts, a listing, two deletions. Raises Invalid when the second put is let through,
+    or the first one is not, or the listing is in another order; else what the verbs raise.
     """
     try:
         store.put_if_absent(key, b"first")
     except AlreadyExists as error:
         raise Invalid(f"{store.url}: {key} is taken, so it proves nothing; probe with a fresh key") from error
     try:
+        _refuses_second(store, key)
+        _lists_by_keys(store, key)
+    finally:
+        store.delete(key)
+
+
+def _refuses_second(store: ObjectStore, key: str) -> None:
+    try:
         store.put_if_absent(key, b"second")
     except AlreadyExists:
         return
-    finally:
-        store.delete(key)
     raise Invalid(
         f"{store.url} ignores the put-if-absent condition (If-None-Match) and must not be used for an archive: "
         "two writers would overwrite each other's commits; use a store that honours it"
     )
+
+
+def _lists_by_keys(store: ObjectStore, key: str) -> None:
+    """Lists `key` with one that was made after it and comes before it, which is deleted."""
+    before = f"{key[:-1]}-"
+    store.put_if_absent(before, b"third")
+    try:
+        found = [meta.key for meta in store.list(key[:-1])]
+    finally:
+        store.delete(before)
+    if found != [before, key]:
+        raise Invalid(
+            f"{store.url} lists {', '.join(found) or 'nothing'} where {before}, {key} were put, and must not be used for an "
+            "archive: the newest manifest has to be the first key listed; use one that lists by keys, and at once"
+        )
 
 
 def store_time_ms(store: ObjectStore, key: str) -> int:

@@ -75,7 +75,7 @@ def parse(options: Mapping[str, str]) -> WriteOptions:
 
     archive = value("archive", _filled, None)
     if archive is None:
-        raise OptionError("option archive is missing: a folder, s3://bucket/prefix or any fsspec URL")
+        raise OptionError("option archive is missing: a folder, s3://bucket/prefix, gs:// or abfs://")
     codec = value("kafka.compression.type", _codec, Codec.none)
     for other in LEVELS:
         if other is not codec and f"kafka.compression.{other.name}.level" in given:

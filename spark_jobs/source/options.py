@@ -167,7 +167,7 @@ def parse(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions
         return Offsets(default) if first is None else read_option(given, first, checked(forms[first]))
 
     if not given.get("archive", "").strip():
-        raise OptionError("option archive is missing: a folder, s3://bucket/prefix or any fsspec URL")
+        raise OptionError("option archive is missing: a folder, s3://bucket/prefix, gs:// or abfs://")
     strategy = _strategy(given)
     starting = limit("starting", LATEST if streaming else EARLIEST, None if streaming else LATEST)
     ending = limit("ending", LATEST, EARLIEST)

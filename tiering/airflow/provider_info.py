@@ -42,7 +42,7 @@ def get_provider_info() -> dict[str, Any]:
                 },
                 "conn-fields": {
                     "archive": _field(
-                        "Archive", "A folder, s3://bucket/prefix or any fsspec URL; else what the configuration says."
+                        "Archive", "A folder, s3://bucket/prefix, gs:// or abfs://; else what the configuration says."
                     ),
                     "log_dir": _field("Log directory", "One of the broker's log.dirs on the workers; only read."),
                     "config": _field("Configuration", "A TOML or properties file on the workers."),

@@ -59,7 +59,7 @@ def command(
       tiering delete-topic --archive s3://bucket/kafka --topic orders --yes
     """
     store = trusted(open_store(archive_url), keys_address)
-    archive.open_archive(store)
+    archive.open_archive(store) if dry_run else archive.open_to_write(store, RandomIds())
     found = delete_topic.partitions(store, topic, topic_id)
     if dry_run:
         emit(_planned(store, found, delay_ms), output)

@@ -129,10 +129,10 @@ def command(
             "give a folder beside it",
             param_hint="--archive",
         )
-    if must_exist:
-        archive.open_archive(store)
-    elif dry_run:
-        archive.is_archive(store)
+    if dry_run:
+        archive.open_archive(store) if must_exist else archive.is_archive(store)
+    elif must_exist:
+        archive.open_to_write(store, ids)
     elif archive.create_archive(store, clock, ids):
         with suppress(OSError):  # the work is done though nobody may read of it
             say(f"tiering: made a new archive, {store.url}")

@@ -106,7 +106,7 @@ def command(
         raise click.UsageError("--archive-alone: leave out --log-dir, or count what it has")
     given = _given(settings, is_start_given=log_start_offset is not None or follow_log_start_offset)
     store = trusted(open_store(archive_url), keys_address)
-    archive.open_archive(store)
+    archive.open_archive(store) if dry_run else archive.open_to_write(store, RandomIds())
     globs = topic_globs(topics)
     found = archive.topics_like(store, globs)
     tell_unmatched(globs, found, store.url, "--topic" if topics else "topics.include")

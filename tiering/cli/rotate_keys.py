@@ -54,7 +54,7 @@ def command(archive_url: str, keys_address: str, topics: tuple[str, ...], dry_ru
     keys = open_keys(keys_address)
     prove(keys, SystemRandomness())
     store = trusted(open_store(archive_url), keys_address, unproven_allowed=dry_run)
-    archive.open_archive(store)
+    archive.open_archive(store) if dry_run else archive.open_to_write(store, RandomIds())
     wanted = archive.topics_like(store, topics)
     tell_unmatched(topics, wanted, store.url)
     results: list[Rotated] = []

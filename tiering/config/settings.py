@@ -129,7 +129,7 @@ class Settings(BaseSettings):
     ] = None
 
     archive_url: Annotated[
-        str | None, _scalar(_address), Field(description="The archive: a folder, s3://bucket/prefix or any fsspec URL.")
+        str | None, _scalar(_address), Field(description="The archive: a folder, s3://, gs:// or abfs://.")
     ] = None
     archive_keys: Annotated[
         str | None,

@@ -5,9 +5,10 @@ import re
 from typing import Any
 
 import pytest
-from archive_fakes import KeepsNoTime, MemoryStore, SleptClock
+from archive_fakes import CountingIds, Door, IgnoresCondition, KeepsNoTime, MemoryStore, SleptClock
 from store_promises import ObjectStoreConformance
 
+from remote import archive
 from remote.clock import jitter
 from remote.errors import BadAddress, Invalid
 from remote.object_store import ObjectStore
@@ -157,3 +158,57 @@ class TestTheStoresClock:
         with pytest.raises(Invalid, match="swept by age"):
             store_time_ms(KeepsNoTime(memory), "probe")
         assert memory.objects == {}
+
+
+class TestWhichStoresThereMayBe:
+    @pytest.mark.parametrize(
+        "scheme", ["http", "https", "zip", "reference", "sftp", "ftp", "github", "hf", "local", "data", "dbfs"]
+    )
+    def test_no_archive_lies_where_a_commit_could_overwrite_another(self, scheme: str) -> None:
+        with pytest.raises(BadAddress, match=r"cannot lie on .*; give one of file://, s3://, gs://.*memory://") as raised:
+            open_store(f"{scheme}://host/archive")
+        assert f"{scheme}://" in str(raised.value)
+
+
+class ListsBackwards(Door):
+    """A store whose newest manifest would not be the first key that it lists."""
+
+    def list(self, prefix: str, *, limit: int | None = None, start_after: str = "") -> Any:
+        return reversed([*self.inner.list(prefix, start_after=start_after)][-(limit or 0) :])
+
+
+class ListsAsPut(Door):
+    """A store that lists what was put first first."""
+
+    def list(self, prefix: str, *, limit: int | None = None, start_after: str = "") -> Any:
+        found = {meta.key: meta for meta in self.inner.list(prefix, start_after=start_after)}
+        memory: Any = self.inner
+        return iter([found[key] for key in memory.objects if key in found][:limit])
+
+
+class TestTheProof:
+    @pytest.mark.parametrize("kind", [ListsBackwards, ListsAsPut])
+    def test_a_store_that_lists_in_another_order_is_refused_and_left_clean(self, kind: Any) -> None:
+        memory = MemoryStore()
+        with pytest.raises(Invalid, match="the newest manifest has to be the first key listed"):
+            archive.create_archive(kind(memory), SleptClock(), CountingIds())
+        assert memory.objects == {}
+
+    @pytest.mark.parametrize("open_it", [lambda s: archive.create_archive(s, SleptClock(), CountingIds("b")),
+                                         lambda s: archive.open_to_write(s, CountingIds("b"))])  # fmt: skip
+    def test_an_archive_that_was_moved_to_a_store_without_the_condition_is_not_written(self, open_it: Any) -> None:
+        good = MemoryStore()
+        archive.create_archive(good, SleptClock(), CountingIds())
+        moved = MemoryStore()
+        moved.objects = dict(good.objects)
+        with pytest.raises(Invalid, match="put-if-absent"):
+            open_it(IgnoresCondition(moved))
+        archive.open_archive(IgnoresCondition(moved))  # who only reads is not concerned
+        assert moved.objects == good.objects
+
+    def test_a_process_proves_an_address_once_for_six_requests(self, tmp_path: Any) -> None:
+        meter = Meter()
+        for _ in range(3):
+            archive.create_archive(open_store(str(tmp_path / "archive"), meter=meter), SleptClock(), CountingIds())
+        counted = {verb: count.calls for verb, count in meter.snapshot().items() if count.calls}
+        assert counted == {"get": 3, "put_if_absent": 3 + 1, "list": 1, "delete": 2}
