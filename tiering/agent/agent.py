@@ -167,7 +167,8 @@ class Agent:
         error: LogError | None = None
         for log_dir in self._log_dirs:
             try:
-                marks |= {mark.folder: mark for mark in look(log_dir, self._wanted, now_ms)}
+                had_some = any(mark.log_dir == log_dir for mark in self._marks.values())
+                marks |= {mark.folder: mark for mark in look(log_dir, self._wanted, now_ms, had_some=had_some)}
             except LogError as e:  # what is known of its partitions is kept until it is there again
                 error = e
                 marks |= {folder: mark for folder, mark in self._marks.items() if mark.log_dir == log_dir}

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from local_log.errors import LogError
+from local_log.errors import LogError, Unreadable
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, TopicPartition
 from local_log.log_dir import LogDir
 from local_log.storage import FileState
@@ -44,8 +44,13 @@ def has_changed(before: Mark | None, after: Mark, *, waits: bool) -> bool:
     return (before.state, before.start) != (after.state, after.start)
 
 
-def look(log_dir: LogDir, wanted: Callable[[str], bool], now_ms: int) -> list[Mark]:
-    """The partitions of the wanted topics as they lie there now. Raises NotFound, Corrupt, Unreadable: of the directory."""
+def look(log_dir: LogDir, wanted: Callable[[str], bool], now_ms: int, *, had_some: bool = False) -> list[Mark]:
+    """The partitions of the wanted topics as they lie there now. Raises NotFound, Corrupt, Unreadable: of the directory.
+
+    One that `had_some` and is empty now is a mount point without its disk: what was there is not gone.
+    """
+    if had_some and not log_dir.disk.names(log_dir.path):
+        raise Unreadable(f"{log_dir.path}: it is empty, and had partitions before; see whether its disk is mounted")
     starts = log_dir.checkpoint(LOG_START_OFFSET_CHECKPOINT)
     high_watermarks = log_dir.checkpoint(HIGH_WATERMARK_CHECKPOINT)
     marks: list[Mark] = []

@@ -270,7 +270,7 @@ def test_a_thousand_idle_partitions_are_asked_for_once_and_then_no_more() -> Non
     agent, controls = world.agent()
     world.clock.when(world.clock.now + 2 * MINUTE_MS, lambda: first.append(len(world.archive.calls)))
     first: list[int] = []
-    world.run(agent, controls, 50)
+    world.run(agent, controls, 8)
     assert len(agent.view().partitions) == 1_000
     assert agent.view().last_error is None
     assert len(world.archive.calls) == first[0]

@@ -56,3 +56,17 @@ def test_a_partition_that_comes_back_is_not_lost() -> None:
     world.run(agent, controls, 6)
     assert lost_of(agent.view()) == {}
     assert agent.view().row()["gone"] == []
+
+
+def test_a_log_directory_whose_disk_is_not_mounted_has_lost_nothing() -> None:
+    world = World().has(ONE, TXN)
+    agent, controls = world.agent()
+    start_ms = world.clock.now
+    names = world.disk.names
+    world.clock.when(start_ms + 2 * MINUTE_MS, lambda: setattr(world.disk, "names", lambda at: [] if at == LOGS else names(at)))
+    world.run(agent, controls, 4)
+    view = agent.view()
+    assert [str(p.partition) for p in view.partitions] == [ONE, TXN]
+    assert lost_of(view) == {}
+    assert view.last_error is not None
+    assert "see whether its disk is mounted" in view.last_error.message
