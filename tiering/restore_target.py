@@ -25,11 +25,12 @@ from local_log.formats.filenames import (
     parse_offset_file,
 )
 from local_log.formats.partition_metadata import read_topic_id
+from local_log.formats.record import NO_TIMESTAMP
 from local_log.storage import WritableDisk, parent_of, replace_file
 from remote.segment_bytes import SegmentBytes
 from remote.segment_download import CutLog
 from tiering.restore_plan import RestorePlan
-from tiering.restored_end import holds_only_markers
+from tiering.restored_end import is_active_segment
 from tiering.restored_segment import is_there
 
 UNFINISHED = "tiering-restore-unfinished"
@@ -177,10 +178,15 @@ def check_ours(disk: WritableDisk, folder: str, plan: RestorePlan, source: Segme
                 size, crc = cut.size, cut.crc32c
             if is_there(disk, f"{folder}/{name}", size, crc):
                 logs.discard(name)
-    other = next((n for n in sorted(logs) if not _is_end(disk, f"{folder}/{n}")), None)
+    other = next((n for n in sorted(logs) if not _is_end(disk, folder, n, plan)), None)
     if other is not None:
         raise refuse(f"{other} has other bytes than the archive would give it")
 
 
-def _is_end(disk: WritableDisk, file: str) -> bool:
-    return disk.size(file) <= _MARKERS_BYTES_MAX and holds_only_markers(disk.read(file))
+def _is_end(disk: WritableDisk, folder: str, name: str, plan: RestorePlan) -> bool:
+    """Whether a log file is the active segment that an earlier restore has made, of as much as the archive had then."""
+    parsed, file = parse_offset_file(name), f"{folder}/{name}"
+    if parsed is None or disk.size(file) > _MARKERS_BYTES_MAX:
+        return False
+    before = (link.entry.max_timestamp_ms for link in plan.links() if link.start < parsed[0])
+    return is_active_segment(disk.read(file), parsed[0], max(before, default=NO_TIMESTAMP))

@@ -60,7 +60,13 @@ def _entries(base_offset: int, undecided: Sequence[OpenTransaction], aborted: Ab
             yield AbortedTxn(txn.first_offset, offset, txn.producer_id, last_stable)
 
 
-def holds_only_markers(log: bytes) -> bool:
-    """Whether these bytes of a log file are nothing but what `active_segment` may have written."""
+def is_active_segment(log: bytes, base_offset: int, timestamp_ms: int) -> bool:
+    """Whether these bytes of a log file are what `active_segment` may have written there, and no markers of a broker's own.
+
+    A broker's have the time of their writing; ours the latest time of what lies before them.
+    """
     batches, end = scan(log)
-    return end == len(log) and not batches.are_messages and bool(batches.is_control.all())
+    if end != len(log) or batches.are_messages or not batches.is_control.all():
+        return False
+    offsets = range(base_offset, base_offset + len(batches))
+    return batches.last_offset.tolist() == [*offsets] and bool((batches.max_timestamp == timestamp_ms).all())

@@ -13,6 +13,7 @@ from restored_logs import checkpoint, downloaded, files, offsets, plans, run, ru
 from local_log.engine.config import LogConfig
 from local_log.engine.unified_log import open_log
 from local_log.errors import Invalid
+from local_log.formats.batch_v2_writer import write_marker
 from local_log.formats.control import ControlType, read_control_type
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from local_log.formats.records import record_batches
@@ -237,6 +238,23 @@ def test_where_a_limit_cuts_the_log_transactions_stay_open_and_their_number_is_t
         assert log.last_stable_offset == min((t.first_offset for t in log.open_transactions), default=log.log_end_offset)
         undecided += done.undecided
     assert undecided >= 3
+
+
+def test_markers_that_a_broker_has_written_behind_what_was_restored_are_not_written_over(tmp_path: Path) -> None:
+    """They look as those that a restore writes, but for their time; records may follow them that a restore would not know."""
+    _, store = finest(tmp_path)
+    plan = next(shortened(plans(store)[0]))
+    log, to = restored(plan, store, tmp_path / "to"), tmp_path / "to"
+    file = to / "g-txn-0" / f"{log.log_end_offset:020d}.log"
+    own = write_marker(
+        log.log_end_offset, 1_900_000_000_000, ControlType.ABORT, producer_id=7, producer_epoch=0, coordinator_epoch=0,
+        partition_leader_epoch=0,
+    )  # fmt: skip
+    file.write_bytes(own)
+    with opened(OsWritableDisk(), str(to)) as target:
+        (error,) = [d.error for d in restore([plan], StoredBytes(store), target, 1) if d.error]
+    assert f"{file.name} has other bytes than the archive would give it" in str(error)
+    assert file.read_bytes() == own
 
 
 def finest(tmp_path: Path) -> tuple[LocalLog, MemoryStore]:
