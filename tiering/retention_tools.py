@@ -13,6 +13,7 @@ from remote import archive
 from remote.clock import Clock, Ids
 from remote.errors import Invalid, Newer, NoKey, RemoteError, Unavailable, WrongKey
 from remote.manifest.entries import Entries
+from remote.manifest.losses import has_nothing_to_tell
 from remote.manifest.model import Deleting, Manifest, count_of, log_bytes_of
 from remote.manifest.store import load_newest, of_newest
 from remote.object_keys import PartitionPath
@@ -38,6 +39,8 @@ def paths_of(store: ObjectStore, topics: Iterable[str]) -> Iterator[PartitionPat
 def manifests_of(store: ObjectStore, topics: Iterable[str]) -> Iterator[tuple[PartitionPath, Found]]:
     """The newest manifest of every partition of these topics, of all of their ids; what is wrong with one in its place.
 
+    What was only seen has nothing to give up, and is left out.
+
     Raises Unavailable.
     """
     for path in paths_of(store, topics):
@@ -46,7 +49,7 @@ def manifests_of(store: ObjectStore, topics: Iterable[str]) -> Iterator[tuple[Pa
         except (Corrupt, Newer, NoKey, WrongKey) as e:
             yield path, e
         else:
-            if stored is not None:
+            if stored is not None and not has_nothing_to_tell(stored.manifest):
                 yield path, stored.manifest
 
 

@@ -160,7 +160,7 @@ def export(archive_url: str, topic: str, topic_id: str | None, partition: int | 
 @command.command("acknowledge")
 @of_topic
 @click.option(
-    "--by", envvar=["USER", "LOGNAME"], default="somebody", metavar="NAME", help="Who has seen it; the user unless given."
+    "--who", "by", envvar=["USER", "LOGNAME"], default="somebody", metavar="NAME", help="Who has seen it; the user unless given."
 )
 @dry_run_option
 @yes_option
@@ -184,7 +184,7 @@ def acknowledge(
     \b
     Examples:
       tiering manifest acknowledge --archive s3://bucket/kafka --topic orders --dry-run
-      tiering manifest acknowledge --archive s3://bucket/kafka --topic orders --partition 0 --by jo --yes
+      tiering manifest acknowledge --archive s3://bucket/kafka --topic orders --partition 0 --who jo --yes
     """
     store = open_store(archive_url)
     archive.open_archive(store)

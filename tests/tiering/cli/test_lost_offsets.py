@@ -59,7 +59,7 @@ def test_a_loss_is_a_finding_until_somebody_acknowledges_it(run: Run, rows: Rows
     planned = rows("manifest", "acknowledge", *of_topic, "--dry-run")
     assert [(row["partition"], row["start"], row["end"]) for row in planned] == [(0, 102, 2_683)]
     assert contents(open_store(url)) == before
-    assert rows("manifest", "acknowledge", *of_topic, "--partition", "0", "--by", "jo", "--yes") == planned
+    assert rows("manifest", "acknowledge", *of_topic, "--partition", "0", "--who", "jo", "--yes") == planned
     assert run("scrub", "--archive", url).exit_code == 0
     (shown,) = rows("manifest", "show", *of_topic)
     (loss,) = shown["losses"]

@@ -37,7 +37,7 @@ def test_only_the_topics_that_are_asked_for_are_restored(rows: Rows, run: Run, a
     assert {row["topic"] for row in found} == {"g-codec-lz4", "g-codec-none", "g-codec-snappy"}
     result = run("restore", "--archive", archive, "--to", tmp_path / "to", "--topic", "orders")
     assert result.exit_code == 4
-    assert "matches orders; there are: g-big" in result.stderr
+    assert "matches orders; there are: g-appendtime" in result.stderr
 
 
 def test_a_restored_directory_is_read_as_any_other(rows: Rows, archive: str, tmp_path: Path) -> None:
