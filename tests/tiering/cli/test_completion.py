@@ -63,7 +63,7 @@ def complete(path: str, run: Run, tmp_path: Path) -> Callable[..., list[str]]:
 
 def test_bash_completes_commands_their_commands_options_and_choices(complete: Callable[..., list[str]]) -> None:
     assert complete("tiering", "o") == ["offload", "offsets"]
-    assert complete("tiering", "manifest", "") == ["diff", "export", "history", "show"]
+    assert complete("tiering", "manifest", "") == ["acknowledge", "diff", "export", "history", "show"]
     assert complete("tiering", "offload", "--arch") == ["--archive"]
     assert complete("tiering", "offload", "--con") == ["--config"]
     assert complete("tiering", "describe", "--output", "j") == ["json", "jsonl"]
