@@ -17,13 +17,14 @@ that nobody has), Corrupt, Unavailable (try again). A stream of records raises w
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
 
-from local_log.errors import Invalid, LogError
+from local_log.errors import Invalid, LogError, NotFound
 from local_log.formats.columns import HEADERS_TYPE, Projection
 from remote.archive import find_topic
 from remote.errors import RemoteError
@@ -103,11 +104,11 @@ class Reader:
         """
         if topic_id is not None and len(topics) != 1:
             raise Invalid("a topic id is of one topic: name it")
-        rows = [
-            {"topic": topic, "partition": number} | _coverage(log)
-            for topic in topics or self.topics()
-            for number, log in self._tiers.found(topic, topic_id=topic_id).items()
-        ]
+        rows: list[dict[str, Any]] = []
+        for topic in topics or self.topics():
+            with suppress(*(() if topics else (NotFound,))):  # of a topic that nobody named there may be nothing to read yet
+                found = self._tiers.found(topic, topic_id=topic_id)
+                rows += ({"topic": topic, "partition": number} | _coverage(log) for number, log in found.items())
         return pa.Table.from_pylist(rows, schema=COVERAGE)
 
     def topic_ids(self, topic: str) -> tuple[str, ...]:
