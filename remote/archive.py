@@ -131,14 +131,17 @@ def manifests(store: ObjectStore, topic: str, *, threads: int = 1) -> tuple[Mani
 
 
 def existing(store: ObjectStore, topic: ArchivedTopic) -> ArchivedTopic:
-    """The topic, where it has partitions. Raises NotFound, which says which topics there are."""
+    """The topic, where it has partitions. Raises NotFound, which says why, and which topics there are."""
     if not topic.partitions and topic.topic_id:
         known = listed([t for t in store.list_folders(f"{topic.name}/") if is_topic_id(t)])
         raise NotFound(
             f"topic {topic.name} with id {topic.topic_id} is not in the archive {store.url}; of this name there are: {known}"
         )
     if not topic.partitions:
-        raise NotFound(f"topic {topic.name} is not in the archive {store.url}; there are: {listed(topics(store))}")
+        names = topics(store)
+        if topic.name in names:
+            raise NotFound(f"nothing of topic {topic.name} is in the archive {store.url} yet: it had no inactive segment so far")
+        raise NotFound(f"topic {topic.name} is not in the archive {store.url}; there are: {listed(names)}")
     return topic
 
 
