@@ -11,7 +11,7 @@ UV = $(if $(shell uv --version 2>/dev/null),uv,$(BIN)/uv)
 # Runs a command and shows what it said only if it failed.
 quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out"; exit 1; }
 
-.PHONY: help setup lock lint test docs bench soak demo wheel clean
+.PHONY: help setup lock lint test docs bench soak trial demo wheel clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
@@ -70,6 +70,9 @@ docs: setup ## docs/_build/html: the pages of docs/, whose references are made f
 soak: setup ## ten minutes of an agent beside a real broker, killed again and again; ARGS go to tests/soak/soak_agent.py
 	@$(BIN)/python tests/soak/soak_agent.py $(ARGS)
 
+trial: setup ## three minutes of an operator's trouble: store away, records lost, disk lost; ARGS go to tests/soak/trial.py
+	@$(BIN)/python tests/soak/trial.py $(ARGS)
+
 demo: setup ## a log's life on both tiers, in a minute; ARCHIVE=url keeps it in a bucket of yours
 	@$(BIN)/python -m tiering.demo $(if $(ARCHIVE),--archive $(ARCHIVE))
 
@@ -81,5 +84,5 @@ wheel: setup ## dist/: the wheel, and the same as kafka_tiering.zip, which spark
 
 clean: ## remove .venv, caches and whatever demo, bench and Spark left
 	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache \
-	  demo-out bench-out soak-out idle-out dist docs/_build spark-warehouse metastore_db derby.log
+	  demo-out bench-out soak-out trial-out idle-out dist docs/_build spark-warehouse metastore_db derby.log
 	@find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -50,11 +50,11 @@ def _built() -> Path:
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[str]:
-    """The URL of a server that keeps its buckets in `folder`; it ends with the block."""
+def serving(folder: Path, port: int | None = None) -> Iterator[str]:
+    """The URL of a server that keeps its buckets in `folder`; it ends with the block. Another may take over its `port`."""
     buckets = folder / "buckets"
-    buckets.mkdir(parents=True)
-    port, _ = free_ports()
+    buckets.mkdir(parents=True, exist_ok=port is not None)
+    port = port or free_ports()[0]
     command = [_built(), "--quiet", "--port", f"127.0.0.1:{port}", "posix", buckets]
     environment = {**os.environ, "ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
     with open(folder / "versitygw.out", "wb") as out:
