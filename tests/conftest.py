@@ -29,6 +29,14 @@ pytest.register_assert_rewrite(
 _bucket_numbers = itertools.count(1)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What commands remember from one run to the next is not kept in the home of who runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[str]:
     """The URL of moto's S3 server, which boto3 finds through the environment for as long as the session lasts."""

@@ -11,6 +11,7 @@ from local_log.errors import Invalid, LogError
 from local_log.folder_hold import OsFolderHolder
 from local_log.log_dir import LogDir
 from local_log.storage import OsDisk, OsWritableDisk
+from local_log.user_cache import state_folder
 from remote import archive
 from remote.clock import Clock, Ids, RandomIds, SystemClock, jitter, stopwatch
 from remote.errors import BadAddress, Unavailable, Unknown
@@ -68,14 +69,8 @@ class Built:
 
 
 def state_dir(config: Config, environment: Mapping[str, str]) -> str:
-    """Where an agent keeps its memory: as configured, else where systemd says, else with what the user's programs keep."""
-    if config.settings.agent_state_dir is not None:
-        return config.settings.agent_state_dir
-    systemd = environment.get("STATE_DIRECTORY", "").partition(":")[0]
-    if systemd:
-        return systemd
-    home = environment.get("XDG_STATE_HOME") or f"{environment.get('HOME', '')}/.local/state"
-    return f"{home}/kafka-tiering"
+    """Where an agent keeps its memory."""
+    return config.settings.agent_state_dir or state_folder(environment)
 
 
 def memory_file(config: Config, environment: Mapping[str, str]) -> MemoryFile:

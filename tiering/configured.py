@@ -24,6 +24,7 @@ _GIVES: Final[Mapping[str, str]] = {
     "keys_address": "archive.keys",
     "allow_plain": "archive.encryption.required",
     "cache_dir": "archive.cache.dir",
+    "state_dir": "agent.state.dir",
     "log_dir_path": "log.dirs",
     "metadata_log_dir": "metadata.log.dir",
     "compress": "archive.compression.type",
@@ -131,3 +132,9 @@ def is_left_alone(topic: str, *, is_copied: bool = False) -> bool:
     """Whether a configuration excludes a topic, or has it not copied where that is to be done. No flag says otherwise."""
     config = configured()
     return config is not None and (config.excludes(topic) or (is_copied and not config.copies(topic)))
+
+
+def log_dirs() -> tuple[str, ...]:
+    """The log directories of a configuration, none without one."""
+    config = configured()
+    return config.settings.log_dirs if config is not None else ()

@@ -199,6 +199,12 @@ def cache_dir_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     return click.option("--cache-dir", callback=named, shell_complete=folders, metavar="DIR", help=text)
 
 
+def state_dir_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--state-dir` of commands that remember what they saw."""
+    text = "Remember here what the log directory has, to notice what disappears; unless given, in a folder of the user's own."
+    return click.option("--state-dir", callback=named, shell_complete=folders, metavar="DIR", help=text)
+
+
 def waiting_option(name: str, default_ms: int, text: str) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """An option for the ms that something has to wait before it is deleted."""
     return click.option(name, type=click.IntRange(min=0), default=default_ms, show_default=True, metavar="MS", help=text)

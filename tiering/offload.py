@@ -163,7 +163,7 @@ def offload(
         except (LogError, RemoteError) as e:
             yield Done(decision, error=e)
             return
-        yield from map(_lost, lost)
+        yield from map(as_lost, lost)
         yield Done(decision, entry=entry, notes=tuple(notes)) if holds else Done(_by_somebody_else(decision))
     if seen(known) != known:
         try:
@@ -171,12 +171,12 @@ def offload(
         except (LogError, RemoteError) as e:
             yield Done(None, error=e)
         else:
-            yield from map(_lost, lost)
+            yield from map(as_lost, lost)
 
 
 def lost_before(due: OffloadPlan, source: str, now_ms: int) -> Iterator[Done]:
     """What an offload would find lost."""
-    return map(_lost, new_losses(due.manifest, due.told(due.manifest, source, now_ms)))
+    return map(as_lost, new_losses(due.manifest, due.told(due.manifest, source, now_ms)))
 
 
 def _copied(
@@ -212,12 +212,13 @@ def _of_formers(due: OffloadPlan, store: ObjectStore, clock: Clock, ids: Ids, so
         former = replace(due.path, topic_id=topic_id)
         try:
             for offsets in tell_gone(store, former, clock, ids, source):
-                yield _lost(offsets, f"of the former topic with id {topic_id}: {GONE}")
+                yield as_lost(offsets, f"of the former topic with id {topic_id}: {GONE}")
         except (LogError, RemoteError) as e:
             yield Done(None, error=e)
 
 
-def _lost(offsets: Range, why: str = OVERTAKEN) -> Done:
+def as_lost(offsets: Range, why: str = OVERTAKEN) -> Done:
+    """The result that says that offsets are lost."""
     start, end = offsets
     reason = f"offsets [{start}, {end}) are lost: {why}; see docs/operations.md"
     return Done(Decision(LocalSegment(start, end), Action.lost, reason))

@@ -3,15 +3,21 @@
 from pathlib import Path
 
 import pytest
-from archive_fakes import CountingIds, FixedClock, MemoryStore, verbs
+from archive_fakes import CountingIds, FailsBefore, FixedClock, MemoryStore, verbs
 from golden_logs import broker_logs
-from logs_to_archive import copy_of, drop_segments_below, finer_logs, local_logs, offload_all, path_of
+from logs_to_archive import copy_of, drop_segments_below, finer_logs, local_logs, offload_all, path_of, set_checkpoint
 from one_offload import TXN, due_ranges, run
 
+from local_log.formats.filenames import LOG_START_OFFSET_CHECKPOINT, TopicPartition
 from remote import archive
+from remote.errors import Unavailable
 from remote.manifest.model import Limits
 from remote.manifest.store import load_newest
-from tiering.offload import offload, plan
+from remote.object_store import ObjectStore
+from tiering.offload import Done, offload, plan
+from tiering.offload_logs import OffloadLogs
+from tiering.policy import Action
+from tiering.seen_logs import TOLD_MS_MAX, SeenLog
 
 SEGMENT = ["list", "upload", "upload", "head", "head", "list", "get", "put_if_absent", "list"]
 """Is anything new; data, aux, both verified; the newest manifest, the next one, and whether it is the newest now."""
@@ -76,3 +82,41 @@ def test_a_log_that_has_nothing_due_costs_one_put_when_it_is_first_seen_and_none
     store.calls.clear()
     run(store, log, prefix="b")
     assert verbs(store.calls) == ["list", "get"]
+
+
+def test_a_log_that_is_remembered_and_has_not_moved_costs_no_request_for_a_day(tmp_path: Path) -> None:
+    folder, store, clock = broker_logs(tmp_path, "g-empty-0", "g-tiny-0"), MemoryStore(), FixedClock()
+    known: dict[TopicPartition, SeenLog] = {}
+
+    def offload_again() -> list[str]:
+        store.calls.clear()
+        offload = OffloadLogs(store, clock, CountingIds(str(clock.now)), "source", lambda _: None, known=known)
+        done = [done for _, done in offload.run(local_logs(folder).values(), 1)]
+        assert [(d.decision.action, d.decision.reason) for d in done if d.decision] == [(Action.keep, "active")] * 2
+        known.update({partition: seen for partition, seen in offload.changes.items() if seen})
+        return verbs(store.calls)
+
+    assert offload_again() == ["list", "list_folders", "list", "put_if_absent", "list"] * 2
+    for _ in range(3):
+        clock.now += TOLD_MS_MAX // 4
+        assert offload_again() == []
+    clock.now += TOLD_MS_MAX // 4
+    assert offload_again() == ["list", "get"] * 2
+    assert offload_again() == []
+
+
+def test_a_remembered_log_whose_start_moves_while_the_store_is_down_is_told_of_in_the_next_run(tmp_path: Path) -> None:
+    folder, store = broker_logs(tmp_path, "g-tiny-0"), MemoryStore()
+    known: dict[TopicPartition, SeenLog] = {}
+
+    def offload_again(to: ObjectStore) -> list[Done]:
+        offload = OffloadLogs(to, FixedClock(), CountingIds(str(len(store.calls))), "source", lambda _: None, known=known)
+        done = [done for _, done in offload.run(local_logs(folder).values(), 1)]
+        known.update({partition: seen for partition, seen in offload.changes.items() if seen})
+        return done
+
+    offload_again(store)
+    set_checkpoint(folder / LOG_START_OFFSET_CHECKPOINT, "g-tiny-0", 3)
+    down = FailsBefore(store, Unavailable("down"), lambda verb, key: verb == "put_if_absent")
+    assert [type(d.error) for d in offload_again(down) if d.error] == [Unavailable]
+    assert [d.is_lost for d in offload_again(store)] == [False, True]

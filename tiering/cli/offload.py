@@ -1,17 +1,22 @@
 """`tiering offload`: copies what is due of a log directory into the archive."""
 
+import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from functools import partial
+from itertools import chain
 
 import click
 
 from local_log.errors import LogError, NotFound, listed
 from local_log.formats.filenames import TopicPartition, parse_partition_dir
 from local_log.log import LocalLog
-from local_log.log_dir import Unopened
+from local_log.log_dir import LogDir, Unopened
 from local_log.segment import Segment
+from local_log.storage import OsWritableDisk
+from local_log.user_cache import state_folder
 from remote import archive
 from remote.clock import RandomIds, SystemClock
 from remote.manifest.model import ZSTD
@@ -20,7 +25,7 @@ from remote.transforms.chunk_index import CHUNK_BYTES_MAX
 from remote.transforms.encoder import CHUNK_BYTES
 from remote.trust import trusted
 from tiering.config.shared import CHUNK_BYTES_MIN, KEYS_VARIABLE, THREADS, THREADS_MAX
-from tiering.configured import is_left_alone, topic_globs
+from tiering.configured import is_left_alone, log_dirs, topic_globs
 from tiering.console import (
     Exit,
     Row,
@@ -35,13 +40,16 @@ from tiering.console import (
     output_option,
     reports_errors,
     say,
+    state_dir_option,
     tell_unmatched,
     topics_option,
 )
+from tiering.gone_logs import Gone, elsewhere, gone_logs
 from tiering.offload import Done
 from tiering.offload_logs import OffloadLogs, Result
 from tiering.policy import Action
 from tiering.progress import Work, shown
+from tiering.seen_logs import SeenFile, SeenLog
 from tiering.service import log_dir, shares_a_folder, transforms
 
 _READ_TIMES = 2
@@ -81,6 +89,7 @@ def _partitions(_context: click.Context, _param: click.Parameter, values: tuple[
     "--must-exist", is_flag=True,
     help="Make no new archive: one that is not there any more (a folder that is not mounted) ends the command with exit code 4.",
 )  # fmt: skip
+@state_dir_option()
 @dry_run_option
 @output_option()
 @reports_errors
@@ -88,7 +97,7 @@ def command(
     log_dir_path: str, archive_url: str, topics: tuple[str, ...], partitions: frozenset[TopicPartition],
     bytes_per_second: int | None, threads: int,
     compress: str | None, encrypt: bool, keys_address: str | None, chunk_bytes: int, must_exist: bool,
-    dry_run: bool, output: str,
+    state_dir: str | None, dry_run: bool, output: str,
 ) -> Exit | None:  # fmt: skip
     """Copy inactive segments below the last stable offset into the archive, with their indexes and snapshots.
 
@@ -97,7 +106,8 @@ def command(
     is 6. Indexes and snapshots that are missing or damaged are made anew from the log, and the row says so.
 
     Where offsets left the log before they were archived, a row of action lost names them, and the exit code of this run is 3;
-    see tiering manifest acknowledge.
+    see tiering manifest acknowledge. So it is where a partition that an earlier run saw has disappeared, unless nothing of it is
+    lost by that.
 
     \b
     Examples:
@@ -110,18 +120,23 @@ def command(
     source = log_dir(log_dir_path)
     globs = topic_globs(topics)
     found = source.found(lambda name: not globs or any(fnmatchcase(name, glob) for glob in globs), partitions or None)
-    missing = sorted(map(str, partitions - {log.partition for log in found}))
+    store = trusted(open_store(archive_url, bytes_per_second=bytes_per_second), keys_address)
+    memory = SeenFile.of(OsWritableDisk(), state_dir or state_folder(os.environ), source, store.url)
+    known = _remembered(memory)
+    gone = gone_logs(known, source, found, partial(_covers, globs, partitions), _elsewhere(source))
+    missing = sorted(map(str, partitions - {log.partition for log in (*found, *gone)}))
     if missing:
         raise NotFound(f"{source.path}: no partition {listed(missing)} there; check --log-dir and which topics are included")
-    if not found:
+    if not found and not gone:
         raise NotFound(f"{source.path}: no partition{' of ' + ', '.join(globs) if globs else ''} there; check --log-dir, --topic")
     if not partitions:  # which narrow what is found to a few of the topics that match
-        tell_unmatched(globs, {log.partition.topic for log in found}, source.path, "--topic" if topics else "topics.include")
+        tell_unmatched(
+            globs, {log.partition.topic for log in (*found, *gone)}, source.path, "--topic" if topics else "topics.include"
+        )
     logs = tuple(log for log in found if not is_left_alone(log.partition.topic, is_copied=True))
     if topics and len(logs) < len(found):
         left = sorted({log.partition.topic for log in found} - {log.partition.topic for log in logs})
         say(f"tiering: the configuration leaves {listed(left)} alone")
-    store = trusted(open_store(archive_url, bytes_per_second=bytes_per_second), keys_address)
     clock, ids = SystemClock(), RandomIds()
     if shares_a_folder(source, store):
         raise click.BadParameter(
@@ -129,13 +144,19 @@ def command(
             "give a folder beside it",
             param_hint="--archive",
         )
-    if dry_run:
-        archive.open_archive(store) if must_exist else archive.is_archive(store)
+    is_new = False
+    if dry_run and not must_exist:
+        is_new = not archive.is_archive(store)
+    elif dry_run:
+        archive.open_archive(store)
     elif must_exist:
         archive.open_to_write(store, ids)
     elif archive.create_archive(store, clock, ids):
+        is_new = True
         with suppress(OSError):  # the work is done though nobody may read of it
             say(f"tiering: made a new archive, {store.url}")
+    if is_new:  # what is remembered is of another one, that lay there before
+        known, gone = {}, ()
     results: list[Done] = []
     sizes = {
         (log.partition, segment.base_offset): _READ_TIMES * _size(segment)
@@ -145,22 +166,54 @@ def command(
     }
     bytes_moved = Work(sum(sizes.values()))
     with shown("offload", lambda: bytes_moved.of_bytes, lambda: bytes_moved.done_bytes):
-        offload = OffloadLogs(store, clock, ids, source.id(), bytes_moved.did, how, dry_run)
+        offload = OffloadLogs(store, clock, ids, source.id(), bytes_moved.did, how, dry_run, known)
 
         def work() -> Iterator[Result]:
-            for log, done in offload.run(logs, threads):
+            for log, done in chain(offload.run(gone, threads), offload.run(logs, threads)):
                 results.append(done)
                 if done.entry is None and done.decision is not None and not done.is_lost:
                     bytes_moved.needs_not(sizes.get((log.partition, done.decision.segment.base_offset), 0))
                 yield log, done
 
-        _print(work(), output)
+        try:
+            _print(work(), output)
+        finally:
+            if not dry_run:
+                _remember(memory, offload.changes)
     if output == "table":
         say(_totals(results))
     errors = [done.error for done in results if done.error is not None]
     if not errors and any(done.is_lost for done in results):
         return Exit.partly
     return exit_code_of_all(errors, partly=any(done.entry for done in results))
+
+
+def _covers(globs: tuple[str, ...], partitions: frozenset[TopicPartition], partition: TopicPartition) -> bool:
+    """Whether this run is for a partition, be it there or not."""
+    if is_left_alone(partition.topic, is_copied=True) or (partitions and partition not in partitions):
+        return False
+    return not globs or any(fnmatchcase(partition.topic, glob) for glob in globs)
+
+
+def _elsewhere(source: LogDir) -> dict[TopicPartition, str]:
+    return elsewhere(log_dir(path) for path in log_dirs() if log_dir(path).path != source.path)
+
+
+def _remembered(memory: SeenFile) -> dict[TopicPartition, SeenLog]:
+    try:
+        return memory.load()
+    except LogError as e:
+        say(f"tiering: {e}; what has disappeared since an earlier run is not noticed: give another --state-dir")
+        return {}
+
+
+def _remember(memory: SeenFile, changes: Mapping[TopicPartition, SeenLog | None]) -> None:
+    """The work is done though nobody remembers it."""
+    try:
+        memory.keep(changes, SystemClock())
+    except LogError as e:
+        with suppress(OSError):
+            say(f"tiering: {e}; what disappears before the next run is not noticed then: give another --state-dir")
 
 
 def _refuse_half_of_encryption(encrypt: bool, keys_address: str | None) -> None:
@@ -188,7 +241,7 @@ def _print(work: Iterator[Result], output: str) -> None:
         raise
 
 
-def _tell(log: LocalLog | Unopened, done: Done) -> None:
+def _tell(log: LocalLog | Unopened | Gone, done: Done) -> None:
     if done.error is not None:
         say(f"tiering: {done.error}")
     if done.is_lost and done.decision is not None:
@@ -202,7 +255,7 @@ def _size(segment: Segment) -> int:
         return 0  # it only moves the bar
 
 
-def _row(log: LocalLog | Unopened, done: Done) -> Row:
+def _row(log: LocalLog | Unopened | Gone, done: Done) -> Row:
     decision = done.decision
     said = [str(done.error)] if done.error else [decision.reason if decision else "", *done.notes]
     return {

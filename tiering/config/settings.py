@@ -209,7 +209,7 @@ class Settings(BaseSettings):
         str | None, _scalar(_text), Field(description="A file with the token that pausing and resuming the agent needs.")
     ] = None
     agent_state_dir: Annotated[
-        str | None, _scalar(_text), Field(description="Where the agent keeps when it last swept and scrubbed.")
+        str | None, _scalar(_text), Field(description="Where the agent and offloads keep what they remember.")
     ] = None
     agent_shutdown_timeout_ms: Annotated[
         int, _scalar(long_from(0)), Field(description="How long a stop of the agent waits for copies under way.")
