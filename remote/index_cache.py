@@ -120,6 +120,7 @@ class IndexCache:
 
     def get(self, source: SegmentBytes, path: PartitionPath, entry: SegmentEntry) -> SegmentIndexes:
         """The indexes of a segment: from memory, from a file, or from the archive by one request. Raises as SegmentBytes."""
+        source.refuse_plain(path, entry)
         found = self._remembered(entry)
         if found is not None:
             return found

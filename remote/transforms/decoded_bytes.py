@@ -40,7 +40,7 @@ class DecodedBytes:
 
     def log(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> Body:
         """See SegmentBytes; also NoKey, WrongKey, NotEncrypted."""
-        self._refuse_plain(path, entry)
+        self.refuse_plain(path, entry)
         if entry.encoding == IDENTITY:
             return self._stored.log(path, entry, start, end)
         found = self._segment(path, entry).log
@@ -58,7 +58,7 @@ class DecodedBytes:
 
     def aux(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
         """See SegmentBytes; also NoKey, WrongKey, NotEncrypted."""
-        self._refuse_plain(path, entry)
+        self.refuse_plain(path, entry)
         if entry.encoding == IDENTITY:
             return self._stored.aux(path, entry, start, end)
         found = self._segment(path, entry).aux
@@ -67,7 +67,8 @@ class DecodedBytes:
         touched = found.index.covering(start, end)
         return _cut(found, touched, self._decoded(found, *touched), start, end)
 
-    def _refuse_plain(self, path: PartitionPath, entry: SegmentEntry) -> None:
+    def refuse_plain(self, path: PartitionPath, entry: SegmentEntry) -> None:
+        """See SegmentBytes."""
         if self.plain_allowed or entry.is_encrypted:
             return
         raise NotEncrypted(

@@ -234,6 +234,9 @@ class Slow:
     def log(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
         raise AssertionError("nobody wants the log")
 
+    def refuse_plain(self, path: PartitionPath, entry: SegmentEntry) -> None:
+        self.archived.source.refuse_plain(path, entry)
+
     def aux(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
         self.asked.append(entry.segment_id)
         if entry is self.slow:

@@ -59,6 +59,22 @@ def test_an_entry_in_the_clear_is_refused_though_its_manifest_is_signed(run: Run
     assert rows("fetch", *QUESTION, "--archive", plain, "--keys", keys, "--allow-plain")
 
 
+def test_an_entry_in_the_clear_is_refused_though_a_cache_has_its_bytes(
+    run: Run, rows: Rows, plain: str, keys: Path, tmp_path: Path
+) -> None:
+    rows("rotate-keys", "--archive", plain, "--keys", keys, "--allow-plain")
+    where = ("--topic", "g-txn", "--partition", 0)
+    cached = ("--archive", plain, "--cache-dir", tmp_path / "cache")
+    questions = (("fetch", *where, "--offset", 0, "--max-records", 1), ("offsets", *where[:2], "--time", 1))
+    assert all(rows(*question, *cached) for question in questions)
+    assert list((tmp_path / "cache" / "chunks").iterdir())
+    assert list((tmp_path / "cache" / "indexes").iterdir())
+    for question in questions:
+        found = run(*question, *cached, "--keys", keys)
+        assert (found.exit_code, "it is not encrypted" in found.output) == (6, True), question
+        assert rows(*question, *cached, "--keys", keys, "--allow-plain")
+
+
 def test_an_archive_that_was_begun_in_the_clear_is_signed_by_a_rotation_once(
     run: Run, rows: Rows, logs: Path, plain: str, keys: Path
 ) -> None:
