@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
 
+from local_log.formats.primitives import INT64_MAX
 from spark_jobs.errors import OptionError
 
 T = TypeVar("T")
@@ -15,6 +16,16 @@ def read_option(given: Mapping[str, str], name: str, read: Callable[[str], T]) -
         return read(given[name].strip())
     except (ValueError, TypeError, AttributeError, RecursionError) as e:
         raise OptionError(f"option {name} is {given[name]!r}: {e}") from e
+
+
+def at_least(least: int, text: str, problem: str = "") -> int:
+    """A whole number from `least` on that 64 bits hold. Raises ValueError, with `problem` for one that is less."""
+    number = int(text)
+    if number < least:
+        raise ValueError(problem or f"must be {least} or more")
+    if number > INT64_MAX:
+        raise ValueError(f"must be {INT64_MAX} at most")
+    return number
 
 
 def nearest(name: str, by_lower: Mapping[str, str]) -> str | None:

@@ -16,6 +16,7 @@ from typing import Any, ParamSpec
 import click
 from click.core import ParameterSource
 
+from local_log.formats.primitives import INT32_MAX, INT64_MAX
 from tiering.completes import files, folders
 from tiering.config.shared import KEYS_VARIABLE
 
@@ -39,6 +40,21 @@ class Exit(IntEnum):
     not_found = 4
     retry = 5
     corruption = 6
+
+
+class Number(click.IntRange):
+    """A whole number from `least` on: an offset, a time, a size. More than 64 bits hold, or than `most`, is refused."""
+
+    def __init__(self, least: int = 0, most: int = INT64_MAX) -> None:
+        super().__init__(min=least)  # a help text that told of the greatest would tell of nothing else
+        self._most = most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See click."""
+        number = super().convert(value, param, ctx)
+        if number > self._most:
+            self.fail(f"{number} is more than {self._most}.", param, ctx)
+        return number
 
 
 EXIT_MEANS: Mapping[Exit, str] = {
@@ -78,7 +94,7 @@ def archive_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Ca
 def bytes_per_second_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--bytes-per-second`, the same on every command that moves segments; `open_store` takes it as it is."""
     text = "Move no more of the archive than this in a second, both directions together."
-    return click.option("--bytes-per-second", type=click.IntRange(min=1), metavar="BYTES", help=text)
+    return click.option("--bytes-per-second", type=Number(1), metavar="BYTES", help=text)
 
 
 def log_dir_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
@@ -142,7 +158,7 @@ def by_topic(_context: click.Context, _param: click.Parameter, values: tuple[str
 
 def partition_option(text: str, *, required: bool = False) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--partition`, the same on every command."""
-    return click.option("--partition", type=click.IntRange(min=0), required=required, metavar="N", help=text)
+    return click.option("--partition", type=Number(0, INT32_MAX), required=required, metavar="N", help=text)
 
 
 def topics_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
@@ -207,7 +223,7 @@ def state_dir_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
 
 def waiting_option(name: str, default_ms: int, text: str) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """An option for the ms that something has to wait before it is deleted."""
-    return click.option(name, type=click.IntRange(min=0), default=default_ms, show_default=True, metavar="MS", help=text)
+    return click.option(name, type=Number(), default=default_ms, show_default=True, metavar="MS", help=text)
 
 
 def dry_run_option(command: Callable[P, Any]) -> Callable[P, Any]:

@@ -34,9 +34,10 @@ _PARTITION_COLUMNS = (
 
 def whole(manifest: Manifest, pins: Pins) -> Row:
     """One version as it is stored, with the state of each segment, and the pins that there are now."""
-    row: Row = codec.read_stamped(codec.encode(manifest), "")
+    row: Row = codec.as_stored(manifest)
     row["entries"] = [{**entry, "state": SegmentState.copy_finished} for entry in row["entries"]]
     row["deleting"] = [{**item, "state": SegmentState.delete_started} for item in row["deleting"]]
+    row["signed_by"] = manifest.signed_by or None
     row["end_offset"] = manifest.end_offset
     row["segments"] = manifest.segment_count
     row["bytes"] = manifest.log_bytes + manifest.aux_bytes

@@ -2,12 +2,19 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
+from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry, epochs_before, epochs_from
 from local_log.formats.filenames import TopicPartition
+from local_log.formats.primitives import INT32_MAX, INT64_MAX
+from remote.manifest.codec import REMEDY
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
 from remote.segment_chain import Hole, Link, Stranger, chain
+
+END_MAX: Final = INT64_MAX - INT32_MAX
+"""Behind this a log has no offsets left for one more segment, and none ends there but by a manifest that is wrong."""
 
 Step = Link | Hole | Stranger
 
@@ -49,10 +56,16 @@ class RestorePlan:
 
 
 def plan_restore(entries: Entries, until_offset: int | None, topic_ids: Mapping[str, str]) -> RestorePlan:
-    """The plan of a partition: all of it, or the offsets below `until_offset`. `topic_ids` are new ids by topics' names."""
+    """The plan of a partition: all of it, or the offsets below `until_offset`. `topic_ids` are new ids by topics' names.
+
+    Raises Corrupt where it would end behind `END_MAX`.
+    """
     manifest = entries.manifest
     end = manifest.end_offset
     limit = end if until_offset is None else max(manifest.log_start_offset, min(until_offset, end))
+    if limit > END_MAX:
+        problem = f"it says that the log ends at offset {limit}, and none gets there; {REMEDY}, or give --until-offset"
+        raise Corrupt(problem, file=manifest.path.manifest(manifest.version))
     return RestorePlan(entries, limit, topic_ids.get(manifest.topic, manifest.topic_id))
 
 

@@ -95,6 +95,11 @@ def encode(manifest: Manifest) -> bytes:
     return body
 
 
+def as_stored(manifest: Manifest) -> dict[str, Any]:
+    """The JSON object that `encode` stores, without its checksum."""
+    return _read_stamped(encode(manifest), "", SIGNED_MAJOR)
+
+
 def decode(body: bytes, key: str) -> Manifest:
     """The manifest stored under `key`. Raises Corrupt for what is no manifest, Newer."""
     value, signature = read_signed(body, key)
@@ -179,8 +184,10 @@ def check_format(value: Mapping[str, Any], key: str, major_max: int = MAJOR) -> 
     """Raises Newer unless the object under `key` is of a format that we know, Corrupt where it states none."""
     form = value.get("format")
     major = form.get("major") if isinstance(form, dict) else None
-    if not isinstance(major, int):
-        raise Corrupt(f"no format version; {REMEDY}", file=key)
+    try:
+        major = whole(major, "major")
+    except (TypeError, ValueError) as e:
+        raise Corrupt(f"no format version ({e}); {REMEDY}", file=key) from e
     if major > major_max:
         raise Newer(f"{key} is of format {major}; this version reads up to {major_max}: upgrade kafka-tiering")
 

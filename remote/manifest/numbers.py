@@ -10,7 +10,10 @@ TIME_MS_MAX = 253_402_300_799_999
 _ANY = {"max_timestamp_ms", "min_timestamp_ms", "oldest_ms", "youngest_ms"}
 _OR_LESS_BY_ONE = {"least_epoch", "last_offset"}
 _OF_32_BITS = {"partition", "partitions", "level", "least_epoch", "epoch"}
-_TIMES = {"committed_at_ms", "copied_at_ms", "since_ms", "noticed_at_ms", "deleted_at_ms", "decided_at_ms", "acknowledged_at_ms"}
+_TIMES = {
+    "committed_at_ms", "data_committed_at_ms", "copied_at_ms", "since_ms", "noticed_at_ms", "deleted_at_ms", "decided_at_ms",
+    "acknowledged_at_ms", "swept_ms", "started_ms", "ended_ms",
+}  # fmt: skip
 _TOLD_BITS_MAX = 128
 
 
@@ -35,10 +38,14 @@ def whole(value: Any, name: str = "number") -> int:
     """A whole number that a field of this name may have; True is none. Raises TypeError, ValueError."""
     if type(value) is not int:
         raise TypeError(f"{name} is {value!r}, which is no whole number")
-    least, most = bounds_of(name)
-    if not least <= value <= most:
-        raise ValueError(f"{name} is {_told(value)}, outside of [{least}, {most}]")
-    return value
+    return within(value, *bounds_of(name), name)
+
+
+def within(number: int, least: int, most: int, name: str = "number") -> int:
+    """The same number, where it lies in `[least, most]`. Raises ValueError."""
+    if not least <= number <= most:
+        raise ValueError(f"{name} is {_told(number)}, outside of [{least}, {most}]")
+    return number
 
 
 def _told(number: int) -> str:

@@ -18,7 +18,7 @@ from spark_jobs.jobs.vector import Vector, ranges_of
 from spark_jobs.jobs.vector import parse as parse_vector
 from spark_jobs.source.options import ReadOptions, parse
 from spark_jobs.source.ranges import Range, resolve
-from tiering.console import topic_ids_option
+from tiering.console import Number, topic_ids_option
 
 P = ParamSpec("P")
 
@@ -78,10 +78,12 @@ def price_options(command: Callable[P, Any]) -> Callable[P, Any]:
     return file(name(command))
 
 
-def _moment(_context: click.Context, _param: click.Parameter, value: str | None) -> int | None:
+def _moment(context: click.Context, param: click.Parameter, value: str | None) -> int | None:
     """Milliseconds since 1970, or a time as ISO 8601 has it; one that names no offset from UTC is UTC."""
-    if value is None or (value.isascii() and value.isdigit()):
-        return None if value is None else int(value)
+    if value is None:
+        return None
+    if value.isascii() and value.isdigit():
+        return int(Number().convert(value, param, context))
     try:
         time = datetime.fromisoformat(value)
     except ValueError as e:

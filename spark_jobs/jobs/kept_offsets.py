@@ -10,6 +10,7 @@ from typing import Any
 
 from local_log.errors import Corrupt
 from remote.errors import Newer, NotFound
+from remote.manifest.numbers import whole
 from remote.object_store import ObjectStore
 from spark_jobs.errors import OptionError
 from spark_jobs.jobs.once import put_once
@@ -48,8 +49,9 @@ def kept_offsets(store: ObjectStore, run: str, asked: Question, resolve: Callabl
 def _offsets(body: bytes, key: str, run: str, asked: Question) -> Vector:
     try:
         kept = json.loads(body)
-        stated, was, offsets = kept["format"], kept["asked"], kept["offsets"]
-    except (ValueError, RecursionError, TypeError, KeyError) as e:
+        stated, was = whole(kept["format"], "format"), dict(kept["asked"])
+        offsets = parse(json.dumps(kept["offsets"])) if stated == FORMAT else {}
+    except (ValueError, RecursionError, TypeError, KeyError, OptionError) as e:
         raise Corrupt(f"expected the offsets of run {run!r} ({e!r}); delete it, and the run resolves them anew", file=key) from e
     if stated != FORMAT:
         raise Newer(f"{key} has format {stated}, and this version reads {FORMAT}; upgrade")
@@ -57,4 +59,4 @@ def _offsets(body: bytes, key: str, run: str, asked: Question) -> Vector:
     if differing:
         name = min(differing)
         raise OptionError(f"run {run!r} was asked for {name} {was.get(name)!r}, not {asked.get(name)!r}; give another --run")
-    return parse(json.dumps(offsets))
+    return offsets

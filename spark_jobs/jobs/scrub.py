@@ -36,7 +36,16 @@ from spark_jobs.jobs.prices import Prices, prices_of
 from spark_jobs.jobs.scrub_part import Part, read_part
 from spark_jobs.jobs.tasks import spread
 from tiering.cli.scrub import row_of, sampling_options, settings_of, show, verdict
-from tiering.console import Exit, archive_option, dry_run_option, keys_option, output_option, topic_ids_option, topics_option
+from tiering.console import (
+    Exit,
+    Number,
+    archive_option,
+    dry_run_option,
+    keys_option,
+    output_option,
+    topic_ids_option,
+    topics_option,
+)
 
 SEGMENTS_MAX = 50_000
 """How many segments the driver holds at a time: the walk goes on when they are read."""
@@ -141,7 +150,7 @@ def plan(steps: Iterable[Step], budget: Budget, task_bytes: int, prices: Prices)
 @sampling_options
 @click.option(
     "--bytes-per-task",
-    type=click.IntRange(1),
+    type=Number(1),
     default=TASK_BYTES,
     show_default=True,
     metavar="BYTES",

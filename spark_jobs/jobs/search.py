@@ -41,7 +41,7 @@ from spark_jobs.jobs.vector import Vector, of_ranges
 from spark_jobs.source.partitions import splits
 from spark_jobs.source.ranges import NO_IDS, chosen
 from tiering.cli.offsets import Answer, show
-from tiering.console import archive_option, dry_run_option, emit, keys_option, output_option, topics_option
+from tiering.console import Number, archive_option, dry_run_option, emit, keys_option, output_option, topics_option
 
 
 def by_time(
@@ -71,7 +71,7 @@ def by_time(
 @archive_option(required=True)
 @keys_option()
 @topics_option()
-@click.option("--timestamp", type=click.IntRange(min=0), metavar="MS", help="Answer the first offset as late as this.")
+@click.option("--timestamp", type=Number(), metavar="MS", help="Answer the first offset as late as this.")
 @click.option("--key", metavar="TEXT", help="What the key is like; --key-match says how.")
 @click.option("--key-hex", metavar="HEX", help="The same, as bytes.")
 @click.option("--key-match", type=click.Choice(list(Match)), default=Match.exact, show_default=True, help="How --key is meant.")
@@ -80,9 +80,7 @@ def by_time(
 @click.option(
     "--value-match", type=click.Choice(list(Match)), default=Match.contains, show_default=True, help="How --value is meant."
 )
-@click.option(
-    "--limit", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="As many records are enough."
-)
+@click.option("--limit", type=Number(1), default=100, show_default=True, metavar="N", help="As many records are enough.")
 @click.option("--encoding", type=click.Choice(["text", "base64"]), default="text", show_default=True, help="Of keys and values.")
 @source_options
 @interval_options

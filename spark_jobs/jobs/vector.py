@@ -9,6 +9,7 @@ from typing import Any
 
 from remote import archive
 from remote.errors import NotFound
+from remote.manifest.numbers import whole
 from remote.object_store import ObjectStore
 from spark_jobs.errors import OptionError
 from spark_jobs.source.ranges import NO_IDS, THREADS, Range, chosen
@@ -58,7 +59,7 @@ def ranges_of(store: ObjectStore, vector: Vector, topic_ids: Mapping[str, str] =
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise OptionError(f"{text!r} is no partition; expected {_FORM}")
-    return int(text)
+    return _bounded(int(text), "partition")
 
 
 def _bounds(topic: str, partition: str, bounds: Any) -> tuple[int, int]:
@@ -66,4 +67,11 @@ def _bounds(topic: str, partition: str, bounds: Any) -> tuple[int, int]:
         isinstance(bounds, list) and len(bounds) == 2 and all(type(b) is int for b in bounds) and 0 <= bounds[0] <= bounds[1]
     ):
         raise OptionError(f"{topic}-{partition} has {bounds!r}: give its first offset and the one after its last; {_FORM}")
-    return bounds[0], bounds[1]
+    return _bounded(bounds[0], "offset"), _bounded(bounds[1], "offset")
+
+
+def _bounded(number: int, name: str) -> int:
+    try:
+        return whole(number, name)
+    except ValueError as e:
+        raise OptionError(f"{e}; expected {_FORM}") from e

@@ -12,7 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from local_log.formats.primitives import INT64_MAX
+from remote.manifest.numbers import whole, within
 from spark_jobs.errors import OptionError
+from spark_jobs.option_text import at_least
 
 EARLIEST = "earliest"
 LATEST = "latest"
@@ -91,10 +94,7 @@ def read_times(value: str) -> Times:
 
 def whole_ms(value: str) -> int:
     """Milliseconds since 1970. Raises ValueError."""
-    number = int(value)
-    if number < 0:
-        raise ValueError("must be milliseconds since 1970, 0 or more")
-    return number
+    return at_least(0, value, "must be milliseconds since 1970, 0 or more")
 
 
 def refuse_word(limit: Limit, word: str) -> None:
@@ -140,10 +140,10 @@ def _json(value: str, form: str) -> Any:
 def _whole_number(value: Any) -> int:
     if type(value) is not int:
         raise ValueError(f"{value!r} is no whole number")
-    return value
+    return within(value, -INT64_MAX - 1, INT64_MAX)
 
 
 def _partition(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise ValueError(f"{text!r} is no partition; give its number, as in {_OFFSETS_FORM}")
-    return int(text)
+    return whole(int(text), "partition")

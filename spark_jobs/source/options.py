@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from remote.object_keys import is_topic_id
 from spark_jobs.errors import OptionError
-from spark_jobs.option_text import nearest, read_option, unknown
+from spark_jobs.option_text import at_least, nearest, read_option, unknown
 from spark_jobs.source.limits import (
     EARLIEST,
     LATEST,
@@ -183,14 +183,14 @@ def parse(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions
         latest_when_no_match=value("startingOffsetsByTimestampStrategy", lambda v: _one_of(v, "error", LATEST), "error")
         == LATEST,
         fail_on_data_loss=value("failOnDataLoss", _boolean, True),
-        min_partitions=value("minPartitions", lambda v: _at_least(1, v), None),
-        max_records_per_partition=value("maxRecordsPerPartition", lambda v: _at_least(1, v), None),
+        min_partitions=value("minPartitions", lambda v: at_least(1, v), None),
+        max_records_per_partition=value("maxRecordsPerPartition", lambda v: at_least(1, v), None),
         include_headers=value("includeHeaders", _boolean, False),
         read_committed=value("kafka.isolation.level", lambda v: _one_of(v, *_ISOLATION), _ISOLATION[0]) == _ISOLATION[1],
         as_of_version=value("asOfVersion", _version, None),
         as_of_timestamp=value("asOfTimestamp", whole_ms, None),
         pushdown=value("pushdown", _boolean, False),
-        bytes_per_split=value("bytesPerSplit", lambda v: _at_least(BYTES_PER_SPLIT_MIN, v), BYTES_PER_SPLIT),
+        bytes_per_split=value("bytesPerSplit", lambda v: at_least(BYTES_PER_SPLIT_MIN, v), BYTES_PER_SPLIT),
         pin_hours=value("pinHours", _pin_hours, PIN_HOURS),
         topic_ids=value("topicId", lambda v: _topic_ids(v, strategy), {}),
     )
@@ -333,13 +333,6 @@ def _filled(value: str) -> str | None:
     return value
 
 
-def _at_least(least: int, value: str) -> int:
-    number = int(value)
-    if number < least:
-        raise ValueError(f"must be {least} or more")
-    return number
-
-
 def _pin_hours(value: str) -> int:
     number = int(value)
     if not 0 <= number <= PIN_HOURS_MAX:
@@ -349,7 +342,7 @@ def _pin_hours(value: str) -> int:
 
 def _version(value: str) -> int | ByPartition:
     if not value.startswith("{"):
-        return _at_least(1, value)
+        return at_least(1, value)
     versions = read_by_partition(value, 'expected a version, or one for each partition as JSON, such as {"topic":{"0":17}}')
     if any(version < 1 for numbers in versions.values() for version in numbers.values()):
         raise ValueError("versions are 1 or more")

@@ -11,6 +11,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from remote.errors import Invalid
+from remote.manifest.numbers import whole
 from remote.object_keys import PartitionPath
 from spark_jobs.errors import OptionError
 
@@ -39,7 +41,14 @@ def decode(encoded: Mapping[str, Any]) -> StreamOffsets:
             f"the checkpoint names no id of topic {foreign[0]}: another source has written it; give this query a "
             "checkpoint of its own, and take the offsets over as startingOffsets"
         )
-    return {PartitionPath(t, ids[t], int(number)): offset for t, numbers in topics.items() for number, offset in numbers.items()}
+    try:
+        return {
+            PartitionPath(t, ids[t], whole(int(number), "partition")): whole(offset, "offset")
+            for t, numbers in topics.items()
+            for number, offset in numbers.items()
+        }
+    except (ValueError, TypeError, AttributeError, Invalid) as e:
+        raise OptionError(f"the checkpoint has no offsets of partitions: {e}; restore it from a copy, or begin anew") from e
 
 
 def rate_limited(limit: int, start: StreamOffsets, until: StreamOffsets) -> StreamOffsets:

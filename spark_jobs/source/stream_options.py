@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from spark_jobs.errors import OptionError
-from spark_jobs.option_text import read_option
+from spark_jobs.option_text import at_least, read_option
 from spark_jobs.source.limits import ByPartition, read_offsets
 from spark_jobs.source.options import STREAM_ONLY, ReadOptions, parse, refuse_foreign
 
@@ -66,21 +66,14 @@ def parse_stream(options: Mapping[str, str]) -> StreamOptions:
 
 
 def _count(given: Mapping[str, str], name: str) -> int | None:
-    return read_option(given, name, _positive) if name in given else None
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError("must be 1 or more")
-    return number
+    return read_option(given, name, lambda text: at_least(1, text)) if name in given else None
 
 
 def _milliseconds(text: str) -> int:
     match = _DELAY.fullmatch(text.lower())
     if match is None:
         raise ValueError("must be a time such as 500ms, 30s, 15m, 2h or 1d")
-    return int(int(match[1]) * _MS[match[2]])
+    return int(at_least(0, match[1]) * _MS[match[2]])
 
 
 def _stops(text: str, read: ReadOptions) -> ByPartition:

@@ -276,3 +276,13 @@ def test_a_memory_that_cannot_be_read_is_none(kept: bytes) -> None:
     for name in seen:
         seen[name] = kept
     assert load_newest(TrustedStore(store, seen=seen), PATH)
+
+
+def test_a_signed_manifest_that_was_cut_short_is_to_be_brought_back_and_not_to_be_signed() -> None:
+    store = MemoryStore()
+    file = PATH.manifest(committed(with_keys(store), 0).version)
+    for size in (len(store.objects[file]) - 1, 200, 1, 0):
+        store.objects[file] = store.objects[file][:size]
+        with pytest.raises(Corrupt, match="restore it from a copy") as raised:
+            load_newest(with_keys(store), PATH)
+        assert not isinstance(raised.value, NotSigned)

@@ -12,6 +12,7 @@ from typing import Any
 
 from local_log.errors import NotFound
 from local_log.storage import WritableDisk, replace_file
+from remote.manifest.numbers import whole
 from tiering.agent.view import Scrub
 from tiering.archived import Archived
 
@@ -48,7 +49,7 @@ class MemoryFile:
         try:
             body = json.loads(self.disk.read(f"{self.folder}/{self.name}"))
             return _memory(body)
-        except (NotFound, ValueError, TypeError, KeyError, AttributeError):
+        except (NotFound, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return Memory()
 
     def save(self, memory: Memory) -> None:
@@ -68,15 +69,15 @@ def _memory(body: dict[str, Any]) -> Memory:
     of = body["scrub"]
     scrub = None
     if of is not None:
-        started_ms, ended_ms, topics, failed = (int(of[name]) for name in ("started_ms", "ended_ms", "topics", "failed"))
+        started_ms, ended_ms, topics, failed = (whole(of[name], name) for name in ("started_ms", "ended_ms", "topics", "failed"))
         scrub = Scrub(started_ms, ended_ms, topics, failed, tuple(map(str, of["findings"])))
     archived = {str(name): _archived(one) for name, one in body.get("archived", {}).items()}
-    return Memory(int(body["swept_ms"]), scrub, str(body["address"]), archived)
+    return Memory(whole(body["swept_ms"], "swept_ms"), scrub, str(body["address"]), archived)
 
 
 def _archived(of: list[Any]) -> Archived:
     *numbers, lost_since_ms, gaps = of
-    start, end, segments, size, deleting_segments, deleting_bytes, lost = map(int, numbers)
-    ranges = tuple((int(a), int(b)) for a, b in gaps)
-    since_ms = None if lost_since_ms is None else int(lost_since_ms)
+    start, end, segments, size, deleting_segments, deleting_bytes, lost = map(whole, numbers)
+    ranges = tuple((whole(a), whole(b)) for a, b in gaps)
+    since_ms = None if lost_since_ms is None else whole(lost_since_ms, "since_ms")
     return Archived(start, end, segments, size, deleting_segments, deleting_bytes, lost, since_ms, ranges)

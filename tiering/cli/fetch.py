@@ -8,6 +8,7 @@ from itertools import islice
 import click
 
 from tiering.console import (
+    Number,
     Row,
     archive_option,
     cache_dir_option,
@@ -38,10 +39,10 @@ _TEXT_MAX = 60
 @topic_option()
 @topic_id_option()
 @partition_option("The partition.", required=True)
-@click.option("--offset", type=click.IntRange(min=0), required=True, metavar="N", help="The first offset to read.")
+@click.option("--offset", type=Number(), required=True, metavar="N", help="The first offset to read.")
 @click.option(
     "--max-records",
-    type=click.IntRange(min=1),
+    type=Number(1),
     metavar="N",
     help="Stop after so many records; without it, at the end of the log.",
 )

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from local_log.formats.primitives import INT32_MAX
 from tiering.completes import folders
-from tiering.console import Exit, P, emit, exit_code_of_all, output_option, progress_bar, reports_errors, say
+from tiering.console import Exit, Number, P, emit, exit_code_of_all, output_option, progress_bar, reports_errors, say
 
 if TYPE_CHECKING:
     from local_log.engine.config import LogConfig
@@ -63,13 +64,13 @@ def _config(settings: tuple[str, ...]) -> "LogConfig":
 @click.argument("folder", metavar="DIR", shell_complete=folders)
 @click.option(
     "--log-start-offset",
-    type=click.IntRange(0),
+    type=Number(),
     metavar="N",
     help="What log-start-offset-checkpoint says of the partition; 0 unless given.",
 )
 @click.option(
     "--recovery-point",
-    type=click.IntRange(0),
+    type=Number(),
     metavar="N",
     help="What recovery-point-offset-checkpoint says of the partition; 0 unless given.",
 )
@@ -117,7 +118,7 @@ def recover(
 @click.argument("source", metavar="SRC_DIR", shell_complete=folders)
 @click.argument("target", metavar="DST_DIR", shell_complete=folders)
 @click.option("--follower", is_flag=True, help="Offsets and leader epochs stay as they are.")
-@click.option("--leader-epoch", type=click.IntRange(0), metavar="N", help="New offsets are assigned, under this leader epoch.")
+@click.option("--leader-epoch", type=Number(0, INT32_MAX), metavar="N", help="New offsets are assigned, under this leader epoch.")
 @config_option
 @output_option("jsonl")
 @reports_errors
@@ -138,7 +139,7 @@ def append(source: str, target: str, follower: bool, leader_epoch: int | None, s
 
 @command.command("truncate")
 @click.argument("folder", metavar="DIR", shell_complete=folders)
-@click.argument("offset", type=click.IntRange(0))
+@click.argument("offset", type=Number())
 @config_option
 @output_option("jsonl")
 @reports_errors

@@ -21,6 +21,7 @@ from tiering import acknowledge as acknowledging
 from tiering import manifest_tools as tools
 from tiering.console import (
     Exit,
+    Number,
     P,
     Row,
     archive_option,
@@ -55,9 +56,7 @@ def of_topic(verb: Callable[P, None]) -> Callable[P, None]:
 
 def version_option(verb: Callable[P, None]) -> Callable[P, None]:
     """The option `--version`, for one partition."""
-    return click.option(
-        "--version", type=click.IntRange(min=1), metavar="N", help="A version of --partition; the newest unless given."
-    )(verb)
+    return click.option("--version", type=Number(1), metavar="N", help="A version of --partition; the newest unless given.")(verb)
 
 
 @command.command("show")
@@ -122,8 +121,8 @@ def history(archive_url: str, topic: str, topic_id: str | None, partition: int |
 
 @command.command("diff")
 @of_topic
-@click.argument("before", type=click.IntRange(min=1))
-@click.argument("after", type=click.IntRange(min=1))
+@click.argument("before", type=Number(1))
+@click.argument("after", type=Number(1))
 @output_option()
 @reports_errors
 def diff(archive_url: str, topic: str, topic_id: str | None, partition: int | None, before: int, after: int, output: str) -> None:

@@ -33,13 +33,16 @@ _TIMES: dict[str, Callable[[TieredLog], TimestampOffset | None]] = {
     "latest-tiered": TieredLog.latest_tiered,
     "earliest-pending-upload": TieredLog.earliest_pending_upload,
 }
+_DIGITS_MAX = 100
 _NUMBERS = {str(-1 - i): name for i, name in enumerate(_TIMES)}
 
 
 def _time(_context: click.Context, _param: click.Parameter, value: str) -> str:
     value = _NUMBERS.get(value, value)
-    if value in _TIMES or (value.isascii() and value.isdigit()):
+    if value in _TIMES:
         return value
+    if value.isascii() and value.isdigit() and len(value) <= _DIGITS_MAX:
+        return value  # also beyond 64 bits: no record is as late, which is an answer
     raise click.BadParameter(f"{value!r} is neither milliseconds since 1970 nor one of {', '.join(_TIMES)}")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from local_log.errors import LogError
+from local_log.formats.primitives import INT32_MAX
 from local_log.storage import OsWritableDisk
 from remote import archive
 from remote.errors import NotFound, RemoteError
@@ -21,6 +22,7 @@ from remote.trust import trusted
 from tiering.completes import folders
 from tiering.console import (
     Exit,
+    Number,
     Row,
     archive_option,
     by_topic,
@@ -51,11 +53,11 @@ Failure = LogError | RemoteError
     "--to", "folder", required=True, callback=named, shell_complete=folders, metavar="DIR", help="The log directory to write."
 )
 @topics_option()
-@click.option("--until-offset", type=click.IntRange(0), metavar="N", help="Nothing from offset N on, in each partition.")
+@click.option("--until-offset", type=Number(), metavar="N", help="Nothing from offset N on, in each partition.")
 @click.option(
     "--until-timestamp",
     "until_ms",
-    type=click.IntRange(0),
+    type=Number(),
     metavar="MS",
     help="Nothing from the first record on that is as late as MS.",
 )
@@ -76,7 +78,7 @@ Failure = LogError | RemoteError
     help="Of several archived topics that had a name, the one with this id; may be given several times.",
 )
 @click.option("--cluster-id", callback=named, metavar="ID", help="Write meta.properties of this cluster; give --node-id, too.")
-@click.option("--node-id", type=click.IntRange(0), metavar="ID", help="The broker's id in meta.properties.")
+@click.option("--node-id", type=Number(0, INT32_MAX), metavar="ID", help="The broker's id in meta.properties.")
 @keys_option()
 @dry_run_option
 @output_option()

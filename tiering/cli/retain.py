@@ -17,6 +17,7 @@ from tiering.completes import folders
 from tiering.configured import configured, is_left_alone, topic_globs
 from tiering.console import (
     Exit,
+    Number,
     Row,
     archive_option,
     ask,
@@ -60,7 +61,7 @@ from tiering.service import cluster_of, log_dir
 @click.option("--archive-alone", is_flag=True, help="retention.bytes is of the archive alone: there is no local log any more.")
 @click.option(
     "--log-start-offset",
-    type=click.IntRange(min=0),
+    type=Number(),
     metavar="N",
     help="Records below are deleted (DeleteRecords), of one --partition.",
 )

@@ -20,6 +20,7 @@ from remote.stores.instrumented import Meter
 from remote.trust import trusted
 from tiering.console import (
     Exit,
+    Number,
     Row,
     archive_option,
     emit,
@@ -42,7 +43,7 @@ def sampling_options(command: Callable[P, Any]) -> Callable[P, Any]:
     sample = click.option("--sample", type=click.FloatRange(0, 1), metavar="F", help="Read only this fraction of the segments.")
     seed = click.option("--seed", type=int, metavar="N", help="With --sample: another number picks other segments.")
     text = "Ask the store no more often; says what is left out."
-    return sample(seed(click.option("--requests-max", type=click.IntRange(1), metavar="N", help=text)(command)))
+    return sample(seed(click.option("--requests-max", type=Number(1), metavar="N", help=text)(command)))
 
 
 def settings_of(deep: bool, sample: float | None, seed: int | None) -> ScrubSettings:

@@ -1,6 +1,7 @@
 """Numbers of the archive's JSON that nothing could be computed from."""
 
 import json
+import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ from made_manifests import PATH, entry, manifest, paged
 
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
+from remote.archive import is_archive
 from remote.manifest import pins
 from remote.manifest.codec import decode, encode, stamped
 from remote.manifest.decisions import read_decision
@@ -17,6 +19,8 @@ from remote.manifest.model import Deleting, EncodingInfo, PendingWrite, WriteMar
 from remote.manifest.pages import decode as decode_page
 from remote.manifest.pages import encode as encode_page
 from remote.manifest.pages import ref_of
+from remote.object_keys import ARCHIVE
+from remote.transforms.chunk_index import CHUNK_BYTES_MAX, read_chunk_index
 
 KEY = PATH.manifest(1)
 MARK = WriteMark("w", "b" * 32, 2)
@@ -81,7 +85,8 @@ def test_a_time_of_a_commit_is_of_a_year_that_calendars_have() -> None:
     value = json.loads(encode(FULL))
     del value["~crc32c"]
     assert decode(stamped(value | {"committed_at_ms": 253_402_300_799_999}), KEY)
-    assert_corrupt(stamped(value | {"committed_at_ms": 253_402_300_800_000}))
+    for name in ("committed_at_ms", "data_committed_at_ms"):
+        assert_corrupt(stamped(value | {name: 253_402_300_800_000}))
 
 
 def test_a_partition_is_a_number_of_32_bits() -> None:
@@ -114,3 +119,24 @@ def test_a_pin_and_a_write_s_record_with_such_a_number_are_corrupt() -> None:
         store.objects["record"] = stamped(record | wrong)
         with pytest.raises(Corrupt, match="record"):
             read_decision(store, "record")
+
+
+@pytest.mark.parametrize("major", [2**63, 10**400, -1, True, None, "1", 1.0])
+def test_an_archive_of_a_format_that_is_no_such_number_is_corrupt(major: object) -> None:
+    store = MemoryStore()
+    store.objects[ARCHIVE] = json.dumps({"format": {"major": major, "minor": 0}}).encode()
+    with pytest.raises(Corrupt) as raised:
+        is_archive(store)
+    assert raised.value.file == ARCHIVE
+    assert len(str(raised.value)) < 300
+
+
+@pytest.mark.parametrize("chunk_bytes", [0, 1, CHUNK_BYTES_MAX, CHUNK_BYTES_MAX + 1, 2**32 - 1])
+@pytest.mark.parametrize("size", [0, 2**20 + 1, 2**46 + 1, 2**63, 2**64 - 1])
+@pytest.mark.parametrize("width", [0, 4, 5, 255])
+def test_a_chunk_index_of_such_sizes_is_corrupt(chunk_bytes: int, size: int, width: int) -> None:
+    header = struct.pack(">BIQIIB", 1, chunk_bytes, size, 2**32 - 1, 2**32 - 1, width)
+    with pytest.raises(Corrupt):
+        read_chunk_index(header + bytes(100))
+    with pytest.raises(Corrupt):
+        read_chunk_index(header)

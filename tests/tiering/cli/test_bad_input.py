@@ -39,7 +39,7 @@ COMMANDS: dict[str, tuple[object, ...]] = {
     "history": ("manifest", "history", *OF_TXN),
     "diff": ("manifest", "diff", *OF_TXN, 1, 3),
     "export": ("manifest", "export", *OF_TXN, "--to", "{to}.parquet"),
-    "rotate-keys": ("rotate-keys", "--keys", "{keys}"),
+    "rotate-keys": ("rotate-keys", "--keys", "{keys}", "--allow-plain"),
     "retain": ("retain", "-c", "retention.ms=-1", "-c", "retention.bytes=-1", "--dry-run"),
     "sweep": ("sweep", "--dry-run"),
     "delete-topic": ("delete-topic", *OF_TXN, "--dry-run"),
@@ -197,19 +197,19 @@ def test_every_command_says_what_is_wrong_and_what_to_do_and_loses_nothing(
 
 
 @pytest.mark.parametrize("ring", ["k1", "k2"])
-def test_wrong_key_material_is_told_by_key_and_segment(
+def test_wrong_key_material_is_told_by_key_and_manifest_and_by_a_scrub_by_segment(
     run: Run, rows: Rows, logs: Path, keys: Path, tmp_path: Path, ring: str
 ) -> None:
     url, wrong = tmp_path / "archive", write_keys(tmp_path / "wrong", ring, **{ring: bytes(32)})
     rows("offload", "--log-dir", logs, "--archive", url, "--encrypt", "--keys", keys)
     manifest, _ = newest(url)
-    segments = manifest.path.segments
     problem = "does not unwrap the data key; give the key that had this id" if ring == "k1" else "is needed: key file"
     codes = {"fetch": 1, "offsets": 1, "restore": 1, "deep scrub": 3, "scrub": 0, "describe": 0, "show": 0}
     for command, code in codes.items():
         words = filled(COMMANDS[command], to=tmp_path / "to")
         given = () if command in ("describe", "show") else ("--keys", wrong)
-        check(run(*words, "--archive", url, *given), command, Seen(code, (segments, "key 'k1'", problem) if code else ()))
+        place = manifest.path.segments if command == "deep scrub" else manifest.path.manifest(manifest.version)
+        check(run(*words, "--archive", url, *given), command, Seen(code, (place, "key 'k1'", problem) if code else ()))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,49 @@
+"""What an agent remembers, where its file has been changed by somebody: it is as if nothing were remembered."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local_log.storage import OsWritableDisk
+from tiering.agent.memory import Memory, MemoryFile
+from tiering.agent.view import Scrub
+from tiering.archived import Archived
+
+FULL = Memory(5, Scrub(1, 2, 3, 4, ("a",)), "127.0.0.1:1", {"orders-0": Archived(0, 9, 1, 100, 0, 0, 2, 7, ((3, 5),))})
+WRONG = (2**63, 10**400, -(10**400), -5, 1e300, float("inf"), float("nan"), True, "5", None)
+
+
+def file(folder: Path) -> MemoryFile:
+    return MemoryFile(OsWritableDisk(), str(folder), "memory.json")
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda w: str(w)[:9])
+@pytest.mark.parametrize(
+    "place",
+    [("swept_ms",), ("scrub", "started_ms"), ("scrub", "failed"), ("archived", "orders-0", 1), ("archived", "orders-0", 6)],
+)
+def test_a_number_that_is_none_is_as_if_nothing_were_remembered(tmp_path: Path, place: tuple[Any, ...], wrong: object) -> None:
+    memory = file(tmp_path)
+    memory.save(FULL)
+    assert memory.load() == FULL
+    body = json.loads((tmp_path / "memory.json").read_bytes())
+    within = body
+    for name in place[:-1]:
+        within = within[name]
+    within[place[-1]] = wrong
+    (tmp_path / "memory.json").write_text(json.dumps(body))
+    assert memory.load() == Memory()
+
+
+def test_a_time_that_no_calendar_has_is_none_either(tmp_path: Path) -> None:
+    memory = file(tmp_path)
+    memory.save(Memory(swept_ms=2**62))
+    assert memory.load() == Memory()
+
+
+@pytest.mark.parametrize("body", ["", "[", "[" * 100_000, "5", '{"format": 2}'])
+def test_a_file_that_is_no_memory_is_as_if_there_were_none(tmp_path: Path, body: str) -> None:
+    (tmp_path / "memory.json").write_text(body)
+    assert file(tmp_path).load() == Memory()
