@@ -17,7 +17,7 @@ from remote.parallel import streams_in_order
 from remote.transforms.encoder import Transforms
 from remote.uploader import NO_TRANSFORMS
 from tiering.gone_logs import Gone, tell
-from tiering.offload import Done, as_lost, lost_before, offload, plan
+from tiering.offload import Done, OffloadPlan, as_lost, lost_before, offload, plan
 from tiering.policy import Action, Decision, LocalSegment
 from tiering.seen_logs import Known, SeenLog
 
@@ -29,7 +29,8 @@ Result = tuple[LocalLog | Unopened | Gone, Done]
 
 @dataclass(slots=True)
 class OffloadLogs:
-    """Offloads logs of `source` into `store`; on a dry run only plans. `progress` is told bytes, by several threads at once.
+    """Offloads logs of `source` into `store`; on a dry run only plans, and where it `copies_nothing` plans, and tells manifests
+    what is seen first and what is lost. `progress` is told bytes, by several threads at once.
 
     `known` is what is remembered of these logs, `changes` what is to be remembered from now on, None for what is to be forgotten.
     """
@@ -41,6 +42,7 @@ class OffloadLogs:
     progress: Callable[[int], None]
     transforms: Transforms = NO_TRANSFORMS
     is_dry_run: bool = False
+    copies_nothing: bool = False
     known: Known = field(default_factory=dict)
     changes: dict[TopicPartition, SeenLog | None] = field(default_factory=dict, init=False)
     _unanswered: int = field(default=0, init=False)
@@ -97,8 +99,15 @@ class OffloadLogs:
         if self.is_dry_run:
             yield from lost_before(due, self.source, self.clock.now_ms())
             yield from (Done(decision) for decision in due.decisions)
+        elif self.copies_nothing:
+            quiet = replace(due, decisions=tuple(replace(decision, action=Action.keep) for decision in due.decisions))
+            yield from (done for done in self._done(quiet) if done.decision is None or done.is_lost)
+            yield from (Done(decision) for decision in due.decisions)
         else:
-            yield from offload(due, self.store, self.clock, self.ids, self.source, self.progress, self.transforms)
+            yield from self._done(due)
+
+    def _done(self, due: OffloadPlan) -> Iterator[Done]:
+        return offload(due, self.store, self.clock, self.ids, self.source, self.progress, self.transforms)
 
     def _gone(self, log: Gone) -> Iterator[Done]:
         """What is lost with a log that is there no more. Until its manifest has been told it stays remembered."""

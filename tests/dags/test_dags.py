@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from shutil import rmtree
 
 import pyarrow.dataset
 from airflow_home import Run
 from click.testing import CliRunner
+from golden_logs import broker_logs
 from logs_to_archive import due
 from made_archive import made
 
@@ -80,6 +82,18 @@ def test_a_dry_run_and_a_run_with_nothing_to_do_copy_nothing(dag_run: Runs, brok
     again = dag_run("tiering_offload", url, logs=broker)
     assert again.tasks == {"plan": "success", "offload": "skipped", "tell": "success"}, again.log
     assert again.events == []
+
+
+def test_a_topic_that_was_never_copied_is_told_as_lost_when_it_disappears(dag_run: Runs, tmp_path: Path) -> None:
+    logs, url, state = broker_logs(tmp_path / "logs", "g-txn-0", "g-tiny-0"), str(tmp_path / "archive"), str(tmp_path / "state")
+    first = dag_run("tiering_offload", url, logs=logs, must_exist=False, TIERING_AGENT_STATE_DIR=state)
+    assert first.tasks == {"plan": "success", "offload[0]": "success", "tell": "success"}, first.log
+    rmtree(logs / "g-tiny-0")
+    told = dag_run("tiering_offload", url, logs=logs, retries=1, TIERING_AGENT_STATE_DIR=state)
+    assert (told.state, told.tries["plan"]) == ("success", 2), told.log
+    assert "g-tiny-0: offsets [0, " in told.log
+    (manifest,) = archive.newest_manifests(open_store(url), "g-tiny")
+    assert [loss.start for loss in manifest.losses] == [0]
 
 
 def test_retention_by_airflow_gives_up_what_is_too_old(dag_run: Runs, tmp_path: Path) -> None:

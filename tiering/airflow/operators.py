@@ -12,7 +12,7 @@ from local_log.errors import Invalid
 from tiering.airflow.assets import archived_asset
 from tiering.airflow.command_operator import CommandOperator, flag, listed_words, option, refuse_failure
 from tiering.airflow.hooks import WHERE_LOG_DIR
-from tiering.airflow.sdk import AssetAlias, Context
+from tiering.airflow.sdk import AirflowException, AssetAlias, Context
 from tiering.console import Exit, Row
 
 TASKS_MAX: Final = 256
@@ -90,7 +90,9 @@ class OffloadOperator(RowsOperator):
 class OffloadPlanOperator(OffloadOperator):
     """Which partitions have something to copy, as lists for mapped tasks: one a partition, at most `tasks_max` of them.
 
-    A partition that cannot be planned for is among them: its own task says why. A dry run shows the plan and returns no list.
+    A partition that cannot be planned for is among them: its own task says why. A dry run shows the plan and returns no list;
+    any other notes down, too, what is seen first and what is lost. A loss ends the first try, so that somebody hears of it. The
+    next goes on whatever is lost meanwhile, since copies are what ends that.
     """
 
     def __init__(self, *, tasks_max: int = TASKS_MAX, **kwargs: Any) -> None:
@@ -110,14 +112,23 @@ class OffloadPlanOperator(OffloadOperator):
                     "%s-%s: %s %s %s", row["topic"], row["partition"], row["action"], row["segment"] or "", row["reason"]
                 )
 
-        code, said = self.run_for_rows([word for word in self.words() if word != "--dry-run"] + ["--dry-run"], take)
+        is_dry_run = bool(flag("", self.is_dry_run))
+        code, said = self.run_for_rows([*self.words(), *([] if is_dry_run else ["--copy-nothing"])], take)
         if not actions or code in (Exit.usage, Exit.not_found, Exit.retry) or code < 0:
             refuse_failure(code, said)
+        if actions["lost"] and not is_dry_run:
+            self._tell_lost(context, said)
         self.log.info("%d partitions have something to copy; segments: %s", len(due), dict(actions))
-        if flag("", self.is_dry_run):
+        if is_dry_run:
             return []
         groups = min(len(due), self.tasks_max)
         return [sorted(due)[i::groups] for i in range(groups)]
+
+    def _tell_lost(self, context: Context, said: str) -> None:
+        task = context["ti"]
+        if task.try_number == 1 and getattr(task, "max_tries", 0) > 0:
+            raise AirflowException(f"offsets are lost: {said}")
+        self.log.error("offsets are lost: %s", said)
 
 
 class ArchivedThroughOperator(CommandOperator):

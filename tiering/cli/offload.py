@@ -90,6 +90,9 @@ def _partitions(_context: click.Context, _param: click.Parameter, values: tuple[
     help="Make no new archive: one that is not there any more (a folder that is not mounted) ends the command with exit code 4.",
 )  # fmt: skip
 @state_dir_option()
+@click.option(
+    "--copy-nothing", is_flag=True, help="Only print what is to be copied, and note down what is seen first and what is lost."
+)
 @dry_run_option
 @output_option()
 @reports_errors
@@ -97,7 +100,7 @@ def command(
     log_dir_path: str, archive_url: str, topics: tuple[str, ...], partitions: frozenset[TopicPartition],
     bytes_per_second: int | None, threads: int,
     compress: str | None, encrypt: bool, keys_address: str | None, chunk_bytes: int, must_exist: bool,
-    state_dir: str | None, dry_run: bool, output: str,
+    state_dir: str | None, copy_nothing: bool, dry_run: bool, output: str,
 ) -> Exit | None:  # fmt: skip
     """Copy inactive segments below the last stable offset into the archive, with their indexes and snapshots.
 
@@ -166,7 +169,7 @@ def command(
     }
     bytes_moved = Work(sum(sizes.values()))
     with shown("offload", lambda: bytes_moved.of_bytes, lambda: bytes_moved.done_bytes):
-        offload = OffloadLogs(store, clock, ids, source.id(), bytes_moved.did, how, dry_run, known)
+        offload = OffloadLogs(store, clock, ids, source.id(), bytes_moved.did, how, dry_run, copy_nothing, known)
 
         def work() -> Iterator[Result]:
             for log, done in chain(offload.run(gone, threads), offload.run(logs, threads)):

@@ -9,7 +9,7 @@ from shutil import rmtree
 import pytest
 from archive_fakes import CountingIds, FixedClock
 from golden_logs import broker_logs
-from logs_to_archive import local_logs, path_of, set_checkpoint
+from logs_to_archive import drop_segments_below, local_logs, path_of, set_checkpoint
 from made_manifests import assert_sound_chain
 from offloaded import Run, contents, manifests
 
@@ -225,3 +225,18 @@ def test_eight_runs_at_once_forget_nothing_of_each_other(tmp_path: Path) -> None
     file.keep({partitions[0]: None}, SystemClock())
     assert file.load().keys() == set(partitions[1:])
     assert [at.name for at in (tmp_path / "state").iterdir()] == ["logs.json"]
+
+
+def test_a_run_that_copies_nothing_prints_the_plan_and_notes_down_what_it_sees(
+    offload: Callable[..., Found], folder: Path, url: str
+) -> None:
+    code, rows, _ = offload("--copy-nothing")
+    planned = offload("--dry-run")[1]
+    assert (code, rows) == (0, planned)
+    assert [key for key in contents(open_store(url)) if "/segments/" in key] == []
+    rmtree(folder / TINY)
+    drop_segments_below(folder, TXN, 102)
+    code, rows, _ = offload("--copy-nothing")
+    assert (code, lost(rows)) == (3, [("g-tiny", 0), ("g-txn", 0)])
+    assert ("g-txn", "copy") in [(row["topic"], row["action"]) for row in rows]
+    assert lost(offload()[1]) == []
