@@ -106,8 +106,9 @@ class ArchivedTopic:
         if not self.others:
             return None
         return (
-            f"{1 + len(self.others)} topics named {self.name} are archived, as it was deleted and made anew: this is that with "
-            f"id {self.topic_id}, which got records last; for another one ask by its topic id: {', '.join(self.others)}"
+            f"{1 + len(self.others)} topics named {self.name} are archived, as it was deleted and made anew, or as its history "
+            f"diverged: this is that with id {self.topic_id}, which got records last; for another one ask by its topic id: "
+            f"{', '.join(self.others)}"
         )
 
 

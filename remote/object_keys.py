@@ -10,7 +10,9 @@
 The count-down makes the newest manifest the first key that a store lists.
 """
 
+import hashlib
 import re
+from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 
 from remote.errors import Invalid
@@ -108,6 +110,14 @@ def is_topic(folder: str) -> bool:
 def is_topic_id(folder: str) -> bool:
     """Whether a folder's name may be a topic's id."""
     return _TOPIC_ID.fullmatch(folder) is not None
+
+
+def topic_id_from(seed: bytes) -> str | None:
+    """The topic id that all make of a seed; None where it would begin with a hyphen, which Kafka avoids: take another seed."""
+    digest = bytearray(hashlib.sha256(seed).digest()[:16])
+    digest[6], digest[8] = digest[6] & 0x0F | 0x40, digest[8] & 0x3F | 0x80  # the form of a random UUID, as Kafka's ids have it
+    text = urlsafe_b64encode(digest).decode().rstrip("=")
+    return None if text.startswith("-") else text
 
 
 def parse_partition(folder: str) -> int | None:

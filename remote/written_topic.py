@@ -1,7 +1,5 @@
 """A topic that is written to the archive directly, without a broker: which id it has, and where each of its partitions ends."""
 
-import hashlib
-from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 from itertools import count
 
@@ -11,7 +9,7 @@ from remote.errors import Invalid, NotOurs
 from remote.manifest.decisions import as_decided
 from remote.manifest.model import Manifest, never_archived
 from remote.manifest.store import load_newest
-from remote.object_keys import ARCHIVE, PartitionPath
+from remote.object_keys import ARCHIVE, PartitionPath, topic_id_from
 from remote.object_store import ObjectStore
 
 PARTITIONS_MAX = 10_000
@@ -94,8 +92,5 @@ def _newest_of(store: ObjectStore, name: str, topic_id: str) -> dict[int, Manife
 
 
 def _topic_id(origin: bytes, name: str, generation: int) -> str | None:
-    """The id of the topic's n-th life in this archive; None where it would begin with a hyphen, which Kafka avoids."""
-    digest = bytearray(hashlib.sha256(b"\0".join((origin, name.encode(), b"%d" % generation))).digest()[:16])
-    digest[6], digest[8] = digest[6] & 0x0F | 0x40, digest[8] & 0x3F | 0x80  # the form of a random UUID, as Kafka's ids have it
-    text = urlsafe_b64encode(digest).decode().rstrip("=")
-    return None if text.startswith("-") else text
+    """The id of the topic's n-th life in this archive; None where there is none (see `topic_id_from`)."""
+    return topic_id_from(b"\0".join((origin, name.encode(), b"%d" % generation)))

@@ -45,7 +45,8 @@ TEXTS = {
 """Options whose help says more than one thing, and why."""
 WITHOUT_ROWS = {
     "tiering", "tiering agent", "tiering agent pause", "tiering agent resume", "tiering agent unit", "tiering completion",
-    "tiering config", "tiering config check", "tiering log", "tiering man", "tiering manifest", "tiering manifest export",
+    "tiering config", "tiering config check", "tiering diverged",
+    "tiering log", "tiering man", "tiering manifest", "tiering manifest export",
     "tiering metrics", "tiering metrics alerts", "tiering metrics dashboard", "job backfill", "job reprocess",
 }  # fmt: skip
 """Commands that only do something, or whose answer is one document of a form of its own."""
@@ -132,7 +133,7 @@ def test_what_answers_no_rows_has_no_form_of_them() -> None:
 
 def test_what_deletes_for_good_can_be_looked_at_first_and_asks() -> None:
     found = by_name()
-    deleting = {"tiering delete-topic", "tiering retain", "tiering sweep"}
+    deleting = {"tiering delete-topic", "tiering diverged resolve", "tiering retain", "tiering sweep"}
     saying = {"tiering manifest acknowledge", "tiering source-gone"}  # for good, too: what is known to be lost is told no more
     assert {command for command, _ in found["--yes"]} == deleting | saying
     assert {command for command, _ in found["--yes"]} < {command for command, _ in found["--dry-run"]}

@@ -165,6 +165,7 @@ def offload(
             return
         yield from map(as_lost, lost)
         yield Done(decision, entry=entry, notes=tuple(notes)) if holds else Done(_by_somebody_else(decision))
+    yield from _contradiction(due.log, known)
     if seen(known) != known:
         try:
             writer.commit(first, seen)
@@ -205,6 +206,20 @@ def _copied(
 def _refuse_changed(log: LocalLog, segment: Segment, before: FileState) -> None:
     if seen_whole(log, segment) != before:
         raise Changed(f"{segment.path(LOG)}: its broker has written it anew meanwhile; offload again")
+
+
+def _contradiction(log: LocalLog, known: Manifest) -> Iterator[Done]:
+    """The error of a log that ends below what is archived of another history: by its offsets alone all of it would be archived.
+
+    It is asked only where its active segment starts below the archive's end, which it mostly does not: it costs reading a file.
+    """
+    if not log.segments or log.segments[-1].base_offset >= known.end_offset:
+        return
+    end = log.segments[-1].base_offset
+    try:
+        check_history(known, epochs_before(log.leader_epochs, end), end)
+    except (LogError, RemoteError) as e:
+        yield Done(None, error=e)
 
 
 def _of_formers(due: OffloadPlan, store: ObjectStore, clock: Clock, ids: Ids, source: str) -> Iterator[Done]:

@@ -24,6 +24,7 @@ from remote.manifest.gaps import Gap
 from remote.manifest.model import (
     AuxRange,
     Deleting,
+    Divergence,
     EncodingInfo,
     Loss,
     Manifest,
@@ -43,6 +44,7 @@ MANIFEST_BYTES_MAX = 256 << 20
 _CHECKSUM = "~crc32c"
 _LEFT_OUT = (
     "deleted_at_ms", "written", "pending", "local_log_end_offsets", "gone", "losses", "only_seen", "data_committed_at_ms",
+    "diverged", "kept_from",
 )  # fmt: skip
 """The fields of a manifest that are not stored where they say nothing."""
 REMEDY = "restore it from a copy or the store's own versions, and delete nothing"
@@ -85,6 +87,7 @@ def encode(manifest: Manifest) -> bytes:
         "local_log_end_offsets": dict(manifest.local_log_end_offsets),
         "gone": dict(manifest.gone),
         "losses": [_loss(loss) for loss in manifest.losses],
+        "diverged": [_divergence(d) for d in manifest.diverged],
     }
     for name in _LEFT_OUT:
         if not value[name]:
@@ -106,7 +109,7 @@ def decode(body: bytes, key: str) -> Manifest:
     try:
         if _is_unstamped(value):
             value = {"pages": [], "deleting": [], **value}  # from before there were any
-        value = {"deleted_at_ms": 0, "only_seen": False, "data_committed_at_ms": 0, **value}
+        value = {"deleted_at_ms": 0, "only_seen": False, "data_committed_at_ms": 0, "kept_from": "", **value}
         manifest = Manifest(
             **read_plain(Manifest, value),
             local_log_start_offsets=_by_source(value["local_log_start_offsets"]),
@@ -120,6 +123,7 @@ def decode(body: bytes, key: str) -> Manifest:
             local_log_end_offsets=_by_source(value.get("local_log_end_offsets", {})),
             gone=_by_source(value.get("gone", {}), "since_ms"),
             losses=tuple(_read_loss(loss) for loss in _list(value.get("losses", []))),
+            diverged=tuple(_read_divergence(d) for d in _list(value.get("diverged", []))),
             unknown=_unknown(Manifest, value, "format"),
             signed_by=signature.key_id if signature else "",
         )
@@ -315,6 +319,14 @@ def _loss(loss: Loss) -> dict[str, Any]:
 
 def _read_loss(value: dict[str, Any]) -> Loss:
     return Loss(**read_plain(Loss, {"acknowledged_at_ms": 0, "acknowledged_by": "", **value}), unknown=_unknown(Loss, value))
+
+
+def _divergence(divergence: Divergence) -> dict[str, Any]:
+    return {**divergence.unknown, **{name: getattr(divergence, name) for name in _names(Divergence)}}
+
+
+def _read_divergence(value: dict[str, Any]) -> Divergence:
+    return Divergence(**read_plain(Divergence, value), unknown=_unknown(Divergence, value))
 
 
 def _read_page(value: dict[str, Any]) -> PageRef:

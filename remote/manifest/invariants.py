@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from local_log.formats.primitives import INT64_MAX
 from remote.errors import Invalid
 from remote.manifest.model import (
     LIMITS,
@@ -103,9 +104,12 @@ def _deleted_stays_deleted(before: Manifest, after: Manifest) -> bool:
     return kept and not (after.is_deleted and after.end_offset > after.log_start_offset)
 
 
-def _deleting_is_below_the_start(before: Manifest, after: Manifest) -> bool:
+def _deleting_is_given_up(before: Manifest, after: Manifest) -> bool:
+    """What reaches above a fork is given up by the one step that tells of it: a truncation, which keeps it elsewhere."""
     known = {d.id for d in before.deleting}
-    return all(d.item.end_offset <= after.log_start_offset for d in after.deleting if d.id not in known)
+    fork = after.diverged[-1].fork_offset if after.diverged[-1:] != before.diverged[-1:] else INT64_MAX
+    new = (d.item.end_offset for d in after.deleting if d.id not in known)
+    return all(end <= after.log_start_offset or end > fork for end in new)
 
 
 def _nothing_is_forgotten(before: Manifest, after: Manifest) -> bool:
@@ -137,7 +141,7 @@ _RULES = {
     "every missing range is a named gap": _holes_are_named,
     "entries are in order, unique and not empty": _entries_are_sound,
     "pages are in order and not empty": _pages_are_sound,
-    "only what lies below the log start offset is deleted": _deleting_is_below_the_start,
+    "only what lies below the log start offset, or above a fork, is deleted": _deleting_is_given_up,
     "a topic that was deleted stays so, with nothing to read": _deleted_stays_deleted,
     "leader epochs and their start offsets grow": _lineage_grows,
     "an entry leaves only from among those that are being deleted": _nothing_is_forgotten,

@@ -46,6 +46,9 @@ class Limits:
 
 LIMITS = Limits()
 
+DIVERGED_MAX = 100
+"""How many histories that were given up a manifest tells of: the latest."""
+
 CLOCK_DIFFERENCE_MS_MAX = 3_600_000
 """By how much times may be off that are compared: those of two machines, or of two objects as a store tells them."""
 
@@ -244,6 +247,21 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
+class Divergence:
+    """Another history that the archive had from `fork_offset` on, up to `end`, and gave up for the one that its brokers have.
+
+    What it had in `[start, end)` is kept as the partition of a topic of its own, `topic_id`, which is "" where nothing was there.
+    """
+
+    fork_offset: int
+    start: int
+    end: int
+    topic_id: str
+    resolved_at_ms: int
+    unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
 class WriteMark:
     """A write over all `partitions` of a topic, numbered from 0 on, and the attempt of it that was committed."""
 
@@ -281,6 +299,8 @@ class Manifest:
     `pending` is one that is not known here to be committed or given up.
     `local_log_end_offsets` are where the sources' logs ended at their last commits, `gone` since when sources have the partition
     no more. `losses` are of the whole partition, also of offsets behind `end_offset`. `only_seen`: nothing was ever copied.
+    `diverged` are the histories that were given up, in the order of that, the latest DIVERGED_MAX. `kept_from` is the topic id
+    of the partition whose history was given up and is kept here, "" for any other.
     `data_committed_at_ms` is when the last commit was that brought offsets which the archive did not have, 0 where none is known.
     `signed_by` is the key that has wrapped the key of its signature, "" where it is not signed (see `signatures`).
     """
@@ -309,6 +329,8 @@ class Manifest:
     losses: tuple[Loss, ...] = ()
     only_seen: bool = False
     data_committed_at_ms: int = field(default=0, kw_only=True)
+    diverged: tuple[Divergence, ...] = field(default=(), kw_only=True)
+    kept_from: str = field(default="", kw_only=True)
     unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     signed_by: str = ""
 

@@ -12,7 +12,7 @@ _OR_LESS_BY_ONE = {"least_epoch", "last_offset"}
 _OF_32_BITS = {"partition", "partitions", "level", "least_epoch", "epoch"}
 _TIMES = {
     "committed_at_ms", "data_committed_at_ms", "copied_at_ms", "since_ms", "noticed_at_ms", "deleted_at_ms", "decided_at_ms",
-    "acknowledged_at_ms", "swept_ms", "started_ms", "ended_ms",
+    "acknowledged_at_ms", "resolved_at_ms", "swept_ms", "started_ms", "ended_ms",
 }  # fmt: skip
 _TOLD_BITS_MAX = 128
 

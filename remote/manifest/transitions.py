@@ -7,6 +7,7 @@ deleted             what waited is gone from the store
 source_seen         where a source's local log starts and ends now
 first_seen          the same of a partition of which nothing has been copied yet
 claimed             the writer epoch grows: writers from before are fenced
+kept                another history has one entry more of those that are to be given up (see `truncation`)
 topic_deleted       the same, all that there is waits to be deleted, and nothing is archived any more
 """
 
@@ -20,8 +21,10 @@ from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from remote.errors import Conflict, TopicDeleted
 from remote.manifest.gaps import COMPACTED, NO_BATCH, Gap
 from remote.manifest.losses import reason_with
-from remote.manifest.model import LIMITS, Deleting, Item, Loss, Manifest, SegmentEntry, covers
+from remote.manifest.model import LIMITS, Deleting, Item, Loss, Manifest, SegmentEntry, covers, never_archived
 from remote.manifest.ranges import uncovered
+
+_REMEDY = "see tiering diverged show"
 
 Missing = TypeVar("Missing", Gap, Loss)
 
@@ -41,16 +44,42 @@ def segment_copied(
     entries = tuple(sorted((*manifest.entries, entry), key=lambda e: (e.base_offset, e.end_offset)))
     epochs = _merged(manifest, tuple(lineage), entry.end_offset, entry.leader_epochs)
     extended = replace(manifest, entries=entries, leader_epochs=epochs)
-    gaps = [left for gap in manifest.gaps for left in _without(gap, entry.base_offset, entry.end_offset)]
-    losses = tuple(left for loss in manifest.losses for left in _without(loss, entry.base_offset, entry.end_offset))
+    gaps = [left for gap in manifest.gaps for left in parts_outside(gap, entry.base_offset, entry.end_offset)]
+    losses = tuple(left for loss in manifest.losses for left in parts_outside(loss, entry.base_offset, entry.end_offset))
     if entry.base_offset > manifest.end_offset:
-        reason = reason_with(losses, manifest.end_offset, entry.base_offset, gap_reason)
+        reason = reason_with(losses, manifest.end_offset, entry.base_offset, _diverged(manifest, entry.base_offset) or gap_reason)
         gaps.append(Gap(manifest.end_offset, entry.base_offset, reason, now_ms))
     return replace(extended, gaps=tuple(gaps), losses=losses, only_seen=False)
 
 
+def _diverged(manifest: Manifest, end: int) -> str:
+    """Why offsets up to `end` are missing behind the archive's end, where that was given up with another history."""
+    given_up = (d for d in manifest.diverged if d.start < end and d.fork_offset > manifest.end_offset and d.topic_id)
+    return "; ".join(f"diverged: they are kept with the other history, under topic id {d.topic_id}" for d in given_up)
+
+
+def kept(manifest: Manifest, entry: SegmentEntry, of: Manifest, now_ms: int) -> Manifest:
+    """The manifest that keeps what `of` has and is going to give up, with one entry of that more; gaps are as they are there."""
+    lineage = tuple(e for e in of.leader_epochs if e.start_offset < entry.end_offset)
+    after = segment_copied(manifest, entry, lineage, "diverged: it is not archived there either", now_ms)
+    known = {(gap.start, gap.end): gap for gap in of.gaps}
+    return replace(after, gaps=tuple(known.get((gap.start, gap.end), gap) for gap in after.gaps))
+
+
+def kept_from(of: Manifest, topic_id: str, start: int) -> Manifest:
+    """Version 0 of the partition that is to keep what `of` has from `start` on.
+
+    It has got its offsets a moment before `of` has: of the two topics of one name the one that goes on is read by default.
+    """
+    first = never_archived(of.topic, topic_id, of.partition, start)
+    losses = tuple(left for loss in of.losses for left in parts_outside(loss, 0, start))
+    return replace(first, kept_from=of.topic_id, data_committed_at_ms=max(1, last_data_ms(of) - 1), losses=losses)
+
+
 def brings_offsets(before: Manifest, after: Manifest) -> bool:
     """Whether offsets are archived that were not before, other than by what only keeps an archive in order."""
+    if after.kept_from:
+        return False
     known = {entry.segment_id for entry in before.entries}
     added = (entry for entry in after.entries if entry.segment_id not in known)
     return any(not covers(before, entry.base_offset, entry.end_offset) for entry in added)
@@ -87,8 +116,8 @@ def retained(manifest: Manifest, log_start_offset: int, now_ms: int, *, deleting
     """
     start = max(log_start_offset, manifest.log_start_offset)
     epochs = epochs_from(manifest.leader_epochs, start) if start <= manifest.end_offset else ()
-    gaps = tuple(left for gap in manifest.gaps for left in _without(gap, 0, start))
-    losses = tuple(left for loss in manifest.losses for left in _without(loss, 0, start))
+    gaps = tuple(left for gap in manifest.gaps for left in parts_outside(gap, 0, start))
+    losses = tuple(left for loss in manifest.losses for left in parts_outside(loss, 0, start))
     after = replace(manifest, log_start_offset=start, gaps=gaps, losses=losses, leader_epochs=epochs)
     return moved(after, now_ms, deleting_max)
 
@@ -162,7 +191,7 @@ def refuse_deleted(manifest: Manifest) -> None:
         )
 
 
-def _without(gap: Missing, start: int, end: int) -> Iterable[Missing]:
+def parts_outside(gap: Missing, start: int, end: int) -> Iterable[Missing]:
     """What is left of a gap or a loss outside of `[start, end)` keeps its reason and time."""
     return (replace(gap, start=a, end=b) for a, b in uncovered([(start, end)], gap.start, gap.end))
 
@@ -181,17 +210,33 @@ def _merged(
 ) -> tuple[EpochEntry, ...]:
     """The archive's lineage and the epochs after it, where the log's, up to `end_offset`, is of the same history.
 
-    What each knows starts where its log started: of its first epoch it may name a later start than the other does, and of
-    those before nothing. A replica that was built from a compacted log knows an epoch from the first batch on that was left of it
-    (LeaderEpochFileCache.assign), so a later start is the same history where the archive has that epoch there: an epoch has one
-    leader, who only appends, so logs that share an epoch's offset share all below. Of a topic without an id, which may be another
-    of the same name, that proves nothing. Everything else must agree, and a new epoch starts where the archive ends or later.
     Where one of the two has no lineage, the epochs of `batches` to come, and of those that the archive has, must agree at least.
     """
     known = manifest.leader_epochs
     if not lineage or not known:
         _refuse_strange(manifest, lineage, end_offset, batches)
         return known or lineage
+    if contradict(known, manifest.end_offset, lineage, end_offset, has_id=manifest.topic_id != ZERO_TOPIC_ID):
+        raise Conflict(
+            f"the log's leader epochs are {_pairs(lineage)} up to offset {end_offset} and the archive's {_pairs(known)} up to "
+            f"{manifest.end_offset}: this log is of another history, so it is not archived over it; {_REMEDY}"
+        )
+    return known + tuple(e for e in lineage if e.epoch > known[-1].epoch)
+
+
+def contradict(
+    known: tuple[EpochEntry, ...], archive_end: int, lineage: tuple[EpochEntry, ...], end_offset: int, *, has_id: bool
+) -> bool:
+    """Whether the archive's lineage, up to where it ends, and a log's, up to `end_offset`, are of different histories.
+
+    What each knows starts where its log started: of its first epoch it may name a later start than the other does, and of
+    those before nothing. A replica that was built from a compacted log knows an epoch from the first batch on that was left of it
+    (LeaderEpochFileCache.assign), so a later start is the same history where the archive has that epoch there: an epoch has one
+    leader, who only appends, so logs that share an epoch's offset share all below. Of a topic without an id, which may be another
+    of the same name, that proves nothing. Everything else must agree, and a new epoch starts where the archive ends or later.
+    """
+    if not known or not lineage:
+        return False
     starts = {k.epoch: k.start_offset for k in known}
     ends = {k.epoch: after.start_offset for k, after in pairwise(known)}
     theirs = {e.epoch: e.start_offset for e in lineage}
@@ -199,20 +244,14 @@ def _merged(
     def agrees(epoch: int, start: int) -> bool:
         if start <= starts[epoch]:
             return start == starts[epoch] or epoch == known[0].epoch
-        may_be_later = epoch == lineage[0].epoch or manifest.topic_id != ZERO_TOPIC_ID
+        may_be_later = epoch == lineage[0].epoch or has_id
         return may_be_later and start < ends.get(epoch, start + 1)
 
     differ = {e.epoch for e in lineage if e.epoch in starts and not agrees(e.epoch, e.start_offset)}
     lacking = {k.epoch for k in known if k.epoch > lineage[0].epoch and k.start_offset < end_offset} - theirs.keys()
-    newer = tuple(e for e in lineage if e.epoch > known[-1].epoch)
     strange = {e.epoch for e in lineage if known[0].epoch < e.epoch < known[-1].epoch} - starts.keys()
-    early = any(e.start_offset < manifest.end_offset for e in newer)
-    if differ or lacking or strange or early:
-        raise Conflict(
-            f"the log's leader epochs are {_pairs(lineage)} up to offset {end_offset} and the archive's {_pairs(known)} up to "
-            f"{manifest.end_offset}: this log is of another history, so it is not archived over it"
-        )
-    return known + newer
+    early = any(e.start_offset < archive_end for e in lineage if e.epoch > known[-1].epoch)
+    return bool(differ or lacking or strange or early)
 
 
 def _refuse_strange(
@@ -240,7 +279,8 @@ def _refuse_strange(
     if strange:
         raise Conflict(
             f"there are batches of leader epochs {_pairs(strange)}, where the log's epochs are {_pairs(lineage)} and the "
-            f"archive's {_pairs(manifest.leader_epochs or last)}: this log is of another history, so it is not archived over it"
+            f"archive's {_pairs(manifest.leader_epochs or last)}: this log is of another history, so it is not archived over it; "
+            f"{_REMEDY}"
         )
 
 

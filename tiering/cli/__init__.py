@@ -15,6 +15,7 @@ _VERBS = {
     "config": "Look at a configuration: whether it is sound, and what it comes to.",
     "delete-topic": "Delete a topic from the archive.",
     "describe": "Show what lies in which tier.",
+    "diverged": "Look at partitions whose log and archive parted, and keep both.",
     "doctor": "Tell whether a store can be trusted with an archive.",
     "fetch": "Read records from an offset on, from whichever tier has it.",
     "log": "Look at a log directory.",

@@ -7,6 +7,7 @@ from remote.manifest.gaps import Gap
 from remote.manifest.model import (
     AuxRange,
     Deleting,
+    Divergence,
     EncodingInfo,
     Loss,
     Manifest,
@@ -56,6 +57,7 @@ by_source = st.dictionaries(st.text(max_size=8), ints, max_size=3)
 bounds = st.none() | st.builds(PageBounds, st.booleans(), ints, st.just(5), st.just(2**62), st.just(7))
 hashes = st.none() | st.integers(0, 2**256 - 1).map("{:064x}".format)
 refs = st.builds(PageRef, ints, page_names, *[ints] * 4, times, st.integers(1, 2**31), *[ints] * 4, bounds, hashes, unknowns)
+diverged = st.lists(st.builds(Divergence, ints, ints, ints, st.just("") | topic_ids, ints, unknowns), max_size=2).map(tuple)
 marks = st.builds(WriteMark, st.text("abz09._-", max_size=8).map("w".__add__), ids, ints, unknowns)
 pending = st.builds(PendingWrite, topics, topic_ids, marks, st.lists(entries, max_size=1).map(tuple), epochs)
 manifests = st.builds(
@@ -76,4 +78,6 @@ manifests = st.builds(
     st.lists(losses, max_size=2).map(tuple),
     st.booleans(),
     unknowns,
+    diverged=diverged,
+    kept_from=st.just("") | topic_ids,
 )

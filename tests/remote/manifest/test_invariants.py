@@ -102,7 +102,7 @@ def test_leader_epochs_and_their_start_offsets_grow(lineage: list[tuple[int, int
 
 
 LEAVES = "an entry leaves only from among those that are being deleted"
-BELOW = "only what lies below the log start offset is deleted"
+BELOW = "only what lies below the log start offset, or above a fork, is deleted"
 
 
 def test_an_entry_leaves_only_by_being_deleted_below_the_log_start_offset() -> None:

@@ -1,0 +1,55 @@
+"""Where a log and the archive of it have parted: pure, from the leader epochs of both and where they end.
+
+    offset    0         700      1 400   1 650
+    archive   epoch 0   epoch 1          end
+    log       epoch 0   epoch 2  ···             an unclean election at 700, which is the fork
+
+After an unclean election the new leader lacks what was archived of the former one: both histories are true, and not one log.
+"""
+
+from itertools import count
+
+from local_log.formats.checkpoints import EpochEntry, epochs_before
+from local_log.formats.partition_metadata import ZERO_TOPIC_ID
+from remote.errors import Conflict
+from remote.manifest.model import Manifest
+from remote.manifest.transitions import check_history, contradict
+from remote.object_keys import topic_id_from
+
+
+def fork_offset(manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offset: int) -> int | None:
+    """The greatest offset up to which the archive and a log with these leader epochs up to `end_offset` are of one history.
+
+    None where they do not contradict each other, or where one of them has no leader epochs, so that nobody can tell. Histories
+    part where an epoch starts; where they have no epoch in common, where the log starts: below that nothing is known of it.
+    """
+    known = manifest.leader_epochs
+    if not is_another_history(manifest, lineage, end_offset) or not lineage or not known:
+        return None
+    has_id = manifest.topic_id != ZERO_TOPIC_ID
+    starts = {e.start_offset for e in (*known, *lineage) if e.start_offset <= manifest.end_offset}
+    for fork in sorted({0, manifest.end_offset, *starts}, reverse=True):
+        if not contradict(epochs_before(known, fork), fork, lineage, end_offset, has_id=has_id):
+            return fork
+    return None
+
+
+def is_another_history(manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offset: int) -> bool:
+    """Whether a log is refused since its history contradicts the archive's. Raises TopicDeleted."""
+    try:
+        check_history(manifest, lineage, end_offset)
+    except Conflict:
+        return True
+    return False
+
+
+def kept_topic_id(manifest: Manifest, fork: int) -> str:
+    """The id of the topic under which the history from a fork on is kept: the same one for all who keep it."""
+    epochs = ",".join(f"{e.epoch}:{e.start_offset}" for e in manifest.leader_epochs)
+    of = f"{manifest.topic}\0{manifest.topic_id}\0{manifest.partition}\0{fork}\0{epochs}"
+    return next(filter(None, (topic_id_from(f"{of}\0{attempt}".encode()) for attempt in count())))
+
+
+def is_older(manifest: Manifest, lineage: tuple[EpochEntry, ...]) -> bool:
+    """Whether a log is of an older history than the archive: its broker gives that up as soon as it follows the leader."""
+    return manifest.topic_id != ZERO_TOPIC_ID and lineage[-1].epoch < manifest.leader_epochs[-1].epoch

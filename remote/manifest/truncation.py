@@ -1,0 +1,135 @@
+"""Gives up a history from a fork on, for another that goes on from there: pure but for `read`, which gives the items of a page.
+
+    entries   |---------|---------|------f--|---------|        f  the fork
+    after     |---------|---------|                            what has f inside, or lies above it, waits to be deleted
+
+A segment that has the fork inside goes as a whole: below the fork it is the other history's, too, so it is archived again from
+the log that has that. Kafka's word for what happens to the log is truncation (`UnifiedLog.truncateTo`), to the leader epochs
+`LeaderEpochFileCache.truncateFromEnd`.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from local_log.formats.primitives import INT64_MAX
+from remote.errors import Invalid
+from remote.manifest import invariants, pages
+from remote.manifest.gaps import Gap, reason_of
+from remote.manifest.model import (
+    DIVERGED_MAX,
+    LIMITS,
+    Divergence,
+    Item,
+    Manifest,
+    PageRef,
+    SegmentEntry,
+    item_id,
+    missing_ranges,
+)
+from remote.manifest.paging import NewPage, ReadPage
+from remote.manifest.ranges import uncovered
+from remote.manifest.transitions import parts_outside, waiting
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """What stays of a manifest's items and what goes; the pages that were made anew are to be written before the commit.
+
+    It was planned on the version with the put id `planned_on`, and applies to that one alone (see `transforms.rotation`).
+    """
+
+    planned_on: str
+    fork_offset: int
+    kept: tuple[Item, ...]
+    gone: tuple[Item, ...]
+    made: tuple[NewPage, ...]
+
+    def applied(self, manifest: Manifest, kept_id: str, now_ms: int, *, deleting_max: int = LIMITS.deleting_max) -> Manifest:
+        """The manifest that ends where the fork is, or below it; unchanged where others have committed meanwhile.
+
+        `kept_id` is the id of the topic under which is kept what goes. Raises Invalid where too much waits to be deleted already.
+        """
+        if manifest.put_id != self.planned_on:
+            return manifest
+        if len(manifest.deleting) + len(self.gone) > deleting_max:
+            raise Invalid(
+                f"{manifest.path}: {len(manifest.deleting)} items wait to be deleted, and {len(self.gone)} more would; there may "
+                f"be {deleting_max}. Run tiering retain until fewer wait, then run the same command again"
+            )
+        start = min((item.base_offset for item in self.gone), default=self.fork_offset)
+        told = Divergence(self.fork_offset, start, manifest.end_offset, kept_id, now_ms)
+        short = replace(
+            manifest,
+            entries=tuple(i for i in self.kept if isinstance(i, SegmentEntry)),
+            pages=tuple(i for i in self.kept if isinstance(i, PageRef)),
+            deleting=waiting(manifest, self.gone, now_ms),
+            leader_epochs=tuple(e for e in manifest.leader_epochs if e.start_offset < self.fork_offset),
+            diverged=(*manifest.diverged, told)[-DIVERGED_MAX:],
+        )
+        losses = tuple(left for loss in manifest.losses for left in parts_outside(loss, short.end_offset, INT64_MAX))
+        after = replace(short, losses=losses, gaps=self._gaps(short, now_ms))
+        self._check_pages(after)
+        return after
+
+    def _gaps(self, short: Manifest, now_ms: int) -> tuple[Gap, ...]:
+        """Those that were there, up to the new end, and what only a segment held that goes."""
+        gaps = tuple(left for gap in short.gaps for left in parts_outside(gap, short.end_offset, INT64_MAX))
+        covered = sorted((i.base_offset, i.end_offset) for i in short.items if item_id(i) not in {p.ref.name for p in self.made})
+        covered += [(e.base_offset, e.end_offset) for page in self.made for e in page.items]
+        holes = [Gap(a, b, "", now_ms) for a, b in uncovered(sorted(covered), short.log_start_offset, short.end_offset)]
+        known = {(gap.start, gap.end): gap for gap in gaps}
+        reason = f"diverged: the segment that held it was of another history from {self.fork_offset} on"
+        ledger = sorted((*gaps, *(h for h in holes if (h.start, h.end) not in known)), key=lambda gap: (gap.start, gap.end))
+        missing = missing_ranges(replace(short, gaps=tuple(ledger)))
+        return tuple(known.get(r) or Gap(*r, _joined(gaps, r, reason), now_ms) for r in missing)
+
+    def _check_pages(self, after: Manifest) -> None:
+        for page in self.made:
+            entries = [i for i in page.items if isinstance(i, SegmentEntry)]
+            if entries:
+                invariants.check_page(after, entries, (i for i in after.items if item_id(i) != page.ref.name))
+
+
+def truncation(
+    manifest: Manifest, fork_offset: int, read: ReadPage, new_id: Callable[[], str], *, hashed: bool = False
+) -> Truncation:
+    """What it takes to give up a history from `fork_offset` on. Raises what `read` raises."""
+    draft = _Draft(fork_offset, read, new_id, hashed)
+    kept, gone = draft.split(manifest.items)
+    return Truncation(manifest.put_id, fork_offset, tuple(kept), tuple(gone), tuple(draft.made))
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    fork_offset: int
+    read: ReadPage
+    new_id: Callable[[], str]
+    hashed: bool
+    made: list[NewPage] = field(default_factory=list)
+
+    def split(self, items: Iterable[Item]) -> tuple[list[Item], list[Item]]:
+        """The items that end at the fork or below it, and the others; a page of both is made anew."""
+        kept: list[Item] = []
+        gone: list[Item] = []
+        for item in items:
+            if item.end_offset <= self.fork_offset:
+                kept.append(item)
+            elif isinstance(item, PageRef) and item.min_end_offset <= self.fork_offset:
+                below, above = self.split(self.read(item))
+                kept.append(self._page(item.level, below))
+                gone += above
+            else:
+                gone.append(item)
+        return kept, gone
+
+    def _page(self, level: int, items: list[Item]) -> PageRef:
+        body = pages.encode(level, items)
+        ref = pages.ref_of(level, items, body, self.new_id(), hashed=self.hashed)
+        self.made.append(NewPage(ref, body, tuple(items)))
+        return ref
+
+
+def _joined(gaps: tuple[Gap, ...], missing: tuple[int, int], reason: str) -> str:
+    start, end = missing
+    known = [gap for gap in gaps if gap.start < end and gap.end > start]
+    return "; ".join([reason_of(known, start, end), reason]) if known else reason

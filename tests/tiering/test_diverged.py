@@ -1,0 +1,207 @@
+"""An unclean election: the archive has offsets that the new leader lacks. Both histories are kept, and archiving goes on.
+
+broker 0  |0 1|2 3|4 5|6 7|8         archived, then lost with its broker
+broker 1  |0 1|2 3|4 100|101 102|103 104|105 leads from offset 5 on: its high watermark was there
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from archive_fakes import CallNumber, FailsBefore, LosesAnswer
+from made_manifests import assert_sound_archive, assert_sound_chain
+from small_brokers import B, values
+from small_clusters import Cluster, path_of
+
+from local_log.formats.checkpoints import EpochEntry
+from local_log.formats.records import record_batches
+from local_log.log import LocalLog
+from remote import archive
+from remote.errors import Conflict, Invalid, RemoteError, Unavailable
+from remote.manifest.entries import Entries
+from remote.manifest.model import Manifest
+from remote.object_store import ObjectStore
+from remote.reader import ArchivedLog
+from remote.transforms.decoded_bytes import DecodedBytes
+from tiering.diverged import Diverged, Resolver, find, of_log
+
+
+def unclean(tmp_path: Path, *numbers: int) -> Cluster:
+    """A partition of which broker 0 has archived offsets 0 to 7, and which broker 1 leads since, from offset 5 on."""
+    cluster = Cluster.of(tmp_path, brokers=2)
+    cluster.create_topic("topicB", {0: [0, 1]}, batches_per_segment=2)
+    cluster.produce(B, 0, 1, 2, 3, 4)
+    cluster.produce(B, 5, 6, 7, 8, replicated=False)
+    cluster.log(B, 0).update_high_watermark(9)
+    cluster.tick(0)
+    assert [d.error for d in cluster.offload(0) if d.error] == []
+    assert cluster.manifest(B).end_offset == 8
+    cluster.lead(B, 1)
+    cluster.drop_replica(B, 0)
+    cluster.produce(B, *(numbers or range(100, 106)))
+    return cluster
+
+
+def leader_log(cluster: Cluster) -> LocalLog:
+    (log,) = cluster.leader_dir(B).logs()
+    return log
+
+
+def diverged(cluster: Cluster) -> Diverged:
+    found = of_log(leader_log(cluster), cluster.store)
+    assert found is not None
+    return found
+
+
+def resolver(cluster: Cluster, store: ObjectStore | None = None) -> Resolver:
+    through = store or cluster.store
+    return Resolver(through, cluster.clock, cluster.ids, DecodedBytes(through))
+
+
+def resolved(cluster: Cluster) -> Manifest:
+    return resolver(cluster).resolve(leader_log(cluster), diverged(cluster))
+
+
+def kept(cluster: Cluster, topic_id: str) -> Manifest:
+    return assert_sound_archive(cluster.store, replace(path_of(B), topic_id=topic_id))
+
+
+def read(store: ObjectStore, manifest: Manifest) -> list[str]:
+    start, end = manifest.log_start_offset, manifest.end_offset
+    batches = record_batches(ArchivedLog(store, manifest).chunks(start, end), start, end)
+    return [value.decode() for batch in batches for value in batch.column("value").to_pylist()]
+
+
+def test_archiving_goes_on_after_an_unclean_election_and_both_histories_are_readable(tmp_path: Path) -> None:
+    cluster = unclean(tmp_path)
+    (error,) = [d.error for d in cluster.offload() if d.error]
+    assert isinstance(error, Conflict)
+    assert "tiering diverged show" in str(error)
+    found = diverged(cluster)
+    after = resolved(cluster)
+    assert after.end_offset <= 5
+    assert after.leader_epochs == (EpochEntry(0, 0),)
+    assert [d.error for d in cluster.offload() if d.error] == []
+    goes_on = assert_sound_chain(cluster.store, path_of(B))
+    assert goes_on.gaps == ()
+    assert goes_on.leader_epochs == (EpochEntry(0, 0), EpochEntry(1, 5))
+    assert read(cluster.store, goes_on) == values(*range(5), *range(100, 105))
+    cluster.produce(B, 106, 107)
+    cluster.settle()
+    assert cluster.consume(B, 0).values == values(*range(5), *range(100, 108))
+    other = kept(cluster, found.kept_id)
+    assert read(cluster.store, other) == values(4, 5, 6, 7)
+    assert (other.kept_from, other.leader_epochs) == (path_of(B).topic_id, (EpochEntry(0, 0),))
+    assert of_log(leader_log(cluster), cluster.store) is None
+
+
+def test_a_log_of_another_history_is_refused_also_where_all_of_its_offsets_are_archived(tmp_path: Path) -> None:
+    cluster = unclean(tmp_path, 100, 101)
+    assert leader_log(cluster).segments[-1].base_offset < cluster.manifest(B).end_offset
+    (error,) = [d.error for d in cluster.offload() if d.error]
+    assert isinstance(error, Conflict)
+    resolved(cluster)
+    assert [d.error for d in cluster.offload() if d.error] == []
+    assert read(cluster.store, cluster.manifest(B)) == values(0, 1, 2, 3, 4, 100)
+
+
+def test_what_diverged_is_told_with_its_fork_and_nothing_is_changed(tmp_path: Path) -> None:
+    cluster = unclean(tmp_path)
+    before = dict(cluster.store.objects)
+    (found,) = find(cluster.leader_dir(B).logs(), cluster.store)
+    assert isinstance(found, Diverged)
+    assert (found.fork_offset, found.manifest.end_offset, found.log_end_offset) == (5, 8, 11)
+    assert (found.start, found.segments, found.is_older) == (4, 2, False)
+    assert found.log_bytes == sum(e.log_size for e in found.manifest.entries if e.end_offset > 5)
+    assert cluster.store.objects == before
+
+
+def test_a_partition_of_one_history_is_not_told(tmp_path: Path) -> None:
+    cluster = unclean(tmp_path)
+    resolved(cluster)
+    assert [*find(cluster.leader_dir(B).logs(), cluster.store)] == []
+
+
+def test_the_history_that_goes_on_is_read_by_default_and_the_kept_one_by_its_id(tmp_path: Path) -> None:
+    cluster = unclean(tmp_path)
+    kept_id = diverged(cluster).kept_id
+    resolved(cluster)
+    found = archive.find_topic(cluster.store, "topicB")
+    assert (found.topic_id, found.others) == (path_of(B).topic_id, (kept_id,))
+    assert "as its history diverged" in (found.warning or "")
+    asked = archive.find_topic(cluster.store, "topicB", kept_id)
+    assert read(cluster.store, asked.sound[0]) == values(4, 5, 6, 7)
+
+
+def test_the_manifest_tells_where_the_other_history_is_kept(tmp_path: Path) -> None:
+    cluster = unclean(tmp_path)
+    found = diverged(cluster)
+    (told,) = resolved(cluster).diverged
+    assert (told.fork_offset, told.start, told.end, told.topic_id) == (5, 4, 8, found.kept_id)
+    assert cluster.manifest(B).diverged == (told,)
+
+
+def test_what_is_given_up_waits_to_be_deleted_and_its_copies_are_the_same_bytes(tmp_path: Path) -> None:
+    cluster = unclean(tmp_path)
+    given_up = [e for e in cluster.manifest(B).entries if e.end_offset > 5]
+    kept_id = diverged(cluster).kept_id
+    after = resolved(cluster)
+    assert [d.item for d in after.deleting] == given_up
+    copies = kept(cluster, kept_id)
+    for entry, copy in zip(given_up, copies.entries, strict=True):
+        for one, other in ((entry.stored_log, copy.stored_log), (entry.stored_aux, copy.stored_aux)):
+            assert cluster.store.objects[after.path.segment(one.name)] == cluster.store.objects[copies.path.segment(other.name)]
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["fails", "answer lost"])
+def test_a_resolution_that_is_stopped_anywhere_goes_on_when_it_is_run_again(tmp_path: Path, lost: bool) -> None:
+    number = 0
+    cluster = unclean(tmp_path)
+    start = dict(cluster.store.objects)
+    while True:
+        number += 1
+        cluster.store.objects = dict(start)
+        found = diverged(cluster)
+        log = leader_log(cluster)
+        door = (
+            LosesAnswer(cluster.store, CallNumber(number, on=True))
+            if lost
+            else FailsBefore(cluster.store, Unavailable("the store is away"), CallNumber(number, on=True))
+        )
+        try:
+            resolver(cluster, door).resolve(log, found)
+            break
+        except RemoteError:
+            pass
+        assert_sound_chain(cluster.store, path_of(B))
+        if of_log(log, cluster.store) is not None:
+            assert read(cluster.store, cluster.manifest(B)) == values(*range(8)), "nothing is given up before it is kept"
+            resolved(cluster)
+        copies = kept(cluster, found.kept_id)
+        assert [(e.base_offset, e.end_offset) for e in copies.entries] == [(4, 6), (6, 8)]
+        assert read(cluster.store, copies) == values(4, 5, 6, 7)
+        assert len(cluster.manifest(B).diverged) == 1
+        assert [e.base_offset for e in Entries.of(cluster.store, cluster.manifest(B))] == [0, 2]
+    assert number > 10
+
+
+def test_a_log_that_is_behind_gives_nothing_up(tmp_path: Path) -> None:
+    """The former leader comes back with what it had, and is asked before it follows the new one."""
+    cluster = Cluster.of(tmp_path, brokers=2)
+    cluster.create_topic("topicB", {0: [0, 1]}, batches_per_segment=2)
+    cluster.produce(B, 0, 1, 2, 3, 4)
+    cluster.produce(B, 5, 6, 7, 8, replicated=False)
+    cluster.lead(B, 1)
+    for n in (100, 101, 102, 103):
+        cluster.produce(B, n, replicated=False)
+    cluster.log(B, 1).update_high_watermark(9)
+    cluster.tick(1)
+    assert [d.error for d in cluster.offload(1) if d.error] == []
+    (behind,) = cluster.brokers[0].log_dirs()[0].logs()
+    found = of_log(behind, cluster.store)
+    assert found is not None
+    assert found.is_older
+    before = dict(cluster.store.objects)
+    with pytest.raises(Invalid, match="beside the leader"):
+        resolver(cluster).resolve(behind, found)
+    assert cluster.store.objects == before

@@ -1,0 +1,159 @@
+"""`tiering diverged`: partitions whose log and archive are of histories that have parted, as after an unclean election."""
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+import click
+
+from local_log.errors import NotFound
+from local_log.formats.filenames import TopicPartition
+from local_log.log import LocalLog
+from remote import archive
+from remote.clock import RandomIds, SystemClock
+from remote.reading import decoded_with
+from remote.stores import open_store
+from remote.trust import trusted
+from tiering import diverged
+from tiering.configured import topic_globs
+from tiering.console import (
+    Exit,
+    Row,
+    archive_option,
+    ask,
+    bytes_per_second_option,
+    dry_run_option,
+    emit,
+    exit_code_of_all,
+    keys_option,
+    log_dir_option,
+    output_option,
+    partition_option,
+    reports_errors,
+    say,
+    tell_unmatched,
+    topic_option,
+    topics_option,
+    yes_option,
+)
+from tiering.diverged import Diverged
+from tiering.service import log_dir, transforms
+
+
+@click.group("diverged")
+def command() -> None:
+    """Look at partitions whose log and archive are of different histories, and keep both."""
+
+
+@command.command("show")
+@log_dir_option(required=True)
+@archive_option(required=True)
+@keys_option()
+@topics_option()
+@output_option()
+@reports_errors
+def show(log_dir_path: str, archive_url: str, keys_address: str | None, topics: tuple[str, ...], output: str) -> Exit | None:
+    """List the partitions that are not archived any more, since their log contradicts what is archived.
+
+    That is so after an unclean election: the log of the new leader has other records from the fork offset on. A row says what of
+    the archive reaches above that, and which of both histories is the newer one; exit code 3 where there is one. Nothing is
+    changed.
+
+    \b
+    Examples:
+      tiering diverged show --log-dir /var/lib/kafka --archive s3://bucket/kafka
+    """
+    store = trusted(open_store(archive_url), keys_address)
+    archive.open_archive(store)
+    globs = topic_globs(topics)
+    logs = log_dir(log_dir_path).found(lambda name: not globs or any(fnmatchcase(name, glob) for glob in globs))
+    tell_unmatched(globs, {log.partition.topic for log in logs}, log_dir_path, "--topic" if topics else "topics.include")
+    errors, shown = list[Exception](), 0
+
+    def rows() -> Iterator[Row]:
+        nonlocal shown
+        for found in diverged.find(logs, store):
+            if isinstance(found, Diverged):
+                shown += 1
+                yield _row(found)
+            else:
+                say(f"tiering: {found}")
+                errors.append(found)
+
+    emit(rows(), output)
+    return exit_code_of_all(errors, partly=shown > 0) or (Exit.partly if shown else None)
+
+
+@command.command("resolve")
+@log_dir_option(required=True)
+@archive_option(required=True)
+@keys_option()
+@topic_option()
+@partition_option("The partition.", required=True)
+@bytes_per_second_option()
+@dry_run_option
+@yes_option
+@output_option()
+@reports_errors
+def resolve(
+    log_dir_path: str, archive_url: str, keys_address: str | None, topic: str, partition: int, bytes_per_second: int | None,
+    dry_run: bool, is_agreed: bool, output: str,
+) -> Exit | None:  # fmt: skip
+    """Keep the archived history under another topic id, and let the archive go on with the log's.
+
+    Run it beside the partition's leader. What the archive has from the fork offset on is copied first, whole segments, as a
+    topic of the same name with the id that the row says: read it by --topic-id, restore it by --from-topic-id. Then the
+    partition gives these segments up, and the next offload goes on from there. Killed and run again it goes on.
+
+    \b
+    Examples:
+      tiering diverged resolve --log-dir /var/lib/kafka --archive s3://bucket/kafka --topic orders --partition 3 --dry-run
+      tiering diverged resolve --log-dir /var/lib/kafka --archive s3://bucket/kafka --topic orders --partition 3 --yes
+    """
+    store = trusted(open_store(archive_url, bytes_per_second=bytes_per_second), keys_address)
+    clock, ids = SystemClock(), RandomIds()
+    archive.open_archive(store) if dry_run else archive.open_to_write(store, ids)
+    log = _log(log_dir_path, TopicPartition(topic, partition))
+    found = diverged.of_log(log, store)
+    if found is None:
+        say(f"tiering: {log.partition}: the log and the archive are of one history; there is nothing to resolve")
+        return None
+    diverged.refuse(found)
+    if dry_run or not is_agreed:
+        emit([_row(found)], output)
+    if dry_run:
+        return None
+    if not is_agreed:
+        ask(f"Give up {found.segments} segments of {log.partition} in {store.url}, and keep them under topic id {found.kept_id}?")
+    encryption = None if keys_address is None else transforms(compress=False, encrypt_with=keys_address).encryption
+    resolver = diverged.Resolver(store, clock, ids, decoded_with(keys_address)(store), encryption)
+    after = resolver.resolve(log, found)
+    emit([{**_row(found), "archive_end_offset": after.end_offset}], output)
+    return None
+
+
+def _log(path: str, partition: TopicPartition) -> LocalLog:
+    found = log_dir(path).logs(lambda name: name == partition.topic)
+    log = next((log for log in found if log.partition == partition), None)
+    if log is None:
+        raise NotFound(f"{path}: no partition {partition} there; check --log-dir, --topic and --partition")
+    return log
+
+
+def _row(found: Diverged) -> Row:
+    manifest, fork = found.manifest, found.fork_offset
+    missing = 0 if fork is None else max(0, min(fork, found.log_start_offset) - found.start)
+    return {
+        "topic": manifest.topic,
+        "partition": manifest.partition,
+        "topic_id": manifest.topic_id,
+        "fork_offset": fork,
+        "archive_end_offset": manifest.end_offset,
+        "log_start_offset": found.log_start_offset,
+        "log_end_offset": found.log_end_offset,
+        "offsets": None if fork is None else max(0, manifest.end_offset - fork),
+        "segments": found.segments,
+        "bytes": found.log_bytes,
+        "newer": None if fork is None else "archive" if found.is_older else "log",
+        "kept_topic_id": found.kept_id or None,
+        "missing_below_fork": missing,
+    }
