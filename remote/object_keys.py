@@ -13,6 +13,7 @@ The count-down makes the newest manifest the first key that a store lists.
 import hashlib
 import re
 from base64 import urlsafe_b64encode
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from remote.errors import Invalid
@@ -219,6 +220,20 @@ def parse_pin_name(name: str) -> str | None:
     """A pin's id, or None for a name that is no pin's."""
     match = _PIN.fullmatch(name)
     return None if match is None else match[1]
+
+
+def check_segment_names(names: Iterable[str]) -> None:
+    """Raises ValueError for a name that is not that of a segment's object: with it a key could lead anywhere."""
+    for name in names:
+        if parse_segment_name(name) is None:
+            raise ValueError(f"{name!r} is no name of a segment's object")
+
+
+def check_page_names(names: Iterable[str]) -> None:
+    """The same for pages."""
+    for name in names:
+        if parse_page_name(name) is None:
+            raise ValueError(f"{name!r} is no name of a page")
 
 
 def manifest_of(key: str) -> tuple[PartitionPath, int] | None:

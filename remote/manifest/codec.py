@@ -9,7 +9,7 @@ not know, of a newer minor version, are kept as they are.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import fields
 from functools import cache
@@ -20,11 +20,10 @@ from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.checksum import crc32c
 from remote.errors import Invalid, Newer
 from remote.manifest import signatures
-from remote.manifest.gaps import Gap
+from remote.manifest.gaps import Divergence, Gap
 from remote.manifest.model import (
     AuxRange,
     Deleting,
-    Divergence,
     EncodingInfo,
     Loss,
     Manifest,
@@ -36,7 +35,7 @@ from remote.manifest.model import (
 )
 from remote.manifest.numbers import bounds_of, whole
 from remote.manifest.signatures import Signature
-from remote.object_keys import WritePath, parse_page_name, parse_segment_name
+from remote.object_keys import WritePath, check_page_names, check_segment_names
 
 MAJOR, MINOR = 1, 1
 SIGNED_MAJOR = 2
@@ -290,20 +289,6 @@ def _read_entry(value: dict[str, Any]) -> SegmentEntry:
         min_timestamp_ms=whole(value["min_timestamp_ms"], "min_timestamp_ms") if "min_timestamp_ms" in value else None,
         unknown=_unknown(SegmentEntry, value),
     )
-
-
-def check_segment_names(names: Iterable[str]) -> None:
-    """Raises ValueError for a name that is not that of a segment's object: with it a key could lead anywhere."""
-    for name in names:
-        if parse_segment_name(name) is None:
-            raise ValueError(f"{name!r} is no name of a segment's object")
-
-
-def check_page_names(names: Iterable[str]) -> None:
-    """The same for pages."""
-    for name in names:
-        if parse_page_name(name) is None:
-            raise ValueError(f"{name!r} is no name of a page")
 
 
 def _read_gap(value: dict[str, Any]) -> Gap:

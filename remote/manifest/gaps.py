@@ -1,4 +1,7 @@
-"""The offsets that an archive does not have, as its ledger names them: where records may be missing, and where none ever are."""
+"""The offsets that an archive does not have, as its ledger names them: where records may be missing, and where none ever are.
+
+And those that it had of another history, which it has given up.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -32,6 +35,25 @@ class Gap:
     def is_of_compaction(self) -> bool:
         """Whether no record was ever lost here; gaps from before there were kinds say so by their reason alone."""
         return self.kind == COMPACTED or (not self.kind and self.reason == NO_BATCH)
+
+
+DIVERGED_MAX = 100
+"""How many histories that were given up a manifest tells of: the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """Another history that the archive had from `fork_offset` on, up to `end`, and gave up for the one that its brokers have.
+
+    What it had in `[start, end)` is kept as the partition of a topic of its own, `topic_id`, which is "" where nothing was there.
+    """
+
+    fork_offset: int
+    start: int
+    end: int
+    topic_id: str
+    resolved_at_ms: int
+    unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
 
 def reason_of(gaps: Iterable[Gap], start: int, end: int) -> str:

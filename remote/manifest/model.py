@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from local_log.formats.checkpoints import EpochEntry
-from remote.manifest.gaps import Gap
+from remote.manifest.gaps import Divergence, Gap
 from remote.manifest.ranges import joined, uncovered
 from remote.object_keys import PartitionPath
 
@@ -45,9 +45,6 @@ class Limits:
 
 
 LIMITS = Limits()
-
-DIVERGED_MAX = 100
-"""How many histories that were given up a manifest tells of: the latest."""
 
 CLOCK_DIFFERENCE_MS_MAX = 3_600_000
 """By how much times may be off that are compared: those of two machines, or of two objects as a store tells them."""
@@ -247,21 +244,6 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
-class Divergence:
-    """Another history that the archive had from `fork_offset` on, up to `end`, and gave up for the one that its brokers have.
-
-    What it had in `[start, end)` is kept as the partition of a topic of its own, `topic_id`, which is "" where nothing was there.
-    """
-
-    fork_offset: int
-    start: int
-    end: int
-    topic_id: str
-    resolved_at_ms: int
-    unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
-
-
-@dataclass(frozen=True, slots=True)
 class WriteMark:
     """A write over all `partitions` of a topic, numbered from 0 on, and the attempt of it that was committed."""
 
@@ -299,8 +281,7 @@ class Manifest:
     `pending` is one that is not known here to be committed or given up.
     `local_log_end_offsets` are where the sources' logs ended at their last commits, `gone` since when sources have the partition
     no more. `losses` are of the whole partition, also of offsets behind `end_offset`. `only_seen`: nothing was ever copied.
-    `diverged` are the histories that were given up, in the order of that, the latest DIVERGED_MAX. `kept_from` is the topic id
-    of the partition whose history was given up and is kept here, "" for any other.
+    `diverged` are histories that were given up, the latest last; `kept_from` is the topic id from which what is here was, or "".
     `data_committed_at_ms` is when the last commit was that brought offsets which the archive did not have, 0 where none is known.
     `signed_by` is the key that has wrapped the key of its signature, "" where it is not signed (see `signatures`).
     """

@@ -23,7 +23,7 @@ from remote.errors import Invalid
 from remote.manifest import codec, page_bounds
 from remote.manifest.model import AuxRange, Item, PageBounds, PageRef, SegmentEntry, count_of
 from remote.manifest.numbers import whole
-from remote.object_keys import page_name
+from remote.object_keys import check_page_names, check_segment_names, page_name
 
 PAGE_BYTES_MAX = 64 << 20
 _OTHER = "other_fields"
@@ -196,11 +196,11 @@ def _items(found: Any, schema: Any) -> tuple[Item, ...]:
             given = [n for n in columns[name] if n is not None]
             _ = whole(min(given, default=0), name), whole(max(given, default=0), name)
     if schema is REF_SCHEMA:
-        codec.check_page_names(columns["name"])
+        check_page_names(columns["name"])
         columns["sha256"] = [codec.read_hash(value) for value in columns["sha256"]]
         columns["bounds"] = [codec.read_bounds(json.loads(text) if text else None) for text in columns["bounds"]]
         return tuple(PageRef(*row) for row in zip(*columns.values(), unknown, strict=True))
-    codec.check_segment_names(columns["log_name"] + columns["aux_name"])
+    check_segment_names(columns["log_name"] + columns["aux_name"])
     columns["leader_epochs"] = [
         tuple(EpochEntry(whole(e["epoch"], "epoch"), whole(e["start_offset"])) for e in epochs)
         for epochs in columns["leader_epochs"]

@@ -14,11 +14,9 @@ from dataclasses import dataclass, field, replace
 from local_log.formats.primitives import INT64_MAX
 from remote.errors import Invalid
 from remote.manifest import invariants, pages
-from remote.manifest.gaps import Gap, reason_of
+from remote.manifest.gaps import DIVERGED_MAX, Divergence, Gap, reason_of
 from remote.manifest.model import (
-    DIVERGED_MAX,
     LIMITS,
-    Divergence,
     Item,
     Manifest,
     PageRef,

@@ -3,11 +3,10 @@
 from hypothesis import strategies as st
 
 from local_log.formats.checkpoints import EpochEntry
-from remote.manifest.gaps import Gap
+from remote.manifest.gaps import Divergence, Gap
 from remote.manifest.model import (
     AuxRange,
     Deleting,
-    Divergence,
     EncodingInfo,
     Loss,
     Manifest,
