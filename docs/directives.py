@@ -32,7 +32,7 @@ TABLES: dict[str, tuple[Sequence[str], Callable[[], Any]]] = {
 }
 KINDS: dict[str, type] = {kind.__name__: kind for kind in (
     model.Manifest, model.SegmentEntry, model.EncodingInfo, model.PageRef, model.PageBounds, gaps.Gap, model.Loss,
-    model.WriteMark, model.PendingWrite, pins.Pin,
+    gaps.Divergence, model.WriteMark, model.PendingWrite, pins.Pin,
 )}  # fmt: skip
 CHECKSUM, SIGNATURE = "~crc32c", "~mac"
 BESIDES = {"Manifest": ("format", CHECKSUM, SIGNATURE), "Pin": ("format", CHECKSUM)}
