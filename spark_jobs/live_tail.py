@@ -12,7 +12,7 @@ before the boundary and ended after it. A partition that was never archived is t
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -26,6 +26,7 @@ from remote.manifest.losses import reason_with
 from remote.manifest.model import Manifest
 from remote.object_store import ObjectStore
 from remote.stores import open_store
+from remote.trust import trusted
 from spark_jobs.broker import BrokerTopic, describe
 from spark_jobs.errors import OptionError
 from spark_jobs.source.limits import EARLIEST_OFFSET, read_by_partition
@@ -58,13 +59,14 @@ class Boundary:
         return {topic: numbers for topic, numbers in kept.items() if numbers}
 
 
-def starting_offsets(archive: str, topics: Iterable[str]) -> str:
+def starting_offsets(archive: str, topics: Iterable[str], keys: str | None = None) -> str:
     """The `startingOffsets` with which Spark's Kafka source goes on where the archive ends now.
 
     Nothing is asked of the broker, and the Kafka source wants an offset for every partition: one that has never been archived is
-    not among them. Raises NotFound, Unavailable, Corrupt, Newer.
+    not among them. With `keys`, where the archive's are, manifests are held against their signatures. Raises NotFound,
+    Unavailable, Corrupt, Newer.
     """
-    store = open_store(archive)
+    store = trusted(open_store(archive), keys)
     archives.open_archive(store)
     ends = {topic: {m.partition: m.end_offset for m in archives.manifests(store, topic)} for topic in topics}
     return Boundary(ends).starting_offsets()
@@ -78,7 +80,7 @@ def read(
     `kafka_options` say how to reach the broker, and what holds for both sides: includeHeaders, kafka.isolation.level and
     failOnDataLoss; `archive_options` are for the archive's side alone, as keys. Raises what `boundary_of` raises.
     """
-    boundary = boundary_of(spark, archive, topics, kafka_options)
+    boundary = boundary_of(spark, archive, topics, kafka_options, _given(archive_options).get("keys"))
     ends = {"endingOffsets": _json(boundary.archived())}
     return _union(spark, archive, boundary, _sides(kafka_options, archive_options), ends, streaming=False)
 
@@ -98,19 +100,22 @@ def read_stream(
     `boundary` (as an archive's; an object there of its own), and later ones take it from there. It belongs to the checkpoint:
     delete both or none. Raises what `boundary_of` raises, at the first start; Conflict where two first starts differ.
     """
-    found = _kept(spark, archive, topics, kafka_options, boundary)
+    keys = _given(archive_options).get("keys")
+    found = _kept(boundary, topics, lambda: boundary_of(spark, archive, topics, kafka_options, keys))
     stops = {"stopAtOffsets": _json(found.archived()), "startingOffsets": "earliest"}
     return _union(spark, archive, found, _sides(kafka_options, archive_options), stops, streaming=True)
 
 
-def boundary_of(spark: SparkSession, archive: str, topics: Sequence[str], kafka_options: Options) -> Boundary:
-    """Where the archive ends now and the broker takes over, proved to be without a hole.
+def boundary_of(
+    spark: SparkSession, archive: str, topics: Sequence[str], kafka_options: Options, keys: str | None = None
+) -> Boundary:
+    """Where the archive ends now and the broker takes over, proved to be without a hole. `keys`: as for `starting_offsets`.
 
     Raises NotFound for topics that the broker does not have, or has under another id: deleted and made anew, what is archived is
     not the same log. Raises MissingRange where the broker has deleted what was not archived yet (unless failOnDataLoss is
     false), OffsetOutOfRange where it ends before the archive does, and what `describe` raises.
     """
-    store = open_store(archive)
+    store = trusted(open_store(archive), keys)
     archives.open_archive(store)
     lenient = _given(kafka_options).get("failondataloss", "true").strip().lower() == "false"
     offsets = {}
@@ -141,12 +146,12 @@ def take_over(topic: BrokerTopic, manifests: Iterable[Manifest], *, lenient: boo
     return offsets
 
 
-def _kept(spark: SparkSession, archive: str, topics: Sequence[str], kafka_options: Options, address: str) -> Boundary:
+def _kept(address: str, topics: Sequence[str], resolve: Callable[[], Boundary]) -> Boundary:
     store = open_store(address)
     try:
         return _read_boundary(store.get(BOUNDARY_KEY), topics)
     except NotFound:
-        return keep(store, boundary_of(spark, archive, topics, kafka_options))
+        return keep(store, resolve())
 
 
 def keep(store: ObjectStore, found: Boundary) -> Boundary:

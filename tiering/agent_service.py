@@ -73,6 +73,12 @@ def state_dir(config: Config, environment: Mapping[str, str]) -> str:
     return config.settings.agent_state_dir or state_folder(environment)
 
 
+def keys_address(config: Config) -> str | None:
+    """Where the keys are, with what the configuration says of what is in the clear."""
+    keys = config.settings.archive_keys
+    return keys if keys is None or config.settings.archive_encryption_required else allowing_plain(keys)
+
+
 def memory_file(config: Config, environment: Mapping[str, str]) -> MemoryFile:
     """Where the agent of a configuration keeps its memory. Raises Invalid without log directories or an archive."""
     dirs, url = checked(config)
@@ -146,9 +152,7 @@ def build(config: Config, environment: Mapping[str, str], tell: Callable[[str], 
     limit = settings.remote_log_manager_copy_max_bytes_per_second
     is_limited = "remote.log.manager.copy.max.bytes.per.second" in config.places
     backend = Abortable(open_store(url, bytes_per_second=limit if is_limited else None, meter=meter, clock=clock), controls)
-    keys = settings.archive_keys
-    if keys is not None and not settings.archive_encryption_required:
-        keys = allowing_plain(keys)
+    keys = keys_address(config)
     store = trusted(backend, keys, remembered(state_dir(config, environment)))
     for one in dirs:
         if shares_a_folder(one, store):

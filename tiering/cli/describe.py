@@ -13,6 +13,7 @@ from tiering.console import (
     archive_option,
     emit,
     exit_code_of_all,
+    keys_option,
     log_dir_option,
     output_option,
     printable,
@@ -30,6 +31,7 @@ from tiering.tiered_log import TieredLog
 @click.command("describe")
 @archive_option(required=True)
 @log_dir_option()
+@keys_option()
 @click.argument("topic", required=False)
 @topic_id_option()
 @click.option(
@@ -39,14 +41,16 @@ from tiering.tiered_log import TieredLog
 @output_option()
 @reports_errors
 def command(
-    archive_url: str, log_dir_path: str | None, topic: str | None, topic_id: str | None, coverage: bool | None, output: str
-) -> Exit | None:
+    archive_url: str, log_dir_path: str | None, keys_address: str | None, topic: str | None, topic_id: str | None,
+    coverage: bool | None, output: str,
+) -> Exit | None:  # fmt: skip
     """Show offsets, segments and bytes of each tier for every partition, of all topics or of TOPIC.
 
     Of one TOPIC a picture of each partition follows, as wide as the terminal: a column is a span of offsets or of time, a line a
     tier. A part that is archived and not deleted yet shows in both lines, and a gap as ! however small it is.
 
-    A partition that cannot be read is named on standard error, and the others are shown.
+    A partition that cannot be read is named on standard error, and the others are shown. With keys, so is one whose manifest is
+    not signed, or is not what was signed.
 
     \b
     Examples:
@@ -55,7 +59,7 @@ def command(
     """
     if topic_id is not None and topic is None:
         raise click.UsageError("--topic-id is of one topic: name it")
-    tiers = open_tiers(log_dir_path, archive_url, tell=warn)
+    tiers = open_tiers(log_dir_path, archive_url, tell=warn, keys_address=keys_address)
     errors: list[Exception] = []
     shown = 0
     is_drawn = topic is not None if coverage is None else coverage

@@ -17,6 +17,7 @@ from remote.manifest.store import load_version
 from remote.object_keys import PartitionPath, partition_of
 from remote.object_store import ObjectStore
 from remote.stores import open_store
+from remote.trust import trusted
 from tiering import acknowledge as acknowledging
 from tiering import manifest_tools as tools
 from tiering.console import (
@@ -29,6 +30,7 @@ from tiering.console import (
     dry_run_option,
     emit,
     exit_code_of_all,
+    keys_option,
     output_option,
     partition_option,
     reports_errors,
@@ -48,9 +50,9 @@ def command() -> None:
 
 
 def of_topic(verb: Callable[P, None]) -> Callable[P, None]:
-    """The options that say which partitions of which archive."""
+    """The options that say which partitions of which archive, and the keys by which what stands there is to be signed."""
     verb = partition_option("Only this one; all of the topic unless given.")(verb)
-    verb = topic_option()(topic_id_option()(verb))
+    verb = topic_option()(topic_id_option()(keys_option()(verb)))
     return archive_option(required=True)(verb)
 
 
@@ -65,8 +67,9 @@ def version_option(verb: Callable[P, None]) -> Callable[P, None]:
 @output_option()
 @reports_errors
 def show(
-    archive_url: str, topic: str, topic_id: str | None, partition: int | None, version: int | None, output: str
-) -> Exit | None:
+    archive_url: str, keys_address: str | None, topic: str,
+    topic_id: str | None, partition: int | None, version: int | None, output: str,
+) -> Exit | None:  # fmt: skip
     """Show the manifest of each partition: a line in a table, or as JSON all that stands in it.
 
     A partition that cannot be read is named on standard error, and the others are shown.
@@ -76,7 +79,7 @@ def show(
       tiering manifest show --archive s3://bucket/kafka --topic orders
       tiering manifest show --archive s3://bucket/kafka --topic orders --partition 0 --version 7 --output json
     """
-    store, errors = open_store(archive_url), list[Exception]()
+    store, errors = trusted(open_store(archive_url), keys_address), list[Exception]()
     shown = 0
 
     def rows() -> Iterator[Row]:
@@ -93,7 +96,10 @@ def show(
 @of_topic
 @output_option()
 @reports_errors
-def history(archive_url: str, topic: str, topic_id: str | None, partition: int | None, output: str) -> Exit | None:
+def history(
+    archive_url: str, keys_address: str | None, topic: str,
+    topic_id: str | None, partition: int | None, output: str,
+) -> Exit | None:  # fmt: skip
     """List the stored versions, the newest first: when and by whom they were written, and what changed.
 
     A version that cannot be read, or is not the one that its successor was built on, is named on standard error.
@@ -102,7 +108,7 @@ def history(archive_url: str, topic: str, topic_id: str | None, partition: int |
     Examples:
       tiering manifest history --archive s3://bucket/kafka --topic orders --partition 0
     """
-    store, errors = open_store(archive_url), list[Exception]()
+    store, errors = trusted(open_store(archive_url), keys_address), list[Exception]()
     shown = 0
 
     def rows() -> Iterator[Row]:
@@ -125,14 +131,17 @@ def history(archive_url: str, topic: str, topic_id: str | None, partition: int |
 @click.argument("after", type=Number(1))
 @output_option()
 @reports_errors
-def diff(archive_url: str, topic: str, topic_id: str | None, partition: int | None, before: int, after: int, output: str) -> None:
+def diff(
+    archive_url: str, keys_address: str | None, topic: str,
+    topic_id: str | None, partition: int | None, before: int, after: int, output: str,
+) -> None:  # fmt: skip
     """Show what version AFTER of one partition has otherwise than version BEFORE: segments by their states, gaps, offsets.
 
     \b
     Examples:
       tiering manifest diff --archive s3://bucket/kafka --topic orders --partition 0 6 7
     """
-    store = open_store(archive_url)
+    store = trusted(open_store(archive_url), keys_address)
     former = _only(_versions(store, topic, topic_id, partition, before))
     later = _only(_versions(store, topic, former.topic_id, partition, after))
     emit(tools.difference(Entries.of(store, former), Entries.of(store, later)), output)
@@ -143,14 +152,17 @@ def diff(archive_url: str, topic: str, topic_id: str | None, partition: int | No
 @version_option
 @click.option("--to", "target", required=True, type=click.Path(dir_okay=False), metavar="FILE", help="The Parquet file to write.")
 @reports_errors
-def export(archive_url: str, topic: str, topic_id: str | None, partition: int | None, version: int | None, target: str) -> None:
+def export(
+    archive_url: str, keys_address: str | None, topic: str,
+    topic_id: str | None, partition: int | None, version: int | None, target: str,
+) -> None:  # fmt: skip
     """Write all entries of all pages as one Parquet file, which any SQL engine reads.
 
     \b
     Examples:
       tiering manifest export --archive s3://bucket/kafka --topic orders --to orders.parquet
     """
-    store = open_store(archive_url)
+    store = trusted(open_store(archive_url), keys_address)
     manifests = [_or_raise(found) for found in _versions(store, topic, topic_id, partition, version)]
     written = tools.export((Entries.of(store, m) for m in manifests), OsWritableDisk(), target)
     say(f"{target}: {written} segments")
@@ -167,6 +179,7 @@ def export(archive_url: str, topic: str, topic_id: str | None, partition: int | 
 @reports_errors
 def acknowledge(
     archive_url: str,
+    keys_address: str | None,
     topic: str,
     topic_id: str | None,
     partition: int | None,
@@ -185,7 +198,7 @@ def acknowledge(
       tiering manifest acknowledge --archive s3://bucket/kafka --topic orders --dry-run
       tiering manifest acknowledge --archive s3://bucket/kafka --topic orders --partition 0 --who jo --yes
     """
-    store = open_store(archive_url)
+    store = trusted(open_store(archive_url), keys_address)
     archive.open_archive(store)
     found = [*acknowledging.with_losses(store, topic, topic_id, partition)]
     if not found:

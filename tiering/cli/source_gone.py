@@ -11,6 +11,7 @@ from remote.errors import RemoteError
 from remote.manifest.losses import lost_offsets
 from remote.manifest.model import Manifest
 from remote.stores import open_store
+from remote.trust import trusted
 from tiering import source_gone
 from tiering.console import (
     Exit,
@@ -20,6 +21,7 @@ from tiering.console import (
     dry_run_option,
     emit,
     exit_code_of_all,
+    keys_option,
     named,
     output_option,
     reports_errors,
@@ -40,11 +42,14 @@ from tiering.console import (
     help="The directory's id, as local_log_start_offsets of a manifest has it.",
 )
 @topics_option()
+@keys_option()
 @dry_run_option
 @yes_option
 @output_option()
 @reports_errors
-def command(archive_url: str, source: str, topics: tuple[str, ...], dry_run: bool, is_agreed: bool, output: str) -> Exit | None:
+def command(
+    archive_url: str, source: str, topics: tuple[str, ...], keys_address: str | None, dry_run: bool, is_agreed: bool, output: str
+) -> Exit | None:
     """Say that a log directory is gone, with its partitions: its broker was taken out of service.
 
     Until then the archive believes that the directory still has what it had when it was last archived from, and calls nothing of
@@ -55,7 +60,7 @@ def command(archive_url: str, source: str, topics: tuple[str, ...], dry_run: boo
       tiering source-gone --archive s3://bucket/kafka --source 5nFBVDdgQYqYw8XhsLcxLA --dry-run
       tiering source-gone --archive s3://bucket/kafka --source 5nFBVDdgQYqYw8XhsLcxLA --yes
     """
-    store, clock, ids = open_store(archive_url), SystemClock(), RandomIds()
+    store, clock, ids = trusted(open_store(archive_url), keys_address), SystemClock(), RandomIds()
     archive.open_archive(store)
     names = archive.topics_like(store, topics)
     tell_unmatched(topics, names, store.url)

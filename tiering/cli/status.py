@@ -11,12 +11,16 @@ import click
 from local_log.errors import Invalid
 from local_log.folder_hold import OsFolderHolder
 from remote.clock import SystemClock, stopwatch
+from remote.errors import RemoteError
+from remote.object_store import ObjectStore
 from remote.stores import open_store
 from remote.stores.instrumented import Meter
+from remote.trust import trusted
 from tiering import status as of
-from tiering.agent_service import addresses, checked, memory_file
+from tiering.agent_service import addresses, checked, keys_address, memory_file
+from tiering.config.config import Config
 from tiering.configured import whole_config, whole_config_options
-from tiering.console import Exit, Row, emit, output_option, printable, reports_errors
+from tiering.console import Exit, Row, emit, output_option, printable, reports_errors, warn
 from tiering.service import cluster_of
 from tiering.topic_retention import known_retention
 
@@ -33,8 +37,9 @@ _IN_TABLE = (
 def command(config_file: str | None, overrides: tuple[str, ...], output: str) -> Exit | None:
     """Show what the agent does, what went wrong last, and for each partition what is not archived yet, the longest lag first.
 
-    Where no agent runs, or none answers, the same is found out from the log directories and the archive. The exit code is 3 where
-    a partition has an error, or the store answers nobody: then the log directories alone are told of.
+    Where no agent runs, or none answers, the same is found out from the log directories and the archive, whose
+    manifests are held against their signatures by archive.keys. The exit code is 3 where a partition has an error, or the store
+    answers nobody: then the log directories alone are told of.
 
     \b
     Examples:
@@ -50,7 +55,7 @@ def command(config_file: str | None, overrides: tuple[str, ...], output: str) ->
     meter = Meter()
     cluster = cluster_of((config.settings.metadata_log_dir, *config.settings.log_dirs))
     places = of.Places(
-        dirs, open_store(url, meter=meter), config, memory, addresses(config, os.environ), known_retention(config, cluster),
+        dirs, _store(url, config, meter), config, memory, addresses(config, os.environ), known_retention(config, cluster),
         lambda patience_s: meter.trouble(stopwatch(), patience_s),
     )  # fmt: skip
     found = of.status(places, OsFolderHolder(), SystemClock())
@@ -63,6 +68,16 @@ def command(config_file: str | None, overrides: tuple[str, ...], output: str) ->
         emit(of.rows(found), output, as_text=_short)
     is_wrong = found["store_failing_since_ms"] is not None or any(row["error_ms"] is not None for row in found["partitions"])
     return Exit.partly if is_wrong else None
+
+
+def _store(url: str, config: Config, meter: Meter) -> ObjectStore:
+    """The archive's store. Who may not read the keys is told so, and sees what the archive says without them."""
+    store = open_store(url, meter=meter)
+    try:
+        return trusted(store, keys_address(config))
+    except RemoteError as e:
+        warn(f"manifests are not held against their signatures: {e}")
+        return store
 
 
 def _short(row: Row) -> Row:

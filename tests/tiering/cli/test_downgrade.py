@@ -1,5 +1,6 @@
 """Who may write to the bucket and has no key puts data of his own in the place of encrypted data, or an old state of it."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,9 @@ from typing import Any
 import pytest
 from click.testing import Result
 from key_files import write_keys
+
+from remote.manifest.codec import stamped
+from remote.manifest.signatures import split
 
 Row = dict[str, Any]
 Rows = Callable[..., list[Row]]
@@ -119,3 +123,80 @@ def test_an_older_state_is_found_by_who_has_a_cache(
     assert refused.exit_code == 6
     assert "was there before" in refused.stderr
     assert rows(*question)  # who remembers nothing cannot know
+
+
+TXN = ("--topic", "g-txn")
+
+
+def newest_of(url: str) -> tuple[Path, Row]:
+    """The newest manifest of g-txn, and what stands in it."""
+    file = min(Path(url).glob("g-txn/*/0/manifest/*.json"))
+    return file, json.loads(split(file.read_bytes())[0])
+
+
+def source_of(url: str) -> str:
+    """The log directory that it was archived from."""
+    (source,) = newest_of(url)[1]["local_log_start_offsets"]
+    return str(source)
+
+
+def unsign(url: str) -> None:
+    """Puts the same manifest in its place, as who has no keys would have written it."""
+    file, value = newest_of(url)
+    file.write_bytes(stamped(value | {"format": {"major": 1, "minor": 1}}))
+
+
+LOOKS: dict[str, tuple[object, ...]] = {
+    "describe": ("describe", "g-txn"),
+    "show": ("manifest", "show", *TXN),
+    "history": ("manifest", "history", *TXN),
+    "diff": ("manifest", "diff", *TXN, "--partition", 0, 2, 3),
+    "export": ("manifest", "export", *TXN, "--to", "{to}"),
+    "acknowledge": ("manifest", "acknowledge", *TXN, "--dry-run"),
+    "source-gone": ("source-gone", "--source", "{source}", "--dry-run"),
+}
+
+
+@pytest.mark.parametrize("command", LOOKS)
+def test_who_looks_at_manifests_with_keys_is_told_of_one_that_was_put_there(
+    run: Run, hidden: str, keys: Path, tmp_path: Path, command: str
+) -> None:
+    words = [str(word).format(to=tmp_path / "to", source=source_of(hidden)) for word in LOOKS[command]]
+    assert run(*words, "--archive", hidden).exit_code == 0
+    assert run(*words, "--archive", hidden, "--keys", keys).exit_code == 0
+    unsign(hidden)
+    assert run(*words, "--archive", hidden).exit_code == 0
+    found = run(*words, "--archive", hidden, "--keys", keys)
+    assert (found.exit_code, "it is not signed" in found.stderr) == (6, True), found.output
+
+
+def test_what_a_manifest_is_signed_by_is_shown(rows: Rows, hidden: str, plain: str, keys: Path) -> None:
+    show = ("manifest", "show", *TXN)
+    assert {row["signed_by"] for row in rows(*show, "--archive", hidden, "--keys", keys)} == {"k1"}
+    assert {row["signed_by"] for row in rows(*show, "--archive", plain)} == {None}
+
+
+def test_status_holds_manifests_against_the_keys_of_its_configuration(
+    run: Run, hidden: str, logs: Path, keys: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "tiering.toml"
+    config.write_text(
+        f'[log]\ndirs = ["{logs}"]\n[archive]\nurl = "{hidden}"\nkeys = "{keys}"\n[agent]\nstate.dir = "{tmp_path / "state"}"\n'
+    )
+    status = ("status", "--config", config, "--output", "json")
+    assert run(*status).exit_code == 0
+    unsign(hidden)
+    found = run(*status)
+    assert found.exit_code == 3
+    (row,) = [row for row in json.loads(found.stdout)["partitions"] if row["topic"] == "g-txn"]
+    assert "it is not signed" in row["error"]
+    keys.unlink()
+    without = run(*status)
+    assert without.exit_code == 0
+    assert "are not held against their signatures" in without.stderr
+
+
+def test_a_source_that_is_gone_is_said_to_be_with_keys_in_a_signed_archive(run: Run, hidden: str, keys: Path) -> None:
+    words = ("source-gone", "--source", source_of(hidden), *TXN, "--yes", "--archive", hidden)
+    assert run(*words).exit_code == 1
+    assert run(*words, "--keys", keys).exit_code == 0

@@ -42,7 +42,7 @@ def newest(url: str) -> Manifest:
 
 def overtaken_at_120(manifest: Manifest) -> int:
     """How many offsets are lost when broker a's log starts at 120."""
-    return lost_offsets(overtaken(manifest, Seen("a", 120, 130, ()), 9))
+    return lost_offsets(overtaken(manifest, Seen("a", 120, ((120, 130),)), 9))
 
 
 def test_what_a_broker_had_that_is_out_of_service_is_not_believed_to_be_there_any_more(rows: Rows, url: str) -> None:
