@@ -280,7 +280,7 @@ def test_with_a_cache_folder_the_second_process_reads_no_segment_again(world: Wo
     with open_reader(archive=archive, cache_dir=str(cache)) as reader:
         expected = rows_of(reader.read("g-mixed", isolation="read_committed"))
         assert [*reader.list_offsets("g-mixed", 0)] == [0]
-    assert {file.suffix for file in cache.rglob("*.*")} == {".chunk", ".indexes"}
+    assert {file.suffix for file in cache.rglob("*.*")} == {".chunk", ".indexes", ".seen"}
     moved = Path(archive).parent / "moved"
     segments = [*(Path(archive) / "g-mixed").rglob("segments")]
     assert len(segments) == 1

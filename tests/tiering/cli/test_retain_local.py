@@ -63,7 +63,7 @@ def test_nothing_goes_on_the_strength_of_a_manifest_that_might_not_outlive_a_cra
     before, fsync = bases(ours, "g-codec-none-0"), os.fsync
 
     def failing_for_the_archive(descriptor: int) -> None:
-        if os.readlink(f"/proc/self/fd/{descriptor}").startswith(own):
+        if os.readlink(f"/proc/self/fd/{descriptor}").startswith(f"{own}/g-"):
             raise OSError(5, "EIO")
         fsync(descriptor)
 
