@@ -41,6 +41,8 @@ from tiering.unprotected import TopicRetention
 
 RECHECK_MS: Final = 3_600_000
 """After this a partition is planned for again though its folder has not changed: the archive may have."""
+LOST_MS: Final = 60_000
+"""The same of one with a loss that nobody has acknowledged yet."""
 WAIT_MS_MAX: Final = 10_000
 """So long the loop waits at most, to show that it lives."""
 ABORT_MS: Final = 5_000
@@ -291,7 +293,7 @@ class Agent:
         elif job.subject in self._views:
             self._due_again(outcome, was, now_ms)
         elif job not in self._waiting and self._missing.settle(outcome):
-            self._waiting[job] = Waiting(now_ms + RECHECK_MS)
+            self._waiting[job] = Waiting(now_ms + LOST_MS)
 
     def _tell(self, outcome: Outcome, now_ms: int) -> None:
         view = self._views.get(outcome.job.subject)
@@ -333,7 +335,7 @@ class Agent:
             self._waiting[job] = Waiting(now_ms, failures, was.turns + 1, NEVER_MS if oldest_ms is None else oldest_ms)
         elif not is_new:
             self._begun.discard(folder)
-            self._waiting[job] = Waiting(now_ms + RECHECK_MS)
+            self._waiting[job] = Waiting(now_ms + (LOST_MS if self._views[folder].lost_offsets else RECHECK_MS))
         if outcome.copied is not None:
             retain = Job(Kind.retain, folder)
             retaining = self._does.retaining

@@ -2,9 +2,14 @@
 
 from agents import LOGS, MINUTE_MS, World
 from archive_fakes import FailsBefore
+from logs_to_archive import path_of
 from one_offload import TXN
 
+from local_log.formats.filenames import LOG_START_OFFSET_CHECKPOINT
+from local_log.formats.primitives import INT64_MAX
 from remote.errors import Unavailable
+from remote.manifest.losses import acknowledged
+from remote.manifest.store import ManifestWriter, load_newest
 from tiering.agent.view import AgentView
 from tiering.metrics.series import LOST
 from tiering.metrics.values import values
@@ -70,3 +75,30 @@ def test_a_log_directory_whose_disk_is_not_mounted_has_lost_nothing() -> None:
     assert lost_of(view) == {}
     assert view.last_error is not None
     assert "see whether its disk is mounted" in view.last_error.message
+
+
+def test_that_a_loss_was_acknowledged_is_known_within_minutes() -> None:
+    world = World().has(ONE, TXN)
+    agent, controls = world.agent()
+    start_ms = world.clock.now
+    gone = path_of(world.logs()[ONE])
+    overtaken = path_of(world.logs()[TXN])
+    start = world.logs()[TXN].log_end_offset - 1
+    lines = f"0\n1\ng-txn 0 {start}\n"
+    world.clock.when(start_ms + 2 * MINUTE_MS, lambda: world.disk.delete_folder(f"{LOGS}/{ONE}"))
+    world.clock.when(start_ms + 2 * MINUTE_MS, lambda: world.rewrite(LOG_START_OFFSET_CHECKPOINT, lines))
+    shown: list[set[tuple[str, ...]]] = []
+    world.clock.when(start_ms + 5 * MINUTE_MS, lambda: shown.append(set(lost_of(agent.view()))))
+
+    def acknowledge() -> None:
+        for path in (gone, overtaken):
+            stored = load_newest(world.archive, path)
+            assert stored is not None
+            writer = ManifestWriter(world.archive, path, world.clock, world.ids, "jo", stored.manifest.writer_epoch)
+            writer.commit(stored.manifest, lambda m: acknowledged(m, [(0, INT64_MAX)], "jo", world.clock.now_ms()))
+
+    world.clock.when(start_ms + 5 * MINUTE_MS, acknowledge)
+    world.run(agent, controls, 8)
+    assert shown == [{("g-codec-lz4", "0"), ("g-txn", "0")}]
+    assert lost_of(agent.view()) == {}
+    assert agent.view().gone == ()
