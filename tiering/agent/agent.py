@@ -32,6 +32,7 @@ from tiering.agent.schedule import (
     moved,
     wake_ms,
 )
+from tiering.agent.seen_there import SeenThere
 from tiering.agent.settings import Does, Settings
 from tiering.agent.store_watch import StoreWatch
 from tiering.agent.view import AgentView, Counts, PartitionView, Scrub, Told
@@ -77,13 +78,14 @@ class Agent:
         self._memory_file, self._say = memory, tell
         self._store, self._retention, self._ready = StoreWatch(trouble, tell), retention, ready
         self._memory = memory.load()
+        self._there = SeenThere(log_dirs, memory, archive_url, clock, lambda e: self._hurt(e, clock.now_ms()))
         self._started_ms = self._now_ms = clock.now_ms()
         self._next_look_ms = 0
         self._has_looked = False
         self._marks: dict[str, Mark] = {}
         self._views: dict[str, PartitionView] = {}
         self._counts: dict[str, Counts] = {}
-        self._missing = Missing(tell)
+        self._missing = Missing(tell, self._there.forget)
         self._waiting: dict[Job, Waiting] = {}
         self._running: dict[Job, Waiting] = {}
         self._begun: set[str] = set()
@@ -188,9 +190,19 @@ class Agent:
                 self._note(folder, mark, now_ms)
             self._marks = marks
             self._has_looked = True
+        self._remember_logs(now_ms)
         known = {str(view.partition): view.archived for view in views.values() if view.archived is not None}
         if error is None and known != self._memory.archived:
             self._save(replace(self._memory, archived=known))
+
+    def _remember_logs(self, now_ms: int) -> None:
+        """Notices what has disappeared while nobody looked, and keeps what is there."""
+        if (copies := self._does.copies) is not None:
+            with self._reading:
+                for view, mark in self._there.gone(lambda t: self._wanted(t) and copies.wants(t), self._memory.archived, now_ms):
+                    if self._missing.note(view, mark, now_ms):
+                        self._waiting[Job(Kind.copy, mark.folder)] = Waiting(now_ms)
+            self._there.keep(self._views, self._marks, now_ms)
 
     def _on_disk(self, folder: str, mark: Mark) -> PartitionView:
         """What is known of a partition, with what lies on disk now, where it is to be archived at all."""

@@ -12,10 +12,10 @@ from tiering.agent.watch import Mark
 
 
 class Missing:
-    """By their folders. `say` is told, for people, what may be lost, and then what is."""
+    """By their folders. `say` is told, for people, what may be lost, and then what is; `told` of which manifests were told."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
+    def __init__(self, say: Callable[[str], None], told: Callable[[Mark], None]) -> None:
+        self._say, self._told = say, told
         self._views: dict[str, PartitionView] = {}
         self._marks: dict[str, Mark] = {}
 
@@ -59,6 +59,7 @@ class Missing:
             return False
         if outcome.archived is None and not outcome.is_left_alone and view.lost_offsets:
             return False
+        self._told(self._marks[folder])
         after = replace(view, archived=outcome.archived, is_gone_told=True)
         if not after.lost_offsets:
             self.back(folder)

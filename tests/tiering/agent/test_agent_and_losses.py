@@ -1,6 +1,6 @@
 """What is lost before it was archived is told by the agent: in its status, by its metrics, and once aloud."""
 
-from agents import LOGS, MINUTE_MS, World
+from agents import LOGS, MINUTE_MS, STATE, World
 from archive_fakes import FailsBefore
 from logs_to_archive import path_of
 from one_offload import TXN
@@ -11,8 +11,10 @@ from remote.errors import Unavailable
 from remote.manifest.losses import acknowledged
 from remote.manifest.store import ManifestWriter, load_newest
 from tiering.agent.view import AgentView
+from tiering.gone_logs import gone_logs
 from tiering.metrics.series import LOST
 from tiering.metrics.values import values
+from tiering.seen_logs import SeenFile
 
 ONE = "g-codec-lz4-0"
 
@@ -102,3 +104,44 @@ def test_that_a_loss_was_acknowledged_is_known_within_minutes() -> None:
     assert shown == [{("g-codec-lz4", "0"), ("g-txn", "0")}]
     assert lost_of(agent.view()) == {}
     assert agent.view().gone == ()
+
+
+def test_what_disappears_while_no_agent_runs_is_told_by_the_next_one() -> None:
+    world = World().has(ONE, TXN)
+    log = world.logs()[ONE]
+    unarchived = log.log_end_offset - log.segments[-1].base_offset
+    world.run(*world.agent(), 2)
+    world.disk.delete_folder(f"{LOGS}/{ONE}")
+    said: list[str] = []
+    agent, controls = world.agent(tell=said.append)
+    world.run(agent, controls, 2)
+    assert lost_of(agent.view()) == {("g-codec-lz4", "0"): unarchived}
+    assert [message for message in said if f"{ONE}: {unarchived} offsets are lost" in message] != []
+    again, controls = world.agent()
+    world.archive.calls.clear()
+    world.run(again, controls, 2)
+    assert [key for _, key, *_ in world.archive.calls if key.startswith("g-codec-lz4")] == []
+
+
+def test_a_log_directory_that_is_not_mounted_yet_when_an_agent_starts_has_lost_nothing() -> None:
+    world = World().has(ONE, TXN)
+    world.run(*world.agent(), 2)
+    names = world.disk.names
+    world.disk.names = lambda at: [] if at == LOGS else names(at)  # type: ignore[method-assign]
+    agent, controls = world.agent()
+    world.clock.when(world.clock.now + 2 * MINUTE_MS, lambda: setattr(world.disk, "names", names))
+    world.run(agent, controls, 5)
+    assert agent.view().gone == ()
+    assert [str(p.partition) for p in agent.view().partitions] == [ONE, TXN]
+
+
+def test_an_offload_and_an_agent_remember_the_same() -> None:
+    world = World().has(ONE, TXN)
+    world.run(*world.agent(), 2)
+    known = SeenFile.of(world.disk, STATE, world.log_dir(), "memory://store").load()
+    logs = world.logs()
+    end = logs[ONE].log_end_offset
+    assert {str(p): seen.topic_id for p, seen in known.items()} == {name: log.topic_id for name, log in logs.items()}
+    world.disk.delete_folder(f"{LOGS}/{ONE}")
+    (gone,) = gone_logs(known, world.log_dir(), (), lambda _: True, {})
+    assert (str(gone.partition), gone.seen.end_offset) == (ONE, end)

@@ -1,0 +1,120 @@
+"""What offloads and agents remember of the log directories, kept by an agent: what disappeared while none ran is noticed, too."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from local_log.errors import LogError
+from local_log.formats.filenames import TopicPartition
+from local_log.log_dir import LogDir
+from remote.clock import Clock
+from tiering.agent.memory import MemoryFile
+from tiering.agent.view import PartitionView
+from tiering.agent.watch import Mark
+from tiering.archived import NOTHING, Archived
+from tiering.gone_logs import Gone, elsewhere, gone_logs
+from tiering.local_seen import LogSeen, SegmentSeen
+from tiering.seen_logs import SeenFile, SeenLog
+
+KEEP_MS: Final = 600_000
+"""So often what only grows is noted down; what is new or starts elsewhere is at once."""
+
+Views = Mapping[str, PartitionView]
+Lost = tuple[PartitionView, Mark]
+
+
+class SeenThere:
+    """The memories of the log directories for one archive, in the folder of the agent's own memory.
+
+    `hurt` is told of what cannot be read or kept; the work goes on.
+    """
+
+    def __init__(
+        self, log_dirs: Sequence[LogDir], memory: MemoryFile, archive: str, clock: Clock, hurt: Callable[[LogError], None]
+    ) -> None:
+        self._log_dirs, self._memory, self._archive, self._clock = tuple(log_dirs), memory, archive, clock
+        self._hurt = hurt
+        self._known: dict[str, dict[str, SeenLog]] = {}
+        """By log directory, then by folder; a directory is in it once what was remembered of it was looked at."""
+        self._kept_ms: dict[str, int] = {}
+
+    def gone(self, wanted: Callable[[str], bool], archived: Mapping[str, Archived], now_ms: int) -> Iterator[Lost]:
+        """What has disappeared since an offload or an agent last saw it: of each log directory when it is first there.
+
+        `archived` is what is known of the archive, by partition.
+        """
+        for log_dir in self._log_dirs:
+            if log_dir.path in self._known:
+                continue
+            try:
+                state, gone = log_dir.disk.state(log_dir.path), self._gone(log_dir, wanted)
+            except LogError:
+                continue  # who looks at the directory tells
+            for one in gone:
+                of = archived.get(str(one.partition))
+                view = PartitionView(log_dir.path, one.partition, archived=of, seen=_on_disk(one.seen, of, now_ms))
+                yield view, Mark(log_dir, one.partition, state, False, None, None)
+
+    def _gone(self, log_dir: LogDir, wanted: Callable[[str], bool]) -> tuple[Gone, ...]:
+        if not log_dir.disk.names(log_dir.path):
+            return ()
+        try:
+            known = self._file(log_dir).load()
+        except LogError as e:
+            known = {}
+            self._hurt(e)
+        others = elsewhere(other for other in self._log_dirs if other != log_dir)
+        gone = gone_logs(known, log_dir, (), lambda p: wanted(p.topic), others)
+        self._known[log_dir.path] = {f"{log_dir.path}/{p}": seen for p, seen in known.items()}
+        return tuple(one for one in gone if not one.moved_to)
+
+    def keep(self, views: Views, marks: Mapping[str, Mark], now_ms: int) -> None:
+        """Keeps what is there now."""
+        for log_dir in self._log_dirs:
+            known = self._known.get(log_dir.path)
+            if known is None:
+                continue
+            here = {folder: mark for folder, mark in marks.items() if mark.log_dir == log_dir}
+            now = {folder: seen for folder in here if (seen := _seen(views[folder], known.get(folder), now_ms)) is not None}
+            changed = {folder: seen for folder, seen in now.items() if seen != known.get(folder)}
+            is_due = not 0 <= now_ms - self._kept_ms.get(log_dir.path, 0) < KEEP_MS
+            if changed and (is_due or any(not _only_grew(known.get(folder), seen) for folder, seen in changed.items())):
+                self._keep(log_dir, {here[folder].partition: seen for folder, seen in changed.items()})
+                self._kept_ms[log_dir.path] = now_ms
+                known.update(changed)
+
+    def forget(self, mark: Mark) -> None:
+        """Forgets one that is gone and whose manifest has been told."""
+        if self._known.get(mark.log_dir.path, {}).pop(mark.folder, None) is not None:
+            self._keep(mark.log_dir, {mark.partition: None})
+
+    def _keep(self, log_dir: LogDir, changes: Mapping[TopicPartition, SeenLog | None]) -> None:
+        try:
+            self._file(log_dir).keep(changes, self._clock)
+        except LogError as e:
+            self._hurt(e)
+
+    def _file(self, log_dir: LogDir) -> SeenFile:
+        return SeenFile.of(self._memory.disk, self._memory.folder, log_dir, self._archive)
+
+
+def _seen(view: PartitionView, known: SeenLog | None, now_ms: int) -> SeenLog | None:
+    """What is to be remembered of a partition; nothing of one whose log or manifest nobody has looked at."""
+    on_disk = view.seen
+    if on_disk is None or view.archived is None or view.is_left_alone:
+        return None
+    if known is not None and (known.topic_id, known.start_offset) == (on_disk.topic_id, on_disk.start_offset):
+        return replace(known, end_offset=on_disk.end_offset, told_ms=known.told_ms or now_ms)
+    return SeenLog(on_disk.topic_id, on_disk.start_offset, on_disk.end_offset, None, now_ms)
+
+
+def _only_grew(known: SeenLog | None, now: SeenLog) -> bool:
+    return known is not None and replace(known, end_offset=now.end_offset) == now
+
+
+def _on_disk(seen: SeenLog, archived: Archived | None, now_ms: int) -> LogSeen:
+    """As if it had lain there in one segment; where nothing is known of the archive, its manifest says what is lost."""
+    is_left_to_it = archived is None or seen.end_offset <= seen.start_offset
+    segments = () if is_left_to_it else (SegmentSeen(seen.start_offset, None, 1, now_ms, 0),)
+    of = archived or NOTHING
+    return LogSeen(segments, len(segments), seen.end_offset, of, of, seen.topic_id, seen.start_offset)
