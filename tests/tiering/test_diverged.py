@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from archive_fakes import CallNumber, FailsBefore, LosesAnswer
 from made_manifests import assert_sound_archive, assert_sound_chain
-from small_brokers import B, values
+from small_brokers import CHECK_MS, B, values
 from small_clusters import Cluster, path_of
 
 from local_log.formats.checkpoints import EpochEntry
@@ -24,9 +24,10 @@ from remote.object_store import ObjectStore
 from remote.reader import ArchivedLog
 from remote.transforms.decoded_bytes import DecodedBytes
 from tiering.diverged import Diverged, Resolver, find, of_log
+from tiering.manifest_tools import changes
 
 
-def unclean(tmp_path: Path, *numbers: int) -> Cluster:
+def unclean(tmp_path: Path, *numbers: int, rolls: bool = False) -> Cluster:
     """A partition of which broker 0 has archived offsets 0 to 7, and which broker 1 leads since, from offset 5 on."""
     cluster = Cluster.of(tmp_path, brokers=2)
     cluster.create_topic("topicB", {0: [0, 1]}, batches_per_segment=2)
@@ -38,6 +39,8 @@ def unclean(tmp_path: Path, *numbers: int) -> Cluster:
     assert cluster.manifest(B).end_offset == 8
     cluster.lead(B, 1)
     cluster.drop_replica(B, 0)
+    if rolls:
+        cluster.log(B, 1).roll()
     cluster.produce(B, *(numbers or range(100, 106)))
     return cluster
 
@@ -139,6 +142,23 @@ def test_the_manifest_tells_where_the_other_history_is_kept(tmp_path: Path) -> N
     (told,) = resolved(cluster).diverged
     assert (told.fork_offset, told.start, told.end, told.topic_id) == (5, 4, 8, found.kept_id)
     assert cluster.manifest(B).diverged == (told,)
+
+
+def test_what_the_log_lacks_below_the_fork_is_a_gap_that_says_where_it_is_kept(tmp_path: Path) -> None:
+    cluster = unclean(tmp_path, rolls=True)
+    cluster.change("topicB", local_retention_bytes=-2)
+    cluster.delete_records(B, 5)
+    cluster.later(CHECK_MS)
+    assert leader_log(cluster).segments[0].base_offset == 5
+    found = diverged(cluster)
+    assert (found.start, found.fork_offset, found.log_start_offset) == (4, 5, 5)
+    resolved(cluster)
+    assert [d.error for d in cluster.offload() if d.error] == []
+    (gap,) = cluster.manifest(B).gaps
+    assert (gap.start, gap.end) == (4, 5)
+    assert f"kept with the other history, under topic id {found.kept_id}" in gap.reason
+    told = [text for m in (cluster.manifest(B),) for text in changes(replace(m, diverged=()), m)]
+    assert told == [f"another history given up from 5 on, kept under topic id {found.kept_id}"]
 
 
 def test_what_is_given_up_waits_to_be_deleted_and_its_copies_are_the_same_bytes(tmp_path: Path) -> None:
