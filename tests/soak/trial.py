@@ -90,7 +90,7 @@ class Trial:
 
     def check(self, question: str, holds: object, answer: object) -> None:
         """Notes the answer, and the question as wrong where it does not hold."""
-        self.answers[question] = answer if isinstance(answer, int | float | str | None) else str(answer)
+        self.answers[question] = answer if isinstance(answer, int | float | str | None) else str(answer)[:2_000]
         if not holds:
             self.wrong.append(f"{question}: {answer}")
 
@@ -193,10 +193,10 @@ class Topics:
             future.result()
 
 
-def read(trial: Trial, topic: str, start: int = 0) -> Records | str:
-    """The records of `topic` from an offset on by `tiering fetch` of the archive alone; what was said where it failed."""
+def read(trial: Trial, topic: str, start: int = 0, records: int = 1_000_000) -> Records | str:
+    """Records of `topic` from an offset on by `tiering fetch` of the archive alone; what was said where it failed."""
     args = ("fetch", "--archive", trial.archive, "--topic", topic, "--partition", 0, "--offset", start, "--output", "jsonl")
-    command = [sys.executable, "-m", "tiering", *map(str, args), "--max-records", "1000000"]
+    command = [sys.executable, "-m", "tiering", *map(str, args), "--max-records", str(records)]
     env = {name: value for name, value in trial.environment.items() if name != "TIERING_CONFIG"}
     done = subprocess.run(command, env=env, cwd=trial.out, capture_output=True, text=True, timeout=120)
     if done.returncode:
@@ -261,7 +261,8 @@ def outage(trial: Trial, topics: Topics) -> int:
     before = active(trial, "orders") + 5
     topics.delete_records("orders", before)
     topics.delete("gone")
-    time.sleep(2)
+    folder = trial.data / "orders-0"
+    trial.until("the broker deletes the segments", lambda: min(int(f.stem) for f in folder.glob("*.log")) >= before - 5, 60)
     return before
 
 
@@ -290,6 +291,25 @@ def loss(trial: Trial, before: int, archived: int) -> None:
     trial.check("an acknowledged loss is no anomaly", code == 0, (code, text[-1_500:]))
     code, text = trial.tiering("offload")
     trial.check("an offload says nothing of it again", code == 0 and " lost " not in text, (code, text[-1_500:]))
+
+
+def all_but_lost(trial: Trial, topics: Topics) -> None:
+    """Of a topic that has lost offsets all others are in the archive, as they were acknowledged."""
+    code, text = trial.tiering("manifest", "show", "--topic", "orders", "--output", "json")
+    trial.check("manifest show lists the loss", code == 0, (code, text[-500:]))
+    (manifest,) = json.loads(text[text.index("[") :])
+    lost = {offset for loss in manifest["losses"] for offset in range(loss["start"], loss["end"])}
+    known = {o: v for o, v in topics.acknowledged["orders"].items() if o < manifest["end_offset"] and o not in lost}
+    found: Records = {}
+    for start in sorted({0, *(offset + 1 for offset in lost if offset + 1 not in lost)}):
+        if start < manifest["end_offset"]:
+            end = min((offset for offset in lost if offset >= start), default=manifest["end_offset"])
+            part = read(trial, "orders", start, end - start)
+            trial.check(
+                f"orders is read from {start} to {end}", isinstance(part, dict), part if isinstance(part, str) else len(part)
+            )
+            found |= part if isinstance(part, dict) else {}
+    trial.check("all of orders that is not lost is there as it was acknowledged", found == known, (len(found), len(known)))
 
 
 def compacted(trial: Trial, topics: Topics) -> None:
@@ -342,6 +362,7 @@ def run(out: Path) -> Trial:
             before = outage(trial, topics)
             store.enter_context(strict_s3.serving(out / "s3", trial.store_port))
             loss(trial, before, archived)
+            all_but_lost(trial, topics)
             compacted(trial, topics)
         code, text = trial.tiering("status")
         trial.check("without an agent status says so", code == 0 and "no agent" in text, text[:300])
