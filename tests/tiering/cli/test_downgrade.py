@@ -1,6 +1,7 @@
 """Who may write to the bucket and has no key puts data of his own in the place of encrypted data, or an old state of it."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -100,7 +101,9 @@ def test_an_archive_that_was_begun_in_the_clear_is_signed_by_a_rotation_once(
     ids=lambda command: command[0],
 )
 def test_what_commits_to_a_signed_archive_needs_keys(run: Run, hidden: str, keys: Path, command: tuple[object, ...]) -> None:
-    (next(Path(hidden).glob("g-txn/*/0/segments")) / f"{0:020d}-0-{'e' * 32}.log").write_bytes(b"nobody's")
+    orphan = next(Path(hidden).glob("g-txn/*/0/segments")) / f"{0:020d}-0-{'e' * 32}.log"
+    orphan.write_bytes(b"nobody's")
+    os.utime(orphan, (orphan.stat().st_mtime - 60,) * 2)  # older than the clock's step, younger than what a scrub reports
     newest, *_ = sorted(Path(hidden).glob("g-txn/*/0/manifest/*.json"))
     refused = run(*command, "--archive", hidden)
     assert refused.exit_code in (1, 3), refused.output
