@@ -39,7 +39,7 @@ $(VENV):
 $(READY): requirements.txt pyproject.toml | $(VENV)
 	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes --requirement requirements.txt
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
-	@$(BIN)/python -c 'import local_log.engine.validator, local_log.formats.columns as columns; columns.warm_up()'
+	@$(BIN)/python -c 'import local_log.engine.append.validator, local_log.formats.record_batch.columns as columns; columns.warm_up()'
 	@touch $@
 	@echo "Ready"
 

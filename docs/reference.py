@@ -9,7 +9,7 @@ import yaml
 
 from local_log.formats.primitives import INT64_MAX
 from remote.manifest import pages
-from spark_jobs.jobs.prices import table as price_table
+from spark_jobs.common.prices import table as price_table
 from tiering import cli
 from tiering.config.environment import variable_of
 from tiering.config.settings import Settings, name_of

@@ -11,11 +11,11 @@ from itertools import pairwise
 
 import pyarrow as pa
 
+from local_log.disk import Disk
 from local_log.errors import Corrupt, OffsetOutOfRange, placed
 from local_log.formats.filenames import parse_position_file, position_file
-from local_log.formats.message_0_7 import Message, decode, scan
+from local_log.formats.messages.kafka_0_7 import Message, decode, scan
 from local_log.formats.primitives import INT32_MAX
-from local_log.storage import Disk
 
 LATEST_TIME, EARLIEST_TIME = -1, -2
 SPAN_BYTES = 8 << 20

@@ -4,6 +4,7 @@ from collections.abc import Callable, Container
 from contextlib import suppress
 from dataclasses import dataclass
 
+from local_log.disk import Disk
 from local_log.errors import Corrupt, NotFound, Unreadable, placed
 from local_log.formats.checkpoints import read_offsets
 from local_log.formats.filenames import (
@@ -13,8 +14,7 @@ from local_log.formats.filenames import (
     TopicPartition,
     parse_partition_dir,
 )
-from local_log.log import LocalLog, open_log
-from local_log.storage import Disk
+from local_log.log_reader import LocalLog, open_log
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from local_log.errors import Corrupt
-from local_log.formats.batch_v2 import HEADER_BYTES
 from local_log.formats.chunks import Chunk
 from local_log.formats.compression import inflate
 from local_log.formats.control import read_end_txn_marker
 from local_log.formats.producer_snapshot import ProducerEntry
 from local_log.formats.record import NO_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, Codec
+from local_log.formats.record_batch.batch_v2 import HEADER_BYTES
 
 
 @dataclass(frozen=True, slots=True, order=True)

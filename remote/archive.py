@@ -10,17 +10,17 @@ from math import inf
 from local_log.errors import Corrupt, listed
 from remote.clock import Clock, Ids
 from remote.errors import AlreadyExists, Newer, NoKey, NotFound, Unavailable, WrongKey
+from remote.keys import ARCHIVE, PartitionPath, is_topic, is_topic_id, parse_partition
 from remote.manifest import writes
 from remote.manifest.codec import MAJOR, MINOR, check_format, read_json
-from remote.manifest.decisions import as_decided
 from remote.manifest.model import Manifest
 from remote.manifest.store import load_newest
 from remote.manifest.transitions import last_data_ms, refuse_deleted
+from remote.manifest.write_record import as_decided
 from remote.manifest.writes import was_never_there
-from remote.object_keys import ARCHIVE, PartitionPath, is_topic, is_topic_id, parse_partition
-from remote.object_store import ObjectReader, ObjectStore
 from remote.parallel import in_order
-from remote.proof import prove
+from remote.store.api import ObjectReader, ObjectStore
+from remote.store.proof import prove
 
 MOMENT_ATTEMPTS_MAX = 8
 
@@ -35,7 +35,7 @@ def open_archive(store: ObjectStore) -> None:
 
 
 def open_to_write(store: ObjectStore, ids: Ids) -> None:
-    """As `open_archive`, for who is going to commit: the store is proved, once by each process (see `remote.proof`)."""
+    """As `open_archive`, for who is going to commit: the store is proved, once by each process (see `remote.store.proof`)."""
     open_archive(store)
     prove(store, ids)
 

@@ -9,9 +9,9 @@ from typing import Protocol
 
 from local_log.errors import Corrupt
 from remote.errors import BadRange, Newer, NotFound
+from remote.keys import PartitionPath
 from remote.manifest.model import IDENTITY, SegmentEntry
-from remote.object_keys import PartitionPath
-from remote.object_store import Body, ObjectReader
+from remote.store.api import Body, ObjectReader
 
 
 class SegmentBytes(Protocol):

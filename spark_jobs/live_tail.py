@@ -21,12 +21,12 @@ from pyspark.sql import DataFrame, SparkSession
 from local_log.errors import Corrupt, OffsetOutOfRange
 from remote import archive as archives
 from remote.errors import AlreadyExists, Conflict, NotFound
-from remote.fetch_plan import MissingRange
 from remote.manifest.losses import reason_with
 from remote.manifest.model import Manifest
-from remote.object_store import ObjectStore
-from remote.stores import open_store
-from remote.trust import trusted
+from remote.read.plan import MissingRange
+from remote.signed_store import trusted
+from remote.store.api import ObjectStore
+from remote.store.open import open_store
 from spark_jobs.broker import BrokerTopic, describe
 from spark_jobs.errors import OptionError
 from spark_jobs.source.limits import EARLIEST_OFFSET, read_by_partition

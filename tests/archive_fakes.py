@@ -16,8 +16,8 @@ from weakref import WeakValueDictionary
 from crc32c import crc32c
 
 from remote.errors import AlreadyExists, BadRange, NotFound, Unknown
-from remote.object_store import AbandonedUpload, Body, ObjectMeta, ObjectStore
-from remote.stores.shared import check_folder, check_key, check_prefix, checked
+from remote.store.api import AbandonedUpload, Body, ObjectMeta, ObjectStore
+from remote.store.shared import check_folder, check_key, check_prefix, checked
 
 T = TypeVar("T")
 Call = tuple[Any, ...]

@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
+from local_log.disk import WritableDisk, replace_file
 from local_log.errors import NotFound, Unreadable
-from local_log.storage import WritableDisk, replace_file
 
 
 class DiskConformance:
-    """The promises of `local_log.storage.WritableDisk`, as far as a process can see them: no crash happens here."""
+    """The promises of `local_log.disk.WritableDisk`, as far as a process can see them: no crash happens here."""
 
     @pytest.fixture
     def disk(self) -> WritableDisk:

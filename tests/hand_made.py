@@ -11,10 +11,10 @@ import pyarrow as pa
 import snappy
 import zstandard
 
-from local_log.formats.batch_v2 import Batches
 from local_log.formats.batches import decode
-from local_log.formats.columns import EVERYTHING, Projection
 from local_log.formats.record import Codec
+from local_log.formats.record_batch.batch_v2 import Batches
+from local_log.formats.record_batch.columns import EVERYTHING, Projection
 
 GZIP, SNAPPY, LZ4, ZSTD = Codec.gzip, Codec.snappy, Codec.lz4, Codec.zstd
 APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x08, 0x10, 0x20, 0x40

@@ -10,16 +10,16 @@ import pyarrow as pa
 from archive_fakes import CountingIds, FixedClock
 from golden_logs import broker_logs, live, partitions
 
-from local_log.formats.batch_v2 import Batches, scan
-from local_log.formats.columns import decode, per_record
-from local_log.formats.txn_index import AbortedTxn, read_txn_index, write_txn_index
-from local_log.log import LocalLog
+from local_log.disk import OsDisk
+from local_log.formats.indexes.transaction import AbortedTxn, read_txn_index, write_txn_index
+from local_log.formats.record_batch.batch_v2 import Batches, scan
+from local_log.formats.record_batch.columns import decode, per_record
 from local_log.log_dir import LogDir
-from local_log.storage import OsDisk
+from local_log.log_reader import LocalLog
 from remote import archive
-from remote.object_keys import PartitionPath
-from remote.object_store import ObjectStore
-from tiering.offload import Done, offload, plan
+from remote.keys import PartitionPath
+from remote.store.api import ObjectStore
+from tiering.offload.copy import Done, offload, plan
 
 
 def local_logs(folder: Path) -> dict[str, LocalLog]:

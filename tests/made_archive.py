@@ -11,9 +11,9 @@ from remote.archive import create_archive
 from remote.manifest.model import never_archived
 from remote.manifest.store import claim
 from remote.manifest.transitions import segment_copied
-from remote.object_store import ObjectStore
-from remote.segment_check import LogSegmentData
-from remote.uploader import copy_segment
+from remote.segment.check import LogSegmentData
+from remote.segment.upload import copy_segment
+from remote.store.api import ObjectStore
 
 TOPIC_ID = "A" * 22
 VALUE = bytes(1_000)

@@ -8,13 +8,13 @@ from crc32c import crc32c
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
 from remote.errors import Newer
+from remote.keys import AUX, LOG, PartitionPath, segment_name
 from remote.manifest import invariants, pages
 from remote.manifest.chain import stored_versions, walk_chain
 from remote.manifest.gaps import Gap
 from remote.manifest.model import AuxRange, Manifest, PageRef, SegmentEntry, missing_ranges, never_archived
 from remote.manifest.store import load_newest, load_version
-from remote.object_keys import AUX, LOG, PartitionPath, segment_name
-from remote.object_store import ObjectStore
+from remote.store.api import ObjectStore
 
 TOPIC_ID = "A" * 22
 PATH = PartitionPath("topic", TOPIC_ID, 0)

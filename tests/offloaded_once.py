@@ -5,12 +5,12 @@ from pathlib import Path
 from logs_to_archive import due
 
 from remote import archive
-from remote.reading import decoded_with
+from remote.read.context import decoded_with
 from remote.scrub.budget import Budget
 from remote.scrub.finding import Kind
 from remote.scrub.scrub import scrub
 from remote.scrub.settings import ScrubSettings
-from remote.stores import open_store
+from remote.store.open import open_store
 
 
 def assert_one_sound_chain(url: str, logs: Path, partition: str) -> None:

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
+from local_log.disk import FileState, Writer
 from local_log.errors import NotFound, Unreadable
 from local_log.formats.primitives import Buffer
-from local_log.storage import FileState, Writer
 
 BLOCK_BYTES = 4096
 

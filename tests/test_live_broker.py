@@ -25,7 +25,7 @@ from confluent_kafka.admin import (
 
 from remote.archive import manifests
 from remote.manifest.gaps import COMPACTED
-from remote.stores import open_store
+from remote.store.open import open_store
 from tiering.cli import main
 
 pytestmark = [
@@ -172,8 +172,8 @@ def consumed(address: str, topic: str, partition: int, isolation: str) -> list[t
 @pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
 @pytest.mark.parametrize("topic", ["events", "payments"])
 def test_both_tiers_give_what_a_consumer_of_the_broker_is_given(live, topic, isolation):
-    from tiering.service import open_tiers
-    from tiering.tiered_log import Isolation
+    from tiering.read.tiered_log import Isolation
+    from tiering.wiring import open_tiers
 
     address, data, archive = live
     for number, log in open_tiers(str(data), str(archive)).partitions(topic).items():
@@ -188,8 +188,8 @@ def test_both_tiers_give_what_a_consumer_of_the_broker_is_given(live, topic, iso
 
 @pytest.mark.parametrize("topic", ["events", "payments"])
 def test_the_archive_alone_gives_the_beginning_of_what_a_consumer_is_given(live, topic):
-    from tiering.service import open_tiers
-    from tiering.tiered_log import Isolation
+    from tiering.read.tiered_log import Isolation
+    from tiering.wiring import open_tiers
 
     address, _, archive = live
     for number, log in open_tiers(None, str(archive)).partitions(topic).items():

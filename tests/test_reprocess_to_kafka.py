@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from golden_logs import broker_logs, live
 from pyspark.sql import SparkSession
 
-from remote.stores.folder import FolderStore
+from remote.store.folder.store import FolderStore
 from spark_jobs.jobs import reprocess
 
 pytestmark = [
@@ -73,7 +73,7 @@ def messages(address: str, topic: str, partition: int) -> list[dict[str, Any]]:
 def archived(archive: Path) -> list[dict[str, Any]]:
     """The archived records, as a consumer would give them."""
     from remote import archive as archives
-    from remote.reader import ArchivedLog
+    from remote.read.log import ArchivedLog
 
     store = FolderStore(str(archive))
     [manifest] = archives.manifests(store, SOURCE)

@@ -24,9 +24,9 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from remote import archive as archives
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
-from remote.stores import open_store
-from tiering.service import open_tiers
-from tiering.tiered_log import Isolation
+from remote.store.open import open_store
+from tiering.read.tiered_log import Isolation
+from tiering.wiring import open_tiers
 
 pytestmark = [
     pytest.mark.oracle,

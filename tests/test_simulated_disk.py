@@ -4,7 +4,7 @@ import pytest
 from disk_promises import DiskConformance
 from simulated_disk import BLOCK_BYTES, Crashed, SimulatedDisk
 
-from local_log.storage import replace_file
+from local_log.disk import replace_file
 
 SEEDS = range(40)
 

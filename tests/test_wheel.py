@@ -47,7 +47,7 @@ def test_it_has_what_is_no_code(names: set[str]) -> None:
         "tiering/metrics/dashboard.json",
         "tiering/metrics/alerts.yaml",
         "tiering/agent/kafka-tiering-agent.service",
-        "spark_jobs/jobs/prices.toml",
+        "spark_jobs/common/prices.toml",
         "spark_jobs/log4j2.properties",
     } <= names
 
@@ -93,7 +93,9 @@ def installed(environment: Installed, tmp_path: Path) -> Run:
 def test_the_command_is_found_and_every_page_of_its_manual_is_there(installed: Run) -> None:
     assert installed("tiering", "--version") == f"tiering {__version__}\n"
     assert "offload" in installed("tiering", "--help")
-    every = "from tiering.cli import main; from tiering.manual import commands, page; [page(main, w) for w in commands(main)]"
+    every = (
+        "from tiering.cli import main; from tiering.command.manual import commands, page; [page(main, w) for w in commands(main)]"
+    )
     installed("python", "-c", every)
 
 
@@ -106,7 +108,7 @@ def test_a_store_is_tried_and_what_is_shipped_is_printed(installed: Run, tmp_pat
 
 
 def test_the_kernels_compile_and_decode(installed: Run) -> None:
-    installed("python", "-c", "import local_log.formats.columns as columns; columns.warm_up()")
+    installed("python", "-c", "import local_log.formats.record_batch.columns as columns; columns.warm_up()")
 
 
 def test_spark_s_source_is_where_spark_looks_for_it(installed: Run) -> None:

@@ -25,12 +25,12 @@ from typing import Any, Self
 import pyarrow as pa
 
 from local_log.errors import Invalid, LogError, NotFound
-from local_log.formats.columns import HEADERS_TYPE, Projection
+from local_log.formats.record_batch.columns import HEADERS_TYPE, Projection
 from remote.archive import find_topic
 from remote.errors import RemoteError
 from remote.manifest.gaps import Gap
-from tiering.service import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers, read_ahead_pool
-from tiering.tiered_log import Isolation, TieredLog
+from tiering.read.tiered_log import Isolation, TieredLog
+from tiering.wiring import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers, read_ahead_pool
 
 Time = int | datetime
 """Milliseconds since 1970, or a datetime with a time zone."""

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from local_log.cluster_image import CLEANUP_POLICY, ClusterImage, ClusterTopic
-from local_log.cluster_metadata import read_cluster_image
+from local_log.cluster.image import CLEANUP_POLICY, ClusterImage, ClusterTopic
+from local_log.cluster.metadata import read_cluster_image
 from local_log.engine.config import read_config
 from local_log.log_dir import LogDir
 from remote.clock import Clock

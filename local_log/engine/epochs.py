@@ -1,9 +1,9 @@
 """Which leader epoch wrote from which offset on, kept in memory and in `leader-epoch-checkpoint` (LeaderEpochFileCache)."""
 
+from local_log.disk import WritableDisk, replace_file
 from local_log.errors import Invalid, NotFound, placed
 from local_log.formats.checkpoints import EpochEntry, epoch_of, read_epoch_lines, write_epochs
 from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT
-from local_log.storage import WritableDisk, replace_file
 
 
 class LeaderEpochs:

@@ -8,9 +8,9 @@ from struct import Struct
 from typing import NamedTuple
 
 from local_log.errors import Corrupt, placed
-from local_log.formats.batch_header import CODEC, LOG_OVERHEAD
-from local_log.formats.message import first_offset
+from local_log.formats.messages.magic_0_1 import first_offset
 from local_log.formats.primitives import Buffer
+from local_log.formats.record_batch.header import CODEC, LOG_OVERHEAD
 
 _WINDOW_BYTES = 2048
 _PREFIX = Struct(">qi4xb")

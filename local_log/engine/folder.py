@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from local_log.disk import WritableDisk
 from local_log.engine.config import LogConfig
-from local_log.engine.producer_state_manager import ProducerStateManager
+from local_log.engine.producers.manager import ProducerStateManager
 from local_log.engine.segment import Segment
 from local_log.formats.filenames import DELETED, SEGMENT_SUFFIXES
-from local_log.storage import WritableDisk
 
 
 @dataclass(slots=True)

@@ -11,14 +11,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from local_log.disk import WritableDisk
 from local_log.errors import Corrupt, Invalid, NotFound
-from local_log.formats.offset_index import ENTRY as OFFSET_ENTRY
+from local_log.formats.indexes.offset import ENTRY as OFFSET_ENTRY
+from local_log.formats.indexes.time import ENTRY as TIME_ENTRY
+from local_log.formats.indexes.transaction import ENTRY as TXN_ENTRY
+from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.primitives import INT32_MAX
 from local_log.formats.record import NO_TIMESTAMP
-from local_log.formats.time_index import ENTRY as TIME_ENTRY
-from local_log.formats.txn_index import ENTRY as TXN_ENTRY
-from local_log.formats.txn_index import AbortedTxn
-from local_log.storage import WritableDisk
 
 PENDING_BYTES_MAX = 4096
 """Entries that are only in memory."""

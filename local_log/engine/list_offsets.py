@@ -13,9 +13,7 @@ from local_log.engine.segment import Segment
 from local_log.engine.segments import Segments
 from local_log.errors import Invalid
 from local_log.formats.chunks import Chunk
-from local_log.formats.primitives import INT64_MAX
-from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP
-from local_log.formats.search import (
+from local_log.formats.list_offsets import (
     EARLIEST,
     EARLIEST_LOCAL,
     EARLIEST_PENDING_UPLOAD,
@@ -27,6 +25,8 @@ from local_log.formats.search import (
     first_at_or_after,
     latest_timestamp,
 )
+from local_log.formats.primitives import INT64_MAX
+from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP
 
 
 @dataclass(frozen=True, slots=True)

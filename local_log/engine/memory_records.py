@@ -8,11 +8,11 @@ import zlib
 from typing import NamedTuple
 
 from local_log.engine.errors import CorruptMessage
-from local_log.formats.batch_header import APPEND_TIME, CODEC, CONTROL, FIELDS, LOG_OVERHEAD, TRANSACTIONAL
-from local_log.formats.batch_v2 import CRC_FROM, HEADER_BYTES
 from local_log.formats.checksum import crc32c
 from local_log.formats.primitives import Buffer, next_sequence
 from local_log.formats.record import NO_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
+from local_log.formats.record_batch.batch_v2 import CRC_FROM, HEADER_BYTES
+from local_log.formats.record_batch.header import APPEND_TIME, CODEC, CONTROL, FIELDS, LOG_OVERHEAD, TRANSACTIONAL
 
 _PREFIX = struct.Struct(">qi")
 _LEGACY = struct.Struct(">qiIbb")

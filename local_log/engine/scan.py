@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from local_log.errors import Corrupt
-from local_log.formats import kernels
-from local_log.formats.batch_header import LOG_OVERHEAD
-from local_log.formats.batch_v2 import BATCHES_MAX, HEADER, HEADER_BYTES, Batches, crcs
-from local_log.formats.message_set import offsets_and_times
+from local_log.formats.kernels import scan as kernels
+from local_log.formats.messages.message_set import offsets_and_times
 from local_log.formats.primitives import Buffer
 from local_log.formats.record import NO_TIMESTAMP
+from local_log.formats.record_batch.batch_v2 import BATCHES_MAX, HEADER, HEADER_BYTES, Batches, crcs
+from local_log.formats.record_batch.header import LOG_OVERHEAD
 
 WINDOW_BYTES = 16 << 20
 _MAGIC_2 = 2

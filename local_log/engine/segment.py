@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from local_log.disk import WritableDisk, Writer
 from local_log.engine.config import LogConfig
 from local_log.engine.find import Found, find_batch
 from local_log.engine.index_file import OffsetIndexFile, OffsetOverflow, TimeIndexFile, TxnIndexFile, is_relative
@@ -19,7 +20,6 @@ from local_log.errors import Invalid, NotFound
 from local_log.formats.filenames import DELETED, LOG, OFFSET_INDEX, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, offset_file
 from local_log.formats.primitives import INT32_MAX
 from local_log.formats.record import NO_TIMESTAMP
-from local_log.storage import WritableDisk, Writer
 
 _SEARCH_WINDOW_BYTES = 64 << 10
 """An index entry is a few KB before what it is asked for."""

@@ -9,28 +9,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from local_log.engine.append_info import AppendInfo, analyze
-from local_log.engine.append_one import append_one
+from local_log.disk import WritableDisk, parent_of
+from local_log.engine.append.analyze import AppendInfo, analyze
+from local_log.engine.append.fast_path import append_one
+from local_log.engine.append.leader import prepare
+from local_log.engine.append.producer_checks import judge
 from local_log.engine.config import LogConfig
 from local_log.engine.epochs import LeaderEpochs
 from local_log.engine.errors import RecordListTooLarge, UnexpectedAppendOffset
 from local_log.engine.folder import LogFolder
-from local_log.engine.leader_append import prepare
 from local_log.engine.list_offsets import Bounds, offset_for, offsets_before
-from local_log.engine.loader import Loader
+from local_log.engine.local_log import Fetched, OffsetMetadata, SegmentedLog
 from local_log.engine.memory_records import MemoryBatch
-from local_log.engine.producer_changes import judge
-from local_log.engine.producer_state_manager import ProducerStateManager
-from local_log.engine.producers import Origin, Verification
-from local_log.engine.rebuild import rebuild_producers
+from local_log.engine.producers.manager import ProducerStateManager
+from local_log.engine.producers.state import Origin, Verification
+from local_log.engine.recovery.loader import Loader
+from local_log.engine.recovery.rebuild import rebuild_producers
 from local_log.engine.segment import Segment
-from local_log.engine.segmented_log import Fetched, OffsetMetadata, SegmentedLog
 from local_log.engine.segments import Segments
 from local_log.errors import Invalid, OffsetOutOfRange
+from local_log.formats.indexes.transaction import AbortedTxn
+from local_log.formats.list_offsets import TimestampOffset
 from local_log.formats.primitives import INT32_MAX
-from local_log.formats.search import TimestampOffset
-from local_log.formats.txn_index import AbortedTxn
-from local_log.storage import WritableDisk, parent_of
 
 _NOWHERE = OffsetMetadata(0)
 

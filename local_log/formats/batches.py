@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from local_log.formats import batch_v2, columns
-from local_log.formats.batch_v2 import BATCHES_MAX, NO_BATCHES, Batches
-from local_log.formats.columns import EVERYTHING, Projection
-from local_log.formats.message_set import MESSAGE_BYTES_MIN, decode_messages, scan_messages
+from local_log.formats.messages.message_set import MESSAGE_BYTES_MIN, decode_messages, scan_messages
 from local_log.formats.primitives import Buffer
+from local_log.formats.record_batch import batch_v2, columns
+from local_log.formats.record_batch.batch_v2 import BATCHES_MAX, NO_BATCHES, Batches
+from local_log.formats.record_batch.columns import EVERYTHING, Projection
 
 BATCH_BYTES_MIN = MESSAGE_BYTES_MIN
 _MAGIC_AT = 16

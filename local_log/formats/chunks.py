@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from local_log.errors import Corrupt, placed
-from local_log.formats.batch_header import LOG_OVERHEAD
-from local_log.formats.batch_v2 import Batches, check_crcs
 from local_log.formats.batches import BATCH_BYTES_MIN, decode, scan
-from local_log.formats.columns import EVERYTHING, GROUP_BYTES, Projection
 from local_log.formats.primitives import INT32_MAX, Buffer
+from local_log.formats.record_batch.batch_v2 import Batches, check_crcs
+from local_log.formats.record_batch.columns import EVERYTHING, GROUP_BYTES, Projection
+from local_log.formats.record_batch.header import LOG_OVERHEAD
 
 CHUNK_BYTES = 8 << 20
 FIRST_CHUNK_BYTES = 256 << 10

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from local_log.errors import Corrupt
 from remote.errors import Newer, NotFound
+from remote.keys import PartitionPath, parse_manifest_key
 from remote.manifest import codec
 from remote.manifest.model import CLOCK_DIFFERENCE_MS_MAX, Manifest
 from remote.manifest.signatures import NotSigned
-from remote.object_keys import PartitionPath, parse_manifest_key
-from remote.object_store import ObjectLister, ObjectMeta, ObjectReader, ReadableStore
+from remote.store.api import ObjectLister, ObjectMeta, ObjectReader, ReadableStore
 
 
 @dataclass(frozen=True, slots=True)

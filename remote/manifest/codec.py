@@ -19,6 +19,7 @@ from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.checksum import crc32c
 from remote.errors import Invalid, Newer
+from remote.keys import WritePath, check_page_names, check_segment_names
 from remote.manifest import signatures
 from remote.manifest.gaps import Divergence, Gap
 from remote.manifest.model import (
@@ -35,7 +36,6 @@ from remote.manifest.model import (
 )
 from remote.manifest.numbers import bounds_of, whole
 from remote.manifest.signatures import Signature
-from remote.object_keys import WritePath, check_page_names, check_segment_names
 
 MAJOR, MINOR = 1, 1
 SIGNED_MAJOR = 2

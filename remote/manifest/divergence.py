@@ -12,9 +12,9 @@ from itertools import count
 from local_log.formats.checkpoints import EpochEntry, epochs_before
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from remote.errors import Conflict
+from remote.keys import topic_id_from
 from remote.manifest.model import Manifest
 from remote.manifest.transitions import check_history, contradict
-from remote.object_keys import topic_id_from
 
 
 def fork_offset(manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offset: int) -> int | None:

@@ -6,10 +6,10 @@ from heapq import merge
 
 from local_log.errors import Corrupt
 from remote.errors import NotFound
+from remote.keys import PartitionPath
 from remote.manifest import pages
 from remote.manifest.model import Deleting, Item, Manifest, PageRef, SegmentEntry
-from remote.object_keys import PartitionPath
-from remote.object_store import ObjectReader
+from remote.store.api import ObjectReader
 
 PAGES_MAX = 8
 

@@ -10,9 +10,9 @@ from enum import StrEnum
 from typing import Any
 
 from local_log.formats.checkpoints import EpochEntry
+from remote.keys import PartitionPath
 from remote.manifest.gaps import Divergence, Gap
 from remote.manifest.ranges import joined, uncovered
-from remote.object_keys import PartitionPath
 
 IDENTITY = "identity"
 ZSTD = "zstd"
@@ -114,7 +114,7 @@ class SegmentEntry:
     `end_offset` is where the next segment starts: past `last_offset` when compaction or a control record left nothing there.
     `aux_ranges` names the parts of the aux object; parts that the segment did not have are missing. ABORTED_LATER holds, in
     the form of a transaction index, the aborted transactions with records here whose marker lies in a later segment, and
-    LEAST_TIME_INDEX where times have passed (`remote.segment_times`). `min_timestamp_ms` is None where it is not known: in
+    LEAST_TIME_INDEX where times have passed (`remote.segment.times`). `min_timestamp_ms` is None where it is not known: in
     entries from before there was one, and where a batch's records cannot be read.
     `unknown` are fields that a newer writer has put here.
     """

@@ -3,7 +3,7 @@
 from local_log.errors import Corrupt
 from remote.clock import Clock
 from remote.errors import AlreadyExists, NotFound, Unknown
-from remote.object_store import Body, ObjectStore
+from remote.store.api import Body, ObjectStore
 
 PUT_ATTEMPTS_MAX = 4
 

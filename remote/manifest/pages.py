@@ -20,10 +20,10 @@ from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.checksum import crc32c
 from remote.errors import Invalid
+from remote.keys import check_page_names, check_segment_names, page_name
 from remote.manifest import codec, page_bounds
 from remote.manifest.model import AuxRange, Item, PageBounds, PageRef, SegmentEntry, count_of
 from remote.manifest.numbers import whole
-from remote.object_keys import check_page_names, check_segment_names, page_name
 
 PAGE_BYTES_MAX = 64 << 20
 _OTHER = "other_fields"

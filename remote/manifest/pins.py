@@ -12,11 +12,11 @@ from dataclasses import dataclass, fields
 from local_log.errors import Corrupt
 from remote.clock import Clock, Ids
 from remote.errors import Invalid, Newer, NotFound
+from remote.keys import PartitionPath, parse_pin_name
 from remote.manifest import codec
 from remote.manifest.model import CLOCK_DIFFERENCE_MS_MAX, Item
 from remote.manifest.own_objects import put_own
-from remote.object_keys import PartitionPath, parse_pin_name
-from remote.object_store import ObjectReader, ObjectStore, ReadableStore
+from remote.store.api import ObjectReader, ObjectStore, ReadableStore
 
 PIN_MS_MAX = 7 * 24 * 3_600_000
 

@@ -17,16 +17,16 @@ from typing import TypeVar
 from local_log.errors import Corrupt
 from remote.clock import Clock, Ids
 from remote.errors import AlreadyExists, Conflict, Fenced, NoKey, NotFound, Unavailable, Unknown
+from remote.keys import PartitionPath, parse_manifest_key
 from remote.manifest import codec, invariants, paging
-from remote.manifest.decisions import ended
 from remote.manifest.entries import Pages
 from remote.manifest.model import LIMITS, Limits, Manifest
 from remote.manifest.own_objects import PUT_ATTEMPTS_MAX, put_own
 from remote.manifest.paging import NewPage
 from remote.manifest.signatures import signing_key_of
 from remote.manifest.transitions import brings_offsets, claimed, last_data_ms
-from remote.object_keys import PartitionPath, parse_manifest_key
-from remote.object_store import ObjectLister, ObjectReader, ObjectStore
+from remote.manifest.write_record import ended
+from remote.store.api import ObjectLister, ObjectReader, ObjectStore
 
 T = TypeVar("T")
 

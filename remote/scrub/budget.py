@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from remote.object_store import Body, ObjectMeta, ReadableStore
+from remote.store.api import Body, ObjectMeta, ReadableStore
 
 LISTED_PER_REQUEST = 1000
 """What S3 gives at a time."""

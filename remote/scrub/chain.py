@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from local_log.errors import Corrupt
 from remote.errors import Invalid, Newer
+from remote.keys import PartitionPath
 from remote.manifest import invariants
 from remote.manifest.chain import BrokenChain, walk_chain
 from remote.manifest.gaps import Gap
 from remote.manifest.model import Manifest, missing_ranges
-from remote.object_keys import PartitionPath
-from remote.object_store import ObjectReader
 from remote.scrub.finding import Finding, Kind
+from remote.store.api import ObjectReader
 
 
 def check_chain(store: ObjectReader, path: PartitionPath, versions: Sequence[int]) -> Iterator[Manifest | Finding]:

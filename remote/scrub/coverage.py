@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from remote.manifest.losses import lost_ranges, told
 from remote.manifest.model import Manifest, SegmentEntry
 from remote.scrub.finding import Finding, Kind
-from remote.segment_chain import first_contradiction
+from remote.segment.stitch import first_contradiction
 
 
 class Coverage:

@@ -8,10 +8,10 @@ from local_log.errors import Corrupt, placed
 from local_log.formats.checkpoints import read_epochs
 from local_log.formats.checksum import crc32c
 from local_log.formats.chunks import CHUNK_BYTES
-from local_log.formats.offset_index import read_offset_index
+from local_log.formats.indexes.offset import read_offset_index
+from local_log.formats.indexes.time import read_time_index
+from local_log.formats.indexes.transaction import read_txn_index
 from local_log.formats.producer_snapshot import read_producer_snapshot
-from local_log.formats.time_index import read_time_index
-from local_log.formats.txn_index import read_txn_index
 from remote.errors import Invalid
 from remote.manifest.model import (
     ABORTED_LATER,
@@ -26,13 +26,13 @@ from remote.manifest.model import (
     SegmentEntry,
     StoredObject,
 )
-from remote.object_store import ObjectReader
-from remote.reading import Decoded
+from remote.read.context import Decoded
 from remote.scrub.finding import Finding, Kind
 from remote.scrub.steps import Unread
+from remote.segment.check import CheckedSegment, LogSegmentData, SegmentFile, check_beside, check_log
+from remote.segment.download import verified
 from remote.segment_bytes import SegmentBytes, get_named
-from remote.segment_check import CheckedSegment, LogSegmentData, SegmentFile, check_beside, check_log
-from remote.segment_download import verified
+from remote.store.api import ObjectReader
 
 _NO_TRANSACTIONS: Mapping[int, int] = {}
 

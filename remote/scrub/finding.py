@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from remote.object_keys import PartitionPath
+from remote.keys import PartitionPath
 
 
 class Kind(StrEnum):

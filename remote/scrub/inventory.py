@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from remote.manifest.chain import StoredVersion
-from remote.object_keys import (
+from remote.keys import (
     ARCHIVE,
     PROBE_PREFIX,
     PartitionPath,
@@ -16,7 +15,8 @@ from remote.object_keys import (
     partition_of,
     write_of,
 )
-from remote.object_store import ObjectMeta
+from remote.manifest.chain import StoredVersion
+from remote.store.api import ObjectMeta
 
 
 @dataclass(frozen=True, slots=True)

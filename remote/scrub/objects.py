@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
+from remote.keys import PartitionPath
 from remote.manifest.model import SegmentEntry, StoredObject
-from remote.object_keys import PartitionPath
-from remote.object_store import ObjectMeta
 from remote.scrub.finding import Finding, Kind
 from remote.scrub.inventory import is_segment
+from remote.store.api import ObjectMeta
 
 GRACE_MS = 24 * 3600 * 1000
 """How old an object that no manifest names may be and still belong to a copy that is under way."""

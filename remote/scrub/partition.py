@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 from local_log.errors import Corrupt
 from remote.errors import Newer
+from remote.keys import PartitionPath
 from remote.manifest.chain import chain_of
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest, SegmentEntry, without_entries
 from remote.manifest.pins import Pin, pins_of
-from remote.object_keys import PartitionPath
-from remote.object_store import ObjectMeta
 from remote.scrub.budget import Budget, Spent
 from remote.scrub.chain import check_chain
 from remote.scrub.coverage import Coverage, losses
@@ -19,6 +18,7 @@ from remote.scrub.inventory import Listed
 from remote.scrub.objects import check_objects, foreign, orphan
 from remote.scrub.settings import ScrubSettings
 from remote.scrub.steps import Step, Unread, Walked
+from remote.store.api import ObjectMeta
 
 
 @dataclass(frozen=True, slots=True)

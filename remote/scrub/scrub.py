@@ -3,9 +3,8 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from remote.object_keys import PartitionPath
-from remote.object_store import ObjectMeta
-from remote.reading import Decoded
+from remote.keys import PartitionPath
+from remote.read.context import Decoded
 from remote.scrub.budget import Budget, Spent
 from remote.scrub.deep import SegmentScrub
 from remote.scrub.finding import Finding, Kind, left_out
@@ -14,6 +13,7 @@ from remote.scrub.objects import foreign, orphan
 from remote.scrub.partition import PartitionScrub
 from remote.scrub.settings import ScrubSettings
 from remote.scrub.steps import Step, Unread
+from remote.store.api import ObjectMeta
 
 
 def scrub(

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from remote.keys import PartitionPath
 from remote.manifest.model import Manifest, SegmentEntry
-from remote.object_keys import PartitionPath
 from remote.scrub.finding import Finding
 
 

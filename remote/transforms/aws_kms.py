@@ -13,7 +13,7 @@ from botocore import exceptions as sdk
 from botocore.config import Config
 
 from remote.errors import Invalid, NoKey, RemoteError, Unavailable, WrongKey
-from remote.stores.aws_credentials import AGAIN, CREDENTIAL_REMEDIES, GIVE_CREDENTIALS, NO_CREDENTIALS
+from remote.store.s3.credentials import AGAIN, CREDENTIAL_REMEDIES, GIVE_CREDENTIALS, NO_CREDENTIALS
 from remote.transforms.recent import Recent
 
 UNWRAPPED_KEPT_MAX = 1024

@@ -7,10 +7,10 @@ ends in is kept, so that who reads on from there has it decoded once.
 from local_log.errors import Corrupt
 from local_log.formats.primitives import Buffer
 from remote.errors import Invalid
+from remote.keys import PartitionPath
 from remote.manifest.model import IDENTITY, SegmentEntry
-from remote.object_keys import PartitionPath
-from remote.object_store import Body, ObjectReader
 from remote.segment_bytes import StoredBytes, get_named
+from remote.store.api import Body, ObjectReader
 from remote.transforms.encoded_segment import EncodedObject, EncodedSegment, encoded_segment, source_chunk_bytes
 from remote.transforms.keys import KeyRing
 from remote.transforms.recent import Recent

@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from local_log.errors import Corrupt
 from local_log.formats.primitives import Buffer
-from remote.object_keys import PartitionPath
+from remote.keys import PartitionPath
 
 DATA_KEY_BYTES = 32
 NONCE_BYTES = 12

@@ -15,22 +15,31 @@ from typing import Any, TextIO
 import click
 
 from remote.clock import RandomIds, SystemClock
-from remote.stores import open_store
-from remote.stores.instrumented import Meter
-from remote.trust import trusted
-from spark_jobs.jobs import backfill_run, estimate
-from spark_jobs.jobs.arguments import asked, interval_options, is_bound, master_option, price_options, price_table, source_options
-from spark_jobs.jobs.backfill_task import Order
-from spark_jobs.jobs.estimate import Work, cost, counted, of_splits
-from spark_jobs.jobs.kept_offsets import kept_offsets
-from spark_jobs.jobs.layout import By
-from spark_jobs.jobs.outcome import ending
-from spark_jobs.jobs.prices import Prices, prices_of
-from spark_jobs.jobs.target import Target
-from spark_jobs.jobs.vector import Vector, of_ranges
+from remote.signed_store import trusted
+from remote.store.instrumented import Meter
+from remote.store.open import open_store
+from spark_jobs.backfill import run as backfill_run
+from spark_jobs.backfill.task import Order
+from spark_jobs.common import estimate
+from spark_jobs.common.arguments import (
+    asked,
+    interval_options,
+    is_bound,
+    master_option,
+    price_options,
+    price_table,
+    source_options,
+)
+from spark_jobs.common.estimate import Work, cost, counted, of_splits
+from spark_jobs.common.layout import By
+from spark_jobs.common.offset_ranges import Vector, of_ranges
+from spark_jobs.common.outcome import ending
+from spark_jobs.common.prices import Prices, prices_of
+from spark_jobs.common.run_offsets import kept_offsets
+from spark_jobs.common.target import Target
 from spark_jobs.source.options import ReadOptions
 from spark_jobs.source.ranges import Range, resolve
-from tiering.console import archive_option, dry_run_option, keys_option, lasting, named, topics_option
+from tiering.command.console import archive_option, dry_run_option, keys_option, lasting, named, topics_option
 
 _COMPRESSIONS = ["snappy", "zstd", "lz4", "gzip", "none"]
 

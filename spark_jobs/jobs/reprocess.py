@@ -20,10 +20,10 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from remote.clock import stopwatch
-from remote.stores import open_store
-from remote.stores.instrumented import Meter
-from spark_jobs.jobs import estimate, reprocess_parquet
-from spark_jobs.jobs.arguments import (
+from remote.store.instrumented import Meter
+from remote.store.open import open_store
+from spark_jobs.common import estimate
+from spark_jobs.common.arguments import (
     asked,
     given_options,
     interval_options,
@@ -32,17 +32,18 @@ from spark_jobs.jobs.arguments import (
     price_table,
     source_options,
 )
-from spark_jobs.jobs.estimate import cost, counted, of_splits
-from spark_jobs.jobs.outcome import ending
-from spark_jobs.jobs.prices import prices_of
-from spark_jobs.jobs.target import Target
-from spark_jobs.jobs.task_error import raised_by_task
-from spark_jobs.jobs.transform import Transform, by_function, by_sql, unchanged
-from spark_jobs.jobs.vector import Vector, of_ranges
+from spark_jobs.common.estimate import cost, counted, of_splits
+from spark_jobs.common.offset_ranges import Vector, of_ranges
+from spark_jobs.common.outcome import ending
+from spark_jobs.common.prices import prices_of
+from spark_jobs.common.target import Target
+from spark_jobs.common.task_error import raised_by_task
+from spark_jobs.reprocess import parquet as reprocess_parquet
+from spark_jobs.reprocess.transform import Transform, by_function, by_sql, unchanged
 from spark_jobs.source.options import OptionError, ReadOptions
 from spark_jobs.source.partitions import splits
 from spark_jobs.source.ranges import Range
-from tiering.console import archive_option, dry_run_option, keys_option, lasting, named, topics_option
+from tiering.command.console import archive_option, dry_run_option, keys_option, lasting, named, topics_option
 
 _COMPRESSIONS = ["snappy", "zstd", "lz4", "gzip", "none"]
 _BOUNDS = ("starting", "ending")

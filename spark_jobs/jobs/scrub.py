@@ -19,24 +19,24 @@ import click
 
 from remote import archive
 from remote.clock import SystemClock, stopwatch
-from remote.object_store import ObjectStore
-from remote.reading import decoded_with
+from remote.read.context import decoded_with
 from remote.scrub.budget import Budget
 from remote.scrub.finding import Finding
 from remote.scrub.scrub import filled, walk
+from remote.scrub.segment_runs import Stretch, StretchScrub, requests_of, shared, stored_bytes, stretches
 from remote.scrub.settings import ScrubSettings
 from remote.scrub.steps import Step, Unread
-from remote.scrub.stretches import Stretch, StretchScrub, requests_of, shared, stored_bytes, stretches
-from remote.stores import open_store
-from remote.trust import trusted
-from spark_jobs.jobs.arguments import master_option, price_options, price_table
-from spark_jobs.jobs.estimate import Work, cost
-from spark_jobs.jobs.outcome import ending
-from spark_jobs.jobs.prices import Prices, prices_of
-from spark_jobs.jobs.scrub_part import Part, read_part
-from spark_jobs.jobs.tasks import spread
+from remote.signed_store import trusted
+from remote.store.api import ObjectStore
+from remote.store.open import open_store
+from spark_jobs.common.arguments import master_option, price_options, price_table
+from spark_jobs.common.estimate import Work, cost
+from spark_jobs.common.outcome import ending
+from spark_jobs.common.prices import Prices, prices_of
+from spark_jobs.common.tasks import spread
+from spark_jobs.scrub.task import Part, read_part
 from tiering.cli.scrub import row_of, sampling_options, settings_of, show, verdict
-from tiering.console import (
+from tiering.command.console import (
     Exit,
     Number,
     archive_option,

@@ -14,13 +14,12 @@ import click
 
 from remote import archive as archives
 from remote.manifest.model import Manifest
-from remote.object_store import ObjectStore
-from remote.stores import open_store
-from remote.stores.instrumented import Meter
-from remote.trust import trusted
-from spark_jobs.errors import OptionError
-from spark_jobs.jobs import estimate
-from spark_jobs.jobs.arguments import (
+from remote.signed_store import trusted
+from remote.store.api import ObjectStore
+from remote.store.instrumented import Meter
+from remote.store.open import open_store
+from spark_jobs.common import estimate
+from spark_jobs.common.arguments import (
     asked,
     interval_options,
     master_option,
@@ -30,18 +29,19 @@ from spark_jobs.jobs.arguments import (
     topic_ids_in,
     topics_of,
 )
-from spark_jobs.jobs.estimate import counted, of_splits
-from spark_jobs.jobs.outcome import ending
-from spark_jobs.jobs.predicate import Match, Predicate, refuse_bad_pattern
-from spark_jobs.jobs.prices import prices_of
-from spark_jobs.jobs.search_records import records, rows_of, shortened
-from spark_jobs.jobs.search_task import Question, offset_at
-from spark_jobs.jobs.tasks import spread
-from spark_jobs.jobs.vector import Vector, of_ranges
+from spark_jobs.common.estimate import counted, of_splits
+from spark_jobs.common.offset_ranges import Vector, of_ranges
+from spark_jobs.common.outcome import ending
+from spark_jobs.common.prices import prices_of
+from spark_jobs.common.tasks import spread
+from spark_jobs.errors import OptionError
+from spark_jobs.search.predicate import Match, Predicate, refuse_bad_pattern
+from spark_jobs.search.records import records, rows_of, shortened
+from spark_jobs.search.task import Question, offset_at
 from spark_jobs.source.partitions import splits
 from spark_jobs.source.ranges import NO_IDS, chosen
 from tiering.cli.offsets import Answer, show
-from tiering.console import Number, archive_option, dry_run_option, emit, keys_option, output_option, topics_option
+from tiering.command.console import Number, archive_option, dry_run_option, emit, keys_option, output_option, topics_option
 
 
 def by_time(

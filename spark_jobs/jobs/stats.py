@@ -12,24 +12,33 @@ import click
 import pyarrow.parquet as pq
 
 from remote.clock import RandomIds, stopwatch
-from remote.stores import open_store
-from remote.stores.instrumented import Meter
-from spark_jobs.jobs import estimate
-from spark_jobs.jobs.arguments import asked, interval_options, master_option, price_options, price_table, source_options
-from spark_jobs.jobs.estimate import bytes_of, of_splits
-from spark_jobs.jobs.outcome import ending
-from spark_jobs.jobs.prices import prices_of
-from spark_jobs.jobs.stats_part import measure_split
-from spark_jobs.jobs.target import HIDDEN, Target
-from spark_jobs.jobs.tasks import spread
-from spark_jobs.jobs.vector import Vector, of_ranges
+from remote.store.instrumented import Meter
+from remote.store.open import open_store
+from spark_jobs.common import estimate
+from spark_jobs.common.arguments import asked, interval_options, master_option, price_options, price_table, source_options
+from spark_jobs.common.estimate import bytes_of, of_splits
+from spark_jobs.common.offset_ranges import Vector, of_ranges
+from spark_jobs.common.outcome import ending
+from spark_jobs.common.prices import prices_of
+from spark_jobs.common.target import HIDDEN, Target
+from spark_jobs.common.tasks import spread
 from spark_jobs.source.options import ReadOptions
 from spark_jobs.source.partitions import Split, splits
 from spark_jobs.source.ranges import Range
 from spark_jobs.stats import picture
 from spark_jobs.stats.sums import PartitionSums
 from spark_jobs.stats.tables import HOURS, PARTITIONS, Measured, hour_rows, line, partition_rows, table
-from tiering.console import archive_option, dry_run_option, emit, keys_option, lasting, named, output_option, topics_option
+from spark_jobs.stats.task import measure_split
+from tiering.command.console import (
+    archive_option,
+    dry_run_option,
+    emit,
+    keys_option,
+    lasting,
+    named,
+    output_option,
+    topics_option,
+)
 
 _SHOWN = ("topic", "partition", "start", "end", "records", "batches", "stored_bytes", "compression_ratio", "producers")
 _WIDTH = 72

@@ -6,9 +6,9 @@ from typing import TypeVar
 
 from local_log.formats.compression import DEFAULT_LEVELS, LEVELS
 from local_log.formats.record import Codec
-from remote.written_topic import PARTITIONS_MAX
+from remote.direct_write.topic import PARTITIONS_MAX
 from spark_jobs.errors import OptionError
-from spark_jobs.option_text import nearest, read_option, unknown
+from spark_jobs.options_text import nearest, read_option, unknown
 
 T = TypeVar("T")
 D = TypeVar("D")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from local_log.formats.key_kernels import partitions_of_keys
+from local_log.formats.kernels.keys import partitions_of_keys
 from remote.errors import Invalid
 
 STICKY_ROWS = 1_000

@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from remote.direct_write.topic import WrittenPartition
+from remote.keys import PartitionPath
 from remote.manifest.model import SegmentEntry
-from remote.object_keys import PartitionPath
-from remote.written_topic import WrittenPartition
 from spark_jobs.sink.task import Part
 
 

@@ -6,18 +6,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from local_log.formats.batch_v2_writer import RECORDS, NewBatch, write_batch
 from local_log.formats.filenames import LOG, SNAPSHOT, offset_file
 from local_log.formats.primitives import INT32_MAX
 from local_log.formats.producer_snapshot import write_producer_snapshot
 from local_log.formats.record import Codec
+from local_log.formats.record_batch.writer import RECORDS, NewBatch, write_batch
 from remote.clock import Clock, Ids
+from remote.direct_write.topic import WrittenPartition
 from remote.manifest.model import SegmentEntry
-from remote.object_store import ObjectStore
-from remote.segment_check import LogSegmentData, SegmentFile
+from remote.segment.check import LogSegmentData, SegmentFile
+from remote.segment.upload import copy_segment
+from remote.store.api import ObjectStore
 from remote.transforms.encoder import Transforms
-from remote.uploader import copy_segment
-from remote.written_topic import WrittenPartition
 from spark_jobs.sink.columns import row_bytes
 from spark_jobs.sink.spool import Spool
 

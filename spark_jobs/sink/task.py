@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from remote.direct_write.topic import WrittenTopic, written_topic
 from remote.errors import Invalid
+from remote.keys import PartitionPath
 from remote.manifest.model import SegmentEntry
-from remote.object_keys import PartitionPath
-from remote.written_topic import WrittenTopic, written_topic
 from spark_jobs.sink.columns import rows_of
 from spark_jobs.sink.partitioner import Partitioner, divided
 from spark_jobs.sink.segments import PartitionRows, Shape, Upload

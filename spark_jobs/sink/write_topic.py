@@ -11,8 +11,8 @@ from types import MappingProxyType
 
 from pyspark.sql import DataFrame
 
-from remote.manifest.decisions import Decision
 from remote.manifest.model import SegmentEntry
+from remote.manifest.write_record import Decision
 from spark_jobs.sink.handover import handover
 from spark_jobs.sink.options import TASKS_TO, parse
 from spark_jobs.sink.placement import Move

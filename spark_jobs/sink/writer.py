@@ -15,18 +15,18 @@ from pyspark.sql.types import StructType
 
 from remote.archive import create_archive
 from remote.clock import RandomIds, SystemClock, SystemRandomness
+from remote.direct_write.commit import Placed, Write, commit_write, committed_before
+from remote.direct_write.topic import WrittenPartition, WrittenTopic, written_topic
 from remote.errors import Invalid
-from remote.manifest.decisions import Decision
+from remote.keys import PartitionPath, WritePath, own_write_id
 from remote.manifest.model import SegmentEntry
-from remote.object_keys import PartitionPath, WritePath, own_write_id
+from remote.manifest.write_record import Decision
 from remote.parallel import in_order
-from remote.reading import decoded_with
-from remote.stores import open_store
+from remote.read.context import decoded_with
+from remote.signed_store import trusted
+from remote.store.open import open_store
 from remote.transforms.encoder import Encryption, Transforms
 from remote.transforms.key_rings import open_keys
-from remote.trust import trusted
-from remote.write_commit import Placed, Write, commit_write, committed_before
-from remote.written_topic import WrittenPartition, WrittenTopic, written_topic
 from spark_jobs.sink.columns import check_columns
 from spark_jobs.sink.handover import Handover
 from spark_jobs.sink.moving import moved

@@ -8,13 +8,13 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from local_log.formats.chunks import CHUNK_BYTES
 from remote.clock import RandomIds, SystemClock
-from remote.stores import open_store
-from remote.trust import trusted
+from remote.signed_store import trusted
+from remote.store.open import open_store
 from spark_jobs.source.options import ReadOptions
 from spark_jobs.source.packing import Pack, packed
 from spark_jobs.source.pinning import plan_pinned
+from spark_jobs.source.pushdown import EVERYTHING, wanted
 from spark_jobs.source.rows import read_split
-from spark_jobs.source.wanted import EVERYTHING, wanted
 from spark_jobs.worker import settle
 
 

@@ -62,8 +62,8 @@ class TieringDataSource(DataSource):
 
     def streamReader(self, schema: t.StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
         """The same for a stream. Spark can limit a stream's micro-batches since 4.2, which older ones need not load."""
-        from spark_jobs.source.stream_options import parse_stream
-        from spark_jobs.source.stream_reader import StreamReader
+        from spark_jobs.source.stream.options import parse_stream
+        from spark_jobs.source.stream.reader import StreamReader
 
         return StreamReader(parse_stream({**_kept(schema), **self.options}), _known(schema))
 

@@ -15,7 +15,7 @@ from typing import Any
 from local_log.formats.primitives import INT64_MAX
 from remote.manifest.numbers import whole, within
 from spark_jobs.errors import OptionError
-from spark_jobs.option_text import at_least
+from spark_jobs.options_text import at_least
 
 EARLIEST = "earliest"
 LATEST = "latest"

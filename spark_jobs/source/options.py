@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from remote.object_keys import is_topic_id
+from remote.keys import is_topic_id
 from spark_jobs.errors import OptionError
-from spark_jobs.option_text import at_least, nearest, read_option, unknown
+from spark_jobs.options_text import at_least, nearest, read_option, unknown
 from spark_jobs.source.limits import (
     EARLIEST,
     LATEST,

@@ -8,18 +8,18 @@ ends in a segment, its indexes say where; there is one such segment for each end
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from remote.fetch_plan import Span, first_missing, plan, refuse_outside
-from remote.index_cache import SegmentIndexes
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest, SegmentEntry
-from remote.object_store import ObjectReader, ObjectStore
 from remote.parallel import in_order
-from remote.reading import Reading, decoded_with
-from remote.segment_times import UNKNOWN, passed_by
+from remote.read.context import Reading, decoded_with
+from remote.read.index_cache import SegmentIndexes
+from remote.read.plan import Span, first_missing, plan, refuse_outside
+from remote.segment.times import UNKNOWN, passed_by
+from remote.store.api import ObjectReader, ObjectStore
 from spark_jobs.source import division
 from spark_jobs.source.options import ReadOptions
+from spark_jobs.source.pushdown import ALL, EVERYTHING, Wanted, hull
 from spark_jobs.source.ranges import THREADS, Range, resolve
-from spark_jobs.source.wanted import ALL, EVERYTHING, Wanted, hull
 
 
 @dataclass(frozen=True, slots=True)

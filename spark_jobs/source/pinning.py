@@ -13,16 +13,16 @@ from dataclasses import dataclass
 
 from remote.clock import Clock, Ids
 from remote.errors import Conflict, Invalid
+from remote.keys import PartitionPath
 from remote.manifest import pins
 from remote.manifest.pins import Pin
 from remote.manifest.store import load_newest, newest_version
-from remote.object_keys import PartitionPath
-from remote.object_store import ObjectStore
 from remote.parallel import in_order
+from remote.store.api import ObjectStore
 from spark_jobs.source.options import ReadOptions
 from spark_jobs.source.partitions import Split, plan_splits
+from spark_jobs.source.pushdown import EVERYTHING, Wanted
 from spark_jobs.source.ranges import THREADS
-from spark_jobs.source.wanted import EVERYTHING, Wanted
 
 PLANS_MAX = 5
 _HOUR_MS = 3_600_000

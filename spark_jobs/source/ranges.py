@@ -6,19 +6,19 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from local_log.errors import OffsetOutOfRange, listed
-from local_log.formats.search import TimestampOffset
+from local_log.formats.list_offsets import TimestampOffset
 from remote import archive
 from remote.errors import NotFound
 from remote.manifest.model import Manifest
-from remote.object_store import ObjectStore
 from remote.parallel import in_order
-from remote.reader import ArchivedLog
-from remote.reading import Reading, decoded_with
+from remote.read.context import Reading, decoded_with
+from remote.read.log import ArchivedLog
+from remote.store.api import ObjectStore
 from spark_jobs.errors import OptionError
-from spark_jobs.source.as_of import as_of
 from spark_jobs.source.limits import EARLIEST, LATEST, Limit, Times
 from spark_jobs.source.options import Assign, ReadOptions, Subscribe, refuse_foreign
-from spark_jobs.source.wanted import EVERYTHING, Wanted
+from spark_jobs.source.pushdown import EVERYTHING, Wanted
+from spark_jobs.source.time_travel import as_of
 
 INTERNAL_TOPICS = frozenset(["__consumer_offsets", "__transaction_state", "__share_group_state"])
 """Kafka's own, which no pattern finds."""

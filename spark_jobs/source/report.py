@@ -8,12 +8,12 @@ PySpark gives a data source no way to show numbers of its own in Spark's UI, so 
 from dataclasses import dataclass
 
 from remote.clock import stopwatch
-from remote.object_store import ObjectStore
-from remote.stores.instrumented import Instrumented, Meter
+from remote.store.api import ObjectStore
+from remote.store.instrumented import Instrumented, Meter
 from spark_jobs.source.options import ReadOptions
 from spark_jobs.source.partitions import splits
+from spark_jobs.source.pushdown import EVERYTHING, Wanted
 from spark_jobs.source.ranges import resolve
-from spark_jobs.source.wanted import EVERYTHING, Wanted
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ import pyarrow.compute as pc
 
 from local_log.errors import Corrupt
 from local_log.formats.chunks import Chunk
-from local_log.formats.columns import Projection, per_record
-from local_log.formats.records import record_batches, visible
-from local_log.formats.txn_index import AbortedTxn
-from remote.object_store import ObjectStore
-from remote.reader import ArchivedLog
-from remote.reading import Reading, decoded_with
-from spark_jobs.source.overtaken import overtaken
+from local_log.formats.indexes.transaction import AbortedTxn
+from local_log.formats.record_batch.columns import Projection, per_record
+from local_log.formats.visible_records import record_batches, visible
+from remote.read.context import Reading, decoded_with
+from remote.read.log import ArchivedLog
+from remote.store.api import ObjectStore
+from spark_jobs.source.deleted_during_read import overtaken
 from spark_jobs.source.partitions import Split
 
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))

@@ -7,17 +7,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from local_log.formats.batch_v2 import HEADER_BYTES
 from local_log.formats.chunks import CHUNK_BYTES, Chunk
-from local_log.formats.columns import Projection
 from local_log.formats.compression import inflate
-from local_log.formats.message import held_set, read_message
+from local_log.formats.messages.magic_0_1 import held_set, read_message
 from local_log.formats.record import NO_PRODUCER, Codec
-from local_log.formats.records import record_batches
-from remote.fetch_plan import Span
-from remote.object_store import ObjectReader
-from remote.reader import ArchivedLog
-from remote.reading import Reading, decoded_with
+from local_log.formats.record_batch.batch_v2 import HEADER_BYTES
+from local_log.formats.record_batch.columns import Projection
+from local_log.formats.visible_records import record_batches
+from remote.read.context import Reading, decoded_with
+from remote.read.log import ArchivedLog
+from remote.read.plan import Span
+from remote.store.api import ObjectReader
 from spark_jobs.source.partitions import Split
 from spark_jobs.stats.sums import HOUR_MS, NO_HOUR, Hour, HourSums, OffsetSums, PartitionSums, merged
 

@@ -13,7 +13,7 @@ from tiered_storage import wait_until  # beside this file
 
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
 from remote.archive import manifests
-from remote.stores import open_store
+from remote.store.open import open_store
 
 CODECS = ("none", "lz4", "zstd")
 

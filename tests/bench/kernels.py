@@ -8,14 +8,14 @@ from figures import Figure, compare  # beside this file
 from filled_broker import CODECS, Filled  # beside this file
 from java_consumer import JavaConsumer, of  # beside this file
 
-from local_log.formats.batch_v2 import HEADER_BYTES, scan
 from local_log.formats.chunks import CHUNK_BYTES, read_chunks
-from local_log.formats.columns import Projection
 from local_log.formats.compression import Inflater
 from local_log.formats.filenames import LOG
 from local_log.formats.primitives import Buffer
-from remote.object_store import ObjectStore
-from remote.stores import open_store
+from local_log.formats.record_batch.batch_v2 import HEADER_BYTES, scan
+from local_log.formats.record_batch.columns import Projection
+from remote.store.api import ObjectStore
+from remote.store.open import open_store
 
 
 def run(filled: Filled, rounds: int) -> None:

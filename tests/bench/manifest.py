@@ -13,6 +13,7 @@ from typing import TypeVar
 from archive_fakes import CountingIds, Door, FixedClock, MemoryStore
 
 from local_log.formats.checkpoints import EpochEntry
+from remote.keys import AUX, LOG, PartitionPath, segment_name
 from remote.manifest import codec, pages, paging
 from remote.manifest.entries import Entries
 from remote.manifest.model import (
@@ -30,8 +31,7 @@ from remote.manifest.model import (
 )
 from remote.manifest.store import ManifestWriter, load_newest
 from remote.manifest.transitions import retained, segment_copied
-from remote.object_keys import AUX, LOG, PartitionPath, segment_name
-from tiering.retention_plan import Policy, RetentionPlan, plan_retention
+from tiering.retention.plan import Policy, RetentionPlan, plan_retention
 
 T = TypeVar("T")
 T0 = 1_700_000_000_000

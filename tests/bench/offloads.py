@@ -18,10 +18,10 @@ from logs_to_archive import local_logs
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, offset_file
 from remote.archive import create_archive, newest_manifests
 from remote.clock import RandomIds, SystemClock
-from remote.object_store import ObjectStore
-from remote.stores import open_store
+from remote.store.api import ObjectStore
+from remote.store.open import open_store
 from tiering.config.shared import THREADS
-from tiering.offload_logs import OffloadLogs
+from tiering.offload.run import OffloadLogs
 
 PARTITIONS = 4
 SEGMENT_BYTES = 128 << 20

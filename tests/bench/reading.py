@@ -25,10 +25,10 @@ from logs_to_archive import offload_all
 from stores import client_of  # beside this file
 
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LOG, OFFSET_INDEX, offset_file
-from remote.reader import ArchivedLog
-from remote.stores import open_store
+from remote.read.log import ArchivedLog
+from remote.store.open import open_store
 from tiering.api import open_reader
-from tiering.service import open_reading, open_tiers, read_ahead_pool
+from tiering.wiring import open_reading, open_tiers, read_ahead_pool
 
 TOPIC = "reading"
 EVENTS = 1_300_000

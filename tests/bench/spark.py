@@ -11,8 +11,8 @@ from figures import Figure, compare  # beside this file
 from filled_broker import CODECS, Filled  # beside this file
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_jobs.common.target import Target
 from spark_jobs.jobs import backfill
-from spark_jobs.jobs.target import Target
 from spark_jobs.session import session
 from spark_jobs.source.options import parse
 

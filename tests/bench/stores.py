@@ -17,11 +17,11 @@ from typing import Any
 import real_kafka
 import strict_s3
 
+from local_log.disk import OsDisk
 from local_log.formats.checksum import crc32c
-from local_log.storage import OsDisk
-from remote.object_store import ObjectStore
-from remote.stores import open_store
-from remote.uploader import PART_BYTES
+from remote.segment.upload import PART_BYTES
+from remote.store.api import ObjectStore
+from remote.store.open import open_store
 
 FILE_BYTES = 128 << 20
 _numbers = count(1)

@@ -20,18 +20,18 @@ import numpy as np
 import pyarrow as pa
 from logs_to_archive import local_logs
 
-from local_log.formats.batch_v2_writer import RECORDS, NewBatch, write_batch
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LOG, OFFSET_INDEX, offset_file
+from local_log.formats.record_batch.writer import RECORDS, NewBatch, write_batch
 from remote.archive import create_archive, newest_manifests
 from remote.clock import RandomIds, SystemClock, SystemRandomness
-from remote.object_store import ObjectStore
-from remote.reader import ArchivedLog
-from remote.reading import Reading
-from remote.stores import open_store
+from remote.read.context import Reading
+from remote.read.log import ArchivedLog
+from remote.store.api import ObjectStore
+from remote.store.open import open_store
 from remote.transforms.decoded_bytes import DecodedBytes
 from remote.transforms.encoder import Encryption, Transforms
 from remote.transforms.keys import LocalKeyRing
-from tiering.offload import offload, plan
+from tiering.offload.copy import offload, plan
 
 TOPIC = "events"
 SEGMENT_BYTES = 64 << 20

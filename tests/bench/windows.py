@@ -6,13 +6,13 @@ import events  # beside this file
 from filled_broker import CODECS, Filled  # beside this file
 
 from local_log.formats.chunks import CHUNK_BYTES
-from remote.stores import open_store
-from remote.stores.instrumented import Meter
+from remote.store.instrumented import Meter
+from remote.store.open import open_store
 from spark_jobs.source.options import parse
 from spark_jobs.source.partitions import splits
+from spark_jobs.source.pushdown import Wanted
 from spark_jobs.source.ranges import resolve
 from spark_jobs.source.rows import read_split
-from spark_jobs.source.wanted import Wanted
 
 SHARES = (0.001, 0.01, 0.1, 1.0)
 COLUMNS = ("key", "value", "offset", "timestamp")

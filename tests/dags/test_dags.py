@@ -12,7 +12,7 @@ from logs_to_archive import due
 from made_archive import made
 
 from remote import archive
-from remote.stores import open_store
+from remote.store.open import open_store
 from tiering.cli import main
 
 Runs = Callable[..., Run]

@@ -10,8 +10,8 @@ OURS = (
     "remote.archive",
     "remote.stores",
     "spark_jobs",
-    "local_log.log",
-    "tiering.service",
+    "local_log.log_reader",
+    "tiering.wiring",
     "tiering.cli",
     "tiering.config.config",
 )

@@ -18,11 +18,11 @@ from built_wheel import built_wheel
 from golden_logs import broker_logs, segments
 from offloaded_once import assert_one_sound_chain
 
-from local_log.formats.batch_v2 import scan
 from local_log.formats.record import NO_TIMESTAMP
-from remote.stores import open_store
+from local_log.formats.record_batch.batch_v2 import scan
+from remote.store.open import open_store
 from tiering.airflow.assets import archived_asset
-from tiering.archived_through import archived_through
+from tiering.read.archived_through import archived_through
 
 OURS = {"tiering_offload", "tiering_retention", "tiering_sweep", "tiering_scrub", "tiering_backfill"}
 OWN = {"by_hand", "on_every_offload", "when_archived"}

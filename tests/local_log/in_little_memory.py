@@ -15,15 +15,16 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
+from local_log.disk import OsDisk, OsWritableDisk
 from local_log.engine.config import read_config
 from local_log.engine.memory_records import memory_batches
-from local_log.engine.producers import Origin
+from local_log.engine.producers.state import Origin
 from local_log.engine.unified_log import UnifiedLog, open_log
 from local_log.errors import Corrupt, LogError
-from local_log.formats import columns, compression
+from local_log.formats import compression
 from local_log.formats.filenames import TopicPartition
-from local_log.log import open_log as open_for_reading
-from local_log.storage import OsDisk, OsWritableDisk
+from local_log.formats.record_batch import columns
+from local_log.log_reader import open_log as open_for_reading
 from tiering.cli import main
 
 LARGE = {"max.message.bytes": str((1 << 31) - 1), "segment.bytes": str((1 << 31) - 1), "segment.index.bytes": "4096"}

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from local_log.errors import NotFound, Unreadable
-from local_log.folder_hold import OsFolderHolder
+from local_log.folder_lock import OsFolderHolder
 
 HOLDS = (
-    "import sys; from local_log.folder_hold import OsFolderHolder as H; h = H(); print(h.hold(sys.argv[1]), flush=True); input()"
+    "import sys; from local_log.folder_lock import OsFolderHolder as H; h = H(); print(h.hold(sys.argv[1]), flush=True); input()"
 )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-COMPILE = "import local_log.formats.columns as c; print(c.__file__)"
+COMPILE = "import local_log.formats.record_batch.columns as c; print(c.__file__)"
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,9 @@ from hand_made import ABORT_KEY, COMMIT_KEY, CONTROL, TRANSACTIONAL, batch, reco
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_log.formats.batch_v2 import scan
 from local_log.formats.chunks import Chunk
 from local_log.formats.producer_snapshot import ProducerEntry
+from local_log.formats.record_batch.batch_v2 import scan
 from local_log.producer_state import last_stable_offset
 
 

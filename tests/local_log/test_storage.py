@@ -11,8 +11,8 @@ from disk_promises import DiskConformance
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from local_log.disk import OPEN_FILES_MAX, OsDisk, OsWritableDisk, parent_of
 from local_log.errors import NotFound
-from local_log.storage import OPEN_FILES_MAX, OsDisk, OsWritableDisk, parent_of
 
 CONTENT = bytes(range(100))
 
@@ -84,9 +84,7 @@ class TestOsWritableDisk(DiskConformance):
 
 def in_another_process(file: str) -> "subprocess.Popen[str]":
     """A process that tries the lock, says whether it has it, and keeps it until its input ends."""
-    code = (
-        "import sys; from local_log.storage import OsWritableDisk as D; d = D(); print(d.lock(sys.argv[1]), flush=True); input()"
-    )
+    code = "import sys; from local_log.disk import OsWritableDisk as D; d = D(); print(d.lock(sys.argv[1]), flush=True); input()"
     return subprocess.Popen([sys.executable, "-c", code, file], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 

@@ -8,12 +8,12 @@ import pyarrow as pa
 from golden_logs import partitions
 from logs_to_archive import all_records, local_logs, offload_all, path_of
 
-from local_log.formats.records import record_batches
-from local_log.log import LocalLog
+from local_log.formats.visible_records import record_batches
+from local_log.log_reader import LocalLog
 from remote.manifest.store import load_newest
-from remote.object_store import ObjectStore
-from remote.reader import ArchivedLog
-from remote.stores.folder import FolderStore
+from remote.read.log import ArchivedLog
+from remote.store.api import ObjectStore
+from remote.store.folder.store import FolderStore
 
 ARCHIVED = tuple(name for name in partitions() if name not in ("g-empty-0", "g-tiny-0"))
 """The partitions that have an inactive segment when they are cut finer."""

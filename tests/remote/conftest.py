@@ -6,9 +6,9 @@ from golden_logs import broker_logs
 from logs_to_archive import cut_finer, finer_logs, local_logs
 from segments_to_copy import PARTITIONS
 
-from local_log.formats.batch_v2 import Batches, scan
-from remote.segment_check import LogSegmentData
-from tiering.segment_source import segment_data
+from local_log.formats.record_batch.batch_v2 import Batches, scan
+from remote.segment.check import LogSegmentData
+from tiering.offload.source import segment_data
 
 
 @pytest.fixture(scope="session")

@@ -8,9 +8,9 @@ from made_manifests import PATH
 
 from local_log.errors import Corrupt
 from remote.manifest.model import SegmentEntry
-from remote.object_store import ObjectStore
-from remote.segment_check import LogSegmentData, check_beside, check_log
-from remote.uploader import copy_segment
+from remote.segment.check import LogSegmentData, check_beside, check_log
+from remote.segment.upload import copy_segment
+from remote.store.api import ObjectStore
 
 PARTITIONS = ("g-txn-0", "g-codec-lz4-0", "g-compacted-txn-0", "g-trimmed-0", "g-big-0")
 

@@ -25,12 +25,12 @@ from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
 from remote.archive import create_archive, existing, find_topic, manifests, newest_partition, open_archive, topics
 from remote.errors import AlreadyExists, Invalid, NotFound, Unknown
+from remote.keys import ARCHIVE, PartitionPath
 from remote.manifest.codec import MAJOR, MINOR, encode
 from remote.manifest.model import Manifest, never_archived
 from remote.manifest.store import ManifestWriter, claim
 from remote.manifest.transitions import deleted, retained, segment_copied
-from remote.object_keys import ARCHIVE, PartitionPath
-from remote.object_store import ObjectStore
+from remote.store.api import ObjectStore
 
 OLD, NEW = "old-topic-id_" + "0" * 9, "new-topic-id_" + "0" * 9
 

@@ -9,9 +9,9 @@ import pytest
 from archive_fakes import CountingIds, FixedClock
 from simulated_disk import SimulatedDisk
 
+from local_log.disk import OsWritableDisk
 from local_log.errors import Unreadable
-from local_log.storage import OsWritableDisk
-from remote.cache_files import HEADER, TEMPORARY_MS_MAX, CacheFiles
+from remote.read.cache_files import HEADER, TEMPORARY_MS_MAX, CacheFiles
 
 BODY = bytes(range(100))
 

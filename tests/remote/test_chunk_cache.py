@@ -8,14 +8,14 @@ from archive_fakes import CountingIds, Door, FixedClock
 from archived_worlds import World, read
 from logs_to_archive import offsets_of
 
+from local_log.disk import OsWritableDisk
 from local_log.errors import Corrupt
-from local_log.storage import OsWritableDisk
-from remote.cache_files import CacheFiles
-from remote.chunk_cache import SUFFIX, CachedBytes, ChunkCache
 from remote.manifest.model import SegmentEntry
-from remote.read_ahead import ReadAhead
-from remote.reader import ArchivedLog
-from remote.reading import Reading
+from remote.read.cache_files import CacheFiles
+from remote.read.chunk_cache import SUFFIX, CachedBytes, ChunkCache
+from remote.read.context import Reading
+from remote.read.log import ArchivedLog
+from remote.read.read_ahead import ReadAhead
 from remote.segment_bytes import StoredBytes
 
 CHUNK = 1_000

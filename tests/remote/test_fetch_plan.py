@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from made_manifests import entry, manifest
 
 from local_log.errors import OffsetOutOfRange
-from remote import fetch_plan
-from remote.fetch_plan import MissingRange, Span
 from remote.manifest.model import Manifest, SegmentEntry
+from remote.read import plan as fetch_plan
+from remote.read.plan import MissingRange, Span
 
 END = 40
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from made_manifests import PATH, TOPIC_ID
 
 from remote.errors import Invalid
-from remote.manifest.store import newest_version
-from remote.object_keys import (
+from remote.keys import (
     ARCHIVE,
     AUX,
     LOG,
@@ -22,7 +21,8 @@ from remote.object_keys import (
     parse_segment_name,
     segment_name,
 )
-from remote.stores.shared import check_key
+from remote.manifest.store import newest_version
+from remote.store.shared import check_key
 
 VERSION_MAX = 10**20 - 1
 SEGMENT_ID = "0123456789abcdef" * 2

@@ -8,7 +8,7 @@ from pools import LazyPool, ShuffledPool
 
 from local_log.errors import Corrupt
 from remote.errors import Unavailable
-from remote.read_ahead import Part, Pool, ReadAhead
+from remote.read.read_ahead import Part, Pool, ReadAhead
 
 SIZES = (1_000, 40, 7, 250, 3_000)
 

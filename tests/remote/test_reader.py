@@ -26,12 +26,12 @@ from made_manifests import assert_sound_archive
 
 from local_log.errors import OffsetOutOfRange
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
+from local_log.formats.indexes.transaction import read_txn_index
+from local_log.formats.list_offsets import TimestampOffset
 from local_log.formats.record import NO_TIMESTAMP
-from local_log.formats.records import record_batches
-from local_log.formats.search import TimestampOffset
-from local_log.formats.txn_index import read_txn_index
+from local_log.formats.visible_records import record_batches
 from remote.manifest.model import ABORTED_LATER
-from remote.stores.folder import FolderStore
+from remote.store.folder.store import FolderStore
 
 
 def at(found: TimestampOffset | None) -> list[int]:

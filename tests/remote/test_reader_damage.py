@@ -11,13 +11,13 @@ from logs_to_archive import cut_finer, local_logs, offload_all, offsets_of, path
 from segments_to_copy import flipped
 
 from local_log.errors import Corrupt, LogError
-from local_log.formats.batch_v2 import HEADER_BYTES
-from local_log.formats.records import record_batches
-from local_log.segment import Segment
+from local_log.formats.record_batch.batch_v2 import HEADER_BYTES
+from local_log.formats.visible_records import record_batches
+from local_log.segment_reader import Segment
 from remote.errors import Invalid, RemoteError
-from remote.fetch_plan import MissingRange
 from remote.manifest.model import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, SegmentEntry
-from remote.reader import ArchivedLog
+from remote.read.log import ArchivedLog
+from remote.read.plan import MissingRange
 
 # gaps
 

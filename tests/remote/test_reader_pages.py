@@ -8,12 +8,12 @@ from archive_fakes import CountingIds, Door, FixedClock, MemoryStore, verbs
 from archived_worlds import ARCHIVED, World, read
 from logs_to_archive import offsets_of
 
-from remote.fetch_plan import MissingRange, plan
 from remote.manifest.entries import Entries
 from remote.manifest.gaps import Gap
 from remote.manifest.model import Limits, Manifest
 from remote.manifest.store import ManifestWriter, load_newest
-from remote.reader import ArchivedLog
+from remote.read.log import ArchivedLog
+from remote.read.plan import MissingRange, plan
 
 LIMITS = Limits(inline_max=2, page_entries=2, fan_out=2)
 

@@ -9,8 +9,8 @@ from logs_to_archive import copy_of, cut_finer, local_logs, offload_all, offsets
 
 from local_log.formats.chunks import FIRST_CHUNK_BYTES
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
-from remote.reader import ArchivedLog
-from remote.stores.folder import FolderStore
+from remote.read.log import ArchivedLog
+from remote.store.folder.store import FolderStore
 
 
 def fetched(door: Door) -> tuple[int, int]:

@@ -12,14 +12,14 @@ from golden_logs import broker_logs
 from logs_to_archive import cut_finer, local_logs, offload_all, offsets_of, path_of
 from pools import LazyPool
 
-from local_log.storage import OsWritableDisk
-from remote.cache_files import CacheFiles
-from remote.index_cache import SUFFIX, IndexCache
+from local_log.disk import OsWritableDisk
 from remote.manifest.model import Limits
 from remote.manifest.store import ManifestWriter, load_newest
-from remote.read_ahead import ReadAhead
-from remote.reader import ArchivedLog
-from remote.reading import Reading
+from remote.read.cache_files import CacheFiles
+from remote.read.context import Reading
+from remote.read.index_cache import SUFFIX, IndexCache
+from remote.read.log import ArchivedLog
+from remote.read.read_ahead import ReadAhead
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from made_manifests import entry
 from local_log.formats.checkpoints import EpochEntry
 from remote.manifest.gaps import Gap
 from remote.manifest.model import SegmentEntry
-from remote.segment_chain import Hole, Link, Stranger, chain, first_contradiction
+from remote.segment.stitch import Hole, Link, Stranger, chain, first_contradiction
 
 LINEAGE = (EpochEntry(0, 0),)
 

@@ -8,12 +8,12 @@ import pytest
 from archive_fakes import MemoryStore
 from segments_to_copy import copy, flipped, found_beside, refused, with_body
 
-from local_log.formats.batch_v2 import CRC_FROM, HEADER, HEADER_BYTES, Batches
 from local_log.formats.checkpoints import EpochEntry
+from local_log.formats.indexes.transaction import read_txn_index, write_txn_index
 from local_log.formats.producer_snapshot import read_producer_snapshot
-from local_log.formats.txn_index import read_txn_index, write_txn_index
+from local_log.formats.record_batch.batch_v2 import CRC_FROM, HEADER, HEADER_BYTES, Batches
 from remote.manifest.model import PRODUCER_SNAPSHOT
-from remote.segment_check import LogSegmentData, SegmentFile
+from remote.segment.check import LogSegmentData, SegmentFile
 
 # damage in the log file
 

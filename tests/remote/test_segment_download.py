@@ -8,13 +8,13 @@ from made_manifests import PATH
 
 from local_log.errors import Corrupt
 from local_log.formats.batches import scan
-from local_log.formats.txn_index import read_txn_index
+from local_log.formats.indexes.transaction import read_txn_index
 from remote.manifest.model import OFFSET_INDEX, TRANSACTION_INDEX, SegmentEntry
+from remote.segment.check import LogSegmentData
+from remote.segment.download import CutLog, file_names, read_part, whole_log
+from remote.segment.stitch import Link
+from remote.segment.upload import copy_segment
 from remote.segment_bytes import StoredBytes
-from remote.segment_chain import Link
-from remote.segment_check import LogSegmentData
-from remote.segment_download import CutLog, file_names, read_part, whole_log
-from remote.uploader import copy_segment
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def entry(store: MemoryStore, segment: LogSegmentData) -> SegmentEntry:
 def test_the_whole_log_comes_in_parts_and_is_what_was_archived(
     store: MemoryStore, entry: SegmentEntry, body: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("remote.segment_download.PART_BYTES", 100_000)
+    monkeypatch.setattr("remote.segment.download.PART_BYTES", 100_000)
     door = Door(store)
     parts = list(whole_log(StoredBytes(door), PATH, entry))
     assert b"".join(parts) == body

@@ -11,18 +11,18 @@ from logs_to_archive import cut_finer, local_logs
 from made_manifests import PATH
 from segments_to_copy import PARTITIONS
 
+from local_log.disk import OsWritableDisk
 from local_log.engine.config import LogConfig
 from local_log.engine.epochs import LeaderEpochs
-from local_log.engine.producer_state_manager import ProducerStateManager
-from local_log.engine.recovery import recover
+from local_log.engine.producers.manager import ProducerStateManager
+from local_log.engine.recovery.segment import recover
 from local_log.engine.segment import Segment
 from local_log.formats.filenames import LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX
-from local_log.formats.txn_index import read_txn_index
-from local_log.storage import OsWritableDisk
+from local_log.formats.indexes.transaction import read_txn_index
 from remote.manifest import model
-from remote.segment_check import LogSegmentData, SegmentFile
-from remote.uploader import copy_segment
-from tiering.segment_source import segment_data
+from remote.segment.check import LogSegmentData, SegmentFile
+from remote.segment.upload import copy_segment
+from tiering.offload.source import segment_data
 
 Parts = dict[str, bytes]
 

@@ -11,17 +11,17 @@ from made_manifests import PATH, TOPIC_ID, assert_sound_chain, entry
 from local_log.errors import Corrupt
 from remote import archive
 from remote.errors import Newer, NoKey, WrongKey
+from remote.keys import PartitionPath, WritePath
 from remote.manifest import codec
-from remote.manifest.decisions import Decision, decide, read_decision
 from remote.manifest.entries import Entries
 from remote.manifest.model import Limits, Manifest, never_archived
 from remote.manifest.signatures import NotSigned
 from remote.manifest.store import ManifestWriter, claim, load_newest, load_version
 from remote.manifest.transitions import segment_copied
-from remote.object_keys import PartitionPath, WritePath
-from remote.object_store import ObjectStore
+from remote.manifest.write_record import Decision, decide, read_decision
+from remote.signed_store import RolledBack, TrustedStore
+from remote.store.api import ObjectStore
 from remote.transforms.keys import LocalKeyRing
-from remote.trust import RolledBack, TrustedStore
 
 KEYS = LocalKeyRing("keys", "new", {"old": bytes(32), "new": bytes([1] * 32)})
 OLD = LocalKeyRing("old keys", "old", {"old": bytes(32)})

@@ -23,11 +23,12 @@ from made_manifests import PATH
 from segments_to_copy import PARTITIONS, copy, flipped, with_body
 
 from local_log.errors import Corrupt, NotFound
-from local_log.formats.batch_v2 import Batches, scan
 from local_log.formats.checkpoints import EpochEntry, read_epochs
-from local_log.formats.time_index import read_time_index
-from local_log.formats.txn_index import AbortedTxn, read_txn_index
+from local_log.formats.indexes.time import read_time_index
+from local_log.formats.indexes.transaction import AbortedTxn, read_txn_index
+from local_log.formats.record_batch.batch_v2 import Batches, scan
 from remote.errors import Unavailable, Unknown
+from remote.keys import segment_name
 from remote.manifest.model import (
     ABORTED_LATER,
     LEADER_EPOCH_CHECKPOINT,
@@ -37,11 +38,10 @@ from remote.manifest.model import (
     TIME_INDEX,
     TRANSACTION_INDEX,
 )
-from remote.object_keys import segment_name
-from remote.object_store import ObjectStore
-from remote.segment_check import LogSegmentData
-from remote.stores.retrying import Retrying
-from remote.uploader import PART_BYTES, copy_segment, verify
+from remote.segment.check import LogSegmentData
+from remote.segment.upload import PART_BYTES, copy_segment, verify
+from remote.store.api import ObjectStore
+from remote.store.retrying import Retrying
 
 # what is stored
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from remote import stores
 from remote.errors import RemoteError, Unavailable, Unknown
-from remote.object_store import Body, ObjectStore
+from remote.store.api import Body, ObjectStore
 from tiering.cli import main
 
 T = TypeVar("T")

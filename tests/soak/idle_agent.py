@@ -23,7 +23,7 @@ import real_kafka  # noqa: E402
 from golden_logs import broker_logs  # noqa: E402
 
 from remote.errors import Unavailable  # noqa: E402
-from tiering.agent import http_client  # noqa: E402
+from tiering.agent.http import client as http_client  # noqa: E402
 
 GOLDEN, END = "g-codec-lz4-0", 4_000
 PER_TOPIC = 20

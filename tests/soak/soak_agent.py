@@ -35,13 +35,13 @@ from confluent_kafka import Producer  # noqa: E402
 from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
 
 from remote.errors import Unavailable  # noqa: E402
-from remote.reading import Reading  # noqa: E402
+from remote.read.context import Reading  # noqa: E402
 from remote.scrub.budget import Budget  # noqa: E402
 from remote.scrub.finding import NOTES  # noqa: E402
 from remote.scrub.scrub import scrub  # noqa: E402
 from remote.scrub.settings import ScrubSettings  # noqa: E402
-from remote.stores import open_store  # noqa: E402
-from tiering.agent import http_client  # noqa: E402
+from remote.store.open import open_store  # noqa: E402
+from tiering.agent.http import client as http_client  # noqa: E402
 from tiering.api import open_reader  # noqa: E402
 
 TOPICS = {"orders": 3, "payments": 1}

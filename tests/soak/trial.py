@@ -33,7 +33,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition  # noqa: E402
 from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
 
 from remote.errors import Unavailable  # noqa: E402
-from tiering.agent import http_client  # noqa: E402
+from tiering.agent.http import client as http_client  # noqa: E402
 
 BROKER = {
     "log_segment_bytes": str(1 << 20),

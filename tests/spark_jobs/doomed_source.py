@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSourceWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from remote import write_commit
+from remote.direct_write import commit as write_commit
 from spark_jobs.sink.writer import ArchiveWriter, TaskMessage
 from spark_jobs.source.data_source import TieringDataSource
 

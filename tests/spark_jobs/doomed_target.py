@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 
-from spark_jobs.jobs.target import Drop, Target
+from spark_jobs.common.target import Drop, Target
 
 
 class DoomedTarget(Target):

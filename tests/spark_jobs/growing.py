@@ -13,7 +13,7 @@ from remote.clock import RandomIds
 from remote.manifest.model import Manifest
 from remote.manifest.store import claim
 from remote.manifest.transitions import retained, topic_deleted
-from remote.stores import open_store
+from remote.store.open import open_store
 
 
 class GrowingArchive:

@@ -8,8 +8,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from spark_jobs.common.arguments import given_options, interval_options
 from spark_jobs.errors import OptionError
-from spark_jobs.jobs.arguments import given_options, interval_options
 
 
 @click.command()

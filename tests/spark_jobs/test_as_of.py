@@ -8,10 +8,10 @@ import pytest
 from made_archive import TOPIC_ID, made
 
 from remote.errors import NotFound
+from remote.keys import PartitionPath
 from remote.manifest.store import load_version
-from remote.object_keys import PartitionPath
-from remote.object_store import ObjectStore
-from remote.stores.folder import FolderStore
+from remote.store.api import ObjectStore
+from remote.store.folder.store import FolderStore
 from spark_jobs.errors import OptionError
 from spark_jobs.source.options import parse
 from spark_jobs.source.partitions import plan_splits

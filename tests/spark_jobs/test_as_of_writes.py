@@ -10,15 +10,15 @@ from archive_fakes import CallNumber, CountingIds, Door, FailsBefore, FixedClock
 from made_manifests import entry
 
 from remote import archive
+from remote.direct_write.commit import Placed, Write, commit_write
+from remote.direct_write.topic import written_topic
 from remote.errors import RemoteError, Unavailable
-from remote.manifest.decisions import decisions
+from remote.keys import WritePath
 from remote.manifest.model import never_archived
 from remote.manifest.store import ManifestWriter, claim, load_version
 from remote.manifest.transitions import claimed
-from remote.object_keys import WritePath
-from remote.object_store import ObjectStore
-from remote.write_commit import Placed, Write, commit_write
-from remote.written_topic import written_topic
+from remote.manifest.write_record import decisions
+from remote.store.api import ObjectStore
 from spark_jobs.source.options import parse
 from spark_jobs.source.ranges import manifests
 

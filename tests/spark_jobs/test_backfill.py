@@ -16,8 +16,8 @@ from click.testing import CliRunner, Result
 from golden_logs import broker_logs, live
 from pyspark.sql import SparkSession
 
+from spark_jobs.common.target import HIDDEN, Target
 from spark_jobs.jobs.backfill import main
-from spark_jobs.jobs.target import HIDDEN, Target
 
 pytestmark = pytest.mark.spark
 

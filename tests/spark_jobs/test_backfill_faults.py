@@ -13,13 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from remote.clock import RandomIds, SystemClock
-from remote.stores import open_store
-from spark_jobs.jobs import backfill_run, commit_log
-from spark_jobs.jobs.attempts import attempt
-from spark_jobs.jobs.backfill_task import Order, stage
-from spark_jobs.jobs.layout import By
-from spark_jobs.jobs.outcome import settled
-from spark_jobs.jobs.target import STAGING, Target
+from remote.store.open import open_store
+from spark_jobs.backfill import run as backfill_run
+from spark_jobs.backfill.task import Order, stage
+from spark_jobs.common import commit_log
+from spark_jobs.common.attempts import attempt
+from spark_jobs.common.layout import By
+from spark_jobs.common.outcome import settled
+from spark_jobs.common.target import STAGING, Target
 from spark_jobs.source.options import parse
 from spark_jobs.source.partitions import plan_splits
 from spark_jobs.source.ranges import resolve

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from made_manifests import entry, manifest
 
 from local_log.errors import OffsetOutOfRange
-from remote.fetch_plan import MissingRange
+from remote.read.plan import MissingRange
+from spark_jobs.backfill.plan import digest_of, missing, part_of, refuse_other_settings, refuse_other_topics
+from spark_jobs.common.commit_log import Bounds, Part, Settings, following, nothing
 from spark_jobs.errors import OptionError
-from spark_jobs.jobs.backfill_plan import digest_of, missing, part_of, refuse_other_settings, refuse_other_topics
-from spark_jobs.jobs.commit_log import Bounds, Part, Settings, following, nothing
 from spark_jobs.source.ranges import Range
 
 LOG = manifest(entry(0, 50), entry(50, 100))

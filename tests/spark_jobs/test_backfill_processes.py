@@ -13,9 +13,10 @@ import pytest
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
+from spark_jobs.common import commit_log
+from spark_jobs.common.target import Target
 from spark_jobs.java import java_home
-from spark_jobs.jobs import backfill, commit_log
-from spark_jobs.jobs.target import Target
+from spark_jobs.jobs import backfill
 from spark_jobs.source.options import parse
 
 pytestmark = pytest.mark.spark
@@ -27,11 +28,11 @@ SECONDS_MAX = 250
 DRIVER = """
 import os, signal, sys
 from remote.clock import RandomIds, SystemClock
-from remote.stores import open_store
+from remote.store.open import open_store
 from doomed_target import DoomedTarget
 from spark_jobs.jobs import backfill_run, commit_log
-from spark_jobs.jobs.layout import By
-from spark_jobs.jobs.target import Target
+from spark_jobs.common.layout import By
+from spark_jobs.common.target import Target
 from spark_jobs.source.options import parse
 from spark_jobs.source.ranges import resolve
 

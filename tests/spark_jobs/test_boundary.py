@@ -7,8 +7,8 @@ from made_manifests import TOPIC_ID, entry, manifest
 
 from local_log.errors import Corrupt, OffsetOutOfRange
 from remote.errors import Conflict, NotFound
-from remote.fetch_plan import MissingRange
-from remote.stores import open_store
+from remote.read.plan import MissingRange
+from remote.store.open import open_store
 from spark_jobs.broker import BrokerTopic
 from spark_jobs.live_tail import BOUNDARY_KEY, Boundary, keep, take_over
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from local_log.errors import Corrupt
 from remote.errors import AlreadyExists, Newer, Unavailable, Unknown
-from remote.object_store import ObjectStore
-from remote.stores import open_store
-from spark_jobs.jobs import commit_log
-from spark_jobs.jobs.commit_log import Bounds, Commit, File, Part, Settings, decode, encode, following, nothing
-from spark_jobs.jobs.once import PUT_TRIES_MAX, put_once
+from remote.store.api import ObjectStore
+from remote.store.open import open_store
+from spark_jobs.common import commit_log
+from spark_jobs.common.commit_log import Bounds, Commit, File, Part, Settings, decode, encode, following, nothing
+from spark_jobs.common.once import PUT_TRIES_MAX, put_once
 
 SETTINGS = Settings(("key", "offset"), "date", False)
 PART = Part("orders", "a" * 22, 3)

@@ -22,10 +22,10 @@ from pyspark.sql import SparkSession
 from test_backfill_processes import ROOT, SECONDS_MAX, environment
 
 from remote import archive as archives
-from remote.stores import open_store
+from remote.store.open import open_store
 from spark_jobs.java import java_home
 from spark_jobs.jobs import backfill, reprocess, scrub, search, stats
-from tiering.console import Exit
+from tiering.command.console import Exit
 
 pytestmark = pytest.mark.spark
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from remote.stores import open_store
-from remote.stores.instrumented import Meter
-from spark_jobs.jobs.estimate import Work, as_rows, bytes_of, cost, counted, of_split, of_splits
-from spark_jobs.jobs.prices import prices_of, table
+from remote.store.instrumented import Meter
+from remote.store.open import open_store
+from spark_jobs.common.estimate import Work, as_rows, bytes_of, cost, counted, of_split, of_splits
+from spark_jobs.common.prices import prices_of, table
 from spark_jobs.source.options import parse
 from spark_jobs.source.partitions import Split, plan_splits
 from spark_jobs.source.rows import read_split

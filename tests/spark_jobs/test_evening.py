@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.jobs.evening import PIECE_BYTES_MIN, ROUNDS_MAX, evened
+from spark_jobs.common.evening import PIECE_BYTES_MIN, ROUNDS_MAX, evened
 
 Item = tuple[int, int]
 """Bytes from where to where."""

@@ -8,14 +8,14 @@ import pytest
 from click.testing import CliRunner
 
 from local_log.errors import Corrupt
-from remote.stores import open_store
+from remote.store.open import open_store
+from spark_jobs.common.offset_ranges import parse as parse_vector
+from spark_jobs.common.run_offsets import kept_offsets, key_of
 from spark_jobs.errors import OptionError
 from spark_jobs.jobs import search
-from spark_jobs.jobs.kept_offsets import kept_offsets, key_of
-from spark_jobs.jobs.vector import parse as parse_vector
 from spark_jobs.source.options import parse
-from spark_jobs.source.stream_offsets import decode
-from spark_jobs.source.stream_options import parse_stream
+from spark_jobs.source.stream.offsets import decode
+from spark_jobs.source.stream.options import parse_stream
 
 NEEDED = {"archive": "s3://bucket/prefix", "subscribe": "orders"}
 TOPIC_ID = "PnJ1xkWtQ5aqcyLsLZ9iLA"

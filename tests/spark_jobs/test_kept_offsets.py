@@ -10,11 +10,11 @@ from made_archive import made
 
 from local_log.errors import Corrupt
 from remote.errors import Newer
-from remote.stores import open_store
+from remote.store.open import open_store
+from spark_jobs.common.offset_ranges import Vector
+from spark_jobs.common.run_offsets import kept_offsets, key_of
 from spark_jobs.errors import OptionError
 from spark_jobs.jobs.backfill import main
-from spark_jobs.jobs.kept_offsets import kept_offsets, key_of
-from spark_jobs.jobs.vector import Vector
 
 FIRST: Vector = {"orders": {0: (0, 1200), 3: (5, 5)}}
 ASKED = {"topics": ["orders"], "from_ms": 5}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.jobs.layout import NO_DATE, By, file_name, folder, parts
+from spark_jobs.common.layout import NO_DATE, By, file_name, folder, parts
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 HOUR_MS = 3_600_000

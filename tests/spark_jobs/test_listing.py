@@ -11,11 +11,11 @@ from remote import archive
 from remote.manifest.model import never_archived
 from remote.manifest.store import claim
 from remote.manifest.transitions import source_seen
-from remote.object_store import ObjectStore
-from spark_jobs.jobs.vector import ranges_of
+from remote.store.api import ObjectStore
+from spark_jobs.common.offset_ranges import ranges_of
 from spark_jobs.source.options import parse
 from spark_jobs.source.ranges import THREADS, manifests
-from spark_jobs.source.stream_plan import newest
+from spark_jobs.source.stream.plan import newest
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
 from remote.errors import NotFound
-from remote.fetch_plan import MissingRange
+from remote.read.plan import MissingRange
 from spark_jobs import live_tail
 from spark_jobs.errors import OptionError
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.jobs.loads import LOAD_BYTES, ROUNDS_MIN, loads
+from spark_jobs.common.loads import LOAD_BYTES, ROUNDS_MIN, loads
 from spark_jobs.source.packing import OPEN_BYTES
 
 MIB = 1 << 20

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from local_log.errors import Corrupt
-from spark_jobs.jobs import commit_log, reprocess_stage, staging
-from spark_jobs.jobs.backfill_run import publish_all
-from spark_jobs.jobs.commit_log import Commit, File, Part, Settings
-from spark_jobs.jobs.reprocess_stage import Committed, Run
-from spark_jobs.jobs.staging import Done, mark_of, stem_of
-from spark_jobs.jobs.target import HIDDEN, STAGING, Target
+from spark_jobs.backfill.run import publish_all
+from spark_jobs.common import commit_log, staging
+from spark_jobs.common.commit_log import Commit, File, Part, Settings
+from spark_jobs.common.staging import Done, mark_of, stem_of
+from spark_jobs.common.target import HIDDEN, STAGING, Target
+from spark_jobs.reprocess import stage as reprocess_stage
+from spark_jobs.reprocess.stage import Committed, Run
 
 PART = Part("orders", "a" * 22, 3)
 STEM = stem_of("0123456789abcdef", PART, (0, 9))

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 from made_archive import made
 from made_manifests import entry
 
-from remote.fetch_plan import Span
 from remote.manifest.model import never_archived
-from remote.stores.folder import FolderStore
+from remote.read.plan import Span
+from remote.store.folder.store import FolderStore
 from spark_jobs.source.batch_reader import BatchReader, SplitPartition
 from spark_jobs.source.options import BYTES_PER_SPLIT_MIN, parse
 from spark_jobs.source.packing import OPEN_BYTES, PACK_BYTES, Pack, packed
 from spark_jobs.source.partitions import Split
-from spark_jobs.source.stream_options import parse_stream
-from spark_jobs.source.stream_reader import StreamReader
+from spark_jobs.source.stream.options import parse_stream
+from spark_jobs.source.stream.reader import StreamReader
 
 RECORDS = 10
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_jobs.jobs import parquet_files
-from spark_jobs.jobs.layout import By
-from spark_jobs.jobs.parquet_files import ParquetFiles
+from spark_jobs.common import parquet_files
+from spark_jobs.common.layout import By
+from spark_jobs.common.parquet_files import ParquetFiles
 
 DAY_US = 24 * 3_600_000_000
 SCHEMA = pa.schema([("value", pa.binary()), ("offset", pa.int64()), ("timestamp", pa.timestamp("us", tz="UTC"))])

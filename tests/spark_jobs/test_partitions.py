@@ -8,8 +8,8 @@ from golden_logs import live
 
 from local_log.errors import OffsetOutOfRange
 from remote.errors import NotFound
-from remote.object_store import ObjectStore
-from remote.stores import open_store
+from remote.store.api import ObjectStore
+from remote.store.open import open_store
 from spark_jobs.errors import OptionError
 from spark_jobs.source.options import parse
 from spark_jobs.source.partitions import Split, plan_splits

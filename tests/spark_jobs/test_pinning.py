@@ -13,16 +13,17 @@ from remote.archive import manifests
 from remote.clock import RandomIds, SystemClock
 from remote.errors import Invalid
 from remote.manifest.pins import Pins, pins_of
-from remote.object_store import Body, ObjectStore
-from remote.stores.folder import FolderStore
+from remote.store.api import Body, ObjectStore
+from remote.store.folder.store import FolderStore
 from spark_jobs.source.batch_reader import BatchReader
+from spark_jobs.source.deleted_during_read import Overtaken
 from spark_jobs.source.options import ReadOptions, parse
-from spark_jobs.source.overtaken import Overtaken
 from spark_jobs.source.pinning import pinned_splits, plan_pinned
+from spark_jobs.source.pushdown import Wanted
 from spark_jobs.source.rows import read_split
-from spark_jobs.source.wanted import Wanted
-from tiering import retention, sweep
-from tiering.retention_plan import Policy
+from tiering.retention import expire as retention
+from tiering.retention.plan import Policy
+from tiering.sweep import collect as sweep
 
 DAY_MS = 24 * 3_600_000
 SEGMENTS = [[[s * 100 + b * 10 + r for r in range(4)] for b in range(5)] for s in range(6)]

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from spark_jobs.common.prices import prices_of, table
 from spark_jobs.errors import OptionError
-from spark_jobs.jobs.prices import prices_of, table
 
 OURS = """
 [cellar]

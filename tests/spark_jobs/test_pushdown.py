@@ -8,14 +8,14 @@ import pytest
 from made_archive import made
 
 from remote.clock import stopwatch
-from remote.object_store import ObjectStore
-from remote.stores.folder import FolderStore
-from remote.stores.instrumented import Instrumented, Meter
+from remote.store.api import ObjectStore
+from remote.store.folder.store import FolderStore
+from remote.store.instrumented import Instrumented, Meter
 from spark_jobs.source import plan_report
 from spark_jobs.source.options import ReadOptions, parse
 from spark_jobs.source.partitions import plan_splits
+from spark_jobs.source.pushdown import Ranges, Wanted, hull
 from spark_jobs.source.rows import read_split
-from spark_jobs.source.wanted import Ranges, Wanted, hull
 
 T0 = 1_700_000_000_000
 RECORDS = 8

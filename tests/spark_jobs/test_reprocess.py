@@ -18,9 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import udf
 
 from local_log.errors import Corrupt
-from spark_jobs.jobs import reprocess_parquet
+from spark_jobs.common.target import Target
 from spark_jobs.jobs.reprocess import Destination, main, run_id_of, source_of
-from spark_jobs.jobs.target import Target
+from spark_jobs.reprocess import parquet as reprocess_parquet
 
 Row = dict[str, Any]
 Job = Callable[..., Result]

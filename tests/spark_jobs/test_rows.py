@@ -13,8 +13,8 @@ from golden_logs import expected_batches, expected_records, legacy_logs, legacy_
 from logs_to_archive import offload_all
 
 from local_log.errors import Corrupt
-from remote.stores import open_store
-from remote.stores.folder import FolderStore
+from remote.store.folder.store import FolderStore
+from remote.store.open import open_store
 from spark_jobs.source.options import parse
 from spark_jobs.source.partitions import plan_splits
 from spark_jobs.source.rows import FIELDS, _timestamps, read_split

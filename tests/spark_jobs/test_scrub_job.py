@@ -166,7 +166,7 @@ def test_an_object_that_goes_while_tasks_run_is_a_finding(spark: SparkSession, d
     from remote.scrub.budget import Budget
     from remote.scrub.scrub import walk
     from remote.scrub.settings import ScrubSettings
-    from remote.stores import open_store
+    from remote.store.open import open_store
     from spark_jobs.jobs.scrub import SparkScrub
 
     budget = Budget(open_store(str(damaged)))

@@ -11,11 +11,11 @@ from click.testing import CliRunner, Result
 from golden_logs import live
 from pyspark.sql import SparkSession
 
-from remote.stores import open_store
-from spark_jobs.jobs import search_records
-from spark_jobs.jobs.predicate import Match, Predicate
+from remote.store.open import open_store
 from spark_jobs.jobs.search import main
-from spark_jobs.jobs.search_task import Question
+from spark_jobs.search import records as search_records
+from spark_jobs.search.predicate import Match, Predicate
+from spark_jobs.search.task import Question
 from spark_jobs.source.options import parse
 from spark_jobs.source.partitions import Split, plan_splits
 

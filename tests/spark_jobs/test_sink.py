@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from remote import archive as archives
-from remote.stores import open_store
+from remote.store.open import open_store
 from spark_jobs.sink.write_topic import write_topic
 
 pytestmark = pytest.mark.spark

@@ -15,7 +15,7 @@ from written_rows import NOW_MS, Rows, batch, shape
 from local_log.formats.record import Codec
 from remote import archive
 from remote.clock import RandomIds, SystemClock
-from remote.stores import open_store
+from remote.store.open import open_store
 
 pytestmark = [
     pytest.mark.oracle,

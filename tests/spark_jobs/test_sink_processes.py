@@ -15,9 +15,9 @@ from spark_cluster import TWO_HOSTS, Cluster, cluster
 from test_backfill_processes import environment
 
 from remote import archive as archives
-from remote.object_store import ObjectStore
-from remote.reader import ArchivedLog
-from remote.stores import open_store
+from remote.read.log import ArchivedLog
+from remote.store.api import ObjectStore
+from remote.store.open import open_store
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]  # some JVMs a test, on a busy machine, too
 

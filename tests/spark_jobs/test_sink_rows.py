@@ -15,8 +15,8 @@ from local_log.formats.producer_snapshot import read_producer_snapshot
 from local_log.formats.record import Codec
 from remote import archive
 from remote.errors import Invalid
+from remote.keys import PartitionPath
 from remote.manifest.model import PRODUCER_SNAPSHOT
-from remote.object_keys import PartitionPath
 from remote.scrub.budget import Budget
 from remote.scrub.finding import Kind
 from remote.scrub.scrub import scrub

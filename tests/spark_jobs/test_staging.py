@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from local_log.errors import Corrupt
-from remote.object_store import ObjectMeta, ObjectStore
-from remote.stores import open_store
-from spark_jobs.jobs.commit_log import File, Part
-from spark_jobs.jobs.staging import KEEP_MS, REUSE_MS, Done, decode, encode, leftovers, mark_of, reusable, stem_of
+from remote.store.api import ObjectMeta, ObjectStore
+from remote.store.open import open_store
+from spark_jobs.common.commit_log import File, Part
+from spark_jobs.common.staging import KEEP_MS, REUSE_MS, Done, decode, encode, leftovers, mark_of, reusable, stem_of
 
 PART = Part("orders.eu-1", "-" * 22, 3)
 STEM = stem_of("0123456789abcdef", PART, (100, 200))

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remote.object_keys import PartitionPath
+from remote.keys import PartitionPath
 from spark_jobs.errors import OptionError
-from spark_jobs.source.stream_offsets import decode, encode, rate_limited
+from spark_jobs.source.stream.offsets import decode, encode, rate_limited
 
 ID, OTHER_ID = "PnJ1xkWtQ5aqcyLsLZ9iLA", "AAAAAAAAAAAAAAAAAAAAAA"
 

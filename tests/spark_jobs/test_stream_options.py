@@ -4,7 +4,7 @@ import pytest
 
 from spark_jobs.errors import OptionError
 from spark_jobs.source.limits import LATEST, Offsets, Times
-from spark_jobs.source.stream_options import parse_stream
+from spark_jobs.source.stream.options import parse_stream
 
 NEEDED = {"archive": "s3://bucket/archive", "subscribe": "orders"}
 

@@ -12,12 +12,12 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, Read
 
 from local_log.errors import OffsetOutOfRange
 from remote.errors import NotFound
-from remote.fetch_plan import MissingRange
-from remote.stores import Meter, open_store
-from spark_jobs.source import stream_reader
-from spark_jobs.source.stream_options import parse_stream
-from spark_jobs.source.stream_plan import DataLoss
-from spark_jobs.source.stream_reader import StreamReader
+from remote.read.plan import MissingRange
+from remote.store.open import Meter, open_store
+from spark_jobs.source.stream import reader as stream_reader
+from spark_jobs.source.stream.options import parse_stream
+from spark_jobs.source.stream.plan import DataLoss
+from spark_jobs.source.stream.reader import StreamReader
 
 TOPIC = "g-codec-none"
 Json = dict[str, Any]

@@ -5,8 +5,8 @@ import sys
 import pytest
 from fsspec.registry import _registry
 
+from spark_jobs.common.target import Target
 from spark_jobs.errors import OptionError
-from spark_jobs.jobs.target import Target
 
 
 @pytest.mark.parametrize("url", ["s3://bucket/parquet", "s3a://bucket/parquet"])

@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from local_log.errors import Corrupt
-from spark_jobs.jobs.tasks import spread
+from spark_jobs.common.tasks import spread
 
 pytestmark = pytest.mark.spark
 

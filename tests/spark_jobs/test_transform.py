@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.jobs.transform import by_function, by_sql, unchanged
+from spark_jobs.reprocess.transform import by_function, by_sql, unchanged
 from spark_jobs.source.options import OptionError
 
 

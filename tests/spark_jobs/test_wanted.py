@@ -20,7 +20,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from spark_jobs.source.wanted import ALL, EVERYTHING, Wanted, hull, wanted
+from spark_jobs.source.pushdown import ALL, EVERYTHING, Wanted, hull, wanted
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 HOLDS: dict[type[Filter], Any] = {

@@ -8,12 +8,12 @@ from archive_fakes import CountingIds, FixedClock, MemoryStore
 
 from local_log.formats.record import Codec
 from remote import archive
-from remote.object_store import ObjectStore
-from remote.reader import ArchivedLog
+from remote.direct_write.commit import Placed, Write, commit_write
+from remote.direct_write.topic import written_topic
+from remote.read.log import ArchivedLog
 from remote.segment_bytes import StoredBytes
+from remote.store.api import ObjectStore
 from remote.transforms.encoder import Transforms
-from remote.write_commit import Placed, Write, commit_write
-from remote.written_topic import written_topic
 from spark_jobs.sink.moving import moved
 from spark_jobs.sink.placement import Move, placement
 from spark_jobs.sink.segments import Shape, Upload

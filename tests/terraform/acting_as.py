@@ -17,7 +17,7 @@ from botocore.awsrequest import AWSResponse
 from iam import Document, Grant, Request, allowed
 from modules import BUCKET_KEY, DATA_KEY, REGION
 
-from remote.stores import s3
+from remote.store.s3 import store as s3
 from remote.transforms import aws_kms
 
 _ACTIONS = {

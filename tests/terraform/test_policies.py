@@ -8,7 +8,7 @@ from acting_as import s3_requests
 from iam import Request, allowed, denied
 from modules import ACCOUNT, BUCKET_KEY, DATA_KEY, REGION, rendered, templates
 
-from remote.object_keys import ARCHIVE, PROBE_PREFIX, PartitionPath, WritePath, page_name, segment_name
+from remote.keys import ARCHIVE, PROBE_PREFIX, PartitionPath, WritePath, page_name, segment_name
 
 ID = "0" * 32
 PREFIXES = ["", "kafka/production"]

@@ -20,14 +20,14 @@ from modules import DATA_KEY, rendered
 
 from local_log.errors import Corrupt
 from remote.clock import RandomIds, SystemClock
+from remote.direct_write.commit import Placed, Write, commit_write
+from remote.direct_write.topic import WrittenPartition, written_topic
 from remote.errors import Invalid
+from remote.keys import PartitionPath, own_write_id
 from remote.manifest import pins
 from remote.manifest.codec import MAJOR, MINOR, stamped
-from remote.object_keys import PartitionPath, own_write_id
-from remote.object_store import ObjectStore
-from remote.stores import open_store
-from remote.write_commit import Placed, Write, commit_write
-from remote.written_topic import WrittenPartition, written_topic
+from remote.store.api import ObjectStore
+from remote.store.open import open_store
 from tiering.cli import main
 
 T = TypeVar("T")

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from archive_fakes import CountingIds, FixedClock
 from golden_logs import live
 
-from local_log.log import LocalLog
-from remote.object_store import ObjectStore
-from tiering.offload import Done, offload, plan
+from local_log.log_reader import LocalLog
+from remote.store.api import ObjectStore
+from tiering.offload.copy import Done, offload, plan
 
 TXN = "g-txn-0"
 

@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from local_log.disk import Disk, OsWritableDisk, WritableDisk
 from local_log.formats.checkpoints import read_offsets
 from local_log.log_dir import LogDir
-from local_log.storage import Disk, OsWritableDisk, WritableDisk
 from remote import archive
 from remote.manifest.entries import Entries
-from remote.object_store import ObjectStore
 from remote.segment_bytes import StoredBytes
-from tiering.restore import Done, restore
-from tiering.restore_plan import RestorePlan, plan_restore
-from tiering.restore_target import UNFINISHED, opened
+from remote.store.api import ObjectStore
+from tiering.restore.plan import RestorePlan, plan_restore
+from tiering.restore.run import Done, restore
+from tiering.restore.target import UNFINISHED, opened
 
 
 def plans(store: ObjectStore, until_offset: int | None = None, topic_ids: Mapping[str, str] | None = None) -> list[RestorePlan]:

@@ -32,10 +32,12 @@ from remote.manifest.model import Limits, Manifest, SegmentEntry, never_archived
 from remote.manifest.pins import Pin
 from remote.manifest.store import ManifestWriter, load_newest
 from remote.manifest.transitions import segment_copied
-from remote.object_store import ObjectStore
-from tiering import retention, store_clock, sweep
-from tiering.retention_plan import Policy
-from tiering.sweep_plan import Garbage
+from remote.store.api import ObjectStore
+from tiering import store_time as store_clock
+from tiering.retention import expire as retention
+from tiering.retention.plan import Policy
+from tiering.sweep import collect as sweep
+from tiering.sweep.plan import Garbage
 
 LIMITS = Limits(inline_max=3, page_entries=2, fan_out=2)
 FIRST = never_archived(PATH.topic, PATH.topic_id, PATH.partition, 0)

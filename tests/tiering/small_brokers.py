@@ -14,17 +14,17 @@ from typing import NamedTuple, Self
 import pyarrow as pa
 from archive_fakes import SleptClock
 
+from local_log.disk import OsDisk, OsWritableDisk
 from local_log.engine.config import LogConfig, read_config
-from local_log.engine.log_manager import LogManager
-from local_log.engine.manager_config import ManagerConfig
-from local_log.engine.producers import Origin
+from local_log.engine.manager.config import ManagerConfig
+from local_log.engine.manager.log_manager import LogManager
+from local_log.engine.producers.state import Origin
 from local_log.engine.unified_log import Isolation as ReadUpTo
 from local_log.engine.unified_log import UnifiedLog
-from local_log.formats.batch_v2_writer import RECORDS, NewBatch, write_batch, write_marker
 from local_log.formats.control import ControlType
 from local_log.formats.filenames import TopicPartition
+from local_log.formats.record_batch.writer import RECORDS, NewBatch, write_batch, write_marker
 from local_log.log_dir import LogDir
-from local_log.storage import OsDisk, OsWritableDisk
 
 A, B = TopicPartition("topicA", 0), TopicPartition("topicB", 0)
 CHECK_MS = 1_000

@@ -12,20 +12,20 @@ import pyarrow as pa
 from archive_fakes import CountingIds, Door, MemoryStore
 from small_brokers import CHECK_MS, Brokers, topic_id
 
-from local_log.formats.batch_v2 import scan
-from local_log.formats.columns import decode, per_record
+from local_log.disk import OsDisk
 from local_log.formats.filenames import TopicPartition
+from local_log.formats.record_batch.batch_v2 import scan
+from local_log.formats.record_batch.columns import decode, per_record
 from local_log.log_dir import LogDir
-from local_log.storage import OsDisk
 from remote import archive
+from remote.keys import PartitionPath, parse_segment_name
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
 from remote.manifest.store import load_newest
-from remote.object_keys import PartitionPath, parse_segment_name
-from remote.reading import Reading
-from tiering.offload import Done, offload, plan
-from tiering.service import Tiers
-from tiering.tiered_log import Isolation, TieredLog
+from remote.read.context import Reading
+from tiering.offload.copy import Done, offload, plan
+from tiering.read.tiered_log import Isolation, TieredLog
+from tiering.wiring import Tiers
 
 _ROUNDS_MAX = 10
 

@@ -18,12 +18,12 @@ from tiered_worlds import World
 import tiering
 from local_log.errors import Corrupt, Invalid, OffsetOutOfRange
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
-from local_log.formats.search import EARLIEST, EARLIEST_PENDING_UPLOAD, LATEST
+from local_log.formats.list_offsets import EARLIEST, EARLIEST_PENDING_UPLOAD, LATEST
 from remote.errors import NotFound
 from remote.manifest.store import load_newest
-from remote.stores.folder import FolderStore
+from remote.store.folder.store import FolderStore
 from tiering.api import COVERAGE, DEFAULT_COLUMNS, FIELDS, Reader, _ms, open_reader
-from tiering.service import Tiers, open_reading, read_ahead_pool
+from tiering.wiring import Tiers, open_reading, read_ahead_pool
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,8 +6,8 @@ import pytest
 from made_archive import made
 
 from remote.errors import NotFound
-from remote.stores import open_store
-from tiering.archived_through import Through, archived_through, behind
+from remote.store.open import open_store
+from tiering.read.archived_through import Through, archived_through, behind
 
 
 def test_a_partition_is_archived_through_the_latest_of_its_records_wherever_that_is(tmp_path: Path) -> None:

@@ -13,15 +13,15 @@ from logs_to_archive import copy_of, drop_segments_below, local_logs, path_of
 from made_manifests import assert_sound_archive
 from one_offload import TXN, due_ranges, named, run
 
+from local_log.disk import OsDisk
 from local_log.errors import Corrupt
-from local_log.formats.batch_v2 import scan
 from local_log.formats.primitives import Buffer
-from local_log.log import LocalLog, open_log
-from local_log.storage import OsDisk
+from local_log.formats.record_batch.batch_v2 import scan
+from local_log.log_reader import LocalLog, open_log
 from remote.manifest.store import load_newest
-from tiering.offload import Done
-from tiering.offload_logs import OffloadLogs
-from tiering.policy import Action
+from tiering.offload.copy import Done
+from tiering.offload.plan import Action
+from tiering.offload.run import OffloadLogs
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ def test_a_copy_that_has_not_looked_at_the_folder_again_would_be_found_out(
     tmp_path: Path, txn: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mutant: nobody looks at the folder after the copy. The checks above see it."""
-    monkeypatch.setattr("tiering.offload._refuse_changed", lambda *_: None)
+    monkeypatch.setattr("tiering.offload.copy._refuse_changed", lambda *_: None)
     folder = copy_of(txn, tmp_path / "logs")
     results = run(MemoryStore(), busy(folder, 3, compacted))
     with pytest.raises(AssertionError):

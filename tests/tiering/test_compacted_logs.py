@@ -9,11 +9,11 @@ from logs_to_archive import copy_of, cut_finer, local_logs, path_of
 from made_manifests import assert_sound_archive
 from one_offload import named, run
 
-from local_log.log import LocalLog
+from local_log.log_reader import LocalLog
 from remote.manifest.gaps import NO_BATCH
-from remote.reader import ArchivedLog
-from tiering.offload import plan
-from tiering.policy import Action
+from remote.read.log import ArchivedLog
+from tiering.offload.copy import plan
+from tiering.offload.plan import Action
 
 COMPACTED = ("g-compacted-0", "g-compacted-txn-0")
 

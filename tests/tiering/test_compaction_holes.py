@@ -10,18 +10,18 @@ from logs_to_archive import cut_finer, local_logs, path_of
 from made_manifests import assert_sound_archive
 from one_offload import run
 
-from local_log.log import LocalLog
-from remote.fetch_plan import MissingRange
+from local_log.log_reader import LocalLog
 from remote.manifest.codec import decode, encode
 from remote.manifest.entries import Entries
 from remote.manifest.gaps import COMPACTED, NO_BATCH
 from remote.manifest.model import Manifest
-from remote.reader import ArchivedLog
+from remote.read.log import ArchivedLog
+from remote.read.plan import MissingRange
 from remote.scrub.coverage import Coverage
-from remote.segment_chain import Link
-from tiering.coverage import coverage_of
-from tiering.restore_plan import plan_restore
-from tiering.tiered_log import TieredLog
+from remote.segment.stitch import Link
+from tiering.read.coverage import coverage_of
+from tiering.read.tiered_log import TieredLog
+from tiering.restore.plan import plan_restore
 
 Folder = tuple[Path, str]
 Holed = tuple[LocalLog, ArchivedLog]

@@ -7,9 +7,9 @@ from golden_logs import partitions
 from tiered_worlds import ARCHIVED, World
 
 from remote.manifest.gaps import Gap
-from tiering.coverage import Coverage, Hole, TierCoverage, as_data, coverage_of
-from tiering.coverage_picture import WIDTH_MAX, WIDTH_MIN, picture
-from tiering.tiered_log import TieredLog
+from tiering.read.coverage import Coverage, Hole, TierCoverage, as_data, coverage_of
+from tiering.read.coverage_picture import WIDTH_MAX, WIDTH_MIN, picture
+from tiering.read.tiered_log import TieredLog
 
 DAY_MS = 86_400_000
 JAN_1_MS = 1_767_225_600_000

@@ -7,12 +7,13 @@ from retained_worlds import FIRST, GRACE_MS, HOUR_MS, Jumping, Reader, World, co
 
 from local_log.formats.checkpoints import EpochEntry
 from remote.errors import Fenced, Invalid, NotFound
+from remote.keys import PartitionPath
 from remote.manifest.model import count_of, never_archived
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import segment_copied
-from remote.object_keys import PartitionPath
-from tiering import delete_topic, retention
-from tiering.retention_plan import DELETE_DELAY_MS, Policy
+from tiering.retention import delete_topic
+from tiering.retention import expire as retention
+from tiering.retention.plan import DELETE_DELAY_MS, Policy
 
 OTHER_ID = "B" * 22
 

@@ -14,17 +14,17 @@ from small_brokers import CHECK_MS, B, values
 from small_clusters import Cluster, path_of
 
 from local_log.formats.checkpoints import EpochEntry
-from local_log.formats.records import record_batches
-from local_log.log import LocalLog
+from local_log.formats.visible_records import record_batches
+from local_log.log_reader import LocalLog
 from remote import archive
 from remote.errors import Conflict, Invalid, RemoteError, Unavailable
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
-from remote.object_store import ObjectStore
-from remote.reader import ArchivedLog
+from remote.read.log import ArchivedLog
+from remote.store.api import ObjectStore
 from remote.transforms.decoded_bytes import DecodedBytes
-from tiering.diverged import Diverged, Resolver, find, of_log
-from tiering.manifest_tools import changes
+from tiering.manifests.diverged import Diverged, Resolver, find, of_log
+from tiering.manifests.rows import changes
 
 
 def unclean(tmp_path: Path, *numbers: int, rolls: bool = False) -> Cluster:

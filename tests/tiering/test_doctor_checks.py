@@ -24,9 +24,9 @@ from local_log.errors import Corrupt
 from remote.archive import create_archive
 from remote.clock import SystemClock
 from remote.errors import AlreadyExists, Invalid, Unavailable, Unknown
-from remote.object_store import AbandonedUpload, Body, BucketRule, Harm, ObjectMeta
-from remote.stores import open_backend, open_store
-from tiering.doctor import UPLOAD_AGE_MS, Finding, Verdict, examine
+from remote.store.api import AbandonedUpload, Body, BucketRule, Harm, ObjectMeta
+from remote.store.open import open_backend, open_store
+from tiering.doctor.checks import UPLOAD_AGE_MS, Finding, Verdict, examine
 
 EVERYTHING = ["reach", "archive", "create", "read", "delete", "range", "list", "condition", "race", "upload", "checksum", "clock"]
 EVERYTHING += ["leftovers", "clean"]

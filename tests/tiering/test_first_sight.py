@@ -11,8 +11,8 @@ from one_offload import run
 from local_log.formats.filenames import LOG_START_OFFSET_CHECKPOINT, PARTITION_METADATA
 from remote.manifest.losses import lost_ranges
 from remote.manifest.model import Manifest
-from remote.object_store import ObjectStore
-from tiering.offload import Done, offload, plan
+from remote.store.api import ObjectStore
+from tiering.offload.copy import Done, offload, plan
 
 TINY = "g-tiny-0"
 

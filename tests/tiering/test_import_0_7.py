@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from local_log.formats.filenames import position_file
-from local_log.formats.message_0_7 import write_message
-from tiering import dump, import_0_7
+from local_log.formats.messages.kafka_0_7 import write_message
 from tiering.cli import main
+from tiering.log_tools import dump, import_0_7
 
 GZIP = 1
 

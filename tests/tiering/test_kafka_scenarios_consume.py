@@ -11,9 +11,9 @@ from small_brokers import HOUR_MS, A, B, tiered_topic, values
 from small_clusters import Cluster, Consumed
 
 from local_log.formats.filenames import TopicPartition
-from remote.index_cache import IndexCache
-from remote.reading import Reading
-from tiering.tiered_log import Isolation
+from remote.read.context import Reading
+from remote.read.index_cache import IndexCache
+from tiering.read.tiered_log import Isolation
 
 
 def test_inactive_segments_move_to_the_archive_and_are_consumed_from_there_after_a_restart(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from small_clusters import Cluster, Consumed
 from local_log.errors import NotFound, OffsetOutOfRange
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.filenames import TopicPartition
-from local_log.formats.search import (
+from local_log.formats.list_offsets import (
     EARLIEST,
     EARLIEST_LOCAL,
     EARLIEST_PENDING_UPLOAD,
@@ -21,11 +21,12 @@ from local_log.formats.search import (
     LATEST_TIERED,
     UNKNOWN_OFFSET,
 )
-from tiering import delete_topic, retention
-from tiering.retention_plan import Policy, RetentionPlan
-from tiering.retention_settings import read_given
-from tiering.retention_tools import LocalTier, Retention
-from tiering.service import Tiers
+from tiering.retention import delete_topic
+from tiering.retention import expire as retention
+from tiering.retention.plan import Policy, RetentionPlan
+from tiering.retention.policy import read_given
+from tiering.retention.run import LocalTier, Retention
+from tiering.wiring import Tiers
 
 DELAY_MS = 60_000
 

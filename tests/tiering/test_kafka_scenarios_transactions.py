@@ -13,9 +13,9 @@ from small_clusters import Cluster, Consumed
 
 from local_log.engine.errors import InvalidProducerEpoch
 from local_log.formats.filenames import TopicPartition
-from local_log.formats.search import LATEST, TimestampOffset
-from local_log.formats.txn_index import AbortedTxn
-from tiering.tiered_log import Isolation
+from local_log.formats.indexes.transaction import AbortedTxn
+from local_log.formats.list_offsets import LATEST, TimestampOffset
+from tiering.read.tiered_log import Isolation
 
 COMMITTED = Isolation.read_committed
 ONE, OTHER = Producer(1_000), Producer(2_000)

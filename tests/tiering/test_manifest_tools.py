@@ -11,7 +11,7 @@ from remote.manifest.entries import Entries
 from remote.manifest.model import Limits, Manifest, SegmentEntry, never_archived
 from remote.manifest.store import ManifestWriter, load_version
 from remote.manifest.transitions import retained, segment_copied
-from tiering.manifest_tools import difference, history
+from tiering.manifests.rows import difference, history
 
 LIMITS = Limits(inline_max=3, page_entries=2, fan_out=3, deleting_max=50)
 FIRST = never_archived(PATH.topic, PATH.topic_id, PATH.partition, 0)

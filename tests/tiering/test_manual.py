@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from tiering.cli import main
-from tiering.console import EXIT_MEANS, Exit
-from tiering.manual import WIDTH, Words, command_of, commands, examples, page
+from tiering.command.console import EXIT_MEANS, Exit
+from tiering.command.manual import WIDTH, Words, command_of, commands, examples, page
 
 ALL = list(commands(main))
 

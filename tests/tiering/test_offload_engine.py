@@ -11,10 +11,10 @@ from one_offload import TXN, due_ranges, named, run
 
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
-from local_log.log import LocalLog
+from local_log.log_reader import LocalLog
 from remote.manifest.store import load_newest
-from tiering.offload import plan
-from tiering.policy import Action
+from tiering.offload.copy import plan
+from tiering.offload.plan import Action
 
 # what is archived
 

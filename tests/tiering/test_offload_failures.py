@@ -26,13 +26,13 @@ from one_offload import TXN, due_ranges, named, run
 from local_log.errors import Corrupt
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHECKPOINT
 from local_log.formats.producer_snapshot import ProducerEntry, read_producer_snapshot
-from local_log.log import LocalLog
+from local_log.log_reader import LocalLog
 from remote.errors import Conflict, Fenced, Unavailable, Unknown
 from remote.manifest.model import PRODUCER_SNAPSHOT
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import claimed
-from remote.reader import ArchivedLog
-from tiering.offload import offload, plan
+from remote.read.log import ArchivedLog
+from tiering.offload.copy import offload, plan
 
 
 def flip(file: Path, position: int) -> None:

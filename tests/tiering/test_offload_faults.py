@@ -32,19 +32,19 @@ from logs_to_archive import cut_finer, local_logs, path_of
 from made_manifests import assert_sound_chain
 from one_offload import due_ranges
 
-from local_log.log import LocalLog
-from remote import object_keys
+from local_log.log_reader import LocalLog
+from remote import keys as object_keys
 from remote.clock import Ids
 from remote.errors import AlreadyExists, Fenced, Unavailable, Unknown
+from remote.keys import PartitionPath
 from remote.manifest.entries import Entries
 from remote.manifest.model import Limits, Manifest, never_archived
 from remote.manifest.store import ManifestWriter, claim, load_newest
-from remote.object_keys import PartitionPath
-from remote.object_store import ObjectStore
-from remote.reader import ArchivedLog
-from tiering import offload as offload_room
-from tiering import sweep
-from tiering.offload import Done, offload, plan
+from remote.read.log import ArchivedLog
+from remote.store.api import ObjectStore
+from tiering.offload import copy as offload_room
+from tiering.offload.copy import Done, offload, plan
+from tiering.sweep import collect as sweep
 
 PARTITION = "g-compacted-txn-0"
 LIMITS = Limits(inline_max=1, page_entries=1, fan_out=1, deleting_max=4)
@@ -331,7 +331,7 @@ def test_the_mutant_that_commits_before_the_data_is_there_is_caught(log: LocalLo
 
     def copy(store: ObjectStore, *args: Any, **options: Any) -> Any:
         waiting.clear()  # what a killed process has put off is lost
-        monkeypatch.setattr("remote.uploader.verify", lambda *_: None)
+        monkeypatch.setattr("remote.segment.upload.verify", lambda *_: None)
         return sound_copy(PutsOff(store), *args, **options)
 
     def commit(writer: ManifestWriter, *args: Any) -> Any:

@@ -11,16 +11,16 @@ from logs_to_archive import copy_of, local_logs, path_of
 from made_manifests import assert_sound_archive
 from one_offload import due_ranges, named
 
+from local_log.disk import OsDisk
 from local_log.errors import Corrupt, NotFound, Unreadable
-from local_log.log import LocalLog
 from local_log.log_dir import LogDir, Unopened
-from local_log.storage import OsDisk
+from local_log.log_reader import LocalLog
 from remote.errors import Unavailable
 from remote.manifest.store import load_newest
-from remote.object_store import ObjectStore
-from tiering.offload import Done
-from tiering.offload_logs import UNANSWERED_MAX, OffloadLogs, Result
-from tiering.policy import Action
+from remote.store.api import ObjectStore
+from tiering.offload.copy import Done
+from tiering.offload.plan import Action
+from tiering.offload.run import UNANSWERED_MAX, OffloadLogs, Result
 
 THREADS = [1, 2, 5]
 

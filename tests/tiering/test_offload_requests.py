@@ -13,11 +13,11 @@ from remote import archive
 from remote.errors import Unavailable
 from remote.manifest.model import Limits
 from remote.manifest.store import load_newest
-from remote.object_store import ObjectStore
-from tiering.offload import Done, offload, plan
-from tiering.offload_logs import OffloadLogs
-from tiering.policy import Action
-from tiering.seen_logs import TOLD_MS_MAX, SeenLog
+from remote.store.api import ObjectStore
+from tiering.losses.seen_logs import TOLD_MS_MAX, SeenLog
+from tiering.offload.copy import Done, offload, plan
+from tiering.offload.plan import Action
+from tiering.offload.run import OffloadLogs
 
 SEGMENT = ["list", "upload", "upload", "head", "head", "list", "get", "put_if_absent", "list"]
 """Is anything new; data, aux, both verified; the newest manifest, the next one, and whether it is the newest now."""

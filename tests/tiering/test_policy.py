@@ -3,7 +3,7 @@
 import pytest
 from made_manifests import entry, manifest
 
-from tiering.policy import Action, Decision, LocalSegment, plan_offload
+from tiering.offload.plan import Action, Decision, LocalSegment, plan_offload
 
 NOTHING = manifest(version=0)
 SOME = manifest(entry(0, 10), entry(20, 30))

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from tiering.progress import Work, about, shown
+from tiering.command.progress import Work, about, shown
 
 MIB = 1 << 20
 

@@ -8,12 +8,12 @@ from logs_to_archive import all_records, cut_finer, for_applications, local_logs
 from tiered_worlds import batches_of, expected_fetch
 
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
-from local_log.formats.search import EARLIEST, LATEST_TIERED
-from remote.stores import open_store
-from remote.stores.folder import FolderStore
+from local_log.formats.list_offsets import EARLIEST, LATEST_TIERED
+from remote.store.folder.store import FolderStore
+from remote.store.open import open_store
 from tiering.api import open_reader
-from tiering.service import Tiers, open_reading, open_tiers, read_ahead_pool
-from tiering.tiered_log import TieredLog
+from tiering.read.tiered_log import TieredLog
+from tiering.wiring import Tiers, open_reading, open_tiers, read_ahead_pool
 
 NAMES = ("g-txn-0", "g-mixed-0", "g-codec-zstd-0", "g-trimmed-0")
 

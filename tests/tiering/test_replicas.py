@@ -17,14 +17,14 @@ from logs_to_archive import all_records, copy_of, cut_finer, drop_segments_below
 from made_manifests import assert_sound_chain
 
 from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT
-from local_log.formats.records import record_batches
-from local_log.log import LocalLog
+from local_log.formats.visible_records import record_batches
+from local_log.log_reader import LocalLog
 from remote.errors import Conflict
 from remote.manifest.entries import Entries
 from remote.manifest.model import Limits
-from remote.object_store import ObjectStore
-from remote.reader import ArchivedLog
-from tiering.offload import Done, offload, plan
+from remote.read.log import ArchivedLog
+from remote.store.api import ObjectStore
+from tiering.offload.copy import Done, offload, plan
 
 EPOCHS, TXN = "g-epochs-0", "g-txn-0"
 CUTS = (4, 7, 11)

@@ -10,23 +10,23 @@ from golden_logs import broker_logs, live
 from logs_to_archive import all_records, cut_finer, due, for_applications, local_logs, offload_all, offsets_of, roll
 from restored_logs import checkpoint, downloaded, files, offsets, plans, run, run_soundly
 
+from local_log.disk import OsDisk, OsWritableDisk
 from local_log.engine.config import LogConfig
 from local_log.engine.unified_log import open_log
 from local_log.errors import Invalid
-from local_log.formats.batch_v2_writer import write_marker
 from local_log.formats.control import ControlType, read_control_type
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
-from local_log.formats.records import record_batches
-from local_log.log import LocalLog
-from local_log.storage import OsDisk, OsWritableDisk
+from local_log.formats.record_batch.writer import write_marker
+from local_log.formats.visible_records import record_batches
+from local_log.log_reader import LocalLog
 from remote.manifest.entries import Entries
-from remote.object_store import ObjectStore
 from remote.segment_bytes import StoredBytes
-from remote.stores import open_store
-from tiering.restore import restore
-from tiering.restore_plan import RestorePlan, plan_restore
-from tiering.restore_target import UNFINISHED, opened
-from tiering.tiered_log import Isolation
+from remote.store.api import ObjectStore
+from remote.store.open import open_store
+from tiering.read.tiered_log import Isolation
+from tiering.restore.plan import RestorePlan, plan_restore
+from tiering.restore.run import restore
+from tiering.restore.target import UNFINISHED, opened
 
 ARCHIVED = (
     "g-big-0", "g-codec-lz4-0", "g-codec-none-0", "g-codec-snappy-0",

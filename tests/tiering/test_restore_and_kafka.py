@@ -13,7 +13,7 @@ import real_kafka
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tiering.restore_target import UNFINISHED
+from tiering.restore.target import UNFINISHED
 
 pytestmark = [
     pytest.mark.oracle,

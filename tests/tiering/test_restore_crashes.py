@@ -7,11 +7,11 @@ from logs_to_archive import cut_finer, offload_all
 from restored_logs import downloaded, run, run_soundly
 from simulated_disk import Crashed, SimulatedDisk
 
+from local_log.disk import WritableDisk
 from local_log.errors import LogError
 from local_log.formats.filenames import LOCK
-from local_log.storage import WritableDisk
 from remote.errors import Unavailable
-from tiering.restore_target import UNFINISHED
+from tiering.restore.target import UNFINISHED
 
 PARTITIONS = ("g-compacted-0", "g-trimmed-0", "g-txn-0")
 TO = "/logs"

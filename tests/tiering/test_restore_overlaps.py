@@ -11,19 +11,19 @@ from golden_logs import broker_logs
 from logs_to_archive import all_records, cut_finer, for_applications, local_logs, offload_all, path_of
 from restored_logs import downloaded, files, plans, run, run_soundly
 
+from local_log.disk import OsWritableDisk
 from local_log.engine.config import LogConfig
 from local_log.engine.unified_log import open_log
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
-from local_log.formats.offset_index import read_offset_index
-from local_log.storage import OsWritableDisk
+from local_log.formats.indexes.offset import read_offset_index
 from remote.manifest import codec
 from remote.manifest.gaps import Gap
 from remote.manifest.model import SegmentEntry, missing_ranges
 from remote.manifest.store import load_newest
-from remote.segment_chain import Hole, Link, Stranger
-from remote.uploader import copy_segment
-from tiering.offload import segment_data
+from remote.segment.stitch import Hole, Link, Stranger
+from remote.segment.upload import copy_segment
+from tiering.offload.copy import segment_data
 
 TXN = "g-txn-0"
 

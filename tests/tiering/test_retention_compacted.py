@@ -8,19 +8,19 @@ from archive_fakes import CountingIds, MemoryStore, SleptClock
 from golden_logs import metadata_log
 from made_manifests import entry
 
+from local_log.disk import OsDisk
 from local_log.formats.checkpoints import EpochEntry
 from local_log.log_dir import LogDir
-from local_log.storage import OsDisk
 from remote.errors import Invalid
+from remote.keys import PartitionPath
 from remote.manifest.gaps import NO_BATCH
 from remote.manifest.model import SegmentEntry, never_archived
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import emptied, segment_copied
-from remote.object_keys import PartitionPath
 from tiering.cluster import Cluster
-from tiering.retention_plan import RetentionPlan
-from tiering.retention_settings import read_given
-from tiering.retention_tools import COMPACTED, Retention, Row, rows_of
+from tiering.retention.plan import RetentionPlan
+from tiering.retention.policy import read_given
+from tiering.retention.run import COMPACTED, Retention, Row, rows_of
 
 IDS = {"state": "VynhzvMTTY-9vvHg1k-Qhg", "both": "qu0UQzP7SlSKxoN551p_AQ", "plain": "VVka0l47TeCfwRQMpgPXiQ"}
 """Of the golden metadata: compact; compact,delete; nothing set."""

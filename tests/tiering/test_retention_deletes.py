@@ -9,9 +9,10 @@ from retained_worlds import AGE_MS, DELAY_MS, World
 
 from remote.errors import Invalid, RemoteError, Unavailable
 from remote.manifest.entries import Entries
-from remote.object_store import ObjectStore
-from tiering import retention, sweep
-from tiering.retention_plan import Policy
+from remote.store.api import ObjectStore
+from tiering.retention import expire as retention
+from tiering.retention.plan import Policy
+from tiering.sweep import collect as sweep
 
 
 class Meets(Door):

@@ -11,8 +11,8 @@ from made_manifests import manifest as made
 
 from remote.manifest.entries import Entries
 from remote.manifest.model import Deleting, Manifest
-from tiering.retention_due import next_due_ms
-from tiering.retention_plan import Policy, plan_retention
+from tiering.retention.due import next_due_ms
+from tiering.retention.plan import Policy, plan_retention
 
 NOW_MS, INTERVAL_MS, LONGEST_MS = 1_000_000, 300, 10_000
 

@@ -29,10 +29,10 @@ from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
 from remote.manifest.pins import Pins
 from remote.manifest.store import ManifestWriter
-from tiering import retention
-from tiering.retention_plan import Policy, RetentionPlan
-from tiering.retention_settings import read_given
-from tiering.retention_tools import Retention
+from tiering.retention import expire as retention
+from tiering.retention.plan import Policy, RetentionPlan
+from tiering.retention.policy import read_given
+from tiering.retention.run import Retention
 
 T = TypeVar("T")
 

@@ -17,8 +17,8 @@ from remote.manifest.entries import Entries
 from remote.manifest.model import Item, Limits, Manifest, PageRef, SegmentEntry
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import segment_copied
-from tiering.retention_order import InOrder
-from tiering.retention_plan import Cut, Policy, Reason, plan_retention
+from tiering.retention.accounting import InOrder
+from tiering.retention.plan import Cut, Policy, Reason, plan_retention
 
 NOW = 1_000_000
 SMALL = Limits(inline_max=2, page_entries=2, fan_out=2)

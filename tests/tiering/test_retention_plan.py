@@ -14,7 +14,7 @@ from remote.manifest.entries import Entries
 from remote.manifest.model import Deleting, Item, Limits, Manifest, SegmentEntry, never_archived
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import segment_copied
-from tiering.retention_plan import Cut, LocalBytes, Policy, Reason, RetentionPlan, local_only_bytes, plan_retention
+from tiering.retention.plan import Cut, LocalBytes, Policy, Reason, RetentionPlan, local_only_bytes, plan_retention
 
 NOW = 1_000_000
 KEEP_ALL = Policy()

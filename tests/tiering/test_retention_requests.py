@@ -6,13 +6,13 @@ from made_manifests import PATH, entry
 from retained_worlds import World, made
 
 from local_log.formats.checkpoints import EpochEntry
+from remote.keys import PartitionPath
 from remote.manifest.model import never_archived
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import segment_copied
-from remote.object_keys import PartitionPath
-from tiering.retention_plan import RetentionPlan
-from tiering.retention_settings import read_given
-from tiering.retention_tools import Retention
+from tiering.retention.plan import RetentionPlan
+from tiering.retention.policy import read_given
+from tiering.retention.run import Retention
 
 
 def partitions(count: int, segments: int = 3) -> Door:

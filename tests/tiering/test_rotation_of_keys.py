@@ -30,11 +30,11 @@ from remote.manifest.entries import Entries
 from remote.manifest.model import EncodingInfo, Limits, Manifest, SegmentEntry, never_archived
 from remote.manifest.store import ManifestWriter, load_newest
 from remote.manifest.transitions import segment_copied
-from remote.object_store import ObjectStore
+from remote.store.api import ObjectStore
 from remote.transforms.keys import LocalKeyRing
-from tiering import sweep
-from tiering.rotate_keys import Rotated, plan, rotate
-from tiering.sweep_plan import Kind
+from tiering.keys.rotate import Rotated, plan, rotate
+from tiering.sweep import collect as sweep
+from tiering.sweep.plan import Kind
 
 FORMER = LocalKeyRing("former keys", "old", {"old": bytes(32)})
 NOW = LocalKeyRing("keys of today", "new", {"old": bytes(32), "new": bytes([1] * 32)})

@@ -12,10 +12,10 @@ from local_log.formats.filenames import PARTITION_METADATA
 from remote import archive
 from remote.clock import RandomIds, SystemClock
 from remote.errors import Invalid, NotFound
-from remote.object_keys import ARCHIVE
-from remote.stores import open_store
-from remote.stores.folder import FolderStore
-from tiering.service import Tiers, log_dir, open_reading, open_tiers, read_ahead_pool
+from remote.keys import ARCHIVE
+from remote.store.folder.store import FolderStore
+from remote.store.open import open_store
+from tiering.wiring import Tiers, log_dir, open_reading, open_tiers, read_ahead_pool
 
 NAMES = ("g-txn-0", "g-codec-none-0", "g-tiny-0")
 

@@ -20,18 +20,19 @@ from archive_fakes import (
 from made_manifests import entry
 
 from remote import archive
+from remote.direct_write.commit import Placed, Write, commit_write
+from remote.direct_write.topic import WrittenTopic, written_topic
 from remote.errors import RemoteError, Unavailable, Unknown
+from remote.keys import PartitionPath, own_write_id
 from remote.manifest import pins
-from remote.manifest.decisions import Decision, as_decided
 from remote.manifest.model import never_archived
 from remote.manifest.store import ManifestWriter, claim, load_version
 from remote.manifest.transitions import topic_deleted
-from remote.object_keys import PartitionPath, own_write_id
-from remote.object_store import ObjectStore
-from remote.write_commit import Placed, Write, commit_write
-from remote.written_topic import WrittenTopic, written_topic
-from tiering import sweep, sweep_writes
-from tiering.sweep_plan import GRACE_MS
+from remote.manifest.write_record import Decision, as_decided
+from remote.store.api import ObjectStore
+from tiering.sweep import collect as sweep
+from tiering.sweep import writes as sweep_writes
+from tiering.sweep.plan import GRACE_MS
 
 PARTITIONS = 2
 DAY_MS = 24 * 3_600_000

@@ -11,7 +11,8 @@ from tiered_worlds import ARCHIVED, World, batches_of, expected_fetch
 
 from local_log.errors import Corrupt, Invalid, OffsetOutOfRange
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
-from local_log.formats.search import (
+from local_log.formats.indexes.transaction import read_txn_index
+from local_log.formats.list_offsets import (
     EARLIEST,
     EARLIEST_LOCAL,
     EARLIEST_PENDING_UPLOAD,
@@ -20,11 +21,10 @@ from local_log.formats.search import (
     MAX_TIMESTAMP,
     TimestampOffset,
 )
-from local_log.formats.txn_index import read_txn_index
-from remote.fetch_plan import MissingRange
 from remote.manifest.store import load_newest
-from remote.reader import ArchivedLog
-from tiering.tiered_log import Fetched, Isolation, TieredLog
+from remote.read.log import ArchivedLog
+from remote.read.plan import MissingRange
+from tiering.read.tiered_log import Fetched, Isolation, TieredLog
 
 COMMITTED = Isolation.read_committed
 SIZES = (0, 1, 700, 5_000, 40_000, 1 << 30)

@@ -25,13 +25,13 @@ from logs_to_archive import (
 from tiered_worlds import ARCHIVED, World
 
 from local_log.errors import OffsetOutOfRange
-from local_log.formats.columns import Projection
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
-from local_log.formats.search import TimestampOffset
-from remote.fetch_plan import MissingRange
+from local_log.formats.list_offsets import TimestampOffset
+from local_log.formats.record_batch.columns import Projection
 from remote.manifest.store import load_newest
-from remote.reader import ArchivedLog
-from tiering.tiered_log import Isolation, TieredLog
+from remote.read.log import ArchivedLog
+from remote.read.plan import MissingRange
+from tiering.read.tiered_log import Isolation, TieredLog
 
 COMMITTED = Isolation.read_committed
 

@@ -6,12 +6,12 @@ import pytest
 from archive_fakes import FixedClock
 from golden_logs import metadata_log
 
+from local_log.disk import OsDisk
 from local_log.log_dir import LogDir
-from local_log.storage import OsDisk
+from tiering.agent.topic_retention import known_retention
 from tiering.cluster import Cluster
 from tiering.config.load import load_config
-from tiering.topic_retention import known_retention
-from tiering.unprotected import TopicRetention
+from tiering.lag.unprotected import TopicRetention
 
 DAY_MS = 86_400_000
 

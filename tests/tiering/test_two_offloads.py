@@ -12,17 +12,17 @@ from golden_logs import broker_logs
 from logs_to_archive import due
 
 from remote import archive
+from remote.keys import PartitionPath, parse_manifest_key
 from remote.manifest.codec import sha256
-from remote.object_keys import PartitionPath, parse_manifest_key
-from remote.object_store import ObjectStore
-from remote.stores import open_store
+from remote.store.api import ObjectStore
+from remote.store.open import open_store
 
 PARTITIONS = ("g-big-0", "g-codec-none-0", "g-compacted-0", "g-txn-0")
 ROUNDS = 3
 # What a command imports is imported before the first start is given, so that both are at work at once.
 OFFLOAD = """
 import sys
-import remote.stores.s3
+import remote.store.s3.store
 import tiering.cli.offload
 from tiering.cli import main
 print("ready", flush=True)

@@ -10,18 +10,18 @@ from archive_fakes import CountingIds, FixedClock, MemoryStore, verbs
 from golden_logs import broker_logs, live
 from logs_to_archive import copy_of, local_logs, offload_all, path_of, set_checkpoint
 
+from local_log.disk import OsDisk
 from local_log.errors import Corrupt, Unreadable
+from local_log.formats.indexes.transaction import AbortedTxn, write_txn_index
 from local_log.formats.primitives import Buffer
-from local_log.formats.txn_index import AbortedTxn, write_txn_index
-from local_log.log import LocalLog, open_log
-from local_log.segment import Segment
-from local_log.storage import OsDisk
+from local_log.log_reader import LocalLog, open_log
+from local_log.segment_reader import Segment
 from remote.errors import Conflict
 from remote.manifest.store import load_newest
-from remote.reader import ArchivedLog
-from tiering.offload import offload, plan
-from tiering.policy import Action
-from tiering.tiered_log import Isolation, TieredLog
+from remote.read.log import ArchivedLog
+from tiering.offload.copy import offload, plan
+from tiering.offload.plan import Action
+from tiering.read.tiered_log import Isolation, TieredLog
 
 NONE, TXN = "g-codec-none-0", "g-txn-0"
 

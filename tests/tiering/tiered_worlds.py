@@ -12,8 +12,8 @@ from logs_to_archive import all_records, copy_of, drop_segments_below, finer_log
 from local_log.formats.batches import scan
 from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT
 from remote.manifest.store import load_newest
-from remote.reader import ArchivedLog
-from tiering.tiered_log import TieredLog
+from remote.read.log import ArchivedLog
+from tiering.read.tiered_log import TieredLog
 
 SHAPES = ("local alone", "all in both", "archived dropped", "some archived dropped")
 ARCHIVED = tuple(name for name in partitions() if name not in ("g-empty-0", "g-tiny-0"))

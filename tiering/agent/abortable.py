@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from remote.object_store import AbandonedUpload, Body, ObjectMeta, ObjectStore
+from remote.store.api import AbandonedUpload, Body, ObjectMeta, ObjectStore
 from tiering.agent.controls import Controls
 
 

@@ -13,7 +13,7 @@ from local_log.errors import LogError
 from local_log.log_dir import LogDir
 from remote.clock import Chance, Clock
 from remote.errors import Conflict, Fenced, RemoteError
-from remote.stores.instrumented import Trouble
+from remote.store.instrumented import Trouble
 from tiering.agent.controls import Aborted, Controls
 from tiering.agent.disk_look import on_disk
 from tiering.agent.memory import Memory, MemoryFile
@@ -38,7 +38,7 @@ from tiering.agent.store_watch import StoreWatch
 from tiering.agent.view import AgentView, Counts, PartitionView, Scrub, Told
 from tiering.agent.watch import Mark, has_changed, look
 from tiering.agent.workers import Workers
-from tiering.unprotected import TopicRetention
+from tiering.lag.unprotected import TopicRetention
 
 RECHECK_MS: Final = 3_600_000
 """After this a partition is planned for again though its folder has not changed: the archive may have."""

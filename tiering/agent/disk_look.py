@@ -1,12 +1,12 @@
 """A partition as it lies on disk now, in its view: how far it lags is known before anybody asks the store."""
 
 from local_log.errors import LogError
-from local_log.log import LocalLog, open_log
+from local_log.log_reader import LocalLog, open_log
 from tiering.agent.view import PartitionView
 from tiering.agent.watch import Mark
-from tiering.archived import NOTHING
-from tiering.local_seen import LogSeen, look_again, look_at
-from tiering.unprotected import TopicRetention
+from tiering.lag.archived import NOTHING
+from tiering.lag.local_log import LogSeen, look_again, look_at
+from tiering.lag.unprotected import TopicRetention
 
 
 def on_disk(view: PartitionView, mark: Mark, before: Mark | None, retention: TopicRetention | None) -> PartitionView:

@@ -10,11 +10,11 @@ from dataclasses import astuple, dataclass, field
 from hashlib import sha256
 from typing import Any
 
+from local_log.disk import WritableDisk, replace_file
 from local_log.errors import NotFound
-from local_log.storage import WritableDisk, replace_file
 from remote.manifest.numbers import whole
 from tiering.agent.view import Scrub
-from tiering.archived import Archived
+from tiering.lag.archived import Archived
 
 FORMAT = 1
 FINDINGS_MAX = 1_000

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from tiering.agent.copying import Copies
 from tiering.agent.outcome import Outcome
 from tiering.agent.schedule import Job
+from tiering.agent.tasks.copy import Copies
 from tiering.agent.view import PartitionView
 from tiering.agent.watch import Mark
 

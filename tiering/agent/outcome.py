@@ -6,8 +6,8 @@ from local_log.errors import LogError
 from remote.errors import RemoteError
 from remote.manifest.model import SegmentEntry
 from tiering.agent.schedule import Job
-from tiering.archived import Archived
-from tiering.lag import Waits
+from tiering.lag.archived import Archived
+from tiering.lag.copy_lag import Waits
 
 Failure = LogError | RemoteError
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tiering.agent.controls import Controls
-from tiering.agent.http_server import JSON, Page, Pages
+from tiering.agent.http.server import JSON, Page, Pages
 from tiering.agent.view import AgentView
 
 SILENT_MS_MAX: Final = 60_000

@@ -11,10 +11,10 @@ from remote.clock import Clock
 from tiering.agent.memory import MemoryFile
 from tiering.agent.view import PartitionView
 from tiering.agent.watch import Mark
-from tiering.archived import NOTHING, Archived
-from tiering.gone_logs import Gone, elsewhere, gone_logs
-from tiering.local_seen import LogSeen, SegmentSeen
-from tiering.seen_logs import SeenFile, SeenLog
+from tiering.lag.archived import NOTHING, Archived
+from tiering.lag.local_log import LogSeen, SegmentSeen
+from tiering.losses.gone_logs import Gone, elsewhere, gone_logs
+from tiering.losses.seen_logs import SeenFile, SeenLog
 
 KEEP_MS: Final = 600_000
 """So often what only grows is noted down; what is new or starts elsewhere is at once."""

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from tiering.agent.copying import Copies
-from tiering.agent.retaining import Retaining
 from tiering.agent.schedule import Backoff
-from tiering.agent.upkeep import Scrubbing, Sweeping
+from tiering.agent.tasks.copy import Copies
+from tiering.agent.tasks.expire import Retaining
+from tiering.agent.tasks.upkeep import Scrubbing, Sweeping
 
 
 @dataclass(frozen=True, slots=True)

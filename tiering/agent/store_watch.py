@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from remote.stores.instrumented import Trouble
+from remote.store.instrumented import Trouble
 from tiering.agent.schedule import Gate
 from tiering.agent.view import ERROR_CHARACTERS_MAX, Told
 

@@ -7,10 +7,10 @@ from typing import Any
 from local_log.formats.filenames import TopicPartition
 from tiering.agent.outcome import Failure, Outcome
 from tiering.agent.schedule import Kind
-from tiering.archived import NOTHING, Archived
-from tiering.lag import NO_LAG, NO_WAITS, Lag, Waits, lag_of
-from tiering.local_seen import LogSeen
-from tiering.unprotected import PROTECTED, TopicRetention, Unprotected, unprotected_of
+from tiering.lag.archived import NOTHING, Archived
+from tiering.lag.copy_lag import NO_LAG, NO_WAITS, Lag, Waits, lag_of
+from tiering.lag.local_log import LogSeen
+from tiering.lag.unprotected import PROTECTED, TopicRetention, Unprotected, unprotected_of
 
 ERROR_CHARACTERS_MAX = 2_000
 

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from local_log.disk import FileState
 from local_log.errors import LogError, Unreadable
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, TopicPartition
 from local_log.log_dir import LogDir
-from local_log.storage import FileState
 
 SETTLED_MS: Final = 2_000
 """File systems tell times in steps: a folder that changed less than this ago may change again without showing it."""

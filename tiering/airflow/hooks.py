@@ -17,7 +17,7 @@ from tiering.airflow.sdk import AirflowNotFoundException, BaseHook
 from tiering.config.shared import CONFIG_VARIABLE, KEYS_VARIABLE, VARIABLES
 
 if TYPE_CHECKING:
-    from remote.object_store import ObjectStore
+    from remote.store.api import ObjectStore
     from tiering.api import Reader
     from tiering.config.config import Config
 
@@ -71,7 +71,7 @@ class TieringHook(BaseHook):
 
     def config(self) -> "Config":
         """The configuration that commands go by, read on this machine. Raises BadConfig and what `environment` raises."""
-        from local_log.storage import OsDisk
+        from local_log.disk import OsDisk
         from tiering.config.load import load_config
 
         environment = {**os.environ, **self.environment()}
@@ -99,7 +99,7 @@ class TieringHook(BaseHook):
 
         Raises Invalid where there are several, or no such folder on this machine, and what `config` raises.
         """
-        from local_log.storage import OsDisk
+        from local_log.disk import OsDisk
 
         folders = (given,) if given else self.config().settings.log_dirs
         if len(folders) > 1:
@@ -112,7 +112,7 @@ class TieringHook(BaseHook):
 
     def store(self) -> "ObjectStore":
         """The archive's store; nothing is asked of it yet."""
-        from remote.stores import open_store
+        from remote.store.open import open_store
 
         return open_store(self.archive_url())
 

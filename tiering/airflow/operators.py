@@ -13,7 +13,7 @@ from tiering.airflow.assets import archived_asset
 from tiering.airflow.command_operator import CommandOperator, flag, listed_words, option, refuse_failure
 from tiering.airflow.hooks import WHERE_LOG_DIR
 from tiering.airflow.sdk import AirflowException, AssetAlias, Context
-from tiering.console import Exit, Row
+from tiering.command.console import Exit, Row
 
 TASKS_MAX: Final = 256
 """Airflow maps a task at most 1,024 times (max_map_length), and each of them takes it seconds."""
@@ -146,7 +146,7 @@ class ArchivedThroughOperator(CommandOperator):
 
     def work(self, context: Context) -> dict[str, Any]:
         """Gives what the events say, by topic."""
-        from tiering.archived_through import archived_through
+        from tiering.read.archived_through import archived_through
 
         store, url = self.hook.store(), self.hook.archive_url()
         topics = sorted({partition.rpartition("-")[0] for group in self.partitions for partition in listed_words(group)})

@@ -53,8 +53,8 @@ def still_behind(archive_url: str, topics: Sequence[str], through_ms: int, parti
     """What is not archived through a time: partitions, and topics that are not there. Raises as `archived_through`."""
     from remote import archive
     from remote.errors import NotFound
-    from remote.stores import open_store
-    from tiering.archived_through import archived_through, behind
+    from remote.store.open import open_store
+    from tiering.read.archived_through import archived_through, behind
 
     store = open_store(archive_url)
     archive.open_archive(store)

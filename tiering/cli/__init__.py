@@ -7,7 +7,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from tiering import __version__
-from tiering.configured import with_config
+from tiering.command.config_option import with_config
 
 _VERBS = {
     "agent": "Copy, retain, sweep and scrub continuously.",

@@ -8,14 +8,14 @@ import click
 
 from local_log.errors import Invalid
 from remote.errors import Unavailable
-from tiering.agent import http_client
-from tiering.agent.http_server import HttpServer, Page, Pages
+from tiering.agent.http import client as http_client
+from tiering.agent.http.server import HttpServer, Page, Pages
 from tiering.agent.pages import pages_of
 from tiering.agent.unit import unit as unit_of
-from tiering.agent_service import Built, addresses, alone, build, checked, guard, token
+from tiering.agent.wiring import Built, addresses, alone, build, checked, guard, token
+from tiering.command.config_option import whole_config, whole_config_options
+from tiering.command.console import Exit, is_given, reports_errors, say
 from tiering.config.config import Config
-from tiering.configured import whole_config, whole_config_options
-from tiering.console import Exit, is_given, reports_errors, say
 from tiering.metrics.exposition import CONTENT_TYPE, exposition
 from tiering.metrics.values import values
 

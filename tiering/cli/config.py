@@ -6,17 +6,17 @@ from typing import Final
 
 import click
 
-from local_log.storage import OsDisk
+from local_log.disk import OsDisk
 from remote.errors import BadAddress
-from remote.stores import open_backend
-from tiering import config_paths
-from tiering.completes import files
+from remote.store.open import open_backend
+from tiering.command.completion import files
+from tiering.command.console import Exit, emit, named, output_option, reports_errors, say, topic_option
+from tiering.config import paths as config_paths
 from tiering.config import show as of
 from tiering.config.assignment import BadConfig, Place, Problem, shown
 from tiering.config.config import Config
 from tiering.config.load import load_config
 from tiering.config.shared import CONFIG_VARIABLE, VARIABLES
-from tiering.console import Exit, emit, named, output_option, reports_errors, say, topic_option
 
 _NOTHING: Final = f"give a file, or set {CONFIG_VARIABLE} or variables such as {VARIABLES}LOG_DIRS"
 

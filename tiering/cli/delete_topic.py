@@ -7,11 +7,10 @@ import click
 from remote import archive
 from remote.clock import RandomIds, SystemClock
 from remote.manifest.model import Manifest
-from remote.object_store import ObjectStore
-from remote.stores import open_store
-from remote.trust import trusted
-from tiering import delete_topic, retention
-from tiering.console import (
+from remote.signed_store import trusted
+from remote.store.api import ObjectStore
+from remote.store.open import open_store
+from tiering.command.console import (
     Exit,
     Row,
     archive_option,
@@ -28,8 +27,10 @@ from tiering.console import (
     waiting_option,
     yes_option,
 )
-from tiering.retention_plan import DELETE_DELAY_MS, Policy
-from tiering.retention_tools import row, rows_of
+from tiering.retention import delete_topic
+from tiering.retention import expire as retention
+from tiering.retention.plan import DELETE_DELAY_MS, Policy
+from tiering.retention.run import row, rows_of
 
 WRITER = "delete-topic"
 

@@ -7,7 +7,7 @@ import click
 
 from local_log.errors import LogError, NotFound
 from remote.errors import RemoteError
-from tiering.console import (
+from tiering.command.console import (
     Exit,
     Row,
     archive_option,
@@ -22,10 +22,10 @@ from tiering.console import (
     topic_id_option,
     warn,
 )
-from tiering.coverage import Coverage, as_data, coverage_of
-from tiering.coverage_picture import LEGEND, picture
-from tiering.service import Tiers, open_tiers
-from tiering.tiered_log import TieredLog
+from tiering.read.coverage import Coverage, as_data, coverage_of
+from tiering.read.coverage_picture import LEGEND, picture
+from tiering.read.tiered_log import TieredLog
+from tiering.wiring import Tiers, open_tiers
 
 
 @click.command("describe")

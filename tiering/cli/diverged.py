@@ -7,15 +7,14 @@ import click
 
 from local_log.errors import NotFound
 from local_log.formats.filenames import TopicPartition
-from local_log.log import LocalLog
+from local_log.log_reader import LocalLog
 from remote import archive
 from remote.clock import RandomIds, SystemClock
-from remote.reading import decoded_with
-from remote.stores import open_store
-from remote.trust import trusted
-from tiering import diverged
-from tiering.configured import topic_globs
-from tiering.console import (
+from remote.read.context import decoded_with
+from remote.signed_store import trusted
+from remote.store.open import open_store
+from tiering.command.config_option import topic_globs
+from tiering.command.console import (
     Exit,
     Row,
     archive_option,
@@ -35,8 +34,9 @@ from tiering.console import (
     topics_option,
     yes_option,
 )
-from tiering.diverged import Diverged
-from tiering.service import log_dir, transforms
+from tiering.manifests import diverged
+from tiering.manifests.diverged import Diverged
+from tiering.wiring import log_dir, transforms
 
 
 @click.group("diverged")

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import click
 
 from remote.clock import RandomIds, SystemClock
-from remote.stores import open_backend, open_store
-from tiering.console import Exit, archive_option, emit, exit_code_of, output_option, printable, reports_errors
-from tiering.doctor import Finding, Verdict, examine
+from remote.store.open import open_backend, open_store
+from tiering.command.console import Exit, archive_option, emit, exit_code_of, output_option, printable, reports_errors
+from tiering.doctor.checks import Finding, Verdict, examine
 
 
 @click.command("doctor")

@@ -7,7 +7,7 @@ from itertools import islice
 
 import click
 
-from tiering.console import (
+from tiering.command.console import (
     Number,
     Row,
     archive_option,
@@ -23,9 +23,9 @@ from tiering.console import (
     topic_option,
     warn,
 )
-from tiering.dump import payload
-from tiering.service import CACHE_BYTES_MAX, open_reading, open_tiers, read_ahead_pool
-from tiering.tiered_log import Isolation, TieredLog
+from tiering.log_tools.dump import payload
+from tiering.read.tiered_log import Isolation, TieredLog
+from tiering.wiring import CACHE_BYTES_MAX, open_reading, open_tiers, read_ahead_pool
 
 THREADS = 4
 _TEXT_MAX = 60

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import click
 
 from local_log.formats.primitives import INT32_MAX
-from tiering.completes import folders
-from tiering.console import Exit, Number, P, emit, exit_code_of_all, output_option, progress_bar, reports_errors, say
+from tiering.command.completion import folders
+from tiering.command.console import Exit, Number, P, emit, exit_code_of_all, output_option, progress_bar, reports_errors, say
 
 if TYPE_CHECKING:
     from local_log.engine.config import LogConfig
@@ -34,7 +34,7 @@ def dump(folder: str, batches: bool, records: bool, snapshots: bool, output: str
     Examples:
       tiering log dump /var/lib/kafka/orders-0 --batches --output table
     """
-    from tiering import dump as of
+    from tiering.log_tools import dump as of
 
     verbs = ((batches, of.batches), (records, of.records), (snapshots, of.snapshots))
     wanted = [verb for is_wanted, verb in verbs if is_wanted]
@@ -52,7 +52,7 @@ def config_option(command: Callable[P, None]) -> Callable[P, None]:
 def _config(settings: tuple[str, ...]) -> "LogConfig":
     """The settings of `config_option`. Raises UsageError for one that is none."""
     from local_log.errors import Invalid
-    from tiering.log_tools import config_of
+    from tiering.log_tools.partition import config_of
 
     try:
         return config_of(settings)
@@ -97,7 +97,8 @@ def recover(
     Examples:
       tiering log recover /copy/of/orders-0 --recovery-point 4711
     """
-    from tiering import log_dir_tools, log_tools
+    from tiering.log_tools import directory as log_dir_tools
+    from tiering.log_tools import partition as log_tools
 
     config = _config(settings)
     if not log_dir_tools.is_log_dir(folder):
@@ -127,7 +128,7 @@ def append(source: str, target: str, follower: bool, leader_epoch: int | None, s
 
     SRC_DIR may be a folder of Kafka 0.7: its messages become records of today, with new offsets.
     """
-    from tiering import log_tools
+    from tiering.log_tools import partition as log_tools
 
     if follower == (leader_epoch is not None):
         raise click.UsageError("say how: either --follower or --leader-epoch N")
@@ -145,7 +146,7 @@ def append(source: str, target: str, follower: bool, leader_epoch: int | None, s
 @reports_errors
 def truncate(folder: str, offset: int, settings: tuple[str, ...], output: str) -> None:
     """Drop every record of DIR from OFFSET on. Keep a copy of DIR."""
-    from tiering import log_tools
+    from tiering.log_tools import partition as log_tools
 
     with log_tools.opened(folder, _config(settings), 0, 0, clean=True) as log:
         log.truncate_to(offset)

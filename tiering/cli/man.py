@@ -3,8 +3,8 @@
 import click
 from click.shell_completion import CompletionItem
 
-from tiering.console import Exit, reports_errors
-from tiering.manual import page
+from tiering.command.console import Exit, reports_errors
+from tiering.command.manual import page
 
 
 def _below(context: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

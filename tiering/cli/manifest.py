@@ -4,23 +4,21 @@ from collections.abc import Callable, Iterator
 
 import click
 
+from local_log.disk import OsWritableDisk
 from local_log.errors import Corrupt, LogError
-from local_log.storage import OsWritableDisk
 from remote import archive
 from remote.clock import RandomIds, SystemClock
 from remote.errors import NotFound, RemoteError
+from remote.keys import PartitionPath, partition_of
 from remote.manifest.entries import Entries
 from remote.manifest.losses import unacknowledged
 from remote.manifest.model import Manifest
 from remote.manifest.pins import pins_of
 from remote.manifest.store import load_version
-from remote.object_keys import PartitionPath, partition_of
-from remote.object_store import ObjectStore
-from remote.stores import open_store
-from remote.trust import trusted
-from tiering import acknowledge as acknowledging
-from tiering import manifest_tools as tools
-from tiering.console import (
+from remote.signed_store import trusted
+from remote.store.api import ObjectStore
+from remote.store.open import open_store
+from tiering.command.console import (
     Exit,
     Number,
     P,
@@ -40,6 +38,8 @@ from tiering.console import (
     warn,
     yes_option,
 )
+from tiering.losses import acknowledge as acknowledging
+from tiering.manifests import rows as tools
 
 Found = Manifest | LogError | RemoteError
 

@@ -2,7 +2,7 @@
 
 import click
 
-from tiering.console import Exit, emit, output_option, reports_errors
+from tiering.command.console import Exit, emit, output_option, reports_errors
 from tiering.metrics import series, shipped
 
 

@@ -10,23 +10,22 @@ from itertools import chain
 
 import click
 
+from local_log.disk import OsWritableDisk
 from local_log.errors import LogError, NotFound, listed
 from local_log.formats.filenames import TopicPartition, parse_partition_dir
-from local_log.log import LocalLog
 from local_log.log_dir import LogDir, Unopened
-from local_log.segment import Segment
-from local_log.storage import OsWritableDisk
+from local_log.log_reader import LocalLog
+from local_log.segment_reader import Segment
 from local_log.user_cache import state_folder
 from remote import archive
 from remote.clock import RandomIds, SystemClock
 from remote.manifest.model import ZSTD
-from remote.stores import open_store
+from remote.signed_store import trusted
+from remote.store.open import open_store
 from remote.transforms.chunk_index import CHUNK_BYTES_MAX
 from remote.transforms.encoder import CHUNK_BYTES
-from remote.trust import trusted
-from tiering.config.shared import CHUNK_BYTES_MIN, KEYS_VARIABLE, THREADS, THREADS_MAX
-from tiering.configured import is_left_alone, log_dirs, topic_globs
-from tiering.console import (
+from tiering.command.config_option import is_left_alone, log_dirs, topic_globs
+from tiering.command.console import (
     Exit,
     Row,
     archive_option,
@@ -44,13 +43,14 @@ from tiering.console import (
     tell_unmatched,
     topics_option,
 )
-from tiering.gone_logs import Gone, elsewhere, gone_logs
-from tiering.offload import Done
-from tiering.offload_logs import OffloadLogs, Result
-from tiering.policy import Action
-from tiering.progress import Work, shown
-from tiering.seen_logs import SeenFile, SeenLog
-from tiering.service import log_dir, shares_a_folder, transforms
+from tiering.command.progress import Work, shown
+from tiering.config.shared import CHUNK_BYTES_MIN, KEYS_VARIABLE, THREADS, THREADS_MAX
+from tiering.losses.gone_logs import Gone, elsewhere, gone_logs
+from tiering.losses.seen_logs import SeenFile, SeenLog
+from tiering.offload.copy import Done
+from tiering.offload.plan import Action
+from tiering.offload.run import OffloadLogs, Result
+from tiering.wiring import log_dir, shares_a_folder, transforms
 
 _READ_TIMES = 2
 """A segment is checked, then sent."""

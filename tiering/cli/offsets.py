@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 
 import click
 
-from local_log.formats.search import TimestampOffset
-from tiering.console import (
+from local_log.formats.list_offsets import TimestampOffset
+from tiering.command.console import (
     Row,
     archive_option,
     cache_dir_option,
@@ -19,8 +19,8 @@ from tiering.console import (
     topic_option,
     warn,
 )
-from tiering.service import CACHE_BYTES_MAX, open_reading, open_tiers
-from tiering.tiered_log import TieredLog
+from tiering.read.tiered_log import TieredLog
+from tiering.wiring import CACHE_BYTES_MAX, open_reading, open_tiers
 
 Answer = tuple[str, int, TimestampOffset | None]
 """Topic, partition, and what was found there."""

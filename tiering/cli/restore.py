@@ -5,22 +5,22 @@ from typing import Any
 
 import click
 
+from local_log.disk import OsWritableDisk
 from local_log.errors import LogError
 from local_log.formats.primitives import INT32_MAX
-from local_log.storage import OsWritableDisk
 from remote import archive
 from remote.errors import NotFound, RemoteError
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
-from remote.object_store import ObjectStore
-from remote.reader import ArchivedLog
-from remote.reading import Reading
+from remote.read.context import Reading
+from remote.read.log import ArchivedLog
+from remote.segment.stitch import Hole, Link, Stranger
 from remote.segment_bytes import SegmentBytes
-from remote.segment_chain import Hole, Link, Stranger
-from remote.stores import open_store
-from remote.trust import trusted
-from tiering.completes import folders
-from tiering.console import (
+from remote.signed_store import trusted
+from remote.store.api import ObjectStore
+from remote.store.open import open_store
+from tiering.command.completion import folders
+from tiering.command.console import (
     Exit,
     Number,
     Row,
@@ -38,11 +38,11 @@ from tiering.console import (
     topics_option,
     warn,
 )
-from tiering.progress import Work, shown
-from tiering.restore import Done, restore
-from tiering.restore_plan import RestorePlan, Step, plan_restore
-from tiering.restore_target import UNFINISHED, RestoreTarget, opened
-from tiering.service import log_dir, open_reading, shares_a_folder
+from tiering.command.progress import Work, shown
+from tiering.restore.plan import RestorePlan, Step, plan_restore
+from tiering.restore.run import Done, restore
+from tiering.restore.target import UNFINISHED, RestoreTarget, opened
+from tiering.wiring import log_dir, open_reading, shares_a_folder
 
 Failure = LogError | RemoteError
 

@@ -8,14 +8,13 @@ import click
 from local_log.errors import LogError
 from remote import archive
 from remote.clock import RandomIds, SystemClock
-from remote.object_keys import PartitionPath
-from remote.object_store import ObjectStore
-from remote.stores import open_store
-from remote.trust import trusted
-from tiering import log_dir_tools
-from tiering.completes import folders
-from tiering.configured import configured, is_left_alone, topic_globs
-from tiering.console import (
+from remote.keys import PartitionPath
+from remote.signed_store import trusted
+from remote.store.api import ObjectStore
+from remote.store.open import open_store
+from tiering.command.completion import folders
+from tiering.command.config_option import configured, is_left_alone, topic_globs
+from tiering.command.console import (
     Exit,
     Number,
     Row,
@@ -37,10 +36,11 @@ from tiering.console import (
     topics_option,
     yes_option,
 )
-from tiering.retention_plan import RetentionPlan
-from tiering.retention_settings import Given, local_config_of, read_given
-from tiering.retention_tools import LocalTier, Planned, Retention, row, rows_of
-from tiering.service import cluster_of, log_dir
+from tiering.log_tools import directory as log_dir_tools
+from tiering.retention.plan import RetentionPlan
+from tiering.retention.policy import Given, local_config_of, read_given
+from tiering.retention.run import LocalTier, Planned, Retention, row, rows_of
+from tiering.wiring import cluster_of, log_dir
 
 
 @click.command("retain")

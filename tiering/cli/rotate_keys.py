@@ -7,15 +7,14 @@ import click
 from remote import archive
 from remote.clock import RandomIds, SystemClock, SystemRandomness
 from remote.errors import Unavailable
+from remote.keys import PartitionPath
 from remote.manifest.model import Manifest
-from remote.object_keys import PartitionPath
-from remote.object_store import ObjectStore
-from remote.stores import open_store
+from remote.signed_store import trusted
+from remote.store.api import ObjectStore
+from remote.store.open import open_store
 from remote.transforms.key_rings import open_keys
 from remote.transforms.keys import KeyRing, prove
-from remote.trust import trusted
-from tiering import rotate_keys as engine
-from tiering.console import (
+from tiering.command.console import (
     Exit,
     Row,
     archive_option,
@@ -29,7 +28,8 @@ from tiering.console import (
     tell_unmatched,
     topics_option,
 )
-from tiering.rotate_keys import Rotated
+from tiering.keys import rotate as engine
+from tiering.keys.rotate import Rotated
 
 
 @click.command("rotate-keys")

@@ -9,16 +9,16 @@ import click
 from remote import archive
 from remote.clock import SystemClock
 from remote.manifest.model import Manifest
-from remote.object_store import ObjectStore
-from remote.reading import decoded_with
+from remote.read.context import decoded_with
 from remote.scrub.budget import Budget
 from remote.scrub.finding import NOTES, Finding, Kind
 from remote.scrub.scrub import scrub
 from remote.scrub.settings import ScrubSettings
-from remote.stores import open_store
-from remote.stores.instrumented import Meter
-from remote.trust import trusted
-from tiering.console import (
+from remote.signed_store import trusted
+from remote.store.api import ObjectStore
+from remote.store.instrumented import Meter
+from remote.store.open import open_store
+from tiering.command.console import (
     Exit,
     Number,
     Row,
@@ -33,7 +33,7 @@ from tiering.console import (
     topic_ids_option,
     topics_option,
 )
-from tiering.progress import shown
+from tiering.command.progress import shown
 
 P = ParamSpec("P")
 

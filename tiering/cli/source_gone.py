@@ -10,10 +10,9 @@ from remote.clock import RandomIds, SystemClock
 from remote.errors import RemoteError
 from remote.manifest.losses import lost_offsets
 from remote.manifest.model import Manifest
-from remote.stores import open_store
-from remote.trust import trusted
-from tiering import source_gone
-from tiering.console import (
+from remote.signed_store import trusted
+from remote.store.open import open_store
+from tiering.command.console import (
     Exit,
     Row,
     archive_option,
@@ -30,6 +29,7 @@ from tiering.console import (
     topics_option,
     yes_option,
 )
+from tiering.losses import source_gone
 
 
 @click.command("source-gone")

@@ -9,20 +9,20 @@ from typing import Any
 import click
 
 from local_log.errors import Invalid
-from local_log.folder_hold import OsFolderHolder
+from local_log.folder_lock import OsFolderHolder
 from remote.clock import SystemClock, stopwatch
 from remote.errors import RemoteError
-from remote.object_store import ObjectStore
-from remote.stores import open_store
-from remote.stores.instrumented import Meter
-from remote.trust import trusted
-from tiering import status as of
-from tiering.agent_service import addresses, checked, keys_address, memory_file
+from remote.signed_store import trusted
+from remote.store.api import ObjectStore
+from remote.store.instrumented import Meter
+from remote.store.open import open_store
+from tiering.agent import status as of
+from tiering.agent.topic_retention import known_retention
+from tiering.agent.wiring import addresses, checked, keys_address, memory_file
+from tiering.command.config_option import whole_config, whole_config_options
+from tiering.command.console import Exit, Row, emit, output_option, printable, reports_errors, warn
 from tiering.config.config import Config
-from tiering.configured import whole_config, whole_config_options
-from tiering.console import Exit, Row, emit, output_option, printable, reports_errors, warn
-from tiering.service import cluster_of
-from tiering.topic_retention import known_retention
+from tiering.wiring import cluster_of
 
 _IN_TABLE = (
     "topic", "partition", "lag_segments", "lag_bytes", "lag_ms", "unprotected_records", "unprotected_bytes",

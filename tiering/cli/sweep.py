@@ -8,11 +8,10 @@ from local_log.errors import LogError
 from remote import archive
 from remote.clock import RandomIds, SystemClock
 from remote.errors import RemoteError, Unavailable
-from remote.object_store import ObjectStore
-from remote.stores import open_store
-from remote.trust import trusted
-from tiering import sweep, sweep_writes
-from tiering.console import (
+from remote.signed_store import trusted
+from remote.store.api import ObjectStore
+from remote.store.open import open_store
+from tiering.command.console import (
     Exit,
     Row,
     archive_option,
@@ -29,10 +28,12 @@ from tiering.console import (
     waiting_option,
     yes_option,
 )
-from tiering.retention import DELETES_MAX
-from tiering.retention_tools import paths_of
-from tiering.store_clock import store_now_ms
-from tiering.sweep_plan import GRACE_MS, Garbage
+from tiering.retention.expire import DELETES_MAX
+from tiering.retention.run import paths_of
+from tiering.store_time import store_now_ms
+from tiering.sweep import collect as sweep
+from tiering.sweep import writes as sweep_writes
+from tiering.sweep.plan import GRACE_MS, Garbage
 
 
 @click.command("sweep")

@@ -6,12 +6,12 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any
 
-from tiering import retention_settings
 from tiering.config import topics
 from tiering.config.assignment import Assignment, BadConfig, Parsed, Place, Problem
 from tiering.config.names import refusal
 from tiering.config.secrets import REMEDY, holds_a_secret
 from tiering.config.settings import NAMES, Settings, read_settings_of
+from tiering.retention import policy as retention_settings
 
 VALUE_CHARACTERS_MAX = 64 * 1024
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from local_log.disk import Disk
 from local_log.errors import Invalid, LogError
-from local_log.storage import Disk
 from tiering.config.assignment import Parsed, Place, Problem
 from tiering.config.config import Config, read_config
 from tiering.config.environment import read_environment

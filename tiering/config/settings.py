@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from local_log.engine.manager_config import read_manager_config
+from local_log.engine.manager.config import read_manager_config
 from local_log.engine.settings import flag, fraction, long_from, one_of, whole
 from local_log.errors import Invalid
 from local_log.formats.primitives import INT64_MAX
@@ -19,7 +19,7 @@ from remote.transforms.chunk_index import CHUNK_BYTES_MAX
 from remote.transforms.encoder import CHUNK_BYTES
 from tiering.config.assignment import Value, shown
 from tiering.config.shared import AGENT_ADDRESS, AGENT_TASKS, CHUNK_BYTES_MIN, THREADS, THREADS_MAX
-from tiering.sweep_plan import GRACE_MS
+from tiering.sweep.plan import GRACE_MS
 
 _PATTERN = re.compile(r"[A-Za-z0-9._\-*?\[\]!]{1,249}")
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9._-]{0,252}[a-z0-9_])?|[0-9a-f:]+:[0-9a-f:]*")

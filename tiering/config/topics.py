@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from local_log.engine.config import LogConfig, read_config
 from local_log.errors import Invalid
-from tiering import retention_settings
 from tiering.config.assignment import Assignment, Problem, shown
 from tiering.config.settings import refuse_no_pattern
+from tiering.retention import policy as retention_settings
 
 ENABLE: Final = "remote.storage.enable"
 COPY_DISABLE: Final = "remote.log.copy.disable"

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from remote.stores.instrumented import Counted
+from remote.store.instrumented import Counted
 from tiering.agent.view import AgentView, PartitionView
 from tiering.metrics import series as of
 from tiering.metrics.series import Series

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import hand_made
 from simulated_disk import SimulatedDisk
 
+from local_log.disk import WritableDisk, replace_file
 from local_log.engine.config import read_config
 from local_log.engine.memory_records import MemoryBatch, memory_batches
 from local_log.engine.unified_log import UnifiedLog, open_log
 from local_log.errors import NotFound
 from local_log.formats.checkpoints import read_offsets
 from local_log.formats.filenames import LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT, TopicPartition
-from local_log.storage import WritableDisk, replace_file
 
 NOW = 1_800_000_000_000
 LOGS = "/logs"

@@ -6,7 +6,7 @@ from lived_logs import NOW, Written, batch, checkpoint, checkpoint_recovery_poin
 from simulated_disk import SimulatedDisk
 from sound_logs import batches_of, check_sound, summary
 
-from local_log.engine.retention import delete_old_segments
+from local_log.engine.manager.retention import delete_old_segments
 from local_log.engine.unified_log import UnifiedLog
 from local_log.formats.filenames import LOG_START_OFFSET_CHECKPOINT
 

@@ -10,11 +10,11 @@ from simulated_disk import SimulatedDisk
 from local_log.engine.memory_records import memory_batches
 from local_log.engine.segment import Segment
 from local_log.engine.unified_log import UnifiedLog
-from local_log.formats.batch_v2 import HEADER_BYTES
 from local_log.formats.control import ControlType, read_end_txn_marker
 from local_log.formats.filenames import DELETED, OFFSET_INDEX, SNAPSHOT, TIME_INDEX
+from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.producer_snapshot import read_producer_snapshot
-from local_log.formats.txn_index import AbortedTxn
+from local_log.formats.record_batch.batch_v2 import HEADER_BYTES
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from managed import ID, ORDERS, PAYMENTS, SMALL, T0, append, one
 from simulated_disk import SimulatedDisk
 from small_logs import marker
 
-from local_log.engine.log_manager import LogManager, Started
-from local_log.engine.manager_config import ManagerConfig
-from local_log.engine.producers import Origin
+from local_log.engine.manager.config import ManagerConfig
+from local_log.engine.manager.log_manager import LogManager, Started
+from local_log.engine.producers.state import Origin
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.filenames import (

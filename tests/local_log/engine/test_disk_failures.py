@@ -13,8 +13,8 @@ from managed import SMALL, T0, append
 from simulated_disk import SimulatedDisk
 from sound_logs import check_sound, summary
 
-from local_log.engine.log_manager import LogManager
-from local_log.engine.manager_config import ManagerConfig
+from local_log.engine.manager.config import ManagerConfig
+from local_log.engine.manager.log_manager import LogManager
 from local_log.engine.unified_log import UnifiedLog, open_log
 from local_log.errors import Unreadable
 from local_log.formats.filenames import CLEAN_SHUTDOWN, TopicPartition

@@ -10,19 +10,19 @@ from hand_made import batch, record
 from lone_segments import found_offset, segment
 from small_logs import INT32_MAX, Clock, append, base_offsets, marker, old_records, produced, records, small_config
 
+from local_log.disk import OsWritableDisk
 from local_log.engine.epochs import LeaderEpochs
 from local_log.engine.folder import LogFolder
 from local_log.engine.list_offsets import find_by_timestamp
-from local_log.engine.producer_state_manager import ProducerStateManager
-from local_log.engine.producers import Producer
-from local_log.engine.recovery import recover
+from local_log.engine.producers.manager import ProducerStateManager
+from local_log.engine.producers.state import Producer
+from local_log.engine.recovery.segment import recover
+from local_log.engine.recovery.split import split_overflowed
 from local_log.engine.segment import Segment
 from local_log.engine.segments import Segments
-from local_log.engine.split import split_overflowed
 from local_log.errors import Invalid
 from local_log.formats.checkpoints import EpochEntry
-from local_log.formats.txn_index import AbortedTxn
-from local_log.storage import OsWritableDisk
+from local_log.formats.indexes.transaction import AbortedTxn
 
 
 def recovered(one: Segment, folder: Path, producers: ProducerStateManager | None = None) -> int:

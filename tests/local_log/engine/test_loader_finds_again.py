@@ -21,7 +21,7 @@ from small_logs import (
 
 from local_log.engine.unified_log import UnifiedLog
 from local_log.formats.checkpoints import EpochEntry
-from local_log.formats.txn_index import AbortedTxn
+from local_log.formats.indexes.transaction import AbortedTxn
 
 # Producers
 

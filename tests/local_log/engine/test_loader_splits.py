@@ -17,7 +17,7 @@ from small_logs import (
     suffixed,
 )
 
-from local_log.engine.split import split_overflowed
+from local_log.engine.recovery.split import split_overflowed
 from local_log.errors import Invalid
 
 

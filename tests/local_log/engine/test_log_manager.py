@@ -7,7 +7,7 @@ import pytest
 from managed import ID, ORDERS, OTHER_ID, PAYMENTS, SMALL, World, append, checkpoint
 from small_logs import bases
 
-from local_log.engine.managed_log import InconsistentTopicId
+from local_log.engine.manager.managed_log import InconsistentTopicId
 from local_log.errors import Invalid, NotFound, Unreadable
 from local_log.formats.filenames import TopicPartition
 

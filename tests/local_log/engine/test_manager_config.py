@@ -2,7 +2,7 @@
 
 import pytest
 
-from local_log.engine.manager_config import ManagerConfig, read_manager_config
+from local_log.engine.manager.config import ManagerConfig, read_manager_config
 from local_log.errors import Invalid
 
 

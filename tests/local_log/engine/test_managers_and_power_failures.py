@@ -8,8 +8,8 @@ from managed import ID, ORDERS, PAYMENTS, SMALL, T0, append
 from simulated_disk import SimulatedDisk
 from small_logs import bases
 
-from local_log.engine.log_manager import LogManager
-from local_log.engine.manager_config import ManagerConfig
+from local_log.engine.manager.config import ManagerConfig
+from local_log.engine.manager.log_manager import LogManager
 
 CONFIG = ManagerConfig(log_dirs=("/data/logs",), num_recovery_threads_per_data_dir=1)
 TICK_MS = 60_000

@@ -13,8 +13,8 @@ from managed import ID, ORDERS, PAYMENTS, SMALL, World, append
 from small_logs import bases
 
 from local_log.engine.config import LogConfig
-from local_log.engine.log_manager import LogManager
-from local_log.engine.opening import Progress, in_threads
+from local_log.engine.manager.log_manager import LogManager
+from local_log.engine.manager.startup import Progress, in_threads
 from local_log.errors import Corrupt, Invalid
 from local_log.formats.filenames import TopicPartition
 

@@ -10,9 +10,9 @@ from small_logs import NOW
 
 from local_log.engine.errors import TransactionCoordinatorFenced
 from local_log.engine.memory_records import batch_at
-from local_log.engine.producer_state_manager import LATE_TRANSACTION_BUFFER_MS
-from local_log.engine.producers import BatchMetadata, CompletedTxn, Origin
-from local_log.engine.replay import marker_of
+from local_log.engine.producers.manager import LATE_TRANSACTION_BUFFER_MS
+from local_log.engine.producers.replay import marker_of
+from local_log.engine.producers.state import BatchMetadata, CompletedTxn, Origin
 from local_log.errors import Invalid
 from local_log.formats.record import NO_SEQUENCE
 

@@ -12,7 +12,7 @@ from local_log.engine.errors import (
     OutOfOrderSequenceNumber,
     TransactionCoordinatorFenced,
 )
-from local_log.engine.producers import CompletedTxn, Origin
+from local_log.engine.producers.state import CompletedTxn, Origin
 from local_log.formats.primitives import INT32_MAX
 from local_log.formats.record import NO_SEQUENCE
 

@@ -10,8 +10,8 @@ from managed import ORDERS, SMALL, T0, World, append, one
 from small_logs import bases
 
 from local_log.engine.config import LogConfig
-from local_log.engine.log_manager import LogManager
-from local_log.engine.retention import Decision, Limits, below, beyond_size, deletable, delete_old_segments, older_than
+from local_log.engine.manager.log_manager import LogManager
+from local_log.engine.manager.retention import Decision, Limits, below, beyond_size, deletable, delete_old_segments, older_than
 from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import OffsetOutOfRange
 

@@ -12,12 +12,12 @@ import real_kafka
 from hand_made import batch, record
 from kafka_log import NOW, KafkaLog, files, kafka_log
 
+from local_log.disk import OsWritableDisk
 from local_log.engine.config import LogConfig, read_config
-from local_log.engine.retention import delete_old_segments
+from local_log.engine.manager.retention import delete_old_segments
 from local_log.engine.unified_log import UnifiedLog, open_log
 from local_log.errors import Invalid
-from local_log.storage import OsWritableDisk
-from tiering.log_tools import as_it_is
+from tiering.log_tools.partition import as_it_is
 
 pytestmark = [
     pytest.mark.oracle,

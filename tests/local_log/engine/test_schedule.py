@@ -1,8 +1,8 @@
 """What is due when."""
 
-from local_log.engine.manager_config import ManagerConfig
-from local_log.engine.schedule import Schedule, Task
-from local_log.engine.upkeep import scheduled
+from local_log.engine.manager.config import ManagerConfig
+from local_log.engine.manager.maintenance import scheduled
+from local_log.engine.manager.schedule import Schedule, Task
 
 
 def test_a_task_is_due_after_its_delay_and_then_every_period() -> None:

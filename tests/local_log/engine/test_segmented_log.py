@@ -6,7 +6,7 @@ import pytest
 from logs_at_work import batch_of, segmented, settings, values_of, write
 from small_logs import NOW, Clock
 
-from local_log.engine.segmented_log import OffsetMetadata, SegmentedLog
+from local_log.engine.local_log import OffsetMetadata, SegmentedLog
 from local_log.errors import Invalid, OffsetOutOfRange
 from local_log.formats.filenames import DELETED
 

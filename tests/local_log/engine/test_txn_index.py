@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from small_logs import Clock, small_config
 
+from local_log.disk import OsWritableDisk
 from local_log.engine.folder import LogFolder
 from local_log.engine.index_file import CorruptIndex, TxnIndexFile
-from local_log.engine.segmented_log import SegmentedLog
+from local_log.engine.local_log import SegmentedLog
 from local_log.engine.segments import Segments
 from local_log.errors import Corrupt, Invalid
-from local_log.formats.txn_index import AbortedTxn, read_txn_index
-from local_log.storage import OsWritableDisk
+from local_log.formats.indexes.transaction import AbortedTxn, read_txn_index
 
 ABORTED = (
     AbortedTxn(first_offset=2, last_offset=12, producer_id=70, last_stable_offset=9),

@@ -22,7 +22,7 @@ from local_log.engine.errors import (
     UnknownServerError,
 )
 from local_log.engine.memory_records import memory_batches
-from local_log.engine.producers import Origin
+from local_log.engine.producers.state import Origin
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.filenames import LOG, offset_file
 

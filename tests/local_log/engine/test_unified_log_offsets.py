@@ -8,7 +8,7 @@ from logs_at_work import Log, batch_of, settings
 from small_logs import NOW, marker
 
 from local_log.engine.errors import UnexpectedAppendOffset
-from local_log.engine.producers import Origin
+from local_log.engine.producers.state import Origin
 from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import Invalid
 from local_log.formats.checkpoints import EpochEntry

@@ -6,7 +6,7 @@ import pytest
 from logs_at_work import Log, batch_of, settings, values_of
 from small_logs import NOW
 
-from local_log.engine.retention import delete_old_segments
+from local_log.engine.manager.retention import delete_old_segments
 from local_log.formats.checkpoints import EpochEntry
 
 SIZE = len(batch_of("test"))

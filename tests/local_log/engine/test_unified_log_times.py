@@ -7,8 +7,7 @@ from logs_at_work import Log, batch_of, settings
 from small_logs import NOW
 
 from local_log.errors import Invalid
-from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP
-from local_log.formats.search import (
+from local_log.formats.list_offsets import (
     EARLIEST,
     EARLIEST_LOCAL,
     EARLIEST_PENDING_UPLOAD,
@@ -17,6 +16,7 @@ from local_log.formats.search import (
     MAX_TIMESTAMP,
     TimestampOffset,
 )
+from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP
 
 
 def opened(folder: Path, *, tiered: bool = False) -> Log:

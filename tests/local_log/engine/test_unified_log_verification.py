@@ -6,9 +6,9 @@ import pytest
 from logs_at_work import Log, batch_of
 from small_logs import marker
 
+from local_log.engine.append.producer_checks import ask_verification
 from local_log.engine.errors import InvalidProducerEpoch, InvalidTxnState
-from local_log.engine.producer_changes import ask_verification
-from local_log.engine.producers import Origin, Verification
+from local_log.engine.producers.state import Origin, Verification
 
 
 @pytest.fixture

@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from validated_batches import FIRST, NOW, PRODUCER, TIMES, appended, changed, every_codec, every_target, rows, sent, validated
 
+from local_log.engine.append.validator import Rules, rules_of
 from local_log.engine.config import read_config
 from local_log.engine.errors import UnknownServerError
-from local_log.engine.producers import Origin
-from local_log.engine.validator import Rules, rules_of
-from local_log.formats.batch_header import BATCH_HEADER_BYTES, read_batch_header
-from local_log.formats.batch_v2_writer import RECORDS, write_marker
+from local_log.engine.producers.state import Origin
 from local_log.formats.compression import compress, inflate
 from local_log.formats.control import ControlType
 from local_log.formats.record import Codec, TimestampType
+from local_log.formats.record_batch.header import BATCH_HEADER_BYTES, read_batch_header
+from local_log.formats.record_batch.writer import RECORDS, write_marker
 
 # --- kept ---
 

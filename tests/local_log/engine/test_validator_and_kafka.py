@@ -9,13 +9,13 @@ import pytest
 from hand_made import batch, body, compressed, field, message, wrapper, xerial
 from kafka_judge import Judge, oracle
 
+from local_log.engine.append.validator import Rules, Validated, validate
 from local_log.engine.errors import InvalidRecord, Refused, UnknownServerError
 from local_log.engine.memory_records import memory_batches
-from local_log.engine.producers import Origin
-from local_log.engine.validator import Rules, Validated, validate
-from local_log.formats.batch_header import BATCH_HEADER_BYTES, BatchHeader, read_batch_header
+from local_log.engine.producers.state import Origin
 from local_log.formats.compression import compress, inflate
 from local_log.formats.record import Codec
+from local_log.formats.record_batch.header import BATCH_HEADER_BYTES, BatchHeader, read_batch_header
 
 NOW = 1_700_000_000_000
 ROUNDS = 1_500

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from validated_batches import FIRST, NOW, PRODUCER, appended, changed, every_codec, every_target, rows, sent, validated
 
 from local_log.engine.errors import CorruptMessage, InvalidRecord, InvalidTimestamp, Refused, UnknownServerError
-from local_log.engine.producers import Origin
-from local_log.formats.batch_header import BATCH_HEADER_BYTES, read_batch_header
-from local_log.formats.batch_v2 import scan
-from local_log.formats.batch_v2_writer import write_marker
+from local_log.engine.producers.state import Origin
 from local_log.formats.compression import compress
 from local_log.formats.control import ControlType
 from local_log.formats.record import Codec, TimestampType
+from local_log.formats.record_batch.batch_v2 import scan
+from local_log.formats.record_batch.header import BATCH_HEADER_BYTES, read_batch_header
+from local_log.formats.record_batch.writer import write_marker
 
 # --- refused: the request ---
 

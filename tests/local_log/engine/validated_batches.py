@@ -6,13 +6,13 @@ import pyarrow as pa
 import pytest
 from hand_made import decoded
 
+from local_log.engine.append.validator import Rules, Validated, validate
 from local_log.engine.memory_records import memory_batches
-from local_log.engine.producers import Origin
-from local_log.engine.validator import Rules, Validated, validate
-from local_log.formats.batch_header import BATCH_HEADER_BYTES, BatchHeader, read_batch_header
-from local_log.formats.batch_v2 import check_crcs, scan
-from local_log.formats.batch_v2_writer import RECORDS, NewBatch, write_batch
+from local_log.engine.producers.state import Origin
 from local_log.formats.record import Codec
+from local_log.formats.record_batch.batch_v2 import check_crcs, scan
+from local_log.formats.record_batch.header import BATCH_HEADER_BYTES, BatchHeader, read_batch_header
+from local_log.formats.record_batch.writer import RECORDS, NewBatch, write_batch
 
 NOW = 1_700_000_000_000
 FIRST = 1_234_567

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_log.errors import Corrupt
-from local_log.formats.batch_v2 import HEADER_BYTES, Batches, check_crcs, crcs, scan
 from local_log.formats.record import Codec
+from local_log.formats.record_batch.batch_v2 import HEADER_BYTES, Batches, check_crcs, crcs, scan
 
 COVERED_BY_CRC = 21
 LENGTH, MAGIC, CRC = range(8, 12), range(16, 17), range(17, 21)

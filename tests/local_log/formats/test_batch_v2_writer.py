@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from kafka_judge import Judge, oracle
 
 from local_log.errors import Corrupt, Invalid
-from local_log.formats.batch_header import BATCH_HEADER_BYTES, read_batch_header
-from local_log.formats.batch_v2 import check_crcs, scan
-from local_log.formats.batch_v2_writer import RECORDS, NewBatch, joined, write_batch, write_emptied, write_marker
 from local_log.formats.control import ControlType
 from local_log.formats.record import Codec, TimestampType
+from local_log.formats.record_batch.batch_v2 import check_crcs, scan
+from local_log.formats.record_batch.header import BATCH_HEADER_BYTES, read_batch_header
+from local_log.formats.record_batch.writer import RECORDS, NewBatch, joined, write_batch, write_emptied, write_marker
 
 SAME_BYTES = {Codec.none, Codec.gzip, Codec.lz4}
 """The codecs whose libraries agree with Kafka's to the byte; of the others, header and records are the same."""

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from local_log.errors import Corrupt
 from local_log.formats import chunks
-from local_log.formats.batch_v2 import HEADER_BYTES, scan
 from local_log.formats.chunks import Chunk, join_chunks, read_chunks
+from local_log.formats.record_batch.batch_v2 import HEADER_BYTES, scan
 
 NAMES = ["g-mixed-0", "g-compacted-txn-0", "g-big-0", "g-epochs-0", "g-tiny-0"]
 

@@ -13,13 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_log.errors import Corrupt
-from local_log.formats import offset_index, time_index, txn_index
-from local_log.formats.batch_v2 import scan
-from local_log.formats.columns import Projection
 from local_log.formats.filenames import parse_offset_file
-from local_log.formats.offset_index import read_offset_index
-from local_log.formats.time_index import read_time_index
-from local_log.formats.txn_index import AbortedTxn, read_txn_index, write_txn_index
+from local_log.formats.indexes import offset as offset_index
+from local_log.formats.indexes import time as time_index
+from local_log.formats.indexes import transaction as txn_index
+from local_log.formats.indexes.offset import read_offset_index
+from local_log.formats.indexes.time import read_time_index
+from local_log.formats.indexes.transaction import AbortedTxn, read_txn_index, write_txn_index
+from local_log.formats.record_batch.batch_v2 import scan
+from local_log.formats.record_batch.columns import Projection
 
 BASE = 1_000
 

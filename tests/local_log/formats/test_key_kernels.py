@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_log.formats.key_kernels import partitions_of_keys
+from local_log.formats.kernels.keys import partitions_of_keys
 
 KAFKAS = {
     b"21": -973932308,

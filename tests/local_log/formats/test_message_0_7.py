@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_log.errors import Corrupt, Invalid
-from local_log.formats import message_0_7
-from local_log.formats.message_0_7 import SCHEMA, WRAPPERS_MAX, decode, payloads, read_message, scan, write_message
+from local_log.formats.messages import kafka_0_7 as message_0_7
+from local_log.formats.messages.kafka_0_7 import SCHEMA, WRAPPERS_MAX, decode, payloads, read_message, scan, write_message
 
 BROD = bytes.fromhex(
     "0000000a009271ee576669727374"  # b"first"

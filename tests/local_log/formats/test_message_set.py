@@ -9,9 +9,9 @@ from golden_logs import expected_batches, segments
 from hand_made import APPEND_TIME, GZIP, SNAPPY, decoded, message, wrapper, xerial
 from message_sets import CODECS, rows, with_crc
 
-from local_log.formats.batch_v2 import check_crcs
-from local_log.formats.columns import HEADERS_TYPE, Projection
-from local_log.formats.message_set import scan_messages
+from local_log.formats.messages.message_set import scan_messages
+from local_log.formats.record_batch.batch_v2 import check_crcs
+from local_log.formats.record_batch.columns import HEADERS_TYPE, Projection
 
 
 def test_every_header_field_is_what_kafka_reads(legacy: Path, legacy_partition: str) -> None:

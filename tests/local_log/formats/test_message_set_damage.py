@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from message_sets import CODECS, rows, with_crc, wrong
 
 from local_log.errors import Corrupt
-from local_log.formats.message_set import decode_messages, scan_messages
+from local_log.formats.messages.message_set import decode_messages, scan_messages
 
 OFFSET, LENGTH = range(8), range(8, 12)
 

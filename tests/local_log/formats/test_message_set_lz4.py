@@ -8,7 +8,7 @@ from golden_logs import segments
 from hand_made import LZ4, message, wrapper
 from message_sets import rows, wrong
 
-from local_log.formats.message_set import scan_messages
+from local_log.formats.messages.message_set import scan_messages
 
 
 def broken_header(frame: bytes) -> bytes:

@@ -4,11 +4,11 @@ import pytest
 from hand_made import ABORT_KEY, COMMIT_KEY, CONTROL, GZIP, TRANSACTIONAL, ZSTD, batch, compressed, record
 
 from local_log.errors import Corrupt
-from local_log.formats.batch_v2 import scan
 from local_log.formats.chunks import Chunk
-from local_log.formats.columns import Projection
-from local_log.formats.records import record_batches, visible
-from local_log.formats.txn_index import AbortedTxn
+from local_log.formats.indexes.transaction import AbortedTxn
+from local_log.formats.record_batch.batch_v2 import scan
+from local_log.formats.record_batch.columns import Projection
+from local_log.formats.visible_records import record_batches, visible
 
 
 def rows(*deltas: int) -> list[bytes]:

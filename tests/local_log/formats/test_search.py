@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_log.errors import Corrupt
-from local_log.formats.batch_v2 import scan
 from local_log.formats.chunks import Chunk
-from local_log.formats.search import TimestampOffset, first_at_or_after, latest_timestamp
+from local_log.formats.list_offsets import TimestampOffset, first_at_or_after, latest_timestamp
+from local_log.formats.record_batch.batch_v2 import scan
 
 # Offset to timestamp, batch by batch; offset 5 has gone and offset 7 is a marker.
 TIMES = [{0: 1_010, 1: 1_005}, {2: 1_003, 3: 1_030, 4: 1_020}, {6: 1_030}, {7: 1_040}, {8: 1_001, 9: 1_040}]

@@ -3,6 +3,7 @@
 from hypothesis import strategies as st
 
 from local_log.formats.checkpoints import EpochEntry
+from remote.keys import AUX, LOG, is_topic, page_name, segment_name
 from remote.manifest.gaps import Divergence, Gap
 from remote.manifest.model import (
     AuxRange,
@@ -16,7 +17,6 @@ from remote.manifest.model import (
     SegmentEntry,
     WriteMark,
 )
-from remote.object_keys import AUX, LOG, is_topic, page_name, segment_name
 
 ints = st.integers(0, 2**31 - 1)  # what every field of a manifest may have
 times = st.integers(-(2**63), 2**63 - 1)

@@ -9,7 +9,7 @@ from local_log.formats.checkpoints import EpochEntry
 from remote.manifest.model import Manifest, never_archived
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import segment_copied
-from remote.object_store import ObjectStore
+from remote.store.api import ObjectStore
 
 FIRST = never_archived(PATH.topic, PATH.topic_id, PATH.partition, 0)
 FIRST_PUT, PUT = 2, 3

@@ -10,12 +10,12 @@ from manifest_writers import FIRST, Writer, copied
 from local_log.formats.checkpoints import EpochEntry
 from remote.archive import newest_partitions, partition_paths, partitions_of
 from remote.errors import Fenced, Invalid
+from remote.keys import PartitionPath
 from remote.manifest import invariants
 from remote.manifest.codec import decode, encode
 from remote.manifest.model import Deleting
 from remote.manifest.store import claim, load_newest
 from remote.manifest.transitions import check_history, segment_copied, topic_deleted
-from remote.object_keys import PartitionPath
 
 LINEAGE = (EpochEntry(0, 0),)
 

@@ -9,10 +9,10 @@ from made_manifests import entry, manifest
 
 from local_log.formats.checkpoints import EpochEntry, epochs_before
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
+from remote.keys import is_topic_id
 from remote.manifest.divergence import fork_offset, is_another_history, is_older, kept_topic_id
 from remote.manifest.model import Manifest
 from remote.manifest.truncation import truncation
-from remote.object_keys import is_topic_id
 
 Pairs = list[tuple[int, int]]
 

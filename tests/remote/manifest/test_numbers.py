@@ -12,14 +12,14 @@ from made_manifests import PATH, entry, manifest, paged
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
 from remote.archive import is_archive
+from remote.keys import ARCHIVE
 from remote.manifest import pins
 from remote.manifest.codec import decode, encode, stamped
-from remote.manifest.decisions import read_decision
 from remote.manifest.model import Deleting, EncodingInfo, PendingWrite, WriteMark
 from remote.manifest.pages import decode as decode_page
 from remote.manifest.pages import encode as encode_page
 from remote.manifest.pages import ref_of
-from remote.object_keys import ARCHIVE
+from remote.manifest.write_record import read_decision
 from remote.transforms.chunk_index import CHUNK_BYTES_MAX, read_chunk_index
 
 KEY = PATH.manifest(1)

@@ -9,13 +9,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from made_manifests import PATH, assert_sound_chain, entry
 
 from local_log.formats.checkpoints import EpochEntry
-from remote.fetch_plan import Span, pieces
 from remote.manifest import codec, invariants
 from remote.manifest.entries import Entries, Pages
 from remote.manifest.model import Limits, Manifest, PageRef, SegmentEntry, covers, missing_ranges, never_archived
 from remote.manifest.paging import has_below
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import deleted, retained, segment_copied
+from remote.read.plan import Span, pieces
 
 LIMITS = Limits(inline_max=4, page_entries=2, fan_out=2, deleting_max=5)
 START = 3

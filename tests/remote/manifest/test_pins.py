@@ -11,7 +11,7 @@ from remote.errors import Invalid, Unknown
 from remote.manifest.codec import stamped
 from remote.manifest.model import CLOCK_DIFFERENCE_MS_MAX
 from remote.manifest.pins import PIN_MS_MAX, Pin, Pins, covered_by_pin, create, pins_of, release, renew
-from remote.object_store import ObjectStore
+from remote.store.api import ObjectStore
 
 NOW = FixedClock().now_ms()
 HOUR = 3_600_000

@@ -11,7 +11,7 @@ from remote.errors import Conflict, Fenced, RemoteError, Unavailable, Unknown
 from remote.manifest.model import Manifest
 from remote.manifest.store import COMMIT_ATTEMPTS_MAX
 from remote.manifest.transitions import claimed, source_seen
-from remote.object_store import ObjectStore
+from remote.store.api import ObjectStore
 
 # two writers
 

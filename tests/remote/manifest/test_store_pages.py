@@ -28,7 +28,7 @@ from remote.manifest.entries import Entries
 from remote.manifest.model import Limits, Manifest
 from remote.manifest.store import ManifestWriter, claim, load_newest, load_version
 from remote.manifest.transitions import retained, segment_copied
-from remote.object_store import ObjectStore
+from remote.store.api import ObjectStore
 
 LIMITS = Limits(inline_max=4, page_entries=3, fan_out=2, deleting_max=20)
 FULL = 4

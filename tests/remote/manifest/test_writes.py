@@ -20,16 +20,16 @@ from made_manifests import assert_sound_chain, entry
 
 from local_log.formats.checkpoints import EpochEntry
 from remote import archive
+from remote.direct_write.commit import Place, Placed, Write, commit_write
+from remote.direct_write.topic import WrittenTopic, written_topic
 from remote.errors import Fenced, Invalid, NotOurs, RemoteError, Unavailable, Unknown
-from remote.manifest.decisions import Decision
+from remote.keys import own_write_id
 from remote.manifest.model import WriteMark, never_archived
 from remote.manifest.store import ManifestWriter, claim, load_newest
 from remote.manifest.transitions import segment_copied, source_seen, topic_deleted
+from remote.manifest.write_record import Decision
 from remote.manifest.writes import are_of_one_moment, was_never_there
-from remote.object_keys import own_write_id
-from remote.object_store import ObjectStore
-from remote.write_commit import Place, Placed, Write, commit_write
-from remote.written_topic import WrittenTopic, written_topic
+from remote.store.api import ObjectStore
 
 PARTITIONS = 3
 

@@ -11,19 +11,19 @@ from golden_logs import broker_logs
 from logs_to_archive import cut_finer, offload_all
 
 from remote import archive
+from remote.keys import PartitionPath
 from remote.manifest import codec
 from remote.manifest.model import Manifest, SegmentEntry
 from remote.manifest.store import Stored, load_newest
-from remote.object_keys import PartitionPath
-from remote.object_store import ObjectStore
 from remote.scrub.budget import Budget
 from remote.scrub.finding import Finding, Kind
 from remote.scrub.objects import GRACE_MS
 from remote.scrub.scrub import filled, scrub, walk
+from remote.scrub.segment_runs import scrub_stretch, stretches
 from remote.scrub.settings import ScrubSettings
 from remote.scrub.steps import Unread
-from remote.scrub.stretches import scrub_stretch, stretches
 from remote.segment_bytes import StoredBytes
+from remote.store.api import ObjectStore
 
 NOW_MS = 1_700_000_000_000
 LATER_MS = NOW_MS + 2 * GRACE_MS

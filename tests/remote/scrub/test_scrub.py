@@ -14,15 +14,15 @@ from scrubbed import BIG, NOW_MS, TXN, findings, flip, found, newest, path, rewr
 
 from local_log.formats.batches import scan
 from local_log.formats.checkpoints import EpochEntry
-from local_log.formats.txn_index import read_txn_index
+from local_log.formats.indexes.transaction import read_txn_index
 from remote import archive
 from remote.manifest import codec
 from remote.manifest.gaps import Gap
 from remote.manifest.model import AuxRange, Manifest
-from remote.object_store import ObjectStore
 from remote.scrub.finding import Kind
 from remote.scrub.objects import GRACE_MS
-from remote.stores import open_store
+from remote.store.api import ObjectStore
+from remote.store.open import open_store
 
 # sound archives
 

@@ -27,7 +27,7 @@ def test_a_deep_scrub_costs_two_requests_a_small_segment_more(store: MemoryStore
 
 
 def test_a_segment_is_read_in_chunks(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("remote.segment_check.CHUNK_BYTES", 64 << 10)
+    monkeypatch.setattr("remote.segment.check.CHUNK_BYTES", 64 << 10)
     monkeypatch.setattr("local_log.formats.chunks.CHUNK_BYTES", 64 << 10)
     store.calls.clear()
     assert findings(store, deep=True, topics=(TXN,)) == []

@@ -4,12 +4,12 @@ import pytest
 from archive_fakes import CountingIds, FixedClock, MemoryStore
 from scrubbed import LATER_MS, NOW_MS, TXN, findings, found, newest, path
 
+from remote.keys import page_name
 from remote.manifest import pins
 from remote.manifest.entries import Entries
 from remote.manifest.model import Limits, Manifest
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import deleted, retained, source_seen
-from remote.object_keys import page_name
 from remote.scrub.finding import Kind
 
 LIMITS = Limits(inline_max=4, page_entries=2, fan_out=2, deleting_max=20)

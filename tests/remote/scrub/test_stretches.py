@@ -6,9 +6,9 @@ from scrubbed import LATER_MS, TXN, newest
 
 from remote.scrub.budget import Budget
 from remote.scrub.scrub import walk
+from remote.scrub.segment_runs import Stretch, scrub_stretch, shared, stretches
 from remote.scrub.settings import ScrubSettings
 from remote.scrub.steps import Unread
-from remote.scrub.stretches import Stretch, scrub_stretch, shared, stretches
 from remote.segment_bytes import StoredBytes
 
 

@@ -13,11 +13,11 @@ from store_promises import ObjectStoreConformance
 from local_log.errors import Corrupt
 from local_log.formats.checksum import crc32c
 from remote.errors import AlreadyExists, Invalid, NotFound, RemoteError, Unavailable, Unknown
-from remote.object_store import AbandonedUpload, ObjectStore, settle
-from remote.stores import open_backend
-from remote.stores.folder import FolderStore
-from remote.stores.retrying import Retrying
-from remote.stores.write_behind import BEHIND_BYTES_MIN
+from remote.store.api import AbandonedUpload, ObjectStore, settle
+from remote.store.folder.store import FolderStore
+from remote.store.folder.write_behind import BEHIND_BYTES_MIN
+from remote.store.open import open_backend
+from remote.store.retrying import Retrying
 
 
 class TestFolder(ObjectStoreConformance):
@@ -90,7 +90,7 @@ class TestFolder(ObjectStoreConformance):
         for number in range(3):
             with open(os.path.join(store.root, f".tmp-{os.getpid()}-{number}"), "wb"):
                 pass
-        monkeypatch.setattr("remote.stores.folder._counter", itertools.count())
+        monkeypatch.setattr("remote.store.folder.store._counter", itertools.count())
         store.put_if_absent("key", b"body")
         assert [meta.key for meta in store.list("")] == ["key"]
 

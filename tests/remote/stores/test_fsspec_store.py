@@ -6,9 +6,9 @@ import pytest
 from store_promises import ObjectStoreConformance
 
 from remote.errors import Invalid
-from remote.object_store import ObjectStore
-from remote.stores import open_backend
-from remote.stores.fsspec_store import FsspecStore, upload_bytes_max
+from remote.store.api import ObjectStore
+from remote.store.fsspec.store import FsspecStore, upload_bytes_max
+from remote.store.open import open_backend
 
 _numbers = itertools.count(1)
 

@@ -12,9 +12,9 @@ from store_promises import ObjectStoreConformance, race
 
 from remote.clock import stopwatch
 from remote.errors import AlreadyExists, Invalid, NotFound, Unavailable, Unknown
-from remote.object_store import AbandonedUpload, ObjectStore
-from remote.stores import open_store
-from remote.stores.instrumented import FAILING_S_MAX, SILENT_S_MAX, Counted, Instrumented, Meter, Trouble
+from remote.store.api import AbandonedUpload, ObjectStore
+from remote.store.instrumented import FAILING_S_MAX, SILENT_S_MAX, Counted, Instrumented, Meter, Trouble
+from remote.store.open import open_store
 
 
 class TestInstrumented(ObjectStoreConformance):
@@ -170,7 +170,7 @@ def test_a_store_that_is_opened_tells_its_meter_of_every_try(tmp_path: Any, monk
             raise Unavailable("busy")
         return b"body"
 
-    monkeypatch.setattr("remote.stores.folder.FolderStore.get", busy_twice)
+    monkeypatch.setattr("remote.store.folder.store.FolderStore.get", busy_twice)
     assert store.get("key") == b"body"
     assert (meter.snapshot()["get"].calls, meter.snapshot()["get"].failures) == (3, 2)
 

@@ -11,9 +11,9 @@ from s3_servers import SometimesBusy, serving
 from store_promises import MIB, ObjectStoreConformance, upload
 
 from remote.errors import AlreadyExists, Conflict, Fenced, Invalid, NotFound, RemoteError, Unavailable, Unknown
-from remote.object_store import ObjectMeta, ObjectStore
-from remote.stores import open_backend, store_time_ms
-from remote.stores.retrying import Backoff, Retrying
+from remote.store.api import ObjectMeta, ObjectStore
+from remote.store.open import open_backend, store_time_ms
+from remote.store.retrying import Backoff, Retrying
 
 BUSY = Unavailable("409 busy")
 

@@ -10,9 +10,9 @@ from store_promises import MIB, ObjectStoreConformance, upload
 
 from local_log.errors import Corrupt
 from remote.errors import AlreadyExists, Invalid, Unavailable
-from remote.object_store import ObjectStore
-from remote.stores import open_backend, open_store, store_time_ms
-from remote.stores.s3 import S3Store
+from remote.store.api import ObjectStore
+from remote.store.open import open_backend, open_store, store_time_ms
+from remote.store.s3.store import S3Store
 
 
 class TestS3(ObjectStoreConformance):
@@ -64,7 +64,7 @@ class TestS3(ObjectStoreConformance):
         ]
 
     def test_a_listing_goes_on_to_the_next_page(self, store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("remote.stores.s3.listing_page_max", 2)
+        monkeypatch.setattr("remote.store.s3.store.listing_page_max", 2)
         for number in range(5):
             store.put_if_absent(f"{number}", b"")
         assert [meta.key for meta in store.list("")] == ["0", "1", "2", "3", "4"]

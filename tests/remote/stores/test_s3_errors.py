@@ -13,9 +13,9 @@ from crc32c import crc32c
 from store_promises import upload
 
 from remote.errors import AlreadyExists, Invalid, RemoteError, Unavailable, Unknown
-from remote.object_store import AbandonedUpload, ObjectMeta
-from remote.stores.s3 import S3Store, parts_in_flight_max, parts_max
-from remote.stores.s3_client import part_attempts_max
+from remote.store.api import AbandonedUpload, ObjectMeta
+from remote.store.s3.client import part_attempts_max
+from remote.store.s3.store import S3Store, parts_in_flight_max, parts_max
 
 
 class ScriptedS3:
@@ -167,7 +167,7 @@ class TestS3Errors:
             S3Store("bucket", client=client).get_range("key", 0, 5)
 
     def test_an_object_has_no_more_parts_than_s3_allows(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("remote.stores.s3.parts_max", 2)
+        monkeypatch.setattr("remote.store.s3.store.parts_max", 2)
         client = ScriptedS3({"UploadId": "1"}, {"ETag": "a"}, {"ETag": "b"}, {})
         with pytest.raises(Invalid, match="parts"):
             upload(S3Store("bucket", client=client), "key", b"a", b"b", b"c")

@@ -11,13 +11,13 @@ from store_promises import ObjectStoreConformance
 from remote import archive
 from remote.clock import jitter
 from remote.errors import BadAddress, Invalid
-from remote.object_store import ObjectStore
-from remote.stores import open_backend, open_store, probe, store_time_ms
-from remote.stores.folder import FolderStore
-from remote.stores.fsspec_store import FsspecStore
-from remote.stores.instrumented import Meter
-from remote.stores.s3 import S3Store
-from remote.stores.shared import key_bytes_max
+from remote.store.api import ObjectStore
+from remote.store.folder.store import FolderStore
+from remote.store.fsspec.store import FsspecStore
+from remote.store.instrumented import Meter
+from remote.store.open import open_backend, open_store, probe, store_time_ms
+from remote.store.s3.store import S3Store
+from remote.store.shared import key_bytes_max
 
 
 class TestOpening:

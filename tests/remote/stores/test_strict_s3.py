@@ -10,8 +10,8 @@ from crc32c import crc32c
 from store_promises import MIB, ObjectStoreConformance, upload
 
 from remote.errors import AlreadyExists, Invalid
-from remote.object_store import ObjectStore
-from remote.stores import open_backend, open_store, store_time_ms
+from remote.store.api import ObjectStore
+from remote.store.open import open_backend, open_store, store_time_ms
 
 pytestmark = [pytest.mark.strict_s3, pytest.mark.timeout(900)]  # the first one waits until the server is built
 

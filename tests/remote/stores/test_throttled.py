@@ -11,8 +11,8 @@ from store_promises import ObjectStoreConformance, race
 
 from local_log.errors import Corrupt
 from remote.errors import AlreadyExists, Invalid
-from remote.object_store import ObjectStore
-from remote.stores.throttled import Throttled, burst_s
+from remote.store.api import ObjectStore
+from remote.store.throttled import Throttled, burst_s
 
 
 class TestThrottled(ObjectStoreConformance):

@@ -13,14 +13,14 @@ from made_manifests import PATH, entry
 
 from local_log.errors import Corrupt
 from remote.manifest.model import AuxRange, SegmentEntry
-from remote.object_store import ObjectStore
-from remote.segment_check import LogSegmentData
+from remote.segment.check import LogSegmentData
+from remote.segment.upload import copy_segment
+from remote.store.api import ObjectStore
 from remote.transforms.chunk_index import write_chunk_index
 from remote.transforms.decoded_bytes import DecodedBytes
 from remote.transforms.encoded_segment import encoded_segment
 from remote.transforms.encoder import Encryption, Transforms, encode
 from remote.transforms.keys import KeyRing, LocalKeyRing
-from remote.uploader import copy_segment
 
 ENCODED = ("zstd", "aes-256-gcm", "zstd+aes-256-gcm")
 ENCRYPTED = ENCODED[1:]

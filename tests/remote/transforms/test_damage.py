@@ -23,8 +23,8 @@ from encodings_to_try import (
 from made_manifests import PATH
 
 from local_log.errors import Corrupt
+from remote.keys import PartitionPath
 from remote.manifest.model import SegmentEntry
-from remote.object_keys import PartitionPath
 from remote.transforms.decoded_bytes import DecodedBytes
 
 CHUNK = 100

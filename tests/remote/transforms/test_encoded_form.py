@@ -14,7 +14,7 @@ from made_manifests import PATH, TOPIC_ID, manifest
 
 from remote.manifest.codec import encode
 from remote.manifest.model import SegmentEntry
-from remote.segment_check import LogSegmentData
+from remote.segment.check import LogSegmentData
 from remote.transforms import encryption
 
 CHUNK = 1000

@@ -14,12 +14,12 @@ from logs_to_archive import local_logs, path_of
 from remote.archive import create_archive
 from remote.manifest.model import Manifest
 from remote.manifest.store import load_newest
-from remote.read_ahead import ReadAhead
-from remote.reader import ArchivedLog
-from remote.reading import Reading
-from remote.stores.folder import FolderStore
+from remote.read.context import Reading
+from remote.read.log import ArchivedLog
+from remote.read.read_ahead import ReadAhead
+from remote.store.folder.store import FolderStore
 from remote.transforms.decoded_bytes import DecodedBytes
-from tiering.offload import offload, plan
+from tiering.offload.copy import offload, plan
 
 PARTITION = "g-codec-none-0"
 

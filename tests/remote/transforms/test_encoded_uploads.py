@@ -14,11 +14,11 @@ from segments_to_copy import PARTITIONS, flipped, refused, with_body
 from local_log.errors import Corrupt
 from remote.errors import NoKey, Unavailable
 from remote.manifest.codec import decode, encode
-from remote.object_store import Body
-from remote.segment_check import LogSegmentData
+from remote.segment.check import LogSegmentData
+from remote.segment.upload import PART_BYTES
+from remote.store.api import Body
 from remote.transforms.encoder import Encryption, Transforms
 from remote.transforms.keys import LocalKeyRing
-from remote.uploader import PART_BYTES
 
 # what is stored
 
@@ -83,7 +83,7 @@ def test_data_goes_up_before_aux_and_both_are_verified_and_nothing_else_happens(
 def test_a_segment_of_several_parts_goes_up_in_parts_of_one_size_read_a_chunk_at_a_time(
     segment: LogSegmentData, encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("remote.uploader.PART_BYTES", 100_000)
+    monkeypatch.setattr("remote.segment.upload.PART_BYTES", 100_000)
     sizes: list[int] = []
     reads: list[int] = []
 
@@ -197,7 +197,7 @@ def test_nothing_that_has_changed_since_it_was_measured_is_encrypted_under_the_s
     segment: LogSegmentData, body: bytes, encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A chunk that another upload has sent already would come apart if its nonce hid something else, too."""
-    monkeypatch.setattr("remote.uploader.PART_BYTES", 10_000)
+    monkeypatch.setattr("remote.segment.upload.PART_BYTES", 10_000)
     now = body
     sent: list[bytes] = []
 

@@ -16,8 +16,8 @@ from logs_to_archive import cut_finer, offload_all, roll
 
 from local_log.errors import Corrupt
 from local_log.formats.record import Codec
-from remote.stores import open_store
-from remote.stores.folder import FolderStore
+from remote.store.folder.store import FolderStore
+from remote.store.open import open_store
 from spark_jobs.source.options import parse
 from spark_jobs.source.partitions import Split, plan_splits
 from spark_jobs.stats.measured import measure

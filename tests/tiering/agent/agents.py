@@ -12,22 +12,22 @@ from logs_to_archive import finer_logs
 from simulated_disk import SimulatedDisk
 
 from local_log.formats.filenames import parse_partition_dir
-from local_log.log import LocalLog
 from local_log.log_dir import LogDir
+from local_log.log_reader import LocalLog
 from remote import archive
-from remote.object_store import ObjectStore
-from remote.stores.instrumented import Trouble
+from remote.store.api import ObjectStore
+from remote.store.instrumented import Trouble
 from tiering.agent.agent import Agent, Does, Settings
 from tiering.agent.controls import Controls
-from tiering.agent.copying import Copies
 from tiering.agent.memory import MemoryFile
-from tiering.agent.retaining import Retaining
 from tiering.agent.schedule import Backoff
-from tiering.agent.upkeep import Scrubbing, Sweeping
+from tiering.agent.tasks.copy import Copies
+from tiering.agent.tasks.expire import Retaining
+from tiering.agent.tasks.upkeep import Scrubbing, Sweeping
 from tiering.agent.workers import InTurn
 from tiering.cluster import Cluster
-from tiering.retention_settings import Given
-from tiering.unprotected import TopicRetention
+from tiering.lag.unprotected import TopicRetention
+from tiering.retention.policy import Given
 
 LOGS = "/logs"
 STATE = "/state"
@@ -156,6 +156,6 @@ class World:
 
 
 def decoded() -> Any:
-    from remote.reading import Reading
+    from remote.read.context import Reading
 
     return Reading().decoded

@@ -14,7 +14,7 @@ from remote.manifest.store import load_newest
 from tiering.agent.agent import RECHECK_MS, Settings
 from tiering.agent.memory import MemoryFile
 from tiering.cluster import BrokerRetention, Cluster
-from tiering.retention_settings import Given
+from tiering.retention.policy import Given
 
 OTHERS = ("g-codec-lz4-0", "g-epochs-0", "g-codec-none-0")
 HOUR = 60

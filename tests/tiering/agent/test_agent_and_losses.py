@@ -11,10 +11,10 @@ from remote.errors import Unavailable
 from remote.manifest.losses import acknowledged
 from remote.manifest.store import ManifestWriter, load_newest
 from tiering.agent.view import AgentView
-from tiering.gone_logs import gone_logs
+from tiering.losses.gone_logs import gone_logs
+from tiering.losses.seen_logs import SeenFile
 from tiering.metrics.series import LOST
 from tiering.metrics.values import values
-from tiering.seen_logs import SeenFile
 
 ONE = "g-codec-lz4-0"
 

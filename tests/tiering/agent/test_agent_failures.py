@@ -15,11 +15,11 @@ from one_offload import TXN, due_ranges, named
 from local_log.errors import Unreadable
 from remote.errors import Invalid, RemoteError, Unavailable, Unknown
 from remote.manifest.store import load_newest
-from remote.object_store import ObjectStore
+from remote.store.api import ObjectStore
 from tiering.agent.agent import Settings
 from tiering.agent.schedule import FAILED_MAX
-from tiering.delete_topic import delete_partition
-from tiering.retention_settings import Given
+from tiering.retention.delete_topic import delete_partition
+from tiering.retention.policy import Given
 
 T = TypeVar("T")
 MANY = (TXN, "g-codec-lz4-0", "g-epochs-0", "g-codec-none-0", "g-codec-zstd-0", "g-mixed-0")

@@ -14,9 +14,9 @@ from one_offload import TXN
 
 from local_log.errors import Unreadable
 from remote.errors import Unavailable
-from tiering.agent import http_client
 from tiering.agent.controls import Controls
-from tiering.agent.http_server import HttpServer, Page
+from tiering.agent.http import client as http_client
+from tiering.agent.http.server import HttpServer, Page
 from tiering.agent.pages import SILENT_MS_MAX, healthz, pages_of, readyz
 from tiering.agent.view import AgentView, Told
 

@@ -5,11 +5,11 @@ from archive_fakes import FailsBefore
 from test_agent import roll_again
 
 from remote.errors import Unavailable
-from remote.object_store import ObjectStore
-from remote.stores.instrumented import SILENT_S_MAX, Instrumented, Meter
+from remote.store.api import ObjectStore
+from remote.store.instrumented import SILENT_S_MAX, Instrumented, Meter
 from tiering.agent.agent import Settings
 from tiering.agent.view import AgentView
-from tiering.unprotected import TopicRetention
+from tiering.lag.unprotected import TopicRetention
 
 ONE = "g-codec-lz4-0"
 HOUR_MS = 60 * MINUTE_MS

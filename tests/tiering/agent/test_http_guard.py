@@ -7,9 +7,9 @@ from contextlib import ExitStack
 import pytest
 
 from remote.clock import stopwatch
-from tiering.agent import http_server
-from tiering.agent.http_guard import FORWARDED, Guard
-from tiering.agent.http_server import CONNECTIONS_MAX, HEAD_BYTES_MAX, HttpServer, Page
+from tiering.agent.http import server as http_server
+from tiering.agent.http.guard import FORWARDED, Guard
+from tiering.agent.http.server import CONNECTIONS_MAX, HEAD_BYTES_MAX, HttpServer, Page
 
 TOKEN = "a-token-that-nobody-guesses"  # it opens nothing
 Ask = Callable[..., int]

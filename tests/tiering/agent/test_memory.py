@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from local_log.storage import OsWritableDisk
+from local_log.disk import OsWritableDisk
 from tiering.agent.memory import Memory, MemoryFile
 from tiering.agent.view import Scrub
-from tiering.archived import Archived
+from tiering.lag.archived import Archived
 
 FULL = Memory(5, Scrub(1, 2, 3, 4, ("a",)), "127.0.0.1:1", {"orders-0": Archived(0, 9, 1, 100, 0, 0, 2, 7, ((3, 5),))})
 WRONG = (2**63, 10**400, -(10**400), -5, 1e300, float("inf"), float("nan"), True, "5", None)

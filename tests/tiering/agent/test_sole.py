@@ -4,7 +4,7 @@ import pytest
 from archive_fakes import SleptClock
 
 from local_log.errors import Invalid, NotFound
-from tiering.agent.sole import ATTEMPTS_MAX, has_agent, sole
+from tiering.agent.agent_lock import ATTEMPTS_MAX, has_agent, sole
 
 
 class Folders:

@@ -13,15 +13,15 @@ from one_offload import TXN, due_ranges, named
 
 from remote.clock import SystemClock
 from remote.manifest.store import load_newest
-from remote.object_store import ObjectStore
-from remote.stores.throttled import Throttled
+from remote.store.api import ObjectStore
+from remote.store.throttled import Throttled
 from tiering.agent import agent as agent_room
 from tiering.agent.abortable import Abortable
 from tiering.agent.agent import Agent, Does, Settings
 from tiering.agent.controls import AbortableClock, Aborted, Controls
-from tiering.agent.copying import Copies
 from tiering.agent.memory import MemoryFile
-from tiering.agent.upkeep import Scrubbing
+from tiering.agent.tasks.copy import Copies
+from tiering.agent.tasks.upkeep import Scrubbing
 from tiering.agent.workers import Threads
 
 T = TypeVar("T")

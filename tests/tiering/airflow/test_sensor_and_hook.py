@@ -11,7 +11,7 @@ from airflow_home import needs_airflow
 from made_archive import made
 
 from local_log.errors import Invalid
-from remote.stores import open_store
+from remote.store.open import open_store
 
 pytestmark = [needs_airflow, pytest.mark.filterwarnings("default")]  # Airflow's own warnings are not ours to mend
 

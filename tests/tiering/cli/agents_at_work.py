@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from remote.errors import Unavailable
-from tiering.agent import http_client
+from tiering.agent.http import client as http_client
 
 LONG_S = 180
 """The first process after a change of the kernels compiles them, on a machine that may be busy."""

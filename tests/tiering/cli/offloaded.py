@@ -9,7 +9,7 @@ from logs_to_archive import due
 
 from remote import archive as archives
 from remote.manifest.model import OFFSET_INDEX, PRODUCER_SNAPSHOT, TIME_INDEX, TRANSACTION_INDEX, Manifest
-from remote.object_store import ObjectStore
+from remote.store.api import ObjectStore
 
 Row = dict[str, Any]
 Rows = Callable[..., list[Row]]

@@ -18,7 +18,7 @@ from made_manifests import assert_sound_archive
 from one_offload import TXN, due_ranges, named
 from prometheus_client.parser import text_string_to_metric_families
 
-from remote.stores import open_store
+from remote.store.open import open_store
 from tiering.metrics.series import ALL, OF_THE_PROCESS
 
 Run = Callable[..., Result]

@@ -21,7 +21,7 @@ from s3_servers import ClockIsOff, serving
 from remote import archive
 from remote.manifest import codec
 from remote.manifest.model import Manifest
-from remote.stores import open_store
+from remote.store.open import open_store
 
 Run = Callable[..., Result]
 Rows = Callable[..., list[dict[str, Any]]]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from local_log.disk import OsDisk
 from local_log.errors import Unreadable
-from local_log.storage import OsDisk
-from tiering import config_paths
+from tiering.config import paths as config_paths
 from tiering.config.load import load_config
 
 Run = Callable[..., Result]

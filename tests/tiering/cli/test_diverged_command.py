@@ -12,7 +12,7 @@ from key_files import ENCODE, write_keys
 from offloaded import contents
 from small_brokers import B, Brokers, topic_id, values
 
-from remote.stores import open_store
+from remote.store.open import open_store
 
 Rows = Callable[..., list[dict[str, Any]]]
 Run = Callable[..., Result]

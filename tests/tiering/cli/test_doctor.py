@@ -10,7 +10,7 @@ import pytest
 from offloaded import Run
 from s3_servers import IgnoresIfNoneMatch, Refuses, serving
 
-from remote.stores.retrying import Backoff
+from remote.store.retrying import Backoff
 
 
 def verdicts(text: str) -> dict[str, str]:
@@ -96,7 +96,7 @@ def test_without_a_right_the_line_names_it(
 
 def test_a_server_that_does_not_answer_is_to_be_tried_again(run: Run, s3_server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-    monkeypatch.setattr("remote.stores.retrying.Backoff", partial(Backoff, attempts_max=2))
+    monkeypatch.setattr("remote.store.retrying.Backoff", partial(Backoff, attempts_max=2))
     result = run("doctor", "--archive", "s3://bucket/prefix")
     assert result.exit_code == 5
     assert verdicts(result.stdout) == {"reach": "FAIL"}

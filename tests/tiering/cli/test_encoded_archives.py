@@ -16,7 +16,7 @@ from made_manifests import assert_sound_archive
 
 from remote import archive
 from remote.errors import NoKey
-from remote.stores import open_store
+from remote.store.open import open_store
 from tiering.api import open_reader
 
 Row = dict[str, Any]

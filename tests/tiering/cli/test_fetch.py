@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 from golden_logs import expected_records, live, record_digest
 
-from remote.stores.folder import FolderStore
+from remote.store.folder.store import FolderStore
 
 Row = dict[str, Any]
 Rows = Callable[..., list[Row]]

@@ -7,10 +7,10 @@ import pytest
 from click.testing import CliRunner
 from made_archive import TOPIC_ID, made
 
+from remote.keys import PartitionPath
 from remote.manifest.codec import stamped
 from remote.manifest.store import newest_version
-from remote.object_keys import PartitionPath
-from remote.stores import open_store
+from remote.store.open import open_store
 from tiering.cli import main
 
 PATH = PartitionPath("made", TOPIC_ID, 0)

@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 from golden_logs import expected_batches
 
-from tiering import dump
+from tiering.log_tools import dump
 
 Run = Callable[..., Result]
 

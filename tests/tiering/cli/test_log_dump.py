@@ -15,7 +15,7 @@ from click.testing import Result
 from golden_logs import expected_batches, expected_records, expected_snapshots, record_digest
 
 from local_log.formats.filenames import position_file
-from local_log.formats.message_0_7 import write_message
+from local_log.formats.messages.kafka_0_7 import write_message
 from local_log.formats.record import Codec
 
 Rows = Callable[..., list[dict[str, Any]]]

@@ -9,7 +9,7 @@ from logs_to_archive import drop_segments_below, set_checkpoint
 from offloaded import Rows, Run, contents
 
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT
-from remote.stores import open_store
+from remote.store.open import open_store
 
 TXN, TINY = "g-txn-0", "g-tiny-0"
 

@@ -19,8 +19,8 @@ from remote.manifest.codec import MAJOR
 from remote.manifest.model import Limits, Manifest, SegmentEntry, never_archived
 from remote.manifest.store import ManifestWriter, claim, load_newest
 from remote.manifest.transitions import deleted, retained, segment_copied, source_seen
-from remote.stores import open_store
-from remote.stores.folder import FolderStore
+from remote.store.folder.store import FolderStore
+from remote.store.open import open_store
 
 Rows = Callable[..., list[dict[str, Any]]]
 Run = Callable[..., Result]

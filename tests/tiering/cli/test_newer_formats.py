@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from offloaded import Rows, Run, contents, manifests
 
-from remote.object_store import ObjectStore
-from remote.stores import open_store
+from remote.store.api import ObjectStore
+from remote.store.open import open_store
 
 
 @pytest.mark.parametrize("extra", [[], ["--dry-run"]], ids=["offload", "dry run"])

@@ -13,7 +13,7 @@ from logs_to_archive import due
 from offloaded import Rows, Run, assert_holds_exactly, contents
 
 from remote import archive as archives
-from remote.stores import open_store
+from remote.store.open import open_store
 
 STORES = ["folder", "file", "s3", pytest.param("strict s3", marks=pytest.mark.strict_s3)]
 

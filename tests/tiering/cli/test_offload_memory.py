@@ -13,17 +13,17 @@ from logs_to_archive import drop_segments_below, local_logs, path_of, set_checkp
 from made_manifests import assert_sound_chain
 from offloaded import Run, contents, manifests
 
+from local_log.disk import OsDisk, OsWritableDisk
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, PARTITION_METADATA, TopicPartition
 from local_log.log_dir import LogDir
-from local_log.storage import OsDisk, OsWritableDisk
 from remote.archive import create_archive
 from remote.clock import SystemClock
 from remote.errors import Unavailable
 from remote.manifest.losses import lost_ranges
 from remote.manifest.store import load_newest
-from remote.stores import open_store
-from remote.stores.folder import FolderStore
-from tiering.seen_logs import SeenFile, SeenLog
+from remote.store.folder.store import FolderStore
+from remote.store.open import open_store
+from tiering.losses.seen_logs import SeenFile, SeenLog
 
 TXN, TINY = "g-txn-0", "g-tiny-0"
 

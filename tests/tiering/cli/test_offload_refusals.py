@@ -12,9 +12,9 @@ from golden_logs import broker_logs, expected_batches, legacy_logs
 from logs_to_archive import due
 from offloaded import Rows, Run, assert_holds_exactly, flip, keys, manifests
 
+from local_log.disk import OsDisk
 from local_log.errors import Unreadable
-from local_log.storage import OsDisk
-from remote.stores import open_store
+from remote.store.open import open_store
 
 
 def test_a_flipped_bit_has_its_segment_refused_and_named_and_the_others_taken(run: Run, rows: Rows, logs: Path, url: str) -> None:

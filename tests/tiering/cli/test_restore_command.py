@@ -8,7 +8,7 @@ import pytest
 from click.testing import Result
 from golden_logs import live
 
-from tiering.restore_target import UNFINISHED
+from tiering.restore.target import UNFINISHED
 
 Run = Callable[..., Result]
 Rows = Callable[..., list[dict[str, Any]]]

@@ -13,9 +13,9 @@ from logs_to_archive import set_checkpoint
 from offloaded import Row, Rows, Run, contents, keys, manifests
 
 from remote.clock import SystemClock
+from remote.keys import PartitionPath
 from remote.manifest.model import Manifest
-from remote.object_keys import PartitionPath
-from remote.stores import open_store
+from remote.store.open import open_store
 from tiering.cli import retain as retain_verb
 from tiering.cli import sweep as sweep_verb
 

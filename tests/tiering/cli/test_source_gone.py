@@ -15,7 +15,7 @@ from remote.manifest.losses import Seen, lost_offsets, overtaken
 from remote.manifest.model import Manifest, never_archived
 from remote.manifest.store import ManifestWriter, load_newest
 from remote.manifest.transitions import segment_copied, source_seen
-from remote.stores.folder import FolderStore
+from remote.store.folder.store import FolderStore
 
 Rows = Callable[..., list[dict[str, Any]]]
 Run = Callable[..., Result]

@@ -14,13 +14,13 @@ import tiering
 from remote.errors import NotFound
 from remote.manifest.model import never_archived
 from remote.manifest.store import claim
-from remote.object_store import ObjectStore
-from remote.stores.folder import FolderStore
+from remote.store.api import ObjectStore
+from remote.store.folder.store import FolderStore
+from spark_jobs.common.arguments import asked
 from spark_jobs.errors import OptionError
-from spark_jobs.jobs.arguments import asked
 from spark_jobs.source.options import parse
 from spark_jobs.source.ranges import resolve
-from spark_jobs.source.stream_plan import newest
+from spark_jobs.source.stream.plan import newest
 
 Rows = Callable[..., list[dict[str, Any]]]
 Run = Callable[..., Result]

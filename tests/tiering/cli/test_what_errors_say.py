@@ -16,7 +16,7 @@ from s3_servers import CredentialsExpired, serving
 from local_log import errors as local
 from local_log.engine import errors as engine
 from remote import errors as remote
-from tiering.console import Exit, exit_code_of
+from tiering.command.console import Exit, exit_code_of
 
 Run = Callable[..., Result]
 
@@ -131,7 +131,7 @@ def test_an_archive_on_a_full_disk_is_told_and_loses_nothing(
     words = ("offload", "--log-dir", broker, "--archive", tmp_path / "archive", "--topic", "g-txn")
     assert run(*words, "--dry-run").exit_code == Exit.done
     with monkeypatch.context() as full:
-        full.setattr("remote.stores.retrying.Backoff.wait_s", lambda *_: 0.0)
+        full.setattr("remote.store.retrying.Backoff.wait_s", lambda *_: 0.0)
         full.setattr(os, "write", failing(errno.ENOSPC))
         full.setattr(os, "pwrite", failing(errno.ENOSPC))
         result = run(*words)
@@ -154,7 +154,7 @@ def test_an_archive_on_a_full_disk_is_told_and_loses_nothing(
 def test_a_log_directory_that_the_system_does_not_give_is_named(
     run: Run, archive: str, broker: Path, monkeypatch: pytest.MonkeyPatch, command: str, number: int, remedy: str
 ) -> None:
-    monkeypatch.setattr("local_log.storage.os.listdir", failing(number))
+    monkeypatch.setattr("local_log.disk.os.listdir", failing(number))
     line = only_line(run(command, "--archive", archive, "--log-dir", broker), Exit.failure)
     assert line == f"tiering: {broker}: {remedy}"
 
@@ -174,7 +174,7 @@ def test_a_folder_that_is_not_there_is_named(run: Run, tmp_path: Path, words: tu
 
 
 def test_an_answer_that_nobody_can_take_is_told(run: Run, archive: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tiering.console.json.dumps", failing(errno.ENOSPC))
+    monkeypatch.setattr("tiering.command.console.json.dumps", failing(errno.ENOSPC))
     line = only_line(run("describe", "--archive", archive, "--output", "jsonl"), Exit.failure)
     assert line == "tiering: said-by-the-system: No space left on device; free some space there, then try again"
 
@@ -228,7 +228,7 @@ def test_a_server_that_is_not_there_is_told_with_how_often_it_was_tried(
     run: Run, s3_server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    monkeypatch.setattr("remote.stores.retrying.Backoff.wait_s", lambda *_: 0.0)
+    monkeypatch.setattr("remote.store.retrying.Backoff.wait_s", lambda *_: 0.0)
     line = only_line(run("describe", "--archive", "s3://bucket/kafka"), Exit.retry)
     assert "http://127.0.0.1:9" in line
     assert "see whether AWS_ENDPOINT_URL is right and the network there; tried 7 times" in line

@@ -12,10 +12,10 @@ from golden_logs import live, partitions
 from key_files import ENCODE, write_keys
 from logs_to_archive import due
 
-from local_log.formats.search import EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST, LATEST_TIERED, MAX_TIMESTAMP
-from tiering.dump import payload
-from tiering.service import open_reading, open_tiers
-from tiering.tiered_log import Isolation, TieredLog
+from local_log.formats.list_offsets import EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST, LATEST_TIERED, MAX_TIMESTAMP
+from tiering.log_tools.dump import payload
+from tiering.read.tiered_log import Isolation, TieredLog
+from tiering.wiring import open_reading, open_tiers
 
 Row = dict[str, Any]
 Rows = Callable[..., list[Row]]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from config_files import loaded, problems, written
 
-from tiering.retention_settings import local_config_of, policy_of
+from tiering.retention.policy import local_config_of, policy_of
 
 MINIMAL = """\
 log.dirs = ["/data/a", "/data/b"]

@@ -12,17 +12,17 @@ from kafka_judge import Judge, oracle
 from prometheus_client.parser import text_string_to_metric_families
 
 from local_log.formats.filenames import TopicPartition
-from remote.stores.instrumented import Counted
+from remote.store.instrumented import Counted
 from tiering.agent.outcome import Archived
 from tiering.agent.view import AgentView, Counts, PartitionView, Scrub, Told
-from tiering.archived import NOTHING
-from tiering.lag import Lag
-from tiering.local_seen import LogSeen, Oldest, SegmentSeen
+from tiering.lag.archived import NOTHING
+from tiering.lag.copy_lag import Lag
+from tiering.lag.local_log import LogSeen, Oldest, SegmentSeen
+from tiering.lag.unprotected import TopicRetention
 from tiering.metrics.exposition import exposition
 from tiering.metrics.series import ALL, LOST, NOT_HERE, OF_THE_PROCESS, Series
 from tiering.metrics.shipped import alerts, dashboard
 from tiering.metrics.values import values
-from tiering.unprotected import TopicRetention
 
 KNOWN = {series.name for series in ALL} | set(OF_THE_PROCESS) | {"up"}
 WORDS = {

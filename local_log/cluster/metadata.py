@@ -1,0 +1,95 @@
+"""Reads what a KRaft cluster knows of its topics from the files that every broker and controller keeps of its metadata.
+
+`read_cluster_image(disk, log_dir)` is the door: the ClusterImage of the folder `__cluster_metadata-0` of a log directory, None
+where there is none. A broker has that folder in the first of its `log.dirs`, or in `metadata.log.dir`; clusters that
+ZooKeeper keeps have none. It may be a live broker's: nothing is written, and what it deletes meanwhile is listed anew.
+
+The newest snapshot (`<end offset>-<epoch>.checkpoint`) is read, and of the log what comes after it, up to the last whole batch.
+A broker writes down nowhere how far its metadata is committed: the last records of the file, of milliseconds, may be some that a
+new leader takes back. Of a topic's settings that is at worst a change that was asked for and failed.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from local_log.cluster.image import ClusterImage, ImageBuilder
+from local_log.disk import Disk
+from local_log.errors import Corrupt, NotFound
+from local_log.formats.chunks import Chunk, read_chunks
+from local_log.formats.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, read_control_type
+from local_log.formats.filenames import CLUSTER_METADATA_TOPIC, TopicPartition, parse_metadata_snapshot
+from local_log.formats.metadata_records import read_metadata_record
+from local_log.formats.record_batch.columns import Projection
+from local_log.log_reader import open_log
+
+_PARTITION = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
+_LISTINGS_MAX = 5
+_KEYS = Projection(value=False, headers=False)
+_VALUES = Projection(key=False, headers=False)
+
+
+def read_cluster_image(disk: Disk, log_dir: str) -> ClusterImage | None:
+    """The topics of the cluster whose metadata lies in a log directory, None where none does.
+
+    Raises Corrupt, Unreadable; NotFound where its broker deletes what was listed again and again.
+    """
+    folder = f"{log_dir}/{_PARTITION}"
+    for _ in range(_LISTINGS_MAX - 1):
+        try:
+            return _read(disk, folder) if disk.is_folder(folder) else None
+        except NotFound:
+            continue  # the broker has a newer snapshot by now
+    return _read(disk, folder)
+
+
+def _read(disk: Disk, folder: str) -> ClusterImage:
+    builder, end = ImageBuilder(), 0
+    snapshots = {found: name for name in disk.names(folder) if (found := parse_metadata_snapshot(name)) is not None}
+    if snapshots:
+        newest = max(snapshots)
+        end = newest[0]
+        _replay_snapshot(disk, f"{folder}/{snapshots[newest]}", builder)
+    log = open_log(disk, folder, _PARTITION)
+    if log.log_start_offset > end:
+        raise Corrupt(
+            f"the metadata log starts at offset {log.log_start_offset} and its newest snapshot ends at {end}; have its broker "
+            "fetch it anew",
+            file=folder,
+        )
+    if log.log_end_offset > end:
+        for chunk in log.chunks(end, log.log_end_offset):
+            _replay(chunk.where(chunk.batches.last_offset >= end), builder)
+        end = log.log_end_offset
+    return builder.image(end)
+
+
+def _replay_snapshot(disk: Disk, file: str, builder: ImageBuilder) -> None:
+    """Raises Corrupt where it lacks its beginning or its end."""
+    types: list[int] = []
+    at, size = 0, disk.size(file)
+    for chunk in read_chunks(lambda a, b: disk.read_large(file, a, b), file, 0, size):
+        types += _control_types(chunk)
+        _replay(chunk, builder)
+        at = chunk.end
+    if at != size or types[:1] != [SNAPSHOT_HEADER] or types[-1:] != [SNAPSHOT_FOOTER]:
+        raise Corrupt("not a whole snapshot of the metadata; delete it while its broker is stopped", file=file, position=at)
+
+
+def _replay(chunk: Chunk, builder: ImageBuilder) -> None:
+    for offset, value in _records(chunk.where(~chunk.batches.is_control), _VALUES, "value"):
+        try:
+            record = read_metadata_record(value or b"")
+            if record is not None:
+                builder.replay(record)
+        except Corrupt as e:
+            raise Corrupt(f"the record of offset {offset}: {e.problem}", file=chunk.file, position=chunk.position) from e
+
+
+def _control_types(chunk: Chunk) -> list[int]:
+    keys = _records(chunk.where(chunk.batches.is_control), _KEYS, "key")
+    return [read_control_type(key or b"") for _, key in keys]
+
+
+def _records(chunk: Chunk, want: Projection, column: str) -> Iterator[tuple[int, Any]]:
+    for _, records in chunk.records(want):
+        yield from zip(records.column("offset").to_pylist(), records.column(column).to_pylist(), strict=True)

@@ -1,0 +1,93 @@
+"""The append that nearly all are: a follower's one batch of plain records, in the leader epoch that is being written.
+
+It does what `UnifiedLog`'s long way does with such a batch, to the same end, in a quarter of its time: no batch, no producer and
+no answer is made on the way that is thrown away again. Whatever is not plain is left to the long way.
+"""
+
+import struct
+
+from local_log.engine.append.analyze import AppendInfo
+from local_log.engine.epochs import LeaderEpochs
+from local_log.engine.local_log import SegmentedLog
+from local_log.engine.producers.manager import ProducerStateManager
+from local_log.engine.producers.state import BatchMetadata
+from local_log.engine.segment import DUE
+from local_log.formats.checksum import crc32c
+from local_log.formats.primitives import INT32_MAX
+from local_log.formats.record import NO_TIMESTAMP, Codec
+from local_log.formats.record_batch.header import (
+    ATTRIBUTES_AT,
+    BATCH_HEADER_BYTES,
+    CODEC,
+    CONTROL,
+    LOG_OVERHEAD,
+    MAGIC,
+    TRANSACTIONAL,
+)
+
+_fields = struct.Struct(">qiibIhi8xqqhi").unpack_from  # of `batch_header.FIELDS`, those that are asked for
+_tuple = tuple.__new__  # what the constructor of a named tuple comes to, in a third of its time
+_due = DUE.pack
+_PLAIN = {a for a in range(1 << 15) if not a & (CONTROL | TRANSACTIONAL) and a & CODEC in set(Codec)}
+"""Attributes of neither a marker nor a transaction's batch, with a codec that Kafka has."""
+
+
+def append_one(
+    local: SegmentedLog,
+    producers: ProducerStateManager,
+    epochs: LeaderEpochs,
+    records: bytes,
+    leader_epoch: int,
+    log_start_offset: int,
+) -> AppendInfo | None:
+    """Appends the batch; None, and nothing is done, where it is not plain, not sound or not in its place."""
+    size, entries, segment = len(records), epochs.entries, local.segments.active
+    config = local.folder.config
+    tail = segment.tail
+    if tail is None or tail[0] is not config:
+        tail = segment.find_tail(config, local.recovery_point + config.flush_messages - 2)
+    if tail is None or size < BATCH_HEADER_BYTES or local.is_closed or not entries:
+        return None
+    _, write, size_max, timestamp_max, above, offset_max, due_max = tail
+    base, length, epoch, magic, crc, attributes, delta, timestamp, producer_id, producer_epoch, sequence = _fields(records)
+    last, position = base + delta, segment.size
+    if (
+        magic != MAGIC
+        or length + LOG_OVERHEAD != size
+        or attributes not in _PLAIN
+        or not local.log_end_offset <= base <= last <= offset_max
+        or last <= above
+        or timestamp > timestamp_max
+        or position + size > size_max
+        or epoch > leader_epoch
+        or epoch != entries[-1].epoch
+    ):
+        return None
+    producer = None
+    if producer_id >= 0:
+        producer = producers.producers.get(producer_id)
+        if producer is None or producer.epoch != producer_epoch or producer.txn_first_offset is not None or sequence < 0:
+            return None
+    if crc32c(memoryview(records)[ATTRIBUTES_AT:]) != crc:
+        return None
+
+    write(position, records)
+    segment.size = local.end_position = position + size
+    latest, of_latest = segment.latest or segment.max_timestamp
+    if timestamp > latest:
+        latest, of_latest = segment.latest = timestamp, last
+    if segment.since_entry > segment.interval:
+        segment.since_entry = size
+        segment.due += _due(last, position, latest, of_latest)
+        if len(segment.due) >= due_max:
+            segment.settle()
+    else:
+        segment.since_entry += size
+    local.log_end_offset = producers.map_end_offset = last + 1
+    if producer is not None:
+        producer.batches.append(_tuple(BatchMetadata, ((sequence + delta) & INT32_MAX, last, delta, timestamp)))
+        producer.last_timestamp = timestamp
+    if timestamp < NO_TIMESTAMP:
+        timestamp = NO_TIMESTAMP
+    info = base, last, last, epoch, timestamp, NO_TIMESTAMP, log_start_offset, attributes & CODEC, size, False
+    return _tuple(AppendInfo, info)

@@ -1,0 +1,41 @@
+"""What a leader makes of an append: checked, with its offsets, its epoch and its time (see `append_info` and `validator`)."""
+
+from local_log.engine.append.analyze import AppendInfo, analyze, check_sizes
+from local_log.engine.append.validator import rules_of, validate
+from local_log.engine.config import LogConfig
+from local_log.engine.memory_records import MemoryBatch, memory_batches
+from local_log.engine.producers.state import Origin
+from local_log.formats.record import Codec
+
+
+def prepare(
+    records: bytes, origin: Origin, leader_epoch: int, *, log_start: int, log_end: int, now_ms: int, config: LogConfig
+) -> tuple[AppendInfo, bytes, list[MemoryBatch]]:
+    """The batches as they are to be written from offset `log_end` on. `RAFT_LEADER` has given them their offsets itself.
+
+    Nothing is to be written where the answer's `valid_bytes` are 0. Raises Refused.
+    """
+    info, batches = analyze(records, origin, leader_epoch, log_start, config)
+    if info.valid_bytes <= 0 or origin is Origin.RAFT_LEADER:
+        return info, records, batches
+    rules = rules_of(config)
+    valid = validate(
+        records[: info.valid_bytes],
+        batches,
+        log_end,
+        now_ms,
+        rules,
+        source_codec=Codec(info.source_codec),
+        leader_epoch=leader_epoch,
+        origin=origin,
+    )
+    batches = memory_batches(valid.records)
+    info = info._replace(
+        first_offset=log_end,
+        last_offset=valid.last_offset,
+        max_timestamp=valid.max_timestamp,
+        log_append_time=valid.max_timestamp if rules.is_append_time else info.log_append_time,
+    )
+    if valid.is_rebuilt:
+        check_sizes(batches, config)
+    return info, valid.records, batches

@@ -1,0 +1,240 @@
+"""A log as a row of segments, without offsets that others decide, producers or epochs (Kafka's LocalLog)."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from local_log.engine.find import Found
+from local_log.engine.folder import LogFolder
+from local_log.engine.memory_records import MemoryBatch
+from local_log.engine.segment import BatchFacts, Segment
+from local_log.engine.segments import Segments
+from local_log.errors import Invalid, NotFound, OffsetOutOfRange
+from local_log.formats.filenames import SEGMENT_SUFFIXES, offset_file
+from local_log.formats.indexes.transaction import AbortedTxn
+
+UNKNOWN = -1
+
+
+class OffsetMetadata(NamedTuple):
+    """An offset with the segment and the byte in it where it lies, -1 where that is not known."""
+
+    offset: int
+    segment_base: int = UNKNOWN
+    position: int = UNKNOWN
+
+    @property
+    def is_offset_only(self) -> bool:
+        """Whether it is not known where the offset lies."""
+        return self.segment_base == UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What a read gives: batches from the one that holds the offset on, cut anywhere; and aborted transactions if asked for."""
+
+    start: OffsetMetadata
+    records: bytes
+    first_batch_is_cut: bool = False
+    aborted: tuple[AbortedTxn, ...] | None = None
+
+
+class SegmentedLog:
+    """Appends to the last segment, rolls, truncates and reads. `recovery_point` is where what may not be on the device begins."""
+
+    def __init__(self, folder: LogFolder, segments: Segments, recovery_point: int, log_end_offset: int) -> None:
+        self.folder = folder
+        self.segments = segments
+        self.recovery_point = recovery_point
+        self.last_flush_ms = folder.now_ms()
+        self.is_closed = False
+        self.log_end_offset = log_end_offset
+        """The offset that the next record gets."""
+        self.end_position = segments.active.size
+        """Where in the last segment it will lie."""
+
+    @property
+    def end(self) -> OffsetMetadata:
+        """The log end offset and where it lies."""
+        return OffsetMetadata(self.log_end_offset, self.segments.active.base_offset, self.end_position)
+
+    @property
+    def unflushed_messages(self) -> int:
+        """Offsets that may not be on the device."""
+        return self.log_end_offset - self.recovery_point
+
+    def append(self, last_offset: int, records: bytes, batches: list[MemoryBatch]) -> None:
+        """Writes batches to the last segment. Raises Invalid once the log is closed, as whatever writes does."""
+        self.check_open()
+        active = self.segments.active
+        active.append(last_offset, records, [BatchFacts(b.last_offset, b.max_timestamp, b.size) for b in batches])
+        self.log_end_offset, self.end_position = last_offset + 1, active.size
+
+    def move_end(self, offset: int) -> None:
+        """The next record gets this offset."""
+        self.log_end_offset, self.end_position = offset, self.segments.active.size
+        self.recovery_point = min(self.recovery_point, offset)
+
+    def flush(self, offset: int) -> None:
+        """Returns when everything below `offset` is on the device; new files by name, too."""
+        if self.recovery_point > offset:
+            return
+        flushed = self.segments.between(self.recovery_point, offset)
+        for segment in flushed:
+            segment.sync()
+        if any(s.base_offset >= self.recovery_point for s in flushed):
+            with suppress(NotFound):  # a folder is renamed before it is deleted, which nobody waits for
+                self.folder.disk.sync_folder(self.folder.path)
+
+    def mark_flushed(self, offset: int) -> None:
+        """Notes that everything below `offset` is on the device."""
+        self.check_open()
+        if offset > self.recovery_point:
+            self.recovery_point = offset
+            self.last_flush_ms = self.folder.now_ms()
+
+    def roll(self, expected_offset: int) -> Segment:
+        """Begins a segment at the log's end, or at `expected_offset` where that is higher. Raises Invalid."""
+        self.check_open()
+        base = max(expected_offset, self.log_end_offset)
+        active = self.segments.active
+        if base in self.segments:
+            if active.base_offset != base or active.size:
+                raise Invalid(f"{self.folder.path}: a segment of offset {base} is there already; none can be rolled there")
+            # KAFKA-6388: an empty one whose index is full would be rolled for ever.
+            new = self._replace(active, base)
+        elif base < active.base_offset:
+            raise Invalid(f"{self.folder.path}: cannot roll at {base}, below the last segment's {active.base_offset}")
+        else:
+            for of in SEGMENT_SUFFIXES:
+                self.folder.disk.delete(f"{self.folder.path}/{offset_file(base, of)}")
+            active.become_inactive()
+            self._flush_all_of(active)
+            new = self.folder.segment(base)
+            self.segments.add(new)
+        self.move_end(self.log_end_offset)
+        return new
+
+    def _flush_all_of(self, active: Segment) -> None:
+        # A recovery takes the next segment's file for a sign that this one is whole, also where its last batches were flushed
+        # before: then it does not look at the indexes, which have been cut since.
+        if self.recovery_point < self.log_end_offset:
+            self.flush(self.log_end_offset)
+            self.mark_flushed(self.log_end_offset)
+        else:
+            active.sync()
+
+    def truncate_to(self, offset: int) -> list[Segment]:
+        """Drops everything from `offset` on; the segments that are deleted."""
+        self.check_open()
+        gone = [s for s in self.segments if s.base_offset > offset]
+        self.remove(gone[::-1])  # the last one first: a crash in between leaves no hole
+        self.segments.active.truncate_to(offset)
+        self.move_end(offset)
+        return gone
+
+    def truncate_fully_and_start_at(self, offset: int) -> list[Segment]:
+        """Drops everything; the log begins anew at `offset`. The segments that are deleted."""
+        self.check_open()
+        gone = list(self.segments)
+        self.remove(gone[::-1])
+        self.segments.add(self.folder.segment(offset))
+        self.move_end(offset)
+        return gone
+
+    def remove(self, gone: list[Segment]) -> None:
+        """Lets segments go; their files are deleted later."""
+        for segment in gone:
+            self.segments.remove(segment.base_offset)
+        self.folder.delete_later(gone)
+        if gone:
+            self.folder.disk.sync_folder(self.folder.path)
+
+    def _replace(self, old: Segment, base_offset: int) -> Segment:
+        self.remove([old])  # its files have other names before new ones of the same offset are made
+        new = self.folder.segment(base_offset)
+        self.segments.add(new)
+        return new
+
+    def close(self) -> None:
+        """Writes what of the segments is only in memory. Nothing is written afterwards; closing again does nothing."""
+        if not self.is_closed:
+            self.is_closed = True
+            self.segments.close()
+            self.folder.disk.sync_folder(self.folder.path)
+            self.folder.disk.release(self.folder.path)
+
+    def check_open(self) -> None:
+        """Raises Invalid once the log is closed."""
+        if self.is_closed:
+            raise Invalid(f"{self.folder.path}: the log is closed; open it anew")
+
+    # Reading
+
+    def locate(self, offset: int) -> OffsetMetadata:
+        """Where an offset lies. Raises OffsetOutOfRange."""
+        return self.read(offset, 1, self.end).start
+
+    def read(
+        self, offset: int, size_max: int, end: OffsetMetadata, *, one_batch_at_least: bool = False, with_aborted: bool = False
+    ) -> Fetched:
+        """Up to `size_max` bytes of batches from the one that holds `offset`, none behind `end`. Raises OffsetOutOfRange."""
+        segment = self.segments.floor(offset)
+        if offset > self.log_end_offset or segment is None:
+            first = self.segments.first.base_offset if len(self.segments) else self.log_end_offset
+            raise OffsetOutOfRange(self.folder.path, offset, first, self.log_end_offset)
+        aborted = () if with_aborted else None
+        if offset == end.offset:
+            return Fetched(end, b"", aborted=aborted)
+        if offset > end.offset:
+            return Fetched(self.locate(offset), b"", aborted=aborted)
+        while segment is not None:
+            found = segment.translate(offset)
+            if found is not None:
+                return self._read(segment, offset, found, size_max, end, one=one_batch_at_least, aborted=with_aborted)
+            segment = self.segments.higher(segment.base_offset)
+        return Fetched(self.end, b"", aborted=aborted)
+
+    def _read(
+        self,
+        segment: Segment,
+        offset: int,
+        found: Found,
+        size_max: int,
+        end: OffsetMetadata,
+        *,
+        one: bool,
+        aborted: bool,
+    ) -> Fetched:
+        base, position, size = found
+        start = OffsetMetadata(base, segment.base_offset, position)
+        wanted = max(size_max, size) if one else size_max
+        is_cut = 0 < wanted < size
+        if segment.base_offset < end.segment_base:
+            wanted = min(wanted, segment.size - position)
+        elif segment.base_offset == end.segment_base and not end.is_offset_only:
+            wanted = min(wanted, end.position - position)
+        else:
+            wanted, is_cut = 0, False
+        records = segment.read(position, wanted) if wanted > 0 else b""
+        transactions = self._aborted_of(segment, offset, start, len(records)) if aborted else None
+        return Fetched(start, records, is_cut, transactions)
+
+    def _aborted_of(self, segment: Segment, offset: int, start: OffsetMetadata, size: int) -> tuple[AbortedTxn, ...]:
+        end = segment.offset_index.upper_bound(start.position + size)
+        if end is None:
+            following = self.segments.higher(segment.base_offset)
+            end = self.log_end_offset if following is None else following.base_offset
+        return self.aborted(segment, offset, end)
+
+    def aborted(self, segment: Segment | None, start_offset: int, end_offset: int) -> tuple[AbortedTxn, ...]:
+        """The aborted transactions with records in `[start_offset, end_offset)`, from `segment` on."""
+        found: list[AbortedTxn] = []
+        while segment is not None:
+            for txn in segment.txn_index.all():
+                if txn.last_offset >= start_offset and txn.first_offset < end_offset:
+                    found.append(txn)
+                if txn.last_stable_offset >= end_offset:
+                    return tuple(found)
+            segment = self.segments.higher(segment.base_offset)
+        return tuple(found)

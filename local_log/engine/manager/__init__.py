@@ -1,0 +1,1 @@
+"""All logs of all directories in log.dirs: started, maintained, retained and shut down (Kafka's LogManager)."""

@@ -1,0 +1,164 @@
+"""One of log.dirs: its lock, its folders, its checkpoint files and the mark of a clean stop. The logs in it are the manager's."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from local_log.disk import WritableDisk, parent_of, replace_file
+from local_log.engine.manager.guarded_disk import GuardedDisk, Offline
+from local_log.errors import Corrupt, Invalid, LogError, NotFound
+from local_log.formats.checkpoints import read_offsets, write_offsets
+from local_log.formats.clean_shutdown import read_broker_epoch, write_clean_shutdown
+from local_log.formats.filenames import (
+    CLEAN_SHUTDOWN,
+    CLUSTER_METADATA_TOPIC,
+    HIGH_WATERMARK_CHECKPOINT,
+    LOCK,
+    LOG_START_OFFSET_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    REMOTE_INDEX_CACHE_DIR,
+    LogDirName,
+    TopicPartition,
+    parse_log_dir,
+)
+
+Offsets = Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """What the checkpoint files of a directory say; of a damaged one, nothing, and `damaged` has what is wrong with it."""
+
+    recovery_points: Offsets
+    log_start_offsets: Offsets
+    high_watermarks: Offsets
+    damaged: tuple[Corrupt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A folder of a log directory, by its path, and what its name says."""
+
+    path: str
+    name: LogDirName
+
+
+@dataclass(slots=True)
+class DataDir:
+    """The directory at `path`. Its disk is given up at the first failure, and its lock with it."""
+
+    path: str
+    disk: GuardedDisk
+    was_clean: bool = False
+    broker_epoch: int | None = None
+    """Of the broker that stopped here cleanly, as far as its mark says it."""
+    said: Checkpoints = field(default_factory=lambda: Checkpoints({}, {}, {}))
+    """The checkpoint files at the start."""
+    unopened: set[TopicPartition] = field(default_factory=set)
+    """The partitions that have a folder here and could not be opened, or have yet to be."""
+    _written: dict[str, Offsets] = field(default_factory=dict)
+
+    @property
+    def failure(self) -> Offline | None:
+        """Why the directory is offline; None while it is not."""
+        return self.disk.failure
+
+    def lock(self) -> None:
+        """Takes the directory, made where there is none. Raises Invalid where somebody has it, Offline."""
+        if not self.disk.exists(self.path):
+            self.disk.make_folder(self.path)
+            self.disk.sync_folder(parent_of(self.path))
+        if not self.disk.is_folder(self.path):
+            raise self.disk.fail("it is not a folder")
+        if not self.disk.lock(f"{self.path}/{LOCK}"):
+            raise Invalid(
+                f"{self.path}: a broker or another process of ours is using this log directory (it has the lock of {LOCK}); "
+                "stop it first, or name another directory"
+            )
+
+    def unlock(self) -> None:
+        """Gives the directory back. Raises Offline."""
+        self.disk.unlock(f"{self.path}/{LOCK}")
+
+    # The clean stop
+
+    def take_clean_mark(self) -> None:
+        """Believes the mark of a clean stop and removes it: a crash from now on is one. Raises Offline."""
+        file = f"{self.path}/{CLEAN_SHUTDOWN}"
+        self.was_clean, self.broker_epoch = False, None
+        with suppress(NotFound):
+            self.broker_epoch = read_broker_epoch(self.disk.read(file))
+            self.was_clean = True
+        if self.disk.delete(file):
+            self.disk.sync_folder(self.path)
+
+    def leave_clean_mark(self, broker_epoch: int) -> None:
+        """States that every log here is closed. Raises Offline."""
+        replace_file(self.disk, f"{self.path}/{CLEAN_SHUTDOWN}", write_clean_shutdown(broker_epoch))
+
+    # Folders
+
+    def folders(self) -> tuple[Found, ...]:
+        """The folders of logs. Raises Offline; Invalid for a folder that is none, as Kafka does."""
+        paths = {name: f"{self.path}/{name}" for name in self.disk.names(self.path) if name != REMOTE_INDEX_CACHE_DIR}
+        names = {name: parse_log_dir(name) for name, path in paths.items() if self.disk.is_folder(path)}
+        foreign = [paths[name] for name, parsed in names.items() if parsed is None]
+        if foreign:
+            raise Invalid(
+                f"{foreign[0]}: not a partition's folder (topic-number, or topic-number.id-delete, -future or -stray); "
+                "move it away, since a log directory holds nothing else"
+            )
+        found = (Found(paths[name], parsed) for name, parsed in names.items() if parsed is not None)
+        return tuple(f for f in found if f.name.partition.topic != CLUSTER_METADATA_TOPIC)
+
+    # Checkpoints
+
+    def read_checkpoints(self) -> None:
+        """Reads the checkpoint files into `said`; one that is missing says nothing. Raises Offline."""
+        damaged: list[Corrupt] = []
+        points, starts, high_watermarks = (
+            self._read(name, damaged)
+            for name in (RECOVERY_POINT_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT)
+        )
+        self.said = Checkpoints(points, starts, high_watermarks, tuple(damaged))
+        self._written = {}
+
+    def _read(self, name: str, damaged: list[Corrupt]) -> Offsets:
+        file = f"{self.path}/{name}"
+        try:
+            return read_offsets(self.disk.read(file))
+        except NotFound:
+            return {}
+        except Corrupt as e:
+            damaged.append(e.at(file))
+            return {}
+
+    def write_recovery_points(self, offsets: Offsets) -> None:
+        """Where what may not be on the device begins, for every log here. Raises Offline."""
+        self._write(RECOVERY_POINT_CHECKPOINT, offsets, self.said.recovery_points)
+
+    def write_log_start_offsets(self, offsets: Offsets) -> None:
+        """Where logs start that do not start with their first segment. Raises Offline."""
+        self._write(LOG_START_OFFSET_CHECKPOINT, offsets, self.said.log_start_offsets)
+
+    def write_high_watermarks(self, offsets: Offsets) -> None:
+        """What is replicated, for every log here. Raises Offline."""
+        self._write(HIGH_WATERMARK_CHECKPOINT, offsets, self.said.high_watermarks)
+
+    def _write(self, name: str, offsets: Offsets, said: Offsets) -> None:
+        # What was known of a log that could not be opened is still true of it when it has been mended.
+        offsets = {p: said[p] for p in self.unopened if p in said} | dict(offsets)
+        if self._written.get(name) != offsets:  # most say the same as a minute ago
+            replace_file(self.disk, f"{self.path}/{name}", write_offsets(offsets))
+            self._written[name] = offsets
+
+
+def open_data_dir(disk: WritableDisk, path: str) -> DataDir:
+    """The directory at `path`, not locked yet. When its disk fails, its lock and its files are let go."""
+
+    def let_go() -> None:
+        with suppress(LogError):
+            disk.unlock(f"{path}/{LOCK}")
+        disk.release(path)
+
+    return DataDir(path, GuardedDisk(disk, path, let_go))

@@ -1,0 +1,160 @@
+"""A disk that is given up at its first failure: what follows is refused, since nobody knows what of the last write is there.
+
+A write or an fsync that failed must not be tried again: the system may have dropped the pages, and the next one would succeed.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from local_log.disk import FileState, WritableDisk, Writer
+from local_log.errors import Unreadable
+from local_log.formats.primitives import Buffer
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Offline(Unreadable):
+    """A log directory that is not used any more since its disk failed: mend the disk, then start again."""
+
+    def __init__(self, directory: str, cause: str) -> None:
+        super().__init__(directory, cause)
+        self.directory = directory
+        self.cause = cause
+
+    def __str__(self) -> str:
+        return f"{self.directory}: this log directory is offline since its disk failed ({self.cause}); mend it, then start again"
+
+
+class GuardedDisk:
+    """The disk of one log directory. `on_failure` is told once, when the directory goes offline."""
+
+    def __init__(self, disk: WritableDisk, directory: str, on_failure: Callable[[], None]) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._on_failure = on_failure
+        self.failure: Offline | None = None
+        self._failing = threading.Lock()
+
+    def fail(self, cause: str) -> Offline:
+        """Gives the directory up; the error that everything raises from now on."""
+        with self._failing:  # several threads recover logs on one disk, and all of them fail at once
+            first = self.failure is None
+            failure = self.failure = self.failure or Offline(self._directory, cause)
+        if first:
+            self._on_failure()
+        return failure
+
+    def _do(self, verb: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+        if self.failure is not None:
+            raise Offline(self._directory, self.failure.cause)
+        try:
+            return verb(*args, **options)
+        except Unreadable as e:
+            raise self.fail(str(e)) from e
+
+    def names(self, folder: str) -> list[str]:
+        """See Disk."""
+        return self._do(self._disk.names, folder)
+
+    def is_folder(self, path: str) -> bool:
+        """See Disk."""
+        return self._do(self._disk.is_folder, path)
+
+    def size(self, file: str) -> int:
+        """See Disk."""
+        return self._do(self._disk.size, file)
+
+    def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
+        """See Disk."""
+        return self._do(self._disk.read, file, start, end)
+
+    def read_large(self, file: str, start: int, end: int) -> Buffer:
+        """See Disk."""
+        return self._do(self._disk.read_large, file, start, end)
+
+    def exists(self, path: str) -> bool:
+        """See WritableDisk."""
+        return self._do(self._disk.exists, path)
+
+    def is_file(self, path: str) -> bool:
+        """See WritableDisk."""
+        return self._do(self._disk.is_file, path)
+
+    def files(self, folder: str) -> list[str]:
+        """See WritableDisk."""
+        return self._do(self._disk.files, folder)
+
+    def write(self, file: str, start: int, data: bytes) -> None:
+        """See WritableDisk."""
+        self._do(self._disk.write, file, start, data)
+
+    def writer(self, file: str) -> Writer:
+        """See WritableDisk."""
+        write = self._do(self._disk.writer, file)
+        return lambda start, data: self._do(write, start, data)
+
+    def truncate(self, file: str, size: int) -> None:
+        """See WritableDisk."""
+        self._do(self._disk.truncate, file, size)
+
+    def rename(self, path: str, to: str) -> None:
+        """See WritableDisk."""
+        self._do(self._disk.rename, path, to)
+
+    def delete(self, file: str) -> bool:
+        """See WritableDisk."""
+        return self._do(self._disk.delete, file)
+
+    def make_folder(self, folder: str) -> None:
+        """See WritableDisk."""
+        self._do(self._disk.make_folder, folder)
+
+    def delete_folder(self, folder: str) -> None:
+        """See WritableDisk."""
+        self._do(self._disk.delete_folder, folder)
+
+    def sync(self, file: str) -> None:
+        """See WritableDisk."""
+        self._do(self._disk.sync, file)
+
+    def sync_folder(self, folder: str) -> None:
+        """See WritableDisk."""
+        self._do(self._disk.sync_folder, folder)
+
+    def modified_ms(self, file: str) -> int:
+        """See WritableDisk."""
+        return self._do(self._disk.modified_ms, file)
+
+    def state(self, file: str) -> FileState:
+        """See Disk."""
+        return self._do(self._disk.state, file)
+
+    def set_modified_ms(self, file: str, ms: int) -> None:
+        """See WritableDisk."""
+        self._do(self._disk.set_modified_ms, file, ms)
+
+    def real_path(self, path: str) -> str:
+        """See WritableDisk."""
+        return self._do(self._disk.real_path, path)
+
+    def lock(self, file: str) -> bool:
+        """See WritableDisk."""
+        return self._do(self._disk.lock, file)
+
+    def unlock(self, file: str) -> None:
+        """See WritableDisk."""
+        self._do(self._disk.unlock, file)
+
+    def release(self, path: str) -> None:
+        """See WritableDisk; it is done offline, too."""
+        self._disk.release(path)
+
+
+def unless_offline(act: Callable[[], T]) -> T | None:
+    """What `act` gives; None where a directory is offline or goes offline, which its `failure` tells."""
+    try:
+        return act()
+    except Offline:
+        return None

@@ -1,0 +1,310 @@
+"""All logs of all directories in log.dirs, from a start to a clean stop (Kafka's LogManager).
+
+    made → start → tick, tick, … → stop
+
+It has no threads but those that open and close logs. What Kafka does in the background is done by `tick`, which somebody has to
+call every second or so. As with a log, one caller at a time.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+
+from local_log.disk import WritableDisk
+from local_log.engine.config import LogConfig
+from local_log.engine.manager.config import ManagerConfig
+from local_log.engine.manager.data_dir import DataDir, open_data_dir
+from local_log.engine.manager.guarded_disk import Offline, unless_offline
+from local_log.engine.manager.maintenance import done, jobs_of, scheduled
+from local_log.engine.manager.managed_log import ManagedLog, write_log_start_offsets, write_recovery_points
+from local_log.engine.manager.schedule import Schedule
+from local_log.engine.manager.shutdown import close_all
+from local_log.engine.manager.startup import Opener, Plan, Progress, Unopened, check_unique, plan
+from local_log.engine.producers.manager import ProducerStateManager
+from local_log.engine.unified_log import UnifiedLog
+from local_log.errors import Corrupt, Invalid, LogError, NotFound, Unreadable
+from local_log.formats.clean_shutdown import NO_BROKER_EPOCH
+from local_log.formats.filenames import DELETE_DIR, FUTURE_DIR, TopicPartition, marked_log_dir, parse_partition_dir
+
+_NEVER_TIERED = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__remote_log_metadata"})
+"""Kafka's own topics, whatever their settings say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What a start found: logs that could not be opened, damaged checkpoint files (taken for empty), and stray logs' folders."""
+
+    unopened: tuple[Unopened, ...]
+    damaged: tuple[Corrupt, ...]
+    strays: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Doomed:
+    due_ms: int
+    path: str
+    directory: DataDir
+
+
+class LogManager:
+    """The logs in `config.log_dirs`, with `default` as settings, or those of a topic in `topics`.
+
+    `now_ms` gives milliseconds since 1970, `random` numbers in [0, 1), `new_id` ids for folders that are deleted.
+    `archived_through` is the last offset that the archive has of a partition, -1 for none and while that is not known: nothing of
+    a tiered log goes by retention before it is archived.
+    """
+
+    def __init__(
+        self,
+        disk: WritableDisk,
+        config: ManagerConfig,
+        now_ms: Callable[[], int],
+        random: Callable[[], float],
+        new_id: Callable[[], str],
+        *,
+        default: LogConfig | None = None,
+        topics: Mapping[str, LogConfig] | None = None,
+        archived_through: Callable[[TopicPartition], int] = lambda partition: -1,
+    ) -> None:
+        if not config.log_dirs:
+            raise Invalid("log.dirs is empty; name one folder or more that logs are kept in")
+        self._disk = disk
+        self.config = config
+        self._now_ms = now_ms
+        self._new_id = new_id
+        self._default = default or LogConfig()
+        self._topics = dict(topics or {})
+        self._archived_through = archived_through
+        producers_of = partial(
+            ProducerStateManager,
+            expiration_ms=config.producer_id_expiration_ms,
+            transaction_timeout_max_ms=config.transaction_max_timeout_ms,
+        )
+        self._opener = Opener(self._config_of, now_ms, random, producers_of)
+        self.directories = tuple(open_data_dir(disk, path.rstrip("/") or "/") for path in config.log_dirs)
+        self._current: dict[TopicPartition, ManagedLog] = {}
+        self._future: dict[TopicPartition, ManagedLog] = {}
+        self._unopened: dict[TopicPartition, Unopened] = {}
+        self._doomed: list[_Doomed] = []
+        self._schedule = Schedule.beginning(0, {})
+
+    # Start and stop
+
+    def start(self, on_progress: Callable[[Progress], None] = lambda progress: None) -> Started:
+        """Locks the directories and opens all logs. Raises Invalid, Unreadable; the directories are as they were then.
+
+        A log that cannot be opened is in the answer, a directory whose disk fails is in `offline`; neither holds up the others.
+        """
+        try:
+            self._check_different()
+            for directory in self.directories:
+                unless_offline(directory.lock)
+            plans = [plan(d, found) for d in self._live() if (found := unless_offline(d.folders)) is not None]
+            check_unique(plans)
+            self._check_alive()
+            started = self._open(plans, on_progress)
+            self._check_alive()
+        except BaseException:
+            self._unlock()
+            raise
+        self._schedule = scheduled(self.config, self._now_ms())
+        return started
+
+    def _check_different(self) -> None:
+        seen: dict[str | None, str] = {}
+        for d in self.directories:
+            real = unless_offline(partial(d.disk.real_path, d.path))
+            if real in seen and real is not None:
+                raise Invalid(f"log.dirs: {seen[real]} and {d.path} are the same folder; name it once")
+            seen[real] = d.path
+
+    def _open(self, plans: list[Plan], on_progress: Callable[[Progress], None]) -> Started:
+        for directory in self._live():
+            unless_offline(directory.take_clean_mark)
+            unless_offline(directory.read_checkpoints)
+        self._opener.on_progress = on_progress
+        for made in self._opener.open_all(plans, self.config.num_recovery_threads_per_data_dir):
+            if isinstance(made, Unopened):
+                self._unopened[made.partition] = made
+            elif made.log.folder.path.endswith(FUTURE_DIR):
+                self._future[made.partition] = made
+            else:
+                self._current[made.partition] = made
+        for p in plans:
+            for found in p.doomed:
+                self._doom(p.directory, found.path)
+        damaged = tuple(corrupt for d in self._live() for corrupt in d.said.damaged)
+        return Started(tuple(self._unopened.values()), damaged, tuple(found.path for p in plans for found in p.strays))
+
+    def stop(self, broker_epoch: int = NO_BROKER_EPOCH) -> tuple[LogError, ...]:
+        """Closes all logs and gives the directories back; what went wrong. Nothing can be asked of the logs afterwards.
+
+        A directory whose logs were all opened and closed is marked as cleanly stopped, by the broker with this epoch.
+        """
+        problems = close_all(self._by_directory(), self.config.num_recovery_threads_per_data_dir, broker_epoch)
+        self._unlock()
+        self._current, self._future, self._unopened, self._doomed = {}, {}, {}, []
+        return tuple(problems)
+
+    def _unlock(self) -> None:
+        for directory in self.directories:
+            unless_offline(directory.unlock)
+            self._disk.release(directory.path)
+
+    # Asked
+
+    @property
+    def broker_epoch(self) -> int | None:
+        """Of the broker that stopped cleanly before the start; None unless all directories say the same."""
+        epochs = {None if d.failure else d.broker_epoch for d in self.directories}
+        return epochs.pop() if len(epochs) == 1 else None
+
+    @property
+    def offline(self) -> tuple[Offline, ...]:
+        """What is wrong with the directories that are offline."""
+        return tuple(d.failure for d in self.directories if d.failure is not None)
+
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """The partitions that have a log, in order."""
+        return tuple(sorted(partition for partition, managed in self._current.items() if managed.is_online))
+
+    def log(self, partition: TopicPartition, *, future: bool = False) -> UnifiedLog:
+        """A partition's log, or the one that is to take its place.
+
+        Raises NotFound, Offline, what kept it from being opened; Unreadable where it may be in a directory that is offline.
+        """
+        managed = (self._future if future else self._current).get(partition)
+        if managed is not None:
+            if managed.directory.failure is not None:
+                raise managed.directory.failure
+            return managed.log
+        if partition in self._unopened:
+            raise self._unopened[partition].error
+        if self.offline:
+            raise self._perhaps_offline(partition)
+        raise NotFound(f"{partition}: no such log in {', '.join(d.path for d in self._live())}")
+
+    def _perhaps_offline(self, partition: TopicPartition) -> Unreadable:
+        return Unreadable(f"{partition}: its log may be in a directory that is offline: {_listed(self.offline)}")
+
+    def _live(self) -> list[DataDir]:
+        return [d for d in self.directories if d.failure is None]
+
+    def _logs(self) -> list[ManagedLog]:
+        return [managed for managed in (*self._current.values(), *self._future.values()) if managed.is_online]
+
+    def _in(self, directory: DataDir) -> list[ManagedLog]:
+        return [managed for managed in self._logs() if managed.directory is directory]
+
+    def _by_directory(self) -> list[tuple[DataDir, list[ManagedLog]]]:
+        return [(directory, self._in(directory)) for directory in self._live()]
+
+    def _config_of(self, topic: str) -> LogConfig:
+        config = self._topics.get(topic, self._default)
+        return replace(config, remote_storage_enable=False) if topic in _NEVER_TIERED else config
+
+    def _check_alive(self) -> None:
+        if not self._live():
+            raise Unreadable(f"every log directory is offline: {_listed(self.offline)}")
+
+    # Told
+
+    def configure(self, topic: str, config: LogConfig) -> None:
+        """Gives a topic other settings, which its open logs have at once."""
+        self._topics[topic] = config
+        for managed in self._logs():
+            if managed.partition.topic == topic:
+                managed.log.folder.config = self._config_of(topic)
+
+    def get_or_create(self, partition: TopicPartition, topic_id: str | None = None, *, is_new: bool = False) -> UnifiedLog:
+        """The partition's log, made where there is none, in the directory with the fewest logs that takes it.
+
+        While a directory is offline, the log may be in it: only one that is known to be new is made. Raises Invalid (and its
+        InconsistentTopicId), Unreadable, and what kept the log from being opened.
+        """
+        managed = self._current.get(partition)
+        if managed is None or not managed.is_online:
+            managed = self._current[partition] = self._created(partition, is_new=is_new)
+        if topic_id is not None:
+            managed.assign_topic_id(topic_id)
+        return managed.log
+
+    def _created(self, partition: TopicPartition, *, is_new: bool) -> ManagedLog:
+        if partition in self._unopened and self._unopened[partition].directory.failure is None:
+            raise self._unopened[partition].error
+        if parse_partition_dir(str(partition)) != partition:
+            raise Invalid(
+                f"{partition}: expected a topic of 1 to 249 letters, digits, dots, - and _, and a number of 0 to 2^31-1"
+            )
+        if self.offline and not is_new:
+            raise self._perhaps_offline(partition)
+        self._check_alive()
+        for directory in sorted(self._live(), key=lambda d: len(self._in(d))):
+            path = f"{directory.path}/{partition}"
+            managed = unless_offline(partial(self._opener.open, directory, partition, path, clean=True, is_new=True))
+            if managed is not None:
+                return managed
+        raise Unreadable(f"{partition}: no log directory takes it: {_listed(self.offline)}")
+
+    def delete(self, partition: TopicPartition) -> None:
+        """Deletes a log, also one that could not be opened: it is gone at once, its files after file.delete.delay.ms.
+
+        Raises NotFound, Offline.
+        """
+        name = marked_log_dir(partition, self._new_id(), DELETE_DIR)
+        if partition not in self._current and partition in self._unopened:
+            unopened = self._unopened.pop(partition)
+            directory = unopened.directory
+            directory.disk.rename(unopened.path, f"{directory.path}/{name}")
+            directory.disk.sync_folder(directory.path)
+            directory.unopened.discard(partition)
+        else:
+            self.log(partition)
+            managed = self._current.pop(partition)
+            directory = managed.directory
+            managed.rename(name)
+        self._doom(directory, f"{directory.path}/{name}")
+        self._checkpoint([directory])
+
+    def _doom(self, directory: DataDir, path: str) -> None:
+        self._doomed.append(_Doomed(self._now_ms() + self._default.file_delete_delay_ms, path, directory))
+
+    def truncate(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Drops everything from an offset on, of several logs; those that are not here are left out. Raises Invalid, Offline."""
+        cut = [self._current[p] for p, offset in offsets.items() if p in self._current and self.log(p).truncate_to(offset)]
+        self._checkpoint({id(managed.directory): managed.directory for managed in cut}.values())
+
+    def truncate_fully_and_start_at(self, partition: TopicPartition, offset: int, log_start_offset: int | None = None) -> None:
+        """Drops everything in a log, which begins anew at `offset`. Raises NotFound, Offline."""
+        self.log(partition).truncate_fully_and_start_at(offset, log_start_offset)
+        self._checkpoint([self._current[partition].directory])
+
+    def _checkpoint(self, directories: Iterable[DataDir]) -> None:
+        for directory in directories:
+            write_recovery_points(directory, self._in(directory))
+            write_log_start_offsets(directory, self._in(directory))
+
+    # By itself
+
+    def tick(self, now_ms: int) -> tuple[LogError, ...]:
+        """Does whatever is due, on all logs; what went wrong. Raises Unreadable once every directory is offline."""
+        self._check_alive()
+        problems: list[LogError] = []
+        for task in self._schedule.due(now_ms):
+            problems += done(jobs_of(task, now_ms, self._by_directory(), self._archived_through))
+        due = [d for d in self._doomed if d.due_ms <= now_ms]
+        self._doomed = [d for d in self._doomed if d.due_ms > now_ms]
+        problems += done((d.directory, partial(_delete_folder, d)) for d in due)
+        problems += done((m.directory, m.log.folder.delete_due) for m in self._logs())
+        self._check_alive()
+        return tuple(problems)
+
+
+def _delete_folder(doomed: _Doomed) -> None:
+    with suppress(NotFound):
+        doomed.directory.disk.delete_folder(doomed.path)
+
+
+def _listed(failures: Iterable[Offline]) -> str:
+    return "; ".join(str(failure) for failure in failures)

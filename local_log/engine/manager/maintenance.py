@@ -1,0 +1,79 @@
+"""What a log manager does by itself: when, and to which logs (LogManager's and ReplicaManager's background tasks)."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from local_log.engine.manager.config import ManagerConfig
+from local_log.engine.manager.data_dir import DataDir
+from local_log.engine.manager.managed_log import ManagedLog, write_high_watermarks, write_log_start_offsets, write_recovery_points
+from local_log.engine.manager.retention import delete_old_segments, is_copied
+from local_log.engine.manager.schedule import Schedule, Task
+from local_log.errors import LogError
+from local_log.formats.filenames import TopicPartition
+
+Job = tuple[DataDir, Callable[[], object]]
+"""What is done in which directory."""
+
+_WRITERS: dict[Task, Callable[[DataDir, Iterable[ManagedLog]], None]] = {
+    Task.RECOVERY_POINTS: write_recovery_points,
+    Task.LOG_START_OFFSETS: write_log_start_offsets,
+    Task.HIGH_WATERMARKS: write_high_watermarks,
+}
+
+
+def scheduled(c: ManagerConfig, now_ms: int) -> Schedule:
+    """The tasks as their settings have them, from now on."""
+    first = c.initial_task_delay_ms
+    tasks = {
+        Task.RETENTION: (first, c.retention_check_interval_ms),
+        Task.FLUSH: (first, c.flush_scheduler_interval_ms),
+        Task.RECOVERY_POINTS: (first, c.flush_offset_checkpoint_interval_ms),
+        Task.LOG_START_OFFSETS: (first, c.flush_start_offset_checkpoint_interval_ms),
+        Task.HIGH_WATERMARKS: (0, c.high_watermark_checkpoint_interval_ms),
+        Task.PRODUCERS: (c.producer_id_expiration_check_interval_ms, c.producer_id_expiration_check_interval_ms),
+    }
+    return Schedule.beginning(now_ms, tasks)
+
+
+def jobs_of(
+    task: Task,
+    now_ms: int,
+    directories: Iterable[tuple[DataDir, Sequence[ManagedLog]]],
+    archived_through: Callable[[TopicPartition], int],
+) -> list[Job]:
+    """What a task comes to: one job a log, or one a directory."""
+    if task in _WRITERS:
+        return [(directory, partial(_WRITERS[task], directory, logs)) for directory, logs in directories]
+    managed = [(directory, m) for directory, logs in directories for m in logs]
+    if task is Task.RETENTION:
+        return [(directory, partial(_retain, m, now_ms, archived_through)) for directory, m in managed]
+    if task is Task.FLUSH:
+        return [(directory, partial(_flush_due, m, now_ms)) for directory, m in managed]
+    return [(directory, m.log.producers.expire) for directory, m in managed]
+
+
+def done(jobs: Iterable[Job]) -> list[LogError]:
+    """Does the jobs, each whatever comes of the others; what went wrong. One problem for a disk that fails is enough."""
+    problems: list[LogError] = []
+    for directory, act in jobs:
+        if directory.failure is None:
+            try:
+                act()
+            except LogError as e:
+                problems.append(e)
+    return problems
+
+
+def _retain(managed: ManagedLog, now_ms: int, archived_through: Callable[[TopicPartition], int]) -> None:
+    config = managed.log.folder.config
+    if config.compact:
+        return  # its cleaner's affair
+    if is_copied(config):
+        # Kafka keeps the greatest that it was ever told; while ours is not known, nothing goes.
+        managed.log.highest_offset_in_archive = archived_through(managed.partition)
+    delete_old_segments(managed.log, now_ms)
+
+
+def _flush_due(managed: ManagedLog, now_ms: int) -> None:
+    if now_ms - managed.log.local.last_flush_ms >= managed.log.folder.config.flush_ms:
+        managed.log.flush()

@@ -1,0 +1,83 @@
+"""An open log as the log manager keeps it: whose it is, in which directory, under which topic id, and how its folder moves."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from local_log.disk import replace_file
+from local_log.engine.manager.data_dir import DataDir
+from local_log.engine.unified_log import UnifiedLog
+from local_log.errors import Invalid, NotFound, placed
+from local_log.formats.filenames import PARTITION_METADATA, TopicPartition
+from local_log.formats.partition_metadata import read_topic_id, write_topic_id
+
+
+class InconsistentTopicId(Invalid):
+    """A partition of that name is there with another topic's id: the topic was deleted and made again. Kafka's own error."""
+
+
+@dataclass(slots=True)
+class ManagedLog:
+    """A partition's log. `topic_id` is None for a topic from before topics had ids."""
+
+    partition: TopicPartition
+    directory: DataDir
+    log: UnifiedLog
+    topic_id: str | None
+
+    @property
+    def is_online(self) -> bool:
+        """Whether its directory is."""
+        return self.directory.failure is None
+
+    def assign_topic_id(self, topic_id: str) -> None:
+        """Writes the topic's id down where there is none. Raises InconsistentTopicId, Offline."""
+        if self.topic_id is None:
+            replace_file(self.directory.disk, f"{self.log.folder.path}/{PARTITION_METADATA}", write_topic_id(topic_id))
+            self.topic_id = topic_id
+        elif self.topic_id != topic_id:
+            raise InconsistentTopicId(
+                f"{self.log.folder.path}: holds the topic of id {self.topic_id}, not {topic_id}; delete it before another is made"
+            )
+
+    def rename(self, name: str) -> None:
+        """Gives the log's folder another name. Who still holds the log goes on in the folder, wherever it is. Raises Offline."""
+        log, disk = self.log, self.directory.disk
+        path = f"{self.directory.path}/{name}"
+        disk.rename(log.folder.path, path)
+        disk.sync_folder(self.directory.path)
+        log.folder.path = path
+        log.folder.doomed.clear()
+        for segment in log.local.segments:
+            segment.moved_to(path)
+        log.producers.moved_to(path)
+        log.epochs.moved_to(path)
+
+
+def topic_id_in(directory: DataDir, path: str) -> str | None:
+    """The topic id in a partition's folder; None where the topic is from before topics had ids. Raises Corrupt, Offline."""
+    file = f"{path}/{PARTITION_METADATA}"
+    try:
+        with placed(file):
+            return read_topic_id(directory.disk.read(file))
+    except NotFound:
+        return None
+
+
+def write_recovery_points(directory: DataDir, logs: Iterable[ManagedLog]) -> None:
+    """The directory's recovery points, of its logs. Raises Offline."""
+    directory.write_recovery_points({m.partition: m.log.recovery_point for m in logs})
+
+
+def write_log_start_offsets(directory: DataDir, logs: Iterable[ManagedLog]) -> None:
+    """The directory's log start offsets: of tiered logs, and of those that start behind their first batch. Raises Offline."""
+    said = {
+        m.partition: m.log.log_start_offset
+        for m in logs
+        if m.log.folder.config.remote_storage_enable or m.log.log_start_offset > m.log.local.segments.first.base_offset
+    }
+    directory.write_log_start_offsets(said)
+
+
+def write_high_watermarks(directory: DataDir, logs: Iterable[ManagedLog]) -> None:
+    """The directory's high watermarks, of its logs. Raises Offline."""
+    directory.write_high_watermarks({m.partition: m.log.high_watermark for m in logs})

@@ -1,0 +1,50 @@
+"""All logs closed at a stop, and each directory left as clean as it is: checkpoints, then the mark of a clean stop."""
+
+from collections.abc import Sequence
+
+from local_log.engine.manager.data_dir import DataDir
+from local_log.engine.manager.guarded_disk import Offline
+from local_log.engine.manager.managed_log import ManagedLog, write_high_watermarks, write_log_start_offsets, write_recovery_points
+from local_log.engine.manager.startup import in_threads
+from local_log.errors import LogError
+
+Stopping = tuple[DataDir, Sequence[ManagedLog]]
+"""A directory with its open logs."""
+
+
+def close_all(directories: Sequence[Stopping], threads: int, broker_epoch: int) -> list[LogError]:
+    """Closes the logs, in so many threads a directory; what went wrong, a disk that fails only once.
+
+    A directory in which all logs were opened and all are closed is marked, as stopped by the broker with this epoch.
+    """
+    closed = in_threads(_closed, [logs for _, logs in directories], threads)
+    failed = {path: error for path, error in closed if error is not None}
+    problems: list[LogError] = [error for error in failed.values() if not isinstance(error, Offline)]
+    for directory, logs in directories:
+        try:
+            write_high_watermarks(directory, logs)
+            if not any(m.log.folder.path in failed for m in logs):
+                _leave(directory, logs, broker_epoch)
+        except Offline:
+            pass  # as for the logs: the directory's failure says it
+        except LogError as e:
+            problems.append(e)
+        if directory.failure is not None:
+            problems.append(directory.failure)
+    return problems
+
+
+def _closed(managed: ManagedLog) -> tuple[str, LogError | None]:
+    try:
+        managed.log.flush(also_active=True)
+        managed.log.close()
+    except LogError as e:
+        return managed.log.folder.path, e
+    return managed.log.folder.path, None
+
+
+def _leave(directory: DataDir, logs: Sequence[ManagedLog], broker_epoch: int) -> None:
+    write_recovery_points(directory, logs)
+    write_log_start_offsets(directory, logs)
+    if not directory.unopened:
+        directory.leave_clean_mark(broker_epoch)

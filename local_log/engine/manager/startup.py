@@ -1,0 +1,154 @@
+"""All logs of all directories opened at a start, a few at a time, and what is told of it meanwhile.
+
+A damaged log keeps nobody from the others. A disk that fails takes its directory with it.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from local_log.disk import WritableDisk
+from local_log.engine.config import LogConfig
+from local_log.engine.manager.data_dir import Checkpoints, DataDir, Found
+from local_log.engine.manager.managed_log import ManagedLog, topic_id_in
+from local_log.engine.producers.manager import ProducerStateManager
+from local_log.engine.unified_log import open_log
+from local_log.errors import Invalid, LogError
+from local_log.formats.filenames import DELETE_DIR, STRAY_DIR, TopicPartition
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is done with the folders of a directory: opened, deleted in a while, or left alone."""
+
+    directory: DataDir
+    opened: tuple[Found, ...]
+    doomed: tuple[Found, ...]
+    strays: tuple[Found, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unopened:
+    """A log that could not be opened, and why."""
+
+    partition: TopicPartition
+    directory: DataDir
+    path: str
+    error: LogError
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a start is: one log's segments to be recovered and those that are left; the logs, over all directories."""
+
+    partition: TopicPartition
+    segments: int
+    segments_left: int
+    logs: int
+    logs_left: int
+
+
+def plan(directory: DataDir, folders: Iterable[Found]) -> Plan:
+    """Sorts a directory's folders by the marks on their names."""
+    found = tuple(folders)
+    kept = tuple(f for f in found if f.name.mark not in (DELETE_DIR, STRAY_DIR))
+    return Plan(
+        directory,
+        kept,
+        tuple(f for f in found if f.name.mark == DELETE_DIR),
+        tuple(f for f in found if f.name.mark == STRAY_DIR),
+    )
+
+
+def check_unique(plans: Iterable[Plan]) -> None:
+    """Raises Invalid where two folders hold the same partition, with both paths."""
+    seen: dict[tuple[TopicPartition, str], str] = {}
+    for found in (f for p in plans for f in p.opened):
+        key = found.name.partition, found.name.mark
+        if key in seen:
+            raise Invalid(
+                f"{seen[key]} and {found.path} hold the same partition, most likely since a disk failed while it was moved; "
+                "remove one of them, by choice the one on the disk that failed"
+            )
+        seen[key] = found.path
+
+
+@dataclass(slots=True)
+class Opener:
+    """Opens logs. `on_progress` is called by one thread at a time."""
+
+    config_of: Callable[[str], LogConfig]
+    now_ms: Callable[[], int]
+    random: Callable[[], float]
+    producers_of: Callable[[WritableDisk, str, Callable[[], int]], ProducerStateManager]
+    on_progress: Callable[[Progress], None] = lambda progress: None
+    _logs: int = 0
+    _left: int = 0
+    _telling: threading.Lock = field(default_factory=threading.Lock)
+
+    def open_all(self, plans: Sequence[Plan], threads: int) -> list[ManagedLog | Unopened]:
+        """Opens what is to be opened, in so many threads a directory."""
+        self._logs = self._left = sum(len(p.opened) for p in plans)
+        for p in plans:
+            p.directory.unopened = {f.name.partition for f in p.opened}
+        groups = [[(p.directory, found) for found in p.opened] for p in plans]
+        return in_threads(self._tried, groups, threads)
+
+    def _tried(self, job: tuple[DataDir, Found]) -> ManagedLog | Unopened:
+        directory, found = job
+        partition = found.name.partition
+        try:
+            opened = self.open(directory, partition, found.path, clean=directory.was_clean)
+            directory.unopened.discard(partition)
+        except LogError as e:
+            return Unopened(partition, directory, found.path, e)
+        else:
+            return opened
+        finally:
+            self._tell(partition, 0, 0, opened=1)
+
+    def open(self, directory: DataDir, partition: TopicPartition, path: str, *, clean: bool, is_new: bool = False) -> ManagedLog:
+        """Opens one log with what the checkpoints say of it: nothing of a new one, though one of its name was here before.
+
+        Raises Corrupt, Invalid, Refused, Offline.
+        """
+        said = Checkpoints({}, {}, {}) if is_new else directory.said
+        log = open_log(
+            directory.disk,
+            path,
+            self.config_of(partition.topic),
+            self.now_ms,
+            self.random,
+            log_start_offset=said.log_start_offsets.get(partition, 0),
+            recovery_point=said.recovery_points.get(partition, 0),
+            clean=clean,
+            producers_of=self.producers_of,
+            on_progress=lambda segments, left: self._tell(partition, segments, left),
+        )
+        log.update_high_watermark(said.high_watermarks.get(partition, 0))
+        return ManagedLog(partition, directory, log, topic_id_in(directory, path))
+
+    def _tell(self, partition: TopicPartition, segments: int, left: int, opened: int = 0) -> None:
+        with self._telling:
+            self._left -= opened
+            self.on_progress(Progress(partition, segments, left, self._logs, self._left))
+
+
+def in_threads(act: Callable[[T], R], groups: Sequence[Sequence[T]], threads: int) -> list[R]:
+    """What `act` gives for everything in the groups, in their order; so many at a time of each group."""
+    if threads == 1 and len(groups) == 1:
+        return [act(one) for one in groups[0]]
+    pools = [ThreadPoolExecutor(threads) for group in groups if group]
+    try:
+        futures: list[Future[R]] = []
+        for pool, group in zip(pools, (g for g in groups if g), strict=True):
+            futures += [pool.submit(act, one) for one in group]
+        return [future.result() for future in futures]
+    finally:
+        for pool in pools:
+            pool.shutdown(cancel_futures=True)

@@ -1,0 +1,144 @@
+"""What a log's own batches say of its producers: read again at a start, at a recovery and after a truncation.
+
+Batches come as columns. Between two markers the producers do not see each other, so each one's batches are taken together, and
+of a run of like batches only the first (does it start a transaction?) and the last few (what a duplicate is told by) matter.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from local_log.engine.memory_records import MemoryBatch, batch_at
+from local_log.engine.producers.manager import ProducerStateManager
+from local_log.engine.producers.state import BATCHES_KEPT, CompletedTxn, DataBatch, Marker, Origin, ProducerUpdate
+from local_log.engine.scan import Scanned
+from local_log.errors import Corrupt
+from local_log.formats.compression import inflate
+from local_log.formats.control import ControlType, read_end_txn_marker
+from local_log.formats.primitives import Buffer
+from local_log.formats.record import Codec
+from local_log.formats.record_batch.batch_v2 import HEADER_BYTES, Batches
+
+_MAGIC_2 = 2
+
+Step = tuple[int, "list[DataBatch] | Marker"]
+"""A producer's id and what it did: some batches in a row, or the end of a transaction."""
+
+
+def of_producers(batches: Batches) -> np.ndarray:
+    """The rows of the batches that have a producer."""
+    header = batches.header
+    return np.flatnonzero((header["producer_id"] > -1) & (header["magic"] >= _MAGIC_2))
+
+
+def steps(scanned: Scanned) -> Iterator[Step]:
+    """What the producers did in these batches, in an order that gives the same state. Raises Corrupt for a broken marker."""
+    rows = of_producers(scanned.batches)
+    control = np.flatnonzero(scanned.batches.is_control[rows])
+    start = 0
+    for at in control.tolist():
+        yield from _runs(scanned.batches, rows[start:at])
+        marker = read_marker(scanned, int(rows[at]))
+        if marker is not None:
+            yield int(scanned.batches.header["producer_id"][rows[at]]), marker
+        start = at + 1
+    yield from _runs(scanned.batches, rows[start:])
+
+
+def _runs(batches: Batches, rows: np.ndarray) -> Iterator[Step]:
+    if not len(rows):
+        return
+    header = batches.header
+    ids = header["producer_id"][rows]
+    if (ids != ids[0]).any():
+        order = np.argsort(ids, kind="stable")
+        rows, ids = rows[order], ids[order]
+    epochs, transactional = header["producer_epoch"][rows], batches.is_transactional[rows]
+    changes = (np.diff(ids) != 0) | (np.diff(epochs) != 0) | (transactional[1:] != transactional[:-1])
+    starts = [0, *(np.flatnonzero(changes) + 1).tolist(), len(rows)]
+    for i, start in enumerate(starts[:-1]):
+        end = starts[i + 1]
+        kept = rows[[start, *range(max(start + 1, end - BATCHES_KEPT), end)]]
+        yield int(ids[start]), data_batches(batches[kept])
+
+
+def data_batches(batches: Batches) -> list[DataBatch]:
+    """Batches of records one by one."""
+    header = batches.header
+    columns = (
+        header["producer_epoch"],
+        header["base_sequence"],
+        batches.last_sequence,
+        header["base_offset"],
+        batches.last_offset,
+        header["max_timestamp"],
+        batches.is_transactional,
+    )
+    return [DataBatch(*values) for values in zip(*(c.tolist() for c in columns), strict=True)]
+
+
+def read_marker(scanned: Scanned, row: int) -> Marker | None:
+    """What a control batch says; None where compaction has emptied it. Raises Corrupt, placed in the file, which is not named."""
+    try:
+        return marker_of(batch_at(scanned.buffer, int(scanned.batches.positions[row])), scanned.buffer)
+    except Corrupt as e:
+        raise Corrupt(e.problem, position=int(scanned.starts[row])) from e
+
+
+def marker_of(batch: MemoryBatch, records: Buffer) -> Marker | None:
+    """What a control batch says; None where compaction has emptied it. Raises Corrupt."""
+    if not batch.records_count:
+        return None
+    payload = memoryview(records)[batch.position + HEADER_BYTES : batch.position + batch.size]
+    found = read_end_txn_marker(payload if batch.codec == Codec.none else inflate(batch.codec, payload))
+    timestamp = batch.max_timestamp if batch.is_append_time else batch.base_timestamp + found.timestamp_delta
+    is_abort = found.control_type is ControlType.ABORT
+    return Marker(batch.producer_epoch, found.coordinator_epoch, is_abort, batch.base_offset, timestamp)
+
+
+def replay_each(producers: ProducerStateManager, scanned: Scanned) -> Iterator[tuple[CompletedTxn, int]]:
+    """Brings the producers up to date batch by batch; yields each ended transaction with the last stable offset it leaves.
+
+    Raises Corrupt, and Refused where a producer writes outside of its own open transaction.
+    """
+    for producer_id, step in steps(scanned):
+        update = producers.prepare(producer_id, Origin.REPLICATION)
+        completed = _apply(update, step)
+        producers.update(update)
+        if completed is not None:
+            yield completed, producers.last_stable_offset(completed)
+            producers.complete(completed)
+
+
+class Replay:
+    """Batches of several segments replayed as one append: the producers change when it is finished."""
+
+    def __init__(self, producers: ProducerStateManager) -> None:
+        self._producers = producers
+        self._updates: dict[int, ProducerUpdate] = {}
+        self._completed: list[CompletedTxn] = []
+
+    def add(self, scanned: Scanned) -> None:
+        """Raises as `replay_each`."""
+        for producer_id, step in steps(scanned):
+            update = self._updates.get(producer_id)
+            if update is None:
+                update = self._updates[producer_id] = self._producers.prepare(producer_id, Origin.REPLICATION)
+            completed = _apply(update, step)
+            if completed is not None:
+                self._completed.append(completed)
+
+    def finish(self) -> None:
+        """The producers are what the batches say."""
+        for update in self._updates.values():
+            self._producers.update(update)
+        for completed in self._completed:
+            self._producers.complete(completed)
+
+
+def _apply(update: ProducerUpdate, step: "list[DataBatch] | Marker") -> CompletedTxn | None:
+    if isinstance(step, Marker):
+        return update.end(step)
+    for batch in step:
+        update.append(batch)
+    return None

@@ -1,0 +1,146 @@
+"""One segment recovered: every batch checked, the file cut at the first that is damaged, indexes and producers rebuilt.
+
+(LogSegment.recover)
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from local_log.engine.epochs import LeaderEpochs
+from local_log.engine.index_file import OffsetOverflow
+from local_log.engine.producers.manager import ProducerStateManager
+from local_log.engine.producers.replay import of_producers, read_marker, replay_each
+from local_log.engine.scan import WINDOW_BYTES, Scanned
+from local_log.engine.segment import Segment
+from local_log.errors import Corrupt
+from local_log.formats.indexes.transaction import AbortedTxn
+from local_log.formats.kernels import scan as kernels
+from local_log.formats.primitives import INT32_MAX
+
+_MAGIC_2 = 2
+
+
+@dataclass(slots=True)
+class _Progress:
+    valid_bytes: int = 0
+    last_indexed: int = 0
+
+
+def recover(
+    segment: Segment, producers: ProducerStateManager, epochs: LeaderEpochs, before_cut: Callable[[], None] = lambda: None
+) -> int:
+    """Rebuilds the segment's indexes, brings producers and epochs up to date; the bytes that were cut from the log's end.
+
+    Where something is cut, `before_cut` is done first: a cut segment looks like a sound one to the next recovery.
+    Raises InvalidOffset and OffsetOverflow for sound batches whose offsets cannot stand there.
+    """
+    segment.offset_index.reset()
+    segment.time_index.reset()
+    segment.txn_index.reset()
+    segment.forget_timestamps()
+    done = _Progress()
+    try:
+        for scanned in segment.scan(0, window=WINDOW_BYTES):
+            sound = scanned.first_invalid()
+            _take(segment, producers, epochs, scanned.head(sound), done)
+            if sound < len(scanned.batches):
+                break
+    except Corrupt:
+        pass  # where it was found is where the file is cut
+    if done.valid_bytes < segment.size:
+        before_cut()
+    truncated = segment.cut(done.valid_bytes)
+    segment.offset_index.trim()
+    segment.time_index.maybe_append(*segment.max_timestamp, uses_last_slot=True)
+    segment.time_index.trim()
+    return truncated
+
+
+def _take(segment: Segment, producers: ProducerStateManager, epochs: LeaderEpochs, scanned: Scanned, done: _Progress) -> None:
+    """Takes sound batches in. Raises Corrupt for a marker that is none; its batch is the last that was taken."""
+    broken_marker = _first_broken_marker(scanned)
+    if broken_marker is not None:
+        scanned = scanned.head(broken_marker + 1)
+    last_offsets = scanned.batches.last_offset
+    relative = last_offsets - segment.base_offset
+    beyond = np.flatnonzero((relative < 0) | (relative > INT32_MAX))
+    taken = scanned.head(int(beyond[0])) if len(beyond) else scanned
+    if len(taken.batches):
+        _index(segment, taken, done)
+        done.valid_bytes = taken.position + int(taken.batches.end[-1])
+        _assign_epochs(epochs, taken)
+        replayed = taken if broken_marker is None or len(beyond) else taken.head(broken_marker)
+        for completed, last_stable in replay_each(producers, replayed):
+            if completed.is_aborted:
+                txn = AbortedTxn(completed.first_offset, completed.last_offset, completed.producer_id, last_stable)
+                segment.txn_index.append(txn)
+        if len(replayed.batches):
+            _move_map_end(producers, replayed)
+    if len(beyond):
+        raise OffsetOverflow(segment.log_file, segment.base_offset, int(last_offsets[beyond[0]]))
+    if broken_marker is not None:
+        read_marker(scanned, broken_marker)
+
+
+def _first_broken_marker(scanned: Scanned) -> int | None:
+    rows = of_producers(scanned.batches)
+    for row in rows[scanned.batches.is_control[rows]].tolist():
+        try:
+            read_marker(scanned, row)
+        except Corrupt:
+            return int(row)
+    return None
+
+
+def _move_map_end(producers: ProducerStateManager, scanned: Scanned) -> None:
+    rows = np.flatnonzero(scanned.batches.header["magic"] >= _MAGIC_2)
+    if len(rows):
+        producers.map_end_offset = int(scanned.batches.last_offset[rows[-1]]) + 1
+
+
+def _assign_epochs(epochs: LeaderEpochs, scanned: Scanned) -> None:
+    header = scanned.batches.header
+    of = np.where(header["magic"] >= _MAGIC_2, header["partition_leader_epoch"], -1)
+    latest = -1 if epochs.latest_epoch is None else epochs.latest_epoch
+    seen = np.maximum.accumulate(np.concatenate([np.array([latest], of.dtype), of]))
+    for row in np.flatnonzero(of > seen[:-1]).tolist():
+        epochs.assign(int(of[row]), int(header["base_offset"][row]))
+
+
+def _index(segment: Segment, scanned: Scanned, done: _Progress) -> None:
+    """Index entries of batches in order, and the greatest timestamp so far."""
+    batches = scanned.batches
+    rows = np.empty(len(batches), np.uint64)
+    n = kernels.index_rows(batches.positions, scanned.position, done.last_indexed, segment.interval, rows)
+    rows = rows[:n].astype(np.int64)
+    known, known_offset = segment.max_timestamp
+    timestamps = np.maximum.accumulate(np.maximum(batches.max_timestamp, known))
+    is_greater = batches.max_timestamp > np.concatenate([np.array([known]), timestamps[:-1]])
+    row_of_greatest = np.maximum.accumulate(np.where(is_greater, np.arange(len(batches)), -1))
+    offsets = np.where(row_of_greatest >= 0, batches.last_offset[np.maximum(row_of_greatest, 0)], known_offset)
+    if n:
+        starts = scanned.starts[rows].astype(np.int64)
+        _add_entries(segment, batches.last_offset[rows], starts, timestamps[rows], offsets[rows])
+        done.last_indexed = int(starts[-1])
+    if row_of_greatest[-1] >= 0:
+        segment.note_timestamp(int(timestamps[-1]), int(offsets[-1]))
+
+
+def _add_entries(
+    segment: Segment, offsets: np.ndarray, positions: np.ndarray, timestamps: np.ndarray, timestamp_offsets: np.ndarray
+) -> None:
+    index, times = segment.offset_index, segment.time_index
+    room = min(index.entries_max - len(index), times.entries_max - 1 - len(times))
+    grows = (not len(index) or offsets[0] > index.last_offset) and (np.diff(offsets) > 0).all()
+    grows = grows and (np.diff(timestamp_offsets, prepend=times.last_entry[1]) >= 0).all()
+    if grows and len(offsets) <= room:
+        index.extend(offsets, positions)
+        later = np.diff(timestamps, prepend=times.last_entry[0]) > 0
+        if later.any():
+            times.extend(timestamps[later], timestamp_offsets[later])
+        return
+    for offset, position, timestamp, of in zip(offsets, positions, timestamps, timestamp_offsets, strict=True):
+        index.append(int(offset), int(position))
+        times.maybe_append(int(timestamp), int(of))

@@ -1,0 +1,154 @@
+"""The compiled loop that turns columns into the records of a batch of magic 2; see `kernels` for the rules of such code.
+
+A record: varint length of what follows; int8 attributes, 0; varlong timestamp delta; varint offset delta; varint length of
+the key, -1 for null, and the key; the value likewise; varint number of headers, each with its name and its value likewise.
+All varints are zigzag. Source: KIP-98, Kafka's DefaultRecord.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+from numba import njit, types
+
+from local_log.formats.kernels.scan import DONE, copy
+
+OFFSET_NOT_GROWN: Final = 1
+OFFSET_TOO_FAR: Final = 2
+BAD_TIMESTAMP: Final = 3
+
+RECORD_OVERHEAD_MAX: Final = 36
+"""Bytes of a record beside its key, value and headers: length 5, attributes 1, timestamp 10, offset 5, three counts of 5."""
+
+HEADER_OVERHEAD_MAX: Final = 10
+
+_0, _1, _3, _7, _63, _127, _128 = (np.uint64(n) for n in (0, 1, 3, 7, 63, 127, 128))
+_NULL = np.uint64(1)  # -1 in zigzag
+_OFFSET_DELTA_MAX = np.int64((1 << 31) - 1)
+_NO_TIMESTAMP = np.int64(-1)
+
+_bytes = types.Array(types.uint8, 1, "C", readonly=True)
+_u8 = types.Array(types.uint8, 1, "C")
+_in_i32, _in_i64 = (types.Array(t, 1, "C", readonly=True) for t in (types.int32, types.int64))
+
+
+@njit(inline="always", boundscheck=False)
+def _zigzag(value: Any) -> Any:
+    return np.uint64((value << np.int64(1)) ^ (value >> np.int64(63)))
+
+
+@njit(inline="always", boundscheck=False)
+def _size(value: Any) -> Any:
+    """Bytes of the varint of `value`, which is zigzag already."""
+    size = _1
+    while value >= _128:
+        value >>= _7
+        size += _1
+    return size
+
+
+@njit(inline="always", boundscheck=False)
+def _put(out: Any, at: Any, value: Any) -> Any:
+    while value >= _128:
+        out[at] = (value & _127) | _128
+        value >>= _7
+        at += _1
+    out[at] = value
+    return at + _1
+
+
+@njit(inline="always", boundscheck=False)
+def _is_null(bits: Any, at: Any) -> Any:
+    """Whether the bit of Arrow's validity bitmap is not set; one of no bytes says that nothing is null."""
+    return bits.size > 0 and (np.uint64(bits[at >> _3]) >> (at & _7)) & _1 == _0
+
+
+@njit(
+    types.UniTuple(types.int64, 4)(
+        types.int64, types.int64, _in_i64, _in_i64,  # bases, offsets and timestamps
+        _in_i32, _bytes, _bytes, types.uint64, _in_i32, _bytes, _bytes, types.uint64,  # keys and values
+        _in_i32, _in_i32, _bytes, _in_i32, _bytes, _bytes, types.uint64,  # headers
+        _u8, types.uint64,  # out
+    ),
+    cache=True,
+    nogil=True,
+    boundscheck=False,
+)  # fmt: skip
+def encode_records(
+    base_offset: Any, base_timestamp: Any, offsets: Any, timestamps: Any,
+    key_ends: Any, keys: Any, key_bits: Any, key_bit: Any, value_ends: Any, values: Any, value_bits: Any, value_bit: Any,
+    list_ends: Any, name_ends: Any, names: Any, data_ends: Any, data: Any, data_bits: Any, data_bit: Any,
+    out: Any, at: Any,
+) -> Any:  # fmt: skip
+    """Writes a record for each row to `out` from `at` on, where there must be room.
+
+    Columns are Arrow's buffers: ends (one longer than the rows), bytes, validity bits and which of them is the first row's.
+    `list_ends` are the rows' ends among the names and data of headers. Returns (status, row, position after the last record,
+    greatest timestamp or -1).
+    """
+    latest = _NO_TIMESTAMP
+    before = np.int64(0)
+    for row in range(offsets.size):
+        offset = offsets[row]
+        timestamp = timestamps[row]
+        if row > 0 and offset <= before:
+            return OFFSET_NOT_GROWN, row, np.int64(at), latest
+        if offset < base_offset or offset - base_offset > _OFFSET_DELTA_MAX:
+            return OFFSET_TOO_FAR, row, np.int64(at), latest
+        if timestamp < _NO_TIMESTAMP:
+            return BAD_TIMESTAMP, row, np.int64(at), latest
+        before = offset
+        latest = max(latest, timestamp)
+
+        r = np.uint64(row)
+        timestamp_delta = _zigzag(timestamp - base_timestamp)
+        offset_delta = _zigzag(offset - base_offset)
+        key_start = np.uint64(key_ends[r])
+        key_size = np.uint64(key_ends[r + _1]) - key_start
+        key_null = _is_null(key_bits, key_bit + r)
+        value_start = np.uint64(value_ends[r])
+        value_size = np.uint64(value_ends[r + _1]) - value_start
+        value_null = _is_null(value_bits, value_bit + r)
+        first = np.uint64(list_ends[r])
+        last = np.uint64(list_ends[r + _1])
+
+        size = _1 + _size(timestamp_delta) + _size(offset_delta) + _size((last - first) << _1)
+        size += _1 if key_null else _size(key_size << _1) + key_size
+        size += _1 if value_null else _size(value_size << _1) + value_size
+        for h in range(first, last):
+            name_size = np.uint64(name_ends[h + _1]) - np.uint64(name_ends[h])
+            size += _size(name_size << _1) + name_size
+            data_size = np.uint64(data_ends[h + _1]) - np.uint64(data_ends[h])
+            size += _1 if _is_null(data_bits, data_bit + h) else _size(data_size << _1) + data_size
+
+        at = _put(out, at, size << _1)
+        out[at] = 0
+        at = _put(out, at + _1, timestamp_delta)
+        at = _put(out, at, offset_delta)
+        if key_null:
+            at = _put(out, at, _NULL)
+        else:
+            at = _put(out, at, key_size << _1)
+            copy(out, at, keys, key_start, key_size)
+            at += key_size
+        if value_null:
+            at = _put(out, at, _NULL)
+        else:
+            at = _put(out, at, value_size << _1)
+            copy(out, at, values, value_start, value_size)
+            at += value_size
+        at = _put(out, at, (last - first) << _1)
+        for h in range(first, last):
+            start = np.uint64(name_ends[h])
+            size = np.uint64(name_ends[h + _1]) - start
+            at = _put(out, at, size << _1)
+            copy(out, at, names, start, size)
+            at += size
+            if _is_null(data_bits, data_bit + h):
+                at = _put(out, at, _NULL)
+            else:
+                start = np.uint64(data_ends[h])
+                size = np.uint64(data_ends[h + _1]) - start
+                at = _put(out, at, size << _1)
+                copy(out, at, data, start, size)
+                at += size
+    return DONE, offsets.size, np.int64(at), latest

@@ -1,0 +1,82 @@
+"""Timestamps to offsets, as Kafka's ListOffsets answers them.
+
+ -1  latest                 the end offset
+ -2  earliest               the log start offset
+ -3  max timestamp          the record with the greatest timestamp
+ -4  earliest local         the first offset that is not only in the archive
+ -5  latest tiered          the last offset that is in the archive
+ -6  earliest pending       the first offset that is not in the archive
+>=0  the first record that is as late
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from local_log.formats.chunks import Chunk
+from local_log.formats.record_batch.columns import Projection
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+
+UNKNOWN_OFFSET: Final = -1
+
+_TIMES_ONLY = Projection(key=False, value=False, headers=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampOffset:
+    """An offset, its record's timestamp in ms (-1 where the question was not about time) and its leader epoch (-1: none)."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+def first_at_or_after(chunks: Iterable[Chunk], timestamp_ms: int, start_offset: int, end_offset: int) -> TimestampOffset | None:
+    """The first record in `[start_offset, end_offset)` that is as late as `timestamp_ms`, in the order of offsets.
+
+    Control records count, as they do for Kafka.
+    """
+    for chunk in chunks:
+        late = (chunk.batches.max_timestamp >= timestamp_ms) & (chunk.batches.last_offset >= start_offset)
+        for row in np.flatnonzero(late).tolist():
+            one = chunk.where(slice(row, row + 1))
+            if one.batches.base_offset[0] >= end_offset:
+                return None
+            records = _times(one)
+            offsets, times = records.column("offset").to_numpy(), records.column("timestamp").to_numpy()
+            hits = np.flatnonzero((times >= timestamp_ms) & (offsets >= start_offset) & (offsets < end_offset))
+            if len(hits):
+                epoch = int(one.batches.header["partition_leader_epoch"][0])
+                return TimestampOffset(int(offsets[hits[0]]), int(times[hits[0]]), epoch)
+    return None
+
+
+def latest_timestamp(chunks: Iterable[Chunk]) -> TimestampOffset | None:
+    """The record with the greatest timestamp, the first of several; None where magic 0 has no timestamps at all."""
+    best: Chunk | None = None
+    for chunk in chunks:
+        if len(chunk.batches):
+            at = int(np.argmax(chunk.batches.max_timestamp))
+            if best is None or chunk.batches.max_timestamp[at] > best.batches.max_timestamp[0]:
+                best = chunk.where(slice(at, at + 1))
+    if best is None or best.batches.header["magic"][0] == 0:
+        return None
+    b = best.batches
+    timestamp, epoch = int(b.max_timestamp[0]), int(b.header["partition_leader_epoch"][0])
+    records = _times(best)
+    hits = np.flatnonzero(records.column("timestamp").to_numpy() == timestamp)
+    offset = int(records.column("offset").to_numpy()[hits[0]]) if len(hits) else int(b.last_offset[0])
+    return TimestampOffset(offset, timestamp, epoch)
+
+
+def _times(one_batch: Chunk) -> pa.RecordBatch:
+    return next(records for _, records in one_batch.records(_TIMES_ONLY))

@@ -1,0 +1,212 @@
+"""Messages of magic 0 and 1, which Kafka wrote before 0.11 (KIP-31, KIP-32): each outer message as a batch, and to Arrow.
+
+    at  bytes  field
+     0      8  offset
+     8      4  message size, counted from byte 12
+    12      4  CRC-32 (not CRC-32C) of everything from byte 16 on
+    16      1  magic, 0 or 1
+    17      1  attributes: bits 0-2 codec (never zstd), 3 timestamp type (magic 1)
+    18      8  timestamp in ms, with magic 1 only
+     …      4  key length, -1 for null, then the key
+     …      4  value length, -1 for null, then the value
+
+Everything is big-endian. With a codec the value is a message set of its own, compressed, and the message its wrapper. A
+wrapper has the offset of its last inner message. Inner offsets are absolute in magic 0 and relative in magic 1: what they
+are short of, the wrapper's offset says. A wrapper with LogAppendTime gives its timestamp to all inner messages.
+Source: Kafka's LegacyRecord, AbstractLegacyRecordBatch.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from local_log.errors import Corrupt
+from local_log.formats.checksum import crc32
+from local_log.formats.kernels import messages as message_kernels
+from local_log.formats.kernels import scan as kernels
+from local_log.formats.messages.magic_0_1 import held_set, offset_shift, read_message
+from local_log.formats.primitives import INT64_MAX, Buffer
+from local_log.formats.record import NO_EPOCH, NO_PRODUCER, NO_SEQUENCE, NO_TIMESTAMP, Codec, TimestampType
+from local_log.formats.record_batch.batch_v2 import BATCHES_MAX, HEADER, Batches, check_crcs
+from local_log.formats.record_batch.columns import (
+    EVERYTHING,
+    Binary,
+    Projection,
+    grouped,
+    joined,
+    no_headers,
+    per_record,
+    record_batch,
+)
+
+MESSAGE_BYTES_MIN = message_kernels.HEADER_BYTES
+_CRC_FROM = 16
+_CODEC_MASK, _APPEND_TIME = 0x07, 0x08
+
+_MESSAGE = np.dtype(
+    [("offset", ">i8"), ("size", ">i4"), ("crc", ">u4"), ("magic", "i1"), ("attributes", "u1"), ("timestamp", ">i8")]
+)
+_HEADER = np.dtype(
+    [(name, "i8" if name == "last_offset_delta" else HEADER[name].newbyteorder("=")) for name in HEADER.names or ()]
+)
+"""What a batch of magic 2 states of itself, for messages. No format bounds how far a wrapper is from its first message."""
+
+_PROBLEM = {
+    kernels.TORN: "a message set ends within a message",
+    kernels.BAD_LENGTH: "a message's size is below that of an empty message or above 2^31-1",
+    kernels.BAD_MAGIC: "an inner message is not of magic 0 or 1",
+    kernels.FIELD_PAST_RECORD: "a key or value is longer than what is left of its message",
+}
+
+
+def scan_messages(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MAX) -> tuple[Batches, int]:
+    """The whole messages of magic 0 and 1 in `buffer` from `pos` on, each as a batch, and the position after them.
+
+    They end before a batch of magic 2, too; for the rest see `batch_v2.scan`. Only its inner messages say where a wrapper's
+    offsets start and how many there are, so it is inflated. Raises Corrupt, placed in the buffer, also for a wrapper that
+    does not inflate or holds no message set.
+    """
+    data = np.frombuffer(buffer, np.uint8)
+    status, positions, messages, stop = _walk(data, pos, batches_max)
+    if not len(positions) and status in (kernels.BAD_LENGTH, kernels.BAD_MAGIC) and not _is_preallocated(buffer, stop):
+        raise Corrupt(_PROBLEM[status], position=stop)
+    batches = Batches(positions, _headers(messages))
+    for row in np.flatnonzero(batches.codec).tolist():
+        try:
+            first, count = _first_and_count(buffer, batches, row)
+        except Corrupt as e:
+            if row == 0:
+                check_crcs(buffer, batches[:1])
+                raise Corrupt(e.problem, position=int(positions[0])) from e
+            return batches[:row], int(positions[row])  # messages before a bad one come first; the next scan starts at it
+        batches.header["last_offset_delta"][row] = int(batches.header["base_offset"][row]) - first
+        batches.header["base_offset"][row], batches.header["records_count"][row] = first, count
+    return batches, stop
+
+
+def offsets_and_times(buffer: Buffer, batches: Batches, row: int) -> tuple[Any, Any]:
+    """Absolute offsets (int64) and timestamps (ms) of what is in one message, of a header that says what the message says.
+
+    Checksums are not looked at. Raises Corrupt for a wrapper that does not inflate or holds no message set.
+    """
+    if batches.codec[row] == Codec.none:
+        return batches.header["base_offset"][row : row + 1], batches.max_timestamp[row : row + 1]
+    return _inner_offsets_and_times(buffer, batches, row)
+
+
+def decode_messages(buffer: Buffer, batches: Batches, want: Projection = EVERYTHING) -> Iterator[tuple[Batches, pa.RecordBatch]]:
+    """As `columns.decode`, for batches of `scan_messages`. The checksums of inner messages are checked too."""
+    check_crcs(buffer, batches)
+    if batches.codec.any():
+        for group, sets in grouped(_message_sets(buffer, batches), batches):
+            yield group, _decode(*joined(sets), group, want)
+    else:
+        yield batches, _decode(np.frombuffer(buffer, np.uint8), batches.positions, batches.end, batches, want)
+
+
+def _walk(data: Any, pos: int, messages_max: int) -> tuple[int, Any, Any, int]:
+    room = min(messages_max, max(1, (len(data) - pos) // MESSAGE_BYTES_MIN))
+    positions, messages = np.empty(room, np.uint64), np.empty((room, MESSAGE_BYTES_MIN), np.uint8)
+    status, n, stop = message_kernels.walk_messages(data, pos, len(data), positions, messages)
+    return int(status), positions[:n], messages[:n].view(_MESSAGE)[:, 0], int(stop)
+
+
+def _is_preallocated(buffer: Buffer, pos: int) -> bool:
+    """Whether offset, size and magic at `pos` look as the zeros do that a preallocated file ends with (see `kernels.walk`)."""
+    view = memoryview(buffer)
+    return not any(view[pos + 7 : pos + 12]) and not any(view[pos + 16 : pos + 17])
+
+
+def _headers(messages: Any) -> Any:
+    """Headers as if no message were a wrapper."""
+    header = np.zeros(len(messages), _HEADER)
+    with_time = messages["magic"] != 0
+    header["base_offset"], header["batch_length"] = messages["offset"], messages["size"]
+    header["magic"], header["crc"] = messages["magic"], messages["crc"]
+    header["attributes"] = messages["attributes"] & np.where(with_time, _CODEC_MASK | _APPEND_TIME, _CODEC_MASK)
+    header["base_timestamp"] = header["max_timestamp"] = np.where(with_time, messages["timestamp"], NO_TIMESTAMP)
+    header["partition_leader_epoch"] = header["producer_epoch"] = NO_EPOCH
+    header["producer_id"], header["base_sequence"] = NO_PRODUCER, NO_SEQUENCE
+    header["records_count"] = 1
+    return header
+
+
+def _first_and_count(buffer: Buffer, batches: Batches, row: int) -> tuple[int, int]:
+    """The absolute offset of a wrapper's first inner message, and how many there are."""
+    wrapper_offset = int(batches.header["base_offset"][row])
+    offsets, _ = _inner_offsets_and_times(buffer, batches, row)
+    first = int(offsets[0])
+    if wrapper_offset < 0 or not 0 <= first <= INT64_MAX:
+        raise Corrupt(f"a compressed message of offset {wrapper_offset} starts at {first}; offsets are 0 to 2^63-1")
+    return first, len(offsets)
+
+
+def _inner_offsets_and_times(buffer: Buffer, batches: Batches, row: int) -> tuple[Any, Any]:
+    wrapper, _ = read_message(buffer, int(batches.positions[row]))
+    inner_set = np.frombuffer(held_set(wrapper), np.uint8)
+    status, _, inner, stop = _walk(inner_set, 0, len(inner_set))
+    if status not in (kernels.DONE, kernels.TORN):  # Kafka, too, takes no notice of a last one that is cut
+        raise Corrupt(f"in a compressed message, at byte {stop} of what it inflates to: {_PROBLEM[status]}")
+    if not len(inner):
+        raise Corrupt("a compressed message without inner messages")
+    if (inner["attributes"] & _CODEC_MASK).any():
+        raise Corrupt("a compressed message within a compressed message")
+    offsets, times = inner["offset"].astype(np.int64), np.where(inner["magic"] != 0, inner["timestamp"], NO_TIMESTAMP)
+    offsets += offset_shift(wrapper, int(offsets[-1]))
+    if wrapper.is_append_time:
+        times = np.where(inner["magic"] != 0, wrapper.timestamp, times)
+    return offsets, times
+
+
+def _message_sets(buffer: Buffer, batches: Batches) -> Iterator[Buffer]:
+    """What each batch holds: the inner messages of a wrapper, else the message itself."""
+    view = memoryview(buffer)
+    columns = (batches.codec, batches.positions, batches.end)
+    for codec, start, end in zip(*(column.tolist() for column in columns), strict=True):
+        try:
+            yield view[start:end] if codec == Codec.none else held_set(read_message(buffer, start)[0])
+        except Corrupt as e:
+            raise Corrupt(e.problem, position=start) from e
+
+
+def _decode(data: Any, starts: Any, ends: Any, batches: Batches, want: Projection) -> pa.RecordBatch:
+    """Decodes message sets in `data`."""
+    counts = batches.count.astype(np.uint64)
+    rows, size = int(counts.sum()), int((ends - starts).sum())
+    offsets, timestamps = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    messages_at, messages_end = np.empty(rows, np.uint64), np.empty(rows, np.uint64)
+    keys, values = Binary.make(rows, size, wanted=want.key), Binary.make(rows, size, wanted=want.value)
+    status, failed, key_bytes, value_bytes, null_keys, null_values = message_kernels.decode_messages(
+        data, starts, ends, counts, np.ascontiguousarray(batches.base_offset),
+        batches.timestamp_type == TimestampType.LOG_APPEND_TIME, np.ascontiguousarray(batches.max_timestamp),
+        want.key, want.value,
+        offsets, timestamps, keys.ends, keys.data, keys.valid, values.ends, values.data, values.valid,
+        messages_at, messages_end,
+    )  # fmt: skip
+    if status != kernels.DONE:
+        raise Corrupt(_PROBLEM[status], position=int(batches.positions[failed]))
+    _check_inner_crcs(data, messages_at, messages_end, offsets, batches)
+    columns: dict[str, Any] = {}
+    if want.key:
+        columns["key"] = keys.array(rows, key_bytes, null_keys)
+    if want.value:
+        columns["value"] = values.array(rows, value_bytes, null_values)
+    if want.headers:
+        columns["headers"] = no_headers(rows)
+    return record_batch(offsets, timestamps, columns, batches, want)
+
+
+def _check_inner_crcs(data: Any, starts: Any, ends: Any, offsets: Any, batches: Batches) -> None:
+    """The wrapper's checksum proves what its producer sent; that it was sound, the inner ones do."""
+    inner = np.flatnonzero(per_record(batches, batches.codec))
+    stated = data[starts[inner][:, None] + np.arange(12, _CRC_FROM, dtype=np.uint64)].view(">u4")[:, 0]
+    view = memoryview(data)
+    for row, start, end, crc in zip(*(c.tolist() for c in (inner, starts[inner], ends[inner], stated)), strict=True):
+        if crc32(view[start + _CRC_FROM : end]) != crc:
+            batch = int(np.searchsorted(np.cumsum(batches.count), row, side="right"))
+            raise Corrupt(
+                f"the inner message of offset {offsets[row]} does not have the CRC-32 {crc:08x} that it states",
+                position=int(batches.positions[batch]),
+            )

@@ -1,0 +1,233 @@
+"""The record batch, magic 2 (KIP-98): many headers at once, as columns.
+
+    at  bytes  field
+     0      8  base offset
+     8      4  batch length, counted from byte 12
+    12      4  partition leader epoch
+    16      1  magic, 2
+    17      4  CRC-32C of everything from byte 21 on
+    21      2  attributes: bits 0-2 codec, 3 timestamp type, 4 transactional, 5 control, 6 base timestamp is a delete horizon
+    23      4  last offset delta
+    27      8  base timestamp
+    35      8  max timestamp
+    43      8  producer id
+    51      2  producer epoch
+    53      4  base sequence
+    57      4  number of records
+    61      …  records, compressed together when the codec says so
+
+Everything is big-endian. Source: Kafka's DefaultRecordBatch.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from local_log.errors import Corrupt
+from local_log.formats.checksum import FEW_BYTES, crc32, crc32c, crc32c_of_few
+from local_log.formats.kernels import scan as kernels
+from local_log.formats.primitives import INT32_MAX, Buffer
+from local_log.formats.record import NO_SEQUENCE, NO_TIMESTAMP, Codec, TimestampType
+from local_log.formats.record_batch.header import APPEND_TIME, CODEC, CONTROL, DELETE_HORIZON, LOG_OVERHEAD, TRANSACTIONAL
+
+HEADER = np.dtype(
+    [
+        ("base_offset", ">i8"),
+        ("batch_length", ">i4"),
+        ("partition_leader_epoch", ">i4"),
+        ("magic", "i1"),
+        ("crc", ">u4"),
+        ("attributes", ">u2"),
+        ("last_offset_delta", ">i4"),
+        ("base_timestamp", ">i8"),
+        ("max_timestamp", ">i8"),
+        ("producer_id", ">i8"),
+        ("producer_epoch", ">i2"),
+        ("base_sequence", ">i4"),
+        ("records_count", ">i4"),
+    ]
+)
+HEADER_BYTES = HEADER.itemsize
+MAGIC = 2
+CRC_FROM = 21
+_CRC_FROM_OF_MESSAGES = 16
+RECORD_BYTES_MIN = 7
+BATCHES_MAX = 1 << 16
+
+_NATIVE = HEADER.newbyteorder("=")
+_CODEC_MASK, _APPEND_TIME, _TRANSACTIONAL, _CONTROL, _DELETE_HORIZON = CODEC, APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON
+_SCAN_PROBLEM = {
+    kernels.BAD_LENGTH: f"batch length is below the {HEADER_BYTES - LOG_OVERHEAD} bytes of an empty batch or above 2^31-1",
+    kernels.BAD_MAGIC: "the batch is not of magic 2",
+}
+
+Column = Any
+"""A numpy array with one value a batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """Headers of consecutive batches. `positions` are bytes in the buffer that they were scanned from.
+
+    All are of magic 2, or none is: a message of magic 0 or 1 is a batch, too, with what the header of one would say of it.
+    """
+
+    positions: NDArray[np.uint64]
+    header: Column
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def __getitem__(self, rows: Any) -> "Batches":
+        """The batches that a slice or a mask picks."""
+        return Batches(self.positions[rows], self.header[rows])
+
+    @property
+    def are_messages(self) -> bool:
+        """Whether these are messages of magic 0 and 1 (see `message_set`); no batches are none."""
+        return len(self) > 0 and bool(self.header["magic"][0] < MAGIC)
+
+    @property
+    def base_offset(self) -> Column:
+        """Offset of the first record that the batch ever had."""
+        return self.header["base_offset"]
+
+    @property
+    def last_offset(self) -> Column:
+        """Offset of the last record that the batch ever had, inclusive."""
+        return self.header["base_offset"] + self.header["last_offset_delta"]
+
+    @property
+    def size(self) -> Column:
+        """Bytes of the whole batch, header included."""
+        return self.header["batch_length"].astype(np.uint64) + np.uint64(LOG_OVERHEAD)
+
+    @property
+    def end(self) -> Column:
+        """Positions after the batches."""
+        return self.positions + self.size
+
+    @property
+    def count(self) -> Column:
+        """Records that are there now; compaction leaves fewer than the offsets span, even none."""
+        return self.header["records_count"]
+
+    @property
+    def codec(self) -> Column:
+        """See Codec."""
+        return self.header["attributes"] & _CODEC_MASK
+
+    @property
+    def timestamp_type(self) -> Column:
+        """See TimestampType, as int32."""
+        append = (self.header["attributes"] & _APPEND_TIME) != 0
+        types = np.where(append, TimestampType.LOG_APPEND_TIME, TimestampType.CREATE_TIME).astype(np.int32)
+        types[self.header["magic"] == 0] = TimestampType.NO_TIMESTAMP_TYPE
+        return types
+
+    @property
+    def max_timestamp(self) -> Column:
+        """Milliseconds; -1 for none."""
+        return self.header["max_timestamp"]
+
+    @property
+    def base_timestamp(self) -> Column:
+        """What the records' timestamps are counted from, in milliseconds: the first one's, or a delete horizon."""
+        return np.ascontiguousarray(self.header["base_timestamp"])
+
+    @property
+    def append_timestamp(self) -> Column:
+        """The time that all records of a LogAppendTime batch have, in milliseconds; -1 where each has its own."""
+        return np.where(self.header["attributes"] & _APPEND_TIME, self.header["max_timestamp"], NO_TIMESTAMP)
+
+    @property
+    def is_transactional(self) -> Column:
+        """Whether the batch is part of a transaction (markers are)."""
+        return (self.header["attributes"] & _TRANSACTIONAL) != 0
+
+    @property
+    def is_control(self) -> Column:
+        """Whether the batch holds a control record, which no application sees."""
+        return (self.header["attributes"] & _CONTROL) != 0
+
+    @property
+    def delete_horizon_ms(self) -> Column:
+        """When the cleaner may drop tombstones and markers of the batch, in milliseconds; -1 for not set."""
+        has = (self.header["attributes"] & _DELETE_HORIZON) != 0
+        return np.where(has, self.header["base_timestamp"], NO_TIMESTAMP)
+
+    @property
+    def last_sequence(self) -> Column:
+        """Sequence number of the last record; -1 for none. As `next_sequence` computes it."""
+        base, by = self.header["base_sequence"].astype(np.int64), self.header["last_offset_delta"].astype(np.int64)
+        wraps = base > (INT32_MAX - by).astype(np.int32)
+        last = (base + by - np.where(wraps, 1 << 31, 0)).astype(np.int32)
+        return np.where(base == NO_SEQUENCE, NO_SEQUENCE, last)
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last batch; there must be one."""
+        return int(self.header["base_offset"][-1]) + int(self.header["last_offset_delta"][-1]) + 1
+
+    def split(self, weight_max: int) -> Iterator["Batches"]:
+        """Runs of batches of about `weight_max` bytes each, compressed bytes counted four times."""
+        weight = np.cumsum(self.size * np.where(self.codec == Codec.none, np.uint64(1), np.uint64(4)))
+        start = 0
+        while start < len(self):
+            done = int(weight[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(weight, done + weight_max, side="right")))
+            yield self[start:stop]
+            start = stop
+
+
+NO_BATCHES = Batches(np.empty(0, np.uint64), np.empty(0, _NATIVE))
+
+
+def scan(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MAX) -> tuple[Batches, int]:
+    """The whole batches in `buffer` from `pos` on, and the position after them.
+
+    That position is below the buffer's end when a batch there is incomplete (a torn tail, or a window that ends inside it)
+    or when there are more than `batches_max`. Raises Corrupt, placed in the buffer, for a length or magic no batch has.
+    Checksums are not checked: see `check_crcs`.
+    """
+    data = np.frombuffer(buffer, np.uint8)
+    room = min(batches_max, max(1, (len(data) - pos) // HEADER_BYTES))
+    positions = np.empty(room, np.uint64)
+    headers = np.empty((room, HEADER_BYTES), np.uint8)
+    status, n, stop = kernels.walk(data, pos, len(data), positions, headers)
+    if status in _SCAN_PROBLEM and n == 0:  # batches before a bad one come first; the next scan starts at it
+        raise Corrupt(_SCAN_PROBLEM[status], position=int(stop))
+    return Batches(positions[:n], headers[:n].view(HEADER)[:, 0].astype(_NATIVE)), int(stop)
+
+
+def crcs(buffer: Buffer, batches: Batches) -> Iterator[int]:
+    """The CRC-32C (of a message: CRC-32) that each batch's bytes really have."""
+    view = memoryview(buffer)
+    are_small = view.nbytes < FEW_BYTES * len(batches)
+    crc, crc_from = crc32c_of_few if are_small else crc32c, CRC_FROM
+    if batches.are_messages:
+        crc, crc_from = crc32, _CRC_FROM_OF_MESSAGES
+    for start, end in zip(batches.positions.tolist(), batches.end.tolist(), strict=True):
+        yield crc(view[start + crc_from : end])
+
+
+def check_crcs(buffer: Buffer, batches: Batches) -> None:
+    """Raises Corrupt at the first batch whose bytes do not have the checksum that its header states."""
+    for _ in crc_checks(buffer, batches):
+        pass
+
+
+def crc_checks(buffer: Buffer, batches: Batches) -> Iterator[None]:
+    """As `check_crcs`, a batch for each step of the iterator: for a caller that does more while the bytes are at hand."""
+    for row, (found, stated) in enumerate(zip(crcs(buffer, batches), batches.header["crc"].tolist(), strict=True)):
+        if found != stated:
+            name = "CRC-32" if batches.are_messages else "CRC-32C"
+            raise Corrupt(
+                f"batch of offsets {batches.base_offset[row]} to {batches.last_offset[row]} has {name} {found:08x} "
+                f"where its header states {stated:08x}",
+                position=int(batches.positions[row]),
+            )
+        yield

@@ -1,0 +1,192 @@
+"""Writes record batches of magic 2, byte for byte as Kafka does: columns in, one batch out.
+
+What is compressed has the bytes that Kafka would write as far as the libraries agree, see `compression`.
+Source: Kafka's MemoryRecordsBuilder, DefaultRecordBatch, EndTransactionMarker.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from local_log.errors import Invalid
+from local_log.formats.checksum import crc32c
+from local_log.formats.compression import compress
+from local_log.formats.control import ControlType, marker_key, marker_value
+from local_log.formats.kernels import encode as encode_kernels
+from local_log.formats.primitives import INT32_MAX, Buffer
+from local_log.formats.record import NO_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, Codec
+from local_log.formats.record_batch.columns import HEADERS_TYPE
+from local_log.formats.record_batch.header import (
+    APPEND_TIME,
+    ATTRIBUTES_AT,
+    BATCH_HEADER_BYTES,
+    CONTROL,
+    CRC_AT,
+    DELETE_HORIZON,
+    LOG_OVERHEAD,
+    TRANSACTIONAL,
+    BatchHeader,
+)
+
+NO_PRODUCER = -1
+
+RECORDS = pa.schema(
+    [("offset", pa.int64()), ("timestamp", pa.int64()), ("key", pa.binary()), ("value", pa.binary()), ("headers", HEADERS_TYPE)]
+)
+"""The columns that a batch is written from, those that `columns.decode` gives."""
+
+_PROBLEM = {
+    encode_kernels.OFFSET_NOT_GROWN: "an offset is not above the one before it",
+    encode_kernels.OFFSET_TOO_FAR: "an offset is not in the 2^31 from the batch's base offset on",
+    encode_kernels.BAD_TIMESTAMP: "a timestamp is negative and not -1, which stands for none",
+}
+_NO_BYTES = np.empty(0, np.uint8)
+_NO_ENDS = np.zeros(1, np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class NewBatch:
+    """What a batch is to say of itself, beside its records.
+
+    `level` is the codec's, None for Kafka's default. With `append_time_ms` the batch has LogAppendTime: readers give every
+    record that time, though each keeps its own. `delete_horizon_ms` is when its tombstones and markers may go.
+    """
+
+    base_offset: int
+    codec: Codec = Codec.none
+    level: int | None = None
+    append_time_ms: int | None = None
+    partition_leader_epoch: int = NO_EPOCH
+    producer_id: int = NO_PRODUCER
+    producer_epoch: int = NO_EPOCH
+    base_sequence: int = NO_SEQUENCE
+    is_transactional: bool = False
+    is_control: bool = False
+    delete_horizon_ms: int | None = None
+
+    @property
+    def attributes(self) -> int:
+        """The bits of the header's attributes."""
+        return (
+            int(self.codec)
+            | (0 if self.append_time_ms is None else APPEND_TIME)
+            | (TRANSACTIONAL if self.is_transactional else 0)
+            | (CONTROL if self.is_control else 0)
+            | (0 if self.delete_horizon_ms is None else DELETE_HORIZON)
+        )
+
+
+def write_batch(new: NewBatch, records: pa.RecordBatch, *, last_offset: int | None = None) -> bytes:
+    """The bytes of a batch with `records`, whose schema is RECORDS; none at all where there are no records.
+
+    Offsets are absolute. A batch that compaction has thinned out keeps the `last_offset` that it had. Raises Invalid for what
+    Kafka's builder refuses: offsets that do not grow, negative timestamps, a transaction without a producer.
+    """
+    _check(new)
+    if not records.num_rows:
+        return b""
+    offsets, timestamps = _int64(records.column("offset")), _int64(records.column("timestamp"))
+    base_timestamp = int(timestamps[0]) if new.delete_horizon_ms is None else new.delete_horizon_ms
+    keys, values, headers = records.column("key"), records.column("value"), records.column("headers")
+    pairs = headers.values
+    names, data = pairs.field(0), pairs.field(1)
+    buffers = (*_binary(keys), *_binary(values), _ends(headers), *_binary(names)[:2], *_binary(data))
+    room = (
+        _bytes_of(keys) + _bytes_of(values) + _bytes_of(names) + _bytes_of(data)
+        + records.num_rows * encode_kernels.RECORD_OVERHEAD_MAX + len(pairs) * encode_kernels.HEADER_OVERHEAD_MAX
+    )  # fmt: skip
+    out = np.empty(BATCH_HEADER_BYTES + room, np.uint8)
+    status, row, end, latest = encode_kernels.encode_records(
+        new.base_offset, base_timestamp, offsets, timestamps, *buffers, out, BATCH_HEADER_BYTES
+    )
+    if status:
+        raise Invalid(f"record {row} of the batch from offset {new.base_offset} on: {_PROBLEM[status]}")
+    section = out.data[BATCH_HEADER_BYTES:end]
+    header = BatchHeader(
+        base_offset=new.base_offset,
+        partition_leader_epoch=new.partition_leader_epoch,
+        attributes=new.attributes,
+        last_offset_delta=(int(offsets[-1]) if last_offset is None else last_offset) - new.base_offset,
+        base_timestamp=base_timestamp,
+        max_timestamp=latest if new.append_time_ms is None else new.append_time_ms,
+        producer_id=new.producer_id,
+        producer_epoch=new.producer_epoch,
+        base_sequence=new.base_sequence,
+        records_count=records.num_rows,
+    )
+    return joined(header, section if new.codec == Codec.none else compress(new.codec, section, new.level))
+
+
+def write_emptied(old: BatchHeader) -> bytes:
+    """What compaction leaves of a batch whose records are all gone, for the sake of its producer's sequence numbers."""
+    kept = old.attributes & (TRANSACTIONAL | CONTROL | APPEND_TIME)
+    return joined(old._replace(attributes=kept, base_timestamp=NO_TIMESTAMP, records_count=0), b"")
+
+
+def write_marker(
+    base_offset: int,
+    timestamp: int,
+    control_type: ControlType,
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    coordinator_epoch: int,
+    partition_leader_epoch: int = NO_EPOCH,
+) -> bytes:
+    """The batch that ends a producer's transaction. Times are in ms."""
+    new = NewBatch(
+        base_offset,
+        partition_leader_epoch=partition_leader_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        is_transactional=True,
+        is_control=True,
+    )
+    pair = {"key": marker_key(control_type), "value": marker_value(coordinator_epoch)}
+    record = {"offset": base_offset, "timestamp": timestamp, **pair, "headers": []}
+    return write_batch(new, pa.RecordBatch.from_pylist([record], schema=RECORDS))
+
+
+def joined(header: BatchHeader, section: Buffer) -> bytes:
+    """A whole batch, with the length and the checksum that this header and this section have. Raises Invalid when too large."""
+    length = BATCH_HEADER_BYTES - LOG_OVERHEAD + len(section)
+    if length > INT32_MAX:
+        raise Invalid(f"a batch of {length} bytes; it may have up to {INT32_MAX}")
+    unsealed = header._replace(batch_length=length, crc=0).pack()
+    crc = crc32c(section, crc32c(unsealed[ATTRIBUTES_AT:]))
+    return b"".join((unsealed[:CRC_AT], crc.to_bytes(4, "big"), unsealed[ATTRIBUTES_AT:], section))
+
+
+def _check(new: NewBatch) -> None:
+    if new.producer_id == NO_PRODUCER:
+        if new.is_transactional:
+            raise Invalid("a transactional batch needs a producer id")
+        return
+    if new.producer_epoch == NO_EPOCH:
+        raise Invalid(f"a batch of producer {new.producer_id} needs a producer epoch")
+    if new.base_sequence < 0 and not new.is_control:
+        raise Invalid(f"a batch of producer {new.producer_id} needs a sequence number, found {new.base_sequence}")
+
+
+def _int64(column: Any) -> Any:
+    return column.to_numpy()
+
+
+def _ends(column: Any) -> Any:
+    """Arrow's offsets of a column of binary or lists, one longer than its rows."""
+    ends = column.buffers()[1]
+    return _NO_ENDS if not ends else np.frombuffer(ends, np.int32)[column.offset : column.offset + len(column) + 1]
+
+
+def _binary(column: Any) -> tuple[Any, Any, Any, int]:
+    """Ends, bytes, validity bits (none where nothing is null) and the bit of the first row."""
+    bits, _, data = column.buffers()
+    valid = _NO_BYTES if not bits else np.frombuffer(bits, np.uint8)
+    return _ends(column), np.frombuffer(data, np.uint8) if data else _NO_BYTES, valid, column.offset
+
+
+def _bytes_of(column: Any) -> int:
+    ends = _ends(column)
+    return int(ends[-1]) - int(ends[0])

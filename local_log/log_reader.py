@@ -1,0 +1,231 @@
+"""One partition's log as it lies in its folder, for reading: its segments, its offsets and what lies between them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, pairwise
+
+from local_log.disk import Disk
+from local_log.errors import Corrupt, NotFound, OffsetOutOfRange, placed
+from local_log.formats.checkpoints import EpochEntry, epoch_of, read_epochs
+from local_log.formats.chunks import Chunk
+from local_log.formats.filenames import (
+    HIGH_WATERMARK_CHECKPOINT,
+    LEADER_EPOCH_CHECKPOINT,
+    LOG,
+    PARTITION_METADATA,
+    SNAPSHOT,
+    TopicPartition,
+    offset_file,
+    parse_offset_file,
+)
+from local_log.formats.indexes.transaction import AbortedTxn
+from local_log.formats.list_offsets import TimestampOffset, first_at_or_after, latest_timestamp
+from local_log.formats.partition_metadata import ZERO_TOPIC_ID, read_topic_id
+from local_log.formats.producer_snapshot import ProducerEntry, read_producer_snapshot
+from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP
+from local_log.formats.transactions import Transactions
+from local_log.producer_state import OpenTransaction, last_stable_offset, open_transactions, producers_at
+from local_log.segment_reader import Segment
+
+
+@dataclass(frozen=True)
+class LocalLog:
+    """The log of `partition` in `folder`, as it was when its folder was listed. Later appends are not seen.
+
+    `checkpointed_start` and `checkpointed_high_watermark` come from the log directory's checkpoint files, None where they
+    have no line for the partition.
+    """
+
+    disk: Disk
+    folder: str
+    partition: TopicPartition
+    segments: tuple[Segment, ...]
+    checkpointed_start: int | None
+    checkpointed_high_watermark: int | None
+    _replayed: dict[int, tuple[ProducerEntry, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The producers where they were last asked for: who goes through a log without snapshots replays each batch once."""
+
+    @cached_property
+    def log_start_offset(self) -> int:
+        """The first offset that may be read."""
+        first = self.segments[0].base_offset if self.segments else 0
+        return max(first, self.checkpointed_start or 0)
+
+    @cached_property
+    def log_end_offset(self) -> int:
+        """The offset after the last whole batch."""
+        if not self.segments:
+            return self.log_start_offset
+        active = self.segments[-1]
+        end = active.base_offset
+        # After a crash the index may point behind what is left of the log: then all of the segment is read.
+        for start in (active.last_indexed_offset(), active.base_offset):
+            for chunk in active.chunks(start):
+                end = chunk.batches.next_offset
+            if end > active.base_offset:
+                break
+        return end
+
+    @cached_property
+    def high_watermark(self) -> int:
+        """The checkpointed high watermark; without one nothing is known to be replicated, and it is the log start offset."""
+        known = self.log_start_offset if self.checkpointed_high_watermark is None else self.checkpointed_high_watermark
+        return max(self.log_start_offset, min(known, self.log_end_offset))
+
+    @property
+    def unproven(self) -> str:
+        """Why nothing of the log is known to be replicated, and what to do; empty where the high watermark is known."""
+        if self.checkpointed_high_watermark is not None:
+            return ""
+        file = f"{self.folder.rpartition('/')[0]}/{HIGH_WATERMARK_CHECKPOINT}"
+        return (
+            f"the high watermark of {self.partition} is unknown, so nothing in {self.folder} is known to be replicated: {file} "
+            "has no line for it; let the broker write that file (it does every few seconds, and when it stops), or copy it along "
+            "with the folder"
+        )
+
+    @cached_property
+    def last_stable_offset(self) -> int:
+        """The offset below which every transaction is decided and replicated."""
+        offset, producers = self._snapshot()
+        return max(self.log_start_offset, last_stable_offset(producers, self._chunks(offset), self.high_watermark))
+
+    @cached_property
+    def open_transactions(self) -> tuple[OpenTransaction, ...]:
+        """The transactions that are open at the high watermark, in the order of their first offsets."""
+        offset, producers = self._snapshot()
+        return open_transactions(producers, self._chunks(offset), self.high_watermark)
+
+    @cached_property
+    def topic_id(self) -> str:
+        """The topic's id, all zeros for a folder from before there were any."""
+        try:
+            with placed(f"{self.folder}/{PARTITION_METADATA}"):
+                return read_topic_id(self._file(PARTITION_METADATA))
+        except NotFound:
+            return ZERO_TOPIC_ID
+
+    @cached_property
+    def leader_epochs(self) -> tuple[EpochEntry, ...]:
+        """The leader-epoch lineage, empty for a folder that has none."""
+        try:
+            with placed(f"{self.folder}/{LEADER_EPOCH_CHECKPOINT}"):
+                return read_epochs(self._file(LEADER_EPOCH_CHECKPOINT))
+        except NotFound:
+            return ()
+
+    def chunks(self, start_offset: int, end_offset: int) -> Iterator[Chunk]:
+        """The batches of `[start_offset, end_offset)`, and a few around them. Raises OffsetOutOfRange, Corrupt."""
+        if not self.log_start_offset <= start_offset <= self.log_end_offset:
+            raise OffsetOutOfRange(str(self.partition), start_offset, self.log_start_offset, self.log_end_offset)
+        for chunk in self._chunks(start_offset):
+            if chunk.batches.base_offset[0] >= end_offset:
+                return
+            yield chunk
+
+    def aborted(self, start_offset: int, end_offset: int) -> tuple[AbortedTxn, ...]:
+        """The aborted transactions with records in `[start_offset, end_offset)`: their markers may lie far behind."""
+        found = (t for segment in self._from(start_offset) for t in segment.aborted())
+        return tuple(t for t in found if t.first_offset < end_offset and t.last_offset >= start_offset)
+
+    def offset_for_time(self, timestamp_ms: int, start_offset: int, end_offset: int) -> TimestampOffset | None:
+        """The first record of `[start_offset, end_offset)` that is as late as `timestamp_ms`."""
+        for segment in self._from(start_offset):
+            if segment.base_offset >= end_offset:
+                return None
+            found = first_at_or_after(segment.chunks_from_time(timestamp_ms), timestamp_ms, start_offset, end_offset)
+            if found is not None:
+                return found
+        return None
+
+    def latest_timestamp(self) -> TimestampOffset | None:
+        """The record with the greatest timestamp below the high watermark."""
+        return latest_timestamp(
+            chunk.where(chunk.batches.base_offset < self.high_watermark) for chunk in self._chunks(self.log_start_offset)
+        )
+
+    def producers_at(self, offset: int) -> tuple[ProducerEntry, ...]:
+        """The producers at `offset`, where a batch starts: by the newest sound snapshot up to there and the batches after it.
+
+        Raises Corrupt, NotFound.
+        """
+        start, producers = self._newest_snapshot(offset) or (self.log_start_offset, ())
+        nearer = [o for o in self._replayed if start < o <= offset]
+        if nearer:
+            start, producers = nearer[0], self._replayed[nearer[0]]
+        if start < offset:
+            producers = producers_at(producers, self._chunks(start), start, offset)
+            self._replayed.clear()
+            self._replayed[offset] = producers
+        return producers
+
+    def knows_all_producers_at(self, offset: int) -> bool:
+        """Whether `producers_at` leaves none out: there is a snapshot, or the log is there from its first offset on."""
+        return self.log_start_offset == 0 or self._newest_snapshot(offset) is not None
+
+    def transactions_at(self, offset: int) -> dict[int, int]:
+        """The transactions that are open at `offset`: where each starts, by its producer's id. Raises Corrupt, NotFound."""
+        found = ((p.producer_id, p.current_txn_first_offset) for p in self.producers_at(offset))
+        return {producer_id: first for producer_id, first in found if first is not None}
+
+    def aborted_later(self, open_transactions: Mapping[int, int], offset: int) -> tuple[AbortedTxn, ...]:
+        """Those of the transactions open at `offset` that turn out to be aborted: by their markers, wherever those lie.
+
+        No index is asked: one that a broker has lost looks like one of a segment in which nothing was aborted.
+        Raises Corrupt, NotFound.
+        """
+        following = Transactions(open_transactions)
+        waiting = set(open_transactions.items())
+        aborted: list[AbortedTxn] = []
+        for chunk in self._chunks(offset) if waiting else ():
+            for ended in following.follow(chunk.where(chunk.batches.base_offset >= offset)):
+                which = ended.txn.producer_id, ended.txn.first_offset
+                if which in waiting and ended.is_aborted:
+                    aborted.append(ended.txn)
+                waiting.discard(which)
+            if not waiting:
+                break
+        return tuple(aborted)
+
+    def at(self, offset: int) -> TimestampOffset:
+        """`offset` with its leader epoch, as ListOffsets answers questions that are not about time."""
+        epoch = epoch_of(self.leader_epochs, offset)
+        return TimestampOffset(offset, NO_TIMESTAMP, NO_EPOCH if epoch is None else epoch)
+
+    def _chunks(self, start_offset: int) -> Iterator[Chunk]:
+        for segment in self._from(start_offset):
+            yield from segment.chunks(start_offset)
+
+    def _from(self, offset: int) -> tuple[Segment, ...]:
+        return tuple(s for s in self.segments if s.next_base_offset is None or s.next_base_offset > offset)
+
+    def _snapshot(self) -> tuple[int, tuple[ProducerEntry, ...]]:
+        """The newest sound snapshot not above the high watermark, or the log's start with no producers."""
+        return self._newest_snapshot(self.high_watermark) or (self.log_start_offset, ())
+
+    def _newest_snapshot(self, up_to: int) -> tuple[int, tuple[ProducerEntry, ...]] | None:
+        """The newest sound snapshot not above an offset: most often there is one at that offset."""
+        for offset in chain([up_to], self._snapshot_offsets(up_to)):
+            try:
+                return offset, read_producer_snapshot(self._file(offset_file(offset, SNAPSHOT)))
+            except (Corrupt, NotFound):
+                continue  # Kafka, too, drops a broken snapshot and replays more of the log
+        return None
+
+    def _snapshot_offsets(self, up_to: int) -> Iterator[int]:
+        offsets = [p[0] for name in self.disk.names(self.folder) if (p := parse_offset_file(name)) and p[1] == SNAPSHOT]
+        yield from sorted((o for o in offsets if o <= up_to), reverse=True)
+
+    def _file(self, name: str) -> bytes:
+        return self.disk.read(f"{self.folder}/{name}")
+
+
+def open_log(
+    disk: Disk, folder: str, partition: TopicPartition, start: int | None = None, high_watermark: int | None = None
+) -> LocalLog:
+    """Lists a partition's folder. Raises NotFound."""
+    parsed = (parse_offset_file(name) for name in disk.names(folder))
+    bases = sorted(p[0] for p in parsed if p and p[1] == LOG)
+    segments = tuple(Segment(disk, folder, base, after) for base, after in pairwise([*bases, None]) if base is not None)
+    return LocalLog(disk, folder, partition, segments, start, high_watermark)

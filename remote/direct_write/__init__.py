@@ -1,0 +1,1 @@
+"""Writes a topic straight to the archive, without a local log: segments first, then one commit over all partitions."""

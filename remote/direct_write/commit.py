@@ -1,0 +1,171 @@
+"""Commits what was written to many partitions, all of it or nothing, once: see `manifest.writes` for the steps.
+
+The segments are uploaded before, under ids of their own. Where another write has come first, they are placed anew behind it and
+committed then. A write that is run again under its id, or twice at once, is committed once.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from local_log.errors import LogError
+from remote.clock import Clock, Ids
+from remote.direct_write.topic import WrittenPartition, WrittenTopic, partition_of
+from remote.errors import Conflict, NotOurs, RemoteError
+from remote.keys import PartitionPath, WritePath, is_topic_id
+from remote.manifest.model import Manifest, PendingWrite, SegmentEntry, WriteMark, never_archived
+from remote.manifest.store import ManifestWriter, load_newest
+from remote.manifest.write_record import Decision, WrittenRange, as_decided, decide, decisions, read_decision, record_of
+from remote.manifest.writes import intended
+from remote.parallel import in_order
+from remote.store.api import ObjectStore
+
+T = TypeVar("T")
+
+COMMIT_ATTEMPTS_MAX = 10
+WAIT_SECONDS_MAX = 30.0
+WAIT_SECONDS = 0.5
+THREADS = 8
+
+Placed = Mapping[PartitionPath, tuple[SegmentEntry, ...]]
+Place = Callable[[Mapping[PartitionPath, WrittenPartition]], Placed]
+"""Gives the entries of each partition that has any, from where the partition ends on; asked again when its end has moved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A write to some topics under an id, and by whom. Partitions have the writer epochs of before anything was uploaded."""
+
+    write_id: str
+    topics: tuple[WrittenTopic, ...]
+    by: str
+
+    @property
+    def home(self) -> WritePath:
+        """Where its outcome is told."""
+        first = min(self.topics, key=lambda topic: topic.name)
+        return WritePath(first.name, first.topic_id, self.write_id)
+
+    @property
+    def partitions(self) -> dict[PartitionPath, WrittenPartition]:
+        """All partitions of its topics: also those that get nothing, since a write is seen in all of a topic or in none."""
+        return {p.path: p for topic in self.topics for p in topic.partitions}
+
+
+def committed_before(store: ObjectStore, write: WritePath) -> Decision | None:
+    """The outcome of a write that has been committed, None where it was not. Raises Corrupt, Unavailable."""
+    return next((decision for decision in decisions(store, write) if decision.committed), None)
+
+
+def _done_before(store: ObjectStore, write: Write) -> Decision | None:
+    """As `committed_before`, also where the topic that the record lies with was deleted since, and another of them was not."""
+    home = write.home
+    done = committed_before(store, home)
+    if done is not None or not home.is_repeatable or len(write.topics) == 1:
+        return done
+    left = {(topic.name, topic.topic_id) for topic in write.topics}
+    for topic_id in store.list_folders(f"{home.topic}/"):
+        if is_topic_id(topic_id) and topic_id != home.topic_id:
+            done = committed_before(store, WritePath(home.topic, topic_id, home.write_id))
+            if done is not None and left & done.topics:
+                return done
+    return None
+
+
+def commit_write(store: ObjectStore, clock: Clock, ids: Ids, write: Write, place: Place, *, threads: int = THREADS) -> Decision:
+    """Commits the write, or finds that it has been; gives what it has added.
+
+    Raises Conflict (others were always faster), Fenced (a sweep may have taken what was uploaded), NotOurs and Invalid (a topic
+    that was deleted), Unknown (run it again with the same id), Unavailable, Corrupt.
+    """
+    commit = _Commit(store, clock, ids, write, write.partitions, threads)
+    for _ in range(COMMIT_ATTEMPTS_MAX):
+        seen = commit.manifests()
+        done = _done_before(store, write)  # after the manifests: what is committed from now on changes them
+        if done is not None:
+            commit.finish()
+            return done
+        now = {path: partition_of(manifest) for path, manifest in seen.items()}
+        decision = commit.attempt(seen, place(now), ids.new_id())
+        if decision is not None:
+            return decision
+    raise Conflict(
+        f"write {write.write_id}: {COMMIT_ATTEMPTS_MAX} times others were faster; run fewer writes to one topic at once"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    store: ObjectStore
+    clock: Clock
+    ids: Ids
+    write: Write
+    partitions: Mapping[PartitionPath, WrittenPartition]
+    threads: int
+
+    def manifests(self) -> dict[PartitionPath, Manifest]:
+        """The partitions as readers see them. Another write that is just being committed is waited for, for a while."""
+        waited = 0.0
+        while True:
+            loaded = dict(zip(self.partitions, self._each(self._newest), strict=True))
+            pending = {record_of(m.pending) for m in loaded.values() if m.pending is not None}
+            if waited >= WAIT_SECONDS_MAX or all(read_decision(self.store, key) for key in pending):
+                return {path: as_decided(self.store, manifest) for path, manifest in loaded.items()}
+            self.clock.sleep(WAIT_SECONDS)
+            waited += WAIT_SECONDS
+
+    def attempt(self, seen: Mapping[PartitionPath, Manifest], entries: Placed, attempt_id: str) -> Decision | None:
+        """What was decided, None where somebody came in between."""
+        for path, manifest in seen.items():
+            if manifest.local_log_start_offsets:
+                raise NotOurs(path.topic)
+        key = self.write.home.attempt(attempt_id)
+        try:
+            intents = self._each(lambda path: self._intend(seen[path], entries.get(path, ()), attempt_id))
+        except (RemoteError, LogError) as e:
+            with suppress(RemoteError, LogError):  # else whoever comes next gives it up
+                decide(self.store, self.clock, key, Decision(False, self.clock.now_ms(), self.write.by))
+                self.finish()
+            if isinstance(e, Conflict):
+                return None
+            raise
+        added = ((path, of) for path, of in sorted(entries.items()) if of)
+        ranges = tuple(WrittenRange(path, of[0].base_offset, of[-1].end_offset) for path, of in added)
+        # No earlier than any of its intents, so that whoever reads as of a time finds it in all partitions or in none.
+        decided_at_ms = max(self.clock.now_ms(), *(manifest.committed_at_ms for manifest in intents))
+        decision = decide(self.store, self.clock, key, Decision(True, decided_at_ms, self.write.by, ranges))
+        self.finish()
+        return decision if decision.committed else None
+
+    def finish(self) -> None:
+        """Ends what is pending in the partitions. What fails is left to whoever comes next: nothing depends on it."""
+        self._each(self._finish)
+
+    def _intend(self, seen: Manifest, entries: tuple[SegmentEntry, ...], attempt_id: str) -> Manifest:
+        home, path = self.write.home, seen.path
+        counts = {topic.topic_id: len(topic.partitions) for topic in self.write.topics}
+        mark = WriteMark(self.write.write_id, attempt_id, counts[path.topic_id])
+        pending = PendingWrite(home.topic, home.topic_id, mark, entries, partition_of(seen).lineage)
+        return self._writer(path).commit(_first(path), partial(intended, pending=pending, expected=seen))
+
+    def _finish(self, path: PartitionPath) -> None:
+        with suppress(RemoteError, LogError):
+            self._writer(path).commit(_first(path), lambda manifest: manifest)
+
+    def _writer(self, path: PartitionPath) -> ManifestWriter:
+        epoch = self.partitions[path].writer_epoch
+        return ManifestWriter(self.store, path, self.clock, self.ids, self.write.by, epoch)
+
+    def _newest(self, path: PartitionPath) -> Manifest:
+        stored = load_newest(self.store, path)
+        return stored.manifest if stored else _first(path)
+
+    def _each(self, act: Callable[[PartitionPath], T]) -> list[T]:
+        with in_order(act, self.partitions, self.threads) as results:
+            return [*results]
+
+
+def _first(path: PartitionPath) -> Manifest:
+    return never_archived(path.topic, path.topic_id, path.partition, 0)

@@ -1,0 +1,96 @@
+"""A topic that is written to the archive directly, without a broker: which id it has, and where each of its partitions ends."""
+
+from dataclasses import dataclass
+from itertools import count
+
+from local_log.formats.checkpoints import EpochEntry
+from remote.archive import newest_partitions, partition_paths_of
+from remote.errors import Invalid, NotOurs
+from remote.keys import ARCHIVE, PartitionPath, topic_id_from
+from remote.manifest.model import Manifest, never_archived
+from remote.manifest.store import load_newest
+from remote.manifest.write_record import as_decided
+from remote.store.api import ObjectStore
+
+PARTITIONS_MAX = 10_000
+FIRST_EPOCH = 0
+"""The leader epoch of a log that nobody ever led."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPartition:
+    """A partition as a writer finds it: where the next record goes, and the writer epoch under which it may say so."""
+
+    path: PartitionPath
+    end_offset: int
+    writer_epoch: int
+    lineage: tuple[EpochEntry, ...]
+
+    @property
+    def leader_epoch(self) -> int:
+        """That of the batches to come."""
+        return self.lineage[-1].epoch
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenTopic:
+    """A topic and its partitions, by number."""
+
+    name: str
+    topic_id: str
+    partitions: tuple[WrittenPartition, ...]
+
+
+def written_topic(store: ObjectStore, name: str, partitions: int | None = None) -> WrittenTopic:
+    """The topic that rows are to be added to, which need not exist yet: then it is to have `partitions`, 1 by default.
+
+    Raises NotOurs for a topic that a broker's logs are archived of, Invalid for another number of partitions than it has,
+    Corrupt, Newer, Unavailable.
+    """
+    found = newest_partitions(store, name)
+    if not found:
+        return _new_topic(store, name, partitions or 1)
+    known: list[WrittenPartition] = []
+    for manifest in found.values():
+        if not isinstance(manifest, Manifest):
+            raise manifest
+        if manifest.written is None or manifest.local_log_start_offsets:
+            raise NotOurs(name)
+        known.append(partition_of(manifest))
+    if partitions not in (None, len(known)):
+        raise Invalid(f"topic {name} has {len(known)} partitions, not {partitions}; leave the option partitions out")
+    return WrittenTopic(name, known[0].path.topic_id, tuple(known))
+
+
+def partition_of(manifest: Manifest) -> WrittenPartition:
+    """A partition as its manifest, as readers see it, has it."""
+    lineage = manifest.leader_epochs or (EpochEntry(FIRST_EPOCH, manifest.end_offset),)
+    return WrittenPartition(manifest.path, manifest.end_offset, manifest.writer_epoch, lineage)
+
+
+def _new_topic(store: ObjectStore, name: str, partitions: int) -> WrittenTopic:
+    """All who make a topic at the same time give it the same id, so that they meet; one that was deleted has another.
+
+    Readers do not see it yet, and still a partition may have a manifest: of a first write that was given up, and of a sweep that
+    has claimed the partition since. Whoever writes next has to have the writer epoch of that.
+    """
+    if not 1 <= partitions <= PARTITIONS_MAX:
+        raise Invalid(f"a topic of {partitions} partitions; it may have 1 to {PARTITIONS_MAX}")
+    origin = store.get(ARCHIVE)
+    for topic_id in filter(None, (_topic_id(origin, name, generation) for generation in count())):
+        there = _newest_of(store, name, topic_id)
+        if not any(manifest.is_deleted for manifest in there.values()):
+            break
+    newest = (there.get(n) or never_archived(name, topic_id, n, 0) for n in range(partitions))
+    return WrittenTopic(name, topic_id, tuple(map(partition_of, newest)))
+
+
+def _newest_of(store: ObjectStore, name: str, topic_id: str) -> dict[int, Manifest]:
+    """The newest manifest of every partition that has one, by number: also of those that readers do not see."""
+    stored = ((path.partition, load_newest(store, path)) for path in partition_paths_of(store, name, topic_id))
+    return {number: as_decided(store, found.manifest) for number, found in stored if found is not None}
+
+
+def _topic_id(origin: bytes, name: str, generation: int) -> str | None:
+    """The id of the topic's n-th life in this archive; None where there is none (see `topic_id_from`)."""
+    return topic_id_from(b"\0".join((origin, name.encode(), b"%d" % generation)))

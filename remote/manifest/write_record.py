@@ -1,0 +1,130 @@
+"""The one object that says of a write over many partitions how it ended: put if absent, so whoever comes first has decided.
+
+The writer puts that it is committed, when it stands in every manifest; who wants to go on before that puts that it was given up.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from local_log.errors import Corrupt
+from remote.clock import Clock
+from remote.errors import AlreadyExists, Invalid, NotFound, Unknown
+from remote.keys import PartitionPath, WritePath
+from remote.manifest.codec import MAJOR, MINOR, REMEDY, read_stamped, stamped
+from remote.manifest.model import Manifest, PendingWrite
+from remote.manifest.numbers import whole
+from remote.manifest.own_objects import PUT_ATTEMPTS_MAX
+from remote.manifest.writes import resolved
+from remote.store.api import ObjectReader, ObjectStore, ReadableStore
+
+_COMMITTED, _GIVEN_UP = "committed", "given up"
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRange:
+    """The offsets `[start, end)` that a write has added to a partition."""
+
+    path: PartitionPath
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """How an attempt ended, when and by whom; `ranges` are what it added, empty for one that was given up."""
+
+    committed: bool
+    decided_at_ms: int
+    by: str
+    ranges: tuple[WrittenRange, ...] = ()
+
+    @property
+    def committed_at_ms(self) -> int | None:
+        """Since when the write is there, None where it is not."""
+        return self.decided_at_ms if self.committed else None
+
+    @property
+    def topics(self) -> frozenset[tuple[str, str]]:
+        """The topics, each with its id, that got records."""
+        return frozenset((r.path.topic, r.path.topic_id) for r in self.ranges)
+
+
+def read_decision(store: ObjectReader, key: str) -> Decision | None:
+    """The decision under a key, None where there is none yet. Raises Corrupt, Newer, Unavailable."""
+    try:
+        body = store.get(key)
+    except NotFound:
+        return None
+    value = read_stamped(body, key)
+    try:
+        ranges = tuple(
+            WrittenRange(PartitionPath(t, i, whole(n, "partition")), whole(start), whole(end))
+            for t, i, n, start, end in value["ranges"]
+        )
+        committed = {_COMMITTED: True, _GIVEN_UP: False}[value["outcome"]]
+        return Decision(committed, whole(value["decided_at_ms"], "decided_at_ms"), str(value["by"]), ranges)
+    except (KeyError, TypeError, ValueError, Invalid) as e:
+        raise Corrupt(f"not a write's record: {e!r}; {REMEDY}", file=key) from e
+
+
+def decide(store: ObjectStore, clock: Clock, key: str, wanted: Decision) -> Decision:
+    """Decides as `wanted` unless somebody has decided before; gives what holds. Raises Unknown, Unavailable, Corrupt."""
+    body = _encode(wanted)
+    for attempt in range(PUT_ATTEMPTS_MAX):
+        try:
+            store.put_if_absent(key, body)
+        except AlreadyExists:
+            break
+        except Unknown:
+            clock.sleep(0.1 * 4**attempt)
+        else:
+            return wanted
+    found = read_decision(store, key)
+    if found is None:
+        raise Unknown(f"{key}: nobody knows whether the write is or will be committed; run it again with the same writeId")
+    return found
+
+
+def record_of(pending: PendingWrite) -> str:
+    """The key of the record that decides on a pending write."""
+    return WritePath(pending.topic, pending.topic_id, pending.mark.write_id).attempt(pending.mark.attempt_id)
+
+
+def as_decided(store: ObjectReader, manifest: Manifest) -> Manifest:
+    """The manifest as readers see it: with a pending write that was committed, without any other. Raises Corrupt, Unavailable."""
+    if manifest.pending is None:
+        return manifest
+    decision = read_decision(store, record_of(manifest.pending))
+    return resolved(manifest, decision.committed_at_ms if decision else None)
+
+
+def ended(store: ObjectStore, clock: Clock, manifest: Manifest, by: str) -> Manifest:
+    """The manifest without a pending write, which is given up where nobody has decided yet.
+
+    Raises Unknown, Unavailable, Corrupt.
+    """
+    if manifest.pending is None:
+        return manifest
+    decision = decide(store, clock, record_of(manifest.pending), Decision(False, clock.now_ms(), by))
+    return resolved(manifest, decision.committed_at_ms)
+
+
+def decisions(store: ReadableStore, write: WritePath) -> Iterator[Decision]:
+    """How the attempts of a write ended that have. Raises Corrupt, Unavailable."""
+    for meta in store.list(write.prefix):
+        decision = read_decision(store, meta.key)
+        if decision is not None:
+            yield decision
+
+
+def _encode(decision: Decision) -> bytes:
+    ranges = [[r.path.topic, r.path.topic_id, r.path.partition, r.start, r.end] for r in decision.ranges]
+    return stamped(
+        {
+            "format": {"major": MAJOR, "minor": MINOR},
+            "outcome": _COMMITTED if decision.committed else _GIVEN_UP,
+            "decided_at_ms": decision.decided_at_ms,
+            "by": decision.by,
+            "ranges": ranges,
+        }
+    )

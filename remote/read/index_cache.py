@@ -1,0 +1,185 @@
+"""The indexes of archived segments, kept: in memory, and below that in files that outlive the process.
+
+What a look-up needs of an aux object lies side by side in it, so all indexes of a segment come by one request. Of a segment that
+is encrypted no file is made: indexes tell of times and producers. Kafka's word for the bound of the files is
+`remote.log.index.file.cache.total.size.bytes`.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from local_log.errors import Corrupt, placed
+from local_log.formats.checksum import crc32c
+from local_log.formats.indexes.offset import OffsetIndex, read_offset_index
+from local_log.formats.indexes.time import TimeIndex, read_time_index
+from local_log.formats.indexes.transaction import AbortedTxn, read_txn_index
+from remote.keys import PartitionPath
+from remote.manifest.model import (
+    ABORTED_LATER,
+    LEAST_TIME_INDEX,
+    OFFSET_INDEX,
+    TIME_INDEX,
+    TRANSACTION_INDEX,
+    SegmentEntry,
+)
+from remote.read.cache_files import CacheFiles
+from remote.segment_bytes import SegmentBytes
+
+SUFFIX: Final = ".indexes"
+FILES_BYTES_MAX: Final = 1 << 30
+"""Kafka's default."""
+MEMORY_BYTES_MAX: Final = 64 << 20
+
+_INDEXES: Final = (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, ABORTED_LATER, LEAST_TIME_INDEX)
+_FETCHERS: Final = 64
+_COST_BYTES: Final = 1_000
+"""What an entry costs beside its bytes; what is parsed of them is counted as twice as much."""
+
+T = TypeVar("T")
+
+
+class SegmentIndexes:
+    """The indexes of one segment: `body` is what lies in its aux object from byte `start` on. Each is parsed when asked for.
+
+    Every question raises Corrupt, placed in the aux object, where a part is not what the manifest says or no index at all.
+    """
+
+    __slots__ = ("_body", "_entry", "_key", "_parsed", "_start")
+
+    def __init__(self, path: PartitionPath, entry: SegmentEntry, body: bytes, start: int) -> None:
+        self._entry = entry
+        self._key = path.segment(entry.aux_name)
+        self._body = body
+        self._start = start
+        self._parsed: dict[str, object] = {}
+
+    @property
+    def size(self) -> int:
+        """Bytes that it holds."""
+        return len(self._body)
+
+    def offsets(self) -> OffsetIndex:
+        """The offset index."""
+        return self._part(OFFSET_INDEX, lambda body: read_offset_index(body, self._entry.base_offset))
+
+    def times(self) -> TimeIndex:
+        """The time index."""
+        return self._part(TIME_INDEX, lambda body: read_time_index(body, self._entry.base_offset))
+
+    def least_times(self) -> TimeIndex:
+        """The least-time index (see `remote.segment.times`), without entries where the segment has none."""
+        return self._part(LEAST_TIME_INDEX, lambda body: read_time_index(body, self._entry.base_offset))
+
+    def aborted(self) -> tuple[AbortedTxn, ...]:
+        """The aborted transactions with records in the segment, wherever their markers are, and those with markers in it."""
+        return self._part(TRANSACTION_INDEX, read_txn_index) + self._part(ABORTED_LATER, read_txn_index)
+
+    def is_sound(self) -> bool:
+        """Whether every part has the checksum that the manifest states."""
+        return all(self._crc(part) == self._entry.aux_ranges[part].crc32c for part in _present(self._entry))
+
+    def _part(self, part: str, read: Callable[[bytes], T]) -> T:
+        """A part that the segment does not have is what no bytes at all are."""
+        if part in self._parsed:
+            return self._parsed[part]  # type: ignore[return-value]  # what `read` gave for this part before
+        where = self._entry.aux_ranges.get(part)
+        if where is None:
+            return read(b"")
+        found = self._crc(part)
+        if found != where.crc32c:
+            problem = f"the {part} has CRC-32C {found:08x} where the manifest states {where.crc32c:08x}"
+            raise Corrupt(problem, file=self._key, position=where.start)
+        with placed(self._key, where.start):
+            parsed = read(self._bytes(part))
+        self._parsed[part] = parsed
+        return parsed
+
+    def _crc(self, part: str) -> int:
+        return crc32c(self._bytes(part))
+
+    def _bytes(self, part: str) -> bytes:
+        where = self._entry.aux_ranges[part]
+        return self._body[where.start - self._start : where.end - self._start]
+
+
+class IndexCache:
+    """Indexes by segment id. Calls of several threads at once are fine, and one segment's indexes are fetched by one of them.
+
+    Who asks for what is kept in memory waits for nobody. Indexes that came damaged are given to who asked and not kept.
+    """
+
+    def __init__(self, memory_bytes_max: int = MEMORY_BYTES_MAX, files: CacheFiles | None = None) -> None:
+        self.memory_bytes_max = memory_bytes_max
+        self._files = files
+        self._kept: OrderedDict[str, SegmentIndexes] = OrderedDict()
+        self._bytes = 0
+        self._turn = threading.Lock()
+        self._fetching = [threading.Lock() for _ in range(_FETCHERS)]
+
+    def get(self, source: SegmentBytes, path: PartitionPath, entry: SegmentEntry) -> SegmentIndexes:
+        """The indexes of a segment: from memory, from a file, or from the archive by one request. Raises as SegmentBytes."""
+        source.refuse_plain(path, entry)
+        found = self._remembered(entry)
+        if found is not None:
+            return found
+        with self._fetching[hash(entry.segment_id) % _FETCHERS]:
+            found = self._remembered(entry) or self._from_file(path, entry)
+            if found is None:
+                found = self._fetched(source, path, entry)
+                if not found.is_sound():
+                    return found
+            self._remember(entry, found)
+            return found
+
+    def remove(self, segment_id: str) -> None:
+        """Forgets a segment that has left the archive."""
+        with self._turn:
+            if (found := self._kept.pop(segment_id, None)) is not None:
+                self._bytes -= _cost(found)
+        if self._files is not None:
+            self._files.remove(segment_id)
+
+    def _remembered(self, entry: SegmentEntry) -> SegmentIndexes | None:
+        with self._turn:
+            if entry.segment_id in self._kept:
+                self._kept.move_to_end(entry.segment_id)
+            return self._kept.get(entry.segment_id)
+
+    def _remember(self, entry: SegmentEntry, found: SegmentIndexes) -> None:
+        with self._turn:
+            before = self._kept.pop(entry.segment_id, None)
+            self._kept[entry.segment_id] = found
+            self._bytes += _cost(found) - (_cost(before) if before else 0)
+            while self._bytes > self.memory_bytes_max and self._kept:
+                self._bytes -= _cost(self._kept.popitem(last=False)[1])
+
+    def _from_file(self, path: PartitionPath, entry: SegmentEntry) -> SegmentIndexes | None:
+        body = self._files.get(entry.segment_id) if self._files is not None else None
+        if body is None:
+            return None
+        found = SegmentIndexes(path, entry, body, _range(entry)[0])
+        return found if found.is_sound() else None
+
+    def _fetched(self, source: SegmentBytes, path: PartitionPath, entry: SegmentEntry) -> SegmentIndexes:
+        start, end = _range(entry)
+        body = source.aux(path, entry, start, end) if end > start else b""
+        found = SegmentIndexes(path, entry, body, start)
+        if self._files is not None and body and not entry.is_encrypted and found.is_sound():
+            self._files.put(entry.segment_id, body)
+        return found
+
+
+def _present(entry: SegmentEntry) -> tuple[str, ...]:
+    return tuple(part for part in _INDEXES if part in entry.aux_ranges)
+
+
+def _range(entry: SegmentEntry) -> tuple[int, int]:
+    """The bytes of the aux object from the first index to the last."""
+    ranges = [entry.aux_ranges[part] for part in _present(entry)]
+    return min((r.start for r in ranges), default=0), max((r.end for r in ranges), default=0)
+
+
+def _cost(indexes: SegmentIndexes) -> int:
+    return _COST_BYTES + 3 * indexes.size

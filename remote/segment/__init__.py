@@ -1,0 +1,1 @@
+"""One segment on its way between the tiers: check, repair, upload, download."""

@@ -1,0 +1,238 @@
+"""What is proved of a segment before it is copied: every batch, and that the files beside the log speak of this very log.
+
+Kafka trusts its own files, since it can rebuild them. A reader of the archive has nothing else, so an index that would lead it
+astray is found out here, by the file's name.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from local_log.errors import Corrupt
+from local_log.formats.checkpoints import EpochEntry
+from local_log.formats.checksum import crc32c
+from local_log.formats.chunks import CHUNK_BYTES, Chunk, read_chunks
+from local_log.formats.filenames import LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX
+from local_log.formats.indexes.offset import OffsetIndex, read_offset_index
+from local_log.formats.indexes.time import read_time_index
+from local_log.formats.indexes.transaction import AbortedTxn, read_txn_index
+from local_log.formats.primitives import Buffer
+from local_log.formats.producer_snapshot import read_producer_snapshot
+from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP, Codec
+from local_log.formats.transactions import Transactions
+from remote.segment.times import least_timestamps
+
+T = TypeVar("T")
+
+_NO_TRANSACTIONS: Mapping[int, int] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFile:
+    """A file that lies beside a segment's log: its path, for messages, and its bytes."""
+
+    path: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LogSegmentData:
+    """A segment to copy (Kafka's word). `read(start, end)` gives bytes of the log file at `path`, which has `size` of them.
+
+    `end_offset` is the next segment's base. `lineage` are the leader epochs up to there. `aborted_later` are the aborted
+    transactions with records in this segment whose marker lies in a later one. `open_transactions` are those that are open
+    where the segment starts: their first offsets by their producers' ids. Files that the segment lacks are None.
+    """
+
+    path: str
+    base_offset: int
+    end_offset: int
+    size: int
+    read: Callable[[int, int], Buffer]
+    offset_index: SegmentFile | None
+    time_index: SegmentFile | None
+    txn_index: SegmentFile | None
+    producer_snapshot: SegmentFile | None
+    lineage: tuple[EpochEntry, ...]
+    aborted_later: tuple[AbortedTxn, ...]
+    open_transactions: Mapping[int, int] = field(default_factory=lambda: _NO_TRANSACTIONS)
+
+    def beside(self, suffix: str) -> str:
+        """The path of the segment's file with that suffix, whether it is there or not."""
+        return self.path.removesuffix(LOG) + suffix
+
+
+@dataclass(slots=True)
+class CheckedSegment:
+    """What reading the whole log file showed; the arrays have a value for each batch."""
+
+    crc32c: int = 0
+    size: int = 0
+    record_count: int = 0
+    compressed_bytes: int = 0
+    """Of the batches that have a codec."""
+    positions: Any = field(default_factory=lambda: np.empty(0, np.int64))
+    last_offsets: Any = field(default_factory=lambda: np.empty(0, np.int64))
+    max_timestamps: Any = field(default_factory=lambda: np.empty(0, np.int64))
+    min_timestamps: Any = field(default_factory=lambda: np.empty(0, np.int64))
+    leader_epochs: list[EpochEntry] = field(default_factory=list)
+    aborted: list[AbortedTxn] = field(default_factory=list)
+    """The transactions that abort markers end here, as a transaction index has them."""
+    abort_markers: set[int] = field(default_factory=set)
+    """Offsets of the abort markers that end transactions with records."""
+
+
+def check_beside(segment: LogSegmentData, checked: CheckedSegment) -> None:
+    """Checks the files beside a log file that `check_log` has read. Raises Corrupt, placed in the file at fault."""
+    check_indexes(segment, checked)
+    check_txn_index(segment, checked)
+    check_snapshot(segment)
+
+
+def check_snapshot(segment: LogSegmentData) -> None:
+    """Checks the producer snapshot, if there is one. Raises Corrupt."""
+    if segment.producer_snapshot is not None:
+        _parsed(segment.producer_snapshot, read_producer_snapshot)
+
+
+def check_indexes(segment: LogSegmentData, checked: CheckedSegment) -> None:
+    """Checks the offset index and the time index. Raises Corrupt, placed in the one at fault."""
+    offset_index = _check_offset_index(segment, checked, _needed(segment, segment.offset_index, OFFSET_INDEX))
+    _check_time_index(segment, checked, offset_index, _needed(segment, segment.time_index, TIME_INDEX))
+
+
+def _needed(segment: LogSegmentData, file: SegmentFile | None, suffix: str) -> SegmentFile:
+    if file is None:
+        raise Corrupt("the index is missing", file=segment.beside(suffix))
+    return file
+
+
+def check_log(segment: LogSegmentData) -> CheckedSegment:
+    """Reads the log file once and checks every batch. Raises Corrupt, placed in it."""
+    checked = CheckedSegment()
+    transactions = Transactions(segment.open_transactions)
+    before = segment.base_offset - 1
+    columns: list[tuple[Any, Any, Any, Any]] = []
+    for chunk in read_chunks(segment.read, segment.path, 0, segment.size, first_bytes=CHUNK_BYTES):
+        chunk.check()
+        _check_order(chunk, before, segment)
+        batches = chunk.batches
+        before = batches.next_offset - 1
+        checked.size = chunk.end
+        checked.crc32c = crc32c(memoryview(chunk.buffer)[: chunk.end - chunk.position], checked.crc32c)
+        checked.record_count += int(batches.count.sum())
+        checked.compressed_bytes += int(batches.size[batches.codec != Codec.none].sum())
+        positions = batches.positions.astype(np.int64) + chunk.position
+        columns.append((positions, batches.last_offset, batches.max_timestamp, least_timestamps(chunk)))
+        _check_epochs(chunk, checked, segment)
+        for ended in transactions.follow(chunk):
+            if ended.is_aborted:
+                checked.aborted.append(ended.txn)
+                if ended.has_records:  # what compaction has emptied nobody can be given
+                    checked.abort_markers.add(ended.txn.last_offset)
+    if checked.size != segment.size:
+        raise Corrupt(
+            f"the last {segment.size - checked.size} bytes of an inactive segment are no whole batch; "
+            "restore the file from a replica",
+            file=segment.path,
+            position=checked.size,
+        )
+    if not columns:
+        raise Corrupt("an inactive segment without a batch; let its broker recover the log", file=segment.path)
+    joined = map(np.concatenate, zip(*columns, strict=True))
+    checked.positions, checked.last_offsets, checked.max_timestamps, checked.min_timestamps = joined
+    return checked
+
+
+def _check_order(chunk: Chunk, before: int, segment: LogSegmentData) -> None:
+    first, last = chunk.batches.base_offset, chunk.batches.last_offset
+    wrong = np.flatnonzero((first <= np.concatenate([[before], last[:-1]])) | (last < first) | (last >= segment.end_offset))
+    if len(wrong):
+        row = int(wrong[0])
+        raise Corrupt(
+            f"batch of offsets {first[row]} to {last[row]} is out of order in a segment of "
+            f"[{segment.base_offset}, {segment.end_offset}); restore the file from a replica",
+            file=chunk.file,
+            position=chunk.position + int(chunk.batches.positions[row]),
+        )
+
+
+def _check_epochs(chunk: Chunk, checked: CheckedSegment, segment: LogSegmentData) -> None:
+    """No CRC covers a batch's leader epoch; what it must be, the log's lineage says. Messages of magic 0 and 1 have none."""
+    batches, known = chunk.batches, checked.leader_epochs
+    if batches.are_messages:
+        return
+    epochs, offsets = batches.header["partition_leader_epoch"], batches.base_offset
+    before = np.concatenate([[known[-1].epoch if known else NO_EPOCH], epochs[:-1]])
+    lineage = np.array([NO_EPOCH, *(e.epoch for e in segment.lineage)])
+    expected = lineage[np.searchsorted([e.start_offset for e in segment.lineage], offsets, side="right")]
+    wrong = np.flatnonzero((epochs < before) | ((expected != NO_EPOCH) & (epochs != expected)))
+    if len(wrong):
+        row = int(wrong[0])
+        raise Corrupt(
+            f"batch of offset {offsets[row]} has leader epoch {epochs[row]} after {before[row]}, and the log's lineage says "
+            f"{expected[row]} (-1: nothing); restore the file from a replica",
+            file=chunk.file,
+            position=chunk.position + int(batches.positions[row]),
+        )
+    known.extend(EpochEntry(int(epochs[row]), int(offsets[row])) for row in np.flatnonzero(epochs != before))
+
+
+def _check_offset_index(segment: LogSegmentData, checked: CheckedSegment, file: SegmentFile) -> OffsetIndex:
+    """An entry is the last offset of a batch and the position where the append that wrote it starts."""
+    index = _parsed(file, lambda body: read_offset_index(body, segment.base_offset))
+    starts, ends = np.searchsorted(checked.positions, index.positions), np.searchsorted(checked.last_offsets, index.offsets)
+    known = np.isin(index.positions, checked.positions) & np.isin(index.offsets, checked.last_offsets)
+    sound = known & (starts <= ends) & (starts > np.concatenate([[-1], ends[:-1]]))
+    _refuse_unless(sound, file, 8, "batch and position are not those of a batch")
+    return index
+
+
+def _check_time_index(segment: LogSegmentData, checked: CheckedSegment, offset_index: OffsetIndex, file: SegmentFile) -> None:
+    """An entry (T, O) says that no record before O is later than T.
+
+    A roll writes the latest time of all as the last entry; every other entry was written together with one of the offset
+    index. So both show that they are whole: without their ends, each read by time or offset would go through all the rest.
+    """
+    index = _parsed(file, lambda body: read_time_index(body, segment.base_offset))
+    latest = np.concatenate([[-1], np.maximum.accumulate(checked.max_timestamps)])
+    before = np.searchsorted(checked.last_offsets, index.offsets, side="left")
+    sound = (index.timestamps >= latest[before]) & (index.offsets < segment.end_offset)
+    _refuse_unless(sound, file, 12, "a record before its offset is later than its time, or the offset is outside")
+    if latest[-1] > (index.timestamps[-1] if len(index.timestamps) else NO_TIMESTAMP):
+        raise _cut_short(file.path, len(file.body), f"its last entry is not the segment's latest time {latest[-1]}")
+    if len(index.offsets) > 1 and index.offsets[-2] > (offset_index.offsets[-1] if len(offset_index.offsets) else -1):
+        size = len(segment.offset_index.body) if segment.offset_index else 0
+        raise _cut_short(
+            segment.beside(OFFSET_INDEX), size, f"it ends before offset {index.offsets[-2]}, which the time index has"
+        )
+
+
+def _cut_short(file: str, size: int, why: str) -> Corrupt:
+    return Corrupt(f"the index is cut short: {why}", file=file, position=size)
+
+
+def check_txn_index(segment: LogSegmentData, checked: CheckedSegment) -> None:
+    """Without an entry for each abort, read_committed would give out aborted records for ever. Raises Corrupt."""
+    aborted = _parsed(segment.txn_index, read_txn_index) if segment.txn_index else ()
+    marked = {t.last_offset for t in aborted}
+    missing = checked.abort_markers - marked
+    outside = {o for o in marked if not segment.base_offset <= o < segment.end_offset}
+    if missing or outside:
+        problem = f"lacks the abort at offset {min(missing)}" if missing else f"has an abort at {min(outside)}, outside"
+        raise Corrupt(f"the transaction index {problem} of its segment", file=segment.beside(TXN_INDEX))
+
+
+def _refuse_unless(sound: Any, file: SegmentFile, entry_bytes: int, problem: str) -> None:
+    if not sound.all():
+        at = int(np.argmin(sound))
+        raise Corrupt(f"index entry {at} does not fit the log: {problem}", file=file.path, position=at * entry_bytes)
+
+
+def _parsed(file: SegmentFile, read: Callable[[bytes], T]) -> T:
+    try:
+        return read(file.body)
+    except Corrupt as e:
+        raise e.at(file.path) from e

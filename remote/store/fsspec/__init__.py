@@ -1,0 +1,1 @@
+"""Any store that fsspec reaches and that creates an object if it is absent."""

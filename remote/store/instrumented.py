@@ -1,0 +1,224 @@
+"""A store that counts what is asked of it: calls, failures, bytes and seconds, by verb; and tells when it answers nobody."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import inf
+from typing import Any, Final, TypeVar
+
+from remote.clock import Stopwatch
+from remote.errors import AlreadyExists, BadRange, NotFound, RemoteError, Unavailable, Unknown
+from remote.store.api import AbandonedUpload, Body, ObjectMeta, ObjectStore
+
+T = TypeVar("T")
+
+FAILING_S_MAX: Final = 5.0
+"""A store that has only failed for longer is in trouble; a shorter time is a retry's to bridge."""
+SILENT_S_MAX: Final = 15.0
+"""A call that has heard nothing for longer hangs. A part of an upload takes so long at 560 KB/s."""
+_DELETIONS: Final = ("delete", "abort_upload", "abandoned_uploads")
+"""Where these are refused, the store is well: a writer may have been given no right to them, on purpose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What has been asked of a store by one verb. `bytes` are those of objects; a failed call counts those that it had moved.
+
+    A call is one of the protocol's: an upload counts once, whatever its parts, and a listing once, whatever its pages.
+    `failures` are calls that ended with an error; NotFound and AlreadyExists are answers and count as none.
+    """
+
+    calls: int = 0
+    failures: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """No call has been answered for so many seconds, and what the first of them was told, or that it was told nothing."""
+
+    seconds: float
+    problem: str
+
+
+class _Call:
+    """One call under way: the bytes that it has moved, and the seconds in which the store was not the one to wait for.
+
+    `heard_s` is when it last heard of the store, infinite while the store is not the one to wait for.
+    """
+
+    __slots__ = ("away_s", "bytes", "heard_s", "verb")
+
+    def __init__(self, verb: str, now_s: float) -> None:
+        self.verb = verb
+        self.heard_s = now_s
+        self.bytes = 0
+        self.away_s = 0.0
+
+
+class Meter:
+    """Adds up, for any number of stores and threads. A copy in another process starts at nothing."""
+
+    def __init__(self) -> None:
+        self._turn = threading.Lock()
+        self._counted: dict[str, Counted] = {}
+        self._under_way: set[_Call] = set()
+        self._failed: tuple[float, str] | None = None
+        """When the first of those calls failed after which none was answered, and its error."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Meter, ()
+
+    def begin(self, verb: str, now_s: float) -> _Call:
+        """A call that begins; `end` counts it."""
+        call = _Call(verb, now_s)
+        with self._turn:
+            self._under_way.add(call)
+        return call
+
+    def end(self, call: _Call, seconds: float, now_s: float, error: Exception | None) -> None:
+        """Counts one call that has ended, and with which error."""
+        is_answer = error is None or isinstance(error, NotFound | AlreadyExists)
+        self.add(call.verb, call.bytes, seconds, failed=not is_answer)
+        with self._turn:
+            self._under_way.discard(call)
+            if is_answer:
+                self._failed = None
+            elif self._failed is None and _is_of_the_store(error, call.verb):
+                self._failed = now_s, str(error)
+
+    def add(self, verb: str, size: int, seconds: float, *, failed: bool) -> None:
+        """Counts one call."""
+        with self._turn:
+            was = self._counted.get(verb, Counted())
+            self._counted[verb] = Counted(was.calls + 1, was.failures + failed, was.bytes + size, was.seconds + seconds)
+
+    def trouble(self, now_s: float, failing_s_max: float = FAILING_S_MAX) -> Trouble | None:
+        """What is the matter where nobody is answered, None where all is well; of any thread, at once.
+
+        `failing_s_max` is what is left to retries, 0 for who asks when these are over.
+        """
+        with self._turn:
+            failed, under_way = self._failed, tuple(self._under_way)
+        told: list[Trouble] = []
+        if failed is not None and now_s - failed[0] > failing_s_max:
+            told.append(Trouble(now_s - failed[0], failed[1]))
+        for call in under_way:
+            if (silent_s := now_s - call.heard_s) > SILENT_S_MAX:
+                told.append(Trouble(silent_s, f"the store does not answer to {call.verb}; see whether it hangs, or the network"))
+        return max(told, key=lambda one: one.seconds, default=None)
+
+    def snapshot(self) -> dict[str, Counted]:
+        """What has been counted up to now, by verb, in the verbs' order."""
+        with self._turn:
+            return dict(sorted(self._counted.items()))
+
+
+def _is_of_the_store(error: Exception | None, verb: str) -> bool:
+    """Whether an error says that the store fails, rather than something about the object, the caller or the caller's rights."""
+    if isinstance(error, Unavailable | Unknown):
+        return True
+    return isinstance(error, RemoteError) and not isinstance(error, BadRange) and verb not in _DELETIONS
+
+
+class Instrumented:
+    """`inner`, with what is asked of it told to `meter`."""
+
+    def __init__(self, inner: ObjectStore, meter: Meter, stopwatch: Stopwatch) -> None:
+        self.inner = inner
+        self.url = inner.url
+        self.meter = meter
+        self._stopwatch = stopwatch
+
+    def get(self, key: str) -> bytes:
+        """As the inner store's."""
+        with self._counted("get") as call:
+            body = self.inner.get(key)
+            call.bytes = len(body)
+            return body
+
+    def get_range(self, key: str, start: int, end: int) -> Body:
+        """As the inner store's."""
+        with self._counted("get_range") as call:
+            body = self.inner.get_range(key, start, end)
+            call.bytes = len(body)
+            return body
+
+    def head(self, key: str) -> ObjectMeta:
+        """As the inner store's."""
+        with self._counted("head"):
+            return self.inner.head(key)
+
+    def list(self, prefix: str, *, limit: int | None = None, start_after: str = "") -> Iterator[ObjectMeta]:
+        """As the inner store's; counted when it ends or is given up, without the time that its reader takes."""
+        return self._items("list", lambda: self.inner.list(prefix, limit=limit, start_after=start_after))
+
+    def list_folders(self, prefix: str) -> Iterator[str]:
+        """As the inner store's; counted as `list` is."""
+        return self._items("list_folders", lambda: self.inner.list_folders(prefix))
+
+    def put_if_absent(self, key: str, body: Body) -> None:
+        """As the inner store's."""
+        with self._counted("put_if_absent") as call:
+            self.inner.put_if_absent(key, body)
+            call.bytes = memoryview(body).nbytes
+
+    def upload(self, key: str, parts: Iterable[Body], *, size: int, crc32c: int) -> None:
+        """As the inner store's; counted without the time in which its parts are read."""
+        with self._counted("upload") as call:
+            self.inner.upload(key, self._read(parts, call), size=size, crc32c=crc32c)
+
+    def delete(self, key: str) -> None:
+        """As the inner store's."""
+        with self._counted("delete"):
+            self.inner.delete(key)
+
+    def abandoned_uploads(self, prefix: str, before_ms: int) -> Iterator[AbandonedUpload]:
+        """As the inner store's; counted as `list` is."""
+        return self._items("abandoned_uploads", lambda: self.inner.abandoned_uploads(prefix, before_ms))
+
+    def abort_upload(self, upload: AbandonedUpload) -> None:
+        """As the inner store's."""
+        with self._counted("abort_upload"):
+            self.inner.abort_upload(upload)
+
+    def _read(self, parts: Iterable[Body], call: _Call) -> Iterator[Body]:
+        rest = iter(parts)
+        while True:
+            with self._away(call):
+                part = next(rest, None)
+            if part is None:
+                return
+            yield part
+            call.bytes += memoryview(part).nbytes
+
+    def _items(self, verb: str, ask: Callable[[], Iterator[T]]) -> Iterator[T]:
+        with self._counted(verb) as call:
+            for item in ask():
+                with self._away(call):
+                    yield item
+
+    @contextmanager
+    def _away(self, call: _Call) -> Iterator[None]:
+        """It is the caller for whom is waited."""
+        started_s, call.heard_s = self._stopwatch(), inf
+        try:
+            yield
+        finally:
+            call.heard_s = self._stopwatch()
+            call.away_s += call.heard_s - started_s
+
+    @contextmanager
+    def _counted(self, verb: str) -> Iterator[_Call]:
+        started_s = self._stopwatch()
+        call, failure = self.meter.begin(verb, started_s), None
+        try:
+            yield call
+        except Exception as error:
+            failure = error
+            raise
+        finally:
+            now_s = self._stopwatch()
+            self.meter.end(call, now_s - started_s - call.away_s, now_s, failure)

@@ -1,0 +1,162 @@
+"""A store whose calls are made again when they have changed nothing for certain, and when making them twice does no harm.
+
+    Unavailable     nothing was changed (409, 429, a refused connection; for what only reads or deletes, 5xx and time-outs too):
+                    the call is made again, after a wait that grows, until attempts or time run out
+    Unknown         of put_if_absent: handed to the caller, who alone can tell its own object from another's
+                    of upload, whose key is nobody else's: made again; a key that is then taken by an object of this size and
+                    checksum was taken by the first try
+    all others      say what to do instead, and trying again is not it
+
+S3Store and the committer rely on this being the only layer that does so; what repeats what stands in `remote.store.api`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from remote.clock import Chance, Clock
+from remote.errors import AlreadyExists, NotFound, Unavailable, Unknown
+from remote.store.api import AbandonedUpload, Body, ObjectMeta, ObjectStore
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """When a call is made again: half the growing wait for certain, the other half by chance; none after the deadline."""
+
+    attempts_max: int = 7
+    first_wait_s: float = 0.1
+    wait_max_s: float = 10.0
+    deadline_s: float = 120.0
+
+    def wait_s(self, attempt: int, chance: float) -> float:
+        """Seconds to wait after the attempt of that number, 1 and up."""
+        return min(self.wait_max_s, self.first_wait_s * 2.0 ** min(attempt - 1, 100)) * (0.5 + chance / 2)
+
+
+class Retrying:
+    """`inner`, with patience. A listing that breaks off goes on behind the last object that it gave."""
+
+    def __init__(self, inner: ObjectStore, clock: Clock, chance: Chance, backoff: Backoff | None = None) -> None:
+        self.inner = inner
+        self.url = inner.url
+        self._clock = clock
+        self._chance = chance
+        self._backoff = backoff or Backoff()
+
+    def get(self, key: str) -> bytes:
+        """As the inner store's."""
+        return self._repeated(lambda: self.inner.get(key))
+
+    def get_range(self, key: str, start: int, end: int) -> Body:
+        """As the inner store's."""
+        return self._repeated(lambda: self.inner.get_range(key, start, end))
+
+    def head(self, key: str) -> ObjectMeta:
+        """As the inner store's."""
+        return self._repeated(lambda: self.inner.head(key))
+
+    def list(self, prefix: str, *, limit: int | None = None, start_after: str = "") -> Iterator[ObjectMeta]:
+        """As the inner store's; each object that comes is a new start for patience."""
+        tries = self._tries()
+        while True:
+            try:
+                for meta in self.inner.list(prefix, limit=limit, start_after=start_after):
+                    start_after, tries = meta.key, self._tries()
+                    limit = None if limit is None else limit - 1
+                    yield meta
+            except Unavailable as error:
+                tries.wait_or_raise(error)
+            else:
+                return
+
+    def list_folders(self, prefix: str) -> Iterator[str]:
+        """As the inner store's; one that breaks off starts again, and passes over what it has given."""
+        tries, last = self._tries(), ""
+        while True:
+            try:
+                for name in self.inner.list_folders(prefix):
+                    if f"{name}/" > last:
+                        last, tries = f"{name}/", self._tries()
+                        yield name
+            except Unavailable as error:
+                tries.wait_or_raise(error)
+            else:
+                return
+
+    def put_if_absent(self, key: str, body: Body) -> None:
+        """As the inner store's. An Unknown is not repeated."""
+        self._repeated(lambda: self.inner.put_if_absent(key, body))
+
+    def upload(self, key: str, parts: Iterable[Body], *, size: int, crc32c: int) -> None:
+        """As the inner store's; made once where `parts` cannot be read again."""
+        if iter(parts) is parts:
+            self.inner.upload(key, parts, size=size, crc32c=crc32c)
+            return
+        tries = self._tries()
+        unknown: Unknown | None = None
+        while True:
+            try:
+                self.inner.upload(key, parts, size=size, crc32c=crc32c)
+            except Unknown as error:
+                unknown = error
+                tries.wait_or_raise(error)
+            except Unavailable as error:
+                tries.wait_or_raise(unknown or error)
+            except AlreadyExists:
+                if unknown is None or not self._holds(key, size, crc32c):
+                    raise
+                return
+            else:
+                return
+
+    def delete(self, key: str) -> None:
+        """As the inner store's."""
+        self._repeated(lambda: self.inner.delete(key))
+
+    def abandoned_uploads(self, prefix: str, before_ms: int) -> Iterator[AbandonedUpload]:
+        """As the inner store's, all of them at once."""
+        return iter(self._repeated(lambda: [*self.inner.abandoned_uploads(prefix, before_ms)]))
+
+    def abort_upload(self, upload: AbandonedUpload) -> None:
+        """As the inner store's."""
+        self._repeated(lambda: self.inner.abort_upload(upload))
+
+    def _holds(self, key: str, size: int, crc32c: int) -> bool:
+        try:
+            meta = self.head(key)
+        except NotFound:
+            return False
+        return meta.size == size and meta.crc32c in (None, crc32c)
+
+    def _repeated(self, call: Callable[[], T]) -> T:
+        tries = self._tries()
+        while True:
+            try:
+                return call()
+            except Unavailable as error:
+                tries.wait_or_raise(error)
+
+    def _tries(self) -> "_Tries":
+        return _Tries(self._backoff, self._clock, self._chance)
+
+
+class _Tries:
+    """The tries of one call."""
+
+    def __init__(self, backoff: Backoff, clock: Clock, chance: Chance) -> None:
+        self._backoff = backoff
+        self._clock = clock
+        self._chance = chance
+        self._started_ms = clock.now_ms()
+        self._failed = 0
+
+    def wait_or_raise(self, error: Unavailable | Unknown) -> None:
+        """Waits for the next one. Raises an error of the same kind when this was the last."""
+        self._failed += 1
+        wait_s = self._backoff.wait_s(self._failed, self._chance())
+        taken_s = (self._clock.now_ms() - self._started_ms) / 1000
+        if self._failed >= self._backoff.attempts_max or taken_s + wait_s > self._backoff.deadline_s:
+            raise type(error)(f"{error}; tried {self._failed} times in {taken_s:.1f} s") from error
+        self._clock.sleep(wait_s)

@@ -1,0 +1,1 @@
+"""What the job `backfill` is made of."""

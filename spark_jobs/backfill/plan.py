@@ -1,0 +1,78 @@
+"""Which offsets a backfill still has to write: what is asked for without what its target has. Pure."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+
+from local_log.errors import OffsetOutOfRange
+from remote.manifest.model import Manifest
+from remote.manifest.ranges import uncovered
+from remote.read.plan import MissingRange
+from spark_jobs.common.commit_log import Bounds, Commit, Part, Settings
+from spark_jobs.errors import OptionError
+from spark_jobs.source.partitions import Split
+from spark_jobs.source.ranges import Range
+
+RETAINED = "retention has deleted them since the last commit of this backfill"
+
+
+def part_of(manifest: Manifest) -> Part:
+    """The partition that a manifest is of."""
+    return Part(manifest.topic, manifest.topic_id, manifest.partition)
+
+
+def bounds_of(split: Split) -> tuple[Part, Bounds]:
+    """The partition and the offsets of a split."""
+    return part_of(split.manifest), (split.span.start, split.span.end)
+
+
+def digest_of(settings: Settings, compression: str) -> str:
+    """What keeps files of other settings apart in the staging area; 16 hexadecimal digits."""
+    text = json.dumps([asdict(settings), compression], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def refuse_other_settings(head: Commit, settings: Settings) -> None:
+    """Raises OptionError where the target's files were written with other settings."""
+    for name, was in asdict(head.settings).items():
+        now = asdict(settings)[name]
+        if now != was:
+            raise OptionError(
+                f"the target was written with {name} {_told(was)}, not {_told(now)}; choose an empty folder, or the options of "
+                "before"
+            )
+
+
+def refuse_other_topics(covered: Iterable[Part], ranges: Iterable[Range]) -> None:
+    """Raises OptionError where the target has a topic of the same name that was another one."""
+    ids = {part.topic: part.topic_id for part in covered}
+    for r in ranges:
+        if ids.get(r.manifest.topic, r.manifest.topic_id) != r.manifest.topic_id:
+            raise OptionError(
+                f"topic {r.manifest.topic} was deleted and made anew: the target has records of the one with the id "
+                f"{ids[r.manifest.topic]}, the archive of {r.manifest.topic_id}; choose an empty folder"
+            )
+
+
+def missing(ranges: Iterable[Range], covered: Mapping[Part, tuple[Bounds, ...]], *, fail_on_data_loss: bool) -> Iterator[Range]:
+    """What of the ranges is not covered.
+
+    Raises OffsetOutOfRange where the archive does not have it, and, unless data loss is allowed, MissingRange where retention has
+    overtaken the last commit: nobody would ever see that offsets between are missing.
+    """
+    for r in ranges:
+        has = covered.get(part_of(r.manifest), ())
+        first, name = r.manifest.log_start_offset, f"{r.manifest.topic}-{r.manifest.partition}"
+        if has and fail_on_data_loss and has[-1][1] < r.start == first:
+            raise MissingRange(name, has[-1][1], first, RETAINED)
+        todo = uncovered(has, r.start, r.end)
+        # What is covered may have left the archive since, and what is empty has to be inside of it all the same.
+        for offset in (r.start,) if r.start >= r.end else (bound for bounds in todo for bound in bounds):
+            if not first <= offset <= r.manifest.end_offset:
+                raise OffsetOutOfRange(name, offset, first, r.manifest.end_offset)
+        yield from (Range(r.manifest, start, end) for start, end in todo)
+
+
+def _told(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)

@@ -1,0 +1,173 @@
+"""The options that the jobs share."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import wraps
+from typing import Any, ParamSpec, TextIO, cast
+
+import click
+
+from remote import archive
+from remote.signed_store import trusted
+from remote.store.api import ObjectStore
+from remote.store.instrumented import Meter
+from remote.store.open import open_store
+from spark_jobs.common.offset_ranges import Vector, ranges_of
+from spark_jobs.common.offset_ranges import parse as parse_vector
+from spark_jobs.common.prices import Table, table
+from spark_jobs.errors import OptionError
+from spark_jobs.source.options import ReadOptions, parse
+from spark_jobs.source.ranges import Range, resolve
+from tiering.command.console import Number, topic_ids_option
+
+P = ParamSpec("P")
+
+_TOPIC_IDS = "topicId="
+
+
+def master_option(command: Callable[P, Any]) -> Callable[P, Any]:
+    """The option `--master`."""
+    text = "Spark's master; default: the one of spark-submit, or all cores of this machine."
+    return click.option("--master", metavar="URL", help=text)(command)
+
+
+def source_options(command: Callable[P, Any]) -> Callable[P, Any]:
+    """The option `--option`, for everything that the format tiering takes, and `--topic-id`, which becomes one of these."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> Any:
+        ids, given = cast(dict[str, str], kwargs.pop("topic_ids")), cast(tuple[str, ...], kwargs["pairs"])
+        kwargs["pairs"] = (*given, _TOPIC_IDS + ",".join(f"{t}={i}" for t, i in sorted(ids.items()))) if ids else given
+        return command(*args, **kwargs)
+
+    text = "Any other option of the format tiering; may be given several times."
+    return topic_ids_option()(click.option("--option", "pairs", multiple=True, metavar="NAME=VALUE", help=text)(run))
+
+
+def topic_ids_in(pairs: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The options without what `--topic-id` has become, and that by topic."""
+    ids = [pair.removeprefix(_TOPIC_IDS) for pair in pairs if pair.startswith(_TOPIC_IDS)]
+    named = (one.partition("=") for text in ids for one in text.split(","))
+    return tuple(pair for pair in pairs if not pair.startswith(_TOPIC_IDS)), {topic: topic_id for topic, _, topic_id in named}
+
+
+def interval_options(command: Callable[P, Any]) -> Callable[P, Any]:
+    """The options of jobs that work on an interval: `--from-timestamp`, `--to-timestamp`, `--offsets`, `--resolve-only`."""
+    for option in (
+        click.option("--resolve-only", is_flag=True, help="Print the offsets that a run would be of, and do nothing."),
+        click.option(
+            "--offsets", "vector", callback=_vector, metavar="JSON|FILE", help="Offsets, as --resolve-only prints them."
+        ),
+        click.option("--to-timestamp", "to_ms", callback=_moment, metavar="TIME", help="The interval's end, which is not in it."),
+        click.option(
+            "--from-timestamp", "from_ms", callback=_moment, metavar="TIME", help="Its start: ms since 1970 or ISO 8601."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def price_options(command: Callable[P, Any]) -> Callable[P, Any]:
+    """The options `--prices` and `--storage-class` of jobs that have `--dry-run`."""
+    file = click.option(
+        "--prices", "prices_file", type=click.File("r", encoding="utf-8"), metavar="FILE", help="Prices by class."
+    )
+    name = click.option(
+        "--storage-class", metavar="NAME", help="What the archive's objects are stored as, such as s3-glacier-ir."
+    )
+    return file(name(command))
+
+
+def _moment(context: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """Milliseconds since 1970, or a time as ISO 8601 has it; one that names no offset from UTC is UTC."""
+    if value is None:
+        return None
+    if value.isascii() and value.isdigit():
+        return int(Number().convert(value, param, context))
+    try:
+        time = datetime.fromisoformat(value)
+    except ValueError as e:
+        raise click.BadParameter(f"{value!r} is no time; give ms since 1970, or such as 2026-11-21T05:00:00Z") from e
+    since_1970 = (time if time.tzinfo else time.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+    if since_1970.days < 0:
+        raise click.BadParameter(f"{value!r} is before 1970")
+    return since_1970 // timedelta(milliseconds=1)
+
+
+def _vector(context: click.Context, param: click.Parameter, value: str | None) -> Vector | None:
+    """A vector as JSON, or in a file."""
+    if value is None:
+        return None
+    text = value if value.lstrip().startswith("{") else click.File("r", encoding="utf-8").convert(value, param, context).read()
+    try:
+        return parse_vector(text)
+    except OptionError as e:
+        raise click.BadParameter(str(e)) from e
+
+
+def topics_of(store: ObjectStore, globs: Collection[str]) -> tuple[str, ...]:
+    """The archived topics that `--topic` names, in order. Raises NotFound where one of the globs names none."""
+    archive.open_archive(store)
+    return tuple(sorted({topic for glob in globs for topic in archive.topics_like(store, [glob])}))
+
+
+def given_options(pairs: Sequence[str], fixed: Mapping[str, str | None]) -> dict[str, str]:
+    """The options of the format: those of `--option`, and `fixed`, which no `--option` may name. Raises OptionError."""
+    given: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise OptionError(f"--option {pair!r} has no value; give NAME=VALUE")
+        if name.lower() in {f.lower() for f in fixed}:
+            raise OptionError(f"--option {name} is not needed: the job has an option of its own for it")
+        given[name] = value
+    return {**given, **{name: value for name, value in fixed.items() if value is not None}}
+
+
+def is_bound(pair: str) -> bool:
+    """Whether an option NAME=VALUE says where a read starts or ends."""
+    return pair.lower().startswith(("starting", "ending"))
+
+
+def asked(
+    archive_url: str,
+    keys_address: str | None,
+    topics: Collection[str],
+    pairs: Sequence[str],
+    from_ms: int | None,
+    to_ms: int | None,
+    vector: Vector | None,
+    *,
+    meter: Meter | None = None,
+) -> tuple[ReadOptions, tuple[Range, ...]]:
+    """What a job's arguments ask for: the options of the format and the offsets, resolved. `meter` counts what that takes.
+
+    An interval is from the first offset as late as its start up to the first as late as its end, so that intervals of time next
+    to each other have each offset once. Raises OptionError, and what `topics_of`, `resolve` and `ranges_of` raise.
+    """
+    store = trusted(open_store(archive_url, meter=meter), keys_address)
+    fixed: dict[str, str | None] = {"archive": archive_url, "keys": keys_address}
+    if vector is not None:
+        if topics or from_ms is not None or to_ms is not None:
+            raise OptionError("--offsets names topics and bounds already; leave --topic, --from-timestamp and --to-timestamp out")
+        if any(map(is_bound, pairs)):
+            raise OptionError("--offsets names the bounds already; leave the options that start with starting and ending out")
+        options = _parsed(pairs, {**fixed, "subscribe": ",".join(vector)})
+        return options, ranges_of(store, vector, options.topic_ids)
+    if not topics:
+        raise OptionError("say which topics by --topic, or which offsets by --offsets")
+    if from_ms is not None:
+        fixed |= {"startingTimestamp": str(from_ms), "startingOffsetsByTimestampStrategy": "latest"}
+    if to_ms is not None:
+        fixed |= {"endingTimestamp": str(to_ms)}
+    options = _parsed(pairs, {**fixed, "subscribe": ",".join(topics_of(store, topics))})
+    return options, resolve(store, options)
+
+
+def _parsed(pairs: Sequence[str], fixed: Mapping[str, str | None]) -> ReadOptions:
+    return parse({"includeHeaders": "true", **given_options(pairs, fixed)})
+
+
+def price_table(prices_file: TextIO | None) -> Table:
+    """The prices that hold: a user's before ours. Raises OptionError."""
+    return table(None if prices_file is None else prices_file.read())

@@ -1,0 +1,77 @@
+"""Offset vectors: which offsets of which partitions a run is of, resolved once and handed to every retry of it.
+
+{"orders": {"0": [0, 1200], "1": [17, 980]}}
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from remote import archive
+from remote.errors import NotFound
+from remote.manifest.numbers import whole
+from remote.store.api import ObjectStore
+from spark_jobs.errors import OptionError
+from spark_jobs.source.ranges import NO_IDS, THREADS, Range, chosen
+
+Vector = dict[str, dict[int, tuple[int, int]]]
+"""Offsets `[start, end)` by topic and partition."""
+
+_FORM = 'offsets by topic and partition, such as {"orders": {"0": [0, 1200]}}'
+
+
+def of_ranges(ranges: Iterable[Range]) -> Vector:
+    """The vector of what was resolved."""
+    vector: Vector = {}
+    for r in ranges:
+        vector.setdefault(r.manifest.topic, {})[r.manifest.partition] = (r.start, max(r.start, r.end))
+    return vector
+
+
+def parse(text: str) -> Vector:
+    """A vector as it is printed. Raises OptionError."""
+    try:
+        parsed: Any = json.loads(text)
+    except (ValueError, RecursionError) as e:
+        raise OptionError(f"the offsets are no JSON ({e}); expected {_FORM}") from e
+    if not isinstance(parsed, dict) or not all(isinstance(partitions, dict) for partitions in parsed.values()):
+        raise OptionError(f"expected {_FORM}")
+    return {
+        topic: {_number(p): _bounds(topic, p, bounds) for p, bounds in partitions.items()} for topic, partitions in parsed.items()
+    }
+
+
+def ranges_of(store: ObjectStore, vector: Vector, topic_ids: Mapping[str, str] = NO_IDS) -> tuple[Range, ...]:
+    """The ranges that a vector names, in order. Raises NotFound where the archive does not have the partition."""
+    archive.open_archive(store)
+    ranges = []
+    for topic, partitions in sorted(vector.items()):
+        found = archive.existing(store, chosen(store, topic, topic_ids, THREADS))
+        manifests = {m.partition: m for m in found.sound}
+        for number, (start, end) in sorted(partitions.items()):
+            manifest = manifests.get(number)
+            if manifest is None:
+                raise NotFound(f"partition {topic}-{number} is not in the archive {store.url}")
+            ranges.append(Range(manifest, start, end))
+    return tuple(ranges)
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise OptionError(f"{text!r} is no partition; expected {_FORM}")
+    return _bounded(int(text), "partition")
+
+
+def _bounds(topic: str, partition: str, bounds: Any) -> tuple[int, int]:
+    if not (
+        isinstance(bounds, list) and len(bounds) == 2 and all(type(b) is int for b in bounds) and 0 <= bounds[0] <= bounds[1]
+    ):
+        raise OptionError(f"{topic}-{partition} has {bounds!r}: give its first offset and the one after its last; {_FORM}")
+    return _bounded(bounds[0], "offset"), _bounded(bounds[1], "offset")
+
+
+def _bounded(number: int, name: str) -> int:
+    try:
+        return whole(number, name)
+    except ValueError as e:
+        raise OptionError(f"{e}; expected {_FORM}") from e

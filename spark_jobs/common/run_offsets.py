@@ -1,0 +1,62 @@
+"""The offsets of a run, resolved once: whoever runs again under its name is of the same, whatever time or retention did since.
+
+_tiering/runs/<digest of the run's name>.json     in the job's target; the first one put stays
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from local_log.errors import Corrupt
+from remote.errors import Newer, NotFound
+from remote.manifest.numbers import whole
+from remote.store.api import ObjectStore
+from spark_jobs.common.offset_ranges import Vector, parse
+from spark_jobs.common.once import put_once
+from spark_jobs.common.target import HIDDEN
+from spark_jobs.errors import OptionError
+
+RUNS = f"{HIDDEN}runs/"
+FORMAT = 1
+
+Question = Mapping[str, Any]
+"""What was asked for, as JSON has it: nobody is to get the offsets of another question."""
+
+
+def key_of(run: str) -> str:
+    """Where the offsets of a run are kept; its name may be anything."""
+    return f"{RUNS}{hashlib.sha256(run.encode()).hexdigest()[:32]}.json"
+
+
+def kept_offsets(store: ObjectStore, run: str, asked: Question, resolve: Callable[[], Vector], *, keep: bool = True) -> Vector:
+    """What the first run of this name resolved, and where this is the first what `resolve` gives; without `keep` nothing is put.
+
+    Raises OptionError where that run was asked for something else, what `resolve` raises, Corrupt, Newer, Unavailable.
+    """
+    key = key_of(run)
+    try:
+        body = store.get(key)
+    except NotFound:
+        offsets = resolve()
+        if not keep:
+            return offsets
+        kept = {"format": FORMAT, "run": run, "asked": asked, "offsets": offsets}
+        body = put_once(store, key, json.dumps(kept, indent=1).encode() + b"\n")
+    return _offsets(body, key, run, asked)
+
+
+def _offsets(body: bytes, key: str, run: str, asked: Question) -> Vector:
+    try:
+        kept = json.loads(body)
+        stated, was = whole(kept["format"], "format"), dict(kept["asked"])
+        offsets = parse(json.dumps(kept["offsets"])) if stated == FORMAT else {}
+    except (ValueError, RecursionError, TypeError, KeyError, OptionError) as e:
+        raise Corrupt(f"expected the offsets of run {run!r} ({e!r}); delete it, and the run resolves them anew", file=key) from e
+    if stated != FORMAT:
+        raise Newer(f"{key} has format {stated}, and this version reads {FORMAT}; upgrade")
+    differing = [name for name in {*was, *asked} if was.get(name) != asked.get(name)]
+    if differing:
+        name = min(differing)
+        raise OptionError(f"run {run!r} was asked for {name} {was.get(name)!r}, not {asked.get(name)!r}; give another --run")
+    return offsets

@@ -1,0 +1,54 @@
+"""Work spread over Spark's executors: the largest first, small items together, failures as values, progress on a terminal."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from spark_jobs.common.attempts import Failed, attempt
+from spark_jobs.common.evening import evened
+from spark_jobs.common.loads import LOAD_BYTES, loads
+from spark_jobs.common.outcome import settled
+from tiering.command.progress import shown
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def spread(
+    job: str,
+    items: Sequence[T],
+    act: Callable[[T], R],
+    size_of: Callable[[T], int],
+    *,
+    master: str | None = None,
+    cut: Callable[[T, int], Sequence[T]] = lambda item, _: (item,),
+    task_bytes: int = LOAD_BYTES,
+    tasks_min: int | None = None,
+) -> tuple[list[R], Exception | None]:
+    """What `act` gives for each of the items, in no order, and the worst of the errors of those that failed (see `attempts`).
+
+    `act` runs on executors and is pickled to get there. `size_of` is about how many bytes an item is: the largest begin, so what
+    is left at the end, when cores fall idle, is small; `cut(item, pieces)` cuts one of those that would leave cores idle. Small
+    items share tasks of about `task_bytes`, of which there are `tasks_min`, where there are as many items. No session is made
+    where there are no items. Raises Spark's errors.
+    """
+    if not items:
+        return [], None
+    from spark_jobs.session import session
+
+    context = session(f"tiering {job}", master=master).sparkContext
+    done = context.accumulator(0)
+    cores = context.defaultParallelism
+    tasks = loads(evened(items, cores, size_of, cut), cores, size_of, load_bytes=task_bytes, loads_min=tasks_min or 0)
+
+    def run(load: list[tuple[int, T]]) -> "list[R | Failed]":
+        outcomes = []
+        for size, item in load:
+            outcomes.append(attempt(act, item))
+            done.add(size)
+        return outcomes
+
+    sized = [[(size_of(item), item) for item in load] for load in tasks]
+    of_bytes = sum(size for load in sized for size, _ in load)
+    with shown(job, lambda: of_bytes, lambda: int(done.value)):
+        outcomes = context.parallelize(sized, len(sized)).flatMap(run).collect()
+    return settled(outcomes)

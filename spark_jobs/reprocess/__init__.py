@@ -1,0 +1,1 @@
+"""What the job `reprocess` is made of."""

@@ -1,0 +1,1 @@
+"""What the job `scrub` is made of."""

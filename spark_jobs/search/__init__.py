@@ -1,0 +1,1 @@
+"""What the job `search` is made of."""

@@ -1,0 +1,1 @@
+"""The data source as a stream: options, offsets, plan of a micro-batch, reader."""

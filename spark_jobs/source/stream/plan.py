@@ -1,0 +1,116 @@
+"""What a stream reads next, from what the archive has and where the stream stands: pure, but for the listing of `newest`.
+
+A stream never goes back. Where the archive seems to end before the place that the stream has reached (a listing that lags, an
+archive that is being filled again), the stream waits there: offsets of a topic with the same id are the same records.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from remote import archive
+from remote.errors import NotFound
+from remote.keys import PartitionPath
+from remote.manifest.model import Manifest
+from remote.store.api import ObjectStore
+from spark_jobs.source.limits import ByPartition
+from spark_jobs.source.options import Assign, Strategy, Subscribe
+from spark_jobs.source.ranges import INTERNAL_TOPICS, NO_IDS, Range, chosen, each_topic
+from spark_jobs.source.stream.offsets import StreamOffsets
+
+Manifests = Mapping[PartitionPath, Manifest]
+"""The newest of every partition that the stream reads."""
+
+
+_GONE = "the partition is gone from the archive"
+
+
+class DataLoss(NotFound):
+    """Offsets `[start, end)` of a partition that a stream can not read any more, and why; `end` is None where nobody knows it."""
+
+    def __init__(self, partition: str, start: int, end: int | None, reason: str) -> None:
+        super().__init__(partition, start, end, reason)
+        self.partition = partition
+        self.start = start
+        self.end = end
+        self.reason = reason
+
+    def __str__(self) -> str:
+        missing = f"from {self.start} on" if self.end is None else f"[{self.start}, {self.end})"
+        return (
+            f"{self.partition}: this stream has not read offsets {missing}, and they are not there any more: {self.reason}; to "
+            "go on without them, start the query again from its checkpoint with failOnDataLoss=false"
+        )
+
+
+def newest(store: ObjectStore, strategy: Strategy, topic_ids: Mapping[str, str] = NO_IDS) -> Manifests:
+    """The newest manifests of what is subscribed, without those topics and partitions that are not there. Raises Unavailable,
+    Corrupt, Newer.
+    """
+    if isinstance(strategy, Assign):
+        topics = [*strategy.partitions]
+    elif isinstance(strategy, Subscribe):
+        topics = [*strategy.topics]
+    else:
+        pattern = re.compile(strategy.pattern)
+        topics = [t for t in archive.topics(store) if t not in INTERNAL_TOPICS and pattern.search(t)]
+    found = each_topic(lambda t, threads: chosen(store, t, topic_ids, threads).sound, topics)
+    if isinstance(strategy, Assign):
+        found = [m for m in found if m.partition in strategy.partitions[m.topic]]
+    return {m.path: m for m in found}
+
+
+def ends(manifests: Manifests, start: StreamOffsets, stop_at: ByPartition | None) -> StreamOffsets:
+    """Where everything that is archived ends, as far as the stream goes."""
+    limits = stops(manifests, stop_at)
+    return {path: max(start.get(path, 0), min(manifests[path].end_offset, limit)) for path, limit in limits.items()}
+
+
+def stops(manifests: Manifests, stop_at: ByPartition | None) -> dict[PartitionPath, int]:
+    """Where the stream is to end in each partition that it reads: at the last offset that there can be unless it was told."""
+    if stop_at is None:
+        return dict.fromkeys(manifests, 2**63 - 1)
+    named = ((path, stop_at.get(path.topic, {}).get(path.partition)) for path in manifests)
+    return {path: stop for path, stop in named if stop is not None}
+
+
+def begin(manifests: Manifests, start: StreamOffsets, until: StreamOffsets) -> StreamOffsets:
+    """Where each partition of `until` goes on: a new one at its earliest offset, as in Spark's Kafka source."""
+    return {path: start[path] if path in start else min(manifests[path].log_start_offset, end) for path, end in until.items()}
+
+
+def ranges(manifests: Manifests, start: StreamOffsets, end: StreamOffsets, *, fail_on_data_loss: bool) -> tuple[Range, ...]:
+    """What lies between two offsets of the stream, and is there. Raises DataLoss, unless it is to be passed over."""
+    found: list[Range] = []
+    for piece in _pieces(manifests, start, end):
+        if isinstance(piece, Range):
+            found.append(piece)
+        elif fail_on_data_loss:
+            raise piece
+    return tuple(found)
+
+
+def _pieces(manifests: Manifests, start: StreamOffsets, end: StreamOffsets) -> Iterator[Range | DataLoss]:
+    for path in sorted(start.keys() - end.keys()):
+        again = [p for p in end if (p.topic, p.partition) == (path.topic, path.partition)]
+        why = f"topic {path.topic} was deleted and made anew" if again else _GONE
+        yield DataLoss(_name(path), start[path], None, why)
+    for path, last in end.items():
+        manifest = manifests.get(path)
+        first = start.get(path, 0)
+        if manifest is None:
+            if first < last:
+                yield DataLoss(_name(path), first, last, _GONE)
+            continue
+        earliest, archived = manifest.log_start_offset, manifest.end_offset
+        if first < min(earliest, last):
+            why = "they came before the first that was archived, or retention has deleted them"
+            yield DataLoss(_name(path), first, min(earliest, last), why)
+        if archived < last:
+            why = f"the archive has been read up to {last} before, and ends at {archived} now"
+            yield DataLoss(_name(path), max(first, archived), last, why)
+        if max(first, earliest) < min(last, archived):
+            yield Range(manifest, max(first, earliest), min(last, archived))
+
+
+def _name(path: PartitionPath) -> str:
+    return f"{path.topic}-{path.partition}"

@@ -1,0 +1,127 @@
+"""The stream reader: follows the archive as segments are committed, a micro-batch at a time, and can go on after any crash.
+
+Spark keeps the offsets in its checkpoint and asks with them: `initialOffset` once in a query's life, `latestOffset` for each
+micro-batch, `partitions` for what lies between two of them, also once more after a crash. It keeps one reader on the driver for
+as long as the query runs, which remembers manifests; tasks make their own.
+
+A stream puts no pins. What a micro-batch reads was planned a moment ago, and objects of what retention gives up stay longer, by
+default for a day: one that is under way is safe without. And to what a stream has not come to yet it has no claim: a query that
+nobody starts again would keep segments for ever, and as in Kafka retention waits for no reader. What it takes unread ends the
+query, with partition and offsets, or is passed over where failOnDataLoss is false.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+
+from remote.clock import Clock, SystemClock
+from remote.read.plan import refuse_outside
+from remote.signed_store import trusted
+from remote.store.api import ObjectStore
+from remote.store.open import open_store
+from spark_jobs.source.batch_reader import BatchReader, SplitPartition
+from spark_jobs.source.packing import packed
+from spark_jobs.source.partitions import splits
+from spark_jobs.source.ranges import resolve
+from spark_jobs.source.stream.cached_manifests import remembering
+from spark_jobs.source.stream.offsets import StreamOffsets, decode, encode, rate_limited
+from spark_jobs.source.stream.options import StreamOptions
+from spark_jobs.source.stream.plan import Manifests, begin, ends, newest, ranges, stops
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads `columns` of what the options ask for. Nothing is asked of the archive before the first question."""
+
+    def __init__(self, options: StreamOptions, columns: tuple[str, ...], clock: Clock | None = None) -> None:
+        self.options = options
+        self.columns = columns
+        self.clock = clock or SystemClock()
+        self._store: ObjectStore | None = None
+        self._manifests: Manifests = {}
+        self._newest: StreamOffsets = {}
+        self._target: Manifests | None = None
+        self._last_batch_ms = 0
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's name
+        """Where a new query starts; one with a checkpoint is never asked.
+
+        Raises what `resolve` raises, OffsetOutOfRange among it.
+        """
+        found = resolve(self._open(), self.options.read)
+        for r in found:
+            refuse_outside(r.manifest, r.start)
+        limits = stops({r.manifest.path: r.manifest for r in found}, self.options.stop_at)
+        starts = {r.manifest.path: r.start for r in found}
+        return encode({path: min(starts[path], limit) for path, limit in limits.items()})
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  # Spark's name
+        """What the options limit a micro-batch to. Spark cannot pass two limits, so the lesser of them stands for both."""
+        if self.options.min_offsets is not None:
+            return ReadMinRows(self.options.min_offsets)
+        if self.options.max_offsets is not None:
+            return ReadMaxRows(self.options.max_offsets)
+        return ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802  # Spark's name
+        """Where the next micro-batch ends: `start` where there is nothing new, or too little yet.
+
+        Raises Unavailable, Corrupt, Newer.
+        """
+        begun = decode(start)
+        self._manifests = (
+            self._target
+            if self._target is not None
+            else newest(self._open(), self.options.read.strategy, self.options.read.topic_ids)
+        )
+        until = self._newest = ends(self._manifests, begun, self.options.stop_at)
+        going_on = begin(self._manifests, begun, until)
+        if isinstance(limit, ReadMinRows) and self._is_too_little(going_on, until, limit.min_rows):
+            return start
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else self.options.max_offsets
+        if most is not None and isinstance(limit, ReadMaxRows | ReadMinRows):
+            until = rate_limited(most, going_on, until)
+        return encode(until)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802  # Spark's name
+        """Where the archive ended when it was last asked, for the query's progress."""
+        return encode(self._newest) if self._newest else None
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # Spark's name
+        """From now on there is only what there is now. Raises as `latestOffset`."""
+        self._target = newest(self._open(), self.options.read.strategy, self.options.read.topic_ids)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """One partition a pack of splits of what lies between. Raises DataLoss, MissingRange (unless failOnDataLoss is false)."""
+        first, last = decode(start), decode(end)
+        if any(path not in self._manifests or self._manifests[path].end_offset < offset for path, offset in last.items()):
+            self._manifests = newest(self._open(), self.options.read.strategy, self.options.read.topic_ids)
+        found = ranges(self._manifests, first, last, fail_on_data_loss=self.options.read.fail_on_data_loss)
+        read = self.options.read
+        return [SplitPartition(pack) for pack in packed(splits(self._open(), found, read), read)]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """The rows of one partition, as a batch's."""
+        yield from BatchReader(self.options.read, self.columns).read(partition)
+
+    def _open(self) -> ObjectStore:
+        if self._store is None:
+            self._store = remembering(trusted(open_store(self.options.read.archive), self.options.read.keys))
+        return self._store
+
+    def _is_too_little(self, start: StreamOffsets, until: StreamOffsets, least: int) -> bool:
+        """Whether to wait for more: not for longer than maxTriggerDelay, and not when there will be no more."""
+        now_ms = self.clock.now_ms()
+        waited = now_ms - self._last_batch_ms >= self.options.max_delay_ms
+        if self._target is None and not waited and sum(until.values()) - sum(start.values()) < least:
+            return True
+        self._last_batch_ms = now_ms
+        return False

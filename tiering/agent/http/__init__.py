@@ -1,0 +1,1 @@
+"""The agent's HTTP endpoint: server, guard and client."""

@@ -1,0 +1,145 @@
+"""How the archive of some log directories is getting on: as their agent knows, or, where none answers, from both tiers alone."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from local_log.errors import LogError, NotFound
+from local_log.folder_lock import FolderHolder
+from local_log.log_dir import LogDir, Unopened
+from local_log.log_reader import LocalLog
+from remote.clock import Clock
+from remote.errors import RemoteError, TopicDeleted, Unavailable
+from remote.parallel import as_they_come
+from remote.store.api import ObjectStore
+from remote.store.instrumented import FAILING_S_MAX, Trouble
+from tiering.agent.agent_lock import has_agent
+from tiering.agent.http import client as http_client
+from tiering.agent.memory import Memory
+from tiering.agent.topic_retention import Known
+from tiering.agent.view import AgentView, PartitionView, Told
+from tiering.config.config import Config
+from tiering.lag.archived import NOTHING, Archived
+from tiering.lag.copy_lag import NO_LAG, waits_of
+from tiering.lag.local_log import look_at
+from tiering.offload.copy import plan
+
+NO_AGENT: Final = "no agent"
+SILENT: Final = "does not answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """What is asked: log directories, their archive, and what the last agent has left. `addresses` are where one may answer.
+
+    `retention` is the topics' on their brokers, `trouble` whether the store answers anybody, by how many
+    seconds without an answer count.
+    """
+
+    log_dirs: tuple[LogDir, ...]
+    store: ObjectStore
+    config: Config
+    memory: Memory
+    addresses: tuple[str, ...]
+    retention: Known
+    trouble: Callable[[float], Trouble | None]
+
+
+def status(places: Places, holder: FolderHolder, clock: Clock) -> dict[str, Any]:
+    """What `/status` of an agent says, with its `address`; where none answers the same, seen now, and `state` says why.
+
+    A store that answers nobody is not waited for: what lies on disk is told, and that it does not answer.
+
+    Raises NotFound, Unreadable, Corrupt (a log directory). What is wrong with a partition stands in its row.
+    """
+    paths = [one.path for one in places.log_dirs]
+    state = NO_AGENT
+    if has_agent(holder, paths):
+        state = SILENT
+        for address in places.addresses:
+            answer = _asked(address, paths)
+            if answer is not None:
+                return answer | {"address": address}
+    partitions = _on_disk(places, clock)
+    asked, problem = _from_the_store(places, partitions, clock)
+    seen = AgentView(
+        0, clock.now_ms(), 0, tuple(paths), places.store.url, swept_ms=places.memory.swept_ms, scrub=places.memory.scrub,
+        partitions=tuple(view for view in asked if view is not None), store=problem,
+    )  # fmt: skip
+    return seen.row() | {"state": state, "started_ms": None, "address": None}
+
+
+def _asked(address: str, log_dirs: list[str]) -> dict[str, Any] | None:
+    """What the agent of these log directories says; None where another one answers there, or nobody."""
+    try:
+        answer = http_client.ask(address, "GET", "/status")
+    except Unavailable:
+        return None
+    return answer if sorted(answer.get("log_dirs", ())) == sorted(log_dirs) else None
+
+
+Found = tuple[LocalLog | Unopened, PartitionView]
+
+
+def _on_disk(places: Places, clock: Clock) -> list[Found]:
+    """What lies in the log directories, and what of it the last agent had not archived: asked of nobody else."""
+    found: list[Found] = []
+    for log_dir in places.log_dirs:
+        for log in log_dir.found(places.config.selects):
+            view = PartitionView(log_dir.path, log.partition, archived=places.memory.archived.get(str(log.partition)))
+            if isinstance(log, Unopened):
+                found.append((log, replace(view, error=Told.of(log.error, clock.now_ms()))))
+                continue
+            try:
+                seen = look_at(log, view.archived or NOTHING)
+            except NotFound:
+                continue  # its broker has just deleted it
+            except LogError as e:
+                found.append((log, replace(view, error=Told.of(e, clock.now_ms()))))
+                continue
+            found.append((log, view.on_disk(seen, places.retention(log.partition.topic))))
+    return found
+
+
+def _from_the_store(places: Places, found: list[Found], clock: Clock) -> tuple[list[PartitionView | None], Told | None]:
+    """What the archive says of each, as far as it answers, and what it does not answer with."""
+    views: list[PartitionView | None] = [view for _, view in found]
+    waiting = {at for at, view in enumerate(views) if view is not None and view.error is None}
+
+    def asked(at: int) -> tuple[int, PartitionView | None]:
+        log, view = found[at]
+        assert isinstance(log, LocalLog)
+        return at, _planned(log, view, places.store, clock.now_ms())
+
+    threads = places.config.settings.remote_log_manager_copier_thread_pool_size
+    for at, view in as_they_come(asked, sorted(waiting), threads, lambda: places.trouble(FAILING_S_MAX) is not None):
+        views[at] = view
+        waiting.discard(at)
+    trouble = places.trouble(0)
+    if trouble is None:
+        return views, None
+    told = Told("Unavailable", trouble.problem, clock.now_ms() - round(trouble.seconds * 1000))
+    for at in waiting:
+        views[at] = replace(found[at][1], error=told)
+    return views, told
+
+
+def _planned(log: LocalLog, view: PartitionView, store: ObjectStore, now_ms: int) -> PartitionView | None:
+    """A partition by what its archive says, too; None for one that its broker has just deleted."""
+    try:
+        due = plan(log, store)
+        archived = Archived.of(due.manifest) if due.manifest.version else None
+        seen = look_at(log, archived or NOTHING)
+        return replace(view, archived=archived, waits=waits_of(due), seen_ms=now_ms).on_disk(seen, view.retention)
+    except NotFound:
+        return None
+    except TopicDeleted as e:
+        return replace(view, is_left_alone=True, lag=NO_LAG, error=Told.of(e, now_ms))
+    except (LogError, RemoteError) as e:
+        return replace(view, error=Told.of(e, now_ms))
+
+
+def rows(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The partitions of a status, those that lag most first, then in order."""
+    found: list[dict[str, Any]] = list(answer["partitions"])
+    return sorted(found, key=lambda row: (-row["lag_ms"], row["topic"], row["partition"]))

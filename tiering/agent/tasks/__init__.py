@@ -1,0 +1,1 @@
+"""What the agent does to one partition, or one piece of an archive, in one turn."""

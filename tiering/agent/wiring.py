@@ -1,0 +1,195 @@
+"""Where an agent is built: a configuration in, an agent out. As in `service`, here is known which disk and store are used."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache, partial
+from socket import gethostname
+from typing import Final
+
+from local_log.disk import OsDisk, OsWritableDisk
+from local_log.errors import Invalid, LogError
+from local_log.folder_lock import OsFolderHolder
+from local_log.log_dir import LogDir
+from local_log.user_cache import state_folder
+from remote import archive
+from remote.clock import Clock, Ids, RandomIds, SystemClock, jitter, stopwatch
+from remote.errors import BadAddress, Unavailable, Unknown
+from remote.parallel import as_they_come
+from remote.read.context import decoded_with
+from remote.signed_store import trusted
+from remote.store.api import ObjectStore
+from remote.store.instrumented import Meter
+from remote.store.open import open_store
+from remote.transforms.key_rings import allowing_plain
+from tiering.agent.abortable import Abortable
+from tiering.agent.agent import Agent
+from tiering.agent.agent_lock import sole
+from tiering.agent.controls import AbortableClock, Aborted, Controls
+from tiering.agent.http.guard import Guard
+from tiering.agent.memory import MemoryFile
+from tiering.agent.opening import Opening
+from tiering.agent.schedule import Backoff
+from tiering.agent.settings import Does, Settings
+from tiering.agent.tasks.copy import Copies
+from tiering.agent.tasks.expire import Retaining
+from tiering.agent.tasks.upkeep import Scrubbing, Sweeping
+from tiering.agent.topic_retention import known_retention
+from tiering.agent.workers import Threads
+from tiering.config.config import Config
+from tiering.wiring import cluster_of, log_dir, remembered, shares_a_folder, transforms
+
+TOKEN_CHARACTERS_MIN: Final = 16
+TOKEN_CHARACTERS_MAX: Final = 1_024
+_ANY_ADDRESS: Final = frozenset(("0.0.0.0", "::", ""))  # noqa: S104  # names that nobody has, not an address to listen on
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """An agent, what it is controlled by, and what is counted of its store."""
+
+    agent: Agent
+    controls: Controls
+    meter: Meter
+    opening: Opening
+
+    def open(self) -> bool:
+        """Opens the archive, and says whether it was made. Where the store answers nobody, the agent's turns try on.
+
+        Raises what is wrong with the archive, or with its address.
+        """
+
+        def is_over() -> bool:
+            return self.controls.is_stopping or self.meter.trouble(stopwatch()) is not None
+
+        try:
+            return any(as_they_come(lambda opening: opening(), [self.opening], 1, is_over))
+        except (Aborted, Unavailable, Unknown):
+            return False
+
+
+def state_dir(config: Config, environment: Mapping[str, str]) -> str:
+    """Where an agent keeps its memory."""
+    return config.settings.agent_state_dir or state_folder(environment)
+
+
+def keys_address(config: Config) -> str | None:
+    """Where the keys are, with what the configuration says of what is in the clear."""
+    keys = config.settings.archive_keys
+    return keys if keys is None or config.settings.archive_encryption_required else allowing_plain(keys)
+
+
+def memory_file(config: Config, environment: Mapping[str, str]) -> MemoryFile:
+    """Where the agent of a configuration keeps its memory. Raises Invalid without log directories or an archive."""
+    dirs, url = checked(config)
+    return MemoryFile.of(OsWritableDisk(), state_dir(config, environment), [d.path for d in dirs], url)
+
+
+def addresses(config: Config, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Where the agent of a configuration may be asked: where it has said that it is, then where it is to be."""
+    try:
+        told = memory_file(config, environment).load().address
+    except LogError:
+        told = ""
+    return tuple(dict.fromkeys(address for address in (told, config.settings.agent_http_address) if address))
+
+
+def guard(config: Config) -> Guard:
+    """Whom the agent of a configuration answers. Raises Invalid, NotFound, Unreadable: the file with its token."""
+    host = config.settings.agent_http_address.rpartition(":")[0].strip("[]").lower()
+    own = gethostname().lower()
+    names = frozenset((*config.settings.agent_http_names, host, own, own.partition(".")[0]))
+    return Guard(names - _ANY_ADDRESS, token(config))
+
+
+def token(config: Config) -> str:
+    """What whoever tells the agent what to do has to know, "" for nothing. Raises Invalid, NotFound, Unreadable."""
+    file = config.settings.agent_http_token_file
+    if file is None:
+        return ""
+    text = OsDisk().read(file, 0, TOKEN_CHARACTERS_MAX + 1).decode(errors="replace").strip()
+    if not TOKEN_CHARACTERS_MIN <= len(text) <= TOKEN_CHARACTERS_MAX or not (text.isascii() and text.isprintable()):
+        raise Invalid(
+            f"{file}: no token; expected {TOKEN_CHARACTERS_MIN} to {TOKEN_CHARACTERS_MAX} printable characters, such as "
+            "`openssl rand -hex 32` writes"
+        )
+    return text
+
+
+def checked(config: Config) -> tuple[tuple[LogDir, ...], str]:
+    """The log directories and the archive of a configuration. Raises Invalid where it does not say which."""
+    settings = config.settings
+    if not settings.log_dirs:
+        raise Invalid("no log directory is given: say log.dirs in the configuration, TIERING_LOG_DIRS or --log-dir")
+    if settings.archive_url is None:
+        raise Invalid("no archive is given: say archive.url in the configuration, TIERING_ARCHIVE_URL or --archive")
+    return tuple(log_dir(path) for path in settings.log_dirs), settings.archive_url
+
+
+def alone(config: Config) -> AbstractContextManager[None]:
+    """Nobody else has an agent for the log directories of a configuration. Raises Invalid where somebody has, or none is said."""
+    dirs, _ = checked(config)
+    return sole(OsFolderHolder(), [one.path for one in dirs], SystemClock())
+
+
+def build(config: Config, environment: Mapping[str, str], tell: Callable[[str], None]) -> Built:
+    """The agent of a configuration, which asks nothing of the store yet; the archive is made where there is none.
+
+    `tell` is told what goes wrong, in messages for people, each when it is new.
+
+    Raises NotFound, Unreadable, Unavailable, BadAddress, and what is wrong with the archive.
+    """
+    settings, controls, meter = config.settings, Controls(), Meter()
+    dirs, url = checked(config)
+    for one in dirs:
+        one.partitions()
+    clock, ids = AbortableClock(SystemClock(), controls), RandomIds()
+    how = transforms(
+        compress=settings.archive_compression_type != "none",
+        encrypt_with=settings.archive_keys if settings.archive_encryption_enable else None,
+        chunk_bytes=settings.archive_chunk_bytes,
+    )
+    limit = settings.remote_log_manager_copy_max_bytes_per_second
+    is_limited = "remote.log.manager.copy.max.bytes.per.second" in config.places
+    backend = Abortable(open_store(url, bytes_per_second=limit if is_limited else None, meter=meter, clock=clock), controls)
+    keys = keys_address(config)
+    store = trusted(backend, keys, remembered(state_dir(config, environment)))
+    for one in dirs:
+        if shares_a_folder(one, store):
+            raise BadAddress(f"{store.url} and the log directory {one.path} lie one in the other; give a folder beside it")
+    opening = Opening(partial(_open, store, clock, ids, must_exist=settings.archive_must_exist))
+    tasks = settings.agent_tasks
+    cluster = cluster_of((settings.metadata_log_dir, *settings.log_dirs), clock)
+    does = Does(
+        copies=Copies(store, clock, ids, how, cache(config.copies)) if "copy" in tasks else None,
+        retaining=Retaining(store, clock, ids, config.retention, settings.log_retention_check_interval_ms, cluster)
+        if "retain" in tasks
+        else None,
+        sweeping=Sweeping(store, clock, ids, settings.sweep_grace_ms) if "sweep" in tasks else None,
+        scrubbing=Scrubbing(store, clock, decoded_with(keys), settings.scrub_sample_ratio) if "scrub" in tasks else None,
+    )
+    own = Settings(
+        threads=settings.remote_log_manager_copier_thread_pool_size,
+        backoff=Backoff(
+            settings.remote_log_manager_task_retry_backoff_ms,
+            settings.remote_log_manager_task_retry_backoff_max_ms,
+            settings.remote_log_manager_task_retry_jitter,
+        ),
+        look_ms=settings.remote_log_manager_task_interval_ms,
+        sweep_ms=settings.sweep_interval_ms,
+        scrub_ms=settings.scrub_interval_ms,
+        shutdown_ms=settings.agent_shutdown_timeout_ms,
+    )
+    workers = Threads(own.threads)
+    agent = Agent(
+        dirs, cache(config.selects), store.url, does, own, workers, controls, clock, jitter, memory_file(config, environment),
+        tell, lambda: meter.trouble(stopwatch()), known_retention(config, cluster), opening,
+    )  # fmt: skip
+    return Built(agent, controls, meter, opening)
+
+
+def _open(store: ObjectStore, clock: Clock, ids: Ids, *, must_exist: bool) -> bool:
+    if must_exist:
+        archive.open_to_write(store, ids)
+        return False
+    return archive.create_archive(store, clock, ids)

@@ -1,0 +1,385 @@
+"""What every command shares: data on standard output in three forms, messages on standard error, and exit codes.
+
+0 done    1 failure    2 usage    3 partly done    4 not found    5 retry later    6 corruption
+"""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from enum import IntEnum
+from fnmatch import fnmatchcase
+from functools import wraps
+from typing import Any, ParamSpec
+
+import click
+from click.core import ParameterSource
+
+from local_log.formats.primitives import INT32_MAX, INT64_MAX
+from tiering.command.completion import files, folders
+from tiering.config.shared import KEYS_VARIABLE
+
+P = ParamSpec("P")
+
+Row = Mapping[str, Any]
+_ROWS_PER_TABLE = 1000
+_BAR_WIDTH = 24
+_ABOUT_MAX = 40
+_OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters of both sets, ends of lines, what turns the direction of writing, and halves of characters."""
+
+
+class Exit(IntEnum):
+    """The exit codes."""
+
+    done = 0
+    failure = 1
+    usage = 2
+    partly = 3
+    not_found = 4
+    retry = 5
+    corruption = 6
+
+
+class Number(click.IntRange):
+    """A whole number from `least` on: an offset, a time, a size. More than 64 bits hold, or than `most`, is refused."""
+
+    def __init__(self, least: int = 0, most: int = INT64_MAX) -> None:
+        super().__init__(min=least)  # a help text that told of the greatest would tell of nothing else
+        self._most = most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See click."""
+        number = super().convert(value, param, ctx)
+        if number > self._most:
+            self.fail(f"{number} is more than {self._most}.", param, ctx)
+        return number
+
+
+EXIT_MEANS: Mapping[Exit, str] = {
+    Exit.done: "Done.",
+    Exit.failure: "It failed; the message says at what.",
+    Exit.usage: "The command line or the configuration is wrong; the message says what would do.",
+    Exit.partly: "Partly done; what was not is named.",
+    Exit.not_found: "What was asked for is not there.",
+    Exit.retry: "The store did not answer, or somebody else was faster: run it again later.",
+    Exit.corruption: "Something is damaged; it is named.",
+}
+"""What each tells a script."""
+
+
+def named(_context: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    """For an option that names something: refuses an empty text, which mostly is a shell's variable that is not set."""
+    if value is not None and not value.strip():
+        raise click.BadParameter("it is empty; say which, or leave the option out where it is not required")
+    return value
+
+
+def lasting(context: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """As `named`, for an address: refuses memory://, too, whose objects end with the command."""
+    if value is not None and value.strip().lower().rpartition("::")[2].startswith("memory:"):
+        raise click.BadParameter(f"{value!r} is gone when this command ends; give a folder, s3://bucket/prefix or any other URL")
+    return named(context, param, value)
+
+
+def archive_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--archive`, the same on every command."""
+    text = "A folder, s3://bucket/prefix, gs:// or abfs://."
+    return click.option(
+        "--archive", "archive_url", required=required, callback=lasting, shell_complete=folders, metavar="URL", help=text
+    )
+
+
+def bytes_per_second_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--bytes-per-second`, the same on every command that moves segments; `open_store` takes it as it is."""
+    text = "Move no more of the archive than this in a second, both directions together."
+    return click.option("--bytes-per-second", type=Number(1), metavar="BYTES", help=text)
+
+
+def log_dir_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--log-dir`, the same on every command."""
+    text = "One of the broker's log.dirs; it is only read."
+    return click.option(
+        "--log-dir", "log_dir_path", required=required, callback=_one_folder, shell_complete=folders, metavar="DIR", help=text
+    )
+
+
+def metadata_log_dir_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--metadata-log-dir` of commands that ask what the cluster knows of its topics."""
+    text = "The broker's metadata.log.dir, where it is none of --log-dir: it says which topics are compacted."
+    return click.option(
+        "--metadata-log-dir", "metadata_log_dir", callback=named, shell_complete=folders, metavar="DIR", help=text
+    )
+
+
+def _one_folder(context: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """As `named`; a configuration may have several of log.dirs, of which nobody is to take one for all."""
+    if value is not None and "," in value and context.get_parameter_source(param.name or "") is ParameterSource.DEFAULT_MAP:
+        raise click.BadParameter(f"log.dirs is {value}, and this command works on one of them: say which by --log-dir")
+    return named(context, param, value)
+
+
+def topic_option(text: str = "The topic.", *, required: bool = True) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--topic` of every command that works on one."""
+    return click.option("--topic", required=required, callback=named, metavar="TOPIC", help=text)
+
+
+def topic_id_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--topic-id` of every command that reads one topic."""
+    text = "Of several topics that had the name, the one with this id; unless given, the one that got records last."
+    return click.option("--topic-id", callback=_topic_id, metavar="ID", help=text)
+
+
+def topic_ids_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--topic-id` of every command that reads many topics."""
+    text = "Of several topics that had a name, the one with this id; may be given several times."
+    return click.option("--topic-id", "topic_ids", multiple=True, callback=by_topic, metavar="TOPIC=ID", help=text)
+
+
+def _topic_id(context: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    from remote.keys import is_topic_id
+
+    if named(context, param, value) is not None and not is_topic_id(value or ""):
+        raise click.BadParameter(f"{value!r} is no topic id as Kafka prints it (22 characters of base64)")
+    return value
+
+
+def by_topic(_context: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """For an option of values TOPIC=ID: the ids by topic."""
+    from remote.keys import is_topic_id
+
+    pairs = [value.partition("=") for value in values]
+    for value, (topic, _, topic_id) in zip(values, pairs, strict=True):
+        if not topic or not is_topic_id(topic_id):
+            raise click.BadParameter(f"{value!r} is not TOPIC=ID, with an id as Kafka prints it (22 characters of base64)")
+    return {topic: topic_id for topic, _, topic_id in pairs}
+
+
+def partition_option(text: str, *, required: bool = False) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--partition`, the same on every command."""
+    return click.option("--partition", type=Number(0, INT32_MAX), required=required, metavar="N", help=text)
+
+
+def topics_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--topic` of every command that works on many topics."""
+    text = "Only topics that match; may be given several times."
+    return click.option("--topic", "topics", multiple=True, callback=_each_named, metavar="GLOB", help=text)
+
+
+def tell_unmatched(globs: Iterable[str], names: Collection[str], place: str, of: str = "--topic") -> None:
+    """Says on standard error which of the globs of `topics_option`, or of `of`, match none of the topics that a place has."""
+    for glob in globs:
+        if not any(fnmatchcase(name, glob) for name in names):
+            say(f"tiering: {of} {glob}: no topic in {place} matches it")
+
+
+def _each_named(context: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    for value in values:
+        named(context, param, value)
+    return values
+
+
+def keys_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The options `--keys` and `--allow-plain`, the same on every command that reads or encrypts segments, or commits.
+
+    The command gets both as one address, `keys_address`.
+    """
+    text = f"Keys of encrypted segments, and of signatures: a file, env://NAME or aws-kms://KEY; else what {KEYS_VARIABLE} says."
+    keys = click.option(
+        "--keys", "keys_address", required=required, envvar=KEYS_VARIABLE, callback=named, shell_complete=files,
+        metavar="ADDRESS", help=text,
+    )  # fmt: skip
+    plain = click.option(
+        "--allow-plain", is_flag=True, help="With keys, take what is not encrypted, or not signed, too: from before it was."
+    )
+
+    def add(command: Callable[P, Any]) -> Callable[P, Any]:
+        @wraps(command)
+        def run(*args: P.args, **kwargs: P.kwargs) -> Any:
+            from remote.transforms.key_rings import allowing_plain
+
+            address = kwargs["keys_address"]
+            if kwargs.pop("allow_plain") and isinstance(address, str):
+                kwargs["keys_address"] = allowing_plain(address)
+            return command(*args, **kwargs)
+
+        return keys(plain(run))
+
+    return add
+
+
+def cache_dir_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--cache-dir`, the same on every command that reads segments."""
+    text = "Keep here what is read of the archive, up to 5 GiB; several commands may share it."
+    return click.option("--cache-dir", callback=named, shell_complete=folders, metavar="DIR", help=text)
+
+
+def state_dir_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--state-dir` of commands that remember what they saw."""
+    text = "Remember here what the log directory has, to notice what disappears; unless given, in a folder of the user's own."
+    return click.option("--state-dir", callback=named, shell_complete=folders, metavar="DIR", help=text)
+
+
+def waiting_option(name: str, default_ms: int, text: str) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """An option for the ms that something has to wait before it is deleted."""
+    return click.option(name, type=Number(), default=default_ms, show_default=True, metavar="MS", help=text)
+
+
+def dry_run_option(command: Callable[P, Any]) -> Callable[P, Any]:
+    """The option `--dry-run`, the same on every command that has it."""
+    return click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")(command)
+
+
+def yes_option(command: Callable[P, Any]) -> Callable[P, Any]:
+    """The option `--yes`, the same on every command that destroys."""
+    return click.option("--yes", "is_agreed", is_flag=True, help="Do not ask; needed where there is no terminal to ask on.")(
+        command
+    )
+
+
+def is_given(parameter: str) -> bool:
+    """Whether a parameter of the command that runs was given on the command line."""
+    return click.get_current_context().get_parameter_source(parameter) is ParameterSource.COMMANDLINE
+
+
+def ask(question: str) -> None:
+    """Asks for a yes on the terminal before anything is destroyed; ends the command without one, or where nobody can be asked."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise click.UsageError("this deletes for good: look at it by --dry-run, then say --yes")
+    click.confirm(question, abort=True, err=True)
+
+
+def output_option(default: str = "table") -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--output`, the same on every command that answers data."""
+    return click.option(
+        "--output", type=click.Choice(["table", "json", "jsonl"]), default=default, show_default=True, help="Form of the answer."
+    )
+
+
+def emit(rows: Iterable[Row], output: str, *, as_text: Callable[[Row], Row] = lambda row: row) -> None:
+    """Prints rows: as one JSON array, a JSON object a line, or tables of what `as_text` makes of each row.
+
+    Where `rows` raises, the rows before the error are printed first.
+    """
+    if output == "json":
+        read: list[Row] = []
+        try:
+            for row in rows:
+                read.append(row)
+        finally:
+            click.echo(json.dumps(read, indent=1))
+    elif output == "jsonl":
+        for row in rows:
+            click.echo(json.dumps(row, separators=(",", ":")))
+    else:
+        for block in _blocks(map(as_text, rows)):
+            for line in _table(block):
+                click.echo(line)
+
+
+def _blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    block: list[Row] = []
+    try:
+        for row in rows:
+            block.append(row)
+            if len(block) == _ROWS_PER_TABLE:
+                yield block
+                block = []
+    except Exception:
+        if block:
+            yield block
+        raise
+    if block:
+        yield block
+
+
+def _table(rows: list[Row]) -> Iterator[str]:
+    names = list(rows[0])
+    cells = [[_cell(row.get(name)) for name in names] for row in rows]
+    widths = [max(len(name), *(len(row[i]) for row in cells)) for i, name in enumerate(names)]
+    numeric = [all(isinstance(row.get(name), int | None) for row in rows) for name in names]
+    for row in [names, *cells]:
+        aligned = (c.rjust(w) if n else c.ljust(w) for c, w, n in zip(row, widths, numeric, strict=True))
+        yield "  ".join(aligned).rstrip()
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else printable(str(value))
+
+
+def printable(text: str) -> str:
+    """A text on one line, with what a terminal would obey written out: whoever wrote to the archive could have put it there."""
+    return _OBEYED.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
+
+
+def say(message: str) -> None:
+    """A message for a person, on standard error, on one line."""
+    click.echo(printable(message), err=True)
+
+
+def warn(message: str) -> None:
+    """A warning, as `say` says it, in the form of errors."""
+    say(f"tiering: {message}")
+
+
+def has_terminal() -> bool:
+    """Whether somebody watches standard error on a terminal that can go back in a line."""
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def progress_bar(label: str) -> Callable[[int, int, str], None]:
+    """Shows how much is done of how much, and a word about it, on one line of standard error; on a terminal only."""
+
+    def show(done: int, of: int, about: str) -> None:
+        bar = "#" * (_BAR_WIDTH * done // max(of, 1))
+        end = "\n" if done == of else ""
+        click.echo(f"\r\x1b[K{label} [{bar:<{_BAR_WIDTH}}] {done}/{of} {printable(about[:_ABOUT_MAX])}{end}", err=True, nl=False)
+
+    return show if has_terminal() else lambda done, of, about: None
+
+
+def exit_code_of(error: Exception) -> Exit:
+    """The exit code that tells a script what to do about an error of ours."""
+    from local_log import errors as local
+    from local_log.engine.errors import CorruptMessage
+    from remote import errors as remote
+
+    if isinstance(error, remote.BadAddress):
+        return Exit.usage
+    if isinstance(error, local.Corrupt | CorruptMessage):
+        return Exit.corruption
+    if isinstance(error, local.NotFound | remote.NotFound):
+        return Exit.not_found
+    if isinstance(error, remote.Unavailable | remote.Unknown | remote.Conflict):
+        return Exit.retry
+    return Exit.failure
+
+
+def exit_code_of_all(errors: Sequence[Exception], *, partly: bool) -> Exit | None:
+    """The exit code of work that went on past its errors: corruption before all else; `partly` is whether some was done."""
+    if any(exit_code_of(e) is Exit.corruption for e in errors):
+        return Exit.corruption
+    if errors and partly:
+        return Exit.partly
+    return exit_code_of(errors[0]) if errors else None
+
+
+def reports_errors(command: Callable[P, Exit | None]) -> Callable[P, None]:
+    """Makes the errors of both tiers a message on standard error and an exit code; all others are bugs and stay as they are."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        from local_log.errors import LogError, of_system
+        from remote.errors import RemoteError
+
+        try:
+            code = command(*args, **kwargs) or Exit.done
+        except BrokenPipeError:
+            raise
+        except (LogError, RemoteError, OSError) as e:
+            say(f"tiering: {of_system(e.filename or 'the operating system', e) if isinstance(e, OSError) else e}")
+            code = exit_code_of(e)
+        sys.exit(code)
+
+    return run

@@ -1,0 +1,1 @@
+"""Checks whether a store meets the requirements of an archive."""

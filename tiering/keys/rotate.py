@@ -1,0 +1,123 @@
+"""Wraps the data keys of archived segments with the current key: manifests and pages are written anew, objects are not touched.
+
+Manifests are signed by that key, too, also those that were not.
+
+It may be killed and run again: what is under the current key already is passed over. A segment that is copied meanwhile by
+somebody whose current key is another one is left for the next run.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from local_log.errors import LogError
+from remote import archive
+from remote.clock import Clock, Ids
+from remote.errors import Conflict, RemoteError
+from remote.keys import PartitionPath, is_topic_id
+from remote.manifest.entries import Entries, Pages
+from remote.manifest.model import Manifest
+from remote.manifest.own_objects import put_own
+from remote.manifest.signatures import signing_key_of
+from remote.manifest.store import ManifestWriter, of_newest
+from remote.store.api import ObjectStore
+from remote.transforms.keys import KeyRing
+from remote.transforms.rotation import PAGES_PER_STEP_MAX, Rotation, Step, is_due
+
+STEPS_LOST_MAX = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Rotated:
+    """What became of one partition: its encrypted segments, how many were due and how many wrapped anew, and what stopped it.
+
+    `signed` is whether its manifest, and what it says of its pages, is signed by the current key.
+    """
+
+    path: PartitionPath
+    encrypted: int = 0
+    due: int = 0
+    rewrapped: int = 0
+    signed: bool = True
+    error: LogError | RemoteError | None = None
+
+
+def partitions(store: ObjectStore, topics: Iterable[str]) -> Iterator[tuple[PartitionPath, Manifest | archive.Damaged]]:
+    """The partitions of these topics, those of deleted topics of the same names, too. Raises Unavailable."""
+    for topic in topics:
+        for topic_id in filter(is_topic_id, store.list_folders(f"{topic}/")):
+            for number, manifest in archive.partitions_of(store, topic, topic_id).items():
+                yield PartitionPath(topic, topic_id, number), manifest
+
+
+def plan(store: ObjectStore, manifest: Manifest, key_id: str) -> Rotated:
+    """What a rotation to `key_id` finds in a partition; the error is in it."""
+
+    def counted(newest: Manifest) -> Rotated:
+        encrypted = due = 0
+        for entry in Entries.of(store, newest):
+            encrypted += entry.is_encrypted
+            due += is_due(entry, key_id)
+        return Rotated(newest.path, encrypted, due, signed=_is_signed(store, newest, key_id))
+
+    try:
+        return of_newest(store, manifest, counted)
+    except (LogError, RemoteError) as e:
+        return Rotated(manifest.path, error=e)
+
+
+def rotate(
+    found: Rotated,
+    manifest: Manifest,
+    store: ObjectStore,
+    keys: KeyRing,
+    clock: Clock,
+    ids: Ids,
+    source: str,
+    *,
+    pages_per_step: int = PAGES_PER_STEP_MAX,
+) -> Rotated:
+    """Does what `plan` has found, in as many commits as it takes; the error is in what comes back, with how far it came."""
+    if found.error is not None or (not found.due and found.signed):
+        return found
+    rewrapped = lost = 0
+    try:
+        hashed = bool(signing_key_of(store))
+        rotation = Rotation(keys, keys.current, Pages(store, manifest.path).read, ids.new_id, pages_per_step, hashed)
+        while True:
+            manifest, step = of_newest(store, manifest, lambda newest: (newest, rotation.step(newest)))
+            if not step.instead:
+                break
+            writer = ManifestWriter(store, manifest.path, clock, ids, source, manifest.writer_epoch)
+            manifest, count, is_lost = _committed(writer, manifest, step)
+            rewrapped += count
+            lost += is_lost
+            if lost > STEPS_LOST_MAX:
+                raise Conflict(f"{manifest.path}: others have changed the manifest {lost} times in between; run it again later")
+        if not _is_signed(store, manifest, keys.current):
+            writer = ManifestWriter(store, manifest.path, clock, ids, source, manifest.writer_epoch)
+            manifest = writer.commit(manifest, lambda before: replace(before, signed_by=keys.current))
+    except (LogError, RemoteError) as e:
+        return replace(found, rewrapped=rewrapped, error=e)
+    return replace(found, rewrapped=rewrapped, signed=_is_signed(store, manifest, keys.current))
+
+
+def _is_signed(store: ObjectStore, manifest: Manifest, key_id: str) -> bool:
+    """Whether there is nothing to be signed, or signed by another key; nothing ever is where the store does not sign."""
+    if not signing_key_of(store):
+        return True
+    return manifest.signed_by == key_id and all(ref.sha256 is not None for ref in manifest.pages)
+
+
+def _committed(writer: ManifestWriter, manifest: Manifest, step: Step) -> tuple[Manifest, int, bool]:
+    """The newest manifest after a step that was planned on `manifest`, how many were wrapped anew, and whether it was in vain."""
+    for page in step.made:
+        put_own(writer.store, writer.clock, writer.path.page(page.ref.name), page.body)
+    count, is_lost = 0, False
+
+    def change(before: Manifest) -> Manifest:
+        nonlocal count, is_lost
+        after, count = step.applied(before)
+        is_lost = after is before
+        return after
+
+    return writer.commit(manifest, change), count, is_lost

@@ -1,0 +1,66 @@
+"""What of a local log the archive does not have yet, as Kafka counts RemoteCopyLagBytes: the active segment never."""
+
+from dataclasses import dataclass
+
+from remote.manifest.model import covers
+from tiering.lag.local_log import LogSeen
+from tiering.offload.copy import OffloadPlan
+from tiering.offload.plan import Action
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """Inactive segments that no manifest names, and their bytes.
+
+    `oldest_ms` is when the first of them was last written to, None where there is none. `waiting` are those of them that wait for
+    the last stable offset to pass them; `reason` says why they do.
+    """
+
+    segments: int = 0
+    bytes: int = 0
+    oldest_ms: int | None = None
+    waiting: int = 0
+    reason: str = ""
+
+    def age_ms(self, now_ms: int) -> int:
+        """For how long the oldest of them has been there, 0 where there is none."""
+        return 0 if self.oldest_ms is None else max(0, now_ms - self.oldest_ms)
+
+
+NO_LAG = Lag()
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """The segments that a plan has left to wait, by base offset, and why the first of them does."""
+
+    bases: frozenset[int] = frozenset()
+    reason: str = ""
+
+
+NO_WAITS = Waits()
+
+
+def waits_of(due: OffloadPlan) -> Waits:
+    """What a plan has left to wait."""
+    waiting = {
+        d.segment.base_offset: d.reason
+        for d in due.decisions
+        if d.action is Action.keep
+        and d.segment.end_offset is not None
+        and not covers(due.manifest, d.segment.base_offset, d.segment.end_offset)
+    }
+    return Waits(frozenset(waiting), next(iter(waiting.values()), ""))
+
+
+def lag_of(seen: LogSeen, waits: Waits) -> Lag:
+    """How far the archive lags behind what was seen on disk."""
+    behind = [s for s in seen.segments if s.end_offset is not None and seen.lacks(s)]
+    waiting = sum(s.base_offset in waits.bases for s in behind)
+    return Lag(
+        len(behind),
+        sum(s.size for s in behind),
+        min((s.modified_ms for s in behind), default=None),
+        waiting,
+        waits.reason if waiting else "",
+    )

@@ -1,0 +1,1 @@
+"""Tools for log directories: dump, recover, truncate, import."""

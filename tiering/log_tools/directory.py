@@ -1,0 +1,166 @@
+"""A whole log directory opened by the log manager, for `tiering log recover` and `tiering retain`."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from local_log.disk import Disk, OsDisk, OsWritableDisk
+from local_log.engine.config import LogConfig
+from local_log.engine.manager.config import ManagerConfig
+from local_log.engine.manager.log_manager import LogManager, Started
+from local_log.engine.manager.startup import Progress
+from local_log.errors import Corrupt, LogError, NotFound
+from local_log.formats.checkpoints import read_offsets
+from local_log.formats.clean_shutdown import NO_BROKER_EPOCH
+from local_log.formats.filenames import (
+    CLEAN_SHUTDOWN,
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG,
+    LOG_START_OFFSET_CHECKPOINT,
+    META_PROPERTIES,
+    RECOVERY_POINT_CHECKPOINT,
+    TopicPartition,
+    parse_offset_file,
+    parse_partition_dir,
+)
+from local_log.log_dir import LogDir, Unopened
+from local_log.log_reader import LocalLog
+from local_log.segment_reader import Segment
+from remote.clock import RandomIds, SystemClock, jitter
+from remote.errors import RemoteError
+from remote.store.api import ObjectStore
+from tiering.log_tools.partition import as_it_is
+from tiering.retention.local import NOTHING, Held, held, planned, refuse_brokers
+
+_OF_A_LOG_DIR = {
+    CLEAN_SHUTDOWN,
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    META_PROPERTIES,
+    RECOVERY_POINT_CHECKPOINT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """A row a partition that was opened; what there is to say of the others and of the directory; what went wrong."""
+
+    rows: list[dict[str, Any]]
+    remarks: list[str]
+    errors: list[LogError]
+
+
+def is_log_dir(folder: str) -> bool:
+    """Whether a folder is one of log.dirs rather than a partition's: by the files that only those have, or by its folders."""
+    disk = OsWritableDisk()
+    if not disk.is_folder(folder):
+        return False
+    names = disk.names(folder)
+    return not _OF_A_LOG_DIR.isdisjoint(names) or any(parse_partition_dir(n) and disk.is_folder(f"{folder}/{n}") for n in names)
+
+
+def recovered(folder: str, config: LogConfig, show: Callable[[int, int, str], None]) -> Recovered:
+    """Opens and closes all logs of the directory, which is cleanly stopped then. Raises Invalid, Unreadable."""
+    disk = OsWritableDisk()
+    topics = dict.fromkeys(_tiered_topics(disk, folder.rstrip("/")), replace(config, remote_storage_enable=True))
+    settings = ManagerConfig(log_dirs=(folder,))
+    manager = LogManager(disk, settings, SystemClock().now_ms, jitter, RandomIds().new_id, default=config, topics=topics)
+    started = manager.start(lambda progress: show(progress.logs - progress.logs_left, progress.logs, _word(progress)))
+    try:
+        rows = [{"topic": p.topic, "partition": p.partition, **as_it_is(manager.log(p))} for p in manager.partitions()]
+    finally:
+        epoch = manager.broker_epoch  # nothing has been written since: what its controller knows of the broker holds
+        problems = manager.stop(NO_BROKER_EPOCH if epoch is None else epoch)
+    errors = [*(u.error for u in started.unopened), *problems]
+    return Recovered(rows, [*_remarks(started), *map(str, problems)], errors)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPlan:
+    """A log of ours, the settings that say how much of it stays, what the archive has of it, and the segments that go by that."""
+
+    log: LocalLog
+    config: LogConfig
+    known: Held
+    gone: tuple[Segment, ...]
+    sizes: Mapping[int, int]
+    """The bytes of its segments, by their base offsets."""
+
+
+def plan_local(
+    folder: str, store: ObjectStore, config_of: Callable[[str], LogConfig | None]
+) -> Iterator[LocalPlan | tuple[TopicPartition, LogError | RemoteError]]:
+    """What goes of each log in a directory of ours; what is wrong with one in its place. `config_of` gives a topic's settings.
+
+    Raises Invalid for a broker's directory, NotFound, Corrupt, Unreadable.
+    """
+    source = LogDir(OsDisk(), folder.rstrip("/"))
+    refuse_brokers(source)
+    for log in source.found():
+        if isinstance(log, Unopened):
+            yield log.partition, log.error
+            continue
+        try:
+            config = config_of(log.partition.topic)
+            if config is not None:
+                known = held(store, log)
+                sizes = {s.base_offset: s.size() for s in log.segments}
+                yield LocalPlan(log, config, known, planned(log, config, known, SystemClock().now_ms()), sizes)
+        except (LogError, RemoteError) as e:
+            yield log.partition, e
+
+
+def retain_local(folder: str, plans: Sequence[LocalPlan]) -> tuple[LogError, ...]:
+    """Lets the engine delete what the plans say, of no other log; what went wrong. Raises Invalid, Unreadable."""
+    path = folder.rstrip("/")
+    now_ms = SystemClock().now_ms()
+    known = {plan.log.partition: plan.known for plan in plans}
+    keeps_all = LogConfig(retention_ms=-1)
+    topics = dict.fromkeys(_tiered_topics(OsWritableDisk(), path), replace(keeps_all, remote_storage_enable=True))
+    topics |= {plan.log.partition.topic: replace(plan.config, file_delete_delay_ms=0) for plan in plans}
+    manager = LogManager(
+        OsWritableDisk(), ManagerConfig(log_dirs=(path,), initial_task_delay_ms=0), lambda: now_ms, jitter, RandomIds().new_id,
+        default=keeps_all, topics=topics, archived_through=lambda partition: known.get(partition, NOTHING).through,
+    )  # fmt: skip
+    started = manager.start()
+    try:
+        for partition in set(manager.partitions()) & known.keys():
+            log = manager.log(partition)
+            log.maybe_increment_log_start_offset(min(known[partition].log_start_offset, log.high_watermark))
+        problems = manager.tick(now_ms)
+    finally:
+        epoch = manager.broker_epoch
+        stopped = manager.stop(NO_BROKER_EPOCH if epoch is None else epoch)
+    return (*(u.error for u in started.unopened), *problems, *stopped)
+
+
+def _word(progress: Progress) -> str:
+    left = f", {progress.segments_left} of {progress.segments} segments left" if progress.segments_left else ""
+    return f"{progress.partition}{left}"
+
+
+def _remarks(started: Started) -> list[str]:
+    return [
+        *(f"{u.path} could not be opened, the others were: {u.error}" for u in started.unopened),
+        *(f"{corrupt}; the file was taken for empty and written anew" for corrupt in started.damaged),
+        *(f"{path}: a stray log; left alone" for path in started.strays),
+    ]
+
+
+def _tiered_topics(disk: Disk, folder: str) -> set[str]:
+    """Topics with a log that starts before its first segment here, so that the archive has the rest.
+
+    A broker's settings would say it. Opened as another, such a log would forget where it starts.
+    """
+    starts: dict[TopicPartition, int] = {}
+    with suppress(NotFound, Corrupt):
+        starts = read_offsets(disk.read(f"{folder}/{LOG_START_OFFSET_CHECKPOINT}"))
+    return {p.topic for p, start in starts.items() if start < _first_base(disk, f"{folder}/{p}", start)}
+
+
+def _first_base(disk: Disk, folder: str, unknown: int) -> int:
+    with suppress(NotFound):
+        parsed = (parse_offset_file(name) for name in disk.names(folder))
+        return min((p[0] for p in parsed if p is not None and p[1] == LOG), default=unknown)
+    return unknown

@@ -1,0 +1,131 @@
+"""A partition's folder opened by the log engine, for the commands that mend, copy and cut one."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from local_log.disk import OsDisk, OsWritableDisk, parent_of
+from local_log.engine.config import LogConfig, read_config
+from local_log.engine.errors import Refused
+from local_log.engine.memory_records import MemoryBatch, memory_batches
+from local_log.engine.producers.state import Origin
+from local_log.engine.unified_log import UnifiedLog, open_log
+from local_log.errors import Invalid, NotFound
+from local_log.formats.filenames import LOCK, LOG, parse_offset_file
+from local_log.log_0_7 import open_log_0_7
+from remote.clock import SystemClock, jitter
+from tiering.log_tools import import_0_7
+
+
+def config_of(settings: Sequence[str]) -> LogConfig:
+    """A log's settings given as `name=value`. Raises Invalid."""
+    pairs = [setting.partition("=") for setting in settings]
+    for name, equals, _ in pairs:
+        if not equals:
+            raise Invalid(f"{name}: expected name=value, such as segment.bytes=1048576")
+    return read_config({name.strip(): value for name, _, value in pairs})
+
+
+@contextmanager
+def opened(
+    folder: str, config: LogConfig, log_start_offset: int, recovery_point: int, *, clean: bool, is_made: bool = False
+) -> Iterator[UnifiedLog]:
+    """The log in `folder`, in order; closed in the end, unless an error has made its state unsure.
+
+    `is_made`: a folder that is not there is made. Raises NotFound for one that should be there, Invalid where a broker has the
+    log directory that it is in, and as `open_log`.
+    """
+    disk, folder = OsWritableDisk(), folder.rstrip("/")
+    if not is_made and not disk.is_folder(folder):
+        raise NotFound(f"{folder}: no such folder; name one partition's, such as orders-0 in a log directory")
+    lock = f"{parent_of(folder)}/{LOCK}"
+    if disk.exists(lock) and not disk.lock(lock):
+        raise Invalid(f"{folder}: a broker or another process of ours is using its log directory (it has {lock}); stop it first")
+    try:
+        yield from _opened(disk, folder, config, log_start_offset, recovery_point, clean=clean)
+    finally:
+        disk.unlock(lock)
+
+
+def _opened(
+    disk: OsWritableDisk, folder: str, config: LogConfig, log_start_offset: int, recovery_point: int, *, clean: bool
+) -> Iterator[UnifiedLog]:
+    log = open_log(
+        disk,
+        folder,
+        config,
+        SystemClock().now_ms,
+        jitter,
+        log_start_offset=log_start_offset,
+        recovery_point=recovery_point,
+        clean=clean,
+    )
+    yield log
+    log.close()
+
+
+def append_all(source: str, log: UnifiedLog, leader_epoch: int | None) -> None:
+    """Appends every batch of the segments in `source`, one by one: as a follower does, or as a leader of this epoch.
+
+    A folder of Kafka 0.7 is appended as a leader does, in batches of today. Raises NotFound, Invalid, Corrupt, Refused.
+    """
+    disk = OsDisk()
+    old = open_log_0_7(disk, source)
+    if old.segments:
+        if leader_epoch is None:
+            raise Invalid(f"{source}: a log of Kafka 0.7, whose messages have other offsets today; append it with --leader-epoch")
+        for records in import_0_7.batches(old):
+            log.append_as_leader(records, leader_epoch)
+        return
+    names = [name for name in disk.names(source) if (parsed := parse_offset_file(name)) and parsed[1] == LOG]
+    if not names:
+        raise NotFound(f"{source}: no segment files there; name one partition's folder, such as orders-0 in a log directory")
+    for name in names:
+        file, position = f"{source}/{name}", 0
+        data = disk.read(file)
+        try:
+            for batch in memory_batches(data):
+                position = batch.position
+                _append(data[position : position + batch.size], batch, log, leader_epoch)
+        except Refused as e:
+            raise type(e)(f"{file} at byte {position}: {e}", record_errors=e.record_errors) from e
+
+
+def _append(records: bytes, batch: MemoryBatch, log: UnifiedLog, leader_epoch: int | None) -> None:
+    if leader_epoch is None:
+        log.append_as_follower(records, batch.leader_epoch)
+    else:
+        log.append_as_leader(_from_offset_0(records), leader_epoch, Origin.COORDINATOR if batch.is_control else Origin.CLIENT)
+
+
+def _from_offset_0(records: bytes) -> bytes:
+    """A batch as its producer sent it: the log is to give it its offsets. The base offset is under no checksum."""
+    return bytes(8) + records[8:]
+
+
+def state(log: UnifiedLog) -> dict[str, Any]:
+    """What the log is, once everything in it is taken for replicated."""
+    log.update_high_watermark(log.log_end_offset)
+    return as_it_is(log)
+
+
+def as_it_is(log: UnifiedLog) -> dict[str, Any]:
+    """What the log is."""
+    return {
+        "log_start_offset": log.log_start_offset,
+        "log_end_offset": log.log_end_offset,
+        "last_stable_offset": log.last_stable_offset,
+        "high_watermark": log.high_watermark,
+        "latest_epoch": -1 if log.epochs.latest_epoch is None else log.epochs.latest_epoch,
+        "segments": [[s.base_offset, s.size] for s in log.local.segments],
+        "producers": {
+            str(p.producer_id): [
+                p.epoch,
+                p.last_sequence,
+                p.last_timestamp,
+                p.coordinator_epoch,
+                -1 if p.txn_first_offset is None else p.txn_first_offset,
+            ]
+            for p in sorted(log.producers.producers.values(), key=lambda p: p.producer_id)
+        },
+    }

@@ -1,0 +1,1 @@
+"""What was lost before it was archived: noticed, recorded in the manifests, acknowledged."""

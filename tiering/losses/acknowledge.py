@@ -1,0 +1,36 @@
+"""Says in the manifests that somebody has seen what was lost: it stays listed, and is no finding any more."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from local_log.errors import listed
+from remote import archive
+from remote.clock import Clock, Ids
+from remote.errors import NotFound
+from remote.manifest.losses import acknowledged, unacknowledged
+from remote.manifest.model import Manifest
+from remote.manifest.store import ManifestWriter, load_newest
+from remote.store.api import ObjectStore
+
+
+def with_losses(store: ObjectStore, topic: str, topic_id: str | None, partition: int | None) -> Iterator[Manifest]:
+    """The manifests of a topic's partitions, or of one, that have losses which nobody has acknowledged.
+
+    Unless an id is given also those of earlier topics of the same name.
+
+    Raises NotFound for a topic that is not in the archive, Corrupt, Unavailable.
+    """
+    paths = [path for path in archive.partition_paths(store, topic) if topic_id in (None, path.topic_id)]
+    if not paths:
+        raise NotFound(f"topic {topic} is not in the archive {store.url}; there are: {listed(archive.topics(store))}")
+    for path in paths:
+        stored = load_newest(store, path) if partition in (None, path.partition) else None
+        if stored is not None and unacknowledged(stored.manifest):
+            yield stored.manifest
+
+
+def acknowledge(manifest: Manifest, store: ObjectStore, clock: Clock, ids: Ids, by: str) -> Manifest:
+    """Acknowledges what is lost by this version; what was lost since is not among it. Raises what a commit raises."""
+    shown = [(loss.start, loss.end) for loss in unacknowledged(manifest)]
+    own = ManifestWriter(store, manifest.path, clock, ids, by, manifest.writer_epoch)
+    return own.commit(manifest, partial(acknowledged, shown=shown, by=by, now_ms=clock.now_ms()))

@@ -1,0 +1,106 @@
+"""Logs that an offload saw in a log directory and that are there no more: their manifests are told, and say what is lost."""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from local_log.errors import LogError
+from local_log.formats.filenames import TopicPartition, parse_partition_dir
+from local_log.log_dir import LogDir, Unopened
+from local_log.log_reader import LocalLog
+from remote.clock import Clock, Ids
+from remote.keys import PartitionPath
+from remote.manifest.losses import new_losses, source_gone
+from remote.manifest.model import Manifest, never_archived
+from remote.manifest.ranges import Range
+from remote.manifest.store import ManifestWriter, load_newest
+from remote.manifest.transitions import first_seen, source_seen
+from remote.store.api import ObjectStore
+from tiering.losses.seen_logs import Known, SeenLog
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A log that is there no more. `is_former`: another topic has its name now. `moved_to` is the id of the log directory that
+    has it, "" for none that is known."""
+
+    partition: TopicPartition
+    seen: SeenLog
+    is_former: bool = False
+    moved_to: str = ""
+
+
+def gone_logs(
+    known: Known,
+    log_dir: LogDir,
+    found: Iterable[LocalLog | Unopened],
+    covers: Callable[[TopicPartition], bool],
+    elsewhere: Mapping[TopicPartition, str],
+) -> tuple[Gone, ...]:
+    """What of `known` has gone, as far as `covers` lets, in order. Raises NotFound, Unreadable.
+
+    Nothing has where the log directory is empty: that is a mount point without its disk.
+    """
+    names = log_dir.disk.names(log_dir.path)
+    if not names:
+        return ()
+    there = set(map(parse_partition_dir, names))
+    logs = {log.partition: log for log in found if isinstance(log, LocalLog)}
+    gone: list[Gone] = []
+    for partition, seen in sorted(known.items()):
+        if not covers(partition):
+            continue
+        if partition not in there:
+            gone.append(Gone(partition, seen, moved_to=elsewhere.get(partition, "")))
+        elif partition in logs and _is_former(seen, logs[partition]):
+            gone.append(Gone(partition, seen, is_former=True))
+    return tuple(gone)
+
+
+def elsewhere(others: Iterable[LogDir]) -> dict[TopicPartition, str]:
+    """The partitions of a broker's other log directories, with the ids of these; one that cannot be read is passed over."""
+    found: dict[TopicPartition, str] = {}
+    for other in others:
+        with suppress(LogError):
+            found |= dict.fromkeys(other.partitions(), other.id())
+    return found
+
+
+def tell(gone: Gone, store: ObjectStore, clock: Clock, ids: Ids, source: str, *, is_dry_run: bool) -> tuple[Range, ...] | None:
+    """Tells the manifest, but on a dry run; gives what is lost by that. None: told later, when another directory has told of it.
+
+    What was deleted from the archive has nothing to lose. Raises what a commit raises.
+    """
+    path = PartitionPath(gone.partition.topic, gone.seen.topic_id, gone.partition.partition)
+    stored = load_newest(store, path)
+    if (stored is None and gone.seen.told_ms) or (stored is not None and stored.manifest.is_deleted) or gone.moved_to == source:
+        return ()
+    first = never_archived(path.topic, path.topic_id, path.partition, gone.seen.start_offset)
+    newest = first if stored is None else stored.manifest
+    if gone.moved_to and (gone.moved_to not in newest.local_log_start_offsets or gone.moved_to in newest.gone):
+        return None
+    lost: tuple[Range, ...] = ()
+
+    def change(before: Manifest) -> Manifest:
+        nonlocal lost
+        after = source_gone(_told(before, gone.seen, source), source, gone.seen.end_offset, clock.now_ms())
+        lost = new_losses(before, after)
+        return after
+
+    if change(newest) != newest and not is_dry_run:
+        ManifestWriter(store, path, clock, ids, source, newest.writer_epoch).commit(first, change)
+    return lost
+
+
+def _told(manifest: Manifest, seen: SeenLog, source: str) -> Manifest:
+    """The manifest that knows of the log what could not be told while it was there."""
+    if seen.told_ms or manifest.is_deleted:
+        return manifest
+    told = source_seen if manifest.version else first_seen
+    return told(manifest, source, seen.start_offset, seen.end_offset)
+
+
+def _is_former(seen: SeenLog, log: LocalLog) -> bool:
+    with suppress(LogError):
+        return log.topic_id != seen.topic_id
+    return False

@@ -1,0 +1,120 @@
+"""What is remembered of a log directory from one offload to the next: the logs that were seen there.
+
+By this an offload notices which have disappeared meanwhile, and which have not moved, so that the store need not be asked. One
+small file a log directory and archive. It may be lost: what disappears before the next offload is not noticed then.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+from hashlib import sha256
+from typing import Any, Final
+
+from local_log.disk import WritableDisk, replace_file
+from local_log.errors import NotFound
+from local_log.formats.filenames import TopicPartition, parse_partition_dir
+from local_log.log_dir import LogDir
+from local_log.log_reader import LocalLog
+from remote.clock import Clock
+
+FORMAT: Final = 1
+TOLD_MS_MAX: Final = 86_400_000
+"""After this the manifest is looked at again though the log has not moved: somebody may have changed or deleted it."""
+_ATTEMPTS_MAX: Final = 40
+_WAIT_SECONDS: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class SeenLog:
+    """A log as it was last seen. `only` is the base offset of its one segment, None where it has more.
+
+    `end_offset` is its high watermark as its broker has last noted it down, or where that is unknown its end. Its manifest was
+    last known to be told of it at `told_ms`, 0 for never.
+    """
+
+    topic_id: str
+    start_offset: int
+    end_offset: int
+    only: int | None
+    told_ms: int
+
+    @classmethod
+    def of(cls, log: LocalLog, told_ms: int) -> "SeenLog":
+        """The log as it is now. Raises LogError."""
+        high_watermark = log.checkpointed_high_watermark
+        end = max(log.log_start_offset, log.log_end_offset if high_watermark is None else high_watermark)
+        return cls(log.topic_id, log.log_start_offset, end, _only(log), told_ms)
+
+    def is_told_of(self, log: LocalLog, now_ms: int) -> bool:
+        """Whether the manifest knows of the log what there is to know, as only its active segment has grown. Raises LogError."""
+        is_fresh = self.told_ms > 0 and 0 <= now_ms - self.told_ms < TOLD_MS_MAX
+        if not is_fresh or self.only is None or self.only != _only(log):
+            return False
+        return (self.topic_id, self.start_offset) == (log.topic_id, log.log_start_offset)
+
+
+Known = Mapping[TopicPartition, SeenLog]
+
+
+@dataclass(frozen=True, slots=True)
+class SeenFile:
+    """The memory in a file, which several processes may keep at a time."""
+
+    disk: WritableDisk
+    folder: str
+    name: str
+
+    @classmethod
+    def of(cls, disk: WritableDisk, folder: str, log_dir: LogDir, archive: str) -> "SeenFile":
+        """That of a log directory and an archive. Without a `directory.id` those of one broker share an id, so its path counts.
+
+        Raises Corrupt.
+        """
+        digest = sha256("\n".join((log_dir.id(), disk.real_path(log_dir.path), archive)).encode()).hexdigest()
+        return cls(disk, folder, f"logs-{digest[:16]}.json")
+
+    def load(self) -> dict[TopicPartition, SeenLog]:
+        """What was kept; nothing where there is none, or where it cannot be understood. Raises Unreadable."""
+        try:
+            return _read(json.loads(self.disk.read(f"{self.folder}/{self.name}")))
+        except (NotFound, ValueError, TypeError, KeyError, AttributeError):
+            return {}
+
+    def keep(self, changes: Mapping[TopicPartition, SeenLog | None], clock: Clock) -> None:
+        """Keeps what has changed, None for what is to be forgotten, beside what others have kept meanwhile. Raises Unreadable."""
+        if not changes:
+            return
+        self.disk.make_folder(self.folder)
+        lock = f"{self.folder}/{self.name}.lock"
+        is_mine = self._lock(lock, clock)
+        try:
+            kept: dict[TopicPartition, SeenLog | None] = {**self.load(), **changes}
+            logs = {str(p): [*astuple(seen)] for p, seen in kept.items() if seen is not None}
+            body = json.dumps({"format": FORMAT, "logs": logs}, sort_keys=True, indent=1)
+            replace_file(self.disk, f"{self.folder}/{self.name}", body.encode() + b"\n")
+        finally:
+            if is_mine:
+                self.disk.unlock(lock)
+
+    def _lock(self, lock: str, clock: Clock) -> bool:
+        """Whoever has it needs it for milliseconds; to wait for ever for what is only a memory is not worth it."""
+        for _ in range(_ATTEMPTS_MAX):
+            if self.disk.lock(lock):
+                return True
+            clock.sleep(_WAIT_SECONDS)
+        return False
+
+
+def _only(log: LocalLog) -> int | None:
+    return log.segments[0].base_offset if len(log.segments) == 1 else None
+
+
+def _read(body: dict[str, Any]) -> dict[TopicPartition, SeenLog]:
+    if body["format"] != FORMAT:
+        raise ValueError(f"format {body['format']}")
+    return {p: _seen(of) for name, of in body["logs"].items() if (p := parse_partition_dir(name)) is not None}
+
+
+def _seen(of: list[Any]) -> SeenLog:
+    topic_id, start, end, only, told_ms = of
+    return SeenLog(str(topic_id), int(start), int(end), None if only is None else int(only), int(told_ms))

@@ -1,0 +1,49 @@
+"""Says in the manifests that a log directory has their partitions no more: of a broker that was taken out of service.
+
+Nobody archives from such a directory any more, so nobody else would say so, and what it had when it was last told would for ever
+count as offsets that it may still give. A directory that comes back is told with its next offload.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from local_log.errors import listed
+from remote import archive
+from remote.clock import Clock, Ids
+from remote.errors import NotFound
+from remote.manifest.losses import source_gone
+from remote.manifest.model import Manifest
+from remote.manifest.store import ManifestWriter, load_newest
+from remote.store.api import ObjectStore
+
+WRITER = "source-gone"
+
+
+def of_source(store: ObjectStore, topics: Iterable[str], source: str) -> tuple[Manifest, ...]:
+    """The newest manifests, of these topics, of the partitions that `source` is believed to have.
+
+    Raises NotFound where no manifest has ever been told of it; Corrupt, Newer, Unavailable.
+    """
+    newest = [*_newest(store, topics)]
+    known = {name for manifest in newest for name in manifest.local_log_start_offsets}
+    if source not in known:
+        raise NotFound(f"nothing was archived from a log directory with the id {source}; there are: {listed(sorted(known))}")
+    return tuple(m for m in newest if source in m.local_log_start_offsets and source not in m.gone)
+
+
+def without(manifest: Manifest, source: str, now_ms: int) -> Manifest:
+    """The manifest of a partition that `source` has no more. What only that had is lost from now on, and named."""
+    return source_gone(manifest, source, 0, now_ms)
+
+
+def tell(manifest: Manifest, store: ObjectStore, clock: Clock, ids: Ids, source: str) -> Manifest:
+    """Commits that. Raises what a commit raises."""
+    own = ManifestWriter(store, manifest.path, clock, ids, WRITER, manifest.writer_epoch)
+    return own.commit(manifest, lambda newest: without(newest, source, clock.now_ms()))
+
+
+def _newest(store: ObjectStore, topics: Iterable[str]) -> Iterator[Manifest]:
+    for topic in topics:
+        for path in archive.partition_paths(store, topic):
+            stored = load_newest(store, path)
+            if stored is not None and not stored.manifest.is_deleted:
+                yield stored.manifest

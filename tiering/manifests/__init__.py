@@ -1,0 +1,1 @@
+"""Manifests for people: their versions as rows, and those that diverged from their logs."""

@@ -1,0 +1,194 @@
+"""Histories of a partition that have parted: the one that was archived, and the one that its brokers go on with.
+
+After an unclean election the log that is led lacks offsets that are archived, and has others in their place. Neither history may
+be lost, and the archive of one partition is one log, so what the brokers do not have goes to a topic of its own:
+
+1  the segments from the fork on are copied under another topic id, of the same name, which readers ask for by `--topic-id`
+2  the partition gives them up: it ends at the fork or below it, and they wait to be deleted as what retention gives up
+3  the next offload goes on from there with what the log has
+
+Killed anywhere and run again it goes on: the id is the same, and what is copied already is not copied again.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from local_log.errors import LogError
+from local_log.log_dir import Unopened
+from local_log.log_reader import LocalLog
+from remote.clock import Clock, Ids
+from remote.errors import Conflict, Invalid, RemoteError
+from remote.keys import PartitionPath
+from remote.manifest.divergence import fork_offset, is_another_history, is_older, kept_topic_id
+from remote.manifest.entries import Entries, Pages
+from remote.manifest.model import Manifest, SegmentEntry, covers
+from remote.manifest.own_objects import put_own
+from remote.manifest.signatures import signing_key_of
+from remote.manifest.store import ManifestWriter, load_newest, of_newest
+from remote.manifest.transitions import check_history, kept, kept_from
+from remote.manifest.truncation import Truncation, truncation
+from remote.segment.copy import SegmentCopies
+from remote.segment_bytes import SegmentBytes
+from remote.store.api import ObjectStore
+from remote.transforms.encoder import Encryption
+
+WRITER = "diverged"
+TRUNCATIONS_MAX = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Diverged:
+    """A partition whose log contradicts the archive: where they part, and the archived segments that reach above that.
+
+    `fork_offset` is None where one of the two has no leader epochs, so that nobody can tell; then `segments` are none.
+    `log_bytes` are those of the segments. `is_older`: the log is the one that is given up, by its broker.
+    """
+
+    manifest: Manifest
+    log_start_offset: int
+    log_end_offset: int
+    fork_offset: int | None
+    start: int
+    segments: int
+    log_bytes: int
+    is_older: bool
+
+    @property
+    def kept_id(self) -> str:
+        """The id of the topic that keeps what the partition gives up, "" where it gives nothing up."""
+        return kept_topic_id(self.manifest, self.fork_offset) if self.fork_offset is not None and self.segments else ""
+
+
+def find(logs: Iterable[LocalLog | Unopened], store: ObjectStore) -> Iterator[Diverged | LogError | RemoteError]:
+    """Those of the logs that the archive refuses as of another history, in order, and the error of each that cannot be asked."""
+    for log in logs:
+        try:
+            found = None if isinstance(log, Unopened) else of_log(log, store)
+        except (LogError, RemoteError) as e:
+            yield e
+            continue
+        if isinstance(log, Unopened):
+            yield log.error
+        elif found is not None:
+            yield found
+
+
+def of_log(log: LocalLog, store: ObjectStore) -> Diverged | None:
+    """The divergence of one log, None where there is none. Only reads. Raises Corrupt, NotFound, Unreadable, Unavailable."""
+    if not log.segments:
+        return None
+    stored = load_newest(store, PartitionPath(log.partition.topic, log.topic_id, log.partition.partition))
+    if stored is None or stored.manifest.is_deleted:
+        return None
+    lineage, end = log.leader_epochs, log.log_end_offset
+    if not is_another_history(stored.manifest, lineage, end):
+        return None
+    return of_newest(store, stored.manifest, lambda newest: _diverged(newest, log, store))
+
+
+def _diverged(manifest: Manifest, log: LocalLog, store: ObjectStore) -> Diverged:
+    lineage, end = log.leader_epochs, log.log_end_offset
+    fork = fork_offset(manifest, lineage, end)
+    above = [] if fork is None else [*_above(manifest, fork, store)]
+    return Diverged(
+        manifest,
+        log.log_start_offset,
+        end,
+        fork,
+        min((e.base_offset for e in above), default=manifest.end_offset if fork is None else fork),
+        len(above),
+        sum(e.log_size for e in above),
+        fork is not None and is_older(manifest, lineage),
+    )
+
+
+def _above(manifest: Manifest, fork: int, store: ObjectStore) -> Iterator[SegmentEntry]:
+    """The segments that have an offset at the fork or above it."""
+    return Entries.of(store, manifest).overlapping(fork, max(manifest.end_offset, fork))
+
+
+def refuse(found: Diverged) -> None:
+    """Raises Invalid where nothing may be given up for this log."""
+    path = found.manifest.path
+    if found.fork_offset is None:
+        raise Invalid(
+            f"{path}: the log or the archive has no leader epochs, so nobody can tell where they part; archive the log into "
+            "another archive, or delete the topic from this one by tiering delete-topic once it is kept elsewhere"
+        )
+    if found.is_older:
+        raise Invalid(
+            f"{path}: the archive knows leader epoch {found.manifest.leader_epochs[-1].epoch}, later than this log's, so "
+            "it is the log that is behind, and its broker truncates it when it follows the leader; run this beside the leader"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Resolver:
+    """Resolves divergences in an archive; `decoded` and `encryption` are for what is encrypted."""
+
+    store: ObjectStore
+    clock: Clock
+    ids: Ids
+    decoded: SegmentBytes
+    encryption: Encryption | None = None
+
+    def resolve(self, log: LocalLog, found: Diverged) -> Manifest:
+        """Keeps what the archive has above the fork, then gives it up; the partition's manifest after that.
+
+        Raises Invalid (see `refuse`), NoKey, Corrupt, Conflict where others go on archiving what is to be given up, and what a
+        commit raises. Nothing is given up before all of it is kept.
+        """
+        for _ in range(TRUNCATIONS_MAX):
+            refuse(found)
+            if found.segments:
+                of_newest(self.store, found.manifest, partial(self._keep, found))
+            after = self._truncated(log, found)
+            if after is not None:
+                return after
+            again = of_log(log, self.store)
+            if again is None:
+                raise Conflict(f"{found.manifest.path}: somebody else has resolved it meanwhile; see tiering diverged show")
+            found = again
+        raise Conflict(f"{found.manifest.path}: others have committed {TRUNCATIONS_MAX} times in between; stop them first")
+
+    def _keep(self, found: Diverged, manifest: Manifest) -> None:
+        """Step 1, segment by segment; passes over what is kept already."""
+        fork = found.fork_offset
+        assert fork is not None
+        target = replace(manifest.path, topic_id=found.kept_id)
+        first = kept_from(manifest, found.kept_id, found.start)
+        stored = load_newest(self.store, target)
+        known = stored.manifest if stored else first
+        writer = ManifestWriter(self.store, target, self.clock, self.ids, WRITER, known.writer_epoch)
+        copies = SegmentCopies(self.store, manifest.path, target, self.ids, self.decoded, self.encryption)
+        for entry in _above(manifest, fork, self.store):
+            if known.version and covers(known, entry.base_offset, entry.end_offset):
+                continue
+            known = writer.commit(first, partial(kept, entry=copies.copy(entry), of=manifest, now_ms=self.clock.now_ms()))
+
+    def _truncated(self, log: LocalLog, found: Diverged) -> Manifest | None:
+        """Step 2: the manifest after it, None where others have committed since the divergence was found."""
+        manifest, fork = found.manifest, found.fork_offset
+        assert fork is not None
+        read, hashed = Pages(self.store, manifest.path).read, bool(signing_key_of(self.store))
+        step: Truncation = truncation(manifest, fork, read, self.ids.new_id, hashed=hashed)
+        self._refuse_useless(step, found, log)
+        for page in step.made:
+            put_own(self.store, self.clock, manifest.path.page(page.ref.name), page.body)
+        is_done = False
+
+        def change(before: Manifest) -> Manifest:
+            nonlocal is_done
+            after = step.applied(before, found.kept_id, self.clock.now_ms())
+            is_done = after is not before
+            return after
+
+        writer = ManifestWriter(self.store, manifest.path, self.clock, self.ids, WRITER, manifest.writer_epoch)
+        after = writer.commit(manifest, change)
+        return after if is_done else None
+
+    def _refuse_useless(self, step: Truncation, found: Diverged, log: LocalLog) -> None:
+        """Raises Conflict where the log would be refused after that, too: then nothing is given up."""
+        after = step.applied(found.manifest, found.kept_id, self.clock.now_ms())
+        check_history(after, log.leader_epochs, log.log_end_offset)

@@ -1,0 +1,266 @@
+"""Copies what is due of one log into the archive: plan, then a flat loop of copy and commit, segment by segment.
+
+A segment that turns out to be damaged is refused and named; one that its broker changes meanwhile is skipped. The others go on,
+and the hole that it leaves is a named gap until a sound copy fills it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from local_log.disk import FileState
+from local_log.errors import LogError, NotFound
+from local_log.formats.checkpoints import epochs_before
+from local_log.formats.filenames import LOG
+from local_log.log_reader import LocalLog
+from local_log.segment_reader import Segment
+from remote import archive
+from remote.clock import Clock, Ids
+from remote.errors import RemoteError
+from remote.keys import PartitionPath
+from remote.manifest.entries import Entries
+from remote.manifest.gaps import NO_BATCH
+from remote.manifest.losses import GONE, OVERTAKEN, new_losses
+from remote.manifest.model import LIMITS, Limits, Manifest, SegmentEntry, covers, never_archived
+from remote.manifest.ranges import Range
+from remote.manifest.store import ManifestWriter, load_newest, newest_version
+from remote.manifest.transitions import check_history, emptied, refuse_deleted, segment_copied, source_seen
+from remote.segment.upload import NO_TRANSFORMS, copy_segment
+from remote.store.api import ObjectStore
+from remote.transforms.encoder import Transforms
+from tiering.losses.former_topics import former_ids, tell_gone
+from tiering.losses.report import end_of, told
+from tiering.offload.plan import Action, Decision, LocalSegment, plan_offload
+from tiering.offload.source import Changed, Told, seen_whole, segment_data, segment_end
+
+
+@dataclass(frozen=True, slots=True)
+class OffloadPlan:
+    """What an offload of one log would do, and from what it starts. `formers` are ids of topics that had its name before."""
+
+    log: LocalLog
+    path: PartitionPath
+    manifest: Manifest
+    decisions: tuple[Decision, ...]
+    formers: tuple[str, ...] = ()
+
+    @property
+    def start(self) -> int:
+        """Where what can be archived of the log starts: at its log start offset, or at the first segment with a batch."""
+        has_batches = (d.segment.base_offset for d in self.decisions if not d.segment.is_empty)
+        return max(self.log.log_start_offset, next(has_batches, 0))
+
+    @property
+    def empty(self) -> tuple[Range, ...]:
+        """The segments in which compaction has left no batch."""
+        segments = ((d.segment, d.segment.end_offset) for d in self.decisions if d.reason == NO_BATCH)
+        return tuple((segment.base_offset, end) for segment, end in segments if end)
+
+    def told(self, manifest: Manifest, source: str, now_ms: int) -> Manifest:
+        """A version of the manifest once it has been told of the log."""
+        return told(emptied(manifest, self.empty), self.log, self.start, source, now_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of one segment: its entry, or the error that stopped it; neither where there was nothing to do.
+
+    Without a decision it is the log as a whole that could not be planned for; without an error, too, it is gone. `notes` say what
+    of a copied segment's files had to be made anew, or why a log was left alone.
+    """
+
+    decision: Decision | None
+    entry: SegmentEntry | None = None
+    error: LogError | RemoteError | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its offsets are lost: they had left the log before they were archived."""
+        return self.decision is not None and self.decision.action is Action.lost
+
+
+def plan(log: LocalLog, store: ObjectStore) -> OffloadPlan:
+    """The plan for one log. Reads only, and nothing of a log that has only its active segment.
+
+    Raises Corrupt, NotFound, Unreadable, Unavailable, Invalid for a topic that was deleted from the archive.
+    """
+    path = PartitionPath(log.partition.topic, log.topic_id, log.partition.partition)
+    manifest = _newest(store, path) or _never_archived(path, log)
+    refuse_deleted(manifest)
+    segments = tuple(LocalSegment(s.base_offset, s.next_base_offset, _is_empty(s)) for s in log.segments)
+    stable = log.last_stable_offset if len(segments) > 1 else log.log_start_offset
+    decisions = plan_offload(segments, stable, manifest, unproven=log.unproven)
+    formers: tuple[str, ...] = ()
+    if not manifest.version and log.segments:
+        is_known, formers = former_ids(store, path)
+        if is_known:
+            archive.refuse_deleted_topic(store, path.topic, path.topic_id)
+    return OffloadPlan(log, path, manifest, decisions, formers)
+
+
+def offload(
+    due: OffloadPlan,
+    store: ObjectStore,
+    clock: Clock,
+    ids: Ids,
+    source: str,
+    progress: Callable[[int], None],
+    transforms: Transforms = NO_TRANSFORMS,
+    limits: Limits = LIMITS,
+) -> Iterator[Done]:
+    """Does what `due` says, a result a segment. `progress` is told the bytes of the log files as they are read.
+
+    Every error of a segment is in its result. An error of the store stops the log: what follows would fail alike.
+    Where the log is seen for the first time or its start has moved, the manifest is told, and what is lost by that; so it is
+    where compaction has emptied what is a gap: with the first copy or, where there is none, at the end.
+    """
+    writer = ManifestWriter(store, due.path, clock, ids, source, due.manifest.writer_epoch, limits)
+    first = _never_archived(due.path, due.log)
+    lost: list[Range] = []
+
+    def seen(before: Manifest) -> Manifest:
+        after = due.told(before, source, clock.now_ms())
+        lost[:] = new_losses(before, after)
+        return after
+
+    yield from _of_formers(due, store, clock, ids, source)
+    known = due.manifest
+    gap_reason = "never archived: an earlier segment had left the local log before"
+    for listed, decision in zip(due.log.segments, due.decisions, strict=True):
+        if decision.action is not Action.copy:
+            yield Done(decision)
+            continue
+        segment = replace(listed, next_base_offset=decision.segment.end_offset)
+        end = segment_end(segment)
+        notes: list[str] = []
+        try:
+            known = _newest_after(store, known, first)
+            if covers(known, segment.base_offset, end):
+                yield Done(_by_somebody_else(decision))
+                continue
+            check_history(known, epochs_before(due.log.leader_epochs, end), end)
+            entry = _copied(due, segment, store, clock, ids, progress, notes.append, transforms)
+        except Changed as e:
+            gap_reason = f"skipped: {e}"
+            yield Done(replace(decision, action=Action.skipped, reason=str(e)))
+            continue
+        except LogError as e:
+            gap_reason = f"refused: {e}"
+            yield Done(decision, error=e)
+            continue
+        except RemoteError as e:
+            yield Done(decision, error=e)
+            return
+
+        def change(before: Manifest, entry: SegmentEntry = entry, gap_reason: str = gap_reason) -> Manifest:
+            lineage = epochs_before(due.log.leader_epochs, entry.end_offset)
+            copied = segment_copied(known := seen(before), entry, lineage, gap_reason, clock.now_ms())
+            return known if copied is known else source_seen(emptied(copied, due.empty), source, due.start, end_of(due.log))
+
+        try:
+            known = writer.commit(first, change)
+            holds = Entries.of(store, known).holds(entry)
+        except (LogError, RemoteError) as e:
+            yield Done(decision, error=e)
+            return
+        yield from map(as_lost, lost)
+        yield Done(decision, entry=entry, notes=tuple(notes)) if holds else Done(_by_somebody_else(decision))
+    yield from _contradiction(due.log, known)
+    if seen(known) != known:
+        try:
+            writer.commit(first, seen)
+        except (LogError, RemoteError) as e:
+            yield Done(None, error=e)
+        else:
+            yield from map(as_lost, lost)
+
+
+def lost_before(due: OffloadPlan, source: str, now_ms: int) -> Iterator[Done]:
+    """What an offload would find lost."""
+    return map(as_lost, new_losses(due.manifest, due.told(due.manifest, source, now_ms)))
+
+
+def _copied(
+    due: OffloadPlan,
+    segment: Segment,
+    store: ObjectStore,
+    clock: Clock,
+    ids: Ids,
+    progress: Callable[[int], None],
+    told: Told,
+    transforms: Transforms,
+) -> SegmentEntry:
+    """The segment's objects are in the store, and it was the same from beginning to end. Raises Changed where it was not."""
+    before = seen_whole(due.log, segment)
+    try:
+        entry = copy_segment(store, due.path, segment_data(due.log, segment, progress, told), clock, ids, transforms, told=told)
+    except NotFound as e:
+        raise Changed(f"{e}; its broker has deleted or renamed it meanwhile") from e
+    except LogError:
+        _refuse_changed(due.log, segment, before)  # what the broker has done to it is no damage
+        raise
+    _refuse_changed(due.log, segment, before)
+    return entry
+
+
+def _refuse_changed(log: LocalLog, segment: Segment, before: FileState) -> None:
+    if seen_whole(log, segment) != before:
+        raise Changed(f"{segment.path(LOG)}: its broker has written it anew meanwhile; offload again")
+
+
+def _contradiction(log: LocalLog, known: Manifest) -> Iterator[Done]:
+    """The error of a log that ends below what is archived of another history: by its offsets alone all of it would be archived.
+
+    It is asked only where its active segment starts below the archive's end, which it mostly does not: it costs reading a file.
+    """
+    if not log.segments or log.segments[-1].base_offset >= known.end_offset:
+        return
+    end = log.segments[-1].base_offset
+    try:
+        check_history(known, epochs_before(log.leader_epochs, end), end)
+    except (LogError, RemoteError) as e:
+        yield Done(None, error=e)
+
+
+def _of_formers(due: OffloadPlan, store: ObjectStore, clock: Clock, ids: Ids, source: str) -> Iterator[Done]:
+    for topic_id in due.formers:
+        former = replace(due.path, topic_id=topic_id)
+        try:
+            for offsets in tell_gone(store, former, clock, ids, source):
+                yield as_lost(offsets, f"of the former topic with id {topic_id}: {GONE}")
+        except (LogError, RemoteError) as e:
+            yield Done(None, error=e)
+
+
+def as_lost(offsets: Range, why: str = OVERTAKEN) -> Done:
+    """The result that says that offsets are lost."""
+    start, end = offsets
+    reason = f"offsets [{start}, {end}) are lost: {why}; see docs/operations.md"
+    return Done(Decision(LocalSegment(start, end), Action.lost, reason))
+
+
+def _by_somebody_else(decision: Decision) -> Decision:
+    return Decision(decision.segment, Action.archived, "archived by somebody else meanwhile")
+
+
+def _newest(store: ObjectStore, path: PartitionPath) -> Manifest | None:
+    stored = load_newest(store, path)
+    return stored.manifest if stored else None
+
+
+def _newest_after(store: ObjectStore, known: Manifest, first: Manifest) -> Manifest:
+    """The newest manifest, which most often is the one that is known: then one request has told."""
+    if newest_version(store, first.path) == known.version:
+        return known
+    return _newest(store, first.path) or first
+
+
+def _is_empty(segment: Segment) -> bool:
+    try:
+        return segment.next_base_offset is not None and segment.size() == 0
+    except NotFound:
+        return False  # whoever copies it will notice
+
+
+def _never_archived(path: PartitionPath, log: LocalLog) -> Manifest:
+    return never_archived(path.topic, path.topic_id, path.partition, log.log_start_offset)

@@ -1,0 +1,139 @@
+"""Many logs into one archive, a few at a time. What goes wrong with one stops no other, unless the store is not there at all."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from local_log.errors import LogError, NotFound
+from local_log.formats.filenames import TopicPartition
+from local_log.log_dir import Unopened
+from local_log.log_reader import LocalLog
+from remote.clock import Clock, Ids
+from remote.errors import RemoteError, TopicDeleted, Unavailable
+from remote.manifest.losses import GONE
+from remote.parallel import streams_in_order
+from remote.segment.upload import NO_TRANSFORMS
+from remote.store.api import ObjectStore
+from remote.transforms.encoder import Transforms
+from tiering.losses.gone_logs import Gone, tell
+from tiering.losses.seen_logs import Known, SeenLog
+from tiering.offload.copy import Done, OffloadPlan, as_lost, lost_before, offload, plan
+from tiering.offload.plan import Action, Decision, LocalSegment
+
+UNANSWERED_MAX = 3
+"""After so many logs in a row for which the store did not answer, with all patience, the others are not tried."""
+
+Result = tuple[LocalLog | Unopened | Gone, Done]
+
+
+@dataclass(slots=True)
+class OffloadLogs:
+    """Offloads logs of `source` into `store`; on a dry run only plans, and where it `copies_nothing` plans, and tells manifests
+    what is seen first and what is lost. `progress` is told bytes, by several threads at once.
+
+    `known` is what is remembered of these logs, `changes` what is to be remembered from now on, None for what is to be forgotten.
+    """
+
+    store: ObjectStore
+    clock: Clock
+    ids: Ids
+    source: str
+    progress: Callable[[int], None]
+    transforms: Transforms = NO_TRANSFORMS
+    is_dry_run: bool = False
+    copies_nothing: bool = False
+    known: Known = field(default_factory=dict)
+    changes: dict[TopicPartition, SeenLog | None] = field(default_factory=dict, init=False)
+    _unanswered: int = field(default=0, init=False)
+
+    def run(self, logs: Iterable[LocalLog | Unopened | Gone], threads: int) -> Iterator[Result]:
+        """What becomes of each segment, in order; `threads` logs at a time."""
+        return streams_in_order((partial(self._of, log) for log in logs), threads)
+
+    def _of(self, log: LocalLog | Unopened | Gone) -> Iterator[Result]:
+        if self._unanswered >= UNANSWERED_MAX:
+            problem = (
+                f"{log.partition} is not tried: the store did not answer for {self._unanswered} others; run the command again"
+            )
+            yield log, Done(None, error=Unavailable(problem))
+            return
+        answered = True
+        for done in self.offload(log):
+            answered = answered and not isinstance(done.error, Unavailable)
+            yield log, done
+        self._unanswered = 0 if answered else self._unanswered + 1
+
+    def offload(self, log: LocalLog | Unopened | Gone) -> Iterator[Done]:
+        """What becomes of each segment of one log. Every error is in a result; a log that is deleted meanwhile is none."""
+        if isinstance(log, Unopened):
+            yield Done(None, error=log.error)
+            return
+        if isinstance(log, Gone):
+            yield from self._gone(log)
+            return
+        now_ms = self.clock.now_ms()
+        known = self.known.get(log.partition)
+        problem: LogError | RemoteError | None = None
+        try:
+            if known is not None and known.is_told_of(log, now_ms):
+                self._remember(log, known.told_ms)
+                yield Done(Decision(LocalSegment(log.segments[0].base_offset, None), Action.keep, "active"))
+                return
+            for done in self._planned(log):
+                problem = done.error if isinstance(done.error, RemoteError) else problem
+                yield done
+        except NotFound as e:
+            yield Done(None, notes=(f"{e}; its broker has deleted or moved it meanwhile",))
+            return
+        except (LogError, RemoteError) as e:
+            problem = e
+            yield Done(None, error=e)
+        if isinstance(problem, TopicDeleted):
+            self.changes[log.partition] = None
+        else:
+            self._remember(log, 0 if problem else now_ms)
+
+    def _planned(self, log: LocalLog) -> Iterator[Done]:
+        due = plan(log, self.store)
+        if self.is_dry_run:
+            yield from lost_before(due, self.source, self.clock.now_ms())
+            yield from (Done(decision) for decision in due.decisions)
+        elif self.copies_nothing:
+            quiet = replace(due, decisions=tuple(replace(decision, action=Action.keep) for decision in due.decisions))
+            yield from (done for done in self._done(quiet) if done.decision is None or done.is_lost)
+            yield from (Done(decision) for decision in due.decisions)
+        else:
+            yield from self._done(due)
+
+    def _done(self, due: OffloadPlan) -> Iterator[Done]:
+        return offload(due, self.store, self.clock, self.ids, self.source, self.progress, self.transforms)
+
+    def _gone(self, log: Gone) -> Iterator[Done]:
+        """What is lost with a log that is there no more. Until its manifest has been told it stays remembered."""
+        try:
+            lost = tell(log, self.store, self.clock, self.ids, self.source, is_dry_run=self.is_dry_run)
+        except (LogError, RemoteError) as e:
+            yield Done(None, error=e)
+            return
+        if lost is None:
+            yield Done(None, notes=("moved to another log directory, of which the archive is to be told first: offload that",))
+            return
+        self.changes[log.partition] = None
+        why = f"of the former topic with id {log.seen.topic_id}: {GONE}" if log.is_former else GONE
+        yield from (as_lost(offsets, why) for offsets in lost)
+        if not lost:
+            yield Done(None, notes=("gone from the log directory; nothing of it is lost by that",))
+
+    def _remember(self, log: LocalLog, told_ms: int) -> None:
+        """Remembers a log, whose manifest was told at `told_ms`, 0 for not now. A former topic of its name comes first."""
+        if not log.segments:
+            return
+        known = self.known.get(log.partition)
+        with suppress(LogError):
+            seen = SeenLog.of(log, told_ms)
+            if known is not None and known.topic_id != seen.topic_id and log.partition not in self.changes:
+                return
+            if told_ms == 0 and known is not None and known.topic_id == seen.topic_id:
+                seen = replace(known, end_offset=seen.end_offset, only=None)
+            self.changes[log.partition] = seen

@@ -1,0 +1,155 @@
+"""An inactive segment of a log that its broker may be at work on, as the uploader takes it.
+
+A broker renames, deletes and compacts segments whenever it likes, and tells nobody. So the folder is listed before a copy and
+after it, and the log file has to be the same one, untouched, at both times: `seen_whole` gives what is to be compared.
+"""
+
+from collections.abc import Callable
+
+from local_log.disk import FileState
+from local_log.errors import Corrupt, LogError
+from local_log.formats.checkpoints import epochs_before
+from local_log.formats.filenames import (
+    CLEANED,
+    LOG,
+    OFFSET_INDEX,
+    SNAPSHOT,
+    SWAP,
+    TIME_INDEX,
+    TXN_INDEX,
+    offset_file,
+    parse_offset_file,
+)
+from local_log.formats.primitives import Buffer
+from local_log.formats.producer_snapshot import read_producer_snapshot, write_producer_snapshot
+from local_log.formats.transactions import Transactions
+from local_log.log_reader import LocalLog
+from local_log.segment_reader import Segment
+from remote.segment.check import LogSegmentData, SegmentFile
+
+Told = Callable[[str], None]
+
+
+class Changed(LogError):
+    """A segment that its broker has renamed, deleted or compacted since its folder was listed: offload again."""
+
+
+def segment_end(segment: Segment) -> int:
+    """Where an inactive segment ends: at the next one's base offset."""
+    if segment.next_base_offset is None:
+        raise AssertionError("the active segment is never archived")
+    return segment.next_base_offset
+
+
+def seen_whole(log: LocalLog, segment: Segment) -> FileState:
+    """The state of the segment's log file, in a folder that shows nothing between it and where it is said to end.
+
+    What a compaction has left no batch in may lie there. Raises Changed where the segment is not what it was when its folder was
+    listed; Corrupt where there are traces of a segment between this one and the next. A cleaner that swaps files shows, for a
+    moment, neither the old ones nor the new: what comes next is then not what followed. A file that somebody has deleted by hand
+    looks the same, but for good.
+    """
+    end = segment_end(segment)
+    logs, others = _offsets(log.disk.names(log.folder))
+    if segment.base_offset not in logs:
+        raise Changed(f"{segment.path(LOG)}: its broker has deleted or renamed it meanwhile; offload again")
+    inside = {base for base in logs if segment.base_offset < base < end}
+    if end not in logs or any(log.disk.size(f"{log.folder}/{offset_file(base, LOG)}") for base in inside):
+        raise Changed(f"{segment.path(LOG)}: another segment follows it than when the folder was listed; offload again")
+    traces = sorted(base for base in others - logs if segment.base_offset < base < end)
+    if traces:
+        raise Corrupt(
+            f"the segment after {segment.base_offset} is being replaced or has lost its log file (offset {traces[0]}); offload "
+            "again, and if that does not help let the broker recover the log",
+            file=log.folder,
+        )
+    return log.disk.state(segment.path(LOG))
+
+
+def _offsets(names: list[str]) -> tuple[set[int], set[int]]:
+    """The base offsets of log files, and those of everything else that belongs to a segment, if only for a moment."""
+    logs: set[int] = set()
+    others: set[int] = set()
+    for name in names:
+        bare = name.removesuffix(SWAP).removesuffix(CLEANED)
+        if (found := parse_offset_file(bare)) and found[1] != SNAPSHOT:
+            (logs if name == bare and found[1] == LOG else others).add(found[0])
+    return logs, others
+
+
+def segment_data(log: LocalLog, segment: Segment, progress: Callable[[int], None], told: Told = lambda _: None) -> LogSegmentData:
+    """An inactive segment as the uploader takes it; `told` is what had to be made anew, or left out, and why.
+
+    Raises Corrupt, NotFound, Unreadable.
+    """
+    end = segment_end(segment)
+    file = segment.path(LOG)
+
+    def read(start: int, stop: int) -> Buffer:
+        progress(stop - start)
+        return segment.disk.read_large(file, start, stop)
+
+    open_at_start = _open_at_start(log, segment)
+    return LogSegmentData(
+        path=file,
+        base_offset=segment.base_offset,
+        end_offset=end,
+        size=segment.size(),
+        read=read,
+        offset_index=_optional(segment, OFFSET_INDEX),
+        time_index=_optional(segment, TIME_INDEX),
+        txn_index=_optional(segment, TXN_INDEX),
+        producer_snapshot=_snapshot(log, segment, end, told),
+        lineage=epochs_before(log.leader_epochs, end),
+        aborted_later=log.aborted_later(_open_at_end(log, segment, end, open_at_start), end),
+        open_transactions=open_at_start,
+    )
+
+
+def _open_at_start(log: LocalLog, segment: Segment) -> dict[int, int]:
+    """The transactions that are open where the segment starts; none where what lies before it cannot be read.
+
+    Those that go on in the segment are then known from there on, which is all that its readers need.
+    """
+    try:
+        return log.transactions_at(segment.base_offset)
+    except LogError:
+        return {}
+
+
+def _open_at_end(log: LocalLog, segment: Segment, end: int, open_at_start: dict[int, int]) -> dict[int, int]:
+    try:
+        return log.transactions_at(end)
+    except LogError:
+        following = Transactions(open_at_start)
+        for chunk in segment.chunks():
+            for _ in following.follow(chunk):
+                pass
+        return following.open
+
+
+def _snapshot(log: LocalLog, segment: Segment, end: int, told: Told) -> SegmentFile | None:
+    """The producer snapshot where the segment ends: its own, else one made anew from an earlier one and the log, else none."""
+    file = _optional(segment, SNAPSHOT)
+    try:
+        if file is not None:
+            read_producer_snapshot(file.body)
+            return file
+        problem = f"{segment.path(SNAPSHOT)} is missing"
+    except Corrupt as e:
+        problem = str(e.at(file.path) if file else e)
+    if not log.knows_all_producers_at(end):
+        told(f"there is no producer snapshot: {problem}, and the log does not go back far enough to make one")
+        return None
+    try:
+        producers = log.producers_at(end)
+    except LogError as e:
+        told(f"there is no producer snapshot: {problem}, and the log does not give one: {e}")
+        return None
+    told(f"the producer snapshot was made anew: {problem}")
+    return SegmentFile(segment.path(SNAPSHOT), write_producer_snapshot(producers))
+
+
+def _optional(segment: Segment, suffix: str) -> SegmentFile | None:
+    body = segment.read(suffix)
+    return None if body is None else SegmentFile(segment.path(suffix), body)

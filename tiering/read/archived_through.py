@@ -1,0 +1,44 @@
+"""How far in time an archive has a topic: what may wait for a time asks here.
+
+An archive is through a time T where it holds a record as late as T: then the first offset as late as T, where an interval up to
+T ends, is archived and stays the same whatever comes. What lies in active segments only nobody knows here, so a partition that
+falls silent holds its topic back until its broker rolls the segment.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from local_log.formats.record import NO_TIMESTAMP
+from remote import archive
+from remote.manifest.model import Manifest
+from remote.store.api import ObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class Through:
+    """A partition that is archived up to `end_offset`, which is not in it, with records as late as `through_ms`; -1 for none."""
+
+    partition: int
+    end_offset: int
+    through_ms: int
+
+
+def archived_through(store: ObjectStore, topic: str) -> tuple[Through, ...]:
+    """Each partition of a topic of which something was copied, in order; none where the archive does not have the topic yet.
+
+    Raises NotFound where there is no archive, Corrupt, Newer, Unavailable.
+    """
+    archive.open_archive(store)
+    return tuple(through_of(manifest) for manifest in archive.newest_manifests(store, topic) if not manifest.only_seen)
+
+
+def through_of(manifest: Manifest) -> Through:
+    """The same of one partition."""
+    latest = max((item.max_timestamp_ms for item in manifest.items), default=NO_TIMESTAMP)
+    return Through(manifest.partition, manifest.end_offset, latest)
+
+
+def behind(found: Iterable[Through], through_ms: int, partitions: Collection[int] = ()) -> tuple[int, ...]:
+    """The partitions that are not archived through a time: of those that are there, or of `partitions` where some are named."""
+    latest = {through.partition: through.through_ms for through in found}
+    return tuple(sorted(p for p in partitions or latest if latest.get(p, NO_TIMESTAMP) < through_ms))

@@ -1,0 +1,119 @@
+"""Which offsets and which times each tier of a partition has, by its manifest and its indexes: no record is read for it."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from local_log.errors import Corrupt
+from local_log.log_reader import LocalLog
+from local_log.segment_reader import Segment
+from remote.manifest.model import Item, Manifest, SegmentEntry
+from remote.manifest.ranges import uncovered
+from remote.segment.times import UNKNOWN, least_timestamps
+from tiering.read.tiered_log import TieredLog
+
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TierCoverage:
+    """`offsets` are ranges [start, end), with what compaction has left empty in them.
+
+    `times_ms` are [first, last], both included, of whole segments: also of what they hold below the log start, and of what
+    compaction has left no record of. Of a local segment the first is that of its first batches.
+    Messages without a timestamp have none.
+
+    Both are in order, and what touches is one.
+    """
+
+    offsets: tuple[Range, ...]
+    times_ms: tuple[Range, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """Offsets [start, end) that the archive lacks between its start and its end, and why."""
+
+    start: int
+    end: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What each tier of a partition has; None for a tier that does not know it."""
+
+    archive: TierCoverage | None
+    local: TierCoverage | None
+    gaps: tuple[Hole, ...]
+
+
+NOTHING: Final = TierCoverage((), ())
+
+
+def coverage_of(log: TieredLog) -> Coverage:
+    """The coverage of both tiers. Raises what reading a segment's first batches, and an active one's last, raises."""
+    manifest = log.archived.manifest if log.archived else None
+    return Coverage(
+        None if manifest is None else _archived(manifest),
+        None if log.local is None else _local(log.local),
+        () if manifest is None else tuple(Hole(gap.start, gap.end, gap.reason) for gap in manifest.holes),
+    )
+
+
+def as_data(coverage: Coverage) -> dict[str, Any]:
+    """The same as JSON has it."""
+    tiers = {"archive": coverage.archive, "local": coverage.local}
+    return {
+        **{name: tier and {"offsets": list(tier.offsets), "times_ms": list(tier.times_ms)} for name, tier in tiers.items()},
+        "gaps": [{"start": gap.start, "end": gap.end, "reason": gap.reason} for gap in coverage.gaps],
+    }
+
+
+def _archived(manifest: Manifest) -> TierCoverage:
+    start, end = manifest.log_start_offset, manifest.end_offset
+    holes = ((gap.start, gap.end) for gap in manifest.holes)
+    return TierCoverage(uncovered(holes, start, end), _joined(map(_times_of, manifest.items)))
+
+
+def _times_of(item: Item) -> Range:
+    """Of a page the times of what lies below it, without reading it."""
+    oldest = item.min_timestamp_ms if isinstance(item, SegmentEntry) else item.bounds.oldest_ms if item.bounds else None
+    return item.max_timestamp_ms if oldest is None else min(oldest, item.max_timestamp_ms), item.max_timestamp_ms
+
+
+def _local(log: LocalLog) -> TierCoverage:
+    start, end = log.log_start_offset, log.log_end_offset
+    return TierCoverage(((start, end),) if start < end else (), _joined(_times_in(log.segments)))
+
+
+def _times_in(segments: Iterable[Segment]) -> Iterator[Range]:
+    for segment in segments:
+        first = next(segment.chunks(), None)
+        if first is not None:
+            last = _greatest(segment)
+            least = least_timestamps(first)
+            yield min([last, *least[least != UNKNOWN].tolist()]), last
+
+
+def _greatest(segment: Segment) -> int:
+    """A broker completes the time index when it rolls; until then its last entry is behind, and after damage there is none."""
+    try:
+        known = segment.time_index().timestamps
+    except Corrupt:
+        known = ()
+    if len(known) and segment.next_base_offset is not None:
+        return int(known[-1])
+    start = segment.last_indexed_offset() if len(known) else segment.base_offset
+    behind = (int(chunk.batches.max_timestamp.max()) for chunk in segment.chunks(start) if len(chunk.batches))
+    return max([*behind, *map(int, known[-1:])], default=-1)
+
+
+def _joined(times: Iterable[Range]) -> tuple[Range, ...]:
+    joined: list[Range] = []
+    for first, last in sorted((max(first, 0), last) for first, last in times if last >= 0):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = joined[-1][0], max(last, joined[-1][1])
+        else:
+            joined.append((first, last))
+    return tuple(joined)

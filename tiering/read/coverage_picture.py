@@ -1,0 +1,76 @@
+"""The coverage of a partition drawn in lines of text: a column is a span of offsets or of time, a line a tier. Pure."""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Final
+
+from tiering.read.coverage import NOTHING, Coverage, Range
+
+LEGEND: Final = "# the tier has it   ! it lacks a part of it"
+WIDTH_MIN: Final = 60
+WIDTH_MAX: Final = 160
+
+_HAS, _LACKS, _NONE = "#", "!", " "
+_LABEL: Final = 10
+_GAPS_MAX: Final = 20
+
+
+def picture(name: str, coverage: Coverage, width: int) -> Iterator[str]:
+    """A partition's lines, none wider than `width` (within WIDTH_MIN and WIDTH_MAX) but for the reasons of gaps.
+
+    A gap shows in its column however small it is, and so does a segment; what lies under each other is in both tiers.
+    """
+    columns = min(max(width, WIDTH_MIN), WIDTH_MAX) - _LABEL
+    archive, local = coverage.archive or NOTHING, coverage.local or NOTHING
+    yield name
+    yield from _axis("offsets", (archive.offsets, local.offsets), columns, str)
+    yield from _axis("time", (_half_open(archive.times_ms), _half_open(local.times_ms)), columns, _moment, of_ends=1)
+    for gap in coverage.gaps[:_GAPS_MAX]:
+        yield f"  {'gap':<{_LABEL - 2}}[{gap.start}, {gap.end}): {gap.reason}"
+    if len(coverage.gaps) > _GAPS_MAX:
+        yield f"  {'gaps':<{_LABEL - 2}}{len(coverage.gaps) - _GAPS_MAX} more; --output json has them all"
+
+
+def _half_open(times_ms: Sequence[Range]) -> Sequence[Range]:
+    return [(first, last + 1) for first, last in times_ms]
+
+
+def _axis(
+    label: str, tiers: tuple[Sequence[Range], Sequence[Range]], columns: int, told: Callable[[int], str], of_ends: int = 0
+) -> Iterator[str]:
+    """A line with both ends, then one a tier; nothing to draw is said so. `of_ends`: what is taken off the end to tell it."""
+    every = [*tiers[0], *tiers[1]]
+    if not every:
+        yield f"  {label:<{_LABEL - 2}}none"
+        return
+    start, end = min(a for a, _ in every), max(b for _, b in every)
+    first, last = told(start), told(end - of_ends)
+    yield f"  {label:<{_LABEL - 2}}{first}{last:>{max(columns - len(first), len(last) + 1)}}"
+    for tier, ranges in zip(("archive", "local"), tiers, strict=True):
+        yield f"  {tier:<{_LABEL - 2}}{_drawn(ranges, start, end, columns, is_time=of_ends > 0)}".rstrip()
+
+
+def _drawn(ranges: Sequence[Range], start: int, end: int, columns: int, *, is_time: bool) -> str:
+    """Of offsets a column with a hole between two ranges lacks it; of times it has no record, which is no loss."""
+    drawn = [_NONE] * columns
+    for a, b in ranges:
+        for column in range(_column(a, start, end, columns), _column(b - 1, start, end, columns) + 1):
+            drawn[column] = _HAS
+    if not is_time:
+        for (_, a), (b, _) in pairwise(ranges):
+            for column in range(_column(a, start, end, columns), _column(b - 1, start, end, columns) + 1):
+                drawn[column] = _LACKS
+    return "".join(drawn)
+
+
+def _column(at: int, start: int, end: int, columns: int) -> int:
+    return (at - start) * columns // (end - start)
+
+
+def _moment(ms: int) -> str:
+    """A time of day in UTC; what no calendar has stays a number."""
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return str(ms)

@@ -1,0 +1,282 @@
+"""One log over both tiers: the local log where it has the offset, the archive below. The one seam for whoever reads both.
+
+log start offset        local log start offset              archive's end        high watermark     log end offset
+     |---------------- archive ------------------------------------|
+                               |------------------------- local log -------------------|-------------------|
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from local_log.errors import Invalid, OffsetOutOfRange
+from local_log.formats.chunks import Chunk
+from local_log.formats.indexes.transaction import AbortedTxn
+from local_log.formats.list_offsets import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+    TimestampOffset,
+)
+from local_log.formats.record_batch.columns import EVERYTHING, Projection
+from local_log.formats.visible_records import record_batches
+from local_log.log_reader import LocalLog
+from remote.manifest.losses import reason_with
+from remote.read.log import ArchivedLog
+from remote.read.plan import MissingRange
+
+
+class Isolation(StrEnum):
+    """Kafka's `isolation.level`."""
+
+    read_uncommitted = "read_uncommitted"
+    read_committed = "read_committed"
+
+
+_NOT_ARCHIVED: Final = "they left the local log before they were archived"
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What a fetch gives: whole batches as they lie in the log, the offset to go on from, and the aborted transactions among
+    them (none for read_uncommitted)."""
+
+    records: bytes
+    next_offset: int
+    aborted: tuple[AbortedTxn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TieredLog:
+    """A partition in one tier or both; at least one is there."""
+
+    local: LocalLog | None
+    archived: ArchivedLog | None
+
+    @property
+    def name(self) -> str:
+        """topic-partition."""
+        if self.local is not None:
+            return str(self.local.partition)
+        manifest = self._archive().manifest
+        return f"{manifest.topic}-{manifest.partition}"
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that may be read from either tier."""
+        starts = [t.log_start_offset for t in (self.local, self.archived) if t is not None]
+        return min(starts)
+
+    def end_offset(self, isolation: Isolation = Isolation.read_uncommitted) -> int:
+        """The offset up to which may be read: high watermark or last stable offset, without a local log the archive's end."""
+        archived = self.archived.end_offset if self.archived else 0
+        if self.local is None:
+            return archived
+        return max(archived, self._local_end(isolation))
+
+    def read(
+        self,
+        start_offset: int,
+        end_offset: int | None = None,
+        isolation: Isolation = Isolation.read_uncommitted,
+        want: Projection = EVERYTHING,
+    ) -> Iterator[pa.RecordBatch]:
+        """The records of `[start_offset, end_offset)` for an application, as Arrow (see `columns.decode`), across the tiers.
+
+        Raises OffsetOutOfRange, Corrupt, Unavailable; MissingRange when it comes to offsets that neither tier has.
+        """
+        limit = self.end_offset(isolation)
+        if not self.log_start_offset <= start_offset <= max(limit, self.end_offset()):
+            raise OffsetOutOfRange(self.name, start_offset, self.log_start_offset, limit)
+        end_offset = limit if end_offset is None else min(end_offset, limit)
+        committed = isolation is Isolation.read_committed
+        for tier, start, end in self._split(start_offset, end_offset, isolation):
+            if isinstance(tier, ArchivedLog):
+                yield from tier.records(start, end, committed=committed, want=want)
+            else:
+                aborted = tier.aborted(start, end) if committed else ()
+                yield from record_batches(tier.chunks(start, end), start, end, aborted, want)
+
+    def fetch(
+        self,
+        offset: int,
+        max_bytes: int,
+        isolation: Isolation = Isolation.read_uncommitted,
+        *,
+        min_one_message: bool = True,
+    ) -> Fetched:
+        """Batches from the one that holds `offset` on, at most `max_bytes` of them, across segments and tiers (Kafka's Fetch).
+
+        With `min_one_message` the first is given however large it is. No batch is cut, none comes twice, and the CRC of each is
+        checked. Nothing comes from between the end offset and the log end offset. Raises OffsetOutOfRange, Corrupt,
+        Unavailable; MissingRange where neither tier has the offset.
+        """
+        if max_bytes < 0:
+            raise Invalid(f"a fetch of {max_bytes} bytes; ask for 0 or more")
+        end = self.end_offset(isolation)
+        log_end = max(self.end_offset(), self.local.log_end_offset if self.local else 0)
+        if not self.log_start_offset <= offset <= log_end:
+            raise OffsetOutOfRange(self.name, offset, self.log_start_offset, log_end)
+        parts: list[bytes] = []
+        size, next_offset = 0, offset
+        try:
+            for chunk in self._chunks(offset, end, max_bytes, isolation):
+                whole = _between(chunk, next_offset, end)
+                if not len(whole.batches):
+                    continue
+                fit = int(np.searchsorted(np.cumsum(whole.batches.size), max_bytes - size, side="right"))
+                taken = max(fit, 1 if min_one_message and not parts else 0)
+                if taken:
+                    parts.append(_bytes_of(whole.where(slice(taken))))
+                    size, next_offset = size + len(parts[-1]), int(whole.batches.last_offset[taken - 1]) + 1
+                if taken < len(whole.batches):
+                    break
+        except MissingRange:
+            if not parts:
+                raise
+        aborted = self._aborted(offset, next_offset, isolation) if isolation is Isolation.read_committed else ()
+        return Fetched(b"".join(parts), next_offset, aborted)
+
+    def list_offsets(self, timestamp: int, isolation: Isolation = Isolation.read_uncommitted) -> TimestampOffset | None:
+        """Kafka's ListOffsets: for a timestamp in ms, or for one of the numbers of `formats.search`; None where there is none.
+
+        Raises Invalid for another number, and what the questions below raise.
+        """
+        if timestamp == LATEST:
+            return self._at(self.end_offset(isolation))
+        answers = {
+            EARLIEST: self.earliest,
+            EARLIEST_LOCAL: self.earliest_local,
+            LATEST_TIERED: self.latest_tiered,
+            EARLIEST_PENDING_UPLOAD: self.earliest_pending_upload,
+        }
+        if timestamp in answers:
+            return answers[timestamp]()
+        if timestamp < EARLIEST_PENDING_UPLOAD:
+            raise Invalid(f"timestamp {timestamp}; give milliseconds since 1970, or {LATEST} to {EARLIEST_PENDING_UPLOAD}")
+        found = self.latest_timestamp() if timestamp == MAX_TIMESTAMP else self.offset_for_time(timestamp)
+        return found if found is not None and found.offset < self.end_offset(isolation) else None
+
+    def offset_for_time(self, timestamp_ms: int) -> TimestampOffset | None:
+        """The first record that is as late as `timestamp_ms`, below the end offset (ListOffsets).
+
+        Raises MissingRange where offsets before it are missing, since the record could be one of those.
+        """
+        for tier, start, end in self._split(self.log_start_offset, self.end_offset(), Isolation.read_uncommitted):
+            found = tier.offset_for_time(timestamp_ms, start, end)
+            if found is not None:
+                return found
+        return None
+
+    def latest_timestamp(self) -> TimestampOffset | None:
+        """The record with the greatest timestamp (ListOffsets -3)."""
+        best: TimestampOffset | None = None
+        for tier in (self.archived, self.local):
+            found = tier.latest_timestamp() if tier else None
+            if found is not None and (best is None or found.timestamp > best.timestamp):
+                best = found
+        return best
+
+    def earliest(self) -> TimestampOffset:
+        """The log start offset (ListOffsets -2)."""
+        return self._at(self.log_start_offset)
+
+    def latest(self) -> TimestampOffset:
+        """The end offset (ListOffsets -1)."""
+        return self._at(self.end_offset())
+
+    def earliest_local(self) -> TimestampOffset | None:
+        """The local log start offset (ListOffsets -4), None without a local log."""
+        return self._at(self.local.log_start_offset) if self.local else None
+
+    def latest_tiered(self) -> TimestampOffset | None:
+        """The last archived offset (ListOffsets -5), None where nothing is archived."""
+        has = self.archived is not None and self.archived.end_offset > self.archived.log_start_offset
+        return self._at(self.archived.end_offset - 1) if has and self.archived else None
+
+    def earliest_pending_upload(self) -> TimestampOffset | None:
+        """The first offset that is not archived yet (ListOffsets -6), None without an archive.
+
+        Also None where nothing is archived and yet the local log does not start where the log does: nobody knows then.
+        """
+        if self.archived is None:
+            return None
+        if self.latest_tiered() is not None:
+            return self._at(max(self.archived.end_offset, self.log_start_offset))
+        knows = self.local is None or self.local.log_start_offset == self.log_start_offset
+        return self.earliest() if knows else None
+
+    def _chunks(self, start: int, end: int, wanted_bytes: int, isolation: Isolation) -> Iterator[Chunk]:
+        for tier, first, last in self._split(start, end, isolation):
+            if isinstance(tier, ArchivedLog):
+                yield from tier.first_chunks(first, last, wanted_bytes)
+            else:
+                yield from tier.chunks(first, last)
+
+    def _aborted(self, start: int, end: int, isolation: Isolation) -> tuple[AbortedTxn, ...]:
+        """Those with records in the range, wherever their markers are; both tiers may know of one."""
+        return tuple(sorted({t for tier, first, last in self._split(start, end, isolation) for t in tier.aborted(first, last)}))
+
+    def _split(self, start: int, end: int, isolation: Isolation) -> Iterator[tuple[LocalLog | ArchivedLog, int, int]]:
+        """The range as the tiers answer it, in order: from the local log what it has and knows to be final, else the archive.
+
+        Raises MissingRange when it comes to a hole between the two. A replica that lags behind may hold, above its own high
+        watermark, what was never committed.
+        """
+        local_start, local_end = end, end
+        if self.local is not None:
+            local_start = self.local.log_start_offset
+            local_end = self._local_end(isolation)
+        if self.archived is not None and start < min(end, local_start):
+            if start <= self.archived.end_offset:
+                yield self.archived, start, min(end, local_start)
+            self._refuse_hole(start, end)
+        if self.local is not None and max(start, local_start) < min(end, local_end):
+            yield self.local, max(start, local_start), min(end, local_end)
+        if self.archived is not None and self.local is not None and max(start, local_start, local_end) < end:
+            yield self.archived, max(start, local_start, local_end), end
+
+    def _local_end(self, isolation: Isolation) -> int:
+        if self.local is None:
+            raise AssertionError("there is no local log")
+        return self.local.last_stable_offset if isolation is Isolation.read_committed else self.local.high_watermark
+
+    def _refuse_hole(self, start: int, end: int) -> None:
+        """Raises MissingRange where the local log starts behind the archive's end and the range has offsets in between."""
+        if self.archived is not None and self.local is not None:
+            hole_start, hole_end = self.archived.end_offset, self.local.log_start_offset
+            if hole_start < hole_end and start < hole_end and end > hole_start:
+                first, last = max(start, hole_start), min(end, hole_end)
+                raise MissingRange(self.name, first, last, reason_with(self.archived.manifest.losses, first, last, _NOT_ARCHIVED))
+
+    def _at(self, offset: int) -> TimestampOffset:
+        """The lineage of the local log knows every epoch but those that have left it with the log's start."""
+        from_local = self.local.at(offset) if self.local else None
+        if from_local is not None and (from_local.leader_epoch >= 0 or self.archived is None):
+            return from_local
+        return self._archive().at(offset)
+
+    def _archive(self) -> ArchivedLog:
+        if self.archived is None:
+            raise AssertionError("a tiered log has at least one tier")
+        return self.archived
+
+
+def _between(chunk: Chunk, start: int, end: int) -> Chunk:
+    """The batches that reach `start` or further and end below `end`."""
+    last = chunk.batches.last_offset
+    return chunk.where((last >= start) & (last < end))
+
+
+def _bytes_of(chunk: Chunk) -> bytes:
+    """The batches' bytes, which lie one after the other; their CRCs are checked."""
+    chunk.check()
+    batches = chunk.batches
+    return bytes(memoryview(chunk.buffer)[int(batches.positions[0]) : int(batches.end[-1])])

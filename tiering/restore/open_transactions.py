@@ -1,0 +1,72 @@
+"""The active segment of a restored log: empty, or the markers of transactions whose own markers were never archived.
+
+The archive ends below the last stable offset, so every transaction in it is decided, and it knows how. But a marker may have come
+after the last segment that was archived. Without one, the transaction would look open for ever, and no reader of committed
+records would get past it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from local_log.formats.batches import scan
+from local_log.formats.control import ControlType
+from local_log.formats.filenames import LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX
+from local_log.formats.indexes.transaction import AbortedTxn, write_txn_index
+from local_log.formats.record_batch.writer import write_marker
+from local_log.producer_state import OpenTransaction
+from remote.segment.index_rebuild import rebuilt_indexes
+
+_COORDINATOR_EPOCH = 0
+"""Below any that a coordinator writes later, so that none of its markers is refused."""
+
+Aborted = AbstractSet[tuple[int, int]]
+"""Producer id and first offset of the transactions that are known to be aborted."""
+
+
+def active_segment(
+    base_offset: int, undecided: Sequence[OpenTransaction], aborted: Aborted, timestamp_ms: int, leader_epoch: int
+) -> Mapping[str, bytes]:
+    """The files of a segment that ends these transactions, in their order, by suffix."""
+    log = b"".join(_markers(base_offset, undecided, aborted, timestamp_ms, leader_epoch))
+    batches, _ = scan(log)
+    if not len(batches):
+        return {LOG: b"", OFFSET_INDEX: b"", TIME_INDEX: b""}
+    indexes = rebuilt_indexes(base_offset, batches.positions, batches.last_offset, batches.max_timestamp)
+    files = {LOG: log, OFFSET_INDEX: indexes.offset_index, TIME_INDEX: indexes.time_index}
+    entries = tuple(_entries(base_offset, undecided, aborted))
+    return files | ({TXN_INDEX: write_txn_index(entries)} if entries else {})
+
+
+def _markers(
+    base_offset: int, undecided: Sequence[OpenTransaction], aborted: Aborted, timestamp_ms: int, leader_epoch: int
+) -> Iterator[bytes]:
+    for offset, txn in enumerate(undecided, base_offset):
+        yield write_marker(
+            offset,
+            timestamp_ms,
+            ControlType.ABORT if (txn.producer_id, txn.first_offset) in aborted else ControlType.COMMIT,
+            producer_id=txn.producer_id,
+            producer_epoch=txn.producer_epoch,
+            coordinator_epoch=_COORDINATOR_EPOCH,
+            partition_leader_epoch=leader_epoch,
+        )
+
+
+def _entries(base_offset: int, undecided: Sequence[OpenTransaction], aborted: Aborted) -> Iterator[AbortedTxn]:
+    for number, txn in enumerate(undecided):
+        offset = base_offset + number
+        last_stable = undecided[number + 1].first_offset if number + 1 < len(undecided) else offset + 1
+        if (txn.producer_id, txn.first_offset) in aborted:
+            yield AbortedTxn(txn.first_offset, offset, txn.producer_id, last_stable)
+
+
+def is_active_segment(log: bytes, base_offset: int, timestamp_ms: int) -> bool:
+    """Whether these bytes of a log file are what `active_segment` may have written there, and no markers of a broker's own.
+
+    A broker's have the time of their writing; ours the latest time of what lies before them.
+    """
+    batches, end = scan(log)
+    if end != len(log) or batches.are_messages or not batches.is_control.all():
+        return False
+    offsets = range(base_offset, base_offset + len(batches))
+    return batches.last_offset.tolist() == [*offsets] and bool((batches.max_timestamp == timestamp_ms).all())

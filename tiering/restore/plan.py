@@ -1,0 +1,74 @@
+"""What a restore writes: pure, a plan for each partition from its manifest and the limit that was asked for."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from local_log.errors import Corrupt
+from local_log.formats.checkpoints import EpochEntry, epochs_before, epochs_from
+from local_log.formats.filenames import TopicPartition
+from local_log.formats.primitives import INT32_MAX, INT64_MAX
+from remote.manifest.codec import REMEDY
+from remote.manifest.entries import Entries
+from remote.manifest.model import Manifest
+from remote.segment.stitch import Hole, Link, Stranger, chain
+
+END_MAX: Final = INT64_MAX - INT32_MAX
+"""Behind this a log has no offsets left for one more segment, and none ends there but by a manifest that is wrong."""
+
+Step = Link | Hole | Stranger
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePlan:
+    """One partition up to `limit`, exclusive; `topic_id` is the one that its folder will state."""
+
+    entries: Entries
+    limit: int
+    topic_id: str
+
+    @property
+    def manifest(self) -> Manifest:
+        """The version that is restored."""
+        return self.entries.manifest
+
+    @property
+    def partition(self) -> TopicPartition:
+        """Whose log it is; as text, the name of its folder."""
+        return TopicPartition(self.manifest.topic, self.manifest.partition)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the archive goes on behind the limit, so that transactions may be undecided there."""
+        return self.limit < self.manifest.end_offset
+
+    def steps(self) -> Iterator[Step]:
+        """The segments that make up the log, in order, and what is missing or left out. Made anew each time.
+
+        Raises what reading a page of entries raises: Corrupt, Invalid, Unavailable.
+        """
+        m, start = self.manifest, self.manifest.log_start_offset
+        return chain(self.entries.overlapping(start, self.limit), m.gaps, m.leader_epochs, start, self.limit)
+
+    def links(self) -> Iterator[Link]:
+        """Only the segments."""
+        return (step for step in self.steps() if isinstance(step, Link))
+
+
+def plan_restore(entries: Entries, until_offset: int | None, topic_ids: Mapping[str, str]) -> RestorePlan:
+    """The plan of a partition: all of it, or the offsets below `until_offset`. `topic_ids` are new ids by topics' names.
+
+    Raises Corrupt where it would end behind `END_MAX`.
+    """
+    manifest = entries.manifest
+    end = manifest.end_offset
+    limit = end if until_offset is None else max(manifest.log_start_offset, min(until_offset, end))
+    if limit > END_MAX:
+        problem = f"it says that the log ends at offset {limit}, and none gets there; {REMEDY}, or give --until-offset"
+        raise Corrupt(problem, file=manifest.path.manifest(manifest.version))
+    return RestorePlan(entries, limit, topic_ids.get(manifest.topic, manifest.topic_id))
+
+
+def restored_epochs(manifest: Manifest, end_offset: int) -> tuple[EpochEntry, ...]:
+    """The lineage of a log that starts where the archive's does and ends at `end_offset`, as Kafka truncates it."""
+    return epochs_from(epochs_before(manifest.leader_epochs, end_offset), manifest.log_start_offset)

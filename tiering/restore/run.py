@@ -1,0 +1,134 @@
+"""Writes archived logs as a log directory: plan, a flat loop that places segment after segment, and one step that names them.
+
+A segment that cannot be brought back keeps its own partition from being finished; the other partitions go on, and the other
+segments, too, unless it is for want of a key, which they would want as well. Run again after whatever went wrong, a restore ends
+the same and downloads only what is missing or differs.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+from local_log.disk import WritableDisk
+from local_log.errors import LogError
+from local_log.formats.checkpoints import write_epochs
+from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, offset_file
+from local_log.formats.partition_metadata import ZERO_TOPIC_ID, write_topic_id
+from local_log.formats.record import NO_TIMESTAMP
+from local_log.log_reader import open_log
+from remote.errors import NoKey, RemoteError, Unavailable, WrongKey
+from remote.parallel import in_order
+from remote.segment.stitch import Link
+from remote.segment_bytes import SegmentBytes
+from tiering.restore.open_transactions import active_segment
+from tiering.restore.plan import RestorePlan, Step, restored_epochs
+from tiering.restore.segment import Placed, place, write_file
+from tiering.restore.target import RestoreTarget, Staged
+
+SEGMENTS_IN_FLIGHT_MAX = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of one step of a plan; without a step, of the partition: `staged`, or the error that kept it from that.
+
+    `undecided` is how many transactions are open where the log was cut.
+    """
+
+    plan: RestorePlan
+    step: Step | None = None
+    placed: Placed | None = None
+    staged: Staged | None = None
+    undecided: int = 0
+    error: LogError | RemoteError | None = None
+
+
+def restore(
+    plans: Iterable[RestorePlan], source: SegmentBytes, target: RestoreTarget, threads: int = SEGMENTS_IN_FLIGHT_MAX
+) -> Iterator[Done]:
+    """Does what the plans say, a result a step and one a partition.
+
+    Every error of a partition is in its result; Unavailable ends it all, since the others would wait for the same store. Raises
+    what is wrong with the directory as a whole: Unreadable, Corrupt (a checkpoint file), Invalid.
+    """
+    staged: list[Staged] = []
+    for plan in plans:
+        for done in _stage(plan, source, target, threads):
+            yield done
+            if done.staged is not None:
+                staged.append(done.staged)
+        if isinstance(done.error, Unavailable):
+            break
+    target.finish(staged)
+
+
+@dataclass(slots=True)
+class _Brought:
+    """What has been placed of a partition so far."""
+
+    log_end_offset: int
+    first_base: int | None = None
+    latest_ms: int = NO_TIMESTAMP
+    names: set[str] = field(default_factory=set)
+    aborted: set[tuple[int, int]] = field(default_factory=set)
+
+    def add(self, link: Link, placed: Placed) -> None:
+        self.log_end_offset = placed.end_offset
+        self.latest_ms = max(self.latest_ms, link.entry.max_timestamp_ms)
+        self.names.update(placed.names)
+        self.aborted.update(placed.aborted)
+        if self.first_base is None and placed.names:
+            self.first_base = link.start
+
+
+def _stage(plan: RestorePlan, source: SegmentBytes, target: RestoreTarget, threads: int) -> Iterator[Done]:
+    brought = _Brought(plan.manifest.log_start_offset)
+    error: LogError | RemoteError | None = None
+    try:
+        folder = target.take_in(plan, source)
+        with in_order(partial(_tried, plan, source, target.disk, folder), plan.steps(), threads) as results:
+            for done in results:
+                yield done
+                error = error or done.error
+                if isinstance(done.error, Unavailable | NoKey | WrongKey):
+                    return
+                if isinstance(done.step, Link) and done.placed is not None:
+                    brought.add(done.step, done.placed)
+        if error is None:
+            yield _complete(plan, target.disk, folder, brought)
+    except (LogError, RemoteError) as e:
+        yield Done(plan, error=e)
+
+
+def _tried(plan: RestorePlan, source: SegmentBytes, disk: WritableDisk, folder: str, step: Step) -> Done:
+    if not isinstance(step, Link):
+        return Done(plan, step)
+    try:
+        return Done(plan, step, place(disk, folder, source, plan.manifest.path, step))
+    except (LogError, RemoteError) as e:
+        return Done(plan, step, error=e)
+
+
+def _complete(plan: RestorePlan, disk: WritableDisk, folder: str, brought: _Brought) -> Done:
+    """Adds what the folder has beside its archived segments, and takes away all else."""
+    for name in disk.names(folder):
+        if name not in brought.names:
+            disk.delete(f"{folder}/{name}")
+    start, end = plan.manifest.log_start_offset, brought.log_end_offset
+    undecided = open_log(disk, folder, plan.partition, start, end).open_transactions if brought.names else ()
+    epochs = restored_epochs(plan.manifest, end)
+    epoch = epochs[-1].epoch if epochs else 0
+    files = active_segment(end, () if plan.is_cut else undecided, brought.aborted, brought.latest_ms, epoch)
+    added = {offset_file(end, suffix): body for suffix, body in files.items()}
+    added[LEADER_EPOCH_CHECKPOINT] = write_epochs(epochs)
+    if plan.topic_id != ZERO_TOPIC_ID:
+        added[PARTITION_METADATA] = write_topic_id(plan.topic_id)
+    for name, body in added.items():
+        write_file(disk, f"{folder}/{name}", [body])
+        disk.sync(f"{folder}/{name}")
+    disk.sync_folder(folder)
+    disk.release(folder)
+    first = end if brought.first_base is None else brought.first_base
+    if plan.is_cut:
+        return Done(plan, staged=Staged(plan.partition, first, start, end), undecided=len(undecided))
+    return Done(plan, staged=Staged(plan.partition, first, start, end + len(undecided)))

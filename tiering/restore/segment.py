@@ -1,0 +1,120 @@
+"""The files of one segment brought into the folder of a partition that is being restored.
+
+What is there already is kept when its size and CRC-32C are right, and all else is written anew: after a kill, only what is
+missing or differs is downloaded again.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from local_log.disk import WritableDisk
+from local_log.errors import NotFound
+from local_log.formats.checksum import crc32c
+from local_log.formats.filenames import LOG, offset_file
+from local_log.formats.indexes.transaction import read_txn_index
+from local_log.formats.primitives import Buffer
+from remote.keys import PartitionPath
+from remote.manifest.model import ABORTED_LATER, OFFSET_INDEX, TIME_INDEX
+from remote.segment.download import PART_BYTES, CutLog, file_names, read_part, whole_log
+from remote.segment.stitch import Link
+from remote.segment_bytes import SegmentBytes
+
+_ALWAYS = (OFFSET_INDEX, TIME_INDEX)
+"""An index without an entry is an empty file; of a transaction index or a snapshot, none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A segment that is in its folder, on the device: the names of its files, where it ends, what was downloaded for it.
+
+    `aborted` are producer id and first offset of the aborted transactions whose marker lies in a later segment.
+    """
+
+    names: tuple[str, ...]
+    end_offset: int
+    bytes: int
+    is_new: bool
+    aborted: frozenset[tuple[int, int]]
+
+
+def place(disk: WritableDisk, folder: str, source: SegmentBytes, path: PartitionPath, link: Link) -> Placed:
+    """Brings the segment's files into the folder. Raises Corrupt (its objects are damaged), Unavailable, Invalid, Unreadable."""
+    later = read_part(source, path, link.entry, ABORTED_LATER)
+    aborted = frozenset((t.producer_id, t.first_offset) for t in read_txn_index(later))
+    return (_place_whole if link.is_whole else _place_cut)(disk, folder, source, path, link, aborted)
+
+
+def _place_whole(
+    disk: WritableDisk, folder: str, source: SegmentBytes, path: PartitionPath, link: Link, aborted: frozenset[tuple[int, int]]
+) -> Placed:
+    entry = link.entry
+    log = f"{folder}/{offset_file(entry.base_offset, LOG)}"
+    downloaded = 0
+    is_new = not is_there(disk, log, entry.log_size, entry.log_crc32c)
+    if is_new:
+        write_file(disk, log, whole_log(source, path, entry))
+        downloaded += entry.log_size
+    disk.sync(log)
+    names = [offset_file(entry.base_offset, LOG)]
+    for part, name in file_names(entry).items():
+        where = entry.aux_ranges.get(part)
+        if where is None and part not in _ALWAYS:
+            continue
+        size, crc = (where.end - where.start, where.crc32c) if where else (0, 0)
+        if not is_there(disk, f"{folder}/{name}", size, crc):
+            write_file(disk, f"{folder}/{name}", [read_part(source, path, entry, part)])
+            downloaded += size
+        disk.sync(f"{folder}/{name}")
+        names.append(name)
+    return Placed(tuple(names), entry.end_offset, downloaded, is_new, aborted)
+
+
+def _place_cut(
+    disk: WritableDisk, folder: str, source: SegmentBytes, path: PartitionPath, link: Link, aborted: frozenset[tuple[int, int]]
+) -> Placed:
+    """Where a log lies there already, what it should be is found out first: only the archive's own is written over."""
+    log = f"{folder}/{offset_file(link.start, LOG)}"
+    cut = CutLog(source, path, link)
+    is_new = not disk.exists(log)
+    if is_new:
+        write_file(disk, log, cut.parts())
+    else:
+        for _ in cut.parts():
+            pass
+        if not is_there(disk, log, cut.size, cut.crc32c):
+            is_new = True
+            write_file(disk, log, cut.parts())
+    end = link.end if link.end == link.entry.end_offset else cut.end_offset
+    if not cut.size:
+        disk.delete(log)
+        return Placed((), end, link.entry.log_size, is_new, aborted)
+    disk.sync(log)
+    names = [offset_file(link.start, LOG)]
+    for name, body in cut.files().items():
+        names.append(name)
+        write_file(disk, f"{folder}/{name}", [body])
+        disk.sync(f"{folder}/{name}")
+    return Placed(tuple(names), end, link.entry.log_size, is_new, aborted)
+
+
+def is_there(disk: WritableDisk, file: str, size: int, expected_crc32c: int) -> bool:
+    """Whether the file has this size and this CRC-32C."""
+    try:
+        if disk.size(file) != size:
+            return False
+        found = 0
+        for start in range(0, size, PART_BYTES):
+            found = crc32c(disk.read_large(file, start, min(size, start + PART_BYTES)), found)
+    except NotFound:
+        return False
+    return found == expected_crc32c
+
+
+def write_file(disk: WritableDisk, file: str, parts: Iterable[Buffer]) -> None:
+    """Makes these the file's bytes, whatever it had before."""
+    size = 0
+    disk.write(file, 0, b"")
+    for part in parts:
+        disk.write(file, size, bytes(part))
+        size += len(part)
+    disk.truncate(file, size)

@@ -1,0 +1,192 @@
+"""The log directory that a restore writes: its lock, what may be taken over in it, and the files that speak of all its logs.
+
+While a restore is under way the directory has a folder that is no log's. A broker refuses to start on such a directory, so
+none starts on half of one, and neither does our own engine.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from local_log.disk import WritableDisk, parent_of, replace_file
+from local_log.errors import Invalid, NotFound, placed
+from local_log.formats.checkpoints import read_offsets, write_offsets
+from local_log.formats.filenames import (
+    CLEAN_SHUTDOWN,
+    HIGH_WATERMARK_CHECKPOINT,
+    LEADER_EPOCH_CHECKPOINT,
+    LOCK,
+    LOG,
+    LOG_START_OFFSET_CHECKPOINT,
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    RECOVERY_POINT_CHECKPOINT,
+    TopicPartition,
+    offset_file,
+    parse_offset_file,
+)
+from local_log.formats.partition_metadata import read_topic_id
+from local_log.formats.record import NO_TIMESTAMP
+from remote.segment.download import CutLog
+from remote.segment_bytes import SegmentBytes
+from tiering.restore.open_transactions import is_active_segment
+from tiering.restore.plan import RestorePlan
+from tiering.restore.segment import is_there
+
+UNFINISHED = "tiering-restore-unfinished"
+_MARKERS_BYTES_MAX = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A partition whose folder is complete, but for its name. `first_base` is where its first segment starts."""
+
+    partition: TopicPartition
+    first_base: int
+    log_start_offset: int
+    log_end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreTarget:
+    """The directory at `path`, locked. Make one with `opened`."""
+
+    disk: WritableDisk
+    path: str
+
+    def staging(self, partition: TopicPartition) -> str:
+        """Where a partition's folder is while it is made."""
+        return f"{self.path}/{UNFINISHED}/{partition}"
+
+    def take_in(self, plan: RestorePlan, source: SegmentBytes) -> str:
+        """The partition's folder under its name for the while, with what an earlier restore has brought.
+
+        Raises Invalid where there is a folder with anything that is not the archive's; Corrupt, Unavailable, Unreadable.
+        """
+        folder, staging = f"{self.path}/{plan.partition}", self.staging(plan.partition)
+        if self.disk.exists(folder):
+            check_ours(self.disk, folder, plan, source)
+        self.disk.make_folder(f"{self.path}/{UNFINISHED}")
+        self.disk.sync_folder(self.path)  # from here on no broker starts
+        if self.disk.exists(folder):
+            if self.disk.exists(staging):
+                self.disk.delete_folder(staging)
+            self.disk.rename(folder, staging)
+        else:
+            self.disk.make_folder(staging)
+        self.disk.sync_folder(f"{self.path}/{UNFINISHED}")
+        return staging
+
+    def finish(self, staged: Iterable[Staged]) -> None:
+        """Tells the checkpoint files of the partitions, gives their folders their names, and lets brokers start.
+
+        There is no mark of a clean stop, one that is there goes: with it a broker would believe that a log without producer
+        snapshots has no producers. What it reads again without it is what lies at the recovery point, the end of the log.
+        """
+        done = tuple(staged)
+        if not done:
+            return
+        ends = {s.partition: s.log_end_offset for s in done}
+        self._tell(RECOVERY_POINT_CHECKPOINT, ends)
+        self._tell(HIGH_WATERMARK_CHECKPOINT, ends)
+        starts = {s.partition: s.log_start_offset if s.log_start_offset > s.first_base else None for s in done}
+        self._tell(LOG_START_OFFSET_CHECKPOINT, starts)
+        self.disk.delete(f"{self.path}/{CLEAN_SHUTDOWN}")
+        for s in done:
+            self.disk.rename(self.staging(s.partition), f"{self.path}/{s.partition}")
+        self.disk.sync_folder(self.path)
+        unfinished = f"{self.path}/{UNFINISHED}"
+        if self.disk.is_folder(unfinished):
+            self.disk.sync_folder(unfinished)
+            if not self.disk.names(unfinished):
+                self.disk.delete_folder(unfinished)
+                self.disk.sync_folder(self.path)
+
+    def _tell(self, name: str, offsets: Mapping[TopicPartition, int | None]) -> None:
+        """Puts these partitions' lines in place of those that the file has of them; None is no line."""
+        file = f"{self.path}/{name}"
+        try:
+            with placed(file):
+                known = read_offsets(self.disk.read(file))
+        except NotFound:
+            known = {}
+        kept = {p: offset for p, offset in known.items() if p not in offsets}
+        replace_file(self.disk, file, write_offsets(kept | {p: offset for p, offset in offsets.items() if offset is not None}))
+
+    def write_properties(self, cluster_id: str, node_id: int) -> None:
+        """Makes the directory that of a broker. Raises Invalid where it is another's."""
+        file = f"{self.path}/{META_PROPERTIES}"
+        wanted = {"version": "1", "cluster.id": cluster_id, "node.id": str(node_id)}
+        try:
+            lines = self.disk.read(file).decode("utf-8", errors="replace").splitlines()
+        except NotFound:
+            replace_file(self.disk, file, "".join(f"{name}={value}\n" for name, value in wanted.items()).encode())
+            return
+        found = dict(line.partition("=")[::2] for line in lines if not line.startswith("#"))
+        differ = {name: value for name, value in wanted.items() if found.get(name) != value}
+        if differ:
+            theirs = {name: found.get(name) for name in differ}
+            raise Invalid(f"{file} says {theirs}, not {differ}; leave --cluster-id and --node-id out, or give another directory")
+
+
+@contextmanager
+def opened(disk: WritableDisk, path: str) -> Iterator[RestoreTarget]:
+    """The directory, made where there is none, and locked. Raises Invalid where a broker has it, Unreadable."""
+    if not disk.exists(path):
+        disk.make_folder(path)
+        disk.sync_folder(parent_of(path))
+    if not disk.is_folder(path):
+        raise Invalid(f"{path} is a file; name a folder")
+    lock = f"{path}/{LOCK}"
+    if not disk.lock(lock):
+        raise Invalid(f"{path}: a broker or another process of ours is using this log directory (it has {lock}); stop it first")
+    try:
+        yield RestoreTarget(disk, path)
+    finally:
+        disk.unlock(lock)
+
+
+def check_ours(disk: WritableDisk, folder: str, plan: RestorePlan, source: SegmentBytes) -> None:
+    """Raises Invalid unless every log file in a partition's folder is empty, or one that the plan would write, byte for byte."""
+
+    def refuse(why: str) -> Invalid:
+        return Invalid(f"{folder}: {why}; nothing in it was touched: move it away, or restore into another directory")
+
+    names = disk.names(folder)
+    foreign = [n for n in names if parse_offset_file(n) is None and n not in (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)]
+    if foreign:
+        raise refuse(f"{foreign[0]} is not from the archive")
+    if PARTITION_METADATA in names:
+        with placed(f"{folder}/{PARTITION_METADATA}"):
+            topic_id = read_topic_id(disk.read(f"{folder}/{PARTITION_METADATA}"))
+        if topic_id != plan.topic_id:
+            raise refuse(
+                f"its topic has the id {topic_id}, and {plan.topic_id} would be restored (--topic-id "
+                f"{plan.partition.topic}={topic_id} restores under the id that is there)"
+            )
+    logs = {n for n in names if n.endswith(LOG) and disk.size(f"{folder}/{n}")}
+    if not logs:
+        return
+    for link in plan.links():
+        name = offset_file(link.start, LOG)
+        if name in logs:
+            size, crc = link.entry.log_size, link.entry.log_crc32c
+            if not link.is_whole:
+                cut = CutLog(source, plan.manifest.path, link)
+                for _ in cut.parts():
+                    pass
+                size, crc = cut.size, cut.crc32c
+            if is_there(disk, f"{folder}/{name}", size, crc):
+                logs.discard(name)
+    other = next((n for n in sorted(logs) if not _is_end(disk, folder, n, plan)), None)
+    if other is not None:
+        raise refuse(f"{other} has other bytes than the archive would give it")
+
+
+def _is_end(disk: WritableDisk, folder: str, name: str, plan: RestorePlan) -> bool:
+    """Whether a log file is the active segment that an earlier restore has made, of as much as the archive had then."""
+    parsed, file = parse_offset_file(name), f"{folder}/{name}"
+    if parsed is None or disk.size(file) > _MARKERS_BYTES_MAX:
+        return False
+    before = (link.entry.max_timestamp_ms for link in plan.links() if link.start < parsed[0])
+    return is_active_segment(disk.read(file), parsed[0], max(before, default=NO_TIMESTAMP))

@@ -1,0 +1,96 @@
+"""local.retention.ms and local.retention.bytes, for a log directory of ours: what of a local log may go since the archive has it.
+
+The engine deletes (`local_log.engine.manager.retention`); what it is told of the archive, and what it will then do, is
+found out here. A broker's own directory is never touched: its broker does that.
+"""
+
+from dataclasses import dataclass
+
+from local_log.engine.config import LIKE_RETENTION, LogConfig
+from local_log.engine.manager.retention import Limits, below, beyond_size, deletable, older_than
+from local_log.errors import Invalid
+from local_log.formats.checkpoints import epochs_before
+from local_log.formats.filenames import LOG, META_PROPERTIES
+from local_log.log_dir import LogDir
+from local_log.log_reader import LocalLog
+from local_log.segment_reader import Segment
+from remote.errors import Conflict
+from remote.keys import PartitionPath
+from remote.manifest.store import load_newest
+from remote.manifest.transitions import check_history
+from remote.store.api import ObjectStore, settle
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the archive says of a local log: all of it up to `through`, the last offset, is archived; where the log starts."""
+
+    through: int
+    log_start_offset: int
+
+
+NOTHING = Held(-1, 0)
+
+
+def refuse_brokers(log_dir: LogDir) -> None:
+    """Raises Invalid for a directory that a broker has formatted: it is that broker's to delete from."""
+    if META_PROPERTIES in log_dir.disk.names(log_dir.path):
+        raise Invalid(
+            f"{log_dir.path} is a broker's log directory (it has {META_PROPERTIES}), and only its broker deletes from it; set "
+            "retention.ms and retention.bytes there"
+        )
+
+
+def held(store: ObjectStore, log: LocalLog) -> Held:
+    """What the newest manifest names of a log, up to the first gap; nothing where there is none, or where the topic was deleted.
+
+    The manifest outlives a crash: another process may have put it just now, and the local log goes on the strength of it.
+
+    Raises Conflict where the archive is of another history, so that its offsets are other records; Corrupt, Invalid, Unknown,
+    Unavailable.
+    """
+    path = PartitionPath(log.partition.topic, log.topic_id, log.partition.partition)
+    stored = load_newest(store, path)
+    if stored is None or stored.manifest.is_deleted or not log.segments:
+        return NOTHING
+    settle(store, path.manifest(stored.manifest.version))
+    manifest, first = stored.manifest, log.segments[0].base_offset
+    end = min(manifest.end_offset, log.log_end_offset)
+    lineage = epochs_before(log.leader_epochs, end)
+    check_history(manifest, lineage, end)
+    if any(e.start_offset < manifest.end_offset for e in log.leader_epochs if e not in lineage):
+        raise Conflict(f"{log.partition}: the log left the archive's history below {manifest.end_offset}; nothing of it goes")
+    gaps = [gap.start for gap in manifest.holes if gap.end > first]
+    return Held(min(gaps, default=manifest.end_offset) - 1, manifest.log_start_offset)
+
+
+@dataclass(frozen=True, slots=True)
+class _Aged:
+    base_offset: int
+    size: int
+    largest_timestamp: int
+
+
+def planned(log: LocalLog, config: LogConfig, known: Held, now_ms: int) -> tuple[Segment, ...]:
+    """The segments that the engine will delete, from the oldest on. Reads their sizes and time indexes only."""
+    start = min(max(log.checkpointed_start or 0, known.log_start_offset), log.high_watermark)
+    limits = Limits(start, log.high_watermark, log.log_end_offset, known.through, rolls=False)
+    left = [_Aged(s.base_offset, s.size(), _latest(s)) for s in log.segments]
+    size_max = config.local_retention_bytes if config.local_retention_bytes != LIKE_RETENTION else config.retention_bytes
+    age_max = config.local_retention_ms if config.local_retention_ms != LIKE_RETENTION else config.retention_ms
+    gone = [*deletable(left, below(start), limits).segments]
+    left = left[len(gone) :]
+    over = sum(s.size for s in left) - size_max
+    if size_max >= 0 and over >= 0:
+        by_size = deletable(left, beyond_size(over), limits).segments
+        gone, left = [*gone, *by_size], left[len(by_size) :]
+    if age_max >= 0:
+        gone += deletable(left, older_than(age_max, now_ms), limits).segments
+    return log.segments[: len(gone)]
+
+
+def _latest(segment: Segment) -> int:
+    """The greatest timestamp, by the last entry that an inactive segment's index ends with, else when the file was written."""
+    times = segment.time_index().timestamps
+    latest = int(times[-1]) if len(times) else -1
+    return latest if latest >= 0 else segment.disk.modified_ms(segment.path(LOG))

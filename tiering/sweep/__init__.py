@@ -1,0 +1,1 @@
+"""Deletes objects that no manifest names: plan, collection, records of writes."""

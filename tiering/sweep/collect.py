@@ -1,0 +1,193 @@
+"""Deletes what no manifest names: what failed copies and lost commits leave behind, versions and pages that are superseded.
+
+An object that nobody names may be one that a writer is about to name, so age alone is not enough: a writer may sleep for longer
+than any grace time between its upload and its commit. So, where there are such objects, the sweep
+
+    1  lists the objects, and finds those that are old and that the newest manifest does not name
+    2  claims the partition: no writer from before can commit any more, and whoever comes later has uploaded nothing yet
+    3  asks the manifest that the claim has committed once more, and deletes what that does not name either
+
+Were the manifest read before the listing, what is uploaded and committed between the two would be taken for garbage. A writer
+that was fenced has to forget what it has uploaded. A partition without a manifest cannot be claimed: there objects wait for a
+month.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TypeVar
+
+from local_log.errors import Corrupt
+from remote.clock import Clock, Ids
+from remote.errors import Newer
+from remote.keys import PROBE_PREFIX, PartitionPath, parse_page_name, parse_segment_name
+from remote.manifest.chain import StoredVersion, listed_versions
+from remote.manifest.entries import Entries
+from remote.manifest.model import CLOCK_DIFFERENCE_MS_MAX, Manifest, PageRef, SegmentEntry, never_archived
+from remote.manifest.pins import pins_of
+from remote.manifest.store import claim, load_newest, load_version
+from remote.parallel import in_order
+from remote.store.api import ObjectMeta, ObjectStore
+from tiering.store_time import At
+from tiering.sweep.plan import LONG_MS, Garbage, Kind, garbage, is_old, is_settled, kept_versions
+
+T = TypeVar("T")
+WINDOW = 1_000
+GARBAGE_MAX = 10_000
+"""Of each kind, in one partition and run; what is left is for the next."""
+VERSIONS_READ_MAX = 16
+"""How many versions are read to see which pages they name."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPlan:
+    """What goes of one partition, in this order; `unclaimed` are the last of it, which go only after a claim.
+
+    `newest` is the version that this was planned by, 0 where there is none.
+    """
+
+    path: PartitionPath
+    newest: int
+    garbage: tuple[Garbage, ...]
+    unclaimed: tuple[Garbage, ...]
+    damaged_pins: tuple[Corrupt | Newer, ...]
+
+    @property
+    def all(self) -> tuple[Garbage, ...]:
+        """Everything that goes."""
+        return (*self.garbage, *self.unclaimed)
+
+
+def plan(store: ObjectStore, path: PartitionPath, now_ms: int, grace_ms: int) -> SweepPlan:
+    """The plan for one partition; only reads. Raises Corrupt, Newer, Unavailable."""
+    before_ms = now_ms - grace_ms
+    pins = pins_of(store, path, now_ms)
+    over = [garbage(Kind.pin, m) for m in store.list(path.pins) if m.key in {path.pin(pin.id) for pin in pins.expired}]
+    if pins.damaged:
+        return SweepPlan(path, 0, tuple(over), (), pins.damaged)
+    stored = load_newest(store, path)
+    if stored is None:
+        old = (m for m in store.list(path.segments) if is_old(m, min(before_ms, now_ms - LONG_MS)))
+        never_named = [garbage(Kind.segment, m) for m in islice(old, GARBAGE_MAX)]
+        return SweepPlan(path, 0, (*over, *never_named), (), ())
+    newest = stored.manifest
+    versions = listed_versions(store, path)
+    kept = kept_versions(versions, min((pin.version for pin in pins.live), default=None), before_ms)
+    gone = [garbage(Kind.manifest, v.meta) for v in islice(reversed(versions[kept:]), GARBAGE_MAX)]
+    pages, risky = _pages(store, path, versions[:kept], before_ms)
+    segments = islice(_unnamed_segments(store, newest, before_ms), GARBAGE_MAX)
+    unclaimed = (*(garbage(Kind.page, m) for m in risky), *(garbage(Kind.segment, m) for m in segments))
+    return SweepPlan(path, newest.version, (*over, *gone, *(garbage(Kind.page, m) for m in pages)), unclaimed, ())
+
+
+def sweep(due: SweepPlan, store: ObjectStore, clock: Clock, ids: Ids, now_ms: int, *, threads: int = 1) -> Iterator[Garbage]:
+    """Deletes what the plan says, and gives each piece as it is gone; `threads` at a time of what is in no order.
+
+    Raises Unavailable, Unknown, Conflict, Fenced (another claim came first): the same command goes on from there.
+    """
+    for piece in due.garbage:
+        store.delete(piece.key)
+        yield piece
+    if not due.unclaimed:
+        return
+
+    def gone(piece: Garbage) -> Garbage:
+        store.delete(piece.key)
+        return piece
+
+    with in_order(gone, still_unnamed(due, store, At(now_ms, clock), ids), threads) as pieces:
+        yield from pieces
+
+
+def still_unnamed(due: SweepPlan, store: ObjectStore, clock: Clock, ids: Ids) -> list[Garbage]:
+    """Steps 2 and 3: what nobody names, and nobody from before can name any more."""
+    path = due.path
+    first = never_archived(path.topic, path.topic_id, path.partition, 0)
+    claim(store, first, clock, ids, "sweep")
+    stored = load_newest(store, path)
+    assert stored is not None
+    manifest = stored.manifest
+    segments = [piece for piece in due.unclaimed if piece.kind is Kind.segment]
+    pages = [piece for piece in due.unclaimed if piece.kind is Kind.page]
+    left: list[Garbage] = []
+    for window in _windows(segments):
+        names = _segment_names(Entries.of(store, manifest), (piece.key.removeprefix(path.segments) for piece in window))
+        left += [piece for piece in window if piece.key.removeprefix(path.segments) not in names]
+    since = range(due.newest + 1, manifest.version)
+    if pages and len(since) <= VERSIONS_READ_MAX:
+        named = _page_names(store, [load_version(store, path, version).manifest for version in since] + [manifest])
+        left += [piece for piece in pages if piece.key.removeprefix(path.pages) not in named]
+    return left
+
+
+def strays(store: ObjectStore, now_ms: int, grace_ms: int) -> Iterator[Garbage]:
+    """What lies outside of any partition's manifests: uploads that never ended, and probes. Raises Unavailable."""
+    before_ms = now_ms - grace_ms
+    for upload in store.abandoned_uploads("", before_ms):
+        yield Garbage(Kind.upload, upload.key, 0, upload.started_ms, upload)
+    for meta in store.list(PROBE_PREFIX):
+        if "/" not in meta.key and is_old(meta, before_ms):
+            yield garbage(Kind.probe, meta)
+
+
+def sweep_stray(store: ObjectStore, piece: Garbage) -> None:
+    """Deletes one of `strays`. Raises Unavailable."""
+    if piece.upload is None:
+        store.delete(piece.key)
+    else:
+        store.abort_upload(piece.upload)
+
+
+def _pages(
+    store: ObjectStore, path: PartitionPath, kept: Sequence[StoredVersion], before_ms: int
+) -> tuple[list[ObjectMeta], list[ObjectMeta]]:
+    """The old pages that no kept version names: those that nobody can name any more, and those that a sleeping writer might."""
+    listed = [m for m in store.list(path.pages) if parse_page_name(m.key.removeprefix(path.pages)) and is_old(m, before_ms)]
+    if not listed:
+        return [], []
+    few = len(kept) <= VERSIONS_READ_MAX
+    read = kept if few else (kept[0], kept[-1])
+    named = _page_names(store, [load_version(store, path, v.version).manifest for v in read])
+    unnamed = [m for m in listed if m.key.removeprefix(path.pages) not in named]
+    if not few:
+        unnamed = [m for m in unnamed if _is_settled(m, kept[-1])]
+    settled = [m for m in unnamed if _is_settled(m, kept[0])]
+    return settled[:GARBAGE_MAX], [m for m in unnamed if not _is_settled(m, kept[0])][:GARBAGE_MAX]
+
+
+def _is_settled(page: ObjectMeta, version: StoredVersion) -> bool:
+    return is_settled(page, version, CLOCK_DIFFERENCE_MS_MAX)
+
+
+def _page_names(store: ObjectStore, manifests: Iterable[Manifest]) -> set[str]:
+    return {name for manifest in manifests for name in Entries.of(store, manifest).page_names()}
+
+
+def _unnamed_segments(store: ObjectStore, manifest: Manifest, before_ms: int) -> Iterator[ObjectMeta]:
+    """The old objects that the manifest does not name. Foreign keys are passed over; pages are read as the listing goes on."""
+    prefix, entries = manifest.path.segments, Entries.of(store, manifest)
+    old = (m for m in store.list(prefix) if parse_segment_name(m.key.removeprefix(prefix)) and is_old(m, before_ms))
+    for window in _windows(old):
+        names = _segment_names(entries, (m.key.removeprefix(prefix) for m in window))
+        yield from (m for m in window if m.key.removeprefix(prefix) not in names)
+
+
+def _segment_names(entries: Entries, names: Iterable[str]) -> set[str]:
+    """The names of all objects that the manifest has, also as being deleted, where those of these names would lie."""
+    parsed = [p for name in names if (p := parse_segment_name(name))]
+    low, high = min(p[0] for p in parsed), max(p[0] for p in parsed)
+    manifest = entries.manifest
+    given_up = [d.item for d in manifest.deleting]
+    waiting = replace(
+        manifest,
+        pages=tuple(sorted((i for i in given_up if isinstance(i, PageRef)), key=lambda ref: ref.base_offset)),
+        entries=tuple(sorted((i for i in given_up if isinstance(i, SegmentEntry)), key=lambda e: e.base_offset)),
+    )
+    both = (entries, Entries(waiting, entries.pages))
+    return {name for some in both for e in some.overlapping(low, high + 1) for name in (e.log_name, e.aux_name)}
+
+
+def _windows(items: Iterable[T]) -> Iterator[list[T]]:
+    iterator = iter(items)
+    while window := [*islice(iterator, WINDOW)]:
+        yield window
