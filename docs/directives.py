@@ -1,10 +1,10 @@
-"""The directives by which pages show what the code says.
+"""The directives with which pages include facts from the code.
 
     {generated} NAME       a table or sections of `reference`
     {described} KIND       a table of a value's fields or a page's columns; the lines below are `name: sentence`
     {alert} NAME           an alert as Prometheus has it
 
-What a page says of something that is not there, and what is there and no page says, is an error of the build.
+The build fails if a page describes something that the code does not have, or leaves out something that it has.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,16 +36,16 @@ KINDS: dict[str, type] = {kind.__name__: kind for kind in (
 )}  # fmt: skip
 CHECKSUM, SIGNATURE = "~crc32c", "~mac"
 BESIDES = {"Manifest": ("format", CHECKSUM, SIGNATURE), "Pin": ("format", CHECKSUM)}
-"""Fields that stored objects have and values do not."""
+"""Fields of stored objects that the values in the code do not have."""
 
 
 class Generated(Directive):
-    """A table or sections out of the code."""
+    """A table or sections generated from the code."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """The nodes. Fails for a name that there is none of."""
+        """The nodes. Fails for an unknown name."""
         name = self.arguments[0]
         if name == "commands":
             return [_command(command) for command in reference.commands()]
@@ -56,13 +56,13 @@ class Generated(Directive):
 
 
 class Described(Directive):
-    """Names that the code has, each with the sentence that the page has for it."""
+    """A table of names from the code, each with a sentence from the page."""
 
     required_arguments = 1
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        """The table. Fails where names and sentences are not of the same things."""
+        """The table. Fails if the page's names are not exactly the code's names."""
         kind = self.arguments[0]
         if kind == "topic-settings":
             head, rows = ("setting", "default", "what it says"), dict(reference.topic_settings())
@@ -91,12 +91,14 @@ class Alert(Directive):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """The nodes. Fails for an alert that there is none of."""
+        """The nodes. Fails for an unknown alert, and for a template that a reader would see unexpanded."""
         rule = reference.alert_rules().get(self.arguments[0])
         if rule is None:
             raise self.error(f"{self.arguments[0]} is no alert; there are {', '.join(reference.alert_rules())}")
         lasting = f" for {rule['for']}" if "for" in rule else ""
         urgency, description = rule["labels"]["severity"], rule["annotations"]["description"]
+        if "{{" in description:
+            raise self.error(f"{self.arguments[0]}: only Prometheus can expand the template in the description; use the summary")
         return [
             nodes.literal_block(rule["expr"], rule["expr"]),
             paragraph(f"Fires when this holds{lasting}; severity {urgency}. {description}"),

@@ -38,60 +38,65 @@ def _ours(name: str, text: str, *labels: str) -> Series:
 
 
 COPY_BYTES: Final = _kafkas("RemoteCopyBytesPerSec", "Bytes of the log files of archived segments.", "topic")
-COPY_REQUESTS: Final = _kafkas("RemoteCopyRequestsPerSec", "Segments that were tried to be copied.", "topic")
-COPY_ERRORS: Final = _kafkas("RemoteCopyErrorsPerSec", "Copies, and plans for them, that failed.", "topic")
+COPY_REQUESTS: Final = _kafkas("RemoteCopyRequestsPerSec", "Attempts to copy a segment.", "topic")
+COPY_ERRORS: Final = _kafkas("RemoteCopyErrorsPerSec", "Failed copies and failed plans for copies.", "topic")
 FETCH_BYTES: Final = _kafkas("RemoteFetchBytesPerSec", "Bytes read from the store, manifests included.")
 FETCH_REQUESTS: Final = _kafkas("RemoteFetchRequestsPerSec", "Reads from the store.")
-FETCH_ERRORS: Final = _kafkas("RemoteFetchErrorsPerSec", "Reads from the store that failed; most are tried again.")
-DELETE_REQUESTS: Final = _kafkas("RemoteDeleteRequestsPerSec", "Items that retention or the sweep went to delete.", "topic")
-DELETE_ERRORS: Final = _kafkas("RemoteDeleteErrorsPerSec", "Runs of retention and of the sweep that failed.", "topic")
+FETCH_ERRORS: Final = _kafkas("RemoteFetchErrorsPerSec", "Failed reads from the store; most are retried.")
+DELETE_REQUESTS: Final = _kafkas(
+    "RemoteDeleteRequestsPerSec", "Objects and segments that retention or the sweep tried to delete.", "topic"
+)
+DELETE_ERRORS: Final = _kafkas("RemoteDeleteErrorsPerSec", "Failed runs of retention and of the sweep.", "topic")
 COPY_LAG_BYTES: Final = _kafkas("RemoteCopyLagBytes", "Bytes of inactive segments that are not archived yet.", "topic")
 COPY_LAG_SEGMENTS: Final = _kafkas("RemoteCopyLagSegments", "Inactive segments that are not archived yet.", "topic")
-DELETE_LAG_BYTES: Final = _kafkas("RemoteDeleteLagBytes", "Bytes that were given up and are still stored.", "topic")
-DELETE_LAG_SEGMENTS: Final = _kafkas("RemoteDeleteLagSegments", "Segments that were given up and are still stored.", "topic")
-METADATA_COUNT: Final = _kafkas("RemoteLogMetadataCount", "Segments that the manifests name.", "topic")
-SIZE_BYTES: Final = _kafkas("RemoteLogSizeBytes", "Bytes of their log files.", "topic")
+DELETE_LAG_BYTES: Final = _kafkas("RemoteDeleteLagBytes", "Bytes that have expired and are still stored.", "topic")
+DELETE_LAG_SEGMENTS: Final = _kafkas("RemoteDeleteLagSegments", "Segments that have expired and are still stored.", "topic")
+METADATA_COUNT: Final = _kafkas("RemoteLogMetadataCount", "Segments in the manifests.", "topic")
+SIZE_BYTES: Final = _kafkas("RemoteLogSizeBytes", "Bytes of the log files of these segments.", "topic")
 
-COPY_LAG_SECONDS: Final = _ours("copy_lag_seconds", "For how long the oldest inactive segment has not been archived.", "topic")
+COPY_LAG_SECONDS: Final = _ours(
+    "copy_lag_seconds", "How long the oldest inactive segment has been waiting to be archived.", "topic"
+)
 UNPROTECTED_BYTES: Final = _ours(
     "unprotected_bytes", "Bytes of the local log that are not archived, the active segment included.", "topic", "partition"
 )
 UNPROTECTED_RECORDS: Final = _ours(
     "unprotected_records", "Offsets that are not archived, up to the high watermark.", "topic", "partition"
 )
-UNPROTECTED_SECONDS: Final = _ours("unprotected_seconds", "How old the oldest of these records is.", "topic", "partition")
+UNPROTECTED_SECONDS: Final = _ours("unprotected_seconds", "Age of the oldest record that is not archived.", "topic", "partition")
 UNPROTECTED_DELETED: Final = _ours(
-    "unprotected_deletion_timestamp_seconds", "When its broker deletes it, where that is known.", "topic", "partition"
-)
-LOCAL_RETENTION: Final = _ours(
-    "local_retention_seconds", "After which time the topic's brokers delete, where that is known.", "topic"
-)
-LOST: Final = _ours(
-    "lost_offsets_total",
-    "Offsets that were lost before they were archived, and that nobody has acknowledged.",
+    "unprotected_deletion_timestamp_seconds",
+    "When the broker deletes the oldest record that is not archived, if known.",
     "topic",
     "partition",
 )
-WAITING: Final = _ours("waiting_segments", "Inactive segments that wait for the last stable offset to pass them.", "topic")
+LOCAL_RETENTION: Final = _ours("local_retention_seconds", "The retention time of the topic on its brokers, if known.", "topic")
+LOST: Final = _ours(
+    "lost_offsets_total",
+    "Offsets that were lost before they were archived, without those that were acknowledged.",
+    "topic",
+    "partition",
+)
+WAITING: Final = _ours("waiting_segments", "Inactive segments that are not yet below the last stable offset.", "topic")
 COPIED_TIME: Final = _ours("copy_last_success_timestamp_seconds", "When a segment was last archived.", "topic")
-PARTITIONS: Final = _ours("partitions", "Partitions in the log directories that the agent looks after.", "topic")
-FAILING: Final = _ours("partitions_failing", "Those of them that have an error which is not over.", "topic")
-SUCCESS_TIME: Final = _ours("last_success_timestamp_seconds", "When any partition was last found or brought in order.")
-LOOP_TIME: Final = _ours("agent_loop_timestamp_seconds", "When the agent's loop last moved.")
+PARTITIONS: Final = _ours("partitions", "Partitions in the log directories of the agent.", "topic")
+FAILING: Final = _ours("partitions_failing", "Partitions with a current error.", "topic")
+SUCCESS_TIME: Final = _ours("last_success_timestamp_seconds", "When a partition was last checked or archived without an error.")
+LOOP_TIME: Final = _ours("agent_loop_timestamp_seconds", "When the agent's main loop last ran.")
 START_TIME: Final = _ours("agent_start_time_seconds", "When the agent started.")
 PAUSED: Final = _ours("agent_paused", "1 while the agent is paused.")
-RUNNING: Final = _ours("agent_jobs_running", "Jobs under way.")
-QUEUED: Final = _ours("agent_jobs_waiting", "Jobs that are due and wait for their turn.")
-STORE_FAILING: Final = _ours("store_failing", "1 while the store fails whoever asks, or does not answer at all.")
-STORE_FAILING_SINCE: Final = _ours("store_failing_since_timestamp_seconds", "Since when it does; nothing while it is well.")
-SWEEP_TIME: Final = _ours("sweep_last_timestamp_seconds", "When the last whole sweep began.")
-SCRUB_TIME: Final = _ours("scrub_last_timestamp_seconds", "When the last whole scrub ended.")
-SCRUB_ANOMALIES: Final = _ours("scrub_anomalies", "What the last scrub found wrong, 100 of a topic at most.")
-SCRUB_FAILED: Final = _ours("scrub_failed_topics", "Topics that the last scrub could not go through.")
-STORE_REQUESTS: Final = _ours("store_requests_total", "Calls of the store.", "verb")
-STORE_FAILURES: Final = _ours("store_failures_total", "Calls of the store that failed; most are tried again.", "verb")
-STORE_BYTES: Final = _ours("store_bytes_total", "Bytes of objects that the calls moved.", "verb")
-STORE_SECONDS: Final = _ours("store_seconds_total", "Seconds in which the store was waited for.", "verb")
+RUNNING: Final = _ours("agent_jobs_running", "Jobs that are running.")
+QUEUED: Final = _ours("agent_jobs_waiting", "Jobs that are due and wait for a free thread.")
+STORE_FAILING: Final = _ours("store_failing", "1 while the store fails or does not respond.")
+STORE_FAILING_SINCE: Final = _ours("store_failing_since_timestamp_seconds", "Since when the store fails; absent while it works.")
+SWEEP_TIME: Final = _ours("sweep_last_timestamp_seconds", "When the last complete sweep started.")
+SCRUB_TIME: Final = _ours("scrub_last_timestamp_seconds", "When the last complete scrub ended.")
+SCRUB_ANOMALIES: Final = _ours("scrub_anomalies", "Anomalies of the last scrub, at most 100 per topic.")
+SCRUB_FAILED: Final = _ours("scrub_failed_topics", "Topics that the last scrub could not finish.")
+STORE_REQUESTS: Final = _ours("store_requests_total", "Requests to the store.", "verb")
+STORE_FAILURES: Final = _ours("store_failures_total", "Failed requests to the store; most are retried.", "verb")
+STORE_BYTES: Final = _ours("store_bytes_total", "Bytes of objects that requests transferred.", "verb")
+STORE_SECONDS: Final = _ours("store_seconds_total", "Seconds spent waiting for the store.", "verb")
 
 ALL: Final = (
     COPY_BYTES, COPY_REQUESTS, COPY_ERRORS, FETCH_BYTES, FETCH_REQUESTS, FETCH_ERRORS, DELETE_REQUESTS, DELETE_ERRORS,
@@ -110,10 +115,10 @@ OF_THE_PROCESS: Final = (
 """What Prometheus' own client tells of any process, where the system has /proc."""
 
 NOT_HERE: Final = {
-    "RemoteLogSizeComputationTime": "the size stands in the manifest, and nothing is computed",
-    "BuildRemoteLogAuxStateRequestsPerSec": "there are no followers here that build their state from the archive",
-    "BuildRemoteLogAuxStateErrorsPerSec": "there are no followers here that build their state from the archive",
-    "RemoteLogManagerTasksAvgIdlePercent": "jobs are counted by those that run and those that wait",
+    "RemoteLogSizeComputationTime": "the manifest contains the size, so nothing is computed",
+    "BuildRemoteLogAuxStateRequestsPerSec": "no follower builds its state from the archive",
+    "BuildRemoteLogAuxStateErrorsPerSec": "no follower builds its state from the archive",
+    "RemoteLogManagerTasksAvgIdlePercent": "the running and the waiting jobs are counted instead",
     "RemoteLogReaderTaskQueueSize": "the agent serves no fetches",
     "RemoteLogReaderAvgIdlePercent": "the agent serves no fetches",
 }
