@@ -4,8 +4,11 @@ import itertools
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import fast_java
 import pytest
 import strict_s3
 from installed_wheel import Installed, shared
@@ -113,6 +116,13 @@ def strict_client(strict_s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Ite
 def strict_bucket(strict_client: Any) -> str:
     """The name of an empty bucket on the strict server that no other test has. Mark its tests `strict_s3`."""
     return _new_bucket(strict_client)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Before any fixture: every Java of Spark's is one that starts soon, also those of processes that a test starts."""
+    if item.get_closest_marker("spark") and "JAVA_TOOL_OPTIONS" not in os.environ:
+        with TemporaryDirectory() as folder:
+            os.environ |= fast_java.spark_environment(Path(folder))
 
 
 @pytest.fixture(scope="session")

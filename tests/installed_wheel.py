@@ -3,7 +3,6 @@
 What the kernels compile to is kept there too, so that only the first who needs them waits for it.
 """
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 from built_wheel import ROOT, built_wheel
+from file_lock import alone
 
 _NO_NETWORK = (
     *("error sending request", "dns error", "connection refused", "failed to fetch", "timed out"),
@@ -51,7 +51,7 @@ def shared(factory: pytest.TempPathFactory) -> Iterator[Installed]:
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "installed"
     users = folder / "users"
     users.mkdir(parents=True, exist_ok=True)
-    with _alone(folder):
+    with alone(folder / "lock"):
         if not (folder / "is-whole").exists():
             _make(folder)
             (folder / "is-whole").touch()
@@ -60,18 +60,11 @@ def shared(factory: pytest.TempPathFactory) -> Iterator[Installed]:
     try:
         yield Installed(folder / "venv" / "bin", own)
     finally:
-        with _alone(folder):
+        with alone(folder / "lock"):
             (users / str(os.getpid())).unlink()
             if not any(users.iterdir()):
                 shutil.rmtree(folder / "venv")
                 (folder / "is-whole").unlink()
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _make(folder: Path) -> None:

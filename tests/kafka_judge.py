@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 import real_kafka
 
-from spark_jobs.java import java_home
-
 _SOURCE = Path(__file__).parent / "kafka" / "Judge.java"
 
 
@@ -40,12 +38,8 @@ class Judge:
 
 @contextmanager
 def judge() -> Iterator[Judge]:
-    """Compiles and starts the judge (some seconds), and ends it with the block."""
-    classes = ":".join(map(str, real_kafka.jars(real_kafka.BROKER)))
-    command = [f"{java_home()}/bin/java", "-Xmx512m", "-cp", classes, _SOURCE]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
+    """Starts the judge, and ends it with the block."""
+    with real_kafka.program(_SOURCE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         yield Judge(process)
         assert process.stdin
         process.stdin.close()

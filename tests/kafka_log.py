@@ -10,8 +10,6 @@ from typing import Any
 
 import real_kafka
 
-from spark_jobs.java import java_home
-
 NOW = 1_800_000_000_000
 ORACLE = Path(__file__).parent / "kafka" / "LogOracle.java"
 
@@ -37,11 +35,7 @@ class KafkaLog:
 @contextmanager
 def kafka_log() -> Iterator[KafkaLog]:
     """Kafka's engine, at the time NOW."""
-    jars = ":".join(map(str, real_kafka.jars(real_kafka.BROKER)))
-    command = [f"{java_home()}/bin/java", "-Xmx512m", "-cp", jars, str(ORACLE)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
+    with real_kafka.program(ORACLE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         kafka = KafkaLog(process)
         kafka.ask("clock", NOW)
         try:

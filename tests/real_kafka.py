@@ -5,10 +5,15 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache as once
 from pathlib import Path
+from typing import Any
+
+import fast_java
 
 from spark_jobs.java import java_home
 
@@ -58,18 +63,33 @@ def jars(pom: Path) -> list[Path]:
 
 
 @contextmanager
-def broker(folder: Path, *, killed: bool = False, more_jars: Iterable[Path] = (), **config: str) -> Iterator[str]:
-    """A broker that keeps its log directory in `folder`/data; gives its address. It ends with the block: cleanly, or `killed`."""
+def broker(
+    folder: Path, *, killed: bool = False, for_speed: bool = False, more_jars: Iterable[Path] = (), **config: str
+) -> Iterator[str]:
+    """A broker that keeps its log directory in `folder`/data; gives its address. It ends with the block: cleanly, or `killed`.
+
+    It starts soon, and is not fast then; `for_speed` turns this round.
+    """
+    options = [] if for_speed else _fast_start()
+    with _broker(folder, [*options, "-cp", _class_path(*jars(BROKER), *more_jars)], killed, config) as address:
+        yield address
+
+
+@contextmanager
+def _broker(
+    folder: Path, options: Sequence[str], killed: bool, config: Mapping[str, str], of_broker: Sequence[str] = ()
+) -> Iterator[str]:
     folder.mkdir(parents=True, exist_ok=True)
     port, controller = free_ports()
     properties = folder / "server.properties"
     text = _CONFIG.format(port=port, controller=controller, data=folder / "data")
     properties.write_text(text + "".join(f"{name.replace('_', '.')}={value}\n" for name, value in config.items()))
-    java = [f"{java_home()}/bin/java", "-Xmx1g", "-cp", ":".join(map(str, [*jars(BROKER), *more_jars]))]
-    storage = [*java, "kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", _CLUSTER_ID, "-c", properties]
-    subprocess.run(storage, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with open(folder / "broker.out", "wb") as out:
-        process = subprocess.Popen([*java, "kafka.Kafka", properties], cwd=folder, stdout=out, stderr=subprocess.STDOUT)
+        java = [f"{java_home()}/bin/java", "-Xmx1g", *options]
+        storage = [*java, "kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", _CLUSTER_ID, "-c", properties]
+        subprocess.run(storage, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        words = [*java, *of_broker, "kafka.Kafka", properties]
+        process = subprocess.Popen(words, cwd=folder, stdout=out, stderr=subprocess.STDOUT)
     try:
         wait_for(port, process, "the broker")
         yield f"127.0.0.1:{port}"
@@ -80,6 +100,30 @@ def broker(folder: Path, *, killed: bool = False, more_jars: Iterable[Path] = ()
         except subprocess.TimeoutExpired:
             process.kill()
             raise
+
+
+def program(source: Path, **pipes: Any) -> "subprocess.Popen[str]":
+    """A program of ours, in Java, that has Kafka's classes."""
+    of_kafka = jars(BROKER)
+    classes = fast_java.compiled(source, of_kafka, cache())
+    command = [f"{java_home()}/bin/java", "-Xmx512m", *_fast_start(), "-cp", _class_path(*of_kafka, classes), source.stem]
+    return subprocess.Popen(command, text=True, **pipes)
+
+
+@once
+def _fast_start() -> list[str]:
+    of_kafka = jars(BROKER)
+    class_path = ["-cp", _class_path(*of_kafka)]
+
+    def run(options: Sequence[str]) -> None:
+        with tempfile.TemporaryDirectory() as folder, _broker(Path(folder), class_path, False, {}, options):
+            pass
+
+    return fast_java.options(of_kafka, of_kafka[0].parent, run)
+
+
+def _class_path(*jars: Path) -> str:
+    return ":".join(map(str, jars))
 
 
 def tiered_broker(folder: Path, **config: str) -> AbstractContextManager[str]:
@@ -99,7 +143,7 @@ def tiered_broker(folder: Path, **config: str) -> AbstractContextManager[str]:
         "log_retention_check_interval_ms": "1000",
         "replica_high_watermark_checkpoint_interval_ms": "1000",
     }
-    return broker(folder, more_jars=jars(TIERED), **settings | config)
+    return broker(folder, for_speed=True, more_jars=jars(TIERED), **settings | config)
 
 
 def free_ports() -> tuple[int, int]:

@@ -3,7 +3,6 @@
 What moto lets pass, it refuses: wrong checksums, wrong conditions, ranges and signatures that do not fit.
 """
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -11,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from file_lock import alone
 from real_kafka import cache, free_ports, wait_for
 
 MODULE, VERSION = "github.com/versity/versitygw/cmd/versitygw", "v1.8.0"
@@ -30,9 +30,7 @@ def _built() -> Path:
     binary = _binary()
     if binary.exists():
         return binary
-    cache().mkdir(parents=True, exist_ok=True)
-    with open(cache() / "versitygw.lock", "wb") as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)  # two at once would take both cores for three minutes
+    with alone(cache() / "versitygw.lock"):  # two at once would take both cores for three minutes
         if binary.exists():
             return binary
         arriving = binary.parent.with_name(f"{binary.parent.name}.{os.getpid()}")

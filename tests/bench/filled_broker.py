@@ -37,7 +37,7 @@ class Filled:
 @contextmanager
 def filled(out: Path, records: int) -> Iterator[Filled]:
     """A broker on loopback that ends with the block."""
-    with real_kafka.broker(out / "broker") as address:
+    with real_kafka.broker(out / "broker", for_speed=True) as address:
         for codec in CODECS:
             segments = {} if codec == "none" else {"segment.bytes": str(16 << 20)}  # there is less of them
             events.fill(address, Filled.topic(codec), records, segments, codec)
