@@ -90,7 +90,7 @@ def page(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str], 
 
 @pytest.fixture(scope="module")
 def airflow(page: Page, environment: dict[str, str], others: Path, url: str) -> Iterator[AirflowService]:
-    commands = page.follow("## Set up", "\nAn Airflow that runs")
+    commands = page.follow("## Set up", "\nAn existing Airflow")
     assert [words[:2] for words in commands] == [["db", "migrate"], ["connections", "add"], ["pools", "set"]]
     shutil.copy(Path(__file__).parent / "own" / "their_dags.py", Path(environment["AIRFLOW_HOME"], "dags"))
     configured = {"TIERING_RETENTION_MS": "-1"}
