@@ -2,10 +2,9 @@
 
 from local_log.errors import Corrupt
 from remote.clock import Clock
-from remote.errors import AlreadyExists, NotFound, Unknown
+from remote.errors import NotFound, Unknown
 from remote.store.api import Body, ObjectStore
-
-PUT_ATTEMPTS_MAX = 4
+from remote.store.conditional_put import conditional_put
 
 
 def put_own(store: ObjectStore, clock: Clock, key: str, body: Body) -> None:
@@ -13,17 +12,10 @@ def put_own(store: ObjectStore, clock: Clock, key: str, body: Body) -> None:
 
     Raises Unknown where it is not there (yet), Unavailable, Corrupt where the store holds something else.
     """
-    for attempt in range(PUT_ATTEMPTS_MAX):
-        try:
-            store.put_if_absent(key, body)
-        except AlreadyExists:
-            break
-        except Unknown:
-            clock.sleep(0.1 * 4**attempt)
-        else:
-            break
+    found = conditional_put(store, clock, key, body).found
     try:
-        found = store.get(key)
+        if found is None:
+            found = store.get(key)
     except NotFound as e:
         raise Unknown(
             f"{key}: nobody knows whether it was or will be written; nothing names it, run the same command again"

@@ -16,17 +16,18 @@ from typing import TypeVar
 
 from local_log.errors import Corrupt
 from remote.clock import Clock, Ids
-from remote.errors import AlreadyExists, Conflict, Fenced, NoKey, NotFound, Unavailable, Unknown
+from remote.errors import Conflict, Fenced, NoKey, NotFound, Unavailable, Unknown
 from remote.keys import PartitionPath, parse_manifest_key
 from remote.manifest import codec, invariants, paging
 from remote.manifest.entries import Pages
 from remote.manifest.model import LIMITS, Limits, Manifest
-from remote.manifest.own_objects import PUT_ATTEMPTS_MAX, put_own
+from remote.manifest.own_objects import put_own
 from remote.manifest.paging import NewPage
 from remote.manifest.signatures import signing_key_of
 from remote.manifest.transitions import brings_offsets, claimed, last_data_ms
 from remote.manifest.write_record import ended
 from remote.store.api import ObjectLister, ObjectReader, ObjectStore
+from remote.store.conditional_put import PutOutcome, conditional_put
 
 T = TypeVar("T")
 
@@ -180,37 +181,13 @@ class ManifestWriter:
 
     def _put(self, manifest: Manifest) -> bool:
         """Whether the version under the manifest's key is ours."""
-        body = codec.encode(manifest)
         key = self.path.manifest(manifest.version)
-        unknown = False
-        for attempt in range(PUT_ATTEMPTS_MAX):
-            try:
-                self.store.put_if_absent(key, body)
-            except AlreadyExists:
-                return bool(self._is_ours(manifest))
-            except Unknown:
-                unknown = True
-            except Unavailable:
-                if not unknown:
-                    raise  # nothing has been written, and the caller may say so
-                break  # the store has tried again for as long as it is worth it
-            else:
-                return True
-            if attempt + 1 < PUT_ATTEMPTS_MAX:
-                self.clock.sleep(0.1 * 4**attempt)
-        ours = self._is_ours(manifest)
-        if ours is None:
+        put = conditional_put(
+            self.store, self.clock, key, codec.encode(manifest), lambda found: codec.decode(found, key).put_id == manifest.put_id
+        )
+        if put.outcome is PutOutcome.unknown:
             raise self._unknown(manifest)
-        return ours
-
-    def _is_ours(self, manifest: Manifest) -> bool | None:
-        """Whether the version that is stored has our put id; None where there is no such version (any more)."""
-        try:
-            return load_version(self.store, self.path, manifest.version).manifest.put_id == manifest.put_id
-        except NotFound:
-            return None
-        except Unavailable as e:
-            raise self._unknown(manifest) from e
+        return put.outcome is PutOutcome.done
 
     def _is_in_chain(self, manifest: Manifest) -> bool:
         try:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from local_log.errors import Corrupt
 from remote.clock import Clock
-from remote.errors import AlreadyExists, Invalid, NotFound, Unknown
+from remote.errors import Invalid, NotFound, Unknown
 from remote.keys import PartitionPath, WritePath
 from remote.manifest.codec import MAJOR, MINOR, REMEDY, read_stamped, stamped
 from remote.manifest.model import Manifest, PendingWrite
 from remote.manifest.numbers import whole
-from remote.manifest.own_objects import PUT_ATTEMPTS_MAX
 from remote.manifest.writes import resolved
 from remote.store.api import ObjectReader, ObjectStore, ReadableStore
+from remote.store.conditional_put import PutOutcome, conditional_put
 
 _COMMITTED, _GIVEN_UP = "committed", "given up"
 
@@ -55,34 +55,17 @@ def read_decision(store: ObjectReader, key: str) -> Decision | None:
         body = store.get(key)
     except NotFound:
         return None
-    value = read_stamped(body, key)
-    try:
-        ranges = tuple(
-            WrittenRange(PartitionPath(t, i, whole(n, "partition")), whole(start), whole(end))
-            for t, i, n, start, end in value["ranges"]
-        )
-        committed = {_COMMITTED: True, _GIVEN_UP: False}[value["outcome"]]
-        return Decision(committed, whole(value["decided_at_ms"], "decided_at_ms"), str(value["by"]), ranges)
-    except (KeyError, TypeError, ValueError, Invalid) as e:
-        raise Corrupt(f"not a write's record: {e!r}; {REMEDY}", file=key) from e
+    return _decode(body, key)
 
 
 def decide(store: ObjectStore, clock: Clock, key: str, wanted: Decision) -> Decision:
     """Decides as `wanted` unless somebody has decided before; gives what holds. Raises Unknown, Unavailable, Corrupt."""
-    body = _encode(wanted)
-    for attempt in range(PUT_ATTEMPTS_MAX):
-        try:
-            store.put_if_absent(key, body)
-        except AlreadyExists:
-            break
-        except Unknown:
-            clock.sleep(0.1 * 4**attempt)
-        else:
-            return wanted
-    found = read_decision(store, key)
-    if found is None:
+    put = conditional_put(store, clock, key, _encode(wanted), lambda found: _decode(found, key) == wanted)
+    if put.outcome is PutOutcome.done:
+        return wanted
+    if put.found is None:
         raise Unknown(f"{key}: nobody knows whether the write is or will be committed; run it again with the same writeId")
-    return found
+    return _decode(put.found, key)
 
 
 def record_of(pending: PendingWrite) -> str:
@@ -128,3 +111,16 @@ def _encode(decision: Decision) -> bytes:
             "ranges": ranges,
         }
     )
+
+
+def _decode(body: bytes, key: str) -> Decision:
+    value = read_stamped(body, key)
+    try:
+        ranges = tuple(
+            WrittenRange(PartitionPath(t, i, whole(n, "partition")), whole(start), whole(end))
+            for t, i, n, start, end in value["ranges"]
+        )
+        committed = {_COMMITTED: True, _GIVEN_UP: False}[value["outcome"]]
+        return Decision(committed, whole(value["decided_at_ms"], "decided_at_ms"), str(value["by"]), ranges)
+    except (KeyError, TypeError, ValueError, Invalid) as e:
+        raise Corrupt(f"not a write's record: {e!r}; {REMEDY}", file=key) from e

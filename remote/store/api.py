@@ -4,9 +4,9 @@ Keys are relative to the archive's root, with "/" between their parts. Bodies ar
 Every backend raises the errors of `remote.errors` and nothing else: what a docstring names, and Invalid where the address, the
 rights or the key are at fault.
 
-Who repeats what, so that nothing is repeated twice: `stores/retrying` every call that has changed nothing for certain, reads,
+Who repeats what, so that nothing is repeated twice: `retrying` every call that has changed nothing for certain, reads,
 listings, deletions, and uploads, whose key is theirs alone; a backend only the requests inside one upload, which nobody else
-sees; the committer (`manifest/store`) a put of unknown outcome, since it alone can tell its own manifest from another's.
+sees; `conditional_put` a put of unknown outcome, since its caller alone can tell its own object from another's.
 """
 
 from collections.abc import Iterable, Iterator

@@ -4,16 +4,18 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from archive_fakes import FixedClock
 from hypothesis import given
 from hypothesis import strategies as st
 
 from local_log.errors import Corrupt
 from remote.errors import AlreadyExists, Newer, Unavailable, Unknown
 from remote.store.api import ObjectStore
+from remote.store.conditional_put import PUT_ATTEMPTS_MAX
 from remote.store.open import open_store
 from spark_jobs.common import commit_log
 from spark_jobs.common.commit_log import Bounds, Commit, File, Part, Settings, decode, encode, following, nothing
-from spark_jobs.common.once import PUT_TRIES_MAX, put_once
+from spark_jobs.common.once import put_once
 
 SETTINGS = Settings(("key", "offset"), "date", False)
 PART = Part("orders", "a" * 22, 3)
@@ -115,9 +117,9 @@ class LosesAnswers:
 
 @pytest.mark.parametrize("outcomes", [[], [True], [False, True], [False, False]])
 def test_a_put_whose_answer_was_lost_is_read_back_and_repeated_only_if_it_never_happened(outcomes: list[bool]) -> None:
-    assert put_once(LosesAnswers(outcomes), "key", b"ours") == b"ours"  # type: ignore[arg-type]
+    assert put_once(LosesAnswers(outcomes), "key", b"ours", FixedClock()) == b"ours"  # type: ignore[arg-type]
 
 
 def test_puts_that_never_happen_end_with_a_reason() -> None:
     with pytest.raises(Unavailable, match="try again later"):
-        put_once(LosesAnswers([False] * PUT_TRIES_MAX), "key", b"ours")  # type: ignore[arg-type]
+        put_once(LosesAnswers([False] * PUT_ATTEMPTS_MAX), "key", b"ours", FixedClock())  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from made_manifests import PATH, assert_sound_chain
 from manifest_writers import Writer, calls_of_a_commit, held, sweep
 
 from remote.errors import Unavailable, Unknown
-from remote.manifest.own_objects import PUT_ATTEMPTS_MAX
+from remote.store.conditional_put import PUT_ATTEMPTS_MAX
 
 
 @pytest.mark.parametrize("lost", [(1,), (1, 2), (1, 2, 3), ()])
