@@ -372,8 +372,8 @@ def test_who_asks_for_its_first_offset_gets_the_first_record_behind_it(live, emp
 @pytest.mark.parametrize("option", ["--log-dir", "--metadata-log-dir"])
 def test_a_compacted_topic_is_kept_as_its_live_broker_says(live, option):
     _, data, archive = live
-    retain = ("retain", "--archive", archive, option, data, "--dry-run", "--output", "json")
+    retain = ("expire", "--archive", archive, option, data, "--dry-run", "--output", "json")
     rows = tiering(*retain, "-c", "retention.ms=1")
-    assert {row["topic"]: row["action"] for row in rows} == {"events": "give up", "payments": "give up", "latest": "keep"}
+    assert {row["topic"]: row["action"] for row in rows} == {"events": "expire", "payments": "expire", "latest": "keep"}
     named = tiering(*retain, "-c", "latest:retention.ms=1", "--topic", "latest")
-    assert [row["action"] for row in named] == ["give up"]
+    assert [row["action"] for row in named] == ["expire"]

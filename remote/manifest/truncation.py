@@ -52,7 +52,7 @@ class Truncation:
         if len(manifest.deleting) + len(self.gone) > deleting_max:
             raise Invalid(
                 f"{manifest.path}: {len(manifest.deleting)} items wait to be deleted, and {len(self.gone)} more would; there may "
-                f"be {deleting_max}. Run tiering retain until fewer wait, then run the same command again"
+                f"be {deleting_max}. Run tiering expire until fewer wait, then run the same command again"
             )
         start = min((item.base_offset for item in self.gone), default=self.fork_offset)
         told = Divergence(self.fork_offset, start, manifest.end_offset, kept_id, now_ms)

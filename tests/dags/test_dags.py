@@ -44,7 +44,7 @@ def test_an_archive_is_filled_retained_swept_and_scrubbed(dag_run: Runs, url: st
 
     kept = ["retention.ms=1", "retention.bytes=-1"]
     retained = dag_run("tiering_retention", url, settings=kept, archive_alone=True, dry_run=True)
-    assert retained.returned["retain"]["rows"] == {"give up": 1}, retained.log
+    assert retained.returned["retain"]["rows"] == {"expire": 1}, retained.log
     assert entries(url) == due(broker, "g-txn-0")
 
     swept = dag_run("tiering_sweep", url)
@@ -118,7 +118,7 @@ def rows(out: Path) -> list[int]:
 
 
 def retain_below(url: str, offset: int) -> None:
-    tiering("retain", "--archive", url, "--topic", "made", "--partition", "0", "--log-start-offset", offset, "--yes")
+    tiering("expire", "--archive", url, "--topic", "made", "--partition", "0", "--log-start-offset", offset, "--yes")
 
 
 def made_over_days(url: str) -> None:

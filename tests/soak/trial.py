@@ -328,7 +328,7 @@ def compacted(trial: Trial, topics: Topics) -> None:
     found = read(trial, "sessions")
     same = isinstance(found, dict) and given.items() <= found.items()
     trial.check("fetch --offset 0 gives what a consumer gets", same, found if isinstance(found, str) else len(found))
-    code, text = trial.tiering("retain", "-c", "retention.ms=1", "--dry-run", "--log-dir", trial.data)
+    code, text = trial.tiering("expire", "-c", "retention.ms=1", "--dry-run", "--log-dir", trial.data)
     given_up = [line for line in text.splitlines() if line.startswith("sessions") and "compact" not in line]
     trial.check("a blanket retention.ms leaves it alone", not given_up and "compact" in text, (code, text[-1_500:]))
 

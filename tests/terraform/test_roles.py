@@ -139,7 +139,7 @@ def test_the_archiver_archives_with_every_right_it_has_and_deletes_nothing(bucke
         assert role.refused == []
         assert_uses_all(role, "archiver", of=bucket)
         before = bucket.objects()
-        for verb in (("retain", *RETAIN), ("retain", *RETAIN), ("sweep", "--grace-ms", 0, "--yes")):
+        for verb in (("expire", *RETAIN), ("expire", *RETAIN), ("sweep", "--grace-ms", 0, "--yes")):
             tiering(*verb, "--archive", bucket.url)
         assert {request.action for request in role.refused} <= {"s3:DeleteObject", "s3:GetObject"}
         assert "s3:DeleteObject" in {request.action for request in role.refused}
@@ -159,8 +159,8 @@ def test_the_sweeper_retains_and_sweeps_with_every_right_it_has_and_archives_not
     open_store(archived.url).put_if_absent(archived.path("g-txn").pin(over.id), body)
     s3_client.create_multipart_upload(Bucket=archived.name, Key=f"{archived.prefix}/{orphans[0]}".lstrip("/"))
     with acting_as(archived.role("sweeper")) as role:
-        assert {row["action"] for row in done("retain", "--archive", archived.url, "--topic", "g-txn", *RETAIN)} == {"give up"}
-        assert {row["action"] for row in done("retain", "--archive", archived.url, "--topic", "g-txn", *RETAIN)} == {"delete"}
+        assert {row["action"] for row in done("expire", "--archive", archived.url, "--topic", "g-txn", *RETAIN)} == {"expire"}
+        assert {row["action"] for row in done("expire", "--archive", archived.url, "--topic", "g-txn", *RETAIN)} == {"delete"}
         time.sleep(1.1)  # S3 tells times in whole seconds, and only what is older than now goes
         swept = {row["what"] for row in done("sweep", "--archive", archived.url, "--grace-ms", 0, "--yes")}
         assert swept >= {"segment", "manifest", "pin", "write", "upload"}
@@ -196,7 +196,7 @@ def test_the_reader_changes_nothing(archived: Bucket, logs: Path) -> None:
     with acting_as(archived.role("reader")) as role:
         for verb in (
             ("offload", "--log-dir", logs),
-            ("retain", *RETAIN),
+            ("expire", *RETAIN),
             ("sweep", "--grace-ms", 0, "--yes"),
             ("delete-topic", "--topic", "g-txn", "--yes"),
             ("doctor",),
@@ -230,8 +230,8 @@ def test_a_reader_that_may_pin_makes_renews_and_releases_pins_and_nothing_else(a
 def test_a_role_of_ones_own_with_both_policies_does_what_the_archiver_and_the_sweeper_do(bucket: Bucket, logs: Path) -> None:
     with acting_as(bucket.role("archiver", "sweeper")) as role:
         done("offload", "--log-dir", logs, "--archive", bucket.url)
-        done("retain", "--archive", bucket.url, *RETAIN)
-        assert {row["action"] for row in done("retain", "--archive", bucket.url, *RETAIN)} == {"delete"}
+        done("expire", "--archive", bucket.url, *RETAIN)
+        assert {row["action"] for row in done("expire", "--archive", bucket.url, *RETAIN)} == {"delete"}
         done("sweep", "--archive", bucket.url, "--grace-ms", 0, "--yes")
     assert role.refused == []
 

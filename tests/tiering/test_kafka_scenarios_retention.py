@@ -1,6 +1,6 @@
 """Kafka's tiered storage scenarios about what leaves the archive, and where a log starts then: see KAFKA_CASES.md.
 
-Kafka's broker deletes what its topic's settings say. Here `tiering retain` does, told by the same names, and it follows the log
+Kafka's broker deletes what its topic's settings say. Here `tiering expire` does, told by the same names, and it follows the log
 start offset that the broker has written down. The objects go in a second run, after a delay.
 """
 
@@ -32,7 +32,7 @@ DELAY_MS = 60_000
 
 
 def retain(cluster: Cluster, partition: TopicPartition, *settings: str, start: int | None = None) -> list[int]:
-    """Archive retention as `tiering retain` does it beside the leader, from `start` on where that is given.
+    """Archive retention as `tiering expire` does it beside the leader, from `start` on where that is given.
 
     The base offsets of the segments that it gives up. Their objects go by the next one, DELAY_MS later.
     """

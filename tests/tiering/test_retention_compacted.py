@@ -84,12 +84,12 @@ def test_nothing_goes_of_a_topic_that_its_brokers_compact(cluster: Cluster, sett
 @pytest.mark.parametrize("setting", ["state:retention.ms=1", "state:cleanup.policy=compact,delete"])
 def test_but_by_a_setting_that_names_it(cluster: Cluster, setting: str) -> None:
     archive = archive_of("state", cluster).commit(whole(0, 10), holed(10, 20))
-    assert archive.actions(ALL_OLD, setting) == [("give up", "retention.ms")]
+    assert archive.actions(ALL_OLD, setting) == [("expire", "retention.ms")]
 
 
 def test_a_topic_that_is_compacted_and_deleted_from_is_retained(cluster: Cluster) -> None:
     archive = archive_of("both", cluster).commit(holed(0, 10), holed(10, 20))
-    assert archive.actions(ALL_OLD) == [("give up", "retention.ms")]
+    assert archive.actions(ALL_OLD) == [("expire", "retention.ms")]
 
 
 def test_records_below_a_log_start_offset_go_of_a_compacted_topic_too(cluster: Cluster) -> None:
@@ -101,7 +101,7 @@ def test_records_below_a_log_start_offset_go_of_a_compacted_topic_too(cluster: C
     ((path, due),) = retention.planned(["state"])
     assert isinstance(due, RetentionPlan)
     assert [(r["action"], r["start"], r["end"], r["segments"]) for r in rows_of(path, due)] == [
-        ("give up", 0, 10, 1),
+        ("expire", 0, 10, 1),
         ("keep", 10, 20, 1),
     ]
 
@@ -114,7 +114,7 @@ def test_where_nobody_says_a_topic_with_compacted_segments_is_refused(at: int) -
     for settings in ([ALL_OLD], ["retention.bytes=150"], ["st*:retention.ms=1"]):
         with pytest.raises(Invalid, match=r"state-0: it was compacted .* -c state:retention\.ms=…"):
             archive.rows(*settings)
-    assert archive.actions("state:retention.ms=1") == [("give up", "retention.ms")]
+    assert archive.actions("state:retention.ms=1") == [("expire", "retention.ms")]
     assert archive.actions(ALL_OLD, "state:cleanup.policy=compact") == [("keep", "")]
     assert archive.actions("retention.ms=-1") == [("keep", "")]
 
@@ -127,12 +127,12 @@ def test_so_is_one_with_emptied_segments() -> None:
 
 def test_where_nobody_says_a_topic_with_whole_segments_is_retained() -> None:
     archive = archive_of("plain").commit(whole(0, 10), whole(12, 20))
-    assert archive.actions(ALL_OLD) == [("give up", "retention.ms")]
+    assert archive.actions(ALL_OLD) == [("expire", "retention.ms")]
 
 
 def test_brokers_that_set_no_policy_say_nothing(cluster: Cluster) -> None:
     """Their server.properties may have log.cleanup.policy=compact, which is in no metadata."""
-    assert archive_of("plain", cluster).commit(whole(0, 10)).actions(ALL_OLD) == [("give up", "retention.ms")]
+    assert archive_of("plain", cluster).commit(whole(0, 10)).actions(ALL_OLD) == [("expire", "retention.ms")]
     with pytest.raises(Invalid, match="compacted"):
         archive_of("plain", cluster).commit(holed(0, 10)).rows(ALL_OLD)
 
@@ -140,7 +140,7 @@ def test_brokers_that_set_no_policy_say_nothing(cluster: Cluster) -> None:
 def test_another_topic_of_the_same_name_is_not_what_the_brokers_speak_of(cluster: Cluster) -> None:
     archive = archive_of("state", cluster)
     other = Archive(PartitionPath("state", "B" * 22, 0), archive.store, archive.clock, cluster).commit(whole(0, 10))
-    assert other.actions(ALL_OLD) == [("give up", "retention.ms")]
+    assert other.actions(ALL_OLD) == [("expire", "retention.ms")]
 
 
 def test_a_gap_of_compaction_says_so_by_its_reason_in_older_manifests() -> None:

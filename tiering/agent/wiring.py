@@ -163,7 +163,7 @@ def build(config: Config, environment: Mapping[str, str], tell: Callable[[str], 
     does = Does(
         copies=Copies(store, clock, ids, how, cache(config.copies)) if "copy" in tasks else None,
         retaining=Retaining(store, clock, ids, config.retention, settings.log_retention_check_interval_ms, cluster)
-        if "retain" in tasks
+        if "expire" in tasks
         else None,
         sweeping=Sweeping(store, clock, ids, settings.sweep_grace_ms) if "sweep" in tasks else None,
         scrubbing=Scrubbing(store, clock, decoded_with(keys), settings.scrub_sample_ratio) if "scrub" in tasks else None,

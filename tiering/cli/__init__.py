@@ -1,7 +1,9 @@
-"""The command `tiering`: a file a verb. A verb's file is imported when it is called, so that `--version` waits for none."""
+"""The command `tiering`, one file a verb. A verb's file is imported when the verb runs, so `--version` loads none."""
 
 import importlib
+from copy import copy
 from difflib import get_close_matches
+from inspect import cleandoc
 
 import click
 from click.shell_completion import CompletionItem
@@ -10,13 +12,14 @@ from tiering import __version__
 from tiering.command.config_option import with_config
 
 _VERBS = {
-    "agent": "Copy, retain, sweep and scrub continuously.",
+    "agent": "Copy, expire, sweep and scrub continuously.",
     "completion": "Print the script by which a shell completes what is typed.",
-    "config": "Look at a configuration: whether it is sound, and what it comes to.",
+    "config": "Look at a configuration: whether it is valid, and its effective values.",
     "delete-topic": "Delete a topic from the archive.",
     "describe": "Show what lies in which tier.",
     "diverged": "Look at partitions whose log and archive parted, and keep both.",
     "doctor": "Tell whether a store can be trusted with an archive.",
+    "expire": "Expire what a topic's retention no longer keeps.",
     "fetch": "Read records from an offset on, from whichever tier has it.",
     "log": "Look at a log directory.",
     "man": "Print the page of a command.",
@@ -25,13 +28,15 @@ _VERBS = {
     "offload": "Copy inactive segments of a log directory into the archive.",
     "offsets": "Find offsets by time, as kafka-get-offsets does.",
     "restore": "Write archived partitions as a log directory that a broker starts on.",
-    "retain": "Give up what a topic's retention no longer keeps.",
     "rotate-keys": "Wrap the data keys of encrypted segments with the current key.",
-    "scrub": "Check that an archive is whole and sound.",
+    "scrub": "Check that an archive is complete and intact.",
     "source-gone": "Say that a log directory was taken out of service.",
     "status": "Show what the agent does, and how far the archive lags.",
     "sweep": "Delete objects that no manifest names.",
 }
+
+_OLD_NAMES = {"retain": "expire"}
+"""Former names, which scripts still use: no help, page or completion shows them."""
 
 
 class _Verbs(click.Group):
@@ -39,10 +44,11 @@ class _Verbs(click.Group):
         return sorted(_VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _VERBS:
+        verb = _OLD_NAMES.get(cmd_name, cmd_name)
+        if verb not in _VERBS:
             return None
-        command = importlib.import_module(f"tiering.cli.{cmd_name.replace('-', '_')}").command
-        return with_config(command) if isinstance(command, click.Command) else None
+        command: click.Command = with_config(importlib.import_module(f"tiering.cli.{verb.replace('-', '_')}").command)
+        return command if verb == cmd_name else _deprecated(command, verb)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         try:
@@ -59,6 +65,13 @@ class _Verbs(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(sorted(_VERBS.items()))
+
+
+def _deprecated(command: click.Command, new_name: str) -> click.Command:
+    """The same command under a former name; only its help tells of the new one, so that scripts see no other output."""
+    alias = copy(command)
+    alias.hidden, alias.help = True, f"Deprecated: use `tiering {new_name}`.\n\n{cleandoc(command.help or '')}"
+    return alias
 
 
 @click.command(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,4 +1,4 @@
-"""`tiering agent`: copies, retains, sweeps and scrubs continuously."""
+"""`tiering agent`: copies, expires, sweeps and scrubs continuously."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ Given = tuple[str | None, tuple[str, ...]]
 @whole_config_options
 @click.pass_context
 def command(context: click.Context, config_file: str | None, overrides: tuple[str, ...]) -> None:
-    """Copy what is due of the broker's log directories, and retain, sweep and scrub the archive, until told to stop.
+    """Copy what is due of the broker's log directories, and expire, sweep and scrub the archive, until told to stop.
 
     The configuration says what and how often; see `tiering config show`. SIGTERM and SIGINT let copies under way come to the end
     of their segment, for agent.shutdown.timeout.ms; a second one gives them up at once. Kill it as you like: what it had not

@@ -1,4 +1,4 @@
-"""`tiering config`: whether a configuration is sound, and what it comes to."""
+"""`tiering config`: whether a configuration is valid, and its effective values."""
 
 import os
 from collections.abc import Iterable
@@ -69,7 +69,7 @@ def check(file: str | None) -> Exit | None:
     found = tuple(config_paths.problems(config, OsDisk()))
     if found:
         return _refused(found)
-    say(f"tiering: {file or 'the environment'} is sound")
+    say(f"tiering: {file or 'the environment'} is valid")
     return None
 
 

@@ -52,7 +52,7 @@ def command(
     """Delete a whole topic from the archive: at once for readers and writers, its objects after a delay.
 
     What is deleted is the topic with this id: a late offload of it is refused, one of a topic that is made anew under its name is
-    not. Run it again, or `tiering retain`, when the delay is over; `tiering sweep` takes the rest.
+    not. Run it again, or `tiering expire`, when the delay is over; `tiering sweep` takes the rest.
 
     \b
     Examples:
@@ -80,7 +80,7 @@ def _planned(store: ObjectStore, found: Iterable[Manifest], delay_ms: int) -> It
         if m.is_deleted:
             yield from rows_of(m.path, retention.plan(m, store, Policy(delete_delay_ms=delay_ms), now_ms))
         else:
-            yield row(m.path, "give up", m.log_start_offset, m.end_offset, m.segment_count, m.log_bytes, "the topic is deleted")
+            yield row(m.path, "expire", m.log_start_offset, m.end_offset, m.segment_count, m.log_bytes, "the topic is deleted")
 
 
 def _done(store: ObjectStore, found: Iterable[Manifest], delay_ms: int, errors: list[Exception]) -> Iterator[Row]:

@@ -68,7 +68,7 @@ def command(
     archive_url: str, keys_address: str | None, topics: tuple[str, ...], topic_ids: dict[str, str], deep: bool,
     sample: float | None, seed: int | None, requests_max: int | None, output: str,
 ) -> Exit | None:  # fmt: skip
-    """Check that every manifest, object and offset of an archive is there and sound. A line for each finding; nothing is changed.
+    """Check that every manifest, object and offset of an archive is intact. A line for each finding; nothing is changed.
 
     Without --deep it costs the listing and one request a manifest, and sees what is missing, of another size, out of the chain
     or nobody's. With --deep every segment is read; of one that is encrypted, without its key, only the stored bytes are held

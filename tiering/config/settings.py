@@ -24,6 +24,8 @@ from tiering.sweep.plan import GRACE_MS
 _PATTERN = re.compile(r"[A-Za-z0-9._\-*?\[\]!]{1,249}")
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9._-]{0,252}[a-z0-9_])?|[0-9a-f:]+:[0-9a-f:]*")
 _DAY_MS: Final = 24 * 3_600_000
+_OLD_TASKS: Final = {"retain": "expire"}
+"""What tasks of the agent were called before, which files still say."""
 
 
 def name_of(field: str) -> str:
@@ -79,7 +81,8 @@ def _address(name: str, text: str) -> str:
 
 def _tasks(name: str, text: str) -> tuple[str, ...]:
     read = one_of(*AGENT_TASKS)
-    return tuple(read(name, word.strip()) for word in text.split(",") if word.strip())
+    words = (word.strip() for word in text.split(",") if word.strip())
+    return tuple(read(name, _OLD_TASKS.get(word, word)) for word in words)
 
 
 def _host_and_port(name: str, text: str) -> str:

@@ -12,5 +12,5 @@ THREADS: Final = 4
 THREADS_MAX: Final = 64
 CHUNK_BYTES_MIN: Final = 1 << 16
 
-AGENT_TASKS: Final = ("copy", "retain", "sweep", "scrub")
+AGENT_TASKS: Final = ("copy", "expire", "sweep", "scrub")
 AGENT_ADDRESS: Final = "127.0.0.1:9595"

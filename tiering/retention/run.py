@@ -27,6 +27,7 @@ Row = dict[str, Any]
 Found = Manifest | LogError | RemoteError
 Planned = tuple[PartitionPath, RetentionPlan | LogError | RemoteError]
 WRITER = "retain"
+"""The writer's name in manifests, which archives have had from the start."""
 COMPACTED = "its brokers have cleanup.policy=compact, and no setting names this very topic"
 _BY_LIMITS = (Reason.retention_ms, Reason.retention_bytes)
 
@@ -39,7 +40,7 @@ def paths_of(store: ObjectStore, topics: Iterable[str]) -> Iterator[PartitionPat
 def manifests_of(store: ObjectStore, topics: Iterable[str]) -> Iterator[tuple[PartitionPath, Found]]:
     """The newest manifest of every partition of these topics, of all of their ids; what is wrong with one in its place.
 
-    What was only seen has nothing to give up, and is left out.
+    What was only seen has nothing that could expire, and is left out.
 
     Raises Unavailable.
     """
@@ -94,8 +95,8 @@ class LocalTier:
             raise log.error
         if log is None:
             raise Invalid(
-                f"{path}: {self.path} has no log of it, so what lies above the archive's end is unknown, and nothing is retained "
-                "away by size; give the --log-dir that has it, or --archive-alone where there is none any more"
+                f"{path}: {self.path} has no log of it, so what lies above the archive's end is unknown, and nothing "
+                "expires by size; give the --log-dir that has it, or --archive-alone where there is none any more"
             )
         return log if log.topic_id == path.topic_id else None
 
@@ -176,8 +177,8 @@ class Retention:
             return ()
         if self.local is None:
             raise Invalid(
-                f"{path}: retention.bytes is of both tiers together, and how large the local one is nobody has said; nothing is "
-                "retained away by size: give --log-dir, or --archive-alone where there is no local log any more"
+                f"{path}: retention.bytes is of both tiers together, and how large the local one is nobody has said; nothing "
+                "expires by size: give --log-dir, or --archive-alone where there is no local log any more"
             )
         return self.local.segments(path)
 
@@ -195,16 +196,16 @@ class Retention:
 
 
 def rows_of(path: PartitionPath, plan: RetentionPlan) -> Iterator[Row]:
-    """A plan as rows: what is given up and why, the objects that go, and what has to wait; one that says so where all stays."""
+    """A plan as rows: what expires and why, the objects that go, and what has to wait; one that says so where all stays."""
     for cut in plan.cuts:
-        yield row(path, "give up", cut.start, cut.end, cut.segments, cut.bytes, cut.reason)
+        yield row(path, "expire", cut.start, cut.end, cut.segments, cut.bytes, cut.reason)
     if plan.due:
-        yield _given_up(path, "delete", plan.due, "given up before, and nobody reads it any more")
+        yield _deleting(path, "delete", plan.due, "expired before, and no reader's pin covers it")
     left = [d for d in plan.manifest.deleting if d.id not in {due.id for due in plan.due}]
     if left:
         why = [f"{plan.waiting} for {plan.policy.delete_delay_ms} ms"] if plan.waiting else []
         why += [f"{plan.pinned} for readers' pins"] if plan.pinned else []
-        yield _given_up(path, "wait", left, " and ".join(why))
+        yield _deleting(path, "wait", left, " and ".join(why))
     because = plan.policy.kept_because
     if because or (not plan.cuts and not plan.manifest.deleting):
         m = plan.manifest
@@ -241,7 +242,7 @@ def row(path: PartitionPath, action: str, start: int | None, end: int | None, se
     }
 
 
-def _given_up(path: PartitionPath, action: str, items: Iterable[Deleting], reason: str) -> Row:
+def _deleting(path: PartitionPath, action: str, items: Iterable[Deleting], reason: str) -> Row:
     of = [d.item for d in items]
     size = sum(map(log_bytes_of, of))
     return row(path, action, min(i.base_offset for i in of), max(i.end_offset for i in of), sum(map(count_of, of)), size, reason)

@@ -101,7 +101,7 @@ def test_a_truncation_applies_to_no_other_version_than_it_was_planned_on() -> No
 def test_where_too_much_waits_to_be_deleted_nothing_is_given_up() -> None:
     some = manifest(entry(20, 30), log_start_offset=20, deleting=(Deleting(entry(0, 10), 5),))
     step = truncation(some, 25, lambda ref: (), CountingIds().new_id)
-    with pytest.raises(Invalid, match="tiering retain"):
+    with pytest.raises(Invalid, match="tiering expire"):
         step.applied(some, "kept", 9, deleting_max=1)
 
 

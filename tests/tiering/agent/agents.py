@@ -127,7 +127,7 @@ class World:
         store: ObjectStore | None = None,
         *,
         given: tuple[Given, ...] = (),
-        tasks: tuple[str, ...] = ("copy", "retain"),
+        tasks: tuple[str, ...] = ("copy", "expire"),
         settings: Settings | None = None,
         wanted: Callable[[str], bool] = lambda topic: True,
         tell: Callable[[str], None] = lambda message: None,
@@ -139,7 +139,7 @@ class World:
         inner, controls = store or self.archive, Controls()
         does = Does(
             Copies(inner, self.clock, self.ids) if "copy" in tasks else None,
-            Retaining(inner, self.clock, self.ids, given, 5 * MINUTE_MS, cluster) if "retain" in tasks else None,
+            Retaining(inner, self.clock, self.ids, given, 5 * MINUTE_MS, cluster) if "expire" in tasks else None,
             Sweeping(inner, self.clock, self.ids, 24 * 60 * MINUTE_MS) if "sweep" in tasks else None,
             Scrubbing(inner, self.clock, decoded(), 0.0) if "scrub" in tasks else None,
         )

@@ -123,7 +123,7 @@ def kills() -> Iterator[tuple[int, bool]]:
 
 
 GIVEN = (Given("g-compacted-txn", "retention.ms", "60000"), Given("*", "file.delete.delay.ms", "0"))
-TASKS = ("copy", "retain", "sweep")
+TASKS = ("copy", "expire", "sweep")
 SETTINGS = Settings(1, BACKOFF, sweep_ms=10 * MINUTE_MS)
 
 

@@ -113,7 +113,7 @@ def test_what_a_configuration_does_not_say_or_says_wrong_is_a_usage_error(run: R
     assert wrong.exit_code == 2
     assert "did you mean agent.tasks?" in wrong.stderr
     assert "expected HOST:PORT" in wrong.stderr
-    assert "expected one of copy, retain, sweep, scrub" in wrong.stderr
+    assert "expected one of copy, expire, sweep, scrub" in wrong.stderr
 
 
 def test_a_log_directory_that_is_not_there_is_not_found(run: Run, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ COMMANDS: dict[str, tuple[object, ...]] = {
     "diff": ("manifest", "diff", *OF_TXN, 1, 3),
     "export": ("manifest", "export", *OF_TXN, "--to", "{to}.parquet"),
     "rotate-keys": ("rotate-keys", "--keys", "{keys}", "--allow-plain"),
-    "retain": ("retain", "-c", "retention.ms=-1", "-c", "retention.bytes=-1", "--dry-run"),
+    "expire": ("expire", "-c", "retention.ms=-1", "-c", "retention.bytes=-1", "--dry-run"),
     "sweep": ("sweep", "--dry-run"),
     "delete-topic": ("delete-topic", *OF_TXN, "--dry-run"),
 }

@@ -79,9 +79,9 @@ def test_bash_is_left_to_complete_folders_and_files(complete: Callable[..., list
 
 
 def test_commands_are_completed_before_anything_heavy_is_imported(path: str) -> None:
-    asked = {"_TIERING_COMPLETE": "bash_complete", "COMP_WORDS": "tiering re", "COMP_CWORD": "1"}
+    asked = {"_TIERING_COMPLETE": "bash_complete", "COMP_WORDS": "tiering r", "COMP_CWORD": "1"}
     told = subprocess.run(["tiering"], env={**os.environ, **asked, "PATH": path}, capture_output=True, text=True)
-    assert told.stdout.split() == ["plain,restore", "plain,retain"]
+    assert told.stdout.split() == ["plain,restore", "plain,rotate-keys"]
     imported = set(told.stderr.partition("modules:")[2].split())
     assert "tiering.cli" in imported
     assert not imported & {"boto3", "fsspec", "numba", "numpy", "pyarrow", "pydantic", "tiering.cli.restore"}

@@ -35,7 +35,7 @@ def config(tmp_path: Path, broker: Path, url: str) -> Callable[..., str]:
 def test_a_sound_configuration_is_said_to_be_sound_and_nothing_is_made(run: Run, config: Callable[..., str], url: str) -> None:
     file = config()
     checked = run("config", "check", file)
-    assert (checked.exit_code, checked.stdout, checked.stderr) == (0, "", f"tiering: {file} is sound\n")
+    assert (checked.exit_code, checked.stdout, checked.stderr) == (0, "", f"tiering: {file} is valid\n")
     assert not Path(url).exists()
 
 
@@ -201,9 +201,9 @@ def test_a_topic_that_is_left_alone_is_not_offloaded_though_a_flag_names_it(
 def test_retention_goes_by_the_configuration_and_by_flags_before_it(rows: Rows, run: Run, config: Callable[..., str]) -> None:
     file = config("topics.include = ['g-txn', 'g-codec-none']", "topics.exclude = ['g-codec-*']", "retention.ms = 1")
     run("offload", "--config", file)
-    assert {row["topic"] for row in rows("retain", "--config", file, "--dry-run")} == {"g-txn"}
-    assert [row["action"] for row in rows("retain", "--config", file, "--dry-run")] == ["give up"]
-    kept = rows("retain", "--config", file, "--dry-run", "-c", "g-*:retention.ms=-1")
+    assert {row["topic"] for row in rows("expire", "--config", file, "--dry-run")} == {"g-txn"}
+    assert [row["action"] for row in rows("expire", "--config", file, "--dry-run")] == ["expire"]
+    kept = rows("expire", "--config", file, "--dry-run", "-c", "g-*:retention.ms=-1")
     assert [row["action"] for row in kept] == ["keep"]
 
 
@@ -212,7 +212,7 @@ def test_retention_of_the_archive_alone_does_not_count_the_log_directory_of_the_
 ) -> None:
     file = config("topics.include = ['g-txn']", "retention.bytes = 1")
     run("offload", "--config", file)
-    assert rows("retain", "--config", file, "--archive-alone", "--dry-run")
+    assert rows("expire", "--config", file, "--archive-alone", "--dry-run")
 
 
 def test_of_several_log_directories_a_command_takes_none_by_chance(run: Run, tmp_path: Path, broker: Path, url: str) -> None:

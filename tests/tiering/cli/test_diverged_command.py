@@ -94,7 +94,7 @@ def test_what_was_given_up_goes_after_the_delay_and_the_kept_history_stays(run: 
     assert run("offload", "--log-dir", folder, "--archive", url).exit_code == 0
     segments = f"topicB/{topic_id('topicB')}/0/segments/"
     before = {key for key in contents(open_store(url)) if key.startswith(segments)}
-    retained = run("retain", "--archive", url, "-c", "retention.ms=-1", "-c", "file.delete.delay.ms=0", "--yes")
+    retained = run("expire", "--archive", url, "-c", "retention.ms=-1", "-c", "file.delete.delay.ms=0", "--yes")
     assert retained.exit_code == 0, retained.stderr
     after = contents(open_store(url)).keys()
     assert len({key for key in before if key not in after}) == 2 * 2

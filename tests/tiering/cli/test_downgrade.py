@@ -94,7 +94,7 @@ def test_an_archive_that_was_begun_in_the_clear_is_signed_by_a_rotation_once(
 @pytest.mark.parametrize(
     "command",
     [
-        ("retain", "--archive-alone", "-c", "retention.ms=1", "--yes"),
+        ("expire", "--archive-alone", "-c", "retention.ms=1", "--yes"),
         ("delete-topic", "--topic", "g-txn", "--yes"),
         ("sweep", "--grace-ms", 0, "--yes"),
     ],

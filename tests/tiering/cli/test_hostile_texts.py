@@ -47,7 +47,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["manifest", "show", "--topic", "made", "--partition", "0"],
         ["manifest", "history", "--topic", "made", "--partition", "0"],
         ["fetch", "--topic", "made", "--partition", "0", "--offset", "5"],
-        ["retain", "--archive-alone", "--dry-run"],
+        ["expire", "--archive-alone", "--dry-run"],
     ],
     ids=" ".join,
 )

@@ -28,7 +28,7 @@ PARTITION = (*TOPIC, "--partition", 0)
         (("manifest", "show", *PARTITION), "--version"),
         (("restore", *TOPIC, "--to", "to"), "--until-offset"),
         (("restore", *TOPIC, "--to", "to"), "--until-timestamp"),
-        (("retain", *PARTITION, "--archive-alone", "--dry-run"), "--log-start-offset"),
+        (("expire", *PARTITION, "--archive-alone", "--dry-run"), "--log-start-offset"),
         (("sweep", "--dry-run"), "--grace-ms"),
         (("scrub",), "--requests-max"),
     ],

@@ -1,4 +1,4 @@
-"""`tiering retain`, `delete-topic` and `sweep` on the golden logs: plans, what they do, and what they refuse."""
+"""`tiering expire`, `delete-topic` and `sweep` on the golden logs: plans, what they do, and what they refuse."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from remote.clock import SystemClock
 from remote.keys import PartitionPath
 from remote.manifest.model import Manifest
 from remote.store.open import open_store
-from tiering.cli import retain as retain_verb
+from tiering.cli import expire as expire_verb
 from tiering.cli import sweep as sweep_verb
 
 STORES = ["folder", "s3"]
@@ -62,15 +62,24 @@ class Jumped(SystemClock):
 # retain
 
 
+def test_the_former_name_does_the_same_and_only_its_help_tells_of_the_new_one(own: str, run: Run) -> None:
+    words = ["--archive", own, "-c", "retention.ms=1", "--dry-run"]
+    now, before = run("expire", *words), run("retain", *words)
+    assert (before.exit_code, before.stdout, before.stderr) == (now.exit_code, now.stdout, now.stderr)
+    assert "Deprecated: use `tiering expire`." in run("retain", "--help").stdout
+    assert "retain " not in run("--help").stdout
+    assert run("man", "retain").stdout.startswith("NAME\n    tiering retain - Deprecated")
+
+
 def test_a_dry_run_prints_the_plan_that_then_runs(run: Run, rows: Rows, own: str, fingerprint: Fingerprint) -> None:
     before = fingerprint(Path(own))
-    args = ["retain", "--archive", own, "-c", "retention.ms=1", "-c", f"g-mixed:{NEVER}", "-c", f"g-compacted*:{NEVER}"]
+    args = ["expire", "--archive", own, "-c", "retention.ms=1", "-c", f"g-mixed:{NEVER}", "-c", f"g-compacted*:{NEVER}"]
     plan = rows(*args, "--dry-run")
     assert fingerprint(Path(own)) == before
     assert rows(*args, "--yes") == plan
     by_topic = {row["topic"]: row for row in plan}
     assert by_topic["g-mixed"]["action"] == "keep"
-    given_up = {row["topic"]: row for row in plan if row["action"] == "give up"}
+    given_up = {row["topic"]: row for row in plan if row["action"] == "expire"}
     assert {row["reason"] for row in given_up.values()} == {"retention.ms"}
     for topic in given_up:
         m = newest(own, f"{topic}-0")
@@ -82,12 +91,12 @@ def test_a_dry_run_prints_the_plan_that_then_runs(run: Run, rows: Rows, own: str
 
 
 def test_a_compacted_topic_is_refused_by_name_where_nobody_says_what_it_is(run: Run, own: str) -> None:
-    done = run("retain", "--archive", own, "-c", "retention.ms=1", "--yes", "--output", "jsonl")
+    done = run("expire", "--archive", own, "-c", "retention.ms=1", "--yes", "--output", "jsonl")
     assert done.exit_code == 3
     of = {row["topic"]: row for row in map(json.loads, done.stdout.splitlines())}
     assert {topic for topic, row in of.items() if row["action"] == "refused"} == {"g-compacted", "g-compacted-txn"}
     assert "-c g-compacted:retention.ms=…" in of["g-compacted"]["reason"]
-    assert of["g-mixed"]["action"] == "give up"
+    assert of["g-mixed"]["action"] == "expire"
     m = newest(own, "g-compacted-0")
     assert (m.log_start_offset, m.deleting) == (0, ())
 
@@ -95,27 +104,27 @@ def test_a_compacted_topic_is_refused_by_name_where_nobody_says_what_it_is(run: 
 def test_objects_go_by_a_later_run_on_every_store(run: Run, rows: Rows, rolled: Path, any_url: str) -> None:
     rows("offload", "--log-dir", rolled, "--archive", any_url, "--topic", "g-txn", "--topic", "g-tiny")
     settings = ["-c", "retention.ms=1", "-c", "file.delete.delay.ms=0", "--topic", "g-txn", "--yes"]
-    assert {row["action"] for row in rows("retain", "--archive", any_url, *settings)} == {"give up"}
+    assert {row["action"] for row in rows("expire", "--archive", any_url, *settings)} == {"expire"}
     assert [key for key in keys(open_store(any_url)) if "g-txn/" in key and "/segments/" in key]
-    assert {row["action"] for row in rows("retain", "--archive", any_url, *settings)} == {"delete"}
+    assert {row["action"] for row in rows("expire", "--archive", any_url, *settings)} == {"delete"}
     left = keys(open_store(any_url))
     assert not [key for key in left if "g-txn/" in key and "/segments/" in key]
     assert [key for key in left if "g-tiny/" in key and "/segments/" in key]
     assert not [key for key in left if key.startswith("probe-")]
-    assert {row["action"] for row in rows("retain", "--archive", any_url, *settings)} == {"keep"}
+    assert {row["action"] for row in rows("expire", "--archive", any_url, *settings)} == {"keep"}
 
 
 def test_what_is_kept_is_read_as_before_and_what_is_not_is_out_of_range(run: Run, rows: Rows, own: str) -> None:
     m = newest(own, "g-codec-none-0")
     at = m.entries[1].base_offset
     start = ["--topic", "g-codec-none", "--partition", 0, "--log-start-offset", at]
-    (row,) = rows("retain", "--archive", own, *start, "--yes")
-    assert (row["action"], row["start"], row["end"]) == ("give up", m.log_start_offset, at)
+    (row,) = rows("expire", "--archive", own, *start, "--yes")
+    assert (row["action"], row["start"], row["end"]) == ("expire", m.log_start_offset, at)
     fetch = ["fetch", "--archive", own, "--topic", "g-codec-none", "--partition", 0]
     read = [r["offset"] for r in rows(*fetch, "--offset", at)]
     assert read == [*range(at, m.end_offset)]
     assert run(*fetch, "--offset", at - 1).exit_code == 4
-    refused = run("retain", "--archive", own, *start[:-1], m.end_offset + 1, "--yes")
+    refused = run("expire", "--archive", own, *start[:-1], m.end_offset + 1, "--yes")
     assert refused.exit_code == 4
     assert "ask for one inside" in refused.stderr
 
@@ -126,7 +135,7 @@ def test_retention_by_size_counts_both_tiers_and_needs_to_know_the_local_one(
     m = newest(own, "g-codec-none-0")
     size = sum(file.stat().st_size for file in (rolled / "g-codec-none-0").glob("*.log"))
     assert m.log_bytes == size
-    args = ["retain", "--archive", own, "--topic", "g-codec-none", "--yes"]
+    args = ["expire", "--archive", own, "--topic", "g-codec-none", "--yes"]
     refused = run(*args, "-c", "retention.bytes=0")
     assert refused.exit_code == 1
     assert "--archive-alone" in refused.stderr
@@ -146,7 +155,7 @@ def test_a_partition_whose_local_log_is_not_there_is_refused_by_size_and_the_oth
         file.unlink()
     (logs / "g-txn-0").rmdir()
     before = newest(own, "g-txn-0")
-    done = run("retain", "--archive", own, "--log-dir", logs, "-c", "retention.bytes=0", "--yes", "--output", "jsonl")
+    done = run("expire", "--archive", own, "--log-dir", logs, "-c", "retention.bytes=0", "--yes", "--output", "jsonl")
     assert done.exit_code == 3
     assert "what lies above the archive's end is unknown" in done.stderr
     assert newest(own, "g-txn-0") == before
@@ -158,7 +167,7 @@ def test_a_manifest_that_cannot_be_read_is_told_and_nothing_of_it_goes(run: Run,
     file.chmod(0o644)
     file.write_bytes(b"{")
     before = {k: v for k, v in contents(open_store(own)).items() if k.startswith("g-txn/")}
-    for args in (["retain", "-c", "retention.ms=1"], ["sweep", "--grace-ms", 0]):
+    for args in (["expire", "-c", "retention.ms=1"], ["sweep", "--grace-ms", 0]):
         done = run(*args, "--archive", own, "--yes")
         assert done.exit_code == 6
         assert file.name in done.stderr
@@ -188,7 +197,7 @@ def newest_of_others(url: str) -> list[str]:
 )
 def test_settings_that_say_nothing_or_nonsense_are_usage_errors(run: Run, own: str, args: list[Any], word: str) -> None:
     before = contents(open_store(own))
-    refused = run("retain", "--archive", own, *args, "--yes")
+    refused = run("expire", "--archive", own, *args, "--yes")
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert word in refused.stderr
     assert contents(open_store(own)) == before
@@ -196,7 +205,7 @@ def test_settings_that_say_nothing_or_nonsense_are_usage_errors(run: Run, own: s
 
 def test_a_topic_that_no_setting_speaks_of_is_refused_and_left_alone(run: Run, own: str) -> None:
     before = newest(own, "g-txn-0")
-    done = run("retain", "--archive", own, "-c", "g-codec*:retention.ms=1", "--yes")
+    done = run("expire", "--archive", own, "-c", "g-codec*:retention.ms=1", "--yes")
     assert done.exit_code == 3
     assert "g-txn: nothing says what is to be kept of it" in done.stderr
     assert newest(own, "g-txn-0") == before
@@ -208,15 +217,15 @@ def test_the_local_log_s_start_is_followed_only_when_asked(run: Run, rows: Rows,
     m = newest(own, "g-codec-none-0")
     at = m.entries[1].base_offset + 3
     set_checkpoint(logs / "log-start-offset-checkpoint", "g-codec-none-0", at)
-    args = ["retain", "--archive", own, "--log-dir", logs, "--topic", "g-codec-none"]
+    args = ["expire", "--archive", own, "--log-dir", logs, "--topic", "g-codec-none"]
     assert [row["action"] for row in rows(*args, "-c", "retention.ms=-1", "--dry-run")] == ["keep"]
     (row,) = rows(*args, "--follow-log-start-offset", "--yes")
-    assert (row["action"], row["segments"], row["reason"]) == ("give up", 1, "below the log start offset")
+    assert (row["action"], row["segments"], row["reason"]) == ("expire", 1, "below the log start offset")
     assert newest(own, "g-codec-none-0").log_start_offset == at
 
 
 @pytest.mark.parametrize(
-    "args", [["retain", "-c", "retention.ms=1"], ["sweep"], ["delete-topic", "--topic", "g-txn"]], ids=lambda args: args[0]
+    "args", [["expire", "-c", "retention.ms=1"], ["sweep"], ["delete-topic", "--topic", "g-txn"]], ids=lambda args: args[0]
 )
 def test_without_a_yes_and_without_a_terminal_nothing_is_destroyed(run: Run, own: str, args: list[str]) -> None:
     aged(own, 100_000)
@@ -228,9 +237,9 @@ def test_without_a_yes_and_without_a_terminal_nothing_is_destroyed(run: Run, own
 
 
 def test_a_machine_whose_clock_is_an_hour_off_retains_nothing_away(run: Run, own: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retain_verb, "SystemClock", Jumped)
+    monkeypatch.setattr(expire_verb, "SystemClock", Jumped)
     before = contents(open_store(own))
-    refused = run("retain", "--archive", own, "-c", "retention.ms=1", "--yes")
+    refused = run("expire", "--archive", own, "-c", "retention.ms=1", "--yes")
     assert refused.exit_code == 1
     assert "3600 s apart" in refused.stderr
     assert contents(open_store(own)) == before
@@ -245,7 +254,7 @@ def test_a_deleted_topic_is_gone_for_readers_refused_to_offloads_and_its_objects
     args = ["delete-topic", "--archive", own, "--topic", "g-txn", "--delay-ms", 0]
     m = newest(own, "g-txn-0")
     plan = rows(*args, "--dry-run")
-    assert [(r["action"], r["segments"], r["end"]) for r in plan] == [("give up", m.segment_count, m.end_offset)]
+    assert [(r["action"], r["segments"], r["end"]) for r in plan] == [("expire", m.segment_count, m.end_offset)]
     assert newest(own, "g-txn-0") == m
     assert rows(*args, "--yes") == plan
     for verb in (["fetch", "--partition", 0, "--offset", 0], ["offsets"], ["describe"]):

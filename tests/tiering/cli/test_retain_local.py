@@ -1,4 +1,4 @@
-"""`tiering retain --own-log-dir`: of a log directory of ours goes what the archive has, and nothing else."""
+"""`tiering expire --own-log-dir`: of a log directory of ours goes what the archive has, and nothing else."""
 
 import os
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def bases(logs: Path, partition: str) -> list[int]:
 
 
 def local_rows(rows: Rows, *args: Any) -> list[dict[str, Any]]:
-    return [row for row in rows("retain", *args) if row["action"].endswith("locally")]
+    return [row for row in rows("expire", *args) if row["action"].endswith("locally")]
 
 
 def test_what_the_archive_has_goes_and_every_record_is_read_as_before(
@@ -68,7 +68,7 @@ def test_nothing_goes_on_the_strength_of_a_manifest_that_might_not_outlive_a_cra
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", failing_for_the_archive)
-    failed = run("retain", "--archive", own, "--own-log-dir", ours, *LOCAL, "--yes")
+    failed = run("expire", "--archive", own, "--own-log-dir", ours, *LOCAL, "--yes")
     assert failed.exit_code != 0
     assert "might not outlive a crash" in failed.stderr
     assert bases(ours, "g-codec-none-0") == before
@@ -99,7 +99,7 @@ def test_a_log_of_another_history_than_the_archive_s_stays(run: Run, own: str, o
     before = bases(ours, "g-codec-none-0")
     epochs = ours / "g-codec-none-0" / "leader-epoch-checkpoint"
     epochs.write_text(f"0\n2\n0 0\n7 {before[1]}\n")
-    done = run("retain", "--archive", own, "--own-log-dir", ours, *LOCAL, "--yes")
+    done = run("expire", "--archive", own, "--own-log-dir", ours, *LOCAL, "--yes")
     assert done.exit_code == 3
     assert "another history" in done.stderr
     assert bases(ours, "g-codec-none-0") == before
@@ -116,7 +116,7 @@ def test_where_the_high_watermark_is_unknown_nothing_goes(rows: Rows, own: str, 
 def test_a_broker_s_directory_is_never_touched(run: Run, own: str, ours: Path, fingerprint: Fingerprint) -> None:
     (ours / "meta.properties").write_text("version=1\nnode.id=1\n")
     before = fingerprint(ours)
-    refused = run("retain", "--archive", own, "--own-log-dir", ours, *LOCAL, "--yes")
+    refused = run("expire", "--archive", own, "--own-log-dir", ours, *LOCAL, "--yes")
     assert refused.exit_code == 1
     assert "is a broker's log directory" in refused.stderr
     assert fingerprint(ours) == before
@@ -124,7 +124,7 @@ def test_a_broker_s_directory_is_never_touched(run: Run, own: str, ours: Path, f
 
 def test_a_compacted_topic_has_no_local_retention(run: Run, own: str, ours: Path) -> None:
     done = run(
-        "retain", "--archive", own, "--own-log-dir", ours, *LOCAL, "-c", "g-codec-none:cleanup.policy=compact", "--yes"
+        "expire", "--archive", own, "--own-log-dir", ours, *LOCAL, "-c", "g-codec-none:cleanup.policy=compact", "--yes"
     )  # fmt: skip
     assert done.exit_code == 3
     assert "compact" in done.stderr

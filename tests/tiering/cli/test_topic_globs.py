@@ -15,7 +15,7 @@ Run = Callable[..., Result]
     [
         ("scrub", []),
         ("sweep", ["--dry-run"]),
-        ("retain", ["--dry-run", "-c", "retention.ms=-1"]),
+        ("expire", ["--dry-run", "-c", "retention.ms=-1"]),
         ("restore", ["--dry-run"]),
     ],
 )

@@ -62,7 +62,7 @@ OF_A_TOPIC: dict[str, tuple[object, ...]] = {
     "manifest export": ("manifest", "export", "--topic", "{topic}", "--to", "{to}"),
     "delete-topic": ("delete-topic", "--topic", "{topic}", "--dry-run"),
     "restore": ("restore", "--topic", "{topic}", "--to", "{to}"),
-    "retain": ("retain", "--topic", "{topic}", "-c", "retention.ms=1", "--dry-run"),
+    "expire": ("expire", "--topic", "{topic}", "-c", "retention.ms=1", "--dry-run"),
     "scrub": ("scrub", "--topic", "{topic}"),
     "sweep": ("sweep", "--topic", "{topic}", "--dry-run"),
     "offload": ("offload", "--topic", "{topic}", "--log-dir", "{logs}"),

@@ -46,6 +46,11 @@ def test_the_same_settings_in_toml_properties_and_the_environment_are_the_same_c
     assert toml.settings.archive_must_exist is True
 
 
+def test_the_former_name_of_a_task_of_the_agent_is_still_read(tmp_path: Path) -> None:
+    assert loaded(written(tmp_path, 'agent.tasks = ["copy", "retain"]')).settings.agent_tasks == ("copy", "expire")
+    assert "given twice" in problems(written(tmp_path, 'agent.tasks = ["retain", "expire"]'))[0]
+
+
 def test_the_configuration_cannot_be_changed(tmp_path: Path) -> None:
     config = loaded(written(tmp_path, MINIMAL))
     with pytest.raises(ValueError, match="frozen"):

@@ -1,4 +1,4 @@
-"""`tiering retain`: gives up what a topic's retention no longer keeps, and deletes what was given up before."""
+"""`tiering expire`: expires what a topic's retention no longer keeps, and deletes the objects of what has expired before."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -43,7 +43,7 @@ from tiering.retention.run import LocalTier, Planned, Retention, row, rows_of
 from tiering.wiring import cluster_of, log_dir
 
 
-@click.command("retain")
+@click.command("expire")
 @archive_option(required=True)
 @keys_option()
 @log_dir_option()
@@ -81,20 +81,20 @@ def command(
     log_start_offset: int | None, follow_log_start_offset: bool, own_log_dir: str | None,
     dry_run: bool, is_agreed: bool, output: str,
 ) -> Exit | None:  # fmt: skip
-    """Give up archived segments that are older than retention.ms or more than retention.bytes, both tiers together.
+    """Expire archived segments that are older than retention.ms or more than retention.bytes, both tiers together.
 
-    The manifest gives them up first. Their objects go by a later run, after file.delete.delay.ms (a day unless given) and when no
+    They leave the manifest first. A later run deletes their objects, after file.delete.delay.ms (a day unless given) and when no
     reader's pin covers them. Nothing is guessed: give retention.ms, retention.bytes (-1 for no limit) or cleanup.policy=compact
-    for every topic, as -c retention.ms=604800000 or -c 'orders*:retention.ms=-1'. Of a topic without them nothing is touched.
+    for every topic, as -c retention.ms=604800000 or -c 'orders*:retention.ms=-1'. A topic without them is not touched.
 
-    Of a compacted topic nothing goes by a setting for all topics or for a pattern: it takes one that names the topic, as
-    -c state:retention.ms=604800000. Which topics are compacted, the cluster's metadata in --log-dir or --metadata-log-dir says.
-    Without it, one that has been compacted before it was archived is refused.
+    A compacted topic expires only by a setting that names it, such as -c state:retention.ms=604800000, and by none for all
+    topics or for a pattern. The cluster's metadata in --log-dir or --metadata-log-dir says which topics are compacted. Without
+    it, a topic that was compacted before it was archived is refused.
 
     \b
     Examples:
-      tiering retain --archive s3://bucket/kafka --topic orders -c retention.ms=31536000000 --dry-run
-      tiering retain --config tiering.toml --yes
+      tiering expire --archive s3://bucket/kafka --topic orders -c retention.ms=31536000000 --dry-run
+      tiering expire --config tiering.toml --yes
     """
     if log_start_offset is not None and (partition is None or len(topics) != 1):
         raise click.UsageError("--log-start-offset is of one partition: say which by --topic and --partition")
@@ -144,7 +144,7 @@ def _given(settings: tuple[str, ...], *, is_start_given: bool) -> tuple[Given, .
 
 
 class _Local:
-    """What goes of a log directory of ours, once the archive has given up its own."""
+    """What goes of a log directory of ours, once the archive's own segments have expired."""
 
     def __init__(self, folder: str | None, store: ObjectStore, given: tuple[Given, ...]) -> None:
         self.folder, self.store, self.given = folder, store, given
