@@ -18,7 +18,7 @@ from spark_jobs.common.prices import Table, table
 from spark_jobs.errors import OptionError
 from spark_jobs.source.options import ReadOptions, parse
 from spark_jobs.source.ranges import Range, resolve
-from tiering.command.console import Number, topic_ids_option
+from tiering.command.options import Number, topic_ids_option
 
 P = ParamSpec("P")
 

@@ -10,7 +10,8 @@ from local_log.errors import Corrupt, LogError
 from remote.errors import RemoteError
 from spark_jobs.common.attempts import Failed
 from spark_jobs.errors import OptionError
-from tiering.command.console import exit_code_of, say
+from tiering.command.exit_codes import exit_code_of
+from tiering.command.output import say
 
 R = TypeVar("R")
 

@@ -39,7 +39,7 @@ from spark_jobs.common.run_offsets import kept_offsets
 from spark_jobs.common.target import Target
 from spark_jobs.source.options import ReadOptions
 from spark_jobs.source.ranges import Range, resolve
-from tiering.command.console import archive_option, dry_run_option, keys_option, lasting, named, topics_option
+from tiering.command.options import archive_option, dry_run_option, keys_option, lasting, named, topics_option
 
 _COMPRESSIONS = ["snappy", "zstd", "lz4", "gzip", "none"]
 

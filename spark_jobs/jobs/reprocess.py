@@ -43,7 +43,7 @@ from spark_jobs.reprocess.transform import Transform, by_function, by_sql, uncha
 from spark_jobs.source.options import OptionError, ReadOptions
 from spark_jobs.source.partitions import splits
 from spark_jobs.source.ranges import Range
-from tiering.command.console import archive_option, dry_run_option, keys_option, lasting, named, topics_option
+from tiering.command.options import archive_option, dry_run_option, keys_option, lasting, named, topics_option
 
 _COMPRESSIONS = ["snappy", "zstd", "lz4", "gzip", "none"]
 _BOUNDS = ("starting", "ending")

@@ -36,8 +36,8 @@ from spark_jobs.common.prices import Prices, prices_of
 from spark_jobs.common.tasks import spread
 from spark_jobs.scrub.task import Part, read_part
 from tiering.cli.scrub import row_of, sampling_options, settings_of, show, verdict
-from tiering.command.console import (
-    Exit,
+from tiering.command.exit_codes import Exit
+from tiering.command.options import (
     Number,
     archive_option,
     dry_run_option,

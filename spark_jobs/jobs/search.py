@@ -41,7 +41,8 @@ from spark_jobs.search.task import Question, offset_at
 from spark_jobs.source.partitions import splits
 from spark_jobs.source.ranges import NO_IDS, chosen
 from tiering.cli.offsets import Answer, show
-from tiering.command.console import Number, archive_option, dry_run_option, emit, keys_option, output_option, topics_option
+from tiering.command.options import Number, archive_option, dry_run_option, keys_option, output_option, topics_option
+from tiering.command.output import emit
 
 
 def by_time(

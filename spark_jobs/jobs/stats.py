@@ -29,16 +29,8 @@ from spark_jobs.stats import picture
 from spark_jobs.stats.sums import PartitionSums
 from spark_jobs.stats.tables import HOURS, PARTITIONS, Measured, hour_rows, line, partition_rows, table
 from spark_jobs.stats.task import measure_split
-from tiering.command.console import (
-    archive_option,
-    dry_run_option,
-    emit,
-    keys_option,
-    lasting,
-    named,
-    output_option,
-    topics_option,
-)
+from tiering.command.options import archive_option, dry_run_option, keys_option, lasting, named, output_option, topics_option
+from tiering.command.output import emit
 
 _SHOWN = ("topic", "partition", "start", "end", "records", "batches", "stored_bytes", "compression_ratio", "producers")
 _WIDTH = 72

@@ -25,7 +25,7 @@ from remote import archive as archives
 from remote.store.open import open_store
 from spark_jobs.java import java_home
 from spark_jobs.jobs import backfill, reprocess, scrub, search, stats
-from tiering.command.console import Exit
+from tiering.command.exit_codes import Exit
 
 pytestmark = pytest.mark.spark
 

@@ -6,7 +6,7 @@ from local_log.errors import Corrupt
 from remote.errors import NoKey
 from spark_jobs.common.task_error import raised_by_task
 from spark_jobs.errors import OptionError
-from tiering.command.console import Exit, exit_code_of
+from tiering.command.exit_codes import Exit, exit_code_of
 
 TRACEBACK = """[PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most recent call last):
   File "rows.py", line 59, in read_split

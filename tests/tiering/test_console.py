@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tiering.command.console import Row, emit, say
+from tiering.command.output import Row, emit, say
 
 
 class Stopped(Exception):

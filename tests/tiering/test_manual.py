@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from tiering.cli import main
-from tiering.command.console import EXIT_MEANS, Exit
+from tiering.command.exit_codes import EXIT_MEANS, Exit
 from tiering.command.manual import WIDTH, Words, command_of, commands, examples, page
 
 ALL = list(commands(main))

@@ -11,7 +11,8 @@ from remote import errors as remote
 from tiering.airflow.command_line import CommandLine
 from tiering.airflow.hooks import TieringHook
 from tiering.airflow.sdk import AirflowException, AirflowFailException, BaseOperator, Context
-from tiering.command.console import Exit, Row
+from tiering.command.exit_codes import Exit
+from tiering.command.output import Row
 
 _FINAL: Final = (Exit.usage, Exit.not_found, Exit.corruption)
 """What another try would find the same. All else is tried again, as often as the task's `retries` say."""

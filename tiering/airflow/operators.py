@@ -13,7 +13,8 @@ from tiering.airflow.assets import archived_asset
 from tiering.airflow.command_operator import CommandOperator, flag, listed_words, option, refuse_failure
 from tiering.airflow.hooks import WHERE_LOG_DIR
 from tiering.airflow.sdk import AirflowException, AssetAlias, Context
-from tiering.command.console import Exit, Row
+from tiering.command.exit_codes import Exit
+from tiering.command.output import Row
 
 TASKS_MAX: Final = 256
 """Airflow maps a task at most 1,024 times (max_map_length), and each of them takes it seconds."""

@@ -14,7 +14,9 @@ from tiering.agent.pages import pages_of
 from tiering.agent.unit import unit as unit_of
 from tiering.agent.wiring import Built, addresses, alone, build, checked, guard, token
 from tiering.command.config_option import whole_config, whole_config_options
-from tiering.command.console import Exit, is_given, reports_errors, say
+from tiering.command.exit_codes import Exit, reports_errors
+from tiering.command.options import is_given
+from tiering.command.output import say
 from tiering.config.config import Config
 from tiering.metrics.exposition import CONTENT_TYPE, exposition
 from tiering.metrics.values import values

@@ -3,7 +3,7 @@
 import click
 from click.shell_completion import get_completion_class
 
-from tiering.command.console import Exit, reports_errors
+from tiering.command.exit_codes import Exit, reports_errors
 
 SHELLS = ("bash", "zsh", "fish")
 

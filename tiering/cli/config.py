@@ -10,7 +10,9 @@ from local_log.disk import OsDisk
 from remote.errors import BadAddress
 from remote.store.open import open_backend
 from tiering.command.completion import files
-from tiering.command.console import Exit, emit, named, output_option, reports_errors, say, topic_option
+from tiering.command.exit_codes import Exit, reports_errors
+from tiering.command.options import named, output_option, topic_option
+from tiering.command.output import emit, say
 from tiering.config import paths as config_paths
 from tiering.config import show as of
 from tiering.config.assignment import BadConfig, Place, Problem, shown

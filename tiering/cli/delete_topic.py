@@ -10,23 +10,19 @@ from remote.manifest.model import Manifest
 from remote.signed_store import trusted
 from remote.store.api import ObjectStore
 from remote.store.open import open_store
-from tiering.command.console import (
-    Exit,
-    Row,
+from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
+from tiering.command.options import (
     archive_option,
     ask,
     dry_run_option,
-    emit,
-    exit_code_of_all,
     keys_option,
     named,
     output_option,
-    reports_errors,
-    say,
     topic_option,
     waiting_option,
     yes_option,
 )
+from tiering.command.output import Row, emit, say
 from tiering.retention import delete_topic
 from tiering.retention import expire as retention
 from tiering.retention.plan import DELETE_DELAY_MS, Policy

@@ -7,21 +7,9 @@ import click
 
 from local_log.errors import LogError, NotFound
 from remote.errors import RemoteError
-from tiering.command.console import (
-    Exit,
-    Row,
-    archive_option,
-    emit,
-    exit_code_of_all,
-    keys_option,
-    log_dir_option,
-    output_option,
-    printable,
-    reports_errors,
-    say,
-    topic_id_option,
-    warn,
-)
+from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
+from tiering.command.options import archive_option, keys_option, log_dir_option, output_option, topic_id_option
+from tiering.command.output import Row, emit, printable, say, warn
 from tiering.read.coverage import Coverage, as_data, coverage_of
 from tiering.read.coverage_picture import LEGEND, picture
 from tiering.read.tiered_log import TieredLog

@@ -14,26 +14,22 @@ from remote.read.context import decoded_with
 from remote.signed_store import trusted
 from remote.store.open import open_store
 from tiering.command.config_option import topic_globs
-from tiering.command.console import (
-    Exit,
-    Row,
+from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
+from tiering.command.options import (
     archive_option,
     ask,
     bytes_per_second_option,
     dry_run_option,
-    emit,
-    exit_code_of_all,
     keys_option,
     log_dir_option,
     output_option,
     partition_option,
-    reports_errors,
-    say,
     tell_unmatched,
     topic_option,
     topics_option,
     yes_option,
 )
+from tiering.command.output import Row, emit, say
 from tiering.manifests import diverged
 from tiering.manifests.diverged import Diverged
 from tiering.wiring import log_dir, transforms

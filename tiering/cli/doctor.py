@@ -6,7 +6,9 @@ import click
 
 from remote.clock import RandomIds, SystemClock
 from remote.store.open import open_backend, open_store
-from tiering.command.console import Exit, archive_option, emit, exit_code_of, output_option, printable, reports_errors
+from tiering.command.exit_codes import Exit, exit_code_of, reports_errors
+from tiering.command.options import archive_option, output_option
+from tiering.command.output import emit, printable
 from tiering.doctor.checks import Finding, Verdict, examine
 
 

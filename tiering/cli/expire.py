@@ -14,15 +14,12 @@ from remote.store.api import ObjectStore
 from remote.store.open import open_store
 from tiering.command.completion import folders
 from tiering.command.config_option import configured, is_left_alone, topic_globs
-from tiering.command.console import (
-    Exit,
+from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
+from tiering.command.options import (
     Number,
-    Row,
     archive_option,
     ask,
     dry_run_option,
-    emit,
-    exit_code_of_all,
     is_given,
     keys_option,
     log_dir_option,
@@ -30,12 +27,11 @@ from tiering.command.console import (
     named,
     output_option,
     partition_option,
-    reports_errors,
-    say,
     tell_unmatched,
     topics_option,
     yes_option,
 )
+from tiering.command.output import Row, emit, say
 from tiering.log_tools import directory as log_dir_tools
 from tiering.retention.plan import RetentionPlan
 from tiering.retention.policy import Given, local_config_of, read_given

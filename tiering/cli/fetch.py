@@ -7,22 +7,19 @@ from itertools import islice
 
 import click
 
-from tiering.command.console import (
+from tiering.command.exit_codes import reports_errors
+from tiering.command.options import (
     Number,
-    Row,
     archive_option,
     cache_dir_option,
-    emit,
     keys_option,
     log_dir_option,
     output_option,
     partition_option,
-    reports_errors,
-    say,
     topic_id_option,
     topic_option,
-    warn,
 )
+from tiering.command.output import Row, emit, say, warn
 from tiering.log_tools.dump import payload
 from tiering.read.tiered_log import Isolation, TieredLog
 from tiering.wiring import CACHE_BYTES_MAX, open_reading, open_tiers, read_ahead_pool

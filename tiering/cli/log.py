@@ -7,7 +7,9 @@ import click
 
 from local_log.formats.primitives import INT32_MAX
 from tiering.command.completion import folders
-from tiering.command.console import Exit, Number, P, emit, exit_code_of_all, output_option, progress_bar, reports_errors, say
+from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
+from tiering.command.options import Number, P, output_option
+from tiering.command.output import emit, progress_bar, say
 
 if TYPE_CHECKING:
     from local_log.engine.config import LogConfig

@@ -18,26 +18,21 @@ from remote.manifest.store import load_version
 from remote.signed_store import trusted
 from remote.store.api import ObjectStore
 from remote.store.open import open_store
-from tiering.command.console import (
-    Exit,
+from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
+from tiering.command.options import (
     Number,
     P,
-    Row,
     archive_option,
     ask,
     dry_run_option,
-    emit,
-    exit_code_of_all,
     keys_option,
     output_option,
     partition_option,
-    reports_errors,
-    say,
     topic_id_option,
     topic_option,
-    warn,
     yes_option,
 )
+from tiering.command.output import Row, emit, say, warn
 from tiering.losses import acknowledge as acknowledging
 from tiering.manifests import rows as tools
 

@@ -2,7 +2,9 @@
 
 import click
 
-from tiering.command.console import Exit, emit, output_option, reports_errors
+from tiering.command.exit_codes import Exit, reports_errors
+from tiering.command.options import output_option
+from tiering.command.output import emit
 from tiering.metrics import series, shipped
 
 

@@ -25,24 +25,20 @@ from remote.store.open import open_store
 from remote.transforms.chunk_index import CHUNK_BYTES_MAX
 from remote.transforms.encoder import CHUNK_BYTES
 from tiering.command.config_option import is_left_alone, log_dirs, topic_globs
-from tiering.command.console import (
-    Exit,
-    Row,
+from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
+from tiering.command.options import (
     archive_option,
     bytes_per_second_option,
     dry_run_option,
-    emit,
-    exit_code_of_all,
     is_given,
     keys_option,
     log_dir_option,
     output_option,
-    reports_errors,
-    say,
     state_dir_option,
     tell_unmatched,
     topics_option,
 )
+from tiering.command.output import Row, emit, say
 from tiering.command.progress import Work, shown
 from tiering.config.shared import CHUNK_BYTES_MIN, KEYS_VARIABLE, THREADS, THREADS_MAX
 from tiering.losses.gone_logs import Gone, elsewhere, gone_logs

@@ -5,20 +5,17 @@ from collections.abc import Callable, Iterable
 import click
 
 from local_log.formats.list_offsets import TimestampOffset
-from tiering.command.console import (
-    Row,
+from tiering.command.exit_codes import reports_errors
+from tiering.command.options import (
     archive_option,
     cache_dir_option,
-    emit,
     keys_option,
     log_dir_option,
     output_option,
-    reports_errors,
-    say,
     topic_id_option,
     topic_option,
-    warn,
 )
+from tiering.command.output import Row, emit, say, warn
 from tiering.read.tiered_log import TieredLog
 from tiering.wiring import CACHE_BYTES_MAX, open_reading, open_tiers
 

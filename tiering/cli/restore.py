@@ -20,24 +20,19 @@ from remote.signed_store import trusted
 from remote.store.api import ObjectStore
 from remote.store.open import open_store
 from tiering.command.completion import folders
-from tiering.command.console import (
-    Exit,
+from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
+from tiering.command.options import (
     Number,
-    Row,
     archive_option,
     by_topic,
     dry_run_option,
-    emit,
-    exit_code_of_all,
     keys_option,
     named,
     output_option,
-    reports_errors,
-    say,
     tell_unmatched,
     topics_option,
-    warn,
 )
+from tiering.command.output import Row, emit, say, warn
 from tiering.command.progress import Work, shown
 from tiering.restore.plan import RestorePlan, Step, plan_restore
 from tiering.restore.run import Done, restore

@@ -14,20 +14,9 @@ from remote.store.api import ObjectStore
 from remote.store.open import open_store
 from remote.transforms.key_rings import open_keys
 from remote.transforms.keys import KeyRing, prove
-from tiering.command.console import (
-    Exit,
-    Row,
-    archive_option,
-    dry_run_option,
-    emit,
-    exit_code_of_all,
-    keys_option,
-    output_option,
-    reports_errors,
-    say,
-    tell_unmatched,
-    topics_option,
-)
+from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
+from tiering.command.options import archive_option, dry_run_option, keys_option, output_option, tell_unmatched, topics_option
+from tiering.command.output import Row, emit, say
 from tiering.keys import rotate as engine
 from tiering.keys.rotate import Rotated
 

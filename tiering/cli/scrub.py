@@ -18,21 +18,17 @@ from remote.signed_store import trusted
 from remote.store.api import ObjectStore
 from remote.store.instrumented import Meter
 from remote.store.open import open_store
-from tiering.command.console import (
-    Exit,
+from tiering.command.exit_codes import Exit, reports_errors
+from tiering.command.options import (
     Number,
-    Row,
     archive_option,
-    emit,
-    has_terminal,
     keys_option,
     output_option,
-    reports_errors,
-    say,
     tell_unmatched,
     topic_ids_option,
     topics_option,
 )
+from tiering.command.output import Row, emit, has_terminal, say
 from tiering.command.progress import shown
 
 P = ParamSpec("P")

@@ -20,7 +20,9 @@ from tiering.agent import status as of
 from tiering.agent.topic_retention import known_retention
 from tiering.agent.wiring import addresses, checked, keys_address, memory_file
 from tiering.command.config_option import whole_config, whole_config_options
-from tiering.command.console import Exit, Row, emit, output_option, printable, reports_errors, warn
+from tiering.command.exit_codes import Exit, reports_errors
+from tiering.command.options import output_option
+from tiering.command.output import Row, emit, printable, warn
 from tiering.config.config import Config
 from tiering.wiring import cluster_of
 

@@ -11,23 +11,19 @@ from remote.errors import RemoteError, Unavailable
 from remote.signed_store import trusted
 from remote.store.api import ObjectStore
 from remote.store.open import open_store
-from tiering.command.console import (
-    Exit,
-    Row,
+from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
+from tiering.command.options import (
     archive_option,
     ask,
     dry_run_option,
-    emit,
-    exit_code_of_all,
     keys_option,
     output_option,
-    reports_errors,
-    say,
     tell_unmatched,
     topics_option,
     waiting_option,
     yes_option,
 )
+from tiering.command.output import Row, emit, say
 from tiering.retention.expire import DELETES_MAX
 from tiering.retention.run import paths_of
 from tiering.store_time import store_now_ms

@@ -13,7 +13,7 @@ from typing import Final
 import click
 
 from tiering.command.config_option import setting_of
-from tiering.command.console import EXIT_MEANS
+from tiering.command.exit_codes import EXIT_MEANS
 from tiering.config.shared import VARIABLES
 
 WIDTH: Final = 80

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from remote.clock import Stopwatch, stopwatch
-from tiering.command.console import has_terminal, progress_bar
+from tiering.command.output import has_terminal, progress_bar
 
 _MIB = 1 << 20
 _EVERY_S = 0.25

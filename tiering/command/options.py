@@ -1,14 +1,7 @@
-"""What every command shares: data on standard output in three forms, messages on standard error, and exit codes.
+"""Options that several commands share, each the same on all of them, and what may be given for them."""
 
-0 done    1 failure    2 usage    3 partly done    4 not found    5 retry later    6 corruption
-"""
-
-import json
-import os
-import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from enum import IntEnum
+from collections.abc import Callable, Collection, Iterable
 from fnmatch import fnmatchcase
 from functools import wraps
 from typing import Any, ParamSpec
@@ -18,28 +11,10 @@ from click.core import ParameterSource
 
 from local_log.formats.primitives import INT32_MAX, INT64_MAX
 from tiering.command.completion import files, folders
+from tiering.command.output import say
 from tiering.config.shared import KEYS_VARIABLE
 
 P = ParamSpec("P")
-
-Row = Mapping[str, Any]
-_ROWS_PER_TABLE = 1000
-_BAR_WIDTH = 24
-_ABOUT_MAX = 40
-_OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters of both sets, ends of lines, what turns the direction of writing, and halves of characters."""
-
-
-class Exit(IntEnum):
-    """The exit codes."""
-
-    done = 0
-    failure = 1
-    usage = 2
-    partly = 3
-    not_found = 4
-    retry = 5
-    corruption = 6
 
 
 class Number(click.IntRange):
@@ -55,18 +30,6 @@ class Number(click.IntRange):
         if number > self._most:
             self.fail(f"{number} is more than {self._most}.", param, ctx)
         return number
-
-
-EXIT_MEANS: Mapping[Exit, str] = {
-    Exit.done: "Done.",
-    Exit.failure: "It failed; the message says at what.",
-    Exit.usage: "The command line or the configuration is wrong; the message says what would do.",
-    Exit.partly: "Partly done; what was not is named.",
-    Exit.not_found: "What was asked for is not there.",
-    Exit.retry: "The store did not answer, or somebody else was faster: run it again later.",
-    Exit.corruption: "Something is damaged; it is named.",
-}
-"""What each tells a script."""
 
 
 def named(_context: click.Context, _param: click.Parameter, value: str | None) -> str | None:
@@ -255,131 +218,3 @@ def output_option(default: str = "table") -> Callable[[Callable[P, Any]], Callab
     return click.option(
         "--output", type=click.Choice(["table", "json", "jsonl"]), default=default, show_default=True, help="Form of the answer."
     )
-
-
-def emit(rows: Iterable[Row], output: str, *, as_text: Callable[[Row], Row] = lambda row: row) -> None:
-    """Prints rows: as one JSON array, a JSON object a line, or tables of what `as_text` makes of each row.
-
-    Where `rows` raises, the rows before the error are printed first.
-    """
-    if output == "json":
-        read: list[Row] = []
-        try:
-            for row in rows:
-                read.append(row)
-        finally:
-            click.echo(json.dumps(read, indent=1))
-    elif output == "jsonl":
-        for row in rows:
-            click.echo(json.dumps(row, separators=(",", ":")))
-    else:
-        for block in _blocks(map(as_text, rows)):
-            for line in _table(block):
-                click.echo(line)
-
-
-def _blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    block: list[Row] = []
-    try:
-        for row in rows:
-            block.append(row)
-            if len(block) == _ROWS_PER_TABLE:
-                yield block
-                block = []
-    except Exception:
-        if block:
-            yield block
-        raise
-    if block:
-        yield block
-
-
-def _table(rows: list[Row]) -> Iterator[str]:
-    names = list(rows[0])
-    cells = [[_cell(row.get(name)) for name in names] for row in rows]
-    widths = [max(len(name), *(len(row[i]) for row in cells)) for i, name in enumerate(names)]
-    numeric = [all(isinstance(row.get(name), int | None) for row in rows) for name in names]
-    for row in [names, *cells]:
-        aligned = (c.rjust(w) if n else c.ljust(w) for c, w, n in zip(row, widths, numeric, strict=True))
-        yield "  ".join(aligned).rstrip()
-
-
-def _cell(value: Any) -> str:
-    return "" if value is None else printable(str(value))
-
-
-def printable(text: str) -> str:
-    """A text on one line, with what a terminal would obey written out: whoever wrote to the archive could have put it there."""
-    return _OBEYED.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
-
-
-def say(message: str) -> None:
-    """A message for a person, on standard error, on one line."""
-    click.echo(printable(message), err=True)
-
-
-def warn(message: str) -> None:
-    """A warning, as `say` says it, in the form of errors."""
-    say(f"tiering: {message}")
-
-
-def has_terminal() -> bool:
-    """Whether somebody watches standard error on a terminal that can go back in a line."""
-    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-
-
-def progress_bar(label: str) -> Callable[[int, int, str], None]:
-    """Shows how much is done of how much, and a word about it, on one line of standard error; on a terminal only."""
-
-    def show(done: int, of: int, about: str) -> None:
-        bar = "#" * (_BAR_WIDTH * done // max(of, 1))
-        end = "\n" if done == of else ""
-        click.echo(f"\r\x1b[K{label} [{bar:<{_BAR_WIDTH}}] {done}/{of} {printable(about[:_ABOUT_MAX])}{end}", err=True, nl=False)
-
-    return show if has_terminal() else lambda done, of, about: None
-
-
-def exit_code_of(error: Exception) -> Exit:
-    """The exit code that tells a script what to do about an error of ours."""
-    from local_log import errors as local
-    from local_log.engine.errors import CorruptMessage
-    from remote import errors as remote
-
-    if isinstance(error, remote.BadAddress):
-        return Exit.usage
-    if isinstance(error, local.Corrupt | CorruptMessage):
-        return Exit.corruption
-    if isinstance(error, local.NotFound | remote.NotFound):
-        return Exit.not_found
-    if isinstance(error, remote.Unavailable | remote.Unknown | remote.Conflict):
-        return Exit.retry
-    return Exit.failure
-
-
-def exit_code_of_all(errors: Sequence[Exception], *, partly: bool) -> Exit | None:
-    """The exit code of work that went on past its errors: corruption before all else; `partly` is whether some was done."""
-    if any(exit_code_of(e) is Exit.corruption for e in errors):
-        return Exit.corruption
-    if errors and partly:
-        return Exit.partly
-    return exit_code_of(errors[0]) if errors else None
-
-
-def reports_errors(command: Callable[P, Exit | None]) -> Callable[P, None]:
-    """Makes the errors of both tiers a message on standard error and an exit code; all others are bugs and stay as they are."""
-
-    @wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        from local_log.errors import LogError, of_system
-        from remote.errors import RemoteError
-
-        try:
-            code = command(*args, **kwargs) or Exit.done
-        except BrokenPipeError:
-            raise
-        except (LogError, RemoteError, OSError) as e:
-            say(f"tiering: {of_system(e.filename or 'the operating system', e) if isinstance(e, OSError) else e}")
-            code = exit_code_of(e)
-        sys.exit(code)
-
-    return run

@@ -1,0 +1,84 @@
+"""The exit codes of every command, and which of them an error is.
+
+0 done    1 failure    2 usage    3 partly done    4 not found    5 retry later    6 corruption
+"""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
+from functools import wraps
+from typing import ParamSpec
+
+from tiering.command.output import say
+
+P = ParamSpec("P")
+
+
+class Exit(IntEnum):
+    """The exit codes."""
+
+    done = 0
+    failure = 1
+    usage = 2
+    partly = 3
+    not_found = 4
+    retry = 5
+    corruption = 6
+
+
+EXIT_MEANS: Mapping[Exit, str] = {
+    Exit.done: "Done.",
+    Exit.failure: "It failed; the message says at what.",
+    Exit.usage: "The command line or the configuration is wrong; the message says what would do.",
+    Exit.partly: "Partly done; what was not is named.",
+    Exit.not_found: "What was asked for is not there.",
+    Exit.retry: "The store did not answer, or somebody else was faster: run it again later.",
+    Exit.corruption: "Something is damaged; it is named.",
+}
+"""What each tells a script."""
+
+
+def exit_code_of(error: Exception) -> Exit:
+    """The exit code that tells a script what to do about an error of ours."""
+    from local_log import errors as local
+    from local_log.engine.errors import CorruptMessage
+    from remote import errors as remote
+
+    if isinstance(error, remote.BadAddress):
+        return Exit.usage
+    if isinstance(error, local.Corrupt | CorruptMessage):
+        return Exit.corruption
+    if isinstance(error, local.NotFound | remote.NotFound):
+        return Exit.not_found
+    if isinstance(error, remote.Unavailable | remote.Unknown | remote.Conflict):
+        return Exit.retry
+    return Exit.failure
+
+
+def exit_code_of_all(errors: Sequence[Exception], *, partly: bool) -> Exit | None:
+    """The exit code of work that went on past its errors: corruption before all else; `partly` is whether some was done."""
+    if any(exit_code_of(e) is Exit.corruption for e in errors):
+        return Exit.corruption
+    if errors and partly:
+        return Exit.partly
+    return exit_code_of(errors[0]) if errors else None
+
+
+def reports_errors(command: Callable[P, Exit | None]) -> Callable[P, None]:
+    """Makes the errors of both tiers a message on standard error and an exit code; all others are bugs and stay as they are."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        from local_log.errors import LogError, of_system
+        from remote.errors import RemoteError
+
+        try:
+            code = command(*args, **kwargs) or Exit.done
+        except BrokenPipeError:
+            raise
+        except (LogError, RemoteError, OSError) as e:
+            say(f"tiering: {of_system(e.filename or 'the operating system', e) if isinstance(e, OSError) else e}")
+            code = exit_code_of(e)
+        sys.exit(code)
+
+    return run
