@@ -1,4 +1,4 @@
-"""How Sphinx builds these pages. Nothing is fetched while it does."""
+"""How Sphinx builds these pages, without network access."""
 
 import sys
 from pathlib import Path
@@ -14,10 +14,12 @@ release = __version__
 extensions = ["myst_parser", "directives"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_static"]
 nitpicky = True
 highlight_language = "none"
 
 html_theme = "furo"
 html_title = "kafka-tiering"
 html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]

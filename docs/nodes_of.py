@@ -26,7 +26,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> nodes.table:
     group = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in head), cols=len(head))
     group += nodes.thead("", _row(head))
     group += nodes.tbody("", *map(_row, rows))
-    return nodes.table("", group, classes=["generated"])
+    return nodes.table("", group, classes=["generated", "colwidths-auto"])
 
 
 def _row(cells: Sequence[str]) -> nodes.row:
