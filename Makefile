@@ -61,20 +61,20 @@ lint: setup ## style, types, import contracts and the tidy test; silent when all
 test: setup ## all tests; ARGS="-k name" narrows them
 	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
-bench: setup ## how fast it is; ARGS go to tests/bench/run.py
-	@$(BIN)/python tests/bench/run.py $(ARGS)
+bench: setup ## how fast it is; ARGS go to bench/run.py
+	@$(BIN)/python bench/run.py $(ARGS)
 
 docs: setup ## docs/_build/html: the pages of docs/, whose references are made from the code
 	@$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
 
-soak: setup ## ten minutes of an agent beside a real broker, killed again and again; ARGS go to tests/soak/soak_agent.py
-	@$(BIN)/python tests/soak/soak_agent.py $(ARGS)
+soak: setup ## ten minutes of an agent beside a real broker, killed again and again; ARGS go to soak/soak_agent.py
+	@$(BIN)/python soak/soak_agent.py $(ARGS)
 
-trial: setup ## three minutes of an operator's trouble: store away, records lost, disk lost; ARGS go to tests/soak/trial.py
-	@$(BIN)/python tests/soak/trial.py $(ARGS)
+trial: setup ## three minutes of an operator's trouble: store away, records lost, disk lost; ARGS go to soak/trial.py
+	@$(BIN)/python soak/trial.py $(ARGS)
 
 demo: setup ## a log's life on both tiers, in a minute; ARCHIVE=url keeps it in a bucket of yours
-	@$(BIN)/python -m tiering.demo $(if $(ARCHIVE),--archive $(ARCHIVE))
+	@$(BIN)/python demo/run.py $(if $(ARCHIVE),--archive $(ARCHIVE))
 
 wheel: setup ## dist/: the wheel, and the same as kafka_tiering.zip, which spark-submit takes by --py-files
 	@rm -rf dist

@@ -15,11 +15,11 @@ DOORS |= {"remote/transforms/key_rings.py", "spark_jobs/common/target.py", "spar
 DOORS |= {"spark_jobs/sink/handover.py", "local_log/folder_lock.py"}
 """Where files are opened, renamed and listed."""
 
-ENTRY_POINTS = {"tiering/__main__.py", "tiering/demo.py", "spark_jobs/source/data_source.py"}
+ENTRY_POINTS = {"tiering/__main__.py", "spark_jobs/source/data_source.py"}
 ENTRY_POINTS |= {"spark_jobs/sink/write_topic.py", "spark_jobs/live_tail.py", "spark_jobs/submit.py"}
 """Run, called or found by name: by Python, make, click, Spark and users' programs."""
 
-OUTSIDE = {"local_log/kernel_cache.py", "local_log/user_cache.py", "spark_jobs/java.py", "tiering/demo.py"}
+OUTSIDE = {"local_log/kernel_cache.py", "local_log/user_cache.py", "spark_jobs/java.py"}
 """Keep compiled code, look for a Java runtime, and play the user who makes and drops folders: not the product's data."""
 
 FILE_CALLS = {"open", "os.open", "os.rename", "os.replace", "os.unlink", "os.remove", "os.listdir", "os.scandir", "os.fsync"}

@@ -1,0 +1,86 @@
+"""A cluster whose machines have our requirements and not our code: what is shipped with a job is enough."""
+
+import json
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from golden_logs import live
+from spark_cluster import Cluster, cluster, wheel
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]  # three JVMs a test, on a busy machine, too
+
+READ = """
+import json, sys
+from pyspark.sql import SparkSession
+from pyspark_tiering import DefaultSource
+
+spark = SparkSession.builder.getOrCreate()
+spark.dataSource.register(DefaultSource)
+options = {"archive": sys.argv[1], "subscribe": "g-txn,g-codec-lz4", "kafka.isolation.level": "read_committed"}
+frame = spark.read.format("tiering").options(**options).load()
+counts = {row["topic"]: row["count"] for row in frame.groupBy("topic").count().collect()}
+
+
+def where(_):
+    import os
+    import time
+    import local_log
+    from local_log.formats.kernels import scan
+    time.sleep(2)  # long enough for both executors to take some
+    return os.getcwd().split("/")[-3], local_log.__file__, scan.walk.stats.cache_path
+
+
+places = spark.sparkContext.parallelize(range(4), 4).map(where).collect()
+print(json.dumps({"counts": counts, "places": places}))
+"""
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return wheel(tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def running(s3_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """The S3 server comes first: its address and the credentials reach the executors through the workers' environment."""
+    with cluster(tmp_path_factory.mktemp("cluster")) as found:
+        yield found
+
+
+@pytest.fixture
+def url(tiering: Callable[..., str], broker: Path, s3_bucket: str) -> str:
+    """An archive in a bucket."""
+    tiering("offload", "--log-dir", broker, "--archive", f"s3://{s3_bucket}/archive", "--topic", "g-txn", "--topic", "g-codec-*")
+    return f"s3://{s3_bucket}/archive"
+
+
+def test_executors_read_the_source_with_nothing_but_what_was_shipped(
+    running: Cluster, shipped: Path, url: str, tmp_path: Path
+) -> None:
+    program = tmp_path / "read.py"
+    program.write_text(READ)
+    done = running.submit(tmp_path, shipped, program, url)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    committed = [offset for offset in live("g-txn-0")["read_committed_offsets"] if offset < 2744]
+    assert found["counts"]["g-txn"] == len(committed)
+    assert {worker for worker, _, _ in found["places"]} == {"one", "two"}
+    assert all(code.endswith("kafka_tiering.zip/local_log/__init__.py") for _, code, _ in found["places"])
+    assert {compiled for _, _, compiled in found["places"]} == {str(next(running.folder.glob("cache/kafka-tiering/kernels-*")))}
+
+
+def test_the_backfill_runs_by_spark_submit_and_leaves_each_row_once(
+    running: Cluster, shipped: Path, url: str, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(shipped) as z:
+        program = tmp_path / "backfill.py"
+        program.write_bytes(z.read("spark_jobs/jobs/backfill.py"))
+    done = running.submit(tmp_path, shipped, program, "--archive", url, "--to", tmp_path / "parquet", "--topic", "g-codec-lz4")
+    assert done.returncode == 0, done.stdout + done.stderr
+    files = sorted((tmp_path / "parquet").rglob("*.parquet"))
+    offsets = [offset for file in files for offset in pq.ParquetFile(file).read(["offset"]).column(0).to_pylist()]
+    assert sorted(offsets) == list(range(json.loads(done.stdout)["rows"]))
+    assert offsets

@@ -1,0 +1,51 @@
+"""Kafka's own classes as a judge: a Java process that is asked a line at a time (tests/kafka/Judge.java)."""
+
+import base64
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import real_kafka
+
+_SOURCE = Path(__file__).parents[1] / "kafka" / "Judge.java"
+
+
+def oracle(test: Any) -> Any:
+    """Marks a test that asks the judge."""
+    missing = pytest.mark.skipif(real_kafka.maven() is None, reason="Kafka's jars are brought by Maven, which is not here")
+    return pytest.mark.oracle(missing(test))
+
+
+class Judge:
+    """Asks and waits for the answer's words; the first is `ok` or `refused`."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+
+    def ask(self, *words: object) -> list[str]:
+        """Bytes among the words go as base64, None as -."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(" ".join(map(_word, words)) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        assert answer, "the judge has ended"
+        return answer.rstrip("\n").split(" ")
+
+
+@contextmanager
+def judge() -> Iterator[Judge]:
+    """Starts the judge, and ends it with the block."""
+    with real_kafka.program(_SOURCE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        yield Judge(process)
+        assert process.stdin
+        process.stdin.close()
+
+
+def _word(word: object) -> str:
+    if word is None:
+        return "-"
+    return base64.b64encode(word).decode() if isinstance(word, (bytes, bytearray, memoryview)) else str(word)

@@ -1,0 +1,167 @@
+"""A real Kafka broker on loopback, and the jars that it and Spark's own Kafka source are made of (Maven brings them once)."""
+
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache as once
+from pathlib import Path
+from typing import Any
+
+import fast_java
+
+from spark_jobs.java import java_home
+
+BROKER = Path(__file__).parents[1] / "kafka" / "broker-pom.xml"
+SPARK_SOURCE = Path(__file__).parents[1] / "kafka" / "spark-pom.xml"
+TIERED = Path(__file__).parents[1] / "kafka" / "tiered-pom.xml"
+
+_CLUSTER_ID = "dGllcmluZy10ZXN0cy0wMQ"
+_CONFIG = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs={data}
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+transaction.state.log.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+group.initial.rebalance.delay.ms=0
+log.message.timestamp.after.max.ms=9223372036854775807
+"""
+
+
+def maven() -> str | None:
+    """Maven, without which none of this can be had."""
+    return shutil.which("mvn")
+
+
+def cache() -> Path:
+    """Where on this machine is kept what was brought once."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafka-tiering"
+
+
+def jars(pom: Path) -> list[Path]:
+    """The jars that `pom` names, from the user's cache, brought by Maven the first time."""
+    folder = cache() / f"{pom.stem}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:16]}"
+    if not folder.exists():
+        arriving = cache() / f"{folder.name}.{os.getpid()}"
+        command = ["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies", f"-DoutputDirectory={arriving}"]
+        subprocess.run(command, check=True, capture_output=True, env={**os.environ, "JAVA_HOME": java_home()})
+        arriving.rename(folder)
+    return sorted(folder.glob("*.jar"))
+
+
+@contextmanager
+def broker(
+    folder: Path, *, killed: bool = False, for_speed: bool = False, more_jars: Iterable[Path] = (), **config: str
+) -> Iterator[str]:
+    """A broker that keeps its log directory in `folder`/data; gives its address. It ends with the block: cleanly, or `killed`.
+
+    It starts soon, and is not fast then; `for_speed` turns this round.
+    """
+    options = [] if for_speed else _fast_start()
+    with _broker(folder, [*options, "-cp", _class_path(*jars(BROKER), *more_jars)], killed, config) as address:
+        yield address
+
+
+@contextmanager
+def _broker(
+    folder: Path, options: Sequence[str], killed: bool, config: Mapping[str, str], of_broker: Sequence[str] = ()
+) -> Iterator[str]:
+    folder.mkdir(parents=True, exist_ok=True)
+    port, controller = free_ports()
+    properties = folder / "server.properties"
+    text = _CONFIG.format(port=port, controller=controller, data=folder / "data")
+    properties.write_text(text + "".join(f"{name.replace('_', '.')}={value}\n" for name, value in config.items()))
+    with open(folder / "broker.out", "wb") as out:
+        java = [f"{java_home()}/bin/java", "-Xmx1g", *options]
+        storage = [*java, "kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", _CLUSTER_ID, "-c", properties]
+        subprocess.run(storage, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        words = [*java, *of_broker, "kafka.Kafka", properties]
+        process = subprocess.Popen(words, cwd=folder, stdout=out, stderr=subprocess.STDOUT)
+    try:
+        wait_for(port, process, "the broker")
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.kill() if killed else process.terminate()
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+
+
+def program(source: Path, **pipes: Any) -> "subprocess.Popen[str]":
+    """A program of ours, in Java, that has Kafka's classes."""
+    of_kafka = jars(BROKER)
+    classes = fast_java.compiled(source, of_kafka, cache())
+    command = [f"{java_home()}/bin/java", "-Xmx512m", *_fast_start(), "-cp", _class_path(*of_kafka, classes), source.stem]
+    return subprocess.Popen(command, text=True, **pipes)
+
+
+@once
+def _fast_start() -> list[str]:
+    of_kafka = jars(BROKER)
+    class_path = ["-cp", _class_path(*of_kafka)]
+
+    def run(options: Sequence[str]) -> None:
+        with tempfile.TemporaryDirectory() as folder, _broker(Path(folder), class_path, False, {}, options):
+            pass
+
+    return fast_java.options(of_kafka, of_kafka[0].parent, run)
+
+
+def _class_path(*jars: Path) -> str:
+    return ":".join(map(str, jars))
+
+
+def tiered_broker(folder: Path, **config: str) -> AbstractContextManager[str]:
+    """As `broker`, with Kafka's own tiered storage, which keeps the segments of topics that ask for it in `folder`/remote."""
+    of_metadata = "rlmm_config_remote_log_metadata_topic"
+    settings = {
+        "remote_log_storage_system_enable": "true",
+        "remote_log_storage_manager_class_name": "org.apache.kafka.server.log.remote.storage.LocalTieredStorage",
+        "remote_log_storage_manager_impl_prefix": "rsm.config.",
+        "rsm_config_dir": str(folder / "remote"),
+        "rsm_config_delete_on_close": "false",
+        "remote_log_metadata_manager_impl_prefix": "rlmm.config.",
+        f"{of_metadata}_replication_factor": "1",
+        f"{of_metadata}_num_partitions": "1",
+        "remote_log_metadata_manager_listener_name": "PLAINTEXT",
+        "remote_log_manager_task_interval_ms": "1000",
+        "log_retention_check_interval_ms": "1000",
+        "replica_high_watermark_checkpoint_interval_ms": "1000",
+    }
+    return broker(folder, for_speed=True, more_jars=jars(TIERED), **settings | config)
+
+
+def free_ports() -> tuple[int, int]:
+    """Two ports on which nobody listens now."""
+    with socket.socket() as one, socket.socket() as other:
+        one.bind(("127.0.0.1", 0))
+        other.bind(("127.0.0.1", 0))
+        return one.getsockname()[1], other.getsockname()[1]
+
+
+def wait_for(port: int, process: "subprocess.Popen[bytes]", what: str, seconds: float = 60, *, host: str = "127.0.0.1") -> None:
+    """Until a process listens on a port of this machine. Raises RuntimeError when it ends, or takes longer."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise RuntimeError(f"{what} ended with exit code {process.returncode}; see its output")
+        with socket.socket() as s:
+            if s.connect_ex((host, port)) == 0:
+                return
+        time.sleep(0.2)
+    raise RuntimeError(f"{what} does not answer on port {port} after {seconds} s")
