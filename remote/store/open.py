@@ -1,6 +1,6 @@
 """The stores that an archive can live on, each an `ObjectStore`: a folder, S3, whatever fsspec reaches.
 
-Here are the way in (`open_store`), the proof that a store keeps its word (`probe`) and its clock (`store_time_ms`). The backends
+Here are the way in (`open_store`) and the proof that a store meets the requirements (`probe`). The backends
 and their SDKs are imported when one is opened, since they take most of a second.
 """
 
@@ -128,18 +128,3 @@ def _lists_by_keys(store: ObjectStore, key: str) -> None:
             f"{store.url} lists {', '.join(found) or 'nothing'} where {before}, {key} were put, and must not be used for an "
             "archive: the newest manifest has to be the first key listed; use one that lists by keys, and at once"
         )
-
-
-def store_time_ms(store: ObjectStore, key: str) -> int:
-    """The time now by the clock that `ObjectMeta.modified_ms` is of, from an object at `key`, a fresh one, deleted afterwards.
-
-    Whole seconds on S3. Raises Invalid where the store tells no times, and what its verbs raise.
-    """
-    store.put_if_absent(key, b"")
-    try:
-        modified_ms = store.head(key).modified_ms
-    finally:
-        store.delete(key)
-    if modified_ms is None:
-        raise Invalid(f"{store.url} does not tell when an object was made; nothing can be swept by age there")
-    return modified_ms

@@ -8,7 +8,8 @@ from remote.clock import Clock, Ids, stopwatch
 from remote.errors import Conflict
 from remote.parallel import in_order
 from remote.store.api import ObjectMeta, ObjectStore
-from remote.store.open import open_store, store_time_ms
+from remote.store.open import open_store
+from remote.store.store_time import store_time_ms
 from spark_jobs.backfill.plan import bounds_of, digest_of, missing, refuse_other_settings, refuse_other_topics
 from spark_jobs.backfill.task import Order, stage
 from spark_jobs.common import commit_log

@@ -32,8 +32,9 @@ from remote.manifest.model import Limits, Manifest, SegmentEntry, never_archived
 from remote.manifest.pins import Pin
 from remote.manifest.store import ManifestWriter, load_newest
 from remote.manifest.transitions import segment_copied
+from remote.store import store_time as store_clock
 from remote.store.api import ObjectStore
-from tiering import store_time as store_clock
+from remote.store.store_time import StoreRun
 from tiering.retention import expire as retention
 from tiering.retention.plan import Policy
 from tiering.sweep import collect as sweep
@@ -123,7 +124,7 @@ class World:
         due = retention.plan(stored.manifest, door, Policy(AGE_MS, None, DELAY_MS), clock.now_ms())
         if due.is_empty:
             return retention.Done(0, stored.manifest.log_start_offset)
-        return retention.retain(due, door, clock, CountingIds(name), "retain")
+        return retention.expire(due, StoreRun(door, clock, CountingIds(name)), "retain")
 
     def sweep(self, store: ObjectStore | None = None, *, off_ms: int = 0, name: str = "b") -> list[Garbage]:
         """The same."""

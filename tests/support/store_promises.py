@@ -13,7 +13,8 @@ from crc32c import crc32c
 from local_log.errors import Corrupt
 from remote.errors import AlreadyExists, BadRange, Invalid, NotFound, Unavailable
 from remote.store.api import Body, ObjectStore
-from remote.store.open import probe, store_time_ms
+from remote.store.open import probe
+from remote.store.store_time import store_time_ms
 
 MIB = 1024 * 1024
 

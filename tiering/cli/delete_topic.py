@@ -10,6 +10,7 @@ from remote.manifest.model import Manifest
 from remote.signed_store import trusted
 from remote.store.api import ObjectStore
 from remote.store.open import open_store
+from remote.store.store_time import StoreRun
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.options import (
     archive_option,
@@ -81,16 +82,16 @@ def _planned(store: ObjectStore, found: Iterable[Manifest], delay_ms: int) -> It
 
 def _done(store: ObjectStore, found: Iterable[Manifest], delay_ms: int, errors: list[Exception]) -> Iterator[Row]:
     """The same rows, each when it is done."""
-    clock, ids = SystemClock(), RandomIds()
+    run = StoreRun(store, SystemClock(), RandomIds())
     for m in found:
         rows = [*_planned(store, [m], delay_ms)]
         if m.is_deleted:
-            due = retention.plan(m, store, Policy(delete_delay_ms=delay_ms), clock.now_ms())
+            due = retention.plan(m, store, Policy(delete_delay_ms=delay_ms), run.now_ms())
             done = retention.Done(0, m.log_start_offset)
             if not due.is_empty:
-                done = retention.retain(due, store, clock, ids, WRITER, threads=retention.DELETES_MAX)
+                done = retention.expire(due, run, WRITER, threads=retention.DELETES_MAX)
         else:
-            done = delete_topic.delete_partition(m, store, clock, ids, WRITER)
+            done = delete_topic.delete_partition(m, run, WRITER)
         if done.error is None:
             yield from rows
             continue

@@ -11,6 +11,7 @@ from remote.errors import RemoteError, Unavailable
 from remote.signed_store import trusted
 from remote.store.api import ObjectStore
 from remote.store.open import open_store
+from remote.store.store_time import store_now_ms
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.options import (
     archive_option,
@@ -26,7 +27,6 @@ from tiering.command.options import (
 from tiering.command.output import Row, emit, say
 from tiering.retention.expire import DELETES_MAX
 from tiering.retention.run import paths_of
-from tiering.store_time import store_now_ms
 from tiering.sweep import collect as sweep
 from tiering.sweep import writes as sweep_writes
 from tiering.sweep.plan import GRACE_MS, Garbage

@@ -18,15 +18,13 @@ from remote.clock import Clock, Ids
 from remote.errors import AlreadyExists, Invalid, NotFound, RemoteError
 from remote.keys import PROBE_PREFIX
 from remote.store.api import Harm, HasRules, ObjectStore
-from remote.store.open import store_time_ms
+from remote.store.store_time import DIFFERENCE_MAX_MS, store_time_ms
 
 WRITERS = 32
 ROUNDS = 4
 PART_BYTES = 5 << 20
 """The least that S3 takes for a part that is not the last."""
 DIFFERENCE_OK_MS = 5_000
-DIFFERENCE_MAX_MS = 15 * 60_000
-"""Where S3 no longer takes a request's signature."""
 UPLOAD_AGE_MS = 7 * 24 * 3_600_000
 ORDERED = ("!", "-", ".", "0", "A", "Z", "_", "a", "a-", "a0", "z", "~", "é")
 """Ends of keys, in the order of their bytes."""

@@ -11,14 +11,13 @@ from dataclasses import replace
 
 from local_log.errors import LogError, listed
 from remote import archive
-from remote.clock import Clock, Ids
 from remote.errors import Fenced, Invalid, NotFound, RemoteError
 from remote.manifest.model import Manifest, never_archived
 from remote.manifest.store import ManifestWriter, load_newest
 from remote.manifest.transitions import topic_deleted
 from remote.store.api import ObjectStore
+from remote.store.store_time import StoreRun
 from tiering.retention.expire import Done, give_up, newest_manifest
-from tiering.store_time import At, agreed_now_ms
 
 
 def partitions(store: ObjectStore, topic: str, topic_id: str | None) -> tuple[Manifest, ...]:
@@ -39,11 +38,11 @@ def partitions(store: ObjectStore, topic: str, topic_id: str | None) -> tuple[Ma
     return tuple(m for path, m in sorted(wanted.items()) if path.topic_id == ids[0])
 
 
-def delete_partition(manifest: Manifest, store: ObjectStore, clock: Clock, ids: Ids, writer: str) -> Done:
+def delete_partition(manifest: Manifest, run: StoreRun, writer: str) -> Done:
     """Step 1 for one partition; one that is deleted already stays as it is. Every error is in the result."""
     try:
-        now_ms = agreed_now_ms(store, clock, ids)
-        after = _delete(manifest, ManifestWriter(store, manifest.path, At(now_ms, clock), ids, writer, 0), now_ms)
+        clock = run.agreed()
+        after = _delete(manifest, ManifestWriter(run.store, manifest.path, clock, run.ids, writer, 0), clock.now_ms())
     except (LogError, RemoteError) as e:
         return Done(0, manifest.log_start_offset, e)
     return Done(0, after.log_start_offset)

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from local_log.errors import Corrupt, LogError
-from remote.clock import Clock, Ids
 from remote.errors import Conflict, NotFound, RemoteError, Unavailable, Unknown
 from remote.keys import PartitionPath
 from remote.manifest.chain import stored_versions
@@ -29,8 +28,8 @@ from remote.manifest.store import ManifestWriter, load_newest, load_version
 from remote.manifest.transitions import deleted, retained
 from remote.parallel import in_order
 from remote.store.api import ObjectStore
+from remote.store.store_time import StoreRun, refuse_later
 from tiering.retention.plan import LocalBytes, Policy, RetentionPlan, is_given_up, local_only_bytes, plan_retention
-from tiering.store_time import At, agreed_now_ms, refuse_later
 
 DELETES_MAX = 16
 """How many objects are deleted at a time: S3 answers a deletion in some 20 ms, and takes thousands a second."""
@@ -77,20 +76,19 @@ def plan(
     )
 
 
-def retain(due: RetentionPlan, store: ObjectStore, clock: Clock, ids: Ids, writer: str, *, threads: int = 1) -> Done:
-    """Does what the plan says. Times are the store's; nothing is done where the machine's clock is far from it.
-
-    `threads` objects are deleted at a time.
+def expire(due: RetentionPlan, run: StoreRun, writer: str, *, threads: int = 1) -> Done:
+    """Does what the plan says, `threads` deletions at a time. Nothing is done where the machine's clock is far from the store's.
 
     Every error is in the result: what was done before it stays done, and the same command goes on from there.
     """
     manifest = due.manifest
     count, start = 0, manifest.log_start_offset
     try:
-        now_ms = agreed_now_ms(store, clock, ids)
+        clock = run.agreed()
+        now_ms = clock.now_ms()
         refuse_later(due.planned_at_ms, now_ms, f"{manifest.path}: retention")
-        own = ManifestWriter(store, manifest.path, At(now_ms, clock), ids, writer, manifest.writer_epoch)
-        count, error = _delete(due, store, own, now_ms, threads)
+        own = ManifestWriter(run.store, manifest.path, clock, run.ids, writer, manifest.writer_epoch)
+        count, error = _delete(due, own, now_ms, threads)
         if error is None or not isinstance(error, Unavailable | Unknown):
             start = give_up(own, due.log_start_offset, now_ms).log_start_offset if due.is_to_commit else start
     except (LogError, RemoteError) as e:
@@ -109,16 +107,14 @@ def give_up(writer: ManifestWriter, log_start_offset: int, now_ms: int) -> Manif
             return after
 
 
-def _delete(
-    due: RetentionPlan, store: ObjectStore, writer: ManifestWriter, now_ms: int, threads: int
-) -> tuple[int, LogError | RemoteError | None]:
+def _delete(due: RetentionPlan, writer: ManifestWriter, now_ms: int, threads: int) -> tuple[int, LogError | RemoteError | None]:
     """Step 2: the objects of what has waited, then the manifest that forgets them; how many items, and the first error.
 
     An item whose page cannot be read stays, and so do its objects; it does not keep the others.
     """
     if not due.due:
         return 0, None
-    manifest = due.manifest
+    manifest, store = due.manifest, writer.store
     entries = Entries.of(store, manifest)
     pins = pins_of(store, manifest.path, now_ms)
     late = [d for d in due.due if now_ms - d.since_ms >= due.policy.delete_delay_ms and not covered_by_pin(pins, d.item)]

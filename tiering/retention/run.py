@@ -18,6 +18,7 @@ from remote.manifest.losses import has_nothing_to_tell
 from remote.manifest.model import Deleting, Manifest, count_of, log_bytes_of
 from remote.manifest.store import load_newest, of_newest
 from remote.store.api import ObjectStore
+from remote.store.store_time import StoreRun
 from tiering.cluster import Cluster
 from tiering.retention import expire as retention
 from tiering.retention.plan import LocalBytes, Policy, Reason, RetentionPlan
@@ -128,11 +129,12 @@ class Retention:
                 yield path, self.plan(path, manifest)
 
     def done(self, topics: Iterable[str]) -> Iterator[Planned]:
-        """The same, each done before it is told; in place of one that failed, how."""
-        for path, due in self.planned(topics):
+        """The same, each done before it is told; in place of one that failed, how. The store is asked the time once."""
+        run = StoreRun(self.store, self.clock, self.ids)
+        for path, due in replace(self, clock=run).planned(topics):
             error = None
             if isinstance(due, RetentionPlan) and not due.is_empty:
-                error = retention.retain(due, self.store, self.clock, self.ids, WRITER, threads=retention.DELETES_MAX).error
+                error = retention.expire(due, run, WRITER, threads=retention.DELETES_MAX).error
             yield path, error or due
             if isinstance(error, Unavailable):
                 return  # the others would wait for the same store

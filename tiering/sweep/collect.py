@@ -28,7 +28,7 @@ from remote.manifest.pins import pins_of
 from remote.manifest.store import claim, load_newest, load_version
 from remote.parallel import in_order
 from remote.store.api import ObjectMeta, ObjectStore
-from tiering.store_time import At
+from remote.store.store_time import At
 from tiering.sweep.plan import LONG_MS, Garbage, Kind, garbage, is_old, is_settled, kept_versions
 
 T = TypeVar("T")

@@ -15,9 +15,10 @@ from remote.store.api import ObjectStore
 from remote.store.folder.store import FolderStore
 from remote.store.fsspec.store import FsspecStore
 from remote.store.instrumented import Meter
-from remote.store.open import open_backend, open_store, probe, store_time_ms
+from remote.store.open import open_backend, open_store, probe
 from remote.store.s3.store import S3Store
 from remote.store.shared import key_bytes_max
+from remote.store.store_time import store_time_ms
 
 
 class TestOpening:

@@ -11,7 +11,8 @@ from store_promises import MIB, ObjectStoreConformance, upload
 
 from remote.errors import AlreadyExists, Invalid
 from remote.store.api import ObjectStore
-from remote.store.open import open_backend, open_store, store_time_ms
+from remote.store.open import open_backend, open_store
+from remote.store.store_time import store_time_ms
 
 pytestmark = [pytest.mark.strict_s3, pytest.mark.timeout(900)]  # the first one waits until the server is built
 

@@ -21,6 +21,7 @@ from local_log.formats.list_offsets import (
     LATEST_TIERED,
     UNKNOWN_OFFSET,
 )
+from remote.store.store_time import StoreRun
 from tiering.retention import delete_topic
 from tiering.retention import expire as retention
 from tiering.retention.plan import Policy, RetentionPlan
@@ -58,9 +59,9 @@ def delete_archived_topic(cluster: Cluster, topic: str) -> None:
     for manifest in delete_topic.partitions(cluster.store, topic, None):
         if manifest.is_deleted:
             due = retention.plan(manifest, cluster.store, Policy(delete_delay_ms=DELAY_MS), cluster.clock.now)
-            done = retention.retain(due, cluster.store, cluster.clock, cluster.ids, "delete-topic")
+            done = retention.expire(due, StoreRun(cluster.store, cluster.clock, cluster.ids), "delete-topic")
         else:
-            done = delete_topic.delete_partition(manifest, cluster.store, cluster.clock, cluster.ids, "delete-topic")
+            done = delete_topic.delete_partition(manifest, StoreRun(cluster.store, cluster.clock, cluster.ids), "delete-topic")
         assert done.error is None
 
 

@@ -29,6 +29,7 @@ from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
 from remote.manifest.pins import Pins
 from remote.manifest.store import ManifestWriter
+from remote.store.store_time import StoreRun
 from tiering.retention import expire as retention
 from tiering.retention.plan import Policy, RetentionPlan
 from tiering.retention.policy import read_given
@@ -178,7 +179,7 @@ def test_a_plan_of_a_clock_that_was_set_back_since_is_not_done(world: World) -> 
     before = one.manifest
     planned = retention.plan(before, one.store, Policy(AGE_MS, None, DELAY_MS), one.clock.now_ms() + 365 * 24 * HOUR_MS)
     assert planned.log_start_offset == before.end_offset
-    done = retention.retain(planned, one.store, one.clock, CountingIds("a"), "retain")
+    done = retention.expire(planned, StoreRun(one.store, one.clock, CountingIds("a")), "retain")
     assert isinstance(done.error, Invalid)
     assert "run the same command again" in str(done.error)
     assert (done.deleted, one.manifest) == (0, before)
@@ -196,7 +197,7 @@ def test_a_version_whose_pages_have_been_swept_is_no_damage(world: World) -> Non
     replanned = Retention(one.store, one.clock, CountingIds("e"), given, is_archive_alone=True).plan(PATH, stale)
     assert isinstance(replanned, RetentionPlan), replanned
     assert replanned.manifest == one.manifest
-    late = retention.retain(due, one.store, one.clock, CountingIds("f"), "retain")
+    late = retention.expire(due, StoreRun(one.store, one.clock, CountingIds("f")), "retain")
     assert not isinstance(late.error, Corrupt)
     assert one.manifest.log_start_offset == start
 

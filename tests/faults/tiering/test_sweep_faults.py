@@ -29,7 +29,7 @@ from local_log.errors import Corrupt
 from remote.errors import Fenced
 from remote.manifest.entries import Entries
 from remote.manifest.pins import Pins
-from tiering import store_time as store_clock
+from remote.store import store_time as store_clock
 from tiering.sweep import collect as sweep
 
 

@@ -10,6 +10,7 @@ from remote.errors import RemoteError
 from remote.keys import PartitionPath
 from remote.manifest.store import load_newest
 from remote.store.api import ObjectStore
+from remote.store.store_time import StoreRun
 from tiering.agent.outcome import Outcome
 from tiering.agent.schedule import Job
 from tiering.agent.watch import Mark
@@ -65,7 +66,7 @@ class Retaining:
             return Outcome(
                 job, archived=archived, due_ms=next_due_ms(due.manifest, due.policy, now_ms, self.interval_ms, LONGEST_MS)
             )
-        done = retention.retain(due, self.store, self.clock, self.ids, WRITER, threads=1)
+        done = retention.expire(due, StoreRun(self.store, self.clock, self.ids), WRITER)
         return Outcome(
             job,
             error=done.error,

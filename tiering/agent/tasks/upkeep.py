@@ -14,10 +14,10 @@ from remote.scrub.finding import NOTES
 from remote.scrub.scrub import scrub
 from remote.scrub.settings import ScrubSettings
 from remote.store.api import ObjectStore
+from remote.store.store_time import store_now_ms
 from tiering.agent.outcome import Outcome
 from tiering.agent.schedule import Job
 from tiering.agent.watch import Mark
-from tiering.store_time import store_now_ms
 from tiering.sweep import collect as sweep
 
 FINDINGS_MAX: Final = 100

@@ -16,6 +16,7 @@ from local_log.errors import Unreadable
 from remote.errors import Invalid, RemoteError, Unavailable, Unknown
 from remote.manifest.store import load_newest
 from remote.store.api import ObjectStore
+from remote.store.store_time import StoreRun
 from tiering.agent.agent import Settings
 from tiering.agent.schedule import FAILED_MAX
 from tiering.retention.delete_topic import delete_partition
@@ -270,7 +271,7 @@ def test_topics_that_were_deleted_from_the_archive_are_told_once_and_shut_nobody
     for name in MANY[: FAILED_MAX + 1]:
         stored = load_newest(world.archive, path_of(world.logs()[name]))
         assert stored is not None
-        assert delete_partition(stored.manifest, world.archive, world.clock, world.ids, "delete").error is None
+        assert delete_partition(stored.manifest, StoreRun(world.archive, world.clock, world.ids), "delete").error is None
     said: list[str] = []
     states: list[str] = []
     agent, controls = world.agent(tell=said.append)

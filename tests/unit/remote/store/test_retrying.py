@@ -12,8 +12,9 @@ from store_promises import MIB, ObjectStoreConformance, upload
 
 from remote.errors import AlreadyExists, Conflict, Fenced, Invalid, NotFound, RemoteError, Unavailable, Unknown
 from remote.store.api import ObjectMeta, ObjectStore
-from remote.store.open import open_backend, store_time_ms
+from remote.store.open import open_backend
 from remote.store.retrying import Backoff, Retrying
+from remote.store.store_time import store_time_ms
 
 BUSY = Unavailable("409 busy")
 

@@ -15,6 +15,7 @@ from remote.errors import Invalid
 from remote.manifest.pins import Pins, pins_of
 from remote.store.api import Body, ObjectStore
 from remote.store.folder.store import FolderStore
+from remote.store.store_time import StoreRun
 from spark_jobs.source.batch_reader import BatchReader
 from spark_jobs.source.deleted_during_read import Overtaken
 from spark_jobs.source.options import ReadOptions, parse
@@ -47,7 +48,7 @@ def give_up(store: ObjectStore, log_start_offset: int) -> None:
     for _ in range(2):
         (manifest,) = manifests(store, "made")
         due = retention.plan(manifest, store, Policy(delete_delay_ms=0), clock.now_ms(), log_start_offset=log_start_offset)
-        assert retention.retain(due, store, clock, ids, "retention").error is None
+        assert retention.expire(due, StoreRun(store, clock, ids), "retention").error is None
         (manifest,) = manifests(store, "made")
         list(sweep.sweep(sweep.plan(store, manifest.path, clock.now_ms(), DAY_MS), store, clock, ids, clock.now_ms()))
 

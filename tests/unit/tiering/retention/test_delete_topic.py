@@ -11,6 +11,7 @@ from remote.keys import PartitionPath
 from remote.manifest.model import count_of, never_archived
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import segment_copied
+from remote.store.store_time import StoreRun
 from tiering.retention import delete_topic
 from tiering.retention import expire as retention
 from tiering.retention.plan import DELETE_DELAY_MS, Policy
@@ -30,9 +31,9 @@ def deleted(world: World, store: Door | None = None, name: str = "1") -> list[Ex
     for m in delete_topic.partitions(door, PATH.topic, None):
         if m.is_deleted:
             due = retention.plan(m, door, Policy(), clock.now_ms())
-            done = retention.retain(due, door, clock, ids, "d")
+            done = retention.expire(due, StoreRun(door, clock, ids), "d")
         else:
-            done = delete_topic.delete_partition(m, door, clock, ids, "d")
+            done = delete_topic.delete_partition(m, StoreRun(door, clock, ids), "d")
         errors += [done.error] if done.error else []
     return errors
 
@@ -159,7 +160,8 @@ def test_of_several_topics_of_one_name_the_id_has_to_be_said(world: World) -> No
         delete_topic.partitions(one.store, PATH.topic, None)
     assert [m.path.partition for m in delete_topic.partitions(one.store, PATH.topic, OTHER_ID)] == [0, 10]
     (found,) = delete_topic.partitions(one.store, PATH.topic, PATH.topic_id)
-    assert delete_topic.delete_partition(found, one.store, FixedClock(one.clock.now), CountingIds("1"), "d").error is None
+    run = StoreRun(one.store, FixedClock(one.clock.now), CountingIds("1"))
+    assert delete_topic.delete_partition(found, run, "d").error is None
     assert {m.topic_id for m in delete_topic.partitions(one.store, PATH.topic, None)} == {OTHER_ID}
 
 

@@ -10,6 +10,7 @@ from retained_worlds import AGE_MS, DELAY_MS, World
 from remote.errors import Invalid, RemoteError, Unavailable
 from remote.manifest.entries import Entries
 from remote.store.api import ObjectStore
+from remote.store.store_time import StoreRun
 from tiering.retention import expire as retention
 from tiering.retention.plan import Policy
 from tiering.sweep import collect as sweep
@@ -42,7 +43,7 @@ def world() -> World:
 
 def retain(world: World, door: Door, threads: int) -> retention.Done:
     due = retention.plan(world.manifest, door, Policy(AGE_MS, None, DELAY_MS), world.clock.now_ms())
-    return retention.retain(due, door, world.clock, CountingIds("e"), "retain", threads=threads)
+    return retention.expire(due, StoreRun(door, world.clock, CountingIds("e")), "retain", threads=threads)
 
 
 def objects(world: World) -> list[str]:

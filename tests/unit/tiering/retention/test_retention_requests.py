@@ -1,18 +1,24 @@
 """What retention costs in requests: a partition with nothing to do, and one whose segments are given up and go."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import pytest
 from archive_fakes import CountingIds, Door, MemoryStore, SleptClock, verbs
 from made_manifests import PATH, entry
-from retained_worlds import World, made
+from retained_worlds import HOUR_MS, World, made
 
 from local_log.formats.checkpoints import EpochEntry
-from remote.keys import PartitionPath
+from remote.clock import Clock
+from remote.keys import PROBE_PREFIX, PartitionPath
 from remote.manifest.model import never_archived
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import segment_copied
 from tiering.retention.plan import RetentionPlan
 from tiering.retention.policy import read_given
-from tiering.retention.run import Retention
+from tiering.retention.run import Planned, Retention
+
+T = TypeVar("T")
 
 
 def partitions(count: int, segments: int = 3) -> Door:
@@ -27,6 +33,17 @@ def partitions(count: int, segments: int = 3) -> Door:
             one = entry(10 * n, 10 * n + 10, max_timestamp_ms=clock.now_ms())
             writer.commit(first, lambda m, one=one: segment_copied(m, one, (EpochEntry(0, 0),), "lost", 7))
     return Door(store)
+
+
+def expired(door: Door, clock: Clock) -> list[Planned]:
+    """What becomes of an archive's topic of which nothing is kept for longer than an hour."""
+    given = read_given(("retention.ms=3600000", "file.delete.delay.ms=3600000"))
+    return [*Retention(door, clock, CountingIds("f"), given, is_archive_alone=True).done([PATH.topic])]
+
+
+def probes(door: Door) -> list[str]:
+    """The calls by which the store's clock was asked."""
+    return [verb for verb, key, *_ in door.calls if str(key).startswith(PROBE_PREFIX)]
 
 
 def requests(door: Door, *settings: str) -> int:
@@ -84,3 +101,52 @@ def test_giving_up_and_deleting_cost_what_they_write_and_little_more() -> None:
     assert verbs(door.calls).count("delete") == 2 * 3 + 1
     assert verbs(door.calls).count("put_if_absent") == 2
     assert len(door.calls) <= 24
+
+
+def test_the_store_is_asked_the_time_once_however_many_partitions_have_work() -> None:
+    door = partitions(10)
+    clock = door.inner.clock  # type: ignore[attr-defined]
+    for deleted in (0, 3):
+        clock.now += HOUR_MS + 1
+        door.calls.clear()
+        for _, done in expired(door, clock):
+            assert isinstance(done, RetentionPlan)
+            assert (len(done.due), done.is_empty) == (deleted, False)
+        assert probes(door) == ["put_if_absent", "head", "delete"]
+
+
+def test_a_run_that_lasts_for_hours_goes_on_by_the_time_that_it_has_asked() -> None:
+    door = partitions(5)
+    clock = door.inner.clock  # type: ignore[attr-defined]
+    clock.now += HOUR_MS + 1
+
+    class Slow(Door):
+        def around(self, verb: str, key: str, call: Callable[[], T]) -> T:
+            clock.now += HOUR_MS if verb == "put_if_absent" and "/manifest/" in key else 0
+            return call()
+
+    slow = Slow(door)
+    assert [type(done) for _, done in expired(slow, clock)] == [RetentionPlan] * 5
+    assert probes(slow) == ["put_if_absent", "head", "delete"]
+
+
+def test_a_clock_that_is_set_forward_in_a_run_makes_nothing_older() -> None:
+    """The first partition is due when the store is asked; the others are an hour younger."""
+    first = partitions(1)
+    store, true = first.inner, first.inner.clock  # type: ignore[attr-defined]
+    true.now += HOUR_MS + 1
+    for number in (1, 2):
+        path = PartitionPath(PATH.topic, PATH.topic_id, number)
+        one = entry(0, 10, max_timestamp_ms=true.now_ms())
+        writer = ManifestWriter(store, path, true, CountingIds(f"{number:02}"), "w", 0)
+        base = never_archived(path.topic, path.topic_id, number, 0)
+        writer.commit(base, lambda m, one=one: segment_copied(m, one, (EpochEntry(0, 0),), "lost", 7))
+    machine = SleptClock(true.now)
+
+    class SetForward(Door):
+        def around(self, verb: str, key: str, call: Callable[[], T]) -> T:
+            machine.now += 365 * 24 * HOUR_MS if verb == "put_if_absent" and "/manifest/" in key else 0
+            return call()
+
+    done = [plan for _, plan in expired(SetForward(store), machine)]
+    assert [plan.segments for plan in done if isinstance(plan, RetentionPlan)] == [3, 0, 0]

@@ -11,8 +11,9 @@ from store_promises import MIB, ObjectStoreConformance, upload
 from local_log.errors import Corrupt
 from remote.errors import AlreadyExists, Invalid, Unavailable
 from remote.store.api import ObjectStore
-from remote.store.open import open_backend, open_store, store_time_ms
+from remote.store.open import open_backend, open_store
 from remote.store.s3.store import S3Store
+from remote.store.store_time import store_time_ms
 
 
 class TestS3(ObjectStoreConformance):

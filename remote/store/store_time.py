@@ -1,13 +1,14 @@
 """The store's own clock, by which everything that destroys goes: machines' clocks may be off, and jump."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from remote.clock import Clock, Ids
 from remote.errors import Invalid
 from remote.keys import PROBE_PREFIX
 from remote.store.api import ObjectStore
-from remote.store.open import store_time_ms
-from tiering.doctor.checks import DIFFERENCE_MAX_MS
+
+DIFFERENCE_MAX_MS = 15 * 60_000
+"""How far the store's clock and a machine's may be apart: beyond this S3 no longer takes a request's signature."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +23,52 @@ class At:
         return self.at_ms
 
     def sleep(self, seconds: float) -> None:
-        """Waits."""
+        """Waits by the other clock."""
         self.clock.sleep(seconds)
+
+
+@dataclass(slots=True)
+class StoreRun:
+    """One run over many partitions of a store, and its clock: the machine's, until the store is asked once; then what it told.
+
+    The store is asked when something is first to be destroyed, so a run that finds nothing to do costs no request. What it told
+    is never later than its clock shows, however long the run lasts: what is old enough by it is old enough. Plans go by the same
+    moment from then on, so a machine's clock that is set forward in a run makes nothing older.
+    """
+
+    store: ObjectStore
+    clock: Clock
+    ids: Ids
+    _agreed: At | None = field(default=None, init=False)
+
+    def now_ms(self) -> int:
+        """The time that a plan goes by."""
+        return self.clock.now_ms() if self._agreed is None else self._agreed.now_ms()
+
+    def sleep(self, seconds: float) -> None:
+        """Waits by the machine's clock."""
+        self.clock.sleep(seconds)
+
+    def agreed(self) -> At:
+        """The store's time, on which the machine's clock agreed when it was asked. Raises as `agreed_now_ms`."""
+        if self._agreed is None:
+            self._agreed = At(agreed_now_ms(self.store, self.clock, self.ids), self.clock)
+        return self._agreed
+
+
+def store_time_ms(store: ObjectStore, key: str) -> int:
+    """The time now by the clock that `ObjectMeta.modified_ms` is of, from an object at `key`, a fresh one, deleted afterwards.
+
+    Whole seconds on S3. Raises Invalid where the store tells no times, and what its verbs raise.
+    """
+    store.put_if_absent(key, b"")
+    try:
+        modified_ms = store.head(key).modified_ms
+    finally:
+        store.delete(key)
+    if modified_ms is None:
+        raise Invalid(f"{store.url} does not tell when an object was made; nothing can be swept by age there")
+    return modified_ms
 
 
 def store_now_ms(store: ObjectStore, ids: Ids) -> int:
