@@ -24,7 +24,7 @@ from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LOG, OFFSET_I
 from local_log.formats.record_batch.writer import RECORDS, NewBatch, write_batch
 from remote.archive import create_archive, newest_manifests
 from remote.clock import RandomIds, SystemClock, SystemRandomness
-from remote.read.context import Reading
+from remote.read.context import ReadContext
 from remote.read.log import ArchivedLog
 from remote.store.api import ObjectStore
 from remote.store.open import open_store
@@ -126,7 +126,7 @@ def archived(log_dir: Path, store: ObjectStore, how: Transforms) -> None:
 
 def read(store: ObjectStore, size: int) -> None:
     """Reads every batch's bytes."""
-    log = ArchivedLog(store, newest_manifests(store, TOPIC)[0], reading=Reading(partial(DecodedBytes, keys=KEYS)))
+    log = ArchivedLog(store, newest_manifests(store, TOPIC)[0], reading=ReadContext(partial(DecodedBytes, keys=KEYS)))
     found = sum(int(chunk.batches.size.sum()) for chunk in log.chunks(0, log.end_offset))
     if found != size:
         raise AssertionError(f"{found} bytes of {size}")

@@ -22,9 +22,9 @@ from remote.parallel import in_order
 from remote.store.api import ObjectReader, ObjectStore
 from remote.store.proof import prove
 
-MOMENT_ATTEMPTS_MAX = 8
+SNAPSHOT_ATTEMPTS_MAX = 8
 
-Damaged = Corrupt | Newer | NoKey | WrongKey
+UnreadableManifest = Corrupt | Newer | NoKey | WrongKey
 """What keeps one manifest from being read and says nothing of the others: its bytes, a newer format, a key that is missing."""
 
 
@@ -73,7 +73,7 @@ def topics(store: ObjectStore) -> tuple[str, ...]:
     return tuple(sorted(name for name in store.list_folders("") if is_topic(name)))
 
 
-def topics_like(store: ObjectStore, globs: Collection[str]) -> tuple[str, ...]:
+def matching_topics(store: ObjectStore, globs: Collection[str]) -> tuple[str, ...]:
     """Those of `topics` that match one of the globs, all where none is given. Raises NotFound where there is no such topic."""
     known = topics(store)
     found = tuple(name for name in known if not globs or any(fnmatchcase(name, glob) for glob in globs))
@@ -92,7 +92,7 @@ class ArchivedTopic:
 
     name: str
     topic_id: str
-    partitions: dict[int, Manifest | Damaged]
+    partitions: dict[int, Manifest | UnreadableManifest]
     others: tuple[str, ...] = ()
 
     @property
@@ -112,14 +112,14 @@ class ArchivedTopic:
         )
 
 
-def selected(store: ObjectStore, globs: Collection[str], topic_ids: Mapping[str, str]) -> tuple[str, ...] | None:
+def select_folders(store: ObjectStore, globs: Collection[str], topic_ids: Mapping[str, str]) -> tuple[str, ...] | None:
     """What of an archive is meant, as folders: topics that match, of those in `topic_ids` the one with the id; None for all.
 
     Raises NotFound for a glob or an id without a topic.
     """
     if not (globs or topic_ids):
         return None
-    names = topics_like(store, globs or topic_ids)
+    names = matching_topics(store, globs or topic_ids)
     for topic, topic_id in topic_ids.items():
         if topic not in names or topic_id not in set(store.list_folders(f"{topic}/")):
             raise NotFound(f"topic {topic} with id {topic_id} is not in the archive {store.url}, or not among those asked for")
@@ -128,10 +128,10 @@ def selected(store: ObjectStore, globs: Collection[str], topic_ids: Mapping[str,
 
 def manifests(store: ObjectStore, topic: str, *, threads: int = 1) -> tuple[Manifest, ...]:
     """The newest manifest of each partition of a topic, in order of partitions. Raises NotFound where there is none."""
-    return existing(store, find_topic(store, topic, threads=threads)).sound
+    return require_partitions(store, find_topic(store, topic, threads=threads)).sound
 
 
-def existing(store: ObjectStore, topic: ArchivedTopic) -> ArchivedTopic:
+def require_partitions(store: ObjectStore, topic: ArchivedTopic) -> ArchivedTopic:
     """The topic, where it has partitions. Raises NotFound, which says why, and which topics there are."""
     if not topic.partitions and topic.topic_id:
         known = listed([t for t in store.list_folders(f"{topic.name}/") if is_topic_id(t)])
@@ -155,7 +155,7 @@ def newest_manifests(store: ObjectStore, topic: str, *, threads: int = 1) -> tup
     return find_topic(store, topic, threads=threads).sound
 
 
-def newest_partitions(store: ObjectStore, topic: str, *, threads: int = 1) -> dict[int, Manifest | Damaged]:
+def newest_partitions(store: ObjectStore, topic: str, *, threads: int = 1) -> dict[int, Manifest | UnreadableManifest]:
     """As `newest_manifests`, by number, and in place of a manifest that cannot be read the error that says why.
 
     Raises Unavailable.
@@ -209,19 +209,19 @@ def refuse_deleted_topic(store: ObjectStore, topic: str, topic_id: str) -> None:
     return None
 
 
-def newest_partition(store: ObjectStore, topic: str, number: int) -> dict[int, Manifest | Damaged]:
+def newest_partition(store: ObjectStore, topic: str, number: int) -> dict[int, Manifest | UnreadableManifest]:
     """As `newest_partitions`, of one partition; the others are not looked at unless topics of this name followed each other."""
     return find_topic(store, topic, only=number).partitions
 
 
 def partitions_of(
     store: ObjectStore, topic: str, topic_id: str, only: int | None = None, *, threads: int = 1
-) -> dict[int, Manifest | Damaged]:
+) -> dict[int, Manifest | UnreadableManifest]:
     """The same for the topic with this id, or for one partition of it; of a topic that was deleted, none. Raises Unavailable.
 
     A write over all partitions is seen in all of them or in none.
     """
-    for _ in range(MOMENT_ATTEMPTS_MAX):
+    for _ in range(SNAPSHOT_ATTEMPTS_MAX):
         found_there = {parse_partition(f) for f in store.list_folders(f"{topic}/{topic_id}/")} if only is None else {only}
         numbers = sorted(n for n in found_there if n is not None)
         with in_order(lambda n: _loaded(store, PartitionPath(topic, topic_id, n)), numbers, threads) as each:
@@ -234,7 +234,7 @@ def partitions_of(
     raise Unavailable(f"{topic}: one write after the other is committed to it, and no two partitions show the same; try again")
 
 
-def _loaded(store: ObjectStore, path: PartitionPath) -> Manifest | Damaged | None:
+def _loaded(store: ObjectStore, path: PartitionPath) -> Manifest | UnreadableManifest | None:
     try:
         stored = load_newest(store, path)
     except (Corrupt, Newer, NoKey, WrongKey) as e:
@@ -242,14 +242,14 @@ def _loaded(store: ObjectStore, path: PartitionPath) -> Manifest | Damaged | Non
     return stored.manifest if stored else None
 
 
-def _as_decided(store: ObjectStore, manifest: Manifest) -> Manifest | Damaged:
+def _as_decided(store: ObjectStore, manifest: Manifest) -> Manifest | UnreadableManifest:
     try:
         return as_decided(store, manifest)
     except (Corrupt, Newer, NoKey, WrongKey) as e:
         return e
 
 
-def _last_data_ms(partitions: dict[int, Manifest | Damaged]) -> tuple[float, int]:
+def _last_data_ms(partitions: dict[int, Manifest | UnreadableManifest]) -> tuple[float, int]:
     """When a topic got offsets last, and after that any commit: of topics that have none left, nothing else is known."""
     sound = [m for m in partitions.values() if isinstance(m, Manifest)]
     if not sound:
@@ -257,7 +257,7 @@ def _last_data_ms(partitions: dict[int, Manifest | Damaged]) -> tuple[float, int
     return max(map(last_data_ms, sound)), max(m.committed_at_ms for m in sound)
 
 
-def _sound(manifest: Manifest | Damaged) -> Manifest:
+def _sound(manifest: Manifest | UnreadableManifest) -> Manifest:
     if not isinstance(manifest, Manifest):
         raise manifest
     return manifest

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable
 from typing import Protocol
 
-Chance = Callable[[], float]
+Jitter = Callable[[], float]
 """Gives numbers in [0, 1)."""
 
 Stopwatch = Callable[[], float]

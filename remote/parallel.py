@@ -11,7 +11,7 @@ from typing import Final, Generic, TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
-LOOK_S: Final = 0.25
+POLL_SECONDS: Final = 0.25
 """So often it is asked whether to wait on."""
 
 
@@ -33,13 +33,13 @@ def in_order(act: Callable[[T], R], jobs: Iterable[T], threads: int) -> Iterator
 
 
 def _results(pool: ThreadPoolExecutor, act: Callable[[T], R], jobs: Iterable[T], threads: int) -> Iterator[R]:
-    flying: deque[Future[R]] = deque()
+    in_flight: deque[Future[R]] = deque()
     for job in jobs:
-        if len(flying) == threads:
-            yield flying.popleft().result()
-        flying.append(pool.submit(act, job))
-    while flying:
-        yield flying.popleft().result()
+        if len(in_flight) == threads:
+            yield in_flight.popleft().result()
+        in_flight.append(pool.submit(act, job))
+    while in_flight:
+        yield in_flight.popleft().result()
 
 
 def streams_in_order(jobs: Iterable[Callable[[], Iterable[R]]], threads: int) -> Iterator[R]:
@@ -91,7 +91,7 @@ class _Stream(Generic[R]):
             yield given[0]
 
 
-def as_they_come(act: Callable[[T], R], jobs: Iterable[T], threads: int, is_over: Callable[[], bool]) -> Iterator[R]:
+def as_completed(act: Callable[[T], R], jobs: Iterable[T], threads: int, is_over: Callable[[], bool]) -> Iterator[R]:
     """The results of the jobs as they come; no more of them where none has come for a moment and `is_over` says that none will.
 
     Who still waits then is left behind, and does not keep the process. What `act` raises is raised here.
@@ -114,7 +114,7 @@ def as_they_come(act: Callable[[T], R], jobs: Iterable[T], threads: int, is_over
     at_work = threads
     while at_work:
         try:
-            result = given.get(timeout=LOOK_S)
+            result = given.get(timeout=POLL_SECONDS)
         except Empty:
             if is_over():
                 return
@@ -127,7 +127,7 @@ def as_they_come(act: Callable[[T], R], jobs: Iterable[T], threads: int, is_over
             yield result[0]
 
 
-def one_at_a_time(call: Callable[[T], None]) -> Callable[[T], None]:
+def serialized(call: Callable[[T], None]) -> Callable[[T], None]:
     """A call that several threads make, made by one of them at a time."""
     turn = Lock()
 

@@ -27,7 +27,7 @@ class SegmentBytes(Protocol):
     def aux(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
         """Exactly bytes `[start, end)` of what lay beside it, in which `entry.aux_ranges` count."""
 
-    def refuse_plain(self, path: PartitionPath, entry: SegmentEntry) -> None:
+    def require_encryption(self, path: PartitionPath, entry: SegmentEntry) -> None:
         """Raises NotEncrypted for a segment in the clear that must not be read, before any of its bytes are, wherever they lie.
 
         Whoever keeps bytes of segments asks this before it gives them: what is kept may be of somebody who has no keys.
@@ -51,7 +51,7 @@ class StoredBytes:
         """See SegmentBytes."""
         return bytes(self._get(path.segment(entry.aux_name), entry, start, end))
 
-    def refuse_plain(self, path: PartitionPath, entry: SegmentEntry) -> None:
+    def require_encryption(self, path: PartitionPath, entry: SegmentEntry) -> None:
         """See SegmentBytes: nothing is refused."""
 
     def align(self, entry: SegmentEntry) -> int:

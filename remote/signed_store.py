@@ -28,7 +28,7 @@ class RolledBack(Corrupt):
     """An older version in the place of one that was there before."""
 
 
-class Seen(Protocol):
+class SeenVersions(Protocol):
     """What outlasts this process, by names of letters and digits; it may be lost. `remote.read.cache_files.CacheFiles` is one."""
 
     def get(self, name: str) -> bytes | None:
@@ -38,10 +38,10 @@ class Seen(Protocol):
         """Keeps it."""
 
 
-class TrustedStore:
+class SignedStore:
     """An `ObjectStore` around another one. Calls of several threads are fine: at worst two make a key of their own each.
 
-    `plain_allowed` takes what is not signed, `unproven_allowed` what is signed by a key that `keys` lack.
+    `plain_allowed` takes what is not signed, `unverified_allowed` what is signed by a key that `keys` lack.
     """
 
     def __init__(
@@ -50,15 +50,15 @@ class TrustedStore:
         keys: KeyRing | None = None,
         *,
         plain_allowed: bool = False,
-        unproven_allowed: bool = False,
-        seen: Seen | None = None,
+        unverified_allowed: bool = False,
+        seen: SeenVersions | None = None,
         randomness: Randomness = _randomness,
     ) -> None:
         self.url = inner.url
         self._inner = inner
         self._keys = keys
         self._plain_allowed = plain_allowed
-        self._unproven_allowed = unproven_allowed
+        self._unverified_allowed = unverified_allowed
         self._seen = seen
         self._randomness = randomness
         self._mac_keys: dict[tuple[str, bytes], bytes] = {}
@@ -158,7 +158,7 @@ class TrustedStore:
             try:
                 self._mac_keys[name] = keys.unwrap(*name)
             except (NoKey, WrongKey) as e:
-                if self._unproven_allowed:
+                if self._unverified_allowed:
                     return None
                 if isinstance(e, WrongKey):
                     raise WrongKey(e.key_id, e.place, key) from e
@@ -177,7 +177,7 @@ class TrustedStore:
         self._mac_keys[current, wrapped] = mac_key
         return current, mac_key, wrapped
 
-    def _remember(self, seen: Seen, path: PartitionPath, version: int, signature: Signature | None) -> None:
+    def _remember(self, seen: SeenVersions, path: PartitionPath, version: int, signature: Signature | None) -> None:
         before, mac = _remembered(seen, self.url, path)
         now = signature.mac if signature else ""
         if version == before and mac and now != mac:
@@ -216,23 +216,25 @@ class TrustedStore:
 
 
 def trusted(
-    store: ObjectStore, keys_address: str | None, seen: Seen | None = None, *, unproven_allowed: bool = False
+    store: ObjectStore, keys_address: str | None, seen: SeenVersions | None = None, *, unverified_allowed: bool = False
 ) -> ObjectStore:
     """The store for who has the keys at an address, or remembers what he has seen; the same store for who does neither.
 
     Raises Invalid, BadAddress for keys that cannot be had.
     """
     if keys_address is None:
-        return store if seen is None else TrustedStore(store, seen=seen)
+        return store if seen is None else SignedStore(store, seen=seen)
     plain_allowed = allows_plain(keys_address)
-    return TrustedStore(store, open_keys(keys_address), plain_allowed=plain_allowed, unproven_allowed=unproven_allowed, seen=seen)
+    return SignedStore(
+        store, open_keys(keys_address), plain_allowed=plain_allowed, unverified_allowed=unverified_allowed, seen=seen
+    )
 
 
 def _name(url: str, path: PartitionPath) -> str:
     return hashlib.sha256(f"{url}\0{path.prefix}".encode()).hexdigest()[:32]
 
 
-def _remembered(seen: Seen, url: str, path: PartitionPath) -> tuple[int, str]:
+def _remembered(seen: SeenVersions, url: str, path: PartitionPath) -> tuple[int, str]:
     """The newest version that was seen, and its MAC; 0 for none."""
     version, _, mac = (seen.get(_name(url, path)) or b"0").decode(errors="replace").partition(" ")
     return (int(version), mac) if version.isascii() and version.isdigit() else (0, "")

@@ -35,8 +35,8 @@ from confluent_kafka import Producer  # noqa: E402
 from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
 
 from remote.errors import Unavailable  # noqa: E402
-from remote.read.context import Reading  # noqa: E402
-from remote.scrub.budget import Budget  # noqa: E402
+from remote.read.context import ReadContext  # noqa: E402
+from remote.scrub.budget import RequestBudget  # noqa: E402
 from remote.scrub.finding import NOTES  # noqa: E402
 from remote.scrub.scrub import scrub  # noqa: E402
 from remote.scrub.settings import ScrubSettings  # noqa: E402
@@ -235,7 +235,7 @@ def _lost(archive: Path, load: Load, active: dict[str, int]) -> Iterator[str]:
 
 def _anomalies(archive: Path) -> Iterator[str]:
     store = open_store(str(archive))
-    found = scrub(Budget(store), Reading().decoded, ScrubSettings(deep=True), time.time_ns() // 1_000_000)  # noqa: TID251
+    found = scrub(RequestBudget(store), ReadContext().decoded, ScrubSettings(deep=True), time.time_ns() // 1_000_000)  # noqa: TID251
     yield from (f"scrub: {f.kind} {f.key}: {f.problem}" for f in found if f.kind not in NOTES and f.kind != "orphan")
 
 

@@ -15,7 +15,7 @@ from remote.errors import RemoteError
 from remote.manifest.model import Manifest
 from remote.read import chunk_cache, index_cache
 from remote.read.cache_files import CacheFiles
-from remote.read.context import Reading, decoded_with
+from remote.read.context import ReadContext, decoder_with
 from remote.read.log import ArchivedLog
 from remote.read.read_ahead import ReadAhead
 from remote.signed_store import trusted
@@ -23,7 +23,7 @@ from remote.store.api import ObjectStore
 from remote.store.open import open_store
 from remote.transforms.encoder import CHUNK_BYTES, Encryption, Transforms
 from remote.transforms.key_rings import open_keys
-from remote.transforms.keys import prove
+from remote.transforms.keys import check_key_ring
 from tiering.cluster import Cluster
 from tiering.read.tiered_log import TieredLog
 
@@ -59,7 +59,7 @@ class Tiers:
 
     log_dir: LogDir | None
     store: ObjectStore | None
-    reading: Reading = field(default_factory=Reading, compare=False)
+    reading: ReadContext = field(default_factory=ReadContext, compare=False)
     tell: Tell = field(default=lambda _: None, compare=False)
 
     def topics(self) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ class Tiers:
 
     def _archived(
         self, topic: str, local: Mapping[int, LocalLog | LogError], only: int | None, topic_id: str | None
-    ) -> dict[int, ArchivedLog | archive.Damaged]:
+    ) -> dict[int, ArchivedLog | archive.UnreadableManifest]:
         if self.store is None:
             return {}
         ids = [log.topic_id for log in local.values() if isinstance(log, LocalLog)]
@@ -124,14 +124,14 @@ class Tiers:
             of_name = archive.find_topic(self.store, topic, topic_id, only=only)
             found = of_name.partitions
             if topic_id is not None and only is None and not local:
-                archive.existing(self.store, of_name)
+                archive.require_partitions(self.store, of_name)
             if of_name.warning is not None:
                 self.tell(of_name.warning)
         return {n: ArchivedLog(self.store, m, reading=self.reading) if isinstance(m, Manifest) else m for n, m in found.items()}
 
 
 def _joined(
-    local: LocalLog | LogError | None, archived: ArchivedLog | archive.Damaged | None
+    local: LocalLog | LogError | None, archived: ArchivedLog | archive.UnreadableManifest | None
 ) -> TieredLog | LogError | RemoteError:
     if isinstance(local, LogError):
         return local
@@ -146,20 +146,22 @@ def _opened(log: TieredLog | LogError | RemoteError) -> TieredLog:
     return log
 
 
-def open_reading(cache_dir: str | None, cache_bytes_max: int, pool: Executor | None, keys_address: str | None = None) -> Reading:
+def open_reading(
+    cache_dir: str | None, cache_bytes_max: int, pool: Executor | None, keys_address: str | None = None
+) -> ReadContext:
     """How archives are read: ahead by the pool's threads, and with a folder where indexes and bytes of segments are kept.
 
     Of the folder's bytes a fifth at most are indexes. What is encrypted is read with the keys at `keys_address`, and not kept.
     Raises Invalid, BadAddress for keys that cannot be had.
     """
-    decoded = decoded_with(keys_address)
+    decoded = decoder_with(keys_address)
     if cache_dir is None:
-        return Reading(decoded, ahead=ReadAhead(pool))
+        return ReadContext(decoded, ahead=ReadAhead(pool))
     disk, clock, ids = OsWritableDisk(), SystemClock(), RandomIds()
     of_indexes = min(index_cache.FILES_BYTES_MAX, cache_bytes_max // 5)
     indexes = CacheFiles(disk, f"{cache_dir}/indexes", index_cache.SUFFIX, of_indexes, clock, ids)
     chunks = CacheFiles(disk, f"{cache_dir}/chunks", chunk_cache.SUFFIX, cache_bytes_max - of_indexes, clock, ids)
-    return Reading(
+    return ReadContext(
         decoded,
         indexes=index_cache.IndexCache(files=indexes),
         chunks=chunk_cache.ChunkCache(chunks),
@@ -182,7 +184,7 @@ def remembered(folder: str | None) -> CacheFiles | None:
 def open_tiers(
     log_dir_path: str | None,
     archive_url: str | None,
-    reading: Reading | None = None,
+    reading: ReadContext | None = None,
     *,
     tell: Tell = lambda _: None,
     keys_address: str | None = None,
@@ -195,7 +197,7 @@ def open_tiers(
     A folder is read in turn whatever `reading` says: there the system reads ahead, and threads would only cost.
     """
     store = trusted(open_store(archive_url), keys_address, remembered(cache_dir)) if archive_url is not None else None
-    reading = reading or Reading()
+    reading = reading or ReadContext()
     if store is not None:
         archive.open_archive(store)
         if store.url.startswith("file://"):
@@ -211,5 +213,5 @@ def transforms(*, compress: bool, encrypt_with: str | None, chunk_bytes: int = C
     if encrypt_with is None:
         return Transforms(compress, None, chunk_bytes)
     keys, randomness = open_keys(encrypt_with), SystemRandomness()
-    prove(keys, randomness)
+    check_key_ring(keys, randomness)
     return Transforms(compress, Encryption(keys, randomness), chunk_bytes)

@@ -29,8 +29,8 @@ WAIT_SECONDS_MAX = 30.0
 WAIT_SECONDS = 0.5
 THREADS = 8
 
-Placed = Mapping[PartitionPath, tuple[SegmentEntry, ...]]
-Place = Callable[[Mapping[PartitionPath, WrittenPartition]], Placed]
+PartitionEntries = Mapping[PartitionPath, tuple[SegmentEntry, ...]]
+PlaceEntries = Callable[[Mapping[PartitionPath, WrittenPartition]], PartitionEntries]
 """Gives the entries of each partition that has any, from where the partition ends on; asked again when its end has moved."""
 
 
@@ -59,7 +59,7 @@ def committed_before(store: ObjectStore, write: WritePath) -> Decision | None:
     return next((decision for decision in decisions(store, write) if decision.committed), None)
 
 
-def _done_before(store: ObjectStore, write: Write) -> Decision | None:
+def _committed_before(store: ObjectStore, write: Write) -> Decision | None:
     """As `committed_before`, also where the topic that the record lies with was deleted since, and another of them was not."""
     home = write.home
     done = committed_before(store, home)
@@ -74,7 +74,9 @@ def _done_before(store: ObjectStore, write: Write) -> Decision | None:
     return None
 
 
-def commit_write(store: ObjectStore, clock: Clock, ids: Ids, write: Write, place: Place, *, threads: int = THREADS) -> Decision:
+def commit_write(
+    store: ObjectStore, clock: Clock, ids: Ids, write: Write, place: PlaceEntries, *, threads: int = THREADS
+) -> Decision:
     """Commits the write, or finds that it has been; gives what it has added.
 
     Raises Conflict (others were always faster), Fenced (a sweep may have taken what was uploaded), NotOurs and Invalid (a topic
@@ -83,7 +85,7 @@ def commit_write(store: ObjectStore, clock: Clock, ids: Ids, write: Write, place
     commit = _Commit(store, clock, ids, write, write.partitions, threads)
     for _ in range(COMMIT_ATTEMPTS_MAX):
         seen = commit.manifests()
-        done = _done_before(store, write)  # after the manifests: what is committed from now on changes them
+        done = _committed_before(store, write)  # after the manifests: what is committed from now on changes them
         if done is not None:
             commit.finish()
             return done
@@ -116,7 +118,7 @@ class _Commit:
             self.clock.sleep(WAIT_SECONDS)
             waited += WAIT_SECONDS
 
-    def attempt(self, seen: Mapping[PartitionPath, Manifest], entries: Placed, attempt_id: str) -> Decision | None:
+    def attempt(self, seen: Mapping[PartitionPath, Manifest], entries: PartitionEntries, attempt_id: str) -> Decision | None:
         """What was decided, None where somebody came in between."""
         for path, manifest in seen.items():
             if manifest.local_log_start_offsets:

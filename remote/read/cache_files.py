@@ -71,7 +71,7 @@ class CacheFiles:
         self._clock = clock
         self._ids = ids
         self._temporary = re.compile(rf"[^.]+{re.escape(suffix)}\.[0-9a-f]{{32}}\.tmp")
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._room = 0
         """What may be written before the folder is looked at again."""
 
@@ -121,12 +121,12 @@ class CacheFiles:
             self._disk.write(temporary, 0, stored)
 
     def _make_room(self, size: int) -> None:
-        with self._turn:
+        with self._lock:
             enough = self._room >= size
             self._room -= size
         if not enough:
             room = self._evict(size)
-            with self._turn:
+            with self._lock:
                 self._room = room - size
 
     def _evict(self, size: int) -> int:

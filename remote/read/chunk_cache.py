@@ -68,16 +68,16 @@ class CachedBytes:
 
     def log(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> Body:
         """See SegmentBytes."""
-        self.source.refuse_plain(path, entry)
+        self.source.require_encryption(path, entry)
         return self.cache.read(entry, start, end, lambda a, b: self.source.log(path, entry, a, b))
 
     def aux(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
         """See SegmentBytes."""
         return self.source.aux(path, entry, start, end)
 
-    def refuse_plain(self, path: PartitionPath, entry: SegmentEntry) -> None:
+    def require_encryption(self, path: PartitionPath, entry: SegmentEntry) -> None:
         """See SegmentBytes."""
-        self.source.refuse_plain(path, entry)
+        self.source.require_encryption(path, entry)
 
     def align(self, entry: SegmentEntry) -> int:
         """See SegmentBytes."""

@@ -12,11 +12,11 @@ from remote.store.api import ObjectReader
 from remote.transforms.decoded_bytes import DecodedBytes
 from remote.transforms.key_rings import allows_plain, open_keys
 
-Decoded = Callable[[ObjectReader], SegmentBytes]
+Decoder = Callable[[ObjectReader], SegmentBytes]
 """Makes of a store's objects the segments that they were before they were archived."""
 
 
-def decoded_with(keys_address: str | None) -> Decoded:
+def decoder_with(keys_address: str | None) -> Decoder:
     """What undoes every encoding with the keys at an address; without one, what is encrypted raises NoKey when it is read.
 
     With keys what is not encrypted raises NotEncrypted, unless the address allows it.
@@ -29,10 +29,10 @@ def decoded_with(keys_address: str | None) -> Decoded:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadContext:
     """`decoded` undoes what segments were encoded with; `chunks` keeps bytes of segments in files, None keeps none."""
 
-    decoded: Decoded = DecodedBytes
+    decoded: Decoder = DecodedBytes
     indexes: IndexCache = field(default_factory=IndexCache)
     chunks: ChunkCache | None = None
     ahead: ReadAhead = field(default_factory=ReadAhead)

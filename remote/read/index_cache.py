@@ -33,7 +33,7 @@ FILES_BYTES_MAX: Final = 1 << 30
 MEMORY_BYTES_MAX: Final = 64 << 20
 
 _INDEXES: Final = (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, ABORTED_LATER, LEAST_TIME_INDEX)
-_FETCHERS: Final = 64
+_FETCH_LOCKS: Final = 64
 _COST_BYTES: Final = 1_000
 """What an entry costs beside its bytes; what is parsed of them is counted as twice as much."""
 
@@ -76,7 +76,7 @@ class SegmentIndexes:
         """The aborted transactions with records in the segment, wherever their markers are, and those with markers in it."""
         return self._part(TRANSACTION_INDEX, read_txn_index) + self._part(ABORTED_LATER, read_txn_index)
 
-    def is_sound(self) -> bool:
+    def is_valid(self) -> bool:
         """Whether every part has the checksum that the manifest states."""
         return all(self._crc(part) == self._entry.aux_ranges[part].crc32c for part in _present(self._entry))
 
@@ -115,40 +115,40 @@ class IndexCache:
         self._files = files
         self._kept: OrderedDict[str, SegmentIndexes] = OrderedDict()
         self._bytes = 0
-        self._turn = threading.Lock()
-        self._fetching = [threading.Lock() for _ in range(_FETCHERS)]
+        self._lock = threading.Lock()
+        self._fetching = [threading.Lock() for _ in range(_FETCH_LOCKS)]
 
     def get(self, source: SegmentBytes, path: PartitionPath, entry: SegmentEntry) -> SegmentIndexes:
         """The indexes of a segment: from memory, from a file, or from the archive by one request. Raises as SegmentBytes."""
-        source.refuse_plain(path, entry)
-        found = self._remembered(entry)
+        source.require_encryption(path, entry)
+        found = self._in_memory(entry)
         if found is not None:
             return found
-        with self._fetching[hash(entry.segment_id) % _FETCHERS]:
-            found = self._remembered(entry) or self._from_file(path, entry)
+        with self._fetching[hash(entry.segment_id) % _FETCH_LOCKS]:
+            found = self._in_memory(entry) or self._from_file(path, entry)
             if found is None:
                 found = self._fetched(source, path, entry)
-                if not found.is_sound():
+                if not found.is_valid():
                     return found
-            self._remember(entry, found)
+            self._keep_in_memory(entry, found)
             return found
 
     def remove(self, segment_id: str) -> None:
         """Forgets a segment that has left the archive."""
-        with self._turn:
+        with self._lock:
             if (found := self._kept.pop(segment_id, None)) is not None:
                 self._bytes -= _cost(found)
         if self._files is not None:
             self._files.remove(segment_id)
 
-    def _remembered(self, entry: SegmentEntry) -> SegmentIndexes | None:
-        with self._turn:
+    def _in_memory(self, entry: SegmentEntry) -> SegmentIndexes | None:
+        with self._lock:
             if entry.segment_id in self._kept:
                 self._kept.move_to_end(entry.segment_id)
             return self._kept.get(entry.segment_id)
 
-    def _remember(self, entry: SegmentEntry, found: SegmentIndexes) -> None:
-        with self._turn:
+    def _keep_in_memory(self, entry: SegmentEntry, found: SegmentIndexes) -> None:
+        with self._lock:
             before = self._kept.pop(entry.segment_id, None)
             self._kept[entry.segment_id] = found
             self._bytes += _cost(found) - (_cost(before) if before else 0)
@@ -160,13 +160,13 @@ class IndexCache:
         if body is None:
             return None
         found = SegmentIndexes(path, entry, body, _range(entry)[0])
-        return found if found.is_sound() else None
+        return found if found.is_valid() else None
 
     def _fetched(self, source: SegmentBytes, path: PartitionPath, entry: SegmentEntry) -> SegmentIndexes:
         start, end = _range(entry)
         body = source.aux(path, entry, start, end) if end > start else b""
         found = SegmentIndexes(path, entry, body, start)
-        if self._files is not None and body and not entry.is_encrypted and found.is_sound():
+        if self._files is not None and body and not entry.is_encrypted and found.is_valid():
             self._files.put(entry.segment_id, body)
         return found
 

@@ -21,10 +21,10 @@ from local_log.formats.record_batch.columns import EVERYTHING, Projection
 from local_log.formats.visible_records import record_batches
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest, SegmentEntry
-from remote.read.context import Reading
+from remote.read.context import ReadContext
 from remote.read.index_cache import SegmentIndexes
-from remote.read.plan import Span, first_missing, pieces, plan, refuse_outside
-from remote.read.read_ahead import Part, ReadAhead
+from remote.read.plan import Span, check_start_offset, fetch_plan, first_missing, spans_and_gaps
+from remote.read.read_ahead import ReadAhead, ReadRange
 from remote.segment_bytes import SegmentBytes
 from remote.store.api import Body, ObjectReader
 
@@ -41,7 +41,7 @@ class ArchivedLog:
     store: ObjectReader
     manifest: Manifest
     first_bytes: int = FIRST_CHUNK_BYTES
-    reading: Reading = field(default_factory=Reading, compare=False)
+    reading: ReadContext = field(default_factory=ReadContext, compare=False)
     entries: Entries = field(init=False, repr=False, compare=False)
     _source: SegmentBytes = field(init=False, repr=False, compare=False)
 
@@ -89,14 +89,14 @@ class ArchivedLog:
         """
         spans = self._spans(start_offset, end_offset, fail_on_data_loss=True)
         for span, chunks in self._read(spans, self.reading.ahead, self.first_bytes):
-            with self._forgetting_damage(span.entry):
+            with self._evict_if_corrupt(span.entry):
                 aborted = self._aborted_in(span.entry) if committed else ()
                 yield from record_batches(chunks, span.start, span.end, aborted, want)
 
     def aborted(self, start_offset: int, end_offset: int) -> tuple[AbortedTxn, ...]:
         """The aborted transactions with records in `[start_offset, end_offset)`."""
         entries = self.entries.overlapping(start_offset, end_offset)
-        spans = plan(self.manifest, entries, start_offset, end_offset, fail_on_data_loss=False)
+        spans = fetch_plan(self.manifest, entries, start_offset, end_offset, fail_on_data_loss=False)
         found = {t for span in spans for t in self._aborted_in(span.entry)}
         return tuple(sorted(t for t in found if t.first_offset < end_offset and t.last_offset >= start_offset))
 
@@ -107,9 +107,9 @@ class ArchivedLog:
 
         Raises MissingRange where offsets before it are missing, since the record could be one of those.
         """
-        refuse_outside(self.manifest, start_offset)
+        check_start_offset(self.manifest, start_offset)
         end_offset = min(end_offset, self.end_offset)
-        for span in self._spans_as_late_as(timestamp_ms, start_offset, end_offset):
+        for span in self._spans_at_or_after(timestamp_ms, start_offset, end_offset):
             if fail_on_data_loss:
                 self._refuse_missing(start_offset, span.start)
             found = self._in_segment(span, timestamp_ms)
@@ -136,7 +136,7 @@ class ArchivedLog:
 
     def _spans(self, start_offset: int, end_offset: int, fail_on_data_loss: bool) -> Iterator[Span]:
         entries = self.entries.overlapping(start_offset, end_offset)
-        for piece in pieces(self.manifest, entries, start_offset, end_offset):
+        for piece in spans_and_gaps(self.manifest, entries, start_offset, end_offset):
             if isinstance(piece, Span):
                 yield piece
             elif fail_on_data_loss:
@@ -147,11 +147,11 @@ class ArchivedLog:
         if missing is not None:
             raise missing
 
-    def _spans_as_late_as(self, timestamp_ms: int, start: int, end: int) -> Iterator[Span]:
-        """The spans of `[start, end)` whose segments have so late a record, as `pieces` would give them among all others."""
+    def _spans_at_or_after(self, timestamp_ms: int, start: int, end: int) -> Iterator[Span]:
+        """The spans of `[start, end)` whose segments have a record at or after the timestamp, as `spans_and_gaps` gives them."""
         for entry in self.entries.as_late_as(timestamp_ms, start, end):
             first, last = max(start, entry.base_offset), min(end, entry.end_offset)
-            for piece in pieces(self.manifest, self.entries.overlapping(first, last), first, last):
+            for piece in spans_and_gaps(self.manifest, self.entries.overlapping(first, last), first, last):
                 if isinstance(piece, Span) and piece.entry.segment_id == entry.segment_id:
                     yield piece
 
@@ -162,11 +162,11 @@ class ArchivedLog:
         def read(span: Span, start: int, end: int) -> Body:
             return self._source.log(path, span.entry, start, end)
 
-        parts = (Part(span, *self._bytes_of(span), self._source.align(span.entry)) for span in spans)
-        for part, windows in groupby(ahead.read(parts, read, first_bytes), key=lambda window: window[0]):
+        ranges = (ReadRange(span, *self._bytes_of(span), self._source.align(span.entry)) for span in spans)
+        for one, windows in groupby(ahead.read(ranges, read, first_bytes), key=lambda window: window[0]):
             buffers = (data for _, data in windows)
-            chunks = join_chunks(buffers, path.segment(part.of.entry.log_name), part.start, part.end)
-            yield part.of, _inside(chunks, part.of)
+            chunks = join_chunks(buffers, path.segment(one.target.entry.log_name), one.start, one.end)
+            yield one.target, _inside(chunks, one.target)
 
     def _in_segment(self, span: Span, timestamp_ms: int) -> TimestampOffset | None:
         """The first record of the span that is as late, by the indexes: mostly with one request behind theirs."""
@@ -198,7 +198,7 @@ class ArchivedLog:
         return self.reading.indexes.get(self._source, self.manifest.path, entry)
 
     @contextmanager
-    def _forgetting_damage(self, entry: SegmentEntry) -> Iterator[None]:
+    def _evict_if_corrupt(self, entry: SegmentEntry) -> Iterator[None]:
         """What came damaged over the wire and was kept is fetched again by who asks next."""
         try:
             yield

@@ -33,16 +33,16 @@ class MissingRange(NotFound):
         return f"{self.partition}: the archive lacks offsets [{self.start}, {self.end}): {self.reason}; read from {self.end} on"
 
 
-def plan(
+def fetch_plan(
     manifest: Manifest, entries: Iterable[SegmentEntry], start: int, end: int, *, fail_on_data_loss: bool = True
 ) -> tuple[Span, ...]:
-    """The spans that hold `[start, end)`, in order; `end` is cut to the archive's end. `entries` are as for `pieces`.
+    """The spans that hold `[start, end)`, in order; `end` is cut to the archive's end. `entries` are as for `spans_and_gaps`.
 
     Overlapping segments give each offset once, from the segment that starts first. Raises OffsetOutOfRange where `start` is
     outside the archive, MissingRange where offsets between are missing, unless data loss is allowed: then they are left out.
     """
     spans: list[Span] = []
-    for piece in pieces(manifest, entries, start, end):
+    for piece in spans_and_gaps(manifest, entries, start, end):
         if isinstance(piece, Span):
             spans.append(piece)
         elif fail_on_data_loss:
@@ -50,13 +50,13 @@ def plan(
     return tuple(spans)
 
 
-def pieces(manifest: Manifest, entries: Iterable[SegmentEntry], start: int, end: int) -> Iterator[Span | MissingRange]:
-    """As `plan`, with what is missing in its place, for a reader who goes as far as there are offsets.
+def spans_and_gaps(manifest: Manifest, entries: Iterable[SegmentEntry], start: int, end: int) -> Iterator[Span | MissingRange]:
+    """As `fetch_plan`, with what is missing in its place, for a reader who goes as far as there are offsets.
 
     `entries` are those of the manifest that have offsets of `[start, end)`, in the order of their base offsets (others among
     them do no harm); no more of them are taken than the answer needs.
     """
-    refuse_outside(manifest, start)
+    check_start_offset(manifest, start)
     end = min(end, manifest.end_offset)
     if start >= end:
         return
@@ -71,7 +71,7 @@ def pieces(manifest: Manifest, entries: Iterable[SegmentEntry], start: int, end:
     yield from _missing(manifest, start, end)
 
 
-def refuse_outside(manifest: Manifest, start: int) -> None:
+def check_start_offset(manifest: Manifest, start: int) -> None:
     """Raises OffsetOutOfRange where a read that starts there would start outside the archive."""
     if not manifest.log_start_offset <= start <= manifest.end_offset:
         raise OffsetOutOfRange(_name(manifest), start, manifest.log_start_offset, manifest.end_offset)

@@ -1,10 +1,11 @@
-"""Reading in windows, ahead of whoever takes the bytes: across segments, by a pool of threads where one is handed in.
+"""Reads ranges in windows, ahead of their consumer and across segments, by a pool of threads where one is given.
 
     first    doubling    up to `window_bytes`         the next segment
     |---|------|------------|------------------------|------------------------|--------
-     taken ^     asked for: at most twice what was taken, and `ahead_bytes_max`
+     taken ^     requested: at most twice what was taken, and `ahead_bytes_max`
 
-A window costs one request and lies in one segment. Without a pool each is read when its turn comes: the same requests, in order.
+A window costs one request and lies in one segment. Without a pool each window is read when it is asked for: the same requests,
+in the same order.
 """
 
 from collections import deque
@@ -22,113 +23,124 @@ AHEAD_BYTES_MAX: Final = 32 << 20
 P = TypeVar("P")
 
 
-class Answer(Protocol):
-    """What a pool will have read."""
+class PendingRead(Protocol):
+    """The result of a read that a pool runs; `concurrent.futures.Future` is one."""
 
     def result(self) -> Body:
-        """The bytes, when they are there. Raises what reading raised."""
+        """Waits for the bytes. Raises what the read raised."""
 
     def cancel(self) -> bool:
-        """Nobody waits for it any more."""
+        """Cancels the read if it has not started."""
 
 
 class Pool(Protocol):
-    """Where reads run at the same time; `concurrent.futures.Executor` is one."""
+    """Runs reads concurrently; `concurrent.futures.Executor` is one."""
 
     def submit(self, call: Callable[..., Any], /, *args: Any) -> Any:
-        """Runs `call(*args)` some time soon, and gives its Answer."""
+        """Schedules `call(*args)`; returns its PendingRead."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Generic[P]):
-    """Bytes `[start, end)` that somebody wants of `of`. `align` is what ends of windows in it are multiples of, 1 for any."""
+class ReadRange(Generic[P]):
+    """The bytes `[start, end)` of a `target` that are to be read. Windows in it end at multiples of `align`; 1 is anywhere."""
 
-    of: P
+    target: P
     start: int
     end: int
     align: int = 1
 
 
 @dataclass(frozen=True, slots=True)
+class Window(Generic[P]):
+    """The bytes `[start, end)` of a range that one request reads."""
+
+    range: ReadRange[P]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReadAhead:
-    """How far ahead is read, and by whom. `align` is for parts that want no other."""
+    """How far ahead of the reader bytes are requested, and by which pool. `align` is for ranges that state none."""
 
     pool: Pool | None = None
     window_bytes: int = WINDOW_BYTES
     ahead_bytes_max: int = AHEAD_BYTES_MAX
     align: int = 1
 
-    def windows(self, parts: Iterable[Part[P]], first_bytes: int) -> Iterator[Part[Part[P]]]:
-        """The parts cut into windows, each of which is a part of its part: at first of about `first_bytes`, then doubling."""
+    def windows(self, ranges: Iterable[ReadRange[P]], first_bytes: int) -> Iterator[Window[P]]:
+        """The ranges cut into windows: the first of about `first_bytes`, each next one twice as large, up to `window_bytes`."""
         size = min(first_bytes, self.window_bytes)
-        for part in parts:
-            start, align = part.start, part.align if part.align > 1 else self.align
-            while start < part.end:
-                end = min(part.end, -(-(start + size) // align) * align)
-                yield Part(part, start, end)
+        for one in ranges:
+            start, align = one.start, one.align if one.align > 1 else self.align
+            while start < one.end:
+                end = min(one.end, -(-(start + size) // align) * align)
+                yield Window(one, start, end)
                 start, size = end, min(size * 2, self.window_bytes)
 
     def read(
-        self, parts: Iterable[Part[P]], read: Callable[[P, int, int], Body], first_bytes: int
-    ) -> Iterator[tuple[Part[P], Body]]:
-        """The bytes of the parts by `read(of, start, end)`, a window at a time.
+        self, ranges: Iterable[ReadRange[P]], read: Callable[[P, int, int], Body], first_bytes: int
+    ) -> Iterator[tuple[ReadRange[P], Body]]:
+        """The bytes of the ranges, a window at a time, read by `read(target, start, end)`.
 
-        What goes wrong ahead, in `parts` too, is raised when its turn comes.
+        An error of a read, or of `ranges`, is raised when its window's turn comes.
         """
-        upcoming = _Upcoming(self.windows(parts, first_bytes))
+        upcoming = _Upcoming(self.windows(ranges, first_bytes))
         if self.pool is None:
             while (window := upcoming.take()) is not None:
-                yield window.of, read(window.of.of, window.start, window.end)
+                yield window.range, read(window.range.target, window.start, window.end)
         else:
             yield from self._ahead(upcoming, read, self.pool)
 
-    def _ahead(self, upcoming: "_Upcoming[P]", read: Callable[[P, int, int], Body], pool: Pool) -> Iterator[tuple[Part[P], Body]]:
-        asked: deque[tuple[Part[Part[P]], Answer]] = deque()
+    def _ahead(
+        self, upcoming: "_Upcoming[P]", read: Callable[[P, int, int], Body], pool: Pool
+    ) -> Iterator[tuple[ReadRange[P], Body]]:
+        pending: deque[tuple[Window[P], PendingRead]] = deque()
         in_flight = taken = 0
 
-        def ask(room: int) -> None:
+        def request(room: int) -> None:
             nonlocal in_flight
             while (size := upcoming.size()) is not None and in_flight + size <= room:
                 window = upcoming.take()
                 if window is None:
                     raise AssertionError("a window that has a size is there")
-                asked.append((window, pool.submit(read, window.of.of, window.start, window.end)))
+                pending.append((window, pool.submit(read, window.range.target, window.start, window.end)))
                 in_flight += size
 
         try:
             while True:
-                ask(min(2 * taken, self.ahead_bytes_max))
-                if not asked:
+                request(min(2 * taken, self.ahead_bytes_max))
+                if not pending:
                     window = upcoming.take()
                     if window is None:
                         return
-                    data = read(window.of.of, window.start, window.end)
+                    data = read(window.range.target, window.start, window.end)
                 else:
-                    window, answer = asked.popleft()
-                    data = answer.result()
+                    window, read_result = pending.popleft()
+                    data = read_result.result()
                     in_flight -= window.end - window.start
                 taken += window.end - window.start
-                ask(min(2 * taken, self.ahead_bytes_max))
-                yield window.of, data
+                request(min(2 * taken, self.ahead_bytes_max))
+                yield window.range, data
         finally:
-            for _, answer in asked:
-                answer.cancel()
+            for _, pending_read in pending:
+                pending_read.cancel()
 
 
 class _Upcoming(Generic[P]):
-    """Windows, of which the next can be looked at; an error among them waits for its turn."""
+    """An iterator of windows with a look at the next one; an error that it raises is kept until `take`."""
 
-    def __init__(self, windows: Iterator[Part[Part[P]]]) -> None:
+    def __init__(self, windows: Iterator[Window[P]]) -> None:
         self._windows = windows
-        self._next: Part[Part[P]] | LogError | RemoteError | None = None
+        self._next: Window[P] | LogError | RemoteError | None = None
         self._is_known = False
 
     def size(self) -> int | None:
         """Bytes of the next window, None where there is none or an error comes first."""
         window = self._peek()
-        return window.end - window.start if isinstance(window, Part) else None
+        return window.end - window.start if isinstance(window, Window) else None
 
-    def take(self) -> Part[Part[P]] | None:
+    def take(self) -> Window[P] | None:
         """The next window, None at the end. Raises the error that comes first."""
         window = self._peek()
         if isinstance(window, LogError | RemoteError):
@@ -136,7 +148,7 @@ class _Upcoming(Generic[P]):
         self._is_known = window is None
         return window
 
-    def _peek(self) -> Part[Part[P]] | LogError | RemoteError | None:
+    def _peek(self) -> Window[P] | LogError | RemoteError | None:
         if not self._is_known:
             try:
                 self._next = next(self._windows, None)

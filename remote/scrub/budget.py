@@ -8,11 +8,11 @@ LISTED_PER_REQUEST = 1000
 """What S3 gives at a time."""
 
 
-class Spent(Exception):
+class RequestsExhausted(Exception):
     """The requests are used up. No failure: a walk is told to stop."""
 
 
-class Budget:
+class RequestBudget:
     """A store that raises Spent once it has been asked `requests_max` times; None is no limit. `requests` counts."""
 
     def __init__(self, store: ReadableStore, requests_max: int | None = None) -> None:
@@ -50,5 +50,5 @@ class Budget:
 
     def _ask(self) -> None:
         if self._max is not None and self.requests >= self._max:
-            raise Spent
+            raise RequestsExhausted
         self.requests += 1

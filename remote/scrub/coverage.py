@@ -8,7 +8,7 @@ from remote.scrub.finding import Finding, Kind
 from remote.segment.stitch import first_contradiction
 
 
-class Coverage:
+class CoverageCheck:
     """Follows the entries of a manifest in the order of their base offsets, and tells of each what it leaves open."""
 
     def __init__(self, manifest: Manifest) -> None:

@@ -26,9 +26,9 @@ from remote.manifest.model import (
     SegmentEntry,
     StoredObject,
 )
-from remote.read.context import Decoded
+from remote.read.context import Decoder
 from remote.scrub.finding import Finding, Kind
-from remote.scrub.steps import Unread
+from remote.scrub.steps import SegmentToRead
 from remote.segment.check import CheckedSegment, LogSegmentData, SegmentFile, check_beside, check_log
 from remote.segment.download import verified
 from remote.segment_bytes import SegmentBytes, get_named
@@ -48,7 +48,7 @@ _READERS: Mapping[str, Callable[[bytes], object]] = {
 
 
 @dataclass(slots=True)
-class DeepScrub:
+class PartitionDeepScrub:
     """Reads segments of one partition, one after the other, each in chunks.
 
     `store` has the objects as they are stored, `source` the segments that they are of.
@@ -76,7 +76,7 @@ class DeepScrub:
         try:
             parts = self._parts(entry, aux_key)
             beside = None
-        except _Found as e:
+        except _DamagedObject as e:
             parts, beside = {}, e.finding
         self._open = entry.segment_id, _open_transactions(parts)
         segment = self._segment(entry, log_key, aux_key, parts, open_transactions)
@@ -84,7 +84,7 @@ class DeepScrub:
             checked = check_log(segment)
         except Corrupt as e:
             return tuple(f for f in (beside, Finding(Kind.bad_batch, log_key, e.problem, e.position)) if f is not None)
-        finding = _judged(entry, checked, log_key)
+        finding = _check_entry(entry, checked, log_key)
         if finding is None and beside is None:
             try:
                 check_beside(segment, checked)
@@ -106,31 +106,31 @@ class DeepScrub:
             try:
                 parts = self._parts(entry, self.manifest.path.segment(entry.aux_name))
                 self._open = entry.segment_id, _open_transactions(parts)
-            except (_Found, Invalid):
+            except (_DamagedObject, Invalid):
                 self._open = entry.segment_id, _NO_TRANSACTIONS
         return self._open[1]
 
     def _parts(self, entry: SegmentEntry, key: str) -> dict[str, bytes]:
-        """The parts of the aux object, all of them sound. Raises _Found."""
+        """The parts of the aux object, all of them sound. Raises _DamagedObject."""
         try:
             body = self.source.aux(self.manifest.path, entry, 0, entry.aux_size)
         except Corrupt as e:
-            raise _Found(Finding(Kind.bad_index, key, e.problem, e.position)) from e
+            raise _DamagedObject(Finding(Kind.bad_index, key, e.problem, e.position)) from e
         parts = {part: body[where.start : where.end] for part, where in entry.aux_ranges.items()}
         try:
             for part, where in entry.aux_ranges.items():
                 verified(parts[part], part, where, key)
         except Corrupt as e:
-            raise _Found(Finding(Kind.wrong_crc, key, e.problem, e.position)) from e
+            raise _DamagedObject(Finding(Kind.wrong_crc, key, e.problem, e.position)) from e
         found = crc32c(body)
         if found != entry.aux_crc32c:
-            raise _Found(_wrong_crc(key, found, entry.aux_crc32c))
+            raise _DamagedObject(_wrong_crc(key, found, entry.aux_crc32c))
         for part, where in entry.aux_ranges.items():
             try:
                 with placed(key, where.start):
                     _READERS.get(part, len)(parts[part])
             except Corrupt as e:
-                raise _Found(Finding(Kind.bad_index, key, f"the {part}: {e.problem}", e.position)) from e
+                raise _DamagedObject(Finding(Kind.bad_index, key, f"the {part}: {e.problem}", e.position)) from e
         return parts
 
     def _segment(
@@ -158,17 +158,17 @@ class DeepScrub:
 
 
 @dataclass(slots=True)
-class SegmentScrub:
+class DeepScrub:
     """Reads the segments that a walk comes to, of one partition after the other."""
 
     store: ObjectReader
-    decoded: Decoded
-    _of_partition: DeepScrub | None = None
+    decoded: Decoder
+    _of_partition: PartitionDeepScrub | None = None
 
-    def read(self, unread: Unread) -> tuple[Finding, ...]:
+    def read(self, unread: SegmentToRead) -> tuple[Finding, ...]:
         """What is wrong with a segment, or why nobody can tell. Raises Unavailable, and what the store raises (Spent)."""
         if self._of_partition is None or self._of_partition.manifest is not unread.manifest:
-            self._of_partition = DeepScrub(self.store, self.decoded(self.store), unread.manifest)
+            self._of_partition = PartitionDeepScrub(self.store, self.decoded(self.store), unread.manifest)
         try:
             return self._of_partition.check(unread.entry, unread.before)
         except Invalid as e:
@@ -176,7 +176,7 @@ class SegmentScrub:
             return (Finding(Kind.unreadable, key, str(e).removeprefix(f"{key}: ")),)
 
 
-class _Found(Exception):
+class _DamagedObject(Exception):
     """What is wrong with an object, where that ends the look at it."""
 
     def __init__(self, finding: Finding) -> None:
@@ -190,7 +190,7 @@ def _open_transactions(parts: Mapping[str, bytes]) -> Mapping[int, int]:
     return {p.producer_id: p.current_txn_first_offset for p in snapshot if p.current_txn_first_offset is not None}
 
 
-def _judged(entry: SegmentEntry, checked: CheckedSegment, key: str) -> Finding | None:
+def _check_entry(entry: SegmentEntry, checked: CheckedSegment, key: str) -> Finding | None:
     """What the entry says of the log, against what reading it has shown."""
     if checked.crc32c != entry.log_crc32c:
         return _wrong_crc(key, checked.crc32c, entry.log_crc32c)

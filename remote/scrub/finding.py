@@ -52,6 +52,6 @@ class Finding:
         return self.kind not in NOTES
 
 
-def left_out(path: PartitionPath, what: str) -> Finding:
+def not_checked(path: PartitionPath, what: str) -> Finding:
     """What of a partition was not looked at, and why."""
     return Finding(Kind.left_out, path.prefix, what)

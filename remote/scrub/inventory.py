@@ -20,7 +20,7 @@ from remote.store.api import ObjectMeta
 
 
 @dataclass(frozen=True, slots=True)
-class Loose:
+class StrayObject:
     """An object of no partition: one that our probe has left behind, or a foreign one."""
 
     meta: ObjectMeta
@@ -28,7 +28,7 @@ class Loose:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedPartition:
     """A partition's objects: its manifests' versions, newest first, its pages and pins by name, and what is foreign among them.
 
     `segments` come as they are listed, by name, and are to be taken before the next partition.
@@ -47,18 +47,18 @@ class Listed:
         return self.versions[0].version
 
 
-def inventory(objects: Iterable[ObjectMeta]) -> Iterator[Loose | Listed]:
+def inventory(objects: Iterable[ObjectMeta]) -> Iterator[StrayObject | ListedPartition]:
     """Sorts a listing, which comes in the order of keys: few are held at a time but for a partition's manifests and pages."""
     for path, metas in groupby(objects, key=lambda meta: partition_of(meta.key)):
         if path is None:
             for meta in metas:
                 if meta.key != ARCHIVE and write_of(meta.key) is None:
-                    yield Loose(meta, meta.key.startswith(PROBE_PREFIX) and "/" not in meta.key)
+                    yield StrayObject(meta, meta.key.startswith(PROBE_PREFIX) and "/" not in meta.key)
         else:
             yield _sorted(path, metas)
 
 
-def _sorted(path: PartitionPath, metas: Iterator[ObjectMeta]) -> Listed:
+def _sorted(path: PartitionPath, metas: Iterator[ObjectMeta]) -> ListedPartition:
     versions: list[StoredVersion] = []
     pages: dict[str, ObjectMeta] = {}
     pins: dict[str, ObjectMeta] = {}
@@ -77,7 +77,7 @@ def _sorted(path: PartitionPath, metas: Iterator[ObjectMeta]) -> Listed:
             pins[pin] = meta
         else:
             foreign.append(meta)
-    return Listed(path, tuple(versions), pages, pins, tuple(foreign), _chained(first, metas))
+    return ListedPartition(path, tuple(versions), pages, pins, tuple(foreign), _chained(first, metas))
 
 
 def _chained(first: list[ObjectMeta], rest: Iterator[ObjectMeta]) -> Iterator[ObjectMeta]:

@@ -16,13 +16,13 @@ GRACE_MS = 24 * 3600 * 1000
 
 def check_objects(
     path: PartitionPath, entries: Iterable[SegmentEntry], deleting: frozenset[str], listed: Iterable[ObjectMeta], now_ms: int
-) -> "Iterator[Finding | Present]":
+) -> "Iterator[Finding | ListedSegment]":
     """What is wrong with the objects, and each entry with whether both of its objects are there in their sizes.
 
     `entries` come in the order of their base offsets, which the names begin with, so few of either are held at a time.
     `deleting` are the names of objects that retention has given up: they may be there or not.
     """
-    metas = _Ahead(listed)
+    metas = _Listing(listed)
     for _, group in groupby(entries, key=lambda e: e.base_offset):
         same_base = list(group)
         named = {stored.name: stored for e in same_base for stored in (e.stored_log, e.stored_aux)}
@@ -35,17 +35,17 @@ def check_objects(
                 bad.add(name)
                 yield finding
         for entry in same_base:
-            yield Present(entry, bad.isdisjoint((entry.log_name, entry.aux_name)))
+            yield ListedSegment(entry, bad.isdisjoint((entry.log_name, entry.aux_name)))
     for meta in metas.rest():
         yield from _unnamed(path, meta, deleting, now_ms)
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class ListedSegment:
     """An entry whose objects have been looked for in the listing."""
 
     entry: SegmentEntry
-    is_sound: bool
+    is_present: bool
 
 
 def _compared(path: PartitionPath, stored: StoredObject, meta: ObjectMeta | None) -> Finding | None:
@@ -79,7 +79,7 @@ def orphan(meta: ObjectMeta, now_ms: int) -> Finding:
     return Finding(Kind.orphan, meta.key, "no manifest names it; a sweep removes it", age_ms=age_ms)
 
 
-class _Ahead:
+class _Listing:
     """A listing with a look at its next object."""
 
     def __init__(self, metas: Iterable[ObjectMeta]) -> None:

@@ -10,14 +10,14 @@ from remote.manifest.chain import chain_of
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest, SegmentEntry, without_entries
 from remote.manifest.pins import Pin, pins_of
-from remote.scrub.budget import Budget, Spent
+from remote.scrub.budget import RequestBudget, RequestsExhausted
 from remote.scrub.chain import check_chain
-from remote.scrub.coverage import Coverage, losses
-from remote.scrub.finding import Finding, Kind, left_out
-from remote.scrub.inventory import Listed
+from remote.scrub.coverage import CoverageCheck, losses
+from remote.scrub.finding import Finding, Kind, not_checked
+from remote.scrub.inventory import ListedPartition
 from remote.scrub.objects import check_objects, foreign, orphan
 from remote.scrub.settings import ScrubSettings
-from remote.scrub.steps import Step, Unread, Walked
+from remote.scrub.steps import PartitionEnd, ScrubStep, SegmentToRead
 from remote.store.api import ObjectMeta
 
 
@@ -25,11 +25,11 @@ from remote.store.api import ObjectMeta
 class PartitionScrub:
     """What a walk along any partition needs: the store, what is asked for, and the time now."""
 
-    store: Budget
+    store: RequestBudget
     settings: ScrubSettings
     now_ms: int
 
-    def walk(self, listed: Listed) -> Iterator[Step]:
+    def walk(self, listed: ListedPartition) -> Iterator[ScrubStep]:
         """Everything that is wrong with a partition, of the newest manifest first, and the segments that are to be read.
 
         Raises Spent (listing), Unavailable.
@@ -53,16 +53,16 @@ class PartitionScrub:
                     is_opened = True
                     yield from self._check_newest(one, listed, unnamed)
                 self._name_pages(one, unnamed)
-        except Spent:
+        except RequestsExhausted:
             left = len(listed.versions) - read
-            yield left_out(path, f"{left} manifests, and the pages and objects that they name: the requests are used up")
+            yield not_checked(path, f"{left} manifests, and the pages and objects that they name: the requests are used up")
             return
         yield from self._check_pins(listed)
         if not is_opened:
-            yield left_out(path, "its objects, since the newest manifest cannot be read")
+            yield not_checked(path, "its objects, since the newest manifest cannot be read")
         yield from (orphan(meta, self.now_ms) for meta in unnamed.values())
 
-    def _check_newest(self, newest: Manifest, listed: Listed, unnamed: dict[str, ObjectMeta]) -> Iterator[Step]:
+    def _check_newest(self, newest: Manifest, listed: ListedPartition, unnamed: dict[str, ObjectMeta]) -> Iterator[ScrubStep]:
         yield from losses(newest)
         entries = Entries.of(self.store, newest)
         try:
@@ -77,38 +77,38 @@ class PartitionScrub:
             yield Finding(Kind.missing_object if is_missing else Kind.corrupt_manifest, e.file, e.problem, e.position)
         except Newer as e:
             yield Finding(Kind.corrupt_manifest, listed.path.manifest(listed.newest), str(e))
-        except Spent:
+        except RequestsExhausted:
             unnamed.clear()
-            yield left_out(listed.path, "pages of entries, or the rest of its objects: the requests are used up")
+            yield not_checked(listed.path, "pages of entries, or the rest of its objects: the requests are used up")
             return
         unnamed.clear()  # what the page names, nobody can tell
-        yield left_out(listed.path, "objects, since a page of entries cannot be read")
+        yield not_checked(listed.path, "objects, since a page of entries cannot be read")
 
-    def _check_segments(self, entries: Entries, listed: Listed) -> Iterator[Step]:
+    def _check_segments(self, entries: Entries, listed: ListedPartition) -> Iterator[ScrubStep]:
         manifest = entries.manifest
         given_up = (e for d in manifest.deleting for e in entries.deleting(d))
         deleting = frozenset(name for e in given_up for name in (e.log_name, e.aux_name))
-        coverage, alone = Coverage(manifest), without_entries(manifest)
+        coverage, alone = CoverageCheck(manifest), without_entries(manifest)
         before: SegmentEntry | None = None
         for one in check_objects(listed.path, entries, deleting, listed.segments, self.now_ms):
             if isinstance(one, Finding):
                 yield one
                 continue
             yield from coverage.add(one.entry)
-            if self.settings.deep and one.is_sound and self.settings.picks(one.entry.segment_id):
+            if self.settings.deep and one.is_present and self.settings.includes(one.entry.segment_id):
                 meets = before is not None and before.end_offset == one.entry.base_offset
-                yield Unread(alone, one.entry, before if meets else None)
+                yield SegmentToRead(alone, one.entry, before if meets else None)
                 before = one.entry
-        yield Walked(listed.path)
+        yield PartitionEnd(listed.path)
 
-    def _check_pins(self, listed: Listed) -> Iterator[Finding]:
+    def _check_pins(self, listed: ListedPartition) -> Iterator[Finding]:
         """Pins that nobody will release: their time is over, they cannot be read, or they name a version that never was."""
         if not listed.pins:
             return
         try:
             pins = pins_of(self.store, listed.path, self.now_ms)
-        except Spent:
-            yield left_out(listed.path, f"{len(listed.pins)} pins: the requests are used up")
+        except RequestsExhausted:
+            yield not_checked(listed.path, f"{len(listed.pins)} pins: the requests are used up")
             return
         for pin in pins.expired:
             yield self._dangling(listed.path, pin, "its time is over, and nobody has released it; it keeps nothing any more")

@@ -6,15 +6,15 @@ from itertools import groupby
 
 from local_log.formats.chunks import CHUNK_BYTES
 from remote.manifest.model import IDENTITY, Manifest, SegmentEntry
-from remote.read.context import Decoded
-from remote.scrub.budget import Budget, Spent
-from remote.scrub.deep import SegmentScrub
+from remote.read.context import Decoder
+from remote.scrub.budget import RequestBudget, RequestsExhausted
+from remote.scrub.deep import DeepScrub
 from remote.scrub.finding import Finding
-from remote.scrub.steps import Unread
+from remote.scrub.steps import SegmentToRead
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class SegmentRun:
     """Segments of one partition, in order. Of `before` only what the first of them needs is read."""
 
     manifest: Manifest
@@ -33,7 +33,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class StretchScrub:
+class ScrubbedRun:
     """What is wrong with each segment of a stretch, None for one that was not read, since the requests were used up."""
 
     found: tuple[tuple[Finding, ...] | None, ...]
@@ -54,43 +54,43 @@ def _times_read(entry: SegmentEntry) -> int:
     return 1 if entry.encoding == IDENTITY else 2
 
 
-def stretches(unread: Iterable[Unread], bytes_max: int) -> Iterator[Stretch]:
-    """Segments in the order of a walk, cut into stretches of at most `bytes_max` each, or of one segment."""
+def segment_runs(unread: Iterable[SegmentToRead], bytes_max: int) -> Iterator[SegmentRun]:
+    """Segments in the order of a walk, cut into runs of at most `bytes_max` each, or of one segment."""
     for _, group in groupby(unread, key=lambda one: one.manifest.path):
-        held: list[Unread] = []
+        held: list[SegmentToRead] = []
         size = 0
         for one in group:
             if held and size + stored_bytes(one.entry) > bytes_max:
-                yield _stretch(held)
+                yield _run_of(held)
                 held, size = [], 0
             held.append(one)
             size += stored_bytes(one.entry)
-        yield _stretch(held)
+        yield _run_of(held)
 
 
-def _stretch(unread: list[Unread]) -> Stretch:
-    return Stretch(unread[0].manifest, unread[0].before, tuple(one.entry for one in unread))
+def _run_of(unread: list[SegmentToRead]) -> SegmentRun:
+    return SegmentRun(unread[0].manifest, unread[0].before, tuple(one.entry for one in unread))
 
 
-def shared(stretches_: tuple[Stretch, ...], requests_max: int) -> tuple[int, ...]:
+def requests_per_run(runs: tuple[SegmentRun, ...], requests_max: int) -> tuple[int, ...]:
     """How many requests each stretch may make, so that all together make no more: by its share of all bytes."""
-    total = sum(s.bytes for s in stretches_)
-    shares = [requests_max * s.bytes // max(total, 1) for s in stretches_]
+    total = sum(s.bytes for s in runs)
+    shares = [requests_max * s.bytes // max(total, 1) for s in runs]
     for i in range(requests_max - sum(shares) if shares else 0):
         shares[i % len(shares)] += 1
     return tuple(shares)
 
 
-def scrub_stretch(store: Budget, decoded: Decoded, stretch: Stretch) -> StretchScrub:
+def scrub_run(store: RequestBudget, decoded: Decoder, run: SegmentRun) -> ScrubbedRun:
     """Reads the segments of a stretch. Raises Unavailable."""
-    segments = SegmentScrub(store, decoded)
+    segments = DeepScrub(store, decoded)
     found: list[tuple[Finding, ...] | None] = []
-    before = stretch.before
-    for entry in stretch.entries:
+    before = run.before
+    for entry in run.entries:
         meets = before is not None and before.end_offset == entry.base_offset
         try:
-            found.append(segments.read(Unread(stretch.manifest, entry, before if meets else None)))
-        except Spent:
+            found.append(segments.read(SegmentToRead(run.manifest, entry, before if meets else None)))
+        except RequestsExhausted:
             found.append(None)
         before = entry
-    return StretchScrub(tuple(found), store.requests)
+    return ScrubbedRun(tuple(found), store.requests)

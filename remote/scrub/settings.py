@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from hashlib import sha256
 
-_WHOLE = 1 << 64
+_HASHES = 1 << 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class ScrubSettings:
     sample: float = 1.0
     seed: int = 0
 
-    def picks(self, segment_id: str) -> bool:
+    def includes(self, segment_id: str) -> bool:
         """Whether a segment is of the sample; the same ones each time, others with another seed."""
         hashed = sha256(f"{self.seed}:{segment_id}".encode()).digest()
-        return int.from_bytes(hashed[:8], "big") < self.sample * _WHOLE
+        return int.from_bytes(hashed[:8], "big") < self.sample * _HASHES

@@ -8,7 +8,7 @@ from remote.scrub.finding import Finding
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class SegmentToRead:
     """A segment whose objects are there, and that is to be read. `before` is the one that ends where it starts, if that is read.
 
     `manifest` says where the segment is, and knows no entries: all segments of a partition share it.
@@ -20,10 +20,10 @@ class Unread:
 
 
 @dataclass(frozen=True, slots=True)
-class Walked:
+class PartitionEnd:
     """All segments of a partition have been come to."""
 
     path: PartitionPath
 
 
-Step = Finding | Unread | Walked
+ScrubStep = Finding | SegmentToRead | PartitionEnd

@@ -28,7 +28,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Hole:
+class MissingOffsets:
     """Offsets `[start, end)` that no segment holds, and why."""
 
     start: int
@@ -37,7 +37,7 @@ class Hole:
 
 
 @dataclass(frozen=True, slots=True)
-class Stranger:
+class DivergedSegment:
     """A segment of another history than the log's: its leader epochs contradict the lineage."""
 
     entry: SegmentEntry
@@ -47,7 +47,7 @@ class Stranger:
 
 def chain(
     entries: Iterable[SegmentEntry], gaps: Iterable[Gap], lineage: tuple[EpochEntry, ...], start: int, end: int
-) -> Iterator[Link | Hole | Stranger]:
+) -> Iterator[Link | MissingOffsets | DivergedSegment]:
     """What holds `[start, end)`, in order, and what nothing holds, but for what compaction has left empty.
 
     `entries` come in the order of their base offsets, and few are held at a time. The first segment keeps its beginning below
@@ -61,7 +61,7 @@ def chain(
             break
         offset = first_contradiction(entry, lineage)
         if offset is not None:
-            yield Stranger(entry, offset)
+            yield DivergedSegment(entry, offset)
         elif entry.end_offset > at:
             # Nothing that starts at `at` is overlooked: what comes from here on starts above it.
             while entry.base_offset > at and waiting:
@@ -95,8 +95,8 @@ def first_contradiction(entry: SegmentEntry, lineage: tuple[EpochEntry, ...]) ->
     return None
 
 
-def _holes(gaps: Iterable[Gap], start: int, end: int) -> Iterator[Hole]:
-    return (Hole(a, b, reason_of(gaps, a, b)) for a, b in uncovered(emptied_ranges(gaps), start, end))
+def _holes(gaps: Iterable[Gap], start: int, end: int) -> Iterator[MissingOffsets]:
+    return (MissingOffsets(a, b, reason_of(gaps, a, b)) for a, b in uncovered(emptied_ranges(gaps), start, end))
 
 
 def _next(waiting: list[SegmentEntry], at: int, end: int, *, keeps_beginning: bool) -> Link:

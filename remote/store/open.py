@@ -6,7 +6,7 @@ and their SDKs are imported when one is opened, since they take most of a second
 
 import re
 
-from remote.clock import Chance, Clock, SystemClock, jitter, stopwatch
+from remote.clock import Clock, Jitter, SystemClock, jitter, stopwatch
 from remote.errors import AlreadyExists, BadAddress, Invalid
 from remote.store.api import ObjectStore
 from remote.store.instrumented import Instrumented, Meter
@@ -29,7 +29,7 @@ def open_store(
     bytes_per_second: int | None = None,
     meter: Meter | None = None,
     clock: Clock = _system_clock,
-    chance: Chance = jitter,
+    chance: Jitter = jitter,
 ) -> ObjectStore:
     """The store that `url` names, which counts in `meter`, keeps to a rate where one is given, and retries.
 

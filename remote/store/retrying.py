@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from remote.clock import Chance, Clock
+from remote.clock import Clock, Jitter
 from remote.errors import AlreadyExists, NotFound, Unavailable, Unknown
 from remote.store.api import AbandonedUpload, Body, ObjectMeta, ObjectStore
 
@@ -38,7 +38,7 @@ class Backoff:
 class Retrying:
     """`inner`, with patience. A listing that breaks off goes on behind the last object that it gave."""
 
-    def __init__(self, inner: ObjectStore, clock: Clock, chance: Chance, backoff: Backoff | None = None) -> None:
+    def __init__(self, inner: ObjectStore, clock: Clock, chance: Jitter, backoff: Backoff | None = None) -> None:
         self.inner = inner
         self.url = inner.url
         self._clock = clock
@@ -145,7 +145,7 @@ class Retrying:
 class _Tries:
     """The tries of one call."""
 
-    def __init__(self, backoff: Backoff, clock: Clock, chance: Chance) -> None:
+    def __init__(self, backoff: Backoff, clock: Clock, chance: Jitter) -> None:
         self._backoff = backoff
         self._clock = clock
         self._chance = chance

@@ -14,7 +14,7 @@ from botocore.config import Config
 
 from remote.errors import Invalid, NoKey, RemoteError, Unavailable, WrongKey
 from remote.store.s3.credentials import AGAIN, CREDENTIAL_REMEDIES, GIVE_CREDENTIALS, NO_CREDENTIALS
-from remote.transforms.recent import Recent
+from remote.transforms.lru_cache import LruCache
 
 UNWRAPPED_KEPT_MAX = 1024
 _CONFIG = Config(retries={"mode": "standard", "total_max_attempts": 5}, connect_timeout=10, read_timeout=30)
@@ -31,7 +31,7 @@ class AwsKms:
     def __init__(self, key: str) -> None:
         self._asked = key
         self._client = _client(key)
-        self._unwrapped: Recent[tuple[str, bytes], bytes] = Recent(UNWRAPPED_KEPT_MAX)
+        self._unwrapped: LruCache[tuple[str, bytes], bytes] = LruCache(UNWRAPPED_KEPT_MAX)
         self._current = ""
 
     @property

@@ -13,7 +13,7 @@ from remote.segment_bytes import StoredBytes, get_named
 from remote.store.api import Body, ObjectReader
 from remote.transforms.encoded_segment import EncodedObject, EncodedSegment, encoded_segment, source_chunk_bytes
 from remote.transforms.keys import KeyRing
-from remote.transforms.recent import Recent
+from remote.transforms.lru_cache import LruCache
 
 SEGMENTS_KEPT_MAX = 64
 CHUNKS_KEPT_MAX = 4
@@ -35,16 +35,16 @@ class DecodedBytes:
         self.keys = keys
         self.plain_allowed = plain_allowed
         self._stored = StoredBytes(store)
-        self._segments: Recent[str, EncodedSegment] = Recent(SEGMENTS_KEPT_MAX)
-        self._chunks: Recent[tuple[str, int], bytes] = Recent(CHUNKS_KEPT_MAX)
+        self._segments: LruCache[str, EncodedSegment] = LruCache(SEGMENTS_KEPT_MAX)
+        self._chunks: LruCache[tuple[str, int], bytes] = LruCache(CHUNKS_KEPT_MAX)
 
     def log(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> Body:
         """See SegmentBytes; also NoKey, WrongKey, NotEncrypted."""
-        self.refuse_plain(path, entry)
+        self.require_encryption(path, entry)
         if entry.encoding == IDENTITY:
             return self._stored.log(path, entry, start, end)
         found = self._segment(path, entry).log
-        if _is_nothing(found, start, end):
+        if _is_empty(found, start, end):
             return b""
         first, stop = touched = found.index.covering(start, end)
         chunks: list[bytes] = []
@@ -58,16 +58,16 @@ class DecodedBytes:
 
     def aux(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
         """See SegmentBytes; also NoKey, WrongKey, NotEncrypted."""
-        self.refuse_plain(path, entry)
+        self.require_encryption(path, entry)
         if entry.encoding == IDENTITY:
             return self._stored.aux(path, entry, start, end)
         found = self._segment(path, entry).aux
-        if _is_nothing(found, start, end):
+        if _is_empty(found, start, end):
             return b""
         touched = found.index.covering(start, end)
         return _cut(found, touched, self._decoded(found, *touched), start, end)
 
-    def refuse_plain(self, path: PartitionPath, entry: SegmentEntry) -> None:
+    def require_encryption(self, path: PartitionPath, entry: SegmentEntry) -> None:
         """See SegmentBytes."""
         if self.plain_allowed or entry.is_encrypted:
             return
@@ -93,7 +93,7 @@ class DecodedBytes:
         return found.decode(first, stop, get_named(self.store, found.key, *found.index.stored_range(first, stop)))
 
 
-def _is_nothing(found: EncodedObject, start: int, end: int) -> bool:
+def _is_empty(found: EncodedObject, start: int, end: int) -> bool:
     """Whether the range is empty. Raises Invalid for one outside."""
     if not 0 <= start <= end <= found.index.source_size:
         raise Invalid(f"{found.key} holds {found.index.source_size} source bytes, not [{start}, {end})")

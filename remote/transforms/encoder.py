@@ -127,7 +127,7 @@ def encode(path: PartitionPath, entry: SegmentEntry, read_log: Read, aux: bytes,
     """
     cipher, info = None, EncodingInfo("", (), 0, 0, 0, 0)
     if transforms.encryption is not None:
-        cipher, info = _under_new_data_key(path, entry, transforms.encryption)
+        cipher, info = _with_new_data_key(path, entry, transforms.encryption)
     codec = ChunkCodec(transforms.compress, cipher)
     ends = chunk_ends(entry.log_size, transforms.chunk_bytes)
     kept_max = transforms.kept_bytes_max
@@ -152,7 +152,7 @@ def encoding_name(transforms: Transforms) -> str:
     return next((name for name, does in ENCODINGS.items() if does == wanted), IDENTITY)
 
 
-def _under_new_data_key(path: PartitionPath, entry: SegmentEntry, encryption: Encryption) -> tuple[SegmentCipher, EncodingInfo]:
+def _with_new_data_key(path: PartitionPath, entry: SegmentEntry, encryption: Encryption) -> tuple[SegmentCipher, EncodingInfo]:
     data_key = encryption.randomness.random_bytes(DATA_KEY_BYTES)
     nonce = encryption.randomness.random_bytes(NONCE_BYTES)
     key_id = encryption.keys.current

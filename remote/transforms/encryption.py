@@ -34,7 +34,7 @@ DATA_KEY_BYTES = 32
 NONCE_BYTES = 12
 TAG_BYTES = 16
 _MAGIC = b"KTC1"
-_BOUND = struct.Struct(">4s22si16sBBQB")
+_AAD = struct.Struct(">4s22si16sBBQB")
 _PLACE = struct.Struct(">IQ")
 
 
@@ -59,12 +59,12 @@ class SegmentCipher:
 
     def encrypt(self, place: ChunkPlace, plain: Buffer, *, compressed: bool) -> bytes:
         """A chunk as it is stored."""
-        return self._aead.encrypt(self._nonce_of(place), plain, self._bound_to(place, compressed))
+        return self._aead.encrypt(self._nonce_of(place), plain, self._aad(place, compressed))
 
     def decrypt(self, place: ChunkPlace, stored: Buffer, *, compressed: bool) -> bytes:
         """What was encrypted for this very place. Raises Corrupt for anything else."""
         try:
-            return self._aead.decrypt(self._nonce_of(place), stored, self._bound_to(place, compressed))
+            return self._aead.decrypt(self._nonce_of(place), stored, self._aad(place, compressed))
         except InvalidTag as e:
             raise Corrupt(
                 "it is not what was encrypted for this place: changed, cut, swapped or of another segment; "
@@ -75,5 +75,5 @@ class SegmentCipher:
         number = int.from_bytes(_PLACE.pack(place.object, place.number), "big")
         return (self._nonce ^ number).to_bytes(NONCE_BYTES, "big")
 
-    def _bound_to(self, place: ChunkPlace, compressed: bool) -> bytes:
-        return _BOUND.pack(*self._segment, place.object, compressed, place.number, place.last)
+    def _aad(self, place: ChunkPlace, compressed: bool) -> bytes:
+        return _AAD.pack(*self._segment, place.object, compressed, place.number, place.last)

@@ -66,8 +66,8 @@ def read_key_ring(text: str | bytes, place: str) -> LocalKeyRing:
     {"current": "2026-02", "keys": {"2026-01": "q83v…=", "2026-02": "EjRW…="}}
     """
     try:
-        return _key_ring(json.loads(text, object_pairs_hook=_without_doubles), place)
-    except _Wrong as e:
+        return _key_ring(json.loads(text, object_pairs_hook=_without_duplicates), place)
+    except _InvalidKeyRing as e:
         found = str(e)
     except (ValueError, RecursionError):
         found = "not JSON"  # what it is instead may be a secret
@@ -75,39 +75,39 @@ def read_key_ring(text: str | bytes, place: str) -> LocalKeyRing:
     raise Invalid(f"{place}: {found}; give {form}")
 
 
-class _Wrong(Exception):
+class _InvalidKeyRing(Exception):
     """What is wrong with a key ring, in words that tell no secret."""
 
 
 def _key_ring(value: Any, place: str) -> LocalKeyRing:
     if not isinstance(value, dict) or value.keys() != {"current", "keys"} or not isinstance(value["keys"], dict):
-        raise _Wrong("not an object of current and keys")
+        raise _InvalidKeyRing("not an object of current and keys")
     keys = {key_id: _key(key_id, key) for key_id, key in value["keys"].items()}
     if not isinstance(value["current"], str) or value["current"] not in keys:
-        raise _Wrong("current names none of keys")
+        raise _InvalidKeyRing("current names none of keys")
     return LocalKeyRing(place, value["current"], keys)
 
 
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     names = [name for name, _ in pairs]
     if len(set(names)) != len(names):
-        raise _Wrong(f"{next(n for n in names if names.count(n) > 1)!r} stands there twice")
+        raise _InvalidKeyRing(f"{next(n for n in names if names.count(n) > 1)!r} stands there twice")
     return dict(pairs)
 
 
 def _key(key_id: str, text: object) -> bytes:
     if not key_id or not key_id.isprintable() or len(key_id.encode()) > KEY_ID_BYTES_MAX:
-        raise _Wrong("a key id is empty, too long or not printable")
+        raise _InvalidKeyRing("a key id is empty, too long or not printable")
     try:
         key = b64decode(text, validate=True) if isinstance(text, str) else b""
     except (Base64Error, ValueError):
         key = b""
     if len(key) != KEY_BYTES:
-        raise _Wrong(f"key {key_id!r} is not base64 of {KEY_BYTES} bytes")
+        raise _InvalidKeyRing(f"key {key_id!r} is not base64 of {KEY_BYTES} bytes")
     return key
 
 
-def prove(keys: KeyRing, randomness: Randomness) -> None:
+def check_key_ring(keys: KeyRing, randomness: Randomness) -> None:
     """Wraps and unwraps a data key that is for nothing else, so that what is wrong with the keys shows before any upload.
 
     Raises NoKey, WrongKey, Unavailable, Invalid.

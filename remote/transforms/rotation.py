@@ -24,7 +24,7 @@ def is_due(entry: SegmentEntry, key_id: str) -> bool:
     return entry.encoded is not None and entry.encoded.key_id not in ("", key_id)
 
 
-def rewrapped(entry: SegmentEntry, keys: KeyRing, key_id: str) -> SegmentEntry:
+def rewrap(entry: SegmentEntry, keys: KeyRing, key_id: str) -> SegmentEntry:
     """An entry that is due, with its data key wrapped by `key_id`. Raises NoKey, WrongKey, Corrupt, all placed; Unavailable."""
     info = entry.encoded
     if info is None:
@@ -55,28 +55,28 @@ class Rotation:
     _current: set[str] = field(default_factory=set)
     """Names of pages below which nothing is due."""
 
-    def step(self, manifest: Manifest) -> "Step":
-        """What the next commit does; nothing `instead` of anything when all is done.
+    def step(self, manifest: Manifest) -> "RotationStep":
+        """What the next commit does; nothing `replacements` of anything when all is done.
 
         Raises NoKey, WrongKey, Unavailable, and what `read` raises.
         """
-        step = Step(manifest.put_id)
+        step = RotationStep(manifest.put_id)
         for item in manifest.items:
-            before = step.rewrapped
+            before = step.rewrap
             after = self._item(item, step)
             if after is not item:
-                step.instead[item_id(item)] = Instead(after, step.rewrapped - before)
+                step.replacements[item_id(item)] = Replacement(after, step.rewrap - before)
         return step
 
-    def _item(self, item: Item, step: "Step") -> Item:
+    def _item(self, item: Item, step: "RotationStep") -> Item:
         if isinstance(item, PageRef):
             return self._page(item, step)
         if not is_due(item, self.key_id):
             return item
-        step.rewrapped += 1
-        return rewrapped(item, self.keys, self.key_id)
+        step.rewrap += 1
+        return rewrap(item, self.keys, self.key_id)
 
-    def _page(self, ref: PageRef, step: "Step") -> PageRef:
+    def _page(self, ref: PageRef, step: "RotationStep") -> PageRef:
         """The ref, or that of the page in its place. While a step is full, pages stay for the next one."""
         if ref.name in self._current or step.pages_of_entries >= self.pages_per_step:
             return ref
@@ -97,16 +97,16 @@ class Rotation:
 
 
 @dataclass(frozen=True, slots=True)
-class Instead:
+class Replacement:
     """What stands in place of an item of a manifest, and how many entries it has wrapped anew."""
 
     item: Item
-    rewrapped: int
+    rewrap: int
 
 
 @dataclass(slots=True)
-class Step:
-    """The pages to be written first, and what stands in the manifest `instead` of what, by id.
+class RotationStep:
+    """The pages to be written first, and what stands in the manifest `replacements` of what, by id.
 
     It was planned on the version with the put id `planned_on`, and only the version after that may name its pages: a sweep takes
     a page that is older than a version, and that the version does not name, for one that nobody is going to name any more.
@@ -114,8 +114,8 @@ class Step:
 
     planned_on: str
     made: list[NewPage] = field(default_factory=list)
-    instead: dict[str, Instead] = field(default_factory=dict)
-    rewrapped: int = 0
+    replacements: dict[str, Replacement] = field(default_factory=dict)
+    rewrap: int = 0
     pages_of_entries: int = 0
 
     def applied(self, manifest: Manifest) -> tuple[Manifest, int]:
@@ -126,8 +126,8 @@ class Step:
         """
         if manifest.put_id != self.planned_on:
             return manifest, 0
-        found = {item_id(item): self.instead[item_id(item)] for item in manifest.items if item_id(item) in self.instead}
+        found = {item_id(item): self.replacements[item_id(item)] for item in manifest.items if item_id(item) in self.replacements}
         items = [found[item_id(i)].item if item_id(i) in found else i for i in manifest.items]
         entries = tuple(i for i in items if isinstance(i, SegmentEntry))
         refs = tuple(i for i in items if isinstance(i, PageRef))
-        return replace(manifest, entries=entries, pages=refs), sum(i.rewrapped for i in found.values())
+        return replace(manifest, entries=entries, pages=refs), sum(i.rewrap for i in found.values())

@@ -108,7 +108,7 @@ def _vector(context: click.Context, param: click.Parameter, value: str | None) -
 def topics_of(store: ObjectStore, globs: Collection[str]) -> tuple[str, ...]:
     """The archived topics that `--topic` names, in order. Raises NotFound where one of the globs names none."""
     archive.open_archive(store)
-    return tuple(sorted({topic for glob in globs for topic in archive.topics_like(store, [glob])}))
+    return tuple(sorted({topic for glob in globs for topic in archive.matching_topics(store, [glob])}))
 
 
 def given_options(pairs: Sequence[str], fixed: Mapping[str, str | None]) -> dict[str, str]:

@@ -46,7 +46,7 @@ def ranges_of(store: ObjectStore, vector: Vector, topic_ids: Mapping[str, str] =
     archive.open_archive(store)
     ranges = []
     for topic, partitions in sorted(vector.items()):
-        found = archive.existing(store, chosen(store, topic, topic_ids, THREADS))
+        found = archive.require_partitions(store, chosen(store, topic, topic_ids, THREADS))
         manifests = {m.partition: m for m in found.sound}
         for number, (start, end) in sorted(partitions.items()):
             manifest = manifests.get(number)

@@ -2,7 +2,7 @@
 
     python -m spark_jobs.jobs.scrub --archive s3://bucket/prefix --topic 'orders*'
 
-The driver walks along the listing and the manifests once. Segments go to tasks in stretches, so one large partition uses
+The driver walks along the listing and the manifests once. Segments go to tasks in runs, so one large partition uses
 every core; what comes of them stands where the command would have it.
 """
 
@@ -19,13 +19,13 @@ import click
 
 from remote import archive
 from remote.clock import SystemClock, stopwatch
-from remote.read.context import decoded_with
-from remote.scrub.budget import Budget
+from remote.read.context import decoder_with
+from remote.scrub.budget import RequestBudget
 from remote.scrub.finding import Finding
-from remote.scrub.scrub import filled, walk
-from remote.scrub.segment_runs import Stretch, StretchScrub, requests_of, shared, stored_bytes, stretches
+from remote.scrub.scrub import findings_of, walk
+from remote.scrub.segment_runs import ScrubbedRun, SegmentRun, requests_of, requests_per_run, segment_runs, stored_bytes
 from remote.scrub.settings import ScrubSettings
-from remote.scrub.steps import Step, Unread
+from remote.scrub.steps import ScrubStep, SegmentToRead
 from remote.signed_store import trusted
 from remote.store.api import ObjectStore
 from remote.store.open import open_store
@@ -63,7 +63,7 @@ class SparkScrub:
 
     url: str
     keys: str | None
-    budget: Budget
+    budget: RequestBudget
     requests_max: int | None = None
     task_bytes: int = TASK_BYTES
     master: str | None = None
@@ -73,41 +73,39 @@ class SparkScrub:
     tasks: int = 0
     _found: "deque[tuple[Finding, ...] | None]" = field(default_factory=deque)
 
-    def findings(self, steps: Iterable[Step]) -> Iterator[Finding]:
+    def findings(self, steps: Iterable[ScrubStep]) -> Iterator[Finding]:
         """The findings of a walk, with those of its segments in their places. Raises Unavailable, and Spark's errors."""
-        return filled(self._read_ahead(iter(steps)), lambda unread: self._found.popleft())
+        return findings_of(self._read_ahead(iter(steps)), lambda unread: self._found.popleft())
 
-    def _read_ahead(self, steps: Iterator[Step]) -> Iterator[Step]:
+    def _read_ahead(self, steps: Iterator[ScrubStep]) -> Iterator[ScrubStep]:
         """The steps, once their segments are read: as many at a time as the driver may hold."""
         for held in _rounds(steps):
-            parts = tuple(stretches((step for step in held if isinstance(step, Unread)), self.task_bytes))
-            for scrubbed, stretch in zip(self._read(parts), parts, strict=True):
-                self._found.extend(((),) * len(stretch.entries) if scrubbed is None else scrubbed.found)
+            parts = tuple(segment_runs((step for step in held if isinstance(step, SegmentToRead)), self.task_bytes))
+            for scrubbed, run in zip(self._read(parts), parts, strict=True):
+                self._found.extend(((),) * len(run.entries) if scrubbed is None else scrubbed.found)
             yield from held
 
-    def _read(self, stretches_: tuple[Stretch, ...]) -> list[StretchScrub | None]:
+    def _read(self, runs: tuple[SegmentRun, ...]) -> list[ScrubbedRun | None]:
         left = None if self.requests_max is None else max(0, self.requests_max - self.budget.requests)
-        shares = [None] * len(stretches_) if left is None else shared(stretches_, left)
-        parts = [Part(number, *of) for number, of in enumerate(zip(stretches_, shares, strict=True))]
+        shares = [None] * len(runs) if left is None else requests_per_run(runs, left)
+        parts = [Part(number, *of) for number, of in enumerate(zip(runs, shares, strict=True))]
         task = partial(read_part, self.url, self.keys)
-        done, error = spread(
-            "scrub", parts, task, lambda part: part.stretch.bytes, master=self.master, task_bytes=self.task_bytes
-        )
+        done, error = spread("scrub", parts, task, lambda part: part.run.bytes, master=self.master, task_bytes=self.task_bytes)
         self.error = self.error or error
         self.tasks += len(parts)
-        self.segments += sum(len(s.entries) for s in stretches_)
-        self.bytes += sum(s.bytes for s in stretches_)
+        self.segments += sum(len(s.entries) for s in runs)
+        self.bytes += sum(s.bytes for s in runs)
         self.budget.requests += sum(one.requests for _, one in done)
         by_number = dict(done)
         return [by_number.get(part.number) for part in parts]
 
 
-def _rounds(steps: Iterator[Step]) -> Iterator[list[Step]]:
-    held: list[Step] = []
+def _rounds(steps: Iterator[ScrubStep]) -> Iterator[list[ScrubStep]]:
+    held: list[ScrubStep] = []
     segments = 0
     for step in steps:
         held.append(step)
-        segments += isinstance(step, Unread)
+        segments += isinstance(step, SegmentToRead)
         if segments == SEGMENTS_MAX:
             yield held
             held, segments = [], 0
@@ -115,15 +113,15 @@ def _rounds(steps: Iterator[Step]) -> Iterator[list[Step]]:
         yield held
 
 
-def plan(steps: Iterable[Step], budget: Budget, task_bytes: int, prices: Prices) -> dict[str, Any]:
+def plan(steps: Iterable[ScrubStep], budget: RequestBudget, task_bytes: int, prices: Prices) -> dict[str, Any]:
     """What `--dry-run` prints: the walk is made, no segment is read."""
     rows = []
     tasks = 0
-    unread = (step for step in steps if isinstance(step, Unread))
+    unread = (step for step in steps if isinstance(step, SegmentToRead))
     for path, group in groupby(unread, key=lambda one: one.manifest.path):
         row = {"topic": path.topic, "partition": path.partition, "segments": 0, "bytes": 0, "requests": 0}
         while some := tuple(islice(group, SEGMENTS_MAX)):
-            tasks += sum(1 for _ in stretches(some, task_bytes))
+            tasks += sum(1 for _ in segment_runs(some, task_bytes))
             row["segments"] += len(some)
             row["bytes"] += sum(stored_bytes(one.entry) for one in some)
             row["requests"] += sum(requests_of(one.entry) for one in some)
@@ -176,13 +174,13 @@ def main(
 
     def job() -> None:
         started = stopwatch()
-        backend = trusted(open_store(archive_url), keys_address, unproven_allowed=True)
+        backend = trusted(open_store(archive_url), keys_address, unverified_allowed=True)
         steps, budget = _walk(backend, settings, topics, topic_ids, requests_max)
         if dry_run:
             prices = prices_of(price_table(prices_file), archive_url, storage_class)
             click.echo(json.dumps(plan(steps, budget, bytes_per_task, prices), indent=1))
             return
-        decoded_with(keys_address)  # keys that cannot be had are told before anything is read
+        decoder_with(keys_address)  # keys that cannot be had are told before anything is read
         scrub = SparkScrub(archive_url, keys_address, budget, requests_max, bytes_per_task, master)
         findings: list[Finding] = []
         kinds = show(_noted(scrub.findings(steps), findings if report is not None else None), output)
@@ -204,10 +202,10 @@ def main(
 
 def _walk(
     store: ObjectStore, settings: ScrubSettings, topics: tuple[str, ...], topic_ids: dict[str, str], requests_max: int | None
-) -> tuple[Iterator[Step], Budget]:
+) -> tuple[Iterator[ScrubStep], RequestBudget]:
     archive.open_archive(store)
-    wanted = archive.selected(store, topics, topic_ids)
-    budget = Budget(store, requests_max)
+    wanted = archive.select_folders(store, topics, topic_ids)
+    budget = RequestBudget(store, requests_max)
     return walk(budget, settings, SystemClock().now_ms(), wanted), budget
 
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from remote.read.context import decoded_with
-from remote.scrub.budget import Budget
-from remote.scrub.segment_runs import Stretch, StretchScrub, scrub_stretch
+from remote.read.context import decoder_with
+from remote.scrub.budget import RequestBudget
+from remote.scrub.segment_runs import ScrubbedRun, SegmentRun, scrub_run
 from remote.store.open import open_store
 
 
@@ -13,10 +13,10 @@ class Part:
     """A stretch, its number, and how often its task may ask the store (None: as often as it takes)."""
 
     number: int
-    stretch: Stretch
+    run: SegmentRun
     requests_max: int | None
 
 
-def read_part(url: str, keys: str | None, part: Part) -> tuple[int, StretchScrub]:
+def read_part(url: str, keys: str | None, part: Part) -> tuple[int, ScrubbedRun]:
     """The number of the part, and what is wrong with its segments. Raises Unavailable; Invalid for keys that cannot be had."""
-    return part.number, scrub_stretch(Budget(open_store(url), part.requests_max), decoded_with(keys), part.stretch)
+    return part.number, scrub_run(RequestBudget(open_store(url), part.requests_max), decoder_with(keys), part.run)

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from local_log.formats.chunks import CHUNK_BYTES
 from local_log.formats.list_offsets import TimestampOffset
 from remote.manifest.model import Manifest
-from remote.read.context import Reading, decoded_with
+from remote.read.context import ReadContext, decoder_with
 from remote.read.log import ArchivedLog
 from remote.store.open import open_store
 from spark_jobs.search.predicate import Predicate
@@ -33,7 +33,7 @@ class Question:
 
 def offset_at(archive: str, manifest: Manifest, timestamp_ms: int, keys: str | None) -> tuple[str, int, TimestampOffset | None]:
     """The topic, the partition, and the first record in it that is as late as the timestamp. Raises as `offset_for_time`."""
-    log = ArchivedLog(open_store(archive), manifest, reading=Reading(decoded_with(keys)))
+    log = ArchivedLog(open_store(archive), manifest, reading=ReadContext(decoder_with(keys)))
     return manifest.topic, manifest.partition, log.offset_for_time(timestamp_ms, log.log_start_offset, log.end_offset)
 
 

@@ -15,14 +15,14 @@ from pyspark.sql.types import StructType
 
 from remote.archive import create_archive
 from remote.clock import RandomIds, SystemClock, SystemRandomness
-from remote.direct_write.commit import Placed, Write, commit_write, committed_before
+from remote.direct_write.commit import PartitionEntries, Write, commit_write, committed_before
 from remote.direct_write.topic import WrittenPartition, WrittenTopic, written_topic
 from remote.errors import Invalid
 from remote.keys import PartitionPath, WritePath, own_write_id
 from remote.manifest.model import SegmentEntry
 from remote.manifest.write_record import Decision
 from remote.parallel import in_order
-from remote.read.context import decoded_with
+from remote.read.context import decoder_with
 from remote.signed_store import trusted
 from remote.store.open import open_store
 from remote.transforms.encoder import Encryption, Transforms
@@ -93,7 +93,7 @@ def run_task(write: PlannedWrite, batches: Iterable[Any]) -> TaskRows:
 def run_move(options: WriteOptions, move: Move) -> SegmentEntry:
     """Makes one move, wherever it runs. Raises what `moved` raises."""
     upload = upload_to(options)
-    return moved(move, decoded_with(options.keys)(upload.store), upload)
+    return moved(move, decoder_with(options.keys)(upload.store), upload)
 
 
 def run_moves_here(options: WriteOptions, moves: Sequence[Move]) -> Iterable[SegmentEntry]:
@@ -112,7 +112,7 @@ def run_commit(write: PlannedWrite, tasks: Iterable[TaskRows], mover: Mover) -> 
     if not topics:
         return None
 
-    def place(partitions: Mapping[PartitionPath, WrittenPartition]) -> Placed:
+    def place(partitions: Mapping[PartitionPath, WrittenPartition]) -> PartitionEntries:
         parts = chain.from_iterable(rows.parts for rows in ordered)
         steps = placement(parts, partitions, write.options.segment_bytes)
         made = iter(mover([step for of in steps.values() for step in of if isinstance(step, Move)]))

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest, SegmentEntry
 from remote.parallel import in_order
-from remote.read.context import Reading, decoded_with
+from remote.read.context import ReadContext, decoder_with
 from remote.read.index_cache import SegmentIndexes
-from remote.read.plan import Span, first_missing, plan, refuse_outside
+from remote.read.plan import Span, check_start_offset, fetch_plan, first_missing
 from remote.segment.times import UNKNOWN, passed_by
 from remote.store.api import ObjectReader, ObjectStore
 from spark_jobs.source import division
@@ -66,7 +66,7 @@ def splits(store: ObjectReader, ranges: Iterable[Range], options: ReadOptions, w
     Raises OffsetOutOfRange where a range starts outside the archive, MissingRange (unless failOnDataLoss is false), what reading
     a page raises, and where a window of time is asked for what reading indexes raises.
     """
-    reading = Reading(decoded_with(options.keys))
+    reading = ReadContext(decoder_with(options.keys))
 
     def of_range(r: Range) -> list[Split]:
         return list(_of_range(store, r, options, wanted, reading))
@@ -78,21 +78,21 @@ def splits(store: ObjectReader, ranges: Iterable[Range], options: ReadOptions, w
     return tuple(part for split, of_split in zip(whole, divided, strict=True) for part in _divided(split, of_split))
 
 
-def _of_range(store: ObjectReader, r: Range, options: ReadOptions, wanted: Wanted, reading: Reading) -> Iterator[Split]:
+def _of_range(store: ObjectReader, r: Range, options: ReadOptions, wanted: Wanted, reading: ReadContext) -> Iterator[Split]:
     alone = replace(r.manifest, entries=(), pages=(), deleting=(), gaps=(), local_log_start_offsets={}, losses=())
     for span in _spans(store, r, options, wanted, reading):
         split = Split(replace(alone, entries=(span.entry,)), span)
         yield from split.cut(-(-split.bytes // options.bytes_per_split))
 
 
-def _spans(store: ObjectReader, r: Range, options: ReadOptions, wanted: Wanted, reading: Reading) -> Iterator[Span]:
-    refuse_outside(r.manifest, r.start)
+def _spans(store: ObjectReader, r: Range, options: ReadOptions, wanted: Wanted, reading: ReadContext) -> Iterator[Span]:
+    check_start_offset(r.manifest, r.start)
     inside = hull(wanted.offsets, r.start, min(r.end, r.manifest.end_offset))
     if inside is None:
         return
     entries = Entries.of(store, r.manifest)
     if wanted.times_ms == ALL:
-        found = plan(r.manifest, entries.overlapping(*inside), *inside, fail_on_data_loss=options.fail_on_data_loss)
+        found = fetch_plan(r.manifest, entries.overlapping(*inside), *inside, fail_on_data_loss=options.fail_on_data_loss)
     else:
         found = tuple(_in_time(store, entries, *inside, options, wanted, reading))
     for span in found:
@@ -102,7 +102,7 @@ def _spans(store: ObjectReader, r: Range, options: ReadOptions, wanted: Wanted, 
 
 
 def _in_time(
-    store: ObjectReader, entries: Entries, start: int, end: int, options: ReadOptions, wanted: Wanted, reading: Reading
+    store: ObjectReader, entries: Entries, start: int, end: int, options: ReadOptions, wanted: Wanted, reading: ReadContext
 ) -> Iterator[Span]:
     """As `plan`, but for the segments that hold no record of a wanted time, and the pages that hold no such segments.
 
@@ -117,7 +117,7 @@ def _in_time(
     late = entries.as_late_as(wanted.times_ms[0][0], start, end)
     some = (e for e in late if hull(wanted.times_ms, _earliest(e), e.max_timestamp_ms + 1) is not None)
     source, first = reading.source(store), True
-    for span in plan(entries.manifest, some, start, end, fail_on_data_loss=False):
+    for span in fetch_plan(entries.manifest, some, start, end, fail_on_data_loss=False):
         part = hull(wanted.times_ms, _earliest(span.entry), span.entry.max_timestamp_ms + 1)
         is_inside = part == (_earliest(span.entry), span.entry.max_timestamp_ms + 1)
         # Without a least time nothing tells which segments are worth a look; where the window begins, one surely is.

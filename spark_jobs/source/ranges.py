@@ -11,7 +11,7 @@ from remote import archive
 from remote.errors import NotFound
 from remote.manifest.model import Manifest
 from remote.parallel import in_order
-from remote.read.context import Reading, decoded_with
+from remote.read.context import ReadContext, decoder_with
 from remote.read.log import ArchivedLog
 from remote.store.api import ObjectStore
 from spark_jobs.errors import OptionError
@@ -50,7 +50,7 @@ def resolve(store: ObjectStore, options: ReadOptions, wanted: Wanted = EVERYTHIN
     Raises NotFound, OffsetOutOfRange (unless failOnDataLoss is false), MissingRange, OptionError; Invalid for keys that cannot
     be had.
     """
-    reading = Reading(decoded_with(options.keys))
+    reading = ReadContext(decoder_with(options.keys))
 
     def ranged(manifest: Manifest) -> Range:
         return _range(ArchivedLog(store, manifest, reading=reading), options)
@@ -72,7 +72,7 @@ def manifests(store: ObjectStore, options: ReadOptions, wanted: Wanted = EVERYTH
     elif isinstance(strategy, Subscribe):
         topics = [t for t in strategy.topics if wanted.has_topic(t)]
         newest = each_topic(
-            lambda t, threads: archive.existing(store, chosen(store, t, options.topic_ids, threads)).sound, topics
+            lambda t, threads: archive.require_partitions(store, chosen(store, t, options.topic_ids, threads)).sound, topics
         )
     else:
         newest = _matching(store, strategy.pattern, options, wanted)
@@ -90,7 +90,9 @@ def each_topic(ask: Callable[[str, int], Iterable[Manifest]], topics: Collection
 
 def _assigned(store: ObjectStore, assigned: Mapping[str, Iterable[int]], options: ReadOptions, wanted: Wanted) -> list[Manifest]:
     topics = [t for t in assigned if wanted.has_topic(t)]
-    of_topics = each_topic(lambda t, threads: archive.existing(store, chosen(store, t, options.topic_ids, threads)).sound, topics)
+    of_topics = each_topic(
+        lambda t, threads: archive.require_partitions(store, chosen(store, t, options.topic_ids, threads)).sound, topics
+    )
     there = {(m.topic, m.partition): m for m in of_topics}
     found: list[Manifest] = []
     for topic, number in ((t, n) for t in topics for n in assigned[t]):
@@ -113,7 +115,7 @@ def _matching(store: ObjectStore, pattern: str, options: ReadOptions, wanted: Wa
 
     def asked_for(topic: str, threads: int) -> archive.ArchivedTopic:
         found = chosen(store, topic, options.topic_ids, threads)
-        return archive.existing(store, found) if topic in options.topic_ids else found
+        return archive.require_partitions(store, found) if topic in options.topic_ids else found
 
     return each_topic(lambda t, threads: asked_for(t, threads).sound, asked)
 

@@ -11,7 +11,7 @@ from local_log.formats.chunks import Chunk
 from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.record_batch.columns import Projection, per_record
 from local_log.formats.visible_records import record_batches, visible
-from remote.read.context import Reading, decoded_with
+from remote.read.context import ReadContext, decoder_with
 from remote.read.log import ArchivedLog
 from remote.store.api import ObjectStore
 from spark_jobs.source.deleted_during_read import overtaken
@@ -70,7 +70,7 @@ def _rows(
     want = Projection(
         key="key" in columns, value="value" in columns, headers="headers" in columns, timestamp_type="timestampType" in columns
     )
-    log = ArchivedLog(store, split.manifest, first_bytes, Reading(decoded_with(keys)))
+    log = ArchivedLog(store, split.manifest, first_bytes, ReadContext(decoder_with(keys)))
     span = split.span
     aborted = log.aborted(span.start, span.end) if read_committed else ()
     schema = pa.schema([(name, FIELDS[name]) for name in columns])

@@ -14,7 +14,7 @@ from local_log.formats.record import NO_PRODUCER, Codec
 from local_log.formats.record_batch.batch_v2 import HEADER_BYTES
 from local_log.formats.record_batch.columns import Projection
 from local_log.formats.visible_records import record_batches
-from remote.read.context import Reading, decoded_with
+from remote.read.context import ReadContext, decoder_with
 from remote.read.log import ArchivedLog
 from remote.read.plan import Span
 from remote.store.api import ObjectReader
@@ -31,7 +31,7 @@ def measure(store: ObjectReader, split: Split, *, with_records: bool = True, key
     latest one, and what only records tell stays 0. Raises as `read_split`.
     """
     span = split.span
-    log = ArchivedLog(store, split.manifest, CHUNK_BYTES, Reading(decoded_with(keys)))
+    log = ArchivedLog(store, split.manifest, CHUNK_BYTES, ReadContext(decoder_with(keys)))
     parts = (part for chunk in log.span_chunks(span) for part in _of_chunk(chunk, span, with_records))
     return PartitionSums(OffsetSums(span.end - span.start)) + merged(parts)
 

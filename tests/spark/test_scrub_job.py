@@ -163,13 +163,13 @@ def test_the_requests_of_all_tasks_together_are_bounded(job: Job, finer: Path, m
 
 
 def test_an_object_that_goes_while_tasks_run_is_a_finding(spark: SparkSession, damaged: Path) -> None:
-    from remote.scrub.budget import Budget
+    from remote.scrub.budget import RequestBudget
     from remote.scrub.scrub import walk
     from remote.scrub.settings import ScrubSettings
     from remote.store.open import open_store
     from spark_jobs.jobs.scrub import SparkScrub
 
-    budget = Budget(open_store(str(damaged)))
+    budget = RequestBudget(open_store(str(damaged)))
     steps = list(walk(budget, ScrubSettings(deep=True), 0))
     gone = segments(damaged, "g-big", "aux")[0]
     gone.unlink()

@@ -156,9 +156,9 @@ class World:
 
 
 def decoded() -> Any:
-    from remote.read.context import Reading
+    from remote.read.context import ReadContext
 
-    return Reading().decoded
+    return ReadContext().decoded
 
 
 def roll_again(world: World, partition: str) -> None:

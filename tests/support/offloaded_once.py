@@ -5,8 +5,8 @@ from pathlib import Path
 from logs_to_archive import due
 
 from remote import archive
-from remote.read.context import decoded_with
-from remote.scrub.budget import Budget
+from remote.read.context import decoder_with
+from remote.scrub.budget import RequestBudget
 from remote.scrub.finding import Kind
 from remote.scrub.scrub import scrub
 from remote.scrub.settings import ScrubSettings
@@ -22,5 +22,5 @@ def assert_one_sound_chain(url: str, logs: Path, partition: str) -> None:
     for entry in manifest.entries:
         archived = store.get(manifest.path.segment(entry.log_name))
         assert archived == (logs / partition / f"{entry.base_offset:020d}.log").read_bytes()
-    found = scrub(Budget(store, None), decoded_with(None), ScrubSettings(deep=True), now_ms=0)
+    found = scrub(RequestBudget(store, None), decoder_with(None), ScrubSettings(deep=True), now_ms=0)
     assert [f for f in found if f.kind not in (Kind.fresh_orphan, Kind.orphan)] == []

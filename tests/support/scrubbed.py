@@ -15,13 +15,13 @@ from remote.keys import PartitionPath
 from remote.manifest import codec
 from remote.manifest.model import Manifest, SegmentEntry
 from remote.manifest.store import Stored, load_newest
-from remote.scrub.budget import Budget
+from remote.scrub.budget import RequestBudget
 from remote.scrub.finding import Finding, Kind
 from remote.scrub.objects import GRACE_MS
-from remote.scrub.scrub import filled, scrub, walk
-from remote.scrub.segment_runs import scrub_stretch, stretches
+from remote.scrub.scrub import findings_of, scrub, walk
+from remote.scrub.segment_runs import scrub_run, segment_runs
 from remote.scrub.settings import ScrubSettings
-from remote.scrub.steps import Unread
+from remote.scrub.steps import SegmentToRead
 from remote.segment_bytes import StoredBytes
 from remote.store.api import ObjectStore
 
@@ -34,7 +34,7 @@ Found = list[tuple[Kind, str]]
 def findings(store: ObjectStore, *, deep: bool = False, now_ms: int = LATER_MS, **more: Any) -> list[Finding]:
     settings = ScrubSettings(deep, more.pop("sample", 1.0), more.pop("seed", 0))
     requests_max = more.pop("requests_max", None)
-    told = list(scrub(Budget(store, requests_max), StoredBytes, settings, now_ms, **more))
+    told = list(scrub(RequestBudget(store, requests_max), StoredBytes, settings, now_ms, **more))
     if deep and requests_max is None:
         calls = getattr(store, "calls", [])
         asked = len(calls)
@@ -46,11 +46,11 @@ def findings(store: ObjectStore, *, deep: bool = False, now_ms: int = LATER_MS, 
 
 def in_stretches(store: ObjectStore, settings: ScrubSettings, now_ms: int, bytes_max: int, **more: Any) -> list[Finding]:
     """The findings of a scrub whose segments are read by tasks of their own, in an order of their own."""
-    steps = list(walk(Budget(store), settings, now_ms, **more))
-    parts = list(stretches((step for step in steps if isinstance(step, Unread)), bytes_max))
-    done = [scrub_stretch(Budget(store), StoredBytes, part) for part in reversed(parts)]
+    steps = list(walk(RequestBudget(store), settings, now_ms, **more))
+    parts = list(segment_runs((step for step in steps if isinstance(step, SegmentToRead)), bytes_max))
+    done = [scrub_run(RequestBudget(store), StoredBytes, part) for part in reversed(parts)]
     found = chain.from_iterable(one.found for one in reversed(done))
-    return list(filled(steps, lambda _: next(found)))
+    return list(findings_of(steps, lambda _: next(found)))
 
 
 def found(store: ObjectStore, *, deep: bool = False, **more: Any) -> Found:

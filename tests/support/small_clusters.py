@@ -22,7 +22,7 @@ from remote.keys import PartitionPath, parse_segment_name
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
 from remote.manifest.store import load_newest
-from remote.read.context import Reading
+from remote.read.context import ReadContext
 from tiering.offload.copy import Done, offload, plan
 from tiering.read.tiered_log import Isolation, TieredLog
 from tiering.wiring import Tiers
@@ -121,9 +121,9 @@ class Cluster(Brokers):
         """The directory with the partition's leader, as a sidecar reads it."""
         return LogDir(OsDisk(), str(self.brokers[self.replicas[partition][0]].folder_of(partition)))
 
-    def tiered(self, partition: TopicPartition, *, reading: Reading | None = None, door: Door | None = None) -> TieredLog:
+    def tiered(self, partition: TopicPartition, *, reading: ReadContext | None = None, door: Door | None = None) -> TieredLog:
         """The partition over both tiers, as who reads it beside its leader's directory has it."""
-        tiers = Tiers(self.leader_dir(partition), door or self.store, reading or Reading())
+        tiers = Tiers(self.leader_dir(partition), door or self.store, reading or ReadContext())
         return tiers.partition(partition.topic, partition.partition)
 
     def consume(
@@ -132,7 +132,7 @@ class Cluster(Brokers):
         start: int,
         isolation: Isolation = Isolation.read_uncommitted,
         *,
-        reading: Reading | None = None,
+        reading: ReadContext | None = None,
     ) -> Consumed:
         """Everything from an offset on, as a consumer of the leader gets it."""
         door = Door(self.store)

@@ -8,7 +8,7 @@ from archive_fakes import CountingIds, FixedClock, MemoryStore
 
 from local_log.formats.record import Codec
 from remote import archive
-from remote.direct_write.commit import Placed, Write, commit_write
+from remote.direct_write.commit import PartitionEntries, Write, commit_write
 from remote.direct_write.topic import written_topic
 from remote.read.log import ArchivedLog
 from remote.segment_bytes import StoredBytes
@@ -72,7 +72,7 @@ class Rows:
     def commit(self, tasks: Iterable[TaskRows]) -> Any:
         parts = [part for task in tasks for part in task.parts]
 
-        def place(partitions: Any) -> Placed:
+        def place(partitions: Any) -> PartitionEntries:
             steps = placement(parts, partitions, self.shape.segment_bytes)
             self.moves = [step for of in steps.values() for step in of if isinstance(step, Move)]
             source = StoredBytes(self.store)

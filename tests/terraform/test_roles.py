@@ -20,7 +20,7 @@ from modules import DATA_KEY, rendered
 
 from local_log.errors import Corrupt
 from remote.clock import RandomIds, SystemClock
-from remote.direct_write.commit import Placed, Write, commit_write
+from remote.direct_write.commit import PartitionEntries, Write, commit_write
 from remote.direct_write.topic import WrittenPartition, written_topic
 from remote.errors import Invalid
 from remote.keys import PartitionPath, own_write_id
@@ -122,7 +122,7 @@ def write_rows(bucket: Bucket, topic: str, *, dies_after_deciding: bool | None =
     store = Dies(open_store(bucket.url), dies_after_deciding)
     asked = Write(write_id, (written_topic(store, topic, 1),), "tests")
 
-    def place(now: Mapping[PartitionPath, WrittenPartition]) -> Placed:
+    def place(now: Mapping[PartitionPath, WrittenPartition]) -> PartitionEntries:
         return {path: (entry(p.end_offset, p.end_offset + 5),) for path, p in now.items()}
 
     with suppress(Crash):

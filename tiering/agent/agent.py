@@ -11,7 +11,7 @@ from typing import Final
 
 from local_log.errors import LogError
 from local_log.log_dir import LogDir
-from remote.clock import Chance, Clock
+from remote.clock import Clock, Jitter
 from remote.errors import Conflict, Fenced, RemoteError
 from remote.store.instrumented import Trouble
 from tiering.agent.controls import Aborted, Controls
@@ -64,7 +64,7 @@ class Agent:
         workers: Workers,
         controls: Controls,
         clock: Clock,
-        chance: Chance,
+        chance: Jitter,
         memory: MemoryFile,
         tell: Callable[[str], None] = lambda message: None,
         trouble: Callable[[], Trouble | None] = lambda: None,

@@ -10,7 +10,7 @@ from local_log.log_dir import LogDir, Unopened
 from local_log.log_reader import LocalLog
 from remote.clock import Clock
 from remote.errors import RemoteError, TopicDeleted, Unavailable
-from remote.parallel import as_they_come
+from remote.parallel import as_completed
 from remote.store.api import ObjectStore
 from remote.store.instrumented import FAILING_S_MAX, Trouble
 from tiering.agent.agent_lock import has_agent
@@ -112,7 +112,7 @@ def _from_the_store(places: Places, found: list[Found], clock: Clock) -> tuple[l
         return at, _planned(log, view, places.store, clock.now_ms())
 
     threads = places.config.settings.remote_log_manager_copier_thread_pool_size
-    for at, view in as_they_come(asked, sorted(waiting), threads, lambda: places.trouble(FAILING_S_MAX) is not None):
+    for at, view in as_completed(asked, sorted(waiting), threads, lambda: places.trouble(FAILING_S_MAX) is not None):
         views[at] = view
         waiting.discard(at)
     trouble = places.trouble(0)

@@ -15,8 +15,8 @@ from local_log.user_cache import state_folder
 from remote import archive
 from remote.clock import Clock, Ids, RandomIds, SystemClock, jitter, stopwatch
 from remote.errors import BadAddress, Unavailable, Unknown
-from remote.parallel import as_they_come
-from remote.read.context import decoded_with
+from remote.parallel import as_completed
+from remote.read.context import decoder_with
 from remote.signed_store import trusted
 from remote.store.api import ObjectStore
 from remote.store.instrumented import Meter
@@ -63,7 +63,7 @@ class Built:
             return self.controls.is_stopping or self.meter.trouble(stopwatch()) is not None
 
         try:
-            return any(as_they_come(lambda opening: opening(), [self.opening], 1, is_over))
+            return any(as_completed(lambda opening: opening(), [self.opening], 1, is_over))
         except (Aborted, Unavailable, Unknown):
             return False
 
@@ -166,7 +166,7 @@ def build(config: Config, environment: Mapping[str, str], tell: Callable[[str], 
         if "expire" in tasks
         else None,
         sweeping=Sweeping(store, clock, ids, settings.sweep_grace_ms) if "sweep" in tasks else None,
-        scrubbing=Scrubbing(store, clock, decoded_with(keys), settings.scrub_sample_ratio) if "scrub" in tasks else None,
+        scrubbing=Scrubbing(store, clock, decoder_with(keys), settings.scrub_sample_ratio) if "scrub" in tasks else None,
     )
     own = Settings(
         threads=settings.remote_log_manager_copier_thread_pool_size,

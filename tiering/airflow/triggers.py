@@ -61,7 +61,7 @@ def still_behind(archive_url: str, topics: Sequence[str], through_ms: int, parti
     waiting: list[str] = []
     for topic in topics:
         try:
-            names = archive.topics_like(store, [topic])
+            names = archive.matching_topics(store, [topic])
         except NotFound:
             names = ()
         found = {name: archived_through(store, name) for name in names}

@@ -10,7 +10,7 @@ from local_log.formats.filenames import TopicPartition
 from local_log.log_reader import LocalLog
 from remote import archive
 from remote.clock import RandomIds, SystemClock
-from remote.read.context import decoded_with
+from remote.read.context import decoder_with
 from remote.signed_store import trusted
 from remote.store.open import open_store
 from tiering.command.config_option import topic_globs
@@ -121,7 +121,7 @@ def resolve(
     if not is_agreed:
         ask(f"Give up {found.segments} segments of {log.partition} in {store.url}, and keep them under topic id {found.kept_id}?")
     encryption = None if keys_address is None else transforms(compress=False, encrypt_with=keys_address).encryption
-    resolver = diverged.Resolver(store, clock, ids, decoded_with(keys_address)(store), encryption)
+    resolver = diverged.Resolver(store, clock, ids, decoder_with(keys_address)(store), encryption)
     after = resolver.resolve(log, found)
     emit([{**_row(found), "archive_end_offset": after.end_offset}], output)
     return None

@@ -105,7 +105,7 @@ def command(
     store = trusted(open_store(archive_url), keys_address)
     archive.open_archive(store) if dry_run else archive.open_to_write(store, RandomIds())
     globs = topic_globs(topics)
-    found = archive.topics_like(store, globs)
+    found = archive.matching_topics(store, globs)
     tell_unmatched(globs, found, store.url, "--topic" if topics else "topics.include")
     names = tuple(name for name in found if not is_left_alone(name))
     local = LocalTier.of(log_dir(log_dir_path), lambda name: name in names) if log_dir_path is not None else None

@@ -235,7 +235,7 @@ def _lost(manifest: Manifest) -> Iterator[Row]:
 
 def _partitions(store: ObjectStore, topic: str, topic_id: str | None, partition: int | None) -> list[Found]:
     archive.open_archive(store)
-    of_name = archive.existing(store, archive.find_topic(store, topic, topic_id))
+    of_name = archive.require_partitions(store, archive.find_topic(store, topic, topic_id))
     if of_name.warning is not None:
         warn(of_name.warning)
     found = of_name.partitions

@@ -12,9 +12,9 @@ from remote import archive
 from remote.errors import NotFound, RemoteError
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
-from remote.read.context import Reading
+from remote.read.context import ReadContext
 from remote.read.log import ArchivedLog
-from remote.segment.stitch import Hole, Link, Stranger
+from remote.segment.stitch import DivergedSegment, Link, MissingOffsets
 from remote.segment_bytes import SegmentBytes
 from remote.signed_store import trusted
 from remote.store.api import ObjectStore
@@ -34,7 +34,7 @@ from tiering.command.options import (
 )
 from tiering.command.output import Row, emit, say, warn
 from tiering.command.progress import Work, shown
-from tiering.restore.plan import RestorePlan, Step, plan_restore
+from tiering.restore.plan import RestorePlan, RestoreStep, plan_restore
 from tiering.restore.run import Done, restore
 from tiering.restore.target import UNFINISHED, RestoreTarget, opened
 from tiering.wiring import log_dir, open_reading, shares_a_folder
@@ -138,7 +138,7 @@ def command(
 
 
 def _wanted(store: ObjectStore, topics: tuple[str, ...], from_ids: dict[str, str]) -> Iterator[archive.ArchivedTopic]:
-    wanted = archive.topics_like(store, topics)
+    wanted = archive.matching_topics(store, topics)
     tell_unmatched(topics, wanted, store.url)
     tell_unmatched(from_ids, wanted, store.url, "--from-topic-id")
     if not wanted:
@@ -146,7 +146,7 @@ def _wanted(store: ObjectStore, topics: tuple[str, ...], from_ids: dict[str, str
     for name in wanted:
         topic = archive.find_topic(store, name, from_ids.get(name))
         if name in from_ids:
-            archive.existing(store, topic)
+            archive.require_partitions(store, topic)
         if topic.warning is not None:
             warn(topic.warning)
         yield topic
@@ -154,7 +154,7 @@ def _wanted(store: ObjectStore, topics: tuple[str, ...], from_ids: dict[str, str
 
 def _plans(
     store: ObjectStore,
-    reading: Reading,
+    reading: ReadContext,
     wanted: Iterator[archive.ArchivedTopic],
     limits: tuple[int | None, int | None],
     topic_ids: dict[str, str],
@@ -219,15 +219,15 @@ def _tell(done: Done) -> None:
         )
 
 
-def _row(plan: RestorePlan, step: Step | None) -> Row:
+def _row(plan: RestorePlan, step: RestoreStep | None) -> Row:
     row: dict[str, Any] = {"topic": plan.partition.topic, "partition": plan.partition.partition}
     match step:
         case Link(entry, start, end):
             action = "whole" if step.is_whole else "cut"
             return row | {"segment": start, "end_offset": end, "action": action, "bytes": entry.log_size, "reason": None}
-        case Hole(start, end, reason):
+        case MissingOffsets(start, end, reason):
             return row | {"segment": start, "end_offset": end, "action": "missing", "bytes": None, "reason": reason}
-        case Stranger(entry, offset):
+        case DivergedSegment(entry, offset):
             reason = f"its leader epoch at offset {offset} is not that of the log's lineage"
             span = {"segment": entry.base_offset, "end_offset": entry.end_offset}
             return row | span | {"action": "left out", "bytes": entry.log_size, "reason": reason}

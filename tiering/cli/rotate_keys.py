@@ -13,7 +13,7 @@ from remote.signed_store import trusted
 from remote.store.api import ObjectStore
 from remote.store.open import open_store
 from remote.transforms.key_rings import open_keys
-from remote.transforms.keys import KeyRing, prove
+from remote.transforms.keys import KeyRing, check_key_ring
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.options import archive_option, dry_run_option, keys_option, output_option, tell_unmatched, topics_option
 from tiering.command.output import Row, emit, say
@@ -41,10 +41,10 @@ def command(archive_url: str, keys_address: str, topics: tuple[str, ...], dry_ru
       tiering rotate-keys --archive s3://bucket/kafka --keys /etc/tiering/keys.json
     """
     keys = open_keys(keys_address)
-    prove(keys, SystemRandomness())
-    store = trusted(open_store(archive_url), keys_address, unproven_allowed=dry_run)
+    check_key_ring(keys, SystemRandomness())
+    store = trusted(open_store(archive_url), keys_address, unverified_allowed=dry_run)
     archive.open_archive(store) if dry_run else archive.open_to_write(store, RandomIds())
-    wanted = archive.topics_like(store, topics)
+    wanted = archive.matching_topics(store, topics)
     tell_unmatched(topics, wanted, store.url)
     results: list[Rotated] = []
 
@@ -63,7 +63,7 @@ def command(archive_url: str, keys_address: str, topics: tuple[str, ...], dry_ru
 
 
 def _rotated(
-    store: ObjectStore, path: PartitionPath, manifest: Manifest | archive.Damaged, keys: KeyRing, *, dry_run: bool
+    store: ObjectStore, path: PartitionPath, manifest: Manifest | archive.UnreadableManifest, keys: KeyRing, *, dry_run: bool
 ) -> Rotated:
     if not isinstance(manifest, Manifest):
         return Rotated(path, error=manifest)

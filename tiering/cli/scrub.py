@@ -9,8 +9,8 @@ import click
 from remote import archive
 from remote.clock import SystemClock
 from remote.manifest.model import Manifest
-from remote.read.context import decoded_with
-from remote.scrub.budget import Budget
+from remote.read.context import decoder_with
+from remote.scrub.budget import RequestBudget
 from remote.scrub.finding import NOTES, Finding, Kind
 from remote.scrub.scrub import scrub
 from remote.scrub.settings import ScrubSettings
@@ -79,15 +79,15 @@ def command(
       tiering scrub --archive s3://bucket/kafka --deep --sample 0.01 --seed 7
     """
     settings = settings_of(deep, sample, seed)
-    decoded = decoded_with(keys_address)
+    decoded = decoder_with(keys_address)
     meter = Meter()
-    backend = trusted(open_store(archive_url, meter=meter), keys_address, unproven_allowed=True)
+    backend = trusted(open_store(archive_url, meter=meter), keys_address, unverified_allowed=True)
     archive.open_archive(backend)
-    wanted = archive.selected(backend, topics, topic_ids)
+    wanted = archive.select_folders(backend, topics, topic_ids)
     tell_unmatched(topics, [folder.partition("/")[0] for folder in wanted or ()], backend.url)
-    store = Budget(backend, requests_max)
+    store = RequestBudget(backend, requests_max)
     is_shown = deep and requests_max is None and has_terminal()
-    unmetered = trusted(open_store(archive_url), keys_address, unproven_allowed=True)
+    unmetered = trusted(open_store(archive_url), keys_address, unverified_allowed=True)
     of_bytes = _bytes_of(unmetered, settings, topics, topic_ids) if is_shown else 0
     with shown("scrub", lambda: of_bytes, lambda: sum(counted.bytes for counted in meter.snapshot().values())):
         kinds = show(scrub(store, decoded, settings, SystemClock().now_ms(), wanted), output)
@@ -96,7 +96,7 @@ def command(
 
 def _bytes_of(store: ObjectStore, settings: ScrubSettings, topics: tuple[str, ...], topic_ids: dict[str, str]) -> int:
     """About what a deep scrub will read. It takes a request a manifest, of which the scrub itself counts and measures none."""
-    names = archive.topics_like(store, topics or topic_ids)
+    names = archive.matching_topics(store, topics or topic_ids)
     newest = (archive.find_topic(store, topic, topic_ids.get(topic)).partitions.values() for topic in names)
     sound = (one for of_topic in newest for one in of_topic if isinstance(one, Manifest))
     return int(settings.sample * sum(one.log_bytes + one.aux_bytes for one in sound))

@@ -58,7 +58,7 @@ def command(
     """
     store, clock, ids = trusted(open_store(archive_url), keys_address), SystemClock(), RandomIds()
     archive.open_archive(store)
-    names = archive.topics_like(store, topics)
+    names = archive.matching_topics(store, topics)
     tell_unmatched(topics, names, store.url)
     found = source_gone.of_source(store, names, source)
     if dry_run or not is_agreed:

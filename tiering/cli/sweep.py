@@ -61,7 +61,7 @@ def command(
     """
     work = _Work(trusted(open_store(archive_url), keys_address), topics, grace_ms)
     archive.open_archive(work.store) if dry_run else archive.open_to_write(work.store, RandomIds())
-    names = archive.topics_like(work.store, topics)
+    names = archive.matching_topics(work.store, topics)
     tell_unmatched(topics, names, work.store.url)
     if dry_run or not is_agreed:
         emit(work.planned(names), output)

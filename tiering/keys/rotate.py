@@ -21,7 +21,7 @@ from remote.manifest.signatures import signing_key_of
 from remote.manifest.store import ManifestWriter, of_newest
 from remote.store.api import ObjectStore
 from remote.transforms.keys import KeyRing
-from remote.transforms.rotation import PAGES_PER_STEP_MAX, Rotation, Step, is_due
+from remote.transforms.rotation import PAGES_PER_STEP_MAX, Rotation, RotationStep, is_due
 
 STEPS_LOST_MAX = 50
 
@@ -41,7 +41,9 @@ class Rotated:
     error: LogError | RemoteError | None = None
 
 
-def partitions(store: ObjectStore, topics: Iterable[str]) -> Iterator[tuple[PartitionPath, Manifest | archive.Damaged]]:
+def partitions(
+    store: ObjectStore, topics: Iterable[str]
+) -> Iterator[tuple[PartitionPath, Manifest | archive.UnreadableManifest]]:
     """The partitions of these topics, those of deleted topics of the same names, too. Raises Unavailable."""
     for topic in topics:
         for topic_id in filter(is_topic_id, store.list_folders(f"{topic}/")):
@@ -85,7 +87,7 @@ def rotate(
         rotation = Rotation(keys, keys.current, Pages(store, manifest.path).read, ids.new_id, pages_per_step, hashed)
         while True:
             manifest, step = of_newest(store, manifest, lambda newest: (newest, rotation.step(newest)))
-            if not step.instead:
+            if not step.replacements:
                 break
             writer = ManifestWriter(store, manifest.path, clock, ids, source, manifest.writer_epoch)
             manifest, count, is_lost = _committed(writer, manifest, step)
@@ -108,7 +110,7 @@ def _is_signed(store: ObjectStore, manifest: Manifest, key_id: str) -> bool:
     return manifest.signed_by == key_id and all(ref.sha256 is not None for ref in manifest.pages)
 
 
-def _committed(writer: ManifestWriter, manifest: Manifest, step: Step) -> tuple[Manifest, int, bool]:
+def _committed(writer: ManifestWriter, manifest: Manifest, step: RotationStep) -> tuple[Manifest, int, bool]:
     """The newest manifest after a step that was planned on `manifest`, how many were wrapped anew, and whether it was in vain."""
     for page in step.made:
         put_own(writer.store, writer.clock, writer.path.page(page.ref.name), page.body)

@@ -11,12 +11,12 @@ from local_log.formats.primitives import INT32_MAX, INT64_MAX
 from remote.manifest.codec import REMEDY
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
-from remote.segment.stitch import Hole, Link, Stranger, chain
+from remote.segment.stitch import DivergedSegment, Link, MissingOffsets, chain
 
 END_MAX: Final = INT64_MAX - INT32_MAX
 """Behind this a log has no offsets left for one more segment, and none ends there but by a manifest that is wrong."""
 
-Step = Link | Hole | Stranger
+RestoreStep = Link | MissingOffsets | DivergedSegment
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class RestorePlan:
         """Whether the archive goes on behind the limit, so that transactions may be undecided there."""
         return self.limit < self.manifest.end_offset
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[RestoreStep]:
         """The segments that make up the log, in order, and what is missing or left out. Made anew each time.
 
         Raises what reading a page of entries raises: Corrupt, Invalid, Unavailable.

@@ -21,7 +21,7 @@ from remote.parallel import in_order
 from remote.segment.stitch import Link
 from remote.segment_bytes import SegmentBytes
 from tiering.restore.open_transactions import active_segment
-from tiering.restore.plan import RestorePlan, Step, restored_epochs
+from tiering.restore.plan import RestorePlan, RestoreStep, restored_epochs
 from tiering.restore.segment import Placed, place, write_file
 from tiering.restore.target import RestoreTarget, Staged
 
@@ -36,7 +36,7 @@ class Done:
     """
 
     plan: RestorePlan
-    step: Step | None = None
+    step: RestoreStep | None = None
     placed: Placed | None = None
     staged: Staged | None = None
     undecided: int = 0
@@ -100,7 +100,7 @@ def _stage(plan: RestorePlan, source: SegmentBytes, target: RestoreTarget, threa
         yield Done(plan, error=e)
 
 
-def _tried(plan: RestorePlan, source: SegmentBytes, disk: WritableDisk, folder: str, step: Step) -> Done:
+def _tried(plan: RestorePlan, source: SegmentBytes, disk: WritableDisk, folder: str, step: RestoreStep) -> Done:
     if not isinstance(step, Link):
         return Done(plan, step)
     try:

@@ -24,7 +24,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from remote.clock import Clock, SystemClock
-from remote.read.plan import refuse_outside
+from remote.read.plan import check_start_offset
 from remote.signed_store import trusted
 from remote.store.api import ObjectStore
 from remote.store.open import open_store
@@ -58,7 +58,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         found = resolve(self._open(), self.options.read)
         for r in found:
-            refuse_outside(r.manifest, r.start)
+            check_start_offset(r.manifest, r.start)
         limits = stops({r.manifest.path: r.manifest for r in found}, self.options.stop_at)
         starts = {r.manifest.path: r.start for r in found}
         return encode({path: min(starts[path], limit) for path, limit in limits.items()})

@@ -11,7 +11,7 @@ from small_brokers import HOUR_MS, A, B, tiered_topic, values
 from small_clusters import Cluster, Consumed
 
 from local_log.formats.filenames import TopicPartition
-from remote.read.context import Reading
+from remote.read.context import ReadContext
 from remote.read.index_cache import IndexCache
 from tiering.read.tiered_log import Isolation
 
@@ -58,7 +58,7 @@ def test_committed_reads_of_segments_without_aborted_transactions_ask_for_each_o
     cluster.settle()
     assert cluster.archived(A) == {n: values(n) for n in range(6)}
     assert cluster.local(A) == [6]
-    keeps_nothing = Reading(indexes=IndexCache(memory_bytes_max=0))
+    keeps_nothing = ReadContext(indexes=IndexCache(memory_bytes_max=0))
     consumed = cluster.consume(A, 0, Isolation.read_committed, reading=keeps_nothing)
     assert consumed == Consumed(values(*range(7)), segments=[*range(6)])
     door = Door(cluster.store)

@@ -23,7 +23,7 @@ from store_promises import ObjectStoreConformance
 
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
-from remote.archive import create_archive, existing, find_topic, manifests, newest_partition, open_archive, topics
+from remote.archive import create_archive, find_topic, manifests, newest_partition, open_archive, require_partitions, topics
 from remote.errors import AlreadyExists, Invalid, NotFound, Unknown
 from remote.keys import ARCHIVE, PartitionPath
 from remote.manifest.codec import MAJOR, MINOR, encode
@@ -247,7 +247,7 @@ def test_each_of_several_topics_with_one_name_is_found_by_its_id_and_the_others_
     assert find_topic(store, "topic", OLD).sound == (old,)
     assert find_topic(store, "topic", OLD).warning is None
     with pytest.raises(NotFound, match=f"of this name there are: {NEW}, {OLD}"):
-        existing(store, find_topic(store, "topic", "0" * 22))
+        require_partitions(store, find_topic(store, "topic", "0" * 22))
 
 
 def test_a_single_topic_of_a_name_is_chosen_without_a_request_more() -> None:

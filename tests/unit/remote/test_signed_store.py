@@ -19,7 +19,7 @@ from remote.manifest.signatures import NotSigned
 from remote.manifest.store import ManifestWriter, claim, load_newest, load_version
 from remote.manifest.transitions import segment_copied
 from remote.manifest.write_record import Decision, decide, read_decision
-from remote.signed_store import RolledBack, TrustedStore
+from remote.signed_store import RolledBack, SignedStore
 from remote.store.api import ObjectStore
 from remote.transforms.keys import LocalKeyRing
 
@@ -66,9 +66,9 @@ def committed(store: ObjectStore, *numbers: int, path: PartitionPath = PATH, lim
     return [writer.commit(first, copied(n)) for n in numbers][-1]
 
 
-def with_keys(store: MemoryStore, keys: LocalKeyRing = KEYS, *, plain: bool = False, seen: Memory | None = None) -> TrustedStore:
+def with_keys(store: MemoryStore, keys: LocalKeyRing = KEYS, *, plain: bool = False, seen: Memory | None = None) -> SignedStore:
     """The store for who has keys, as a new process."""
-    return TrustedStore(store, keys, plain_allowed=plain, seen=seen, randomness=SeededRandomness())
+    return SignedStore(store, keys, plain_allowed=plain, seen=seen, randomness=SeededRandomness())
 
 
 def test_what_is_committed_with_keys_is_signed_and_read_with_and_without_them() -> None:
@@ -186,11 +186,11 @@ def test_who_lacks_the_key_that_has_signed_is_told_which() -> None:
 
 def test_a_key_ring_is_asked_once_however_much_is_read_and_written() -> None:
     store, keys = MemoryStore(), CountingRing()
-    writer = TrustedStore(store, keys, randomness=SeededRandomness())
+    writer = SignedStore(store, keys, randomness=SeededRandomness())
     committed(writer, *range(5))
     assert keys.asked == ["wrap"]
     keys.asked.clear()
-    reader = TrustedStore(store, keys, randomness=SeededRandomness())
+    reader = SignedStore(store, keys, randomness=SeededRandomness())
     committed(reader, *range(5, 10))
     committed(reader, 7, path=PartitionPath("other", TOPIC_ID, 1))
     assert keys.asked == ["unwrap"]
@@ -228,16 +228,16 @@ def test_the_record_of_a_write_is_signed_too() -> None:
 @pytest.mark.parametrize("keys", [None, KEYS])
 def test_what_was_rolled_back_is_found_by_who_remembers(keys: LocalKeyRing | None) -> None:
     store, seen = MemoryStore(), Memory()
-    reader = TrustedStore(store, keys, seen=seen)
-    committed(TrustedStore(store, keys), *range(5))
+    reader = SignedStore(store, keys, seen=seen)
+    committed(SignedStore(store, keys), *range(5))
     assert load_newest(reader, PATH).manifest.version == 5  # type: ignore[union-attr]
     for version in (5, 4):
         del store.objects[PATH.manifest(version)]
-    again = TrustedStore(store, keys, seen=seen)
+    again = SignedStore(store, keys, seen=seen)
     with pytest.raises(RolledBack, match="version 3 is the newest, and version 5 was there before") as raised:
         load_newest(again, PATH)
     assert raised.value.file == PATH.manifest(5)
-    assert load_newest(TrustedStore(store, keys, seen=Memory()), PATH)  # who remembers nothing finds nothing
+    assert load_newest(SignedStore(store, keys, seen=Memory()), PATH)  # who remembers nothing finds nothing
     for version in (3, 2, 1):
         del store.objects[PATH.manifest(version)]
     with pytest.raises(RolledBack, match="version 0 is the newest"):
@@ -257,7 +257,7 @@ def test_another_version_under_the_same_number_is_found_by_who_remembers() -> No
 def test_versions_from_before_are_read_and_a_listing_that_lags_behind_is_no_rollback() -> None:
     store, seen = MemoryStore(), Memory()
     committed(store, *range(5))
-    reader = TrustedStore(store, seen=seen)
+    reader = SignedStore(store, seen=seen)
     load_newest(reader, PATH)
     assert load_version(reader, PATH, 2).manifest.version == 2
     held = store.objects.pop(PATH.manifest(5))
@@ -272,10 +272,10 @@ def test_versions_from_before_are_read_and_a_listing_that_lags_behind_is_no_roll
 def test_a_memory_that_cannot_be_read_is_none(kept: bytes) -> None:
     store, seen = MemoryStore(), Memory()
     committed(store, 0, 1)
-    load_newest(TrustedStore(store, seen=seen), PATH)
+    load_newest(SignedStore(store, seen=seen), PATH)
     for name in seen:
         seen[name] = kept
-    assert load_newest(TrustedStore(store, seen=seen), PATH)
+    assert load_newest(SignedStore(store, seen=seen), PATH)
 
 
 def test_a_signed_manifest_that_was_cut_short_is_to_be_brought_back_and_not_to_be_signed() -> None:

@@ -8,8 +8,8 @@ from local_log.log_reader import open_log
 from remote.clock import Clock, Ids
 from remote.errors import RemoteError
 from remote.keys import PartitionPath
-from remote.read.context import Decoded
-from remote.scrub.budget import Budget
+from remote.read.context import Decoder
+from remote.scrub.budget import RequestBudget
 from remote.scrub.finding import NOTES
 from remote.scrub.scrub import scrub
 from remote.scrub.settings import ScrubSettings
@@ -65,7 +65,7 @@ class Scrubbing:
 
     store: ObjectStore
     clock: Clock
-    decoded: Decoded
+    decoded: Decoder
     sample: float
 
     def step(self, job: Job) -> Outcome:
@@ -74,7 +74,7 @@ class Scrubbing:
         settings = ScrubSettings(self.sample > 0, self.sample or 1.0, now_ms // 86_400_000)
         found: list[str] = []
         try:
-            for finding in scrub(Budget(self.store, None), self.decoded, settings, now_ms, (job.subject,)):
+            for finding in scrub(RequestBudget(self.store, None), self.decoded, settings, now_ms, (job.subject,)):
                 if finding.kind not in NOTES and len(found) < FINDINGS_MAX:
                     found.append(f"{finding.kind}: {finding.key}: {finding.problem}")
         except (LogError, RemoteError) as e:

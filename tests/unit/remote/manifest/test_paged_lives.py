@@ -15,7 +15,7 @@ from remote.manifest.model import Limits, Manifest, PageRef, SegmentEntry, cover
 from remote.manifest.paging import has_below
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import deleted, retained, segment_copied
-from remote.read.plan import Span, pieces
+from remote.read.plan import Span, spans_and_gaps
 
 LIMITS = Limits(inline_max=4, page_entries=2, fan_out=2, deleting_max=5)
 START = 3
@@ -132,7 +132,9 @@ class Lives(RuleBasedStateMachine):
         for some in range(0, 140, 7):
             assert covers(self.manifest, some, some + 9) == self.held.issuperset(range(max(some, start), some + 9))
         if start < end:
-            spans = [p for p in pieces(self.manifest, self.entries.overlapping(start, end), start, end) if isinstance(p, Span)]
+            spans = [
+                p for p in spans_and_gaps(self.manifest, self.entries.overlapping(start, end), start, end) if isinstance(p, Span)
+            ]
             assert [o for s in spans for o in range(s.start, s.end)] == sorted(set(range(start, end)) & self.held)
 
     @invariant()

@@ -20,7 +20,7 @@ from made_manifests import assert_sound_chain, entry
 
 from local_log.formats.checkpoints import EpochEntry
 from remote import archive
-from remote.direct_write.commit import Place, Placed, Write, commit_write
+from remote.direct_write.commit import PartitionEntries, PlaceEntries, Write, commit_write
 from remote.direct_write.topic import WrittenTopic, written_topic
 from remote.errors import Fenced, Invalid, NotOurs, RemoteError, Unavailable, Unknown
 from remote.keys import own_write_id
@@ -53,10 +53,10 @@ def new_store() -> MemoryStore:
     return store
 
 
-def place(count: int) -> Place:
+def place(count: int) -> PlaceEntries:
     """`count` records in every partition but the last."""
 
-    def placed(now: Any) -> Placed:
+    def placed(now: Any) -> PartitionEntries:
         ends = {path: p.end_offset for path, p in now.items()}
         return {path: (entry(end, end + count),) for path, end in ends.items() if path.partition < PARTITIONS - 1}
 
@@ -301,7 +301,7 @@ def write_to_both(store: ObjectStore, write_id: str, run: str) -> Decision:
     """A record for each of the topics `a` and `b`, as a job would add them."""
     asked = Write(write_id, tuple(written_topic(store, name, 1) for name in "ab"), "tests")
 
-    def placed(now: Any) -> Placed:
+    def placed(now: Any) -> PartitionEntries:
         return {path: (entry(p.end_offset, p.end_offset + 10),) for path, p in now.items()}
 
     return commit_write(store, FixedClock(), CountingIds(run), asked, placed, threads=1)

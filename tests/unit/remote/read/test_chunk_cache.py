@@ -13,7 +13,7 @@ from local_log.errors import Corrupt
 from remote.manifest.model import SegmentEntry
 from remote.read.cache_files import CacheFiles
 from remote.read.chunk_cache import SUFFIX, CachedBytes, ChunkCache
-from remote.read.context import Reading
+from remote.read.context import ReadContext
 from remote.read.log import ArchivedLog
 from remote.read.read_ahead import ReadAhead
 from remote.segment_bytes import StoredBytes
@@ -113,7 +113,7 @@ def test_a_log_reads_the_same_through_a_chunk_cache_and_the_second_time_asks_onl
 ) -> None:
     door = Door(finer.store)
     plain = finer.archived("g-txn-0")
-    reading = Reading(chunks=cache(tmp_path, chunk_bytes=16_384), ahead=ReadAhead(align=16_384, window_bytes=65_536))
+    reading = ReadContext(chunks=cache(tmp_path, chunk_bytes=16_384), ahead=ReadAhead(align=16_384, window_bytes=65_536))
     expected = offsets_of(read(plain, 0, plain.end_offset, committed=True))
     for turn in range(2):
         door.calls.clear()
@@ -136,7 +136,7 @@ def test_what_came_damaged_over_the_wire_is_fetched_again_by_who_asks_next(finer
                 return body[:200] + bytes([body[200] ^ 1]) + body[201:]
             return body
 
-    log = ArchivedLog(Flaky(finer.store), plain.manifest, reading=Reading(chunks=cache(tmp_path)))
+    log = ArchivedLog(Flaky(finer.store), plain.manifest, reading=ReadContext(chunks=cache(tmp_path)))
     with pytest.raises(Corrupt):
         list(log.records(entry.base_offset, entry.end_offset))
     got = offsets_of(log.records(entry.base_offset, entry.end_offset))

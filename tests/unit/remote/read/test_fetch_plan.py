@@ -7,8 +7,7 @@ from made_manifests import entry, manifest
 
 from local_log.errors import OffsetOutOfRange
 from remote.manifest.model import Manifest, SegmentEntry
-from remote.read import plan as fetch_plan
-from remote.read.plan import MissingRange, Span
+from remote.read.plan import MissingRange, Span, fetch_plan
 
 END = 40
 
@@ -16,7 +15,7 @@ END = 40
 def plan(some: Manifest, start: int, end: int, *, fail_on_data_loss: bool = True) -> tuple[Span, ...]:
     """The plan from all entries, which has to be the one from those that overlap."""
     overlapping = (e for e in some.entries if e.base_offset < end and e.end_offset > start)
-    found = [fetch_plan.plan(some, e, start, end, fail_on_data_loss=fail_on_data_loss) for e in (some.entries, overlapping)]
+    found = [fetch_plan(some, e, start, end, fail_on_data_loss=fail_on_data_loss) for e in (some.entries, overlapping)]
     assert found[0] == found[1]
     return found[0]
 

@@ -234,8 +234,8 @@ class Slow:
     def log(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
         raise AssertionError("nobody wants the log")
 
-    def refuse_plain(self, path: PartitionPath, entry: SegmentEntry) -> None:
-        self.archived.source.refuse_plain(path, entry)
+    def require_encryption(self, path: PartitionPath, entry: SegmentEntry) -> None:
+        self.archived.source.require_encryption(path, entry)
 
     def aux(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
         self.asked.append(entry.segment_id)

@@ -8,13 +8,13 @@ from pools import LazyPool, ShuffledPool
 
 from local_log.errors import Corrupt
 from remote.errors import Unavailable
-from remote.read.read_ahead import Part, Pool, ReadAhead
+from remote.read.read_ahead import Pool, ReadAhead, ReadRange
 
 SIZES = (1_000, 40, 7, 250, 3_000)
 
 
-def parts() -> list[Part[str]]:
-    return [Part(f"segment {n}", n, n + size) for n, size in enumerate(SIZES)]
+def parts() -> list[ReadRange[str]]:
+    return [ReadRange(f"segment {n}", n, n + size) for n, size in enumerate(SIZES)]
 
 
 def body(name: str, start: int, end: int) -> bytes:
@@ -22,12 +22,12 @@ def body(name: str, start: int, end: int) -> bytes:
 
 
 def expected() -> dict[str, bytes]:
-    return {part.of: body(part.of, part.start, part.end) for part in parts()}
+    return {part.target: body(part.target, part.start, part.end) for part in parts()}
 
 
-def collect(windows: Iterable[tuple[Part[str], bytes]], found: dict[str, bytes]) -> dict[str, bytes]:
+def collect(windows: Iterable[tuple[ReadRange[str], bytes]], found: dict[str, bytes]) -> dict[str, bytes]:
     for part, data in windows:
-        found[part.of] = found.get(part.of, b"") + data
+        found[part.target] = found.get(part.target, b"") + data
     return found
 
 
@@ -36,7 +36,7 @@ def taken(ahead: ReadAhead, first_bytes: int = 16) -> dict[str, bytes]:
 
 
 def sizes(ahead: ReadAhead, first_bytes: int) -> list[tuple[str, int]]:
-    return [(window.of.of, window.end - window.start) for window in ahead.windows(parts(), first_bytes)]
+    return [(window.range.target, window.end - window.start) for window in ahead.windows(parts(), first_bytes)]
 
 
 def test_windows_double_up_to_the_limit_and_go_on_so_in_the_next_segment() -> None:
@@ -49,7 +49,7 @@ def test_windows_double_up_to_the_limit_and_go_on_so_in_the_next_segment() -> No
 
 def test_windows_end_at_multiples_of_the_alignment_or_at_the_part_s_end() -> None:
     windows = [*ReadAhead(window_bytes=256, align=100).windows(parts(), 64)]
-    assert all(w.end % 100 == 0 or w.end == w.of.end for w in windows)
+    assert all(w.end % 100 == 0 or w.end == w.range.end for w in windows)
     assert [(w.start, w.end) for w in windows[:3]] == [(0, 100), (100, 300), (300, 600)]
 
 
@@ -75,7 +75,7 @@ def test_a_pool_makes_the_same_requests_as_none() -> None:
 
         ahead = ReadAhead(pool, window_bytes=256)
         assert len([*ahead.read(parts(), read, 16)]) == len(asked)
-        assert sorted(asked) == sorted((w.of.of, w.start, w.end) for w in ahead.windows(parts(), 16))
+        assert sorted(asked) == sorted((w.range.target, w.start, w.end) for w in ahead.windows(parts(), 16))
 
 
 def test_what_is_on_its_way_is_bounded_and_at_most_twice_what_was_taken() -> None:
@@ -94,7 +94,7 @@ def test_the_next_segment_is_asked_for_before_this_one_has_ended() -> None:
     pool = LazyPool()
     for part, _ in ReadAhead(pool, window_bytes=256, ahead_bytes_max=1_000).read(parts(), body, 64):
         ahead_of_it = {later._args[0] for later in pool.asked if not later.is_done}
-        if part.of == "segment 1":
+        if part.target == "segment 1":
             assert {"segment 2", "segment 3", "segment 4"} <= ahead_of_it
             return
     pytest.fail("segment 1 never came")
@@ -134,7 +134,7 @@ def test_what_goes_wrong_ahead_is_raised_when_its_turn_comes(pool: Pool | None) 
 
 @pytest.mark.parametrize("pool", [None, LazyPool(), ShuffledPool(5)])
 def test_a_part_that_cannot_be_named_is_an_error_when_its_turn_comes(pool: Pool | None) -> None:
-    def some() -> Iterator[Part[str]]:
+    def some() -> Iterator[ReadRange[str]]:
         yield from parts()[:2]
         raise Corrupt("no index")
 
@@ -146,4 +146,4 @@ def test_a_part_that_cannot_be_named_is_an_error_when_its_turn_comes(pool: Pool 
 
 
 def test_parts_without_bytes_cost_nothing() -> None:
-    assert [*ReadAhead(LazyPool()).read([Part("empty", 5, 5), Part("turned", 6, 5)], body, 64)] == []
+    assert [*ReadAhead(LazyPool()).read([ReadRange("empty", 5, 5), ReadRange("turned", 6, 5)], body, 64)] == []

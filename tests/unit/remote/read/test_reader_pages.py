@@ -13,7 +13,7 @@ from remote.manifest.gaps import Gap
 from remote.manifest.model import Limits, Manifest
 from remote.manifest.store import ManifestWriter, load_newest
 from remote.read.log import ArchivedLog
-from remote.read.plan import MissingRange, plan
+from remote.read.plan import MissingRange, fetch_plan
 
 LIMITS = Limits(inline_max=2, page_entries=2, fan_out=2)
 
@@ -80,7 +80,7 @@ def test_a_plan_for_a_part_reads_only_the_pages_of_that_part(paged: dict[str, tu
     for entry in everything:
         door.calls.clear()
         entries = Entries.of(door, log.manifest)
-        (span,) = plan(
+        (span,) = fetch_plan(
             log.manifest, entries.overlapping(entry.base_offset, entry.end_offset), entry.base_offset, entry.end_offset
         )
         assert span.entry == entry

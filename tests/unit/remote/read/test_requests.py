@@ -16,7 +16,7 @@ from local_log.disk import OsWritableDisk
 from remote.manifest.model import Limits
 from remote.manifest.store import ManifestWriter, load_newest
 from remote.read.cache_files import CacheFiles
-from remote.read.context import Reading
+from remote.read.context import ReadContext
 from remote.read.index_cache import SUFFIX, IndexCache
 from remote.read.log import ArchivedLog
 from remote.read.read_ahead import ReadAhead
@@ -30,12 +30,12 @@ def store(finer: World) -> MemoryStore:
     return found
 
 
-def cold(store: MemoryStore, world: World, partition: str, reading: Reading | None = None) -> ArchivedLog:
+def cold(store: MemoryStore, world: World, partition: str, reading: ReadContext | None = None) -> ArchivedLog:
     """A log that nothing is known of but where it lies; what it takes to open it is in the transcript."""
     store.calls.clear()
     newest = load_newest(store, path_of(world.logs[partition]))
     assert newest is not None
-    return ArchivedLog(store, newest.manifest, reading=reading or Reading())
+    return ArchivedLog(store, newest.manifest, reading=reading or ReadContext())
 
 
 @pytest.mark.parametrize("partition", ARCHIVED)
@@ -81,9 +81,9 @@ def test_the_latest_timestamp_costs_two_requests_with_the_manifest_at_hand(finer
 
 
 def test_a_process_that_starts_anew_finds_the_indexes_in_their_files(finer: World, store: MemoryStore, tmp_path: Path) -> None:
-    def reading() -> Reading:
+    def reading() -> ReadContext:
         files = CacheFiles(OsWritableDisk(), str(tmp_path / "cache"), SUFFIX, 1 << 20, FixedClock(), CountingIds())
-        return Reading(indexes=IndexCache(files=files))
+        return ReadContext(indexes=IndexCache(files=files))
 
     asked = cold(store, finer, "g-txn-0").manifest.entries[2].max_timestamp_ms
     for expected in (2, 1):
@@ -104,7 +104,7 @@ def test_sequential_reading_costs_a_request_for_each_window_and_none_else(tmp_pa
     assert newest is not None
     window = 40_000
     ahead = ReadAhead(LazyPool() if pooled else None, window_bytes=window)
-    archived = ArchivedLog(store, newest.manifest, window, Reading(ahead=ahead))
+    archived = ArchivedLog(store, newest.manifest, window, ReadContext(ahead=ahead))
     store.calls.clear()
     read = offsets_of(archived.records(0, archived.end_offset))
     assert read == offsets_of(ArchivedLog(MemoryStoreOf(store), newest.manifest).records(0, archived.end_offset))
@@ -170,7 +170,7 @@ def test_with_pages_a_cold_fetch_and_a_cold_search_by_time_cost_five_requests(fi
         assert found is not None
         assert len(paged.calls) <= 5
         paged.calls.clear()
-        log = ArchivedLog(paged, log.manifest, reading=Reading())
+        log = ArchivedLog(paged, log.manifest, reading=ReadContext())
         list(log.entries)
         paged.calls.clear()
         assert log.offset_for_time(asked, 0, log.end_offset) == found

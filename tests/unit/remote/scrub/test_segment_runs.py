@@ -4,17 +4,17 @@ import pytest
 from archive_fakes import MemoryStore
 from scrubbed import LATER_MS, TXN, newest
 
-from remote.scrub.budget import Budget
+from remote.scrub.budget import RequestBudget
 from remote.scrub.scrub import walk
-from remote.scrub.segment_runs import Stretch, scrub_stretch, shared, stretches
+from remote.scrub.segment_runs import SegmentRun, requests_per_run, scrub_run, segment_runs
 from remote.scrub.settings import ScrubSettings
-from remote.scrub.steps import Unread
+from remote.scrub.steps import SegmentToRead
 from remote.segment_bytes import StoredBytes
 
 
-def cut(store: MemoryStore, bytes_max: int) -> tuple[Stretch, ...]:
-    steps = walk(Budget(store), ScrubSettings(deep=True), LATER_MS)
-    return tuple(stretches((step for step in steps if isinstance(step, Unread)), bytes_max))
+def cut(store: MemoryStore, bytes_max: int) -> tuple[SegmentRun, ...]:
+    steps = walk(RequestBudget(store), ScrubSettings(deep=True), LATER_MS)
+    return tuple(segment_runs((step for step in steps if isinstance(step, SegmentToRead)), bytes_max))
 
 
 @pytest.mark.parametrize("bytes_max", [1, 30_000, 100_000, 1 << 40])
@@ -34,18 +34,18 @@ def test_a_stretch_knows_the_segment_before_it_of_which_it_reads_the_open_transa
 
 def test_the_requests_of_a_stretch_are_foretold_where_segments_are_small(store: MemoryStore) -> None:
     for part in cut(store, 30_000):
-        budget = Budget(store)
-        assert scrub_stretch(budget, StoredBytes, part).requests == part.requests == budget.requests
+        budget = RequestBudget(store)
+        assert scrub_run(budget, StoredBytes, part).requests == part.requests == budget.requests
 
 
 @pytest.mark.parametrize("requests_max", [0, 1, 7, 26, 10_000])
 def test_stretches_share_all_requests_and_no_more(store: MemoryStore, requests_max: int) -> None:
     parts = cut(store, 30_000)
-    shares = shared(parts, requests_max)
+    shares = requests_per_run(parts, requests_max)
     assert len(shares) == len(parts)
     assert sum(shares) == requests_max
     store.calls.clear()
-    done = [scrub_stretch(Budget(store, share), StoredBytes, part) for part, share in zip(parts, shares, strict=True)]
+    done = [scrub_run(RequestBudget(store, share), StoredBytes, part) for part, share in zip(parts, shares, strict=True)]
     assert len(store.calls) <= requests_max
     assert sum(one.requests for one in done) == len(store.calls)
     assert all(found in ((), None) for one in done for found in one.found)

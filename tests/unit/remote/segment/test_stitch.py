@@ -8,7 +8,7 @@ from made_manifests import entry
 from local_log.formats.checkpoints import EpochEntry
 from remote.manifest.gaps import Gap
 from remote.manifest.model import SegmentEntry
-from remote.segment.stitch import Hole, Link, Stranger, chain, first_contradiction
+from remote.segment.stitch import DivergedSegment, Link, MissingOffsets, chain, first_contradiction
 
 LINEAGE = (EpochEntry(0, 0),)
 
@@ -19,7 +19,7 @@ def chained(*ranges: tuple[int, int], start: int = 0, end: int = 10**6, gaps: tu
     return [shown(step) for step in chain(entries, gaps, LINEAGE, start, end)]
 
 
-def shown(step: Link | Hole | Stranger) -> object:
+def shown(step: Link | MissingOffsets | DivergedSegment) -> object:
     if isinstance(step, Link):
         cut = (step.entry.base_offset, step.entry.end_offset)
         return (step.start, step.end) if step.is_whole else (step.start, step.end, cut)
@@ -63,9 +63,9 @@ def test_the_last_segment_is_cut_at_the_end() -> None:
 
 def test_a_hole_has_the_ledgers_reason() -> None:
     gaps = (Gap(100, 200, "refused", 7),)
-    assert chained((0, 100), (200, 300), gaps=gaps) == [(0, 100), Hole(100, 200, "refused"), (200, 300)]
-    assert chained((0, 100), (200, 300), end=150, gaps=gaps) == [(0, 100), Hole(100, 150, "refused")]
-    assert chained((20, 30)) == [Hole(0, 20, "no segment holds them"), (20, 30)]
+    assert chained((0, 100), (200, 300), gaps=gaps) == [(0, 100), MissingOffsets(100, 200, "refused"), (200, 300)]
+    assert chained((0, 100), (200, 300), end=150, gaps=gaps) == [(0, 100), MissingOffsets(100, 150, "refused")]
+    assert chained((20, 30)) == [MissingOffsets(0, 20, "no segment holds them"), (20, 30)]
 
 
 def test_a_segment_of_another_history_is_left_out_and_named() -> None:
@@ -74,7 +74,7 @@ def test_a_segment_of_another_history_is_left_out_and_named() -> None:
     ours = entry(50, 80, leader_epochs=(EpochEntry(2, 50),))
     first = entry(0, 50)
     steps = list(chain((first, stray, ours), (), lineage, 0, 80))
-    assert steps == [Stranger(stray, 60), Link(first, 0, 50), Link(ours, 50, 80)]
+    assert steps == [DivergedSegment(stray, 60), Link(first, 0, 50), Link(ours, 50, 80)]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_every_offset_that_a_segment_holds_is_in_the_chain_once(ranges: list[tup
     steps = list(chain(entries, (), LINEAGE, start, end))
     at = start
     for number, step in enumerate(steps):
-        assert isinstance(step, Link | Hole)
+        assert isinstance(step, Link | MissingOffsets)
         if isinstance(step, Link):
             assert held(step.entry) >= set(range(step.start, step.end))
             assert step.start == at or (number == 0 and step.start == step.entry.base_offset < start)

@@ -12,7 +12,7 @@ from remote.errors import Invalid, NoKey, RemoteError, Unavailable, WrongKey
 from remote.transforms.aws_kms import AwsKms
 from remote.transforms.decoded_bytes import DecodedBytes
 from remote.transforms.key_rings import open_keys
-from remote.transforms.keys import prove
+from remote.transforms.keys import check_key_ring
 
 DATA_KEY = bytes(range(32))
 
@@ -37,7 +37,7 @@ def test_the_current_key_is_named_by_its_arn_whatever_the_address_calls_it(kms: 
     for address in ("aws-kms://alias/archive", f"aws-kms://{arn(kms).rpartition('/')[2]}", f"aws-kms://{arn(kms)}"):
         ring = open_keys(address)
         assert ring.current == arn(kms)
-        prove(ring, SeededRandomness())
+        check_key_ring(ring, SeededRandomness())
 
 
 def test_a_segment_is_encrypted_and_read_with_keys_that_kms_alone_has(kms: Any) -> None:

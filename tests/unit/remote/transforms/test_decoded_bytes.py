@@ -12,7 +12,7 @@ from made_manifests import PATH, entry
 from remote.errors import Invalid
 from remote.transforms.decoded_bytes import DecodedBytes
 from remote.transforms.encoder import Parts
-from remote.transforms.recent import Recent
+from remote.transforms.lru_cache import LruCache
 
 CHUNK = 64
 AUX = b"aux"
@@ -147,7 +147,7 @@ def test_parts_are_of_one_length_but_the_last_and_hold_what_the_chunks_hold(chun
 
 
 def test_what_was_used_last_is_kept() -> None:
-    recent: Recent[str, int] = Recent(2)
+    recent: LruCache[str, int] = LruCache(2)
     recent.put("a", 1)
     recent.put("b", 2)
     assert recent.get("a") == 1

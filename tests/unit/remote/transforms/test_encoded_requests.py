@@ -14,7 +14,7 @@ from logs_to_archive import local_logs, path_of
 from remote.archive import create_archive
 from remote.manifest.model import Manifest
 from remote.manifest.store import load_newest
-from remote.read.context import Reading
+from remote.read.context import ReadContext
 from remote.read.log import ArchivedLog
 from remote.read.read_ahead import ReadAhead
 from remote.store.folder.store import FolderStore
@@ -37,8 +37,8 @@ def archived(folder: Path, encoding: str) -> tuple[Door, Manifest]:
     return Door(store), newest.manifest
 
 
-def reading(ahead: ReadAhead) -> Reading:
-    return Reading(partial(DecodedBytes, keys=KEYS), ahead=ahead)
+def reading(ahead: ReadAhead) -> ReadContext:
+    return ReadContext(partial(DecodedBytes, keys=KEYS), ahead=ahead)
 
 
 def ranges(door: Door) -> list[tuple[object, ...]]:

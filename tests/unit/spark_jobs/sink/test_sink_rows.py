@@ -17,7 +17,7 @@ from remote import archive
 from remote.errors import Invalid
 from remote.keys import PartitionPath
 from remote.manifest.model import PRODUCER_SNAPSHOT
-from remote.scrub.budget import Budget
+from remote.scrub.budget import RequestBudget
 from remote.scrub.finding import Kind
 from remote.scrub.scrub import scrub
 from remote.scrub.settings import ScrubSettings
@@ -87,7 +87,7 @@ def test_a_deep_scrub_finds_nothing_in_what_was_written(codec: Codec) -> None:
     every = batch(plain(300, key=b"k", headers=[{"key": "h", "value": b"x"}]) + plain(300))
     Rows(store, "one", PARTITIONS, shape(codec)).run([every], [every, every], [every])
     Rows(store, "two", None, shape(codec)).run([every], [every])
-    found = scrub(Budget(store, None), StoredBytes, ScrubSettings(True, 1.0, 0), NOW_MS)
+    found = scrub(RequestBudget(store, None), StoredBytes, ScrubSettings(True, 1.0, 0), NOW_MS)
     assert {f.kind for f in found} == {Kind.fresh_orphan}  # what was moved, for the sweep
 
 

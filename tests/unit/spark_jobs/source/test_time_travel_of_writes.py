@@ -10,7 +10,7 @@ from archive_fakes import CallNumber, CountingIds, Door, FailsBefore, FixedClock
 from made_manifests import entry
 
 from remote import archive
-from remote.direct_write.commit import Placed, Write, commit_write
+from remote.direct_write.commit import PartitionEntries, Write, commit_write
 from remote.direct_write.topic import written_topic
 from remote.errors import RemoteError, Unavailable
 from remote.keys import WritePath
@@ -45,7 +45,7 @@ def new_store() -> MemoryStore:
 
 
 def write(store: ObjectStore, write_id: str, clock: FixedClock) -> None:
-    def placed(now: Any) -> Placed:
+    def placed(now: Any) -> PartitionEntries:
         return {path: (entry(p.end_offset, p.end_offset + 10),) for path, p in now.items()}
 
     asked = Write(write_id, (written_topic(store, "rows", PARTITIONS),), "tests")

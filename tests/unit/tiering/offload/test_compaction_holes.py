@@ -17,7 +17,7 @@ from remote.manifest.gaps import COMPACTED, NO_BATCH
 from remote.manifest.model import Manifest
 from remote.read.log import ArchivedLog
 from remote.read.plan import MissingRange
-from remote.scrub.coverage import Coverage
+from remote.scrub.coverage import CoverageCheck
 from remote.segment.stitch import Link
 from tiering.read.coverage import coverage_of
 from tiering.read.tiered_log import TieredLog
@@ -108,7 +108,7 @@ def test_nothing_is_said_to_be_missing(holed: Holed) -> None:
     assert coverage.gaps == ()
     assert coverage.archive is not None
     assert coverage.archive.offsets == ((0, archived.end_offset),)
-    scrub = Coverage(archived.manifest)
+    scrub = CoverageCheck(archived.manifest)
     assert [finding for entry in archived.manifest.entries for finding in scrub.add(entry)] == []
 
 

@@ -21,7 +21,7 @@ from remote.manifest import codec
 from remote.manifest.gaps import Gap
 from remote.manifest.model import SegmentEntry, missing_ranges
 from remote.manifest.store import load_newest
-from remote.segment.stitch import Hole, Link, Stranger
+from remote.segment.stitch import DivergedSegment, Link, MissingOffsets
 from remote.segment.upload import copy_segment
 from tiering.offload.copy import segment_data
 
@@ -133,7 +133,7 @@ def test_a_hole_between_segments_is_told_and_the_log_goes_on_behind_it(one: Path
     lost = entries[3]
     name(store, one, [e for e in entries if e is not lost])
     steps = [done.step for done in run_soundly(store, str(tmp_path / "to"))]
-    assert Hole(lost.base_offset, lost.end_offset, "lost") in steps
+    assert MissingOffsets(lost.base_offset, lost.end_offset, "lost") in steps
     log = local_logs(tmp_path / "to")[TXN]
     assert [s.base_offset for s in log.segments] == [e.base_offset for e in entries if e is not lost] + [entries[-1].end_offset]
 
@@ -144,7 +144,9 @@ def test_a_segment_of_another_history_is_left_out(one: Path, other: Path, tmp_pa
     stray = replace(theirs[2], leader_epochs=(EpochEntry(7, theirs[2].base_offset),))
     name(store, one, [*ours, stray])
     results = run_soundly(store, str(tmp_path / "to"))
-    assert [done.step for done in results if isinstance(done.step, Stranger)] == [Stranger(stray, stray.base_offset)]
+    assert [done.step for done in results if isinstance(done.step, DivergedSegment)] == [
+        DivergedSegment(stray, stray.base_offset)
+    ]
     check_restored(tmp_path / "to", one, ours[-1].end_offset)
 
 

@@ -20,7 +20,7 @@ from archive_fakes import (
 from made_manifests import entry
 
 from remote import archive
-from remote.direct_write.commit import Placed, Write, commit_write
+from remote.direct_write.commit import PartitionEntries, Write, commit_write
 from remote.direct_write.topic import WrittenTopic, written_topic
 from remote.errors import RemoteError, Unavailable, Unknown
 from remote.keys import PartitionPath, own_write_id
@@ -53,7 +53,7 @@ class World:
         return CountingIds(f"{self.runs:06x}")
 
     def write(self, write_id: str, store: ObjectStore | None = None, topic: WrittenTopic | None = None) -> Decision:
-        def place(now: Any) -> Placed:
+        def place(now: Any) -> PartitionEntries:
             return {path: (entry(p.end_offset, p.end_offset + 10),) for path, p in now.items()}
 
         asked = Write(write_id, (topic or written_topic(self.store, "rows", PARTITIONS),), "tests")
@@ -305,7 +305,7 @@ def test_all_records_of_a_deleted_topic_go_and_its_next_life_knows_nothing_of_th
 def test_the_record_of_a_write_to_two_topics_stays_until_both_were_deleted(world: World) -> None:
     topics = tuple(written_topic(world.store, name, 1) for name in ("more", "rows"))
 
-    def place(now: Any) -> Placed:
+    def place(now: Any) -> PartitionEntries:
         return {path: (entry(p.end_offset, p.end_offset + 10),) for path, p in now.items()}
 
     def delete(name: str) -> None:
