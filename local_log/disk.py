@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol
 
-from local_log.errors import NotFound, Unreadable, of_system
+from local_log.errors import NoSuchFile, Unreadable, of_system
 from local_log.formats.primitives import Buffer
 from local_log.open_files import OpenFiles, read, read_large
 
@@ -335,9 +335,9 @@ def _translated(path: str) -> Iterator[None]:
         raise _translation(path, e) from e
 
 
-def _translation(path: str, e: Exception) -> NotFound | Unreadable:
+def _translation(path: str, e: Exception) -> NoSuchFile | Unreadable:
     if isinstance(e, FileNotFoundError | NotADirectoryError):
-        return NotFound(f"{path}: no such file or folder; check its name")
+        return NoSuchFile(f"{path}: no such file or folder; check its name")
     return Unreadable(of_system(path, e))
 
 

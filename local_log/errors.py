@@ -1,11 +1,27 @@
-"""What can go wrong with a log, named by what to do about it. (`engine.errors` has what an append is refused for.)
+"""What can go wrong with a log, on a broker's disk or in the archive, named by what to do about it.
 
-LogError
-├── Corrupt       bytes that are not what Kafka writes: quarantine the file, restore it from a replica or the archive
-├── Unreadable    the operating system does not give a file: mend rights or disk, then try again
-├── Invalid       a question or a setting that makes no sense: fix it
-└── NotFound      no such directory, topic or partition
-    └── OffsetOutOfRange   Kafka's OFFSET_OUT_OF_RANGE
+    LogError
+    ├── Corrupt         bytes that are not what was written: quarantine the file, restore it from a replica or the archive
+    ├── Unreadable      the operating system does not give a file: correct rights or disk, then try again
+    ├── Unavailable     the store did not answer, and nothing was changed there: retry later
+    ├── Unknown         a write whose outcome nobody knows: read back before anything else, delete nothing
+    ├── AlreadyExists   put-if-absent found the key taken: read it back
+    ├── Conflict        another writer committed first and this change no longer makes sense: reload
+    ├── Fenced          a writer with a higher epoch has claimed the partition: stop
+    ├── NotFound        no such object, topic or partition
+    │   ├── NoSuchFile         no such file or folder: its broker may have deleted it
+    │   └── OffsetOutOfRange   Kafka's OFFSET_OUT_OF_RANGE
+    └── Invalid         a question, a setting or an archive that cannot be used as it stands: fix it
+        ├── BadAddress  an address that names no store: correct it
+        ├── NotOurs     a topic whose log a broker writes: no rows are added to it here
+        ├── TopicDeleted    what was deleted from the archive stays deleted: leave it out
+        ├── BadRange    bytes that an object does not have: of an object that a manifest names, it is damage
+        ├── Newer       written by a newer version of this project: upgrade
+        ├── NoKey       what is encrypted needs a key that is not at hand: give the key ring that has it
+        └── WrongKey    a key of the right name is not the one that was used: give that one
+
+`engine.errors` has what an append is refused for. No subclass says where it happened: an error of bytes, an object's as a file's,
+is a Corrupt.
 """
 
 import errno
@@ -29,7 +45,7 @@ _REMEDIES: Final[Mapping[int, str]] = {
 
 
 class LogError(Exception):
-    """Base of everything that this package raises on purpose."""
+    """Base of everything that these packages raise on purpose."""
 
 
 class Corrupt(LogError):
@@ -73,12 +89,32 @@ class Unreadable(LogError):
     """A file that is there and that the operating system does not give: rights, a failing disk, too many open files."""
 
 
-class Invalid(LogError):
-    """A question or setting that cannot be met as it stands; the message says what would do."""
+class Unavailable(LogError):
+    """The store did not answer, and nothing was changed there."""
+
+
+class Unknown(LogError):
+    """A write that may or may not have happened."""
+
+
+class AlreadyExists(LogError):
+    """Put-if-absent found the key taken; the first argument is the key."""
+
+
+class Conflict(LogError):
+    """Another commit came first and ours no longer applies."""
+
+
+class Fenced(LogError):
+    """A writer with a higher writer epoch owns this partition now."""
 
 
 class NotFound(LogError):
-    """No such directory, topic or partition."""
+    """No such object, topic, partition or file."""
+
+
+class NoSuchFile(NotFound):
+    """No such file or folder; one of a log that a broker runs may have been deleted or renamed meanwhile."""
 
 
 class OffsetOutOfRange(NotFound):
@@ -93,6 +129,77 @@ class OffsetOutOfRange(NotFound):
 
     def __str__(self) -> str:
         return f"{self.partition}: offset {self.offset} is outside [{self.start}, {self.end}); ask for one inside"
+
+
+class Invalid(LogError):
+    """A question, a setting or an archive that cannot be used as it stands; the message says what would do."""
+
+
+class BadAddress(Invalid):
+    """An address that names no store, or one that cannot be used from here; the message says what would do."""
+
+
+class NotOurs(Invalid):
+    """A topic whose log a broker writes: what was added to it here would be another history than the broker's."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(topic)
+        self.topic = topic
+
+    def __str__(self) -> str:
+        return (
+            f"topic {self.topic} is archived from a broker's logs, and what was written to it here would fork its log; choose "
+            "another topic, produce to that broker, or write to another archive"
+        )
+
+
+class TopicDeleted(Invalid):
+    """A topic that was deleted from the archive under this id: nothing of it is archived any more."""
+
+
+class BadRange(Invalid):
+    """A range that is not inside its object."""
+
+
+class Newer(Invalid):
+    """What a newer version has written in a form that this one does not read."""
+
+
+class NoKey(Invalid):
+    """What is encrypted (`file`, an object key, where one is read) needs the key `key_id`; `reason` says what is at hand."""
+
+    def __init__(self, key_id: str, reason: str, file: str = "") -> None:
+        super().__init__(key_id, reason, file)
+        self.key_id = key_id
+        self.reason = reason
+        self.file = file
+
+    def __str__(self) -> str:
+        return f"{_prefix(self.file)}key {self.key_id!r} is needed: {self.reason}; give keys that have it"
+
+
+class WrongKey(Invalid):
+    """The key that `place` has as `key_id` is not the one that the data key of `file`, an object key, was wrapped with."""
+
+    def __init__(self, key_id: str, place: str, file: str = "") -> None:
+        super().__init__(key_id, place, file)
+        self.key_id = key_id
+        self.place = place
+        self.file = file
+
+    def __str__(self) -> str:
+        return (
+            f"{_prefix(self.file)}key {self.key_id!r} of {self.place} does not unwrap the data key; give the key that had this "
+            "id when it was wrapped, or, where that is the one, restore the manifest, whose wrapped key was changed"
+        )
+
+
+FILE_ERRORS: Final = (Corrupt, Unreadable, NoSuchFile)
+"""What one file or object is at fault for; others of the same log and the same store may be well."""
+
+
+def _prefix(file: str) -> str:
+    return f"{file}: " if file else ""
 
 
 def of_system(where: str, error: Exception) -> str:

@@ -8,7 +8,7 @@ import fcntl
 import os
 from typing import Protocol
 
-from local_log.errors import NotFound, Unreadable, of_system
+from local_log.errors import NoSuchFile, Unreadable, of_system
 
 
 class FolderHolder(Protocol):
@@ -32,7 +32,7 @@ class OsFolderHolder:
         try:
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError) as e:
-            raise NotFound(f"{folder}: no such folder; check its name") from e
+            raise NoSuchFile(f"{folder}: no such folder; check its name") from e
         except OSError as e:
             raise Unreadable(of_system(folder, e)) from e
         try:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from local_log.disk import Disk
-from local_log.errors import Corrupt, NotFound, placed
+from local_log.errors import Corrupt, NoSuchFile, NotFound, placed
 from local_log.formats.chunks import Chunk, read_chunks
 from local_log.formats.filenames import LOG, OFFSET_INDEX, SNAPSHOT, TIME_INDEX, TXN_INDEX, offset_file
 from local_log.formats.indexes.offset import OffsetIndex, read_offset_index
@@ -25,7 +25,7 @@ class Segment:
         """The file with this suffix; a snapshot is the one taken where the segment ends (there is none for an active one)."""
         offset = self.next_base_offset if suffix == SNAPSHOT else self.base_offset
         if offset is None:
-            raise NotFound(f"{self.folder}: the active segment {self.base_offset} has no producer snapshot yet")
+            raise NoSuchFile(f"{self.folder}: the active segment {self.base_offset} has no producer snapshot yet")
         return f"{self.folder}/{offset_file(offset, suffix)}"
 
     def size(self) -> int:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from math import inf
 
-from local_log.errors import Corrupt, listed
+from local_log.errors import AlreadyExists, Corrupt, Newer, NoKey, NotFound, Unavailable, WrongKey, listed
 from remote.clock import Clock, Ids
-from remote.errors import AlreadyExists, Newer, NoKey, NotFound, Unavailable, WrongKey
 from remote.keys import ARCHIVE, PartitionPath, is_topic, is_topic_id, parse_partition
 from remote.manifest import writes
 from remote.manifest.codec import MAJOR, MINOR, check_format, read_json

@@ -16,7 +16,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from remote.errors import Invalid
+from local_log.errors import Invalid
 
 ARCHIVE = "archive.json"
 LOG = ".log"

@@ -7,8 +7,7 @@ beside it, and never learns which bytes of which object they came from.
 from dataclasses import dataclass
 from typing import Protocol
 
-from local_log.errors import Corrupt
-from remote.errors import BadRange, Newer, NotFound
+from local_log.errors import BadRange, Corrupt, Newer, NotFound
 from remote.keys import PartitionPath
 from remote.manifest.model import IDENTITY, SegmentEntry
 from remote.store.api import Body, ObjectReader

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator
 from hmac import compare_digest
 from typing import Protocol
 
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, NoKey, NotFound, WrongKey
 from remote.clock import Randomness, SystemRandomness
-from remote.errors import NoKey, NotFound, WrongKey
 from remote.keys import PartitionPath, manifest_of, partition_of, write_of
 from remote.manifest.codec import REMEDY, read_json
 from remote.manifest.signatures import MAC_KEY_BYTES, NotSigned, Signature, mac_of, signed, split

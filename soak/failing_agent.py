@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from remote.errors import RemoteError, Unavailable, Unknown
+from local_log.errors import AlreadyExists, NotFound, Unavailable, Unknown
 from remote.store import open as stores
 from remote.store.api import Body, ObjectStore
 from tiering.cli import main
@@ -41,7 +41,7 @@ class Failing:
         if number % EVERY:
             return call()
         if verb in MUTATES and number // EVERY % 2:
-            with suppress(RemoteError):
+            with suppress(AlreadyExists, NotFound, Unavailable):
                 call()
             raise Unknown(f"{self.url}: the answer to {verb} was lost (call {number})")
         raise Unavailable(f"{self.url}: no answer to {verb} (call {number})")

@@ -22,7 +22,7 @@ sys.path[:0] = [str(HERE.parent / "tests" / "support"), str(HERE.parent)]
 import real_kafka  # noqa: E402
 from golden_logs import broker_logs  # noqa: E402
 
-from remote.errors import Unavailable  # noqa: E402
+from local_log.errors import Unavailable  # noqa: E402
 from tiering.agent.http import client as http_client  # noqa: E402
 
 GOLDEN, END = "g-codec-lz4-0", 4_000

@@ -34,7 +34,7 @@ import real_kafka  # noqa: E402
 from confluent_kafka import Producer  # noqa: E402
 from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
 
-from remote.errors import Unavailable  # noqa: E402
+from local_log.errors import Unavailable  # noqa: E402
 from remote.read.context import ReadContext  # noqa: E402
 from remote.scrub.budget import RequestBudget  # noqa: E402
 from remote.scrub.finding import NOTES  # noqa: E402

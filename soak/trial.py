@@ -32,7 +32,7 @@ import strict_s3  # noqa: E402
 from confluent_kafka import Consumer, Producer, TopicPartition  # noqa: E402
 from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
 
-from remote.errors import Unavailable  # noqa: E402
+from local_log.errors import Unavailable  # noqa: E402
 from tiering.agent.http import client as http_client  # noqa: E402
 
 BROKER = {

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from remote.errors import NotFound, Unavailable
+from local_log.errors import NotFound, Unavailable
 from spark_jobs.errors import OptionError
 
 _PREFIX = "kafka."

@@ -18,9 +18,8 @@ from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
 
-from local_log.errors import Corrupt, OffsetOutOfRange
+from local_log.errors import AlreadyExists, Conflict, Corrupt, NotFound, OffsetOutOfRange
 from remote import archive as archives
-from remote.errors import AlreadyExists, Conflict, NotFound
 from remote.manifest.losses import reason_with
 from remote.manifest.model import Manifest
 from remote.read.plan import MissingRange

@@ -11,7 +11,7 @@ Give `log_dir=` (one of a broker's log.dirs; it is only read), `archive=` (a fol
 both: then they are one log, and each offset comes once from whichever tier has it.
 
 Times are milliseconds since 1970, or datetimes with a time zone. Ranges are `[start, end)`. What goes wrong is an error of
-`local_log.errors` or `remote.errors`, named by what to do about it: NotFound, Invalid, OffsetOutOfRange, MissingRange (offsets
+`local_log.errors`, named by what to do about it: NotFound, Invalid, OffsetOutOfRange, MissingRange (offsets
 that nobody has), Corrupt, Unavailable (try again). A stream of records raises when it comes to what is wrong.
 """
 
@@ -27,7 +27,6 @@ import pyarrow as pa
 from local_log.errors import Invalid, LogError, NotFound
 from local_log.formats.record_batch.columns import HEADERS_TYPE, Projection
 from remote.archive import find_topic
-from remote.errors import RemoteError
 from remote.manifest.gaps import Gap
 from tiering.read.tiered_log import Isolation, TieredLog
 from tiering.wiring import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers, read_ahead_pool
@@ -202,7 +201,7 @@ def open_reader(
     return Reader(open_tiers(log_dir, archive, reading, tell=tell, keys_address=keys, cache_dir=cache_dir), pool)
 
 
-def _coverage(log: TieredLog | LogError | RemoteError) -> dict[str, Any]:
+def _coverage(log: TieredLog | LogError) -> dict[str, Any]:
     if not isinstance(log, TieredLog):
         return {"error": str(log)}
     local, archived = log.local, log.archived

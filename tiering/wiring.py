@@ -11,7 +11,6 @@ from local_log.log_dir import LogDir, Unopened
 from local_log.log_reader import LocalLog
 from remote import archive
 from remote.clock import Clock, RandomIds, SystemClock, SystemRandomness
-from remote.errors import RemoteError
 from remote.manifest.model import Manifest
 from remote.read import chunk_cache, index_cache
 from remote.read.cache_files import CacheFiles
@@ -67,9 +66,7 @@ class Tiers:
         local = {p.topic for p in self.log_dir.partitions()} if self.log_dir else set()
         return tuple(sorted(local.union(archive.topics(self.store) if self.store else ())))
 
-    def found(
-        self, topic: str, only: int | None = None, topic_id: str | None = None
-    ) -> dict[int, TieredLog | LogError | RemoteError]:
+    def found(self, topic: str, only: int | None = None, topic_id: str | None = None) -> dict[int, TieredLog | LogError]:
         """The topic's partitions in both tiers, by number, and in place of one that cannot be opened what went wrong.
 
         With `only` that one, if it is there: the others' manifests are not read.
@@ -130,17 +127,15 @@ class Tiers:
         return {n: ArchivedLog(self.store, m, reading=self.reading) if isinstance(m, Manifest) else m for n, m in found.items()}
 
 
-def _joined(
-    local: LocalLog | LogError | None, archived: ArchivedLog | archive.UnreadableManifest | None
-) -> TieredLog | LogError | RemoteError:
+def _joined(local: LocalLog | LogError | None, archived: ArchivedLog | archive.UnreadableManifest | None) -> TieredLog | LogError:
     if isinstance(local, LogError):
         return local
-    if isinstance(archived, LogError | RemoteError):
+    if isinstance(archived, LogError):
         return archived
     return TieredLog(local, archived)
 
 
-def _opened(log: TieredLog | LogError | RemoteError) -> TieredLog:
+def _opened(log: TieredLog | LogError) -> TieredLog:
     if not isinstance(log, TieredLog):
         raise log
     return log

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from local_log.errors import LogError
+from local_log.errors import Conflict, LogError, NotOurs
 from remote.clock import Clock, Ids
 from remote.direct_write.topic import WrittenPartition, WrittenTopic, partition_of
-from remote.errors import Conflict, NotOurs, RemoteError
 from remote.keys import PartitionPath, WritePath, is_topic_id
 from remote.manifest.model import Manifest, PendingWrite, SegmentEntry, WriteMark, never_archived
 from remote.manifest.store import ManifestWriter, load_newest
@@ -126,8 +125,8 @@ class _Commit:
         key = self.write.home.attempt(attempt_id)
         try:
             intents = self._each(lambda path: self._intend(seen[path], entries.get(path, ()), attempt_id))
-        except (RemoteError, LogError) as e:
-            with suppress(RemoteError, LogError):  # else whoever comes next gives it up
+        except LogError as e:
+            with suppress(LogError):  # else whoever comes next gives it up
                 decide(self.store, self.clock, key, Decision(False, self.clock.now_ms(), self.write.by))
                 self.finish()
             if isinstance(e, Conflict):
@@ -153,7 +152,7 @@ class _Commit:
         return self._writer(path).commit(_first(path), partial(intended, pending=pending, expected=seen))
 
     def _finish(self, path: PartitionPath) -> None:
-        with suppress(RemoteError, LogError):
+        with suppress(LogError):
             self._writer(path).commit(_first(path), lambda manifest: manifest)
 
     def _writer(self, path: PartitionPath) -> ManifestWriter:

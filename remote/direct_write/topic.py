@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from itertools import count
 
+from local_log.errors import Invalid, NotOurs
 from local_log.formats.checkpoints import EpochEntry
 from remote.archive import newest_partitions, partition_paths_of
-from remote.errors import Invalid, NotOurs
 from remote.keys import ARCHIVE, PartitionPath, topic_id_from
 from remote.manifest.model import Manifest, never_archived
 from remote.manifest.store import load_newest

@@ -8,8 +8,7 @@ that is, nothing is built on it, and the store made it long after the version ab
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from local_log.errors import Corrupt
-from remote.errors import Newer, NotFound
+from local_log.errors import Corrupt, Newer, NotFound
 from remote.keys import PartitionPath, parse_manifest_key
 from remote.manifest import codec
 from remote.manifest.model import CLOCK_DIFFERENCE_MS_MAX, Manifest

@@ -15,10 +15,9 @@ from dataclasses import fields
 from functools import cache
 from typing import Any
 
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, Invalid, Newer
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.checksum import crc32c
-from remote.errors import Invalid, Newer
 from remote.keys import WritePath, check_page_names, check_segment_names
 from remote.manifest import signatures
 from remote.manifest.gaps import Divergence, Gap

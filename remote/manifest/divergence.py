@@ -9,9 +9,9 @@ After an unclean election the new leader lacks what was archived of the former o
 
 from itertools import count
 
+from local_log.errors import Conflict
 from local_log.formats.checkpoints import EpochEntry, epochs_before
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
-from remote.errors import Conflict
 from remote.keys import topic_id_from
 from remote.manifest.model import Manifest
 from remote.manifest.transitions import check_history, contradict

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import merge
 
-from local_log.errors import Corrupt
-from remote.errors import NotFound
+from local_log.errors import Corrupt, NotFound
 from remote.keys import PartitionPath
 from remote.manifest import pages
 from remote.manifest.model import Deleting, Item, Manifest, PageRef, SegmentEntry

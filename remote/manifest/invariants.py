@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from local_log.errors import Invalid
 from local_log.formats.primitives import INT64_MAX
-from remote.errors import Invalid
 from remote.manifest.model import (
     LIMITS,
     Deleting,

@@ -1,8 +1,7 @@
 """Writes objects under keys that nobody else has: pages and pins, which have an id of their own."""
 
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, NotFound, Unknown
 from remote.clock import Clock
-from remote.errors import NotFound, Unknown
 from remote.store.api import Body, ObjectStore
 from remote.store.conditional_put import conditional_put
 

@@ -16,10 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, Invalid
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.checksum import crc32c
-from remote.errors import Invalid
 from remote.keys import check_page_names, check_segment_names, page_name
 from remote.manifest import codec, page_bounds
 from remote.manifest.model import AuxRange, Item, PageBounds, PageRef, SegmentEntry, count_of

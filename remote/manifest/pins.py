@@ -9,9 +9,8 @@ to last is theirs to say. Where a store tells no times, the reader's own is take
 
 from dataclasses import dataclass, fields
 
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, Invalid, Newer, NotFound
 from remote.clock import Clock, Ids
-from remote.errors import Invalid, Newer, NotFound
 from remote.keys import PartitionPath, parse_pin_name
 from remote.manifest import codec
 from remote.manifest.model import CLOCK_DIFFERENCE_MS_MAX, Item

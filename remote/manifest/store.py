@@ -14,9 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from local_log.errors import Corrupt
+from local_log.errors import Conflict, Corrupt, Fenced, NoKey, NotFound, Unavailable, Unknown
 from remote.clock import Clock, Ids
-from remote.errors import Conflict, Fenced, NoKey, NotFound, Unavailable, Unknown
 from remote.keys import PartitionPath, parse_manifest_key
 from remote.manifest import codec, invariants, paging
 from remote.manifest.entries import Pages

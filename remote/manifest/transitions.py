@@ -16,9 +16,9 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TypeVar
 
+from local_log.errors import Conflict, TopicDeleted
 from local_log.formats.checkpoints import EpochEntry, epoch_of, epochs_from
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
-from remote.errors import Conflict, TopicDeleted
 from remote.manifest.gaps import COMPACTED, NO_BATCH, Gap
 from remote.manifest.losses import reason_with
 from remote.manifest.model import LIMITS, Deleting, Item, Loss, Manifest, SegmentEntry, covers, never_archived

@@ -11,8 +11,8 @@ the log that has that. Kafka's word for what happens to the log is truncation (`
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
+from local_log.errors import Invalid
 from local_log.formats.primitives import INT64_MAX
-from remote.errors import Invalid
 from remote.manifest import invariants, pages
 from remote.manifest.gaps import DIVERGED_MAX, Divergence, Gap, reason_of
 from remote.manifest.model import (

@@ -6,9 +6,8 @@ The writer puts that it is committed, when it stands in every manifest; who want
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, Invalid, NotFound, Unknown
 from remote.clock import Clock
-from remote.errors import Invalid, NotFound, Unknown
 from remote.keys import PartitionPath, WritePath
 from remote.manifest.codec import MAJOR, MINOR, REMEDY, read_stamped, stamped
 from remote.manifest.model import Manifest, PendingWrite

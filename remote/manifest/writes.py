@@ -11,7 +11,7 @@ and every commit to such a partition resolves it first. So a partition's end nev
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from remote.errors import Conflict
+from local_log.errors import Conflict
 from remote.manifest.losses import has_nothing_to_tell
 from remote.manifest.model import Manifest, PendingWrite
 from remote.manifest.transitions import last_data_ms, refuse_deleted

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from local_log.errors import OffsetOutOfRange
-from remote.errors import NotFound
+from local_log.errors import NotFound, OffsetOutOfRange
 from remote.manifest.gaps import emptied_ranges, reason_of
 from remote.manifest.model import Manifest, SegmentEntry
 from remote.manifest.ranges import uncovered

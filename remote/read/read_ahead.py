@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from local_log.errors import LogError
-from remote.errors import RemoteError
 from remote.store.api import Body
 
 WINDOW_BYTES: Final = 8 << 20
@@ -132,7 +131,7 @@ class _Upcoming(Generic[P]):
 
     def __init__(self, windows: Iterator[Window[P]]) -> None:
         self._windows = windows
-        self._next: Window[P] | LogError | RemoteError | None = None
+        self._next: Window[P] | LogError | None = None
         self._is_known = False
 
     def size(self) -> int | None:
@@ -143,16 +142,16 @@ class _Upcoming(Generic[P]):
     def take(self) -> Window[P] | None:
         """The next window, None at the end. Raises the error that comes first."""
         window = self._peek()
-        if isinstance(window, LogError | RemoteError):
+        if isinstance(window, LogError):
             raise window
         self._is_known = window is None
         return window
 
-    def _peek(self) -> Window[P] | LogError | RemoteError | None:
+    def _peek(self) -> Window[P] | LogError | None:
         if not self._is_known:
             try:
                 self._next = next(self._windows, None)
-            except (LogError, RemoteError) as e:
+            except LogError as e:
                 self._next = e
             self._is_known = True
         return self._next

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from local_log.errors import Corrupt
-from remote.errors import Invalid, Newer
+from local_log.errors import Corrupt, Invalid, Newer
 from remote.keys import PartitionPath
 from remote.manifest import invariants
 from remote.manifest.chain import BrokenChain, walk_chain

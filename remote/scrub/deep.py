@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from local_log.errors import Corrupt, placed
+from local_log.errors import Corrupt, Invalid, placed
 from local_log.formats.checkpoints import read_epochs
 from local_log.formats.checksum import crc32c
 from local_log.formats.chunks import CHUNK_BYTES
@@ -12,7 +12,6 @@ from local_log.formats.indexes.offset import read_offset_index
 from local_log.formats.indexes.time import read_time_index
 from local_log.formats.indexes.transaction import read_txn_index
 from local_log.formats.producer_snapshot import read_producer_snapshot
-from remote.errors import Invalid
 from remote.manifest.model import (
     ABORTED_LATER,
     IDENTITY,

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from local_log.errors import Corrupt
-from remote.errors import Newer
+from local_log.errors import Corrupt, Newer
 from remote.keys import PartitionPath
 from remote.manifest.chain import chain_of
 from remote.manifest.entries import Entries

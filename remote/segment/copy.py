@@ -7,9 +7,9 @@ What is stored as it is, or compressed, is copied object by object. What is encr
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from local_log.errors import NoKey
 from remote import keys as object_keys
 from remote.clock import Ids
-from remote.errors import NoKey
 from remote.keys import PartitionPath, parse_segment_name
 from remote.manifest.model import IDENTITY, SegmentEntry, StoredObject
 from remote.segment.upload import PART_BYTES, verify

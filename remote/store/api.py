@@ -1,7 +1,7 @@
 """The object store as the archive needs it: a few verbs, in protocols so narrow that code asks for the least.
 
 Keys are relative to the archive's root, with "/" between their parts. Bodies are bytes-like; ranges are `[start, end)`.
-Every backend raises the errors of `remote.errors` and nothing else: what a docstring names, and Invalid where the address, the
+Every backend raises the errors of `local_log.errors` and nothing else: what a docstring names, and Invalid where the address, the
 rights or the key are at fault.
 
 Who repeats what, so that nothing is repeated twice: `retrying` every call that has changed nothing for certain, reads,

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from local_log.errors import AlreadyExists, NotFound, Unavailable, Unknown
 from remote.clock import Clock
-from remote.errors import AlreadyExists, NotFound, Unavailable, Unknown
 from remote.store.api import Body, ObjectStore
 
 PUT_ATTEMPTS_MAX = 4

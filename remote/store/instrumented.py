@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Final, TypeVar
 
+from local_log.errors import FILE_ERRORS, AlreadyExists, BadRange, LogError, NoSuchFile, NotFound, Unavailable, Unknown
 from remote.clock import Stopwatch
-from remote.errors import AlreadyExists, BadRange, NotFound, RemoteError, Unavailable, Unknown
 from remote.store.api import AbandonedUpload, Body, ObjectMeta, ObjectStore
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ class Meter:
 
     def end(self, call: _Call, seconds: float, now_s: float, error: Exception | None) -> None:
         """Counts one call that has ended, and with which error."""
-        is_answer = error is None or isinstance(error, NotFound | AlreadyExists)
+        is_answer = error is None or (isinstance(error, NotFound | AlreadyExists) and not isinstance(error, NoSuchFile))
         self.add(call.verb, call.bytes, seconds, failed=not is_answer)
         with self._turn:
             self._under_way.discard(call)
@@ -120,7 +120,7 @@ def _is_of_the_store(error: Exception | None, verb: str) -> bool:
     """Whether an error says that the store fails, rather than something about the object, the caller or the caller's rights."""
     if isinstance(error, Unavailable | Unknown):
         return True
-    return isinstance(error, RemoteError) and not isinstance(error, BadRange) and verb not in _DELETIONS
+    return isinstance(error, LogError) and not isinstance(error, (*FILE_ERRORS, BadRange)) and verb not in _DELETIONS
 
 
 class Instrumented:

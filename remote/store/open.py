@@ -6,8 +6,8 @@ and their SDKs are imported when one is opened, since they take most of a second
 
 import re
 
+from local_log.errors import AlreadyExists, BadAddress, Invalid
 from remote.clock import Clock, Jitter, SystemClock, jitter, stopwatch
-from remote.errors import AlreadyExists, BadAddress, Invalid
 from remote.store.api import ObjectStore
 from remote.store.instrumented import Instrumented, Meter
 from remote.store.retrying import Retrying

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
+from local_log.errors import AlreadyExists, NotFound, Unavailable, Unknown
 from remote.clock import Clock, Jitter
-from remote.errors import AlreadyExists, NotFound, Unavailable, Unknown
 from remote.store.api import AbandonedUpload, Body, ObjectMeta, ObjectStore
 
 T = TypeVar("T")

@@ -6,9 +6,8 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import Final, TypeVar
 
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, Invalid
 from local_log.formats.checksum import crc32c as crc_of
-from remote.errors import Invalid
 from remote.store.api import Body, ObjectMeta
 
 key_bytes_max = 1_024

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from local_log.errors import Invalid
 from remote.clock import Clock, Ids
-from remote.errors import Invalid
 from remote.keys import PROBE_PREFIX
 from remote.store.api import ObjectStore
 

@@ -4,8 +4,8 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from local_log.errors import Invalid
 from remote.clock import Clock
-from remote.errors import Invalid
 from remote.store.api import AbandonedUpload, Body, ObjectMeta, ObjectStore
 
 burst_s = 1.0

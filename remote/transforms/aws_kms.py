@@ -12,7 +12,7 @@ import boto3
 from botocore import exceptions as sdk
 from botocore.config import Config
 
-from remote.errors import Invalid, NoKey, RemoteError, Unavailable, WrongKey
+from local_log.errors import Invalid, LogError, NoKey, Unavailable, WrongKey
 from remote.store.s3.credentials import AGAIN, CREDENTIAL_REMEDIES, GIVE_CREDENTIALS, NO_CREDENTIALS
 from remote.transforms.lru_cache import LruCache
 
@@ -86,7 +86,7 @@ def _translated(key_id: str) -> Iterator[None]:
         raise Invalid(f"AWS KMS: {key_id}: {e}; correct the credentials, the region or boto3's settings") from e
 
 
-def _refusal(key_id: str, response: dict[str, Any]) -> RemoteError:
+def _refusal(key_id: str, response: dict[str, Any]) -> LogError:
     error = response.get("Error", {})
     code, text = error.get("Code", ""), f"AWS KMS answered {error.get('Code', '')}: {error.get('Message', '')}"
     if code in _wrong:

@@ -4,9 +4,8 @@ A range costs one request, for the chunks that it touches, or none; where nothin
 ends in is kept, so that who reads on from there has it decoded once.
 """
 
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, Invalid
 from local_log.formats.primitives import Buffer
-from remote.errors import Invalid
 from remote.keys import PartitionPath
 from remote.manifest.model import IDENTITY, SegmentEntry
 from remote.segment_bytes import StoredBytes, get_named

@@ -5,9 +5,8 @@ from base64 import b64decode
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from local_log.errors import Corrupt, placed
+from local_log.errors import Corrupt, Newer, NoKey, WrongKey, placed
 from local_log.formats.primitives import Buffer
-from remote.errors import Newer, NoKey, WrongKey
 from remote.keys import PartitionPath
 from remote.manifest.model import ZSTD, AuxRange, EncodingInfo, SegmentEntry
 from remote.transforms.chunk_codec import ChunkCodec

@@ -14,8 +14,7 @@ import stat
 from collections.abc import Callable
 from importlib.metadata import entry_points
 
-from local_log.errors import listed
-from remote.errors import BadAddress, Invalid
+from local_log.errors import BadAddress, Invalid, listed
 from remote.transforms.keys import KeyRing, read_key_ring
 
 PLUGINS = "kafka_tiering.key_rings"

@@ -9,9 +9,8 @@ from typing import Any, Protocol
 
 from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap, aes_key_wrap
 
-from local_log.errors import listed
+from local_log.errors import Invalid, NoKey, WrongKey, listed
 from remote.clock import Randomness
-from remote.errors import Invalid, NoKey, WrongKey
 from remote.transforms.encryption import DATA_KEY_BYTES
 
 KEY_BYTES = 32

@@ -8,8 +8,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from local_log.errors import Corrupt
-from remote.errors import NoKey, WrongKey
+from local_log.errors import Corrupt, NoKey, WrongKey
 from remote.manifest import pages
 from remote.manifest.model import Item, Manifest, PageRef, SegmentEntry, item_id
 from remote.manifest.paging import NewPage, ReadPage

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from local_log.errors import Conflict
 from remote.clock import Clock, Ids, stopwatch
-from remote.errors import Conflict
 from remote.parallel import in_order
 from remote.store.api import ObjectMeta, ObjectStore
 from remote.store.open import open_store

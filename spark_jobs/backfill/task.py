@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from local_log.errors import NotFound
 from local_log.formats.chunks import CHUNK_BYTES
 from remote.clock import RandomIds
-from remote.errors import NotFound
 from remote.store.instrumented import Meter
 from remote.store.open import open_store
 from spark_jobs.backfill.plan import bounds_of

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from local_log.errors import LogError
-from remote.errors import RemoteError
 from spark_jobs.worker import settle
 
 T = TypeVar("T")
@@ -26,5 +25,5 @@ def attempt(task: Callable[[T], R], item: T) -> "R | Failed":
         return task(item)
     except (ConnectionError, TimeoutError):
         raise
-    except (LogError, RemoteError, OSError) as error:
+    except (LogError, OSError) as error:
         return Failed(error)

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from local_log.errors import Corrupt
-from remote.errors import Newer
+from local_log.errors import Corrupt, Newer
 from remote.manifest.numbers import whole
 from remote.store.api import ObjectStore
 from spark_jobs.common.once import put_once

@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from local_log.errors import NotFound
 from remote import archive
-from remote.errors import NotFound
 from remote.manifest.numbers import whole
 from remote.store.api import ObjectStore
 from spark_jobs.errors import OptionError

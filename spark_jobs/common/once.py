@@ -1,7 +1,7 @@
 """Small objects of which the first one put stays: who puts second gets to know the first one's. Loaded by executors."""
 
+from local_log.errors import Unavailable
 from remote.clock import Clock, SystemClock
-from remote.errors import Unavailable
 from remote.store.api import ObjectStore
 from remote.store.conditional_put import PutOutcome, conditional_put
 

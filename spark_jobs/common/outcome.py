@@ -7,7 +7,6 @@ from typing import TypeVar
 import click
 
 from local_log.errors import Corrupt, LogError
-from remote.errors import RemoteError
 from spark_jobs.common.attempts import Failed
 from spark_jobs.errors import OptionError
 from tiering.command.exit_codes import exit_code_of
@@ -39,6 +38,6 @@ def ending(job: str, run: Callable[[], None]) -> None:
         raise click.UsageError(str(e)) from e
     except BrokenPipeError:
         raise
-    except (LogError, RemoteError, OSError) as e:
+    except (LogError, OSError) as e:
         say(f"{job}: {'; '.join([str(e), *getattr(e, '__notes__', ())])}")
         sys.exit(exit_code_of(e))

@@ -8,8 +8,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from local_log.errors import Corrupt
-from remote.errors import Newer, NotFound
+from local_log.errors import Corrupt, Newer, NotFound
 from remote.manifest.numbers import whole
 from remote.store.api import ObjectStore
 from spark_jobs.common.offset_ranges import Vector, parse

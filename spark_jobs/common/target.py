@@ -15,7 +15,7 @@ from typing import Any
 
 import fsspec
 
-from remote.errors import NotFound
+from local_log.errors import NotFound
 from remote.store.api import ObjectStore
 from remote.store.open import open_store
 from remote.store.shared import installing

@@ -6,17 +6,16 @@ from importlib import import_module
 from pyspark.errors import PySparkException
 
 from local_log.errors import LogError
-from remote.errors import RemoteError
 from spark_jobs.errors import OptionError
 
-_OURS = re.compile(r"^((?:local_log|remote|spark_jobs)[\w.]*\.errors)\.(\w+): (.*)$", re.MULTILINE)
+_OURS = re.compile(r"^((?:local_log|spark_jobs)[\w.]*\.errors)\.(\w+): (.*)$", re.MULTILINE)
 
 
 def raised_by_task(error: PySparkException) -> Exception:
     """What is to be raised for `error`: the last error in its traceback that is one of ours, else itself."""
     for module, name, message in reversed(_OURS.findall(str(error))):
         kind = getattr(import_module(module), name, None)
-        if isinstance(kind, type) and issubclass(kind, LogError | RemoteError | OptionError):
+        if isinstance(kind, type) and issubclass(kind, LogError | OptionError):
             return _told(kind, message)
     return error
 

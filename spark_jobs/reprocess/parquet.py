@@ -12,8 +12,8 @@ from dataclasses import asdict
 
 from pyspark.sql import DataFrame
 
+from local_log.errors import NotFound
 from remote.clock import RandomIds
-from remote.errors import NotFound
 from remote.store.api import ObjectStore
 from spark_jobs.common.target import Target
 from spark_jobs.reprocess.stage import FORMAT, Committed, ReprocessedSource, Run, decode

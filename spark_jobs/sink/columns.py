@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from local_log.errors import Invalid
 from local_log.formats.record_batch.columns import HEADERS_TYPE, no_headers
-from remote.errors import Invalid
 from spark_jobs.errors import OptionError
 
 _HEADERS = "array<struct<key:string,value:binary>>"

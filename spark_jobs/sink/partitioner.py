@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from local_log.errors import Invalid
 from local_log.formats.kernels.keys import partitions_of_keys
-from remote.errors import Invalid
 
 STICKY_ROWS = 1_000
 """How many rows without a key go to one partition before the next has its turn: whole batches, rather than a row to each."""

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from local_log.errors import Invalid
 from remote.direct_write.topic import WrittenTopic, written_topic
-from remote.errors import Invalid
 from remote.keys import PartitionPath
 from remote.manifest.model import SegmentEntry
 from spark_jobs.sink.columns import rows_of

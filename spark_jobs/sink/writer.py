@@ -13,11 +13,11 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from local_log.errors import Invalid
 from remote.archive import create_archive
 from remote.clock import RandomIds, SystemClock, SystemRandomness
 from remote.direct_write.commit import PartitionEntries, Write, commit_write, committed_before
 from remote.direct_write.topic import WrittenPartition, WrittenTopic, written_topic
-from remote.errors import Invalid
 from remote.keys import PartitionPath, WritePath, own_write_id
 from remote.manifest.model import SegmentEntry
 from remote.manifest.write_record import Decision

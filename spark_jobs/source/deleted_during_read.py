@@ -1,7 +1,6 @@
 """Retention that has deleted under a read what the read was planned with: told from damage, and named."""
 
-from local_log.errors import Corrupt
-from remote.errors import BadRange, NotFound
+from local_log.errors import BadRange, Corrupt, NotFound
 from remote.manifest.store import load_newest
 from remote.store.api import ObjectStore
 from spark_jobs.source.partitions import Split

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from local_log.errors import Conflict, Invalid
 from remote.clock import Clock, Ids
-from remote.errors import Conflict, Invalid
 from remote.keys import PartitionPath
 from remote.manifest import pins
 from remote.manifest.pins import Pin

@@ -5,10 +5,9 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from local_log.errors import OffsetOutOfRange, listed
+from local_log.errors import NotFound, OffsetOutOfRange, listed
 from local_log.formats.list_offsets import TimestampOffset
 from remote import archive
-from remote.errors import NotFound
 from remote.manifest.model import Manifest
 from remote.parallel import in_order
 from remote.read.context import ReadContext, decoder_with

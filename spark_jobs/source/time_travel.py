@@ -10,7 +10,7 @@ any time it is seen in all of them or in none.
 from bisect import bisect_right
 from contextlib import suppress
 
-from remote.errors import NotFound
+from local_log.errors import NotFound
 from remote.manifest.chain import stored_versions
 from remote.manifest.model import Manifest
 from remote.manifest.store import load_version

@@ -13,7 +13,7 @@ from key_files import write_keys
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from remote.errors import Invalid
+from local_log.errors import Invalid
 from spark_jobs.jobs import backfill, search
 from spark_jobs.source.batch_reader import BatchReader
 from spark_jobs.source.options import parse

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
-from remote.errors import NotFound
+from local_log.errors import NotFound
 from remote.read.plan import MissingRange
 from spark_jobs import live_tail
 from spark_jobs.errors import OptionError

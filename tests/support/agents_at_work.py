@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from remote.errors import Unavailable
+from local_log.errors import Unavailable
 from tiering.agent.http import client as http_client
 
 LONG_S = 180

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 from crc32c import crc32c
 
-from remote.errors import AlreadyExists, BadRange, NotFound, Unknown
+from local_log.errors import AlreadyExists, BadRange, NotFound, Unknown
 from remote.store.api import AbandonedUpload, Body, ObjectMeta, ObjectStore
 from remote.store.shared import check_folder, check_key, check_prefix, checked
 

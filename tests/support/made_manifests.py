@@ -5,9 +5,8 @@ from typing import Any
 
 from crc32c import crc32c
 
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, Newer
 from local_log.formats.checkpoints import EpochEntry
-from remote.errors import Newer
 from remote.keys import AUX, LOG, PartitionPath, segment_name
 from remote.manifest import invariants, pages
 from remote.manifest.chain import stored_versions, walk_chain

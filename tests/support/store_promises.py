@@ -10,8 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from crc32c import crc32c
 
-from local_log.errors import Corrupt
-from remote.errors import AlreadyExists, BadRange, Invalid, NotFound, Unavailable
+from local_log.errors import AlreadyExists, BadRange, Corrupt, Invalid, NotFound, Unavailable
 from remote.store.api import Body, ObjectStore
 from remote.store.open import probe
 from remote.store.store_time import store_time_ms

@@ -18,11 +18,10 @@ from logs_to_archive import roll
 from made_manifests import entry
 from modules import DATA_KEY, rendered
 
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, Invalid
 from remote.clock import RandomIds, SystemClock
 from remote.direct_write.commit import PartitionEntries, Write, commit_write
 from remote.direct_write.topic import WrittenPartition, written_topic
-from remote.errors import Invalid
 from remote.keys import PartitionPath, own_write_id
 from remote.manifest import pins
 from remote.manifest.codec import MAJOR, MINOR, stamped

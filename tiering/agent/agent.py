@@ -9,10 +9,9 @@ from functools import partial
 from threading import Lock
 from typing import Final
 
-from local_log.errors import LogError
+from local_log.errors import FILE_ERRORS, Conflict, Fenced, LogError
 from local_log.log_dir import LogDir
 from remote.clock import Clock, Jitter
-from remote.errors import Conflict, Fenced, RemoteError
 from remote.store.instrumented import Trouble
 from tiering.agent.controls import Aborted, Controls
 from tiering.agent.disk_look import on_disk
@@ -71,7 +70,7 @@ class Agent:
         retention: Callable[[str], TopicRetention | None] = lambda topic: None,
         ready: Callable[[], object] = lambda: None,
     ) -> None:
-        """`ready` is called before each turn; while it raises LogError or RemoteError nothing is done."""
+        """`ready` is called before each turn; while it raises LogError nothing is done."""
         self._log_dirs, self._wanted, self._archive_url = tuple(log_dirs), wanted, archive_url
         self._does, self._settings = does, settings
         self._workers, self._controls, self._clock, self._chance = workers, controls, clock, chance
@@ -258,7 +257,7 @@ class Agent:
                 return work()
             except Aborted:
                 return Outcome(job, is_aborted=True)
-            except (LogError, RemoteError) as e:
+            except LogError as e:
                 return Outcome(job, error=e)
 
         return turn
@@ -325,7 +324,7 @@ class Agent:
     def _failed(self, error: Failure, job: Job, was: Waiting, now_ms: int) -> None:
         self._begun.discard(job.subject)
         failures = was.failures + 1
-        if isinstance(error, RemoteError) and not isinstance(error, Conflict | Fenced):
+        if not isinstance(error, (*FILE_ERRORS, Conflict, Fenced)):
             self._gate = self._gate.after_failure(job.subject, now_ms, self._settings.backoff, self._chance(), str(error))
         if job.kind in (Kind.sweep, Kind.scrub) and failures >= ATTEMPTS_MAX and not self._gate.is_shut:
             self._next_of_round(Outcome(job, error=error), now_ms)

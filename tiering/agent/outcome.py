@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 
 from local_log.errors import LogError
-from remote.errors import RemoteError
 from remote.manifest.model import SegmentEntry
 from tiering.agent.schedule import Job
 from tiering.lag.archived import Archived
 from tiering.lag.copy_lag import Waits
 
-Failure = LogError | RemoteError
+Failure = LogError
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from local_log.errors import LogError, NotFound
+from local_log.errors import LogError, NoSuchFile, TopicDeleted, Unavailable
 from local_log.folder_lock import FolderHolder
 from local_log.log_dir import LogDir, Unopened
 from local_log.log_reader import LocalLog
 from remote.clock import Clock
-from remote.errors import RemoteError, TopicDeleted, Unavailable
 from remote.parallel import as_completed
 from remote.store.api import ObjectStore
 from remote.store.instrumented import FAILING_S_MAX, Trouble
@@ -92,7 +91,7 @@ def _on_disk(places: Places, clock: Clock) -> list[Found]:
                 continue
             try:
                 seen = look_at(log, view.archived or NOTHING)
-            except NotFound:
+            except NoSuchFile:
                 continue  # its broker has just deleted it
             except LogError as e:
                 found.append((log, replace(view, error=Told.of(e, clock.now_ms()))))
@@ -131,11 +130,11 @@ def _planned(log: LocalLog, view: PartitionView, store: ObjectStore, now_ms: int
         archived = Archived.of(due.manifest) if due.manifest.version else None
         seen = look_at(log, archived or NOTHING)
         return replace(view, archived=archived, waits=waits_of(due), seen_ms=now_ms).on_disk(seen, view.retention)
-    except NotFound:
+    except NoSuchFile:
         return None
     except TopicDeleted as e:
         return replace(view, is_left_alone=True, lag=NO_LAG, error=Told.of(e, now_ms))
-    except (LogError, RemoteError) as e:
+    except LogError as e:
         return replace(view, error=Told.of(e, now_ms))
 
 

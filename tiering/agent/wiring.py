@@ -8,13 +8,12 @@ from socket import gethostname
 from typing import Final
 
 from local_log.disk import OsDisk, OsWritableDisk
-from local_log.errors import Invalid, LogError
+from local_log.errors import BadAddress, Invalid, LogError, Unavailable, Unknown
 from local_log.folder_lock import OsFolderHolder
 from local_log.log_dir import LogDir
 from local_log.user_cache import state_folder
 from remote import archive
 from remote.clock import Clock, Ids, RandomIds, SystemClock, jitter, stopwatch
-from remote.errors import BadAddress, Unavailable, Unknown
 from remote.parallel import as_completed
 from remote.read.context import decoder_with
 from remote.signed_store import trusted

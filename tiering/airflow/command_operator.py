@@ -6,8 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from local_log import errors as local
-from remote import errors as remote
+from local_log.errors import Corrupt, Invalid, NotFound
 from tiering.airflow.command_line import CommandLine
 from tiering.airflow.hooks import TieringHook
 from tiering.airflow.sdk import AirflowException, AirflowFailException, BaseOperator, Context
@@ -41,7 +40,7 @@ class CommandOperator(BaseOperator):
         """Does the task's work. Raises AirflowFailException where another try would meet the same, AirflowException else."""
         try:
             return self.work(context)
-        except (local.Invalid, remote.Invalid, local.NotFound, remote.NotFound, local.Corrupt) as e:
+        except (Invalid, NotFound, Corrupt) as e:
             raise AirflowFailException(str(e)) from e
 
     def work(self, context: Context) -> Any:

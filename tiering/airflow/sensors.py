@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from local_log.errors import LogError
-from remote.errors import RemoteError, Unavailable
+from local_log.errors import LogError, Unavailable
 from tiering.airflow.command_operator import listed_words
 from tiering.airflow.hooks import TieringHook
 from tiering.airflow.sdk import AirflowFailException, BaseSensorOperator, Context, conf
@@ -49,7 +48,7 @@ class ArchivedThroughSensor(BaseSensorOperator):
         except Unavailable as e:
             self.log.warning("%s", e)
             return False
-        except (LogError, RemoteError) as e:
+        except LogError as e:
             raise AirflowFailException(str(e)) from e
         if waiting:
             self.log.info("not archived through %d yet: %s", trigger.through_ms, ", ".join(waiting))

@@ -30,15 +30,14 @@ class ArchivedThroughTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Looks every `poll_seconds`; a store that does not answer is asked again then."""
-        from local_log.errors import LogError
-        from remote.errors import RemoteError, Unavailable
+        from local_log.errors import LogError, Unavailable
 
         while True:
             try:
                 waiting = await asyncio.to_thread(still_behind, self.archive_url, self.topics, self.through_ms, self.partitions)
             except Unavailable as e:
                 self.log.warning("%s", e)
-            except (LogError, RemoteError) as e:
+            except LogError as e:
                 yield TriggerEvent({"error": str(e)})
                 return
             else:
@@ -51,8 +50,8 @@ class ArchivedThroughTrigger(BaseTrigger):
 
 def still_behind(archive_url: str, topics: Sequence[str], through_ms: int, partitions: Sequence[int]) -> list[str]:
     """What is not archived through a time: partitions, and topics that are not there. Raises as `archived_through`."""
+    from local_log.errors import NotFound
     from remote import archive
-    from remote.errors import NotFound
     from remote.store.open import open_store
     from tiering.read.archived_through import archived_through, behind
 

@@ -6,8 +6,7 @@ import sys
 
 import click
 
-from local_log.errors import Invalid
-from remote.errors import Unavailable
+from local_log.errors import Invalid, Unavailable
 from tiering.agent.http import client as http_client
 from tiering.agent.http.server import HttpServer, Page, Pages
 from tiering.agent.pages import pages_of

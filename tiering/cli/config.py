@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from local_log.disk import OsDisk
-from remote.errors import BadAddress
+from local_log.errors import BadAddress
 from remote.store.open import open_backend
 from tiering.command.completion import files
 from tiering.command.exit_codes import Exit, reports_errors

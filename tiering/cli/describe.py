@@ -6,7 +6,6 @@ from shutil import get_terminal_size
 import click
 
 from local_log.errors import LogError, NotFound
-from remote.errors import RemoteError
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.options import archive_option, keys_option, log_dir_option, output_option, topic_id_option
 from tiering.command.output import Row, emit, printable, say, warn
@@ -61,7 +60,7 @@ def command(
                 if is_drawn and isinstance(log, TieredLog):
                     drawn.append((log.name, coverage_of(log)))
                     row = {**row, "coverage": as_data(drawn[-1][1])}
-            except (LogError, RemoteError) as e:
+            except LogError as e:
                 say(f"tiering: {name}-{number}: {e}")
                 errors.append(e)
             else:
@@ -81,9 +80,7 @@ def _draw(drawn: list[tuple[str, Coverage]]) -> None:
     click.echo(f"\n{LEGEND}")
 
 
-def _partitions(
-    tiers: Tiers, topic: str | None, topic_id: str | None
-) -> Iterator[tuple[str, int, TieredLog | LogError | RemoteError]]:
+def _partitions(tiers: Tiers, topic: str | None, topic_id: str | None) -> Iterator[tuple[str, int, TieredLog | LogError]]:
     for name in tiers.topics() if topic is None else (topic,):
         try:
             partitions = tiers.found(name, topic_id=topic_id)
@@ -95,7 +92,7 @@ def _partitions(
             yield name, number, log
 
 
-def _row(topic: str, partition: int, log: TieredLog | LogError | RemoteError) -> Row:
+def _row(topic: str, partition: int, log: TieredLog | LogError) -> Row:
     """Raises the error that stands in the log's place, and what reading the local log's end raises."""
     if not isinstance(log, TieredLog):
         raise log

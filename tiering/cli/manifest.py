@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator
 import click
 
 from local_log.disk import OsWritableDisk
-from local_log.errors import Corrupt, LogError
+from local_log.errors import Corrupt, LogError, NotFound
 from remote import archive
 from remote.clock import RandomIds, SystemClock
-from remote.errors import NotFound, RemoteError
 from remote.keys import PartitionPath, partition_of
 from remote.manifest.entries import Entries
 from remote.manifest.losses import unacknowledged
@@ -36,7 +35,7 @@ from tiering.command.output import Row, emit, say, warn
 from tiering.losses import acknowledge as acknowledging
 from tiering.manifests import rows as tools
 
-Found = Manifest | LogError | RemoteError
+Found = Manifest | LogError
 
 
 @click.group("manifest")
@@ -211,7 +210,7 @@ def acknowledge(
         for manifest in found:
             try:
                 acknowledging.acknowledge(manifest, store, SystemClock(), RandomIds(), by)
-            except (LogError, RemoteError) as e:
+            except LogError as e:
                 _note(e, errors)
             else:
                 yield from _lost(manifest)

@@ -6,10 +6,9 @@ from typing import Any
 import click
 
 from local_log.disk import OsWritableDisk
-from local_log.errors import LogError
+from local_log.errors import LogError, NotFound
 from local_log.formats.primitives import INT32_MAX
 from remote import archive
-from remote.errors import NotFound, RemoteError
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
 from remote.read.context import ReadContext
@@ -39,7 +38,7 @@ from tiering.restore.run import Done, restore
 from tiering.restore.target import UNFINISHED, RestoreTarget, opened
 from tiering.wiring import log_dir, open_reading, shares_a_folder
 
-Failure = LogError | RemoteError
+Failure = LogError
 
 
 @click.command("restore")
@@ -170,7 +169,7 @@ def _plans(
             try:
                 limit = until_offset if until_ms is None else _offset_at(ArchivedLog(store, manifest, reading=reading), until_ms)
                 plans.append(plan_restore(Entries.of(store, manifest), limit, topic_ids))
-            except (LogError, RemoteError) as e:
+            except LogError as e:
                 failures.append(e)
     return plans, failures
 

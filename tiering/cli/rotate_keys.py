@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import click
 
+from local_log.errors import Unavailable
 from remote import archive
 from remote.clock import RandomIds, SystemClock, SystemRandomness
-from remote.errors import Unavailable
 from remote.keys import PartitionPath
 from remote.manifest.model import Manifest
 from remote.signed_store import trusted

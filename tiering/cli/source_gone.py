@@ -7,7 +7,6 @@ import click
 from local_log.errors import LogError
 from remote import archive
 from remote.clock import RandomIds, SystemClock
-from remote.errors import RemoteError
 from remote.manifest.losses import lost_offsets
 from remote.manifest.model import Manifest
 from remote.signed_store import trusted
@@ -73,7 +72,7 @@ def command(
         for before in found:
             try:
                 yield _row(before, source_gone.tell(before, store, clock, ids, source), source)
-            except (LogError, RemoteError) as e:
+            except LogError as e:
                 say(f"tiering: {e}")
                 errors.append(e)
 

@@ -8,10 +8,9 @@ from typing import Any
 
 import click
 
-from local_log.errors import Invalid
+from local_log.errors import Invalid, Unavailable
 from local_log.folder_lock import OsFolderHolder
 from remote.clock import SystemClock, stopwatch
-from remote.errors import RemoteError
 from remote.signed_store import trusted
 from remote.store.api import ObjectStore
 from remote.store.instrumented import Meter
@@ -77,7 +76,7 @@ def _store(url: str, config: Config, meter: Meter) -> ObjectStore:
     store = open_store(url, meter=meter)
     try:
         return trusted(store, keys_address(config))
-    except RemoteError as e:
+    except (Invalid, Unavailable) as e:
         warn(f"manifests are not held against their signatures: {e}")
         return store
 

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 import click
 
-from local_log.errors import LogError
+from local_log.errors import LogError, Unavailable
 from remote import archive
 from remote.clock import RandomIds, SystemClock
-from remote.errors import RemoteError, Unavailable
 from remote.signed_store import trusted
 from remote.store.api import ObjectStore
 from remote.store.open import open_store
@@ -103,7 +102,7 @@ class _Work:
             try:
                 for piece in sweep.sweep(due, self.store, self.clock, self.ids, now_ms, threads=DELETES_MAX):
                     yield _row(piece, now_ms)
-            except (LogError, RemoteError) as e:
+            except LogError as e:
                 self._failed(e)
                 if isinstance(e, Unavailable):
                     return  # the others would wait for the same store
@@ -121,7 +120,7 @@ class _Work:
                 due = sweep.plan(self.store, path, now_ms, self.grace_ms)
             except Unavailable:
                 raise
-            except (LogError, RemoteError) as e:
+            except LogError as e:
                 self._failed(e)
                 continue
             for damaged in due.damaged_pins:
@@ -134,7 +133,7 @@ class _Work:
                 yield sweep_writes.plan(self.store, topic, topic_id, now_ms, self.grace_ms)
             except Unavailable:
                 raise
-            except (LogError, RemoteError) as e:
+            except LogError as e:
                 self._failed(e)
 
     def _failed(self, error: Exception) -> None:

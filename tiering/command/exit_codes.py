@@ -40,17 +40,16 @@ EXIT_MEANS: Mapping[Exit, str] = {
 
 def exit_code_of(error: Exception) -> Exit:
     """The exit code that tells a script what to do about an error of ours."""
-    from local_log import errors as local
     from local_log.engine.errors import CorruptMessage
-    from remote import errors as remote
+    from local_log.errors import BadAddress, Conflict, Corrupt, NotFound, Unavailable, Unknown
 
-    if isinstance(error, remote.BadAddress):
+    if isinstance(error, BadAddress):
         return Exit.usage
-    if isinstance(error, local.Corrupt | CorruptMessage):
+    if isinstance(error, Corrupt | CorruptMessage):
         return Exit.corruption
-    if isinstance(error, local.NotFound | remote.NotFound):
+    if isinstance(error, NotFound):
         return Exit.not_found
-    if isinstance(error, remote.Unavailable | remote.Unknown | remote.Conflict):
+    if isinstance(error, Unavailable | Unknown | Conflict):
         return Exit.retry
     return Exit.failure
 
@@ -70,13 +69,12 @@ def reports_errors(command: Callable[P, Exit | None]) -> Callable[P, None]:
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         from local_log.errors import LogError, of_system
-        from remote.errors import RemoteError
 
         try:
             code = command(*args, **kwargs) or Exit.done
         except BrokenPipeError:
             raise
-        except (LogError, RemoteError, OSError) as e:
+        except (LogError, OSError) as e:
             say(f"tiering: {of_system(e.filename or 'the operating system', e) if isinstance(e, OSError) else e}")
             code = exit_code_of(e)
         sys.exit(code)

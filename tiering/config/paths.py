@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from local_log.disk import Disk
-from local_log.errors import NotFound, Unreadable
+from local_log.errors import Invalid, NotFound, Unreadable
 from local_log.formats.filenames import TopicPartition
 from local_log.log_dir import LogDir
-from remote.errors import Invalid
 from remote.keys import ARCHIVE
 from remote.store.folder.store import FolderStore
 from remote.store.open import open_backend

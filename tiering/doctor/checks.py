@@ -11,11 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
-from local_log.errors import LogError
+from local_log.errors import AlreadyExists, Invalid, LogError, NotFound
 from local_log.formats.checksum import crc32c
 from remote.archive import is_archive
 from remote.clock import Clock, Ids
-from remote.errors import AlreadyExists, Invalid, NotFound, RemoteError
 from remote.keys import PROBE_PREFIX
 from remote.store.api import Harm, HasRules, ObjectStore
 from remote.store.store_time import DIFFERENCE_MAX_MS, store_time_ms
@@ -46,7 +45,7 @@ class Finding:
     verdict: Verdict
     seen: str
     remedy: str = ""
-    error: LogError | RemoteError | None = None
+    error: LogError | None = None
 
 
 class _Broken(Exception):
@@ -100,7 +99,7 @@ def _finding(check: str, ask: Callable[[], Finding | str]) -> Finding:
         seen = ask()
     except _Broken as broken:
         return Finding(check, Verdict.fail, broken.seen, broken.remedy)
-    except (RemoteError, LogError) as error:
+    except LogError as error:
         return Finding(
             check, Verdict.fail, str(error), _MEANINGS.get(check, "the store does not do what an archive needs"), error
         )
@@ -118,7 +117,7 @@ _HARMS = {
 def _rules(backend: HasRules) -> Iterator[Finding]:
     try:
         rules = [*backend.rules()]
-    except RemoteError as error:
+    except LogError as error:
         yield Finding("bucket", Verdict.warn, str(error), _HARMS[Harm.unknown][1], error)
         return
     if not rules:
@@ -301,7 +300,7 @@ class _Patient:
     def clear(self) -> None:
         """Deletes what is left of it, as far as the store lets us."""
         for key in sorted(self._made):
-            with suppress(RemoteError):
+            with suppress(LogError):
                 self._store.delete(key)
 
     def _made_key(self, name: str) -> str:

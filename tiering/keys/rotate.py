@@ -9,10 +9,9 @@ somebody whose current key is another one is left for the next run.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from local_log.errors import LogError
+from local_log.errors import Conflict, LogError
 from remote import archive
 from remote.clock import Clock, Ids
-from remote.errors import Conflict, RemoteError
 from remote.keys import PartitionPath, is_topic_id
 from remote.manifest.entries import Entries, Pages
 from remote.manifest.model import Manifest
@@ -38,7 +37,7 @@ class Rotated:
     due: int = 0
     rewrapped: int = 0
     signed: bool = True
-    error: LogError | RemoteError | None = None
+    error: LogError | None = None
 
 
 def partitions(
@@ -63,7 +62,7 @@ def plan(store: ObjectStore, manifest: Manifest, key_id: str) -> Rotated:
 
     try:
         return of_newest(store, manifest, counted)
-    except (LogError, RemoteError) as e:
+    except LogError as e:
         return Rotated(manifest.path, error=e)
 
 
@@ -98,7 +97,7 @@ def rotate(
         if not _is_signed(store, manifest, keys.current):
             writer = ManifestWriter(store, manifest.path, clock, ids, source, manifest.writer_epoch)
             manifest = writer.commit(manifest, lambda before: replace(before, signed_by=keys.current))
-    except (LogError, RemoteError) as e:
+    except LogError as e:
         return replace(found, rewrapped=rewrapped, error=e)
     return replace(found, rewrapped=rewrapped, signed=_is_signed(store, manifest, keys.current))
 

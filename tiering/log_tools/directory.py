@@ -28,7 +28,6 @@ from local_log.log_dir import LogDir, Unopened
 from local_log.log_reader import LocalLog
 from local_log.segment_reader import Segment
 from remote.clock import RandomIds, SystemClock, jitter
-from remote.errors import RemoteError
 from remote.store.api import ObjectStore
 from tiering.log_tools.partition import as_it_is
 from tiering.retention.local import NOTHING, Held, held, planned, refuse_brokers
@@ -90,7 +89,7 @@ class LocalPlan:
 
 def plan_local(
     folder: str, store: ObjectStore, config_of: Callable[[str], LogConfig | None]
-) -> Iterator[LocalPlan | tuple[TopicPartition, LogError | RemoteError]]:
+) -> Iterator[LocalPlan | tuple[TopicPartition, LogError]]:
     """What goes of each log in a directory of ours; what is wrong with one in its place. `config_of` gives a topic's settings.
 
     Raises Invalid for a broker's directory, NotFound, Corrupt, Unreadable.
@@ -107,7 +106,7 @@ def plan_local(
                 known = held(store, log)
                 sizes = {s.base_offset: s.size() for s in log.segments}
                 yield LocalPlan(log, config, known, planned(log, config, known, SystemClock().now_ms()), sizes)
-        except (LogError, RemoteError) as e:
+        except LogError as e:
             yield log.partition, e
 
 

@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from functools import partial
 
-from local_log.errors import listed
+from local_log.errors import NotFound, listed
 from remote import archive
 from remote.clock import Clock, Ids
-from remote.errors import NotFound
 from remote.manifest.losses import acknowledged, unacknowledged
 from remote.manifest.model import Manifest
 from remote.manifest.store import ManifestWriter, load_newest

@@ -6,10 +6,9 @@ count as offsets that it may still give. A directory that comes back is told wit
 
 from collections.abc import Iterable, Iterator
 
-from local_log.errors import listed
+from local_log.errors import NotFound, listed
 from remote import archive
 from remote.clock import Clock, Ids
-from remote.errors import NotFound
 from remote.manifest.losses import source_gone
 from remote.manifest.model import Manifest
 from remote.manifest.store import ManifestWriter, load_newest

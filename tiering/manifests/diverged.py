@@ -14,11 +14,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from local_log.errors import LogError
+from local_log.errors import Conflict, Invalid, LogError
 from local_log.log_dir import Unopened
 from local_log.log_reader import LocalLog
 from remote.clock import Clock, Ids
-from remote.errors import Conflict, Invalid, RemoteError
 from remote.keys import PartitionPath
 from remote.manifest.divergence import fork_offset, is_another_history, is_older, kept_topic_id
 from remote.manifest.entries import Entries, Pages
@@ -60,12 +59,12 @@ class Diverged:
         return kept_topic_id(self.manifest, self.fork_offset) if self.fork_offset is not None and self.segments else ""
 
 
-def find(logs: Iterable[LocalLog | Unopened], store: ObjectStore) -> Iterator[Diverged | LogError | RemoteError]:
+def find(logs: Iterable[LocalLog | Unopened], store: ObjectStore) -> Iterator[Diverged | LogError]:
     """Those of the logs that the archive refuses as of another history, in order, and the error of each that cannot be asked."""
     for log in logs:
         try:
             found = None if isinstance(log, Unopened) else of_log(log, store)
-        except (LogError, RemoteError) as e:
+        except LogError as e:
             yield e
             continue
         if isinstance(log, Unopened):

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from local_log.disk import WritableDisk, parent_of
-from local_log.errors import Corrupt
-from remote.errors import Newer
+from local_log.errors import Corrupt, Newer
 from remote.keys import PartitionPath
 from remote.manifest import codec, pages
 from remote.manifest.chain import stored_versions, walk_chain

@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from local_log.disk import FileState
-from local_log.errors import LogError, NotFound
+from local_log.errors import FILE_ERRORS, LogError, NoSuchFile
 from local_log.formats.checkpoints import epochs_before
 from local_log.formats.filenames import LOG
 from local_log.log_reader import LocalLog
 from local_log.segment_reader import Segment
 from remote import archive
 from remote.clock import Clock, Ids
-from remote.errors import RemoteError
 from remote.keys import PartitionPath
 from remote.manifest.entries import Entries
 from remote.manifest.gaps import NO_BATCH
@@ -70,7 +69,7 @@ class Done:
 
     decision: Decision | None
     entry: SegmentEntry | None = None
-    error: LogError | RemoteError | None = None
+    error: LogError | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -144,11 +143,11 @@ def offload(
             gap_reason = f"skipped: {e}"
             yield Done(replace(decision, action=Action.skipped, reason=str(e)))
             continue
-        except LogError as e:
+        except FILE_ERRORS as e:
             gap_reason = f"refused: {e}"
             yield Done(decision, error=e)
             continue
-        except RemoteError as e:
+        except LogError as e:
             yield Done(decision, error=e)
             return
 
@@ -160,7 +159,7 @@ def offload(
         try:
             known = writer.commit(first, change)
             holds = Entries.of(store, known).holds(entry)
-        except (LogError, RemoteError) as e:
+        except LogError as e:
             yield Done(decision, error=e)
             return
         yield from map(as_lost, lost)
@@ -169,7 +168,7 @@ def offload(
     if seen(known) != known:
         try:
             writer.commit(first, seen)
-        except (LogError, RemoteError) as e:
+        except LogError as e:
             yield Done(None, error=e)
         else:
             yield from map(as_lost, lost)
@@ -194,9 +193,9 @@ def _copied(
     before = seen_whole(due.log, segment)
     try:
         entry = copy_segment(store, due.path, segment_data(due.log, segment, progress, told), clock, ids, transforms, told=told)
-    except NotFound as e:
+    except NoSuchFile as e:
         raise Changed(f"{e}; its broker has deleted or renamed it meanwhile") from e
-    except LogError:
+    except FILE_ERRORS:
         _refuse_changed(due.log, segment, before)  # what the broker has done to it is no damage
         raise
     _refuse_changed(due.log, segment, before)
@@ -218,7 +217,7 @@ def _contradiction(log: LocalLog, known: Manifest) -> Iterator[Done]:
     end = log.segments[-1].base_offset
     try:
         check_history(known, epochs_before(log.leader_epochs, end), end)
-    except (LogError, RemoteError) as e:
+    except LogError as e:
         yield Done(None, error=e)
 
 
@@ -228,7 +227,7 @@ def _of_formers(due: OffloadPlan, store: ObjectStore, clock: Clock, ids: Ids, so
         try:
             for offsets in tell_gone(store, former, clock, ids, source):
                 yield as_lost(offsets, f"of the former topic with id {topic_id}: {GONE}")
-        except (LogError, RemoteError) as e:
+        except LogError as e:
             yield Done(None, error=e)
 
 
@@ -258,7 +257,7 @@ def _newest_after(store: ObjectStore, known: Manifest, first: Manifest) -> Manif
 def _is_empty(segment: Segment) -> bool:
     try:
         return segment.next_base_offset is not None and segment.size() == 0
-    except NotFound:
+    except NoSuchFile:
         return False  # whoever copies it will notice
 
 

@@ -5,12 +5,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from local_log.errors import LogError, NotFound
+from local_log.errors import FILE_ERRORS, LogError, NoSuchFile, TopicDeleted, Unavailable
 from local_log.formats.filenames import TopicPartition
 from local_log.log_dir import Unopened
 from local_log.log_reader import LocalLog
 from remote.clock import Clock, Ids
-from remote.errors import RemoteError, TopicDeleted, Unavailable
 from remote.manifest.losses import GONE
 from remote.parallel import streams_in_order
 from remote.segment.upload import NO_TRANSFORMS
@@ -74,19 +73,19 @@ class OffloadLogs:
             return
         now_ms = self.clock.now_ms()
         known = self.known.get(log.partition)
-        problem: LogError | RemoteError | None = None
+        problem: LogError | None = None
         try:
             if known is not None and known.is_told_of(log, now_ms):
                 self._remember(log, known.told_ms)
                 yield Done(Decision(LocalSegment(log.segments[0].base_offset, None), Action.keep, "active"))
                 return
             for done in self._planned(log):
-                problem = done.error if isinstance(done.error, RemoteError) else problem
+                problem = problem if done.error is None or isinstance(done.error, FILE_ERRORS) else done.error
                 yield done
-        except NotFound as e:
+        except NoSuchFile as e:
             yield Done(None, notes=(f"{e}; its broker has deleted or moved it meanwhile",))
             return
-        except (LogError, RemoteError) as e:
+        except LogError as e:
             problem = e
             yield Done(None, error=e)
         if isinstance(problem, TopicDeleted):
@@ -113,7 +112,7 @@ class OffloadLogs:
         """What is lost with a log that is there no more. Until its manifest has been told it stays remembered."""
         try:
             lost = tell(log, self.store, self.clock, self.ids, self.source, is_dry_run=self.is_dry_run)
-        except (LogError, RemoteError) as e:
+        except LogError as e:
             yield Done(None, error=e)
             return
         if lost is None:

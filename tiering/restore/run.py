@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from local_log.disk import WritableDisk
-from local_log.errors import LogError
+from local_log.errors import LogError, NoKey, Unavailable, WrongKey
 from local_log.formats.checkpoints import write_epochs
 from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, offset_file
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID, write_topic_id
 from local_log.formats.record import NO_TIMESTAMP
 from local_log.log_reader import open_log
-from remote.errors import NoKey, RemoteError, Unavailable, WrongKey
 from remote.parallel import in_order
 from remote.segment.stitch import Link
 from remote.segment_bytes import SegmentBytes
@@ -40,7 +39,7 @@ class Done:
     placed: Placed | None = None
     staged: Staged | None = None
     undecided: int = 0
-    error: LogError | RemoteError | None = None
+    error: LogError | None = None
 
 
 def restore(
@@ -83,7 +82,7 @@ class _Brought:
 
 def _stage(plan: RestorePlan, source: SegmentBytes, target: RestoreTarget, threads: int) -> Iterator[Done]:
     brought = _Brought(plan.manifest.log_start_offset)
-    error: LogError | RemoteError | None = None
+    error: LogError | None = None
     try:
         folder = target.take_in(plan, source)
         with in_order(partial(_tried, plan, source, target.disk, folder), plan.steps(), threads) as results:
@@ -96,7 +95,7 @@ def _stage(plan: RestorePlan, source: SegmentBytes, target: RestoreTarget, threa
                     brought.add(done.step, done.placed)
         if error is None:
             yield _complete(plan, target.disk, folder, brought)
-    except (LogError, RemoteError) as e:
+    except LogError as e:
         yield Done(plan, error=e)
 
 
@@ -105,7 +104,7 @@ def _tried(plan: RestorePlan, source: SegmentBytes, disk: WritableDisk, folder: 
         return Done(plan, step)
     try:
         return Done(plan, step, place(disk, folder, source, plan.manifest.path, step))
-    except (LogError, RemoteError) as e:
+    except LogError as e:
         return Done(plan, step, error=e)
 
 

@@ -9,9 +9,8 @@
 
 from dataclasses import replace
 
-from local_log.errors import LogError, listed
+from local_log.errors import Fenced, Invalid, LogError, NotFound, listed
 from remote import archive
-from remote.errors import Fenced, Invalid, NotFound, RemoteError
 from remote.manifest.model import Manifest, never_archived
 from remote.manifest.store import ManifestWriter, load_newest
 from remote.manifest.transitions import topic_deleted
@@ -43,7 +42,7 @@ def delete_partition(manifest: Manifest, run: StoreRun, writer: str) -> Done:
     try:
         clock = run.agreed()
         after = _delete(manifest, ManifestWriter(run.store, manifest.path, clock, run.ids, writer, 0), clock.now_ms())
-    except (LogError, RemoteError) as e:
+    except LogError as e:
         return Done(0, manifest.log_start_offset, e)
     return Done(0, after.log_start_offset)
 

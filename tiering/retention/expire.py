@@ -16,8 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from local_log.errors import Corrupt, LogError
-from remote.errors import Conflict, NotFound, RemoteError, Unavailable, Unknown
+from local_log.errors import Conflict, Corrupt, LogError, NotFound, Unavailable, Unknown
 from remote.keys import PartitionPath
 from remote.manifest.chain import stored_versions
 from remote.manifest.entries import Entries
@@ -41,7 +40,7 @@ class Done:
 
     deleted: int
     log_start_offset: int
-    error: LogError | RemoteError | None = None
+    error: LogError | None = None
 
 
 def newest_manifest(store: ObjectStore, path: PartitionPath) -> Manifest:
@@ -91,7 +90,7 @@ def expire(due: RetentionPlan, run: StoreRun, writer: str, *, threads: int = 1) 
         count, error = _delete(due, own, now_ms, threads)
         if error is None or not isinstance(error, Unavailable | Unknown):
             start = give_up(own, due.log_start_offset, now_ms).log_start_offset if due.is_to_commit else start
-    except (LogError, RemoteError) as e:
+    except LogError as e:
         return Done(count, start, e)
     return Done(count, start, error)
 
@@ -107,7 +106,7 @@ def give_up(writer: ManifestWriter, log_start_offset: int, now_ms: int) -> Manif
             return after
 
 
-def _delete(due: RetentionPlan, writer: ManifestWriter, now_ms: int, threads: int) -> tuple[int, LogError | RemoteError | None]:
+def _delete(due: RetentionPlan, writer: ManifestWriter, now_ms: int, threads: int) -> tuple[int, LogError | None]:
     """Step 2: the objects of what has waited, then the manifest that forgets them; how many items, and the first error.
 
     An item whose page cannot be read stays, and so do its objects; it does not keep the others.
@@ -151,7 +150,7 @@ class _Deletion:
     store: ObjectStore
     entries: Entries
     asked: list[str] = field(default_factory=list)
-    failed: dict[str, LogError | RemoteError] = field(default_factory=dict)
+    failed: dict[str, LogError] = field(default_factory=dict)
 
     def objects(self, items: Iterable[Deleting]) -> Iterator[tuple[str, str]]:
         """The items' ids, each with the keys of its objects; no more where the store fails: the others would wait for it, too."""
@@ -163,7 +162,7 @@ class _Deletion:
                         if self._is_store_gone:
                             return
                         yield item.id, path.segment(name)
-            except (LogError, RemoteError) as e:
+            except LogError as e:
                 self.failed[item.id] = e
             else:
                 self.asked.append(item.id)
@@ -173,7 +172,7 @@ class _Deletion:
         item_id, key = of
         try:
             self.store.delete(key)
-        except (LogError, RemoteError) as e:
+        except LogError as e:
             self.failed.setdefault(item_id, e)
 
     @property

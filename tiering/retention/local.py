@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 from local_log.engine.config import LIKE_RETENTION, LogConfig
 from local_log.engine.manager.retention import Limits, below, beyond_size, deletable, older_than
-from local_log.errors import Invalid
+from local_log.errors import Conflict, Invalid
 from local_log.formats.checkpoints import epochs_before
 from local_log.formats.filenames import LOG, META_PROPERTIES
 from local_log.log_dir import LogDir
 from local_log.log_reader import LocalLog
 from local_log.segment_reader import Segment
-from remote.errors import Conflict
 from remote.keys import PartitionPath
 from remote.manifest.store import load_newest
 from remote.manifest.transitions import check_history

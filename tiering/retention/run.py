@@ -5,13 +5,12 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from local_log.errors import Corrupt, LogError, OffsetOutOfRange
+from local_log.errors import Corrupt, Invalid, LogError, Newer, NoKey, OffsetOutOfRange, Unavailable, WrongKey
 from local_log.formats.filenames import TopicPartition
 from local_log.log_dir import LogDir, Unopened
 from local_log.log_reader import LocalLog
 from remote import archive
 from remote.clock import Clock, Ids
-from remote.errors import Invalid, Newer, NoKey, RemoteError, Unavailable, WrongKey
 from remote.keys import PartitionPath
 from remote.manifest.entries import Entries
 from remote.manifest.losses import has_nothing_to_tell
@@ -25,8 +24,8 @@ from tiering.retention.plan import LocalBytes, Policy, Reason, RetentionPlan
 from tiering.retention.policy import Given, deleted_policy_of, names, policy_of
 
 Row = dict[str, Any]
-Found = Manifest | LogError | RemoteError
-Planned = tuple[PartitionPath, RetentionPlan | LogError | RemoteError]
+Found = Manifest | LogError
+Planned = tuple[PartitionPath, RetentionPlan | LogError]
 WRITER = "retain"
 """The writer's name in manifests, which archives have had from the start."""
 COMPACTED = "its brokers have cleanup.policy=compact, and no setting names this very topic"
@@ -139,13 +138,13 @@ class Retention:
             if isinstance(error, Unavailable):
                 return  # the others would wait for the same store
 
-    def plan(self, path: PartitionPath, manifest: Found) -> RetentionPlan | LogError | RemoteError:
+    def plan(self, path: PartitionPath, manifest: Found) -> RetentionPlan | LogError:
         """The plan for one partition, and in its place what is wrong with it."""
         if not isinstance(manifest, Manifest):
             return manifest
         try:
             return of_newest(self.store, manifest, lambda newest: self._plan(path, newest))
-        except (LogError, RemoteError) as e:
+        except LogError as e:
             return e
 
     def _policy(self, path: PartitionPath, *, is_start_given: bool) -> tuple[Policy, bool]:

@@ -17,9 +17,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeVar
 
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, Newer
 from remote.clock import Clock, Ids
-from remote.errors import Newer
 from remote.keys import PROBE_PREFIX, PartitionPath, parse_page_name, parse_segment_name
 from remote.manifest.chain import StoredVersion, listed_versions
 from remote.manifest.entries import Entries

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from remote.errors import AlreadyExists, BadRange, Invalid, NotFound, RemoteError, Unavailable, Unknown
+from local_log.errors import AlreadyExists, BadRange, Invalid, LogError, NotFound, Unavailable, Unknown
 from remote.store.api import AbandonedUpload, Body, ObjectMeta
 from remote.store.folder.write_behind import WriteBehind, noted_crc32c
 from remote.store.shared import check_folder, check_key, check_prefix, checked, walk
@@ -221,7 +221,7 @@ class FolderStore:
             raise Unknown(f"{self.url}: {key} is there, but might not outlive a crash: {error}") from error
 
     @contextmanager
-    def _translated(self, key: str, otherwise: type[RemoteError] = Unavailable, *, reading: bool = False) -> Iterator[None]:
+    def _translated(self, key: str, otherwise: type[LogError] = Unavailable, *, reading: bool = False) -> Iterator[None]:
         try:
             yield
         except OSError as error:

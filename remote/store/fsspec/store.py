@@ -17,7 +17,7 @@ import fsspec
 from fsspec.asyn import AsyncFileSystem
 from fsspec.core import url_to_fs
 
-from remote.errors import AlreadyExists, BadRange, Invalid, NotFound, RemoteError, Unavailable, Unknown
+from local_log.errors import AlreadyExists, BadRange, Invalid, LogError, NotFound, Unavailable, Unknown
 from remote.store.api import AbandonedUpload, Body, ObjectMeta
 from remote.store.shared import as_ms, check_folder, check_key, check_prefix, checked, installing, walk
 
@@ -174,7 +174,7 @@ class FsspecStore:
         where = f"{self.url}: {key}"
         try:
             yield
-        except RemoteError:
+        except LogError:
             raise
         except FileExistsError as error:
             raise AlreadyExists(key) from error

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from remote.errors import Invalid, NotFound
+from local_log.errors import Invalid, NotFound
 from remote.store.api import BucketRule, Harm
 from remote.store.s3.client import translated
 

@@ -17,7 +17,7 @@ from botocore import exceptions as sdk
 from botocore.config import Config
 from botocore.loaders import create_loader
 
-from remote.errors import AlreadyExists, BadRange, Invalid, NotFound, RemoteError, Unavailable, Unknown
+from local_log.errors import AlreadyExists, BadRange, Invalid, LogError, NotFound, Unavailable, Unknown
 from remote.store.s3.credentials import AGAIN, CREDENTIAL_REMEDIES, GIVE_CREDENTIALS, NO_CREDENTIALS
 
 connections_max = 32
@@ -79,7 +79,7 @@ def _services(data_path: str | None) -> Any:
 
 
 @contextmanager
-def translated(url: str, key: str, otherwise: type[RemoteError] = Unavailable) -> Iterator[None]:
+def translated(url: str, key: str, otherwise: type[LogError] = Unavailable) -> Iterator[None]:
     """Turns the SDK's errors into ours; `otherwise` is for a request that may have been applied."""
     where = f"{url}: {key}" if key else url
     try:
@@ -98,7 +98,7 @@ def translated(url: str, key: str, otherwise: type[RemoteError] = Unavailable) -
         raise Invalid(f"{where}: {error}; correct the address, the credentials or boto3's settings") from error
 
 
-def _refusal(response: dict[str, Any], where: str, key: str, otherwise: type[RemoteError]) -> RemoteError:
+def _refusal(response: dict[str, Any], where: str, key: str, otherwise: type[LogError]) -> LogError:
     code = response.get("Error", {}).get("Code", "")
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     text = f"{where}: {status} {code}: {response.get('Error', {}).get('Message', '')}"

@@ -15,8 +15,8 @@ from typing import Any
 
 from botocore.config import Config
 
+from local_log.errors import BadRange, Invalid, LogError, NotFound, Unknown
 from local_log.formats.checksum import crc32c as crc_of
-from remote.errors import BadRange, Invalid, NotFound, RemoteError, Unknown
 from remote.store.api import AbandonedUpload, Body, BucketRule, ObjectMeta
 from remote.store.s3.bucket import bucket_rules
 from remote.store.s3.client import NoSuchUpload, make_client, once, repeating, translated
@@ -201,7 +201,7 @@ class S3Store:
         try:
             with translated(self.url, key):
                 self._client(repeating).abort_multipart_upload(**request)
-        except RemoteError as failure:
+        except LogError as failure:
             error.add_note(
                 f"its parts remain as multipart upload {request['UploadId']} ({failure}); "
                 "let the bucket's lifecycle rule for incomplete uploads remove them"

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from remote.errors import Invalid
+from local_log.errors import Invalid
 from remote.keys import PartitionPath
 from remote.manifest.numbers import whole
 from spark_jobs.errors import OptionError

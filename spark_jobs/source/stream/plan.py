@@ -7,8 +7,8 @@ archive that is being filled again), the stream waits there: offsets of a topic 
 import re
 from collections.abc import Iterator, Mapping
 
+from local_log.errors import NotFound
 from remote import archive
-from remote.errors import NotFound
 from remote.keys import PartitionPath
 from remote.manifest.model import Manifest
 from remote.store.api import ObjectStore

@@ -8,9 +8,9 @@ import pytest
 from archive_fakes import CountingIds, Door, IgnoresCondition, KeepsNoTime, MemoryStore, SleptClock
 from store_promises import ObjectStoreConformance
 
+from local_log.errors import BadAddress, Invalid
 from remote import archive
 from remote.clock import jitter
-from remote.errors import BadAddress, Invalid
 from remote.store.api import ObjectStore
 from remote.store.folder.store import FolderStore
 from remote.store.fsspec.store import FsspecStore

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 from crc32c import crc32c
 from store_promises import MIB, ObjectStoreConformance, upload
 
-from remote.errors import AlreadyExists, Invalid
+from local_log.errors import AlreadyExists, Invalid
 from remote.store.api import ObjectStore
 from remote.store.open import open_backend, open_store
 from remote.store.store_time import store_time_ms

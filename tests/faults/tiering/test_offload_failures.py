@@ -23,11 +23,10 @@ from logs_to_archive import copy_of, cut_finer, drop_segments_below, local_logs,
 from made_manifests import assert_sound_archive
 from one_offload import TXN, due_ranges, named, run
 
-from local_log.errors import Corrupt
+from local_log.errors import Conflict, Corrupt, Fenced, Unavailable, Unknown
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHECKPOINT
 from local_log.formats.producer_snapshot import ProducerEntry, read_producer_snapshot
 from local_log.log_reader import LocalLog
-from remote.errors import Conflict, Fenced, Unavailable, Unknown
 from remote.manifest.model import PRODUCER_SNAPSHOT
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import claimed

@@ -32,10 +32,10 @@ from logs_to_archive import cut_finer, local_logs, path_of
 from made_manifests import assert_sound_chain
 from one_offload import due_ranges
 
+from local_log.errors import AlreadyExists, Fenced, Unavailable, Unknown
 from local_log.log_reader import LocalLog
 from remote import keys as object_keys
 from remote.clock import Ids
-from remote.errors import AlreadyExists, Fenced, Unavailable, Unknown
 from remote.keys import PartitionPath
 from remote.manifest.entries import Entries
 from remote.manifest.model import Limits, Manifest, never_archived

@@ -8,9 +8,8 @@ from restored_logs import downloaded, run, run_soundly
 from simulated_disk import Crashed, SimulatedDisk
 
 from local_log.disk import WritableDisk
-from local_log.errors import LogError
+from local_log.errors import LogError, Unavailable
 from local_log.formats.filenames import LOCK
-from remote.errors import Unavailable
 from tiering.restore.target import UNFINISHED
 
 PARTITIONS = ("g-compacted-0", "g-trimmed-0", "g-txn-0")

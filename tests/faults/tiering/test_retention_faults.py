@@ -23,8 +23,7 @@ from retained_worlds import (
     survived,
 )
 
-from local_log.errors import Corrupt
-from remote.errors import Invalid, NotFound
+from local_log.errors import Corrupt, Invalid, NotFound
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
 from remote.manifest.pins import Pins

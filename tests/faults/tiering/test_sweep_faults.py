@@ -25,8 +25,7 @@ from retained_worlds import (
     survived,
 )
 
-from local_log.errors import Corrupt
-from remote.errors import Fenced
+from local_log.errors import Corrupt, Fenced
 from remote.manifest.entries import Entries
 from remote.manifest.pins import Pins
 from remote.store import store_time as store_clock

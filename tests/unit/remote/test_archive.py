@@ -21,10 +21,9 @@ from archive_fakes import (
 from made_manifests import entry
 from store_promises import ObjectStoreConformance
 
-from local_log.errors import Corrupt
+from local_log.errors import AlreadyExists, Corrupt, Invalid, NotFound, Unknown
 from local_log.formats.checkpoints import EpochEntry
 from remote.archive import create_archive, find_topic, manifests, newest_partition, open_archive, require_partitions, topics
-from remote.errors import AlreadyExists, Invalid, NotFound, Unknown
 from remote.keys import ARCHIVE, PartitionPath
 from remote.manifest.codec import MAJOR, MINOR, encode
 from remote.manifest.model import Manifest, never_archived

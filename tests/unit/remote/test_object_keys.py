@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_manifests import PATH, TOPIC_ID
 
-from remote.errors import Invalid
+from local_log.errors import Invalid
 from remote.keys import (
     ARCHIVE,
     AUX,

@@ -8,9 +8,8 @@ import pytest
 from archive_fakes import CountingIds, FixedClock, MemoryStore, SeededRandomness
 from made_manifests import PATH, TOPIC_ID, assert_sound_chain, entry
 
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, Newer, NoKey, WrongKey
 from remote import archive
-from remote.errors import Newer, NoKey, WrongKey
 from remote.keys import PartitionPath, WritePath
 from remote.manifest import codec
 from remote.manifest.entries import Entries

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from made_manifests import TOPIC_ID, entry, manifest
 
-from local_log.errors import Corrupt, OffsetOutOfRange
-from remote.errors import Conflict, NotFound
+from local_log.errors import Conflict, Corrupt, NotFound, OffsetOutOfRange
 from remote.read.plan import MissingRange
 from remote.store.open import open_store
 from spark_jobs.broker import BrokerTopic

@@ -16,10 +16,9 @@ from logs_to_archive import all_records, for_applications, local_logs, offload_a
 from tiered_worlds import World
 
 import tiering
-from local_log.errors import Corrupt, Invalid, OffsetOutOfRange
+from local_log.errors import Corrupt, Invalid, NotFound, OffsetOutOfRange
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
 from local_log.formats.list_offsets import EARLIEST, EARLIEST_PENDING_UPLOAD, LATEST
-from remote.errors import NotFound
 from remote.manifest.store import load_newest
 from remote.store.folder.store import FolderStore
 from tiering.api import COVERAGE, DEFAULT_COLUMNS, FIELDS, Reader, _ms, open_reader

@@ -7,11 +7,10 @@ from archive_fakes import MemoryStore, verbs
 from golden_logs import broker_logs
 from logs_to_archive import copy_of, drop_segments_below, local_logs, offload_all, offsets_of, path_of
 
-from local_log.errors import NotFound as LocalNotFound
+from local_log.errors import Invalid, NotFound
 from local_log.formats.filenames import PARTITION_METADATA
 from remote import archive
 from remote.clock import RandomIds, SystemClock
-from remote.errors import Invalid, NotFound
 from remote.keys import ARCHIVE
 from remote.store.folder.store import FolderStore
 from remote.store.open import open_store
@@ -89,7 +88,7 @@ def test_a_partition_that_only_the_archive_has_is_a_partition(tmp_path: Path, ar
 
 
 def test_a_topic_that_nobody_has_is_not_found_by_name_and_place(folder: Path, archive_folder: Path) -> None:
-    with pytest.raises(LocalNotFound) as raised:
+    with pytest.raises(NotFound) as raised:
         open_tiers(str(folder), str(archive_folder)).partitions("other")
     text = str(raised.value)
     assert "other" in text
@@ -98,12 +97,12 @@ def test_a_topic_that_nobody_has_is_not_found_by_name_and_place(folder: Path, ar
 
 
 def test_a_partition_that_nobody_has_is_not_found_by_number(folder: Path, archive_folder: Path) -> None:
-    with pytest.raises(LocalNotFound, match="no partition 7; it has 0"):
+    with pytest.raises(NotFound, match="no partition 7; it has 0"):
         open_tiers(str(folder), str(archive_folder)).partition("g-txn", 7)
 
 
 def test_a_log_directory_that_is_not_there_is_not_found(tmp_path: Path) -> None:
-    with pytest.raises(LocalNotFound):
+    with pytest.raises(NotFound):
         open_tiers(str(tmp_path / "none"), None).topics()
 
 

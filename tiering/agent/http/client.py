@@ -4,7 +4,7 @@ import json
 from http.client import HTTPConnection, HTTPException
 from typing import Any, Final
 
-from remote.errors import Unavailable
+from local_log.errors import Unavailable
 
 WAIT_S: Final = 15.0
 ANSWER_BYTES_MAX: Final = 64 << 20

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Final
 
-from local_log.errors import LogError, NotFound
+from local_log.errors import FILE_ERRORS, LogError, NoSuchFile, TopicDeleted
 from local_log.log_reader import LocalLog, open_log
 from remote.clock import Clock, Ids
-from remote.errors import RemoteError, TopicDeleted
 from remote.segment.upload import NO_TRANSFORMS
 from remote.store.api import ObjectStore
 from remote.transforms.encoder import Transforms
@@ -52,11 +51,11 @@ class Copies:
             if told == due.manifest and not any(decision.action is Action.copy for decision in due.decisions):
                 return Outcome(job, waits=waits, archived=archived)
             self._keep(mark.folder, self._offload(due, mark))
-        except NotFound:
+        except NoSuchFile:
             return Outcome(job, is_left_alone=True)  # its broker has deleted or moved it
         except TopicDeleted as e:
             return Outcome(job, is_left_alone=True, refused=e)  # it may lie there for long, and is no failure of anybody
-        except (LogError, RemoteError) as e:
+        except LogError as e:
             return Outcome(job, error=e)
         return Outcome(job, waits=waits, archived=archived, has_more=True)
 
@@ -67,12 +66,12 @@ class Copies:
         if run is None:
             try:
                 run = self._offload(plan(_log(mark), self.store), mark)
-            except NotFound:
+            except NoSuchFile:
                 return Outcome(job, is_left_alone=True)
-            except (LogError, RemoteError) as e:
+            except LogError as e:
                 return Outcome(job, error=e)
         for done in run:
-            if isinstance(done.error, RemoteError):
+            if done.error is not None and not isinstance(done.error, FILE_ERRORS):
                 return Outcome(job, error=done.error, requests=1)
             if done.entry is None and done.error is None:
                 continue

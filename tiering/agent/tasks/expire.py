@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
-from local_log.errors import LogError, NotFound
+from local_log.errors import LogError, NoSuchFile
 from local_log.log_reader import LocalLog, open_log
 from remote.clock import Clock, Ids
-from remote.errors import RemoteError
 from remote.keys import PartitionPath
 from remote.manifest.store import load_newest
 from remote.store.api import ObjectStore
@@ -46,9 +45,9 @@ class Retaining:
         try:
             log = open_log(mark.log_dir.disk, mark.folder, mark.partition, mark.start, mark.high_watermark)
             return self._retained(job, log, mark)
-        except NotFound:
+        except NoSuchFile:
             return Outcome(job)  # its broker has deleted or moved it
-        except (LogError, RemoteError) as e:
+        except LogError as e:
             return Outcome(job, error=e)
 
     def _retained(self, job: Job, log: LocalLog, mark: Mark) -> Outcome:

@@ -8,7 +8,6 @@ from functools import partial
 
 from local_log.errors import LogError
 from remote.clock import Clock, Ids
-from remote.errors import RemoteError
 from remote.keys import PartitionPath
 from remote.manifest.losses import source_gone
 from remote.manifest.store import ManifestWriter, load_newest
@@ -33,5 +32,5 @@ def tell_gone(job: Job, mark: Mark, seen: LogSeen, store: ObjectStore, clock: Cl
         writer = ManifestWriter(store, path, clock, ids, source, stored.manifest.writer_epoch)
         change = partial(source_gone, source=source, log_end_offset=seen.end_offset, now_ms=now_ms)
         return Outcome(job, archived=Archived.of(writer.commit(stored.manifest, change)))
-    except (LogError, RemoteError) as e:
+    except LogError as e:
         return Outcome(job, error=e)

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
-from local_log.errors import LogError, NotFound
+from local_log.errors import LogError, NoSuchFile
 from local_log.log_reader import open_log
 from remote.clock import Clock, Ids
-from remote.errors import RemoteError
 from remote.keys import PartitionPath
 from remote.read.context import Decoder
 from remote.scrub.budget import RequestBudget
@@ -41,9 +40,9 @@ class Sweeping:
             now_ms = store_now_ms(self.store, self.ids)
             due = sweep.plan(self.store, path, now_ms, self.grace_ms)
             gone = sum(1 for _ in sweep.sweep(due, self.store, self.clock, self.ids, now_ms))
-        except NotFound:
+        except NoSuchFile:
             return Outcome(job)
-        except (LogError, RemoteError) as e:
+        except LogError as e:
             return Outcome(job, error=e)
         return Outcome(job, deleted=gone, requests=gone, refused=next(iter(due.damaged_pins), None))
 
@@ -54,7 +53,7 @@ class Sweeping:
             for piece in sweep.strays(self.store, store_now_ms(self.store, self.ids), self.grace_ms):
                 sweep.sweep_stray(self.store, piece)
                 gone += 1
-        except (LogError, RemoteError) as e:
+        except LogError as e:
             return Outcome(job, error=e, deleted=gone)
         return Outcome(job, deleted=gone, requests=gone)
 
@@ -77,6 +76,6 @@ class Scrubbing:
             for finding in scrub(RequestBudget(self.store, None), self.decoded, settings, now_ms, (job.subject,)):
                 if finding.kind not in NOTES and len(found) < FINDINGS_MAX:
                     found.append(f"{finding.kind}: {finding.key}: {finding.problem}")
-        except (LogError, RemoteError) as e:
+        except LogError as e:
             return Outcome(job, error=e)
         return Outcome(job, findings=tuple(found))

@@ -12,8 +12,7 @@ from logs_to_archive import path_of
 from made_manifests import assert_sound_archive, assert_sound_chain
 from one_offload import TXN, due_ranges, named
 
-from local_log.errors import Unreadable
-from remote.errors import Invalid, RemoteError, Unavailable, Unknown
+from local_log.errors import AlreadyExists, Invalid, NotFound, Unavailable, Unknown, Unreadable
 from remote.manifest.store import load_newest
 from remote.store.api import ObjectStore
 from remote.store.store_time import StoreRun
@@ -40,7 +39,7 @@ class Sometimes(Door):
             return call()
         self.failed += 1
         if verb in WRITES - {"delete"} and self.failed % 2:
-            with suppress(RemoteError):
+            with suppress(AlreadyExists, NotFound):
                 call()
             raise Unknown(f"{self.url}: the answer to {verb} {key} was lost")
         raise Unavailable(f"{self.url}: no answer to {verb} {key}")

@@ -3,7 +3,7 @@
 from agents import BACKOFF, LOGS, MINUTE_MS, World, roll_again
 from archive_fakes import FailsBefore
 
-from remote.errors import Unavailable
+from local_log.errors import Unavailable
 from remote.store.api import ObjectStore
 from remote.store.instrumented import SILENT_S_MAX, Instrumented, Meter
 from tiering.agent.agent import Settings

@@ -7,8 +7,7 @@ from archive_fakes import Door, MemoryStore, RunsBetween, SleptClock
 from made_manifests import PATH, chain_faults
 from manifest_writers import PUT, Writer, sweep
 
-from local_log.errors import Corrupt
-from remote.errors import Invalid
+from local_log.errors import Corrupt, Invalid
 from remote.manifest.chain import BrokenChain, stored_versions
 from remote.manifest.codec import stamped
 from remote.manifest.store import newest_version

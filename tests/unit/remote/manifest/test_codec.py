@@ -9,9 +9,8 @@ from hypothesis import given
 from made_manifests import entry, manifest, paged
 from manifest_values import manifests
 
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, Newer
 from local_log.formats.checkpoints import EpochEntry
-from remote.errors import Newer
 from remote.manifest.codec import MAJOR, MINOR, decode, encode, sha256, stamped
 from remote.manifest.model import Manifest
 

@@ -7,9 +7,9 @@ from archive_fakes import MemoryStore
 from made_manifests import PATH, assert_sound_chain, entry, manifest, paged
 from manifest_writers import FIRST, Writer, copied
 
+from local_log.errors import Fenced, Invalid
 from local_log.formats.checkpoints import EpochEntry
 from remote.archive import newest_partitions, partition_paths, partitions_of
-from remote.errors import Fenced, Invalid
 from remote.keys import PartitionPath
 from remote.manifest import invariants
 from remote.manifest.codec import decode, encode

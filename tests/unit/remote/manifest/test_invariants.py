@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from made_manifests import TOPIC_ID, entry, manifest, paged
 
+from local_log.errors import Invalid
 from local_log.formats.checkpoints import EpochEntry
-from remote.errors import Invalid
 from remote.manifest.gaps import Gap
 from remote.manifest.invariants import check, check_bounds, check_page
 from remote.manifest.model import Deleting, Limits, Manifest

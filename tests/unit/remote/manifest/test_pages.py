@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from made_manifests import PATH, entry
 from manifest_values import entries, refs
 
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, Newer
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.checksum import crc32c
-from remote.errors import Newer
 from remote.manifest.model import Item, PageBounds, PageRef, SegmentEntry
 from remote.manifest.pages import ENTRY_SCHEMA, REF_SCHEMA, decode, encode, ref_of, table
 

@@ -6,7 +6,7 @@ import pytest
 from archive_fakes import CountingIds
 from made_manifests import entry, manifest, paged
 
-from remote.errors import Invalid
+from local_log.errors import Invalid
 from remote.manifest.gaps import Gap
 from remote.manifest.model import Item, Limits, Manifest, PageRef, SegmentEntry
 from remote.manifest.paging import NewPage, has_below, is_due, settled

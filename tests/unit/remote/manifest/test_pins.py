@@ -6,8 +6,7 @@ import pytest
 from archive_fakes import AppliesLate, CountingIds, FixedClock, KeepsNoTime, LosesAnswer, MemoryStore, Nth
 from made_manifests import PATH, entry, paged
 
-from local_log.errors import Corrupt
-from remote.errors import Invalid, Unknown
+from local_log.errors import Corrupt, Invalid, Unknown
 from remote.manifest.codec import stamped
 from remote.manifest.model import CLOCK_DIFFERENCE_MS_MAX
 from remote.manifest.pins import PIN_MS_MAX, Pin, Pins, covered_by_pin, create, pins_of, release, renew

@@ -7,9 +7,8 @@ from archive_fakes import WRITES, CountingIds, FixedClock, ListsStale, MemorySto
 from made_manifests import PATH, assert_sound_chain, entry
 from manifest_writers import FIRST, Writer, held, sweep
 
-from local_log.errors import Corrupt
+from local_log.errors import Conflict, Corrupt, Invalid, Unavailable, Unknown
 from local_log.formats.checkpoints import EpochEntry
-from remote.errors import Conflict, Invalid, Unavailable, Unknown
 from remote.manifest.codec import encode, sha256
 from remote.manifest.store import load_newest, load_version, newest_version
 from remote.manifest.transitions import segment_copied

@@ -8,7 +8,7 @@ from archive_fakes import AppliesLate, Crash, CrashesAt, FailsBefore, LosesAnswe
 from made_manifests import PATH, assert_sound_chain
 from manifest_writers import Writer, calls_of_a_commit, held, sweep
 
-from remote.errors import Unavailable, Unknown
+from local_log.errors import Unavailable, Unknown
 from remote.store.conditional_put import PUT_ATTEMPTS_MAX
 
 

@@ -7,7 +7,7 @@ from archive_fakes import WRITES, Door, LosesAnswer, MemoryStore, Nth, RunsBetwe
 from made_manifests import PATH, assert_sound_chain
 from manifest_writers import FIRST_PUT, PUT, Writer, calls_of_a_commit, copied, held, sweep
 
-from remote.errors import Conflict, Fenced, RemoteError, Unavailable, Unknown
+from local_log.errors import Conflict, Fenced, LogError, Unavailable, Unknown
 from remote.manifest.model import Manifest
 from remote.manifest.store import COMMIT_ATTEMPTS_MAX
 from remote.manifest.transitions import claimed, source_seen
@@ -203,7 +203,7 @@ def test_a_writer_is_fenced_by_a_claim_before_any_call_up_to_its_put() -> None:
 def test_of_two_that_claim_at_once_one_is_fenced() -> None:
     store = MemoryStore()
     Writer(store, "c").copy(0)
-    with pytest.raises(RemoteError) as raised:
+    with pytest.raises(LogError) as raised:
         claim(RunsBetween(store, {PUT: lambda: claim(store, "b", 0)}), "a", 0)
     assert isinstance(raised.value, Fenced)
     newest = assert_sound_chain(store)

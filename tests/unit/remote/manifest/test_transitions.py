@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from made_manifests import entry, manifest, paged
 
+from local_log.errors import Conflict
 from local_log.formats.checkpoints import EpochEntry
-from remote.errors import Conflict
 from remote.manifest import invariants
 from remote.manifest.gaps import Gap
 from remote.manifest.model import Manifest, SegmentEntry, covers, missing_ranges

@@ -8,8 +8,8 @@ import pytest
 from archive_fakes import CountingIds
 from made_manifests import entry, manifest
 
+from local_log.errors import Invalid
 from local_log.formats.checkpoints import EpochEntry
-from remote.errors import Invalid
 from remote.manifest import invariants
 from remote.manifest.gaps import Gap
 from remote.manifest.model import Deleting, Item, Limits, Loss, Manifest, PageRef, SegmentEntry

@@ -6,8 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from pools import LazyPool, ShuffledPool
 
-from local_log.errors import Corrupt
-from remote.errors import Unavailable
+from local_log.errors import Corrupt, Unavailable
 from remote.read.read_ahead import Pool, ReadAhead, ReadRange
 
 SIZES = (1_000, 40, 7, 250, 3_000)

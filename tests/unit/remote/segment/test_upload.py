@@ -22,12 +22,11 @@ from crc32c import crc32c
 from made_manifests import PATH
 from segments_to_copy import PARTITIONS, copy, flipped, with_body
 
-from local_log.errors import Corrupt, NotFound
+from local_log.errors import Corrupt, NotFound, Unavailable, Unknown
 from local_log.formats.checkpoints import EpochEntry, read_epochs
 from local_log.formats.indexes.time import read_time_index
 from local_log.formats.indexes.transaction import AbortedTxn, read_txn_index
 from local_log.formats.record_batch.batch_v2 import Batches, scan
-from remote.errors import Unavailable, Unknown
 from remote.keys import segment_name
 from remote.manifest.model import (
     ABORTED_LATER,

@@ -3,7 +3,7 @@
 import pytest
 from archive_fakes import AppliesLate, FailsBefore, FixedClock, LosesAnswer, MemoryStore, Nth, verbs
 
-from remote.errors import Unavailable
+from local_log.errors import Unavailable
 from remote.store.conditional_put import PUT_ATTEMPTS_MAX, PutOutcome, PutResult, conditional_put
 
 KEY = "key"

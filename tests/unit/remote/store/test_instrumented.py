@@ -10,8 +10,8 @@ from archive_fakes import FailsBefore, MemoryStore, Nth
 from crc32c import crc32c
 from store_promises import ObjectStoreConformance, race
 
+from local_log.errors import AlreadyExists, Invalid, NotFound, Unavailable, Unknown
 from remote.clock import stopwatch
-from remote.errors import AlreadyExists, Invalid, NotFound, Unavailable, Unknown
 from remote.store.api import AbandonedUpload, ObjectStore
 from remote.store.instrumented import FAILING_S_MAX, SILENT_S_MAX, Counted, Instrumented, Meter, Trouble
 from remote.store.open import open_store

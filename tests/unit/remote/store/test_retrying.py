@@ -10,7 +10,7 @@ from crc32c import crc32c
 from s3_servers import SometimesBusy, serving
 from store_promises import MIB, ObjectStoreConformance, upload
 
-from remote.errors import AlreadyExists, Conflict, Fenced, Invalid, NotFound, RemoteError, Unavailable, Unknown
+from local_log.errors import AlreadyExists, Conflict, Fenced, Invalid, LogError, NotFound, Unavailable, Unknown
 from remote.store.api import ObjectMeta, ObjectStore
 from remote.store.open import open_backend
 from remote.store.retrying import Backoff, Retrying
@@ -130,7 +130,7 @@ def test_what_stays_unavailable_says_how_often_it_was_asked(memory: MemoryStore,
 
 @pytest.mark.parametrize("verb", REPEATABLE)
 @pytest.mark.parametrize("error", [NotFound("x"), Invalid("x"), AlreadyExists("x"), Conflict("x"), Fenced("x")], ids=repr)
-def test_what_another_try_cannot_mend_is_asked_once(memory: MemoryStore, verb: str, error: RemoteError) -> None:
+def test_what_another_try_cannot_mend_is_asked_once(memory: MemoryStore, verb: str, error: LogError) -> None:
     door = FailsBefore(memory, error, Nth(verb))
     store, clock = patient(door)
     with pytest.raises(type(error)) as raised:
@@ -258,7 +258,7 @@ def test_an_upload_of_a_taken_key_is_refused_at_once(memory: MemoryStore) -> Non
 
 
 @pytest.mark.parametrize("error", [BUSY, Unknown("lost")], ids=repr)
-def test_an_upload_whose_parts_can_be_read_once_is_made_once(memory: MemoryStore, error: RemoteError) -> None:
+def test_an_upload_whose_parts_can_be_read_once_is_made_once(memory: MemoryStore, error: LogError) -> None:
     door = FailsBefore(memory, error, Nth("upload"))
     store, _ = patient(door)
     with pytest.raises(type(error)):

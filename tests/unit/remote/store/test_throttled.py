@@ -9,8 +9,7 @@ from archive_fakes import FixedClock, MemoryStore, SleptClock
 from crc32c import crc32c
 from store_promises import ObjectStoreConformance, race
 
-from local_log.errors import Corrupt
-from remote.errors import AlreadyExists, Invalid
+from local_log.errors import AlreadyExists, Corrupt, Invalid
 from remote.store.api import ObjectStore
 from remote.store.throttled import Throttled, burst_s
 

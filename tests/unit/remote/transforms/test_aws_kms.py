@@ -8,7 +8,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from encodings_to_try import log_of, stored, transforms
 from made_manifests import PATH
 
-from remote.errors import Invalid, NoKey, RemoteError, Unavailable, WrongKey
+from local_log.errors import Invalid, LogError, NoKey, Unavailable, WrongKey
 from remote.transforms.aws_kms import AwsKms
 from remote.transforms.decoded_bytes import DecodedBytes
 from remote.transforms.key_rings import open_keys
@@ -108,7 +108,7 @@ def refusal(code: str, status: int = 400) -> ClientError:
         (EndpointConnectionError(endpoint_url="there"), Unavailable),
     ],
 )
-def test_an_error_of_kms_says_what_to_do(kms: Any, answer: Exception, error: type[RemoteError]) -> None:
+def test_an_error_of_kms_says_what_to_do(kms: Any, answer: Exception, error: type[LogError]) -> None:
     with pytest.raises(error) as raised:
         asked(Answers(answer)).unwrap("key-1", b"w")
     assert type(raised.value) is error

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_manifests import PATH, entry
 
-from remote.errors import Invalid
+from local_log.errors import Invalid
 from remote.transforms.decoded_bytes import DecodedBytes
 from remote.transforms.encoder import Parts
 from remote.transforms.lru_cache import LruCache

@@ -11,8 +11,7 @@ from encodings_to_try import ENCODED, ENCRYPTED, KEYS, aux_of, bodies, copied, l
 from made_manifests import PATH, manifest
 from segments_to_copy import PARTITIONS, flipped, refused, with_body
 
-from local_log.errors import Corrupt
-from remote.errors import NoKey, Unavailable
+from local_log.errors import Corrupt, NoKey, Unavailable
 from remote.manifest.codec import decode, encode
 from remote.segment.check import LogSegmentData
 from remote.segment.upload import PART_BYTES

@@ -14,7 +14,7 @@ from encodings_to_try import KEY, KEYS, OLD_KEY
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remote.errors import BadAddress, Invalid, NoKey, WrongKey
+from local_log.errors import BadAddress, Invalid, NoKey, WrongKey
 from remote.transforms import key_rings
 from remote.transforms.key_rings import open_keys
 from remote.transforms.keys import KeyRing, LocalKeyRing, check_key_ring, read_key_ring

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_manifests import PATH
 
-from remote.errors import Invalid, NoKey, WrongKey
+from local_log.errors import Invalid, NoKey, WrongKey
 from remote.manifest.model import SegmentEntry
 from remote.transforms.keys import LocalKeyRing
 

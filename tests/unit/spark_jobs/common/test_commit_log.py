@@ -8,8 +8,7 @@ from archive_fakes import FixedClock
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_log.errors import Corrupt
-from remote.errors import AlreadyExists, Newer, Unavailable, Unknown
+from local_log.errors import AlreadyExists, Corrupt, Newer, Unavailable, Unknown
 from remote.store.api import ObjectStore
 from remote.store.conditional_put import PUT_ATTEMPTS_MAX
 from remote.store.open import open_store
@@ -108,7 +107,7 @@ class LosesAnswers:
             raise Unknown(key)
 
     def get(self, key: str) -> bytes:
-        from remote.errors import NotFound
+        from local_log.errors import NotFound
 
         if self.body is None:
             raise NotFound(key)

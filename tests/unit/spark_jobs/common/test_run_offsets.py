@@ -8,8 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 from made_archive import made
 
-from local_log.errors import Corrupt
-from remote.errors import Newer
+from local_log.errors import Corrupt, Newer
 from remote.store.open import open_store
 from spark_jobs.common.offset_ranges import Vector
 from spark_jobs.common.run_offsets import kept_offsets, key_of

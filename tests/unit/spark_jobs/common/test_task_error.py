@@ -2,8 +2,7 @@
 
 from pyspark.errors import PySparkException
 
-from local_log.errors import Corrupt
-from remote.errors import NoKey
+from local_log.errors import Corrupt, NoKey
 from spark_jobs.common.task_error import raised_by_task
 from spark_jobs.errors import OptionError
 from tiering.command.exit_codes import Exit, exit_code_of
@@ -28,15 +27,15 @@ def raised(last: str) -> Exception:
 
 
 def test_the_last_error_of_ours_is_raised_with_its_words_and_its_exit_code() -> None:
-    error = raised("remote.errors.NoKey: a.log: key 'k1' is needed: no keys are given")
+    error = raised("local_log.errors.NoKey: a.log: key 'k1' is needed: no keys are given")
     assert isinstance(error, NoKey)
     assert str(error) == "a.log: key 'k1' is needed: no keys are given"
     assert exit_code_of(error) is Exit.failure
-    assert exit_code_of(raised("remote.errors.Unavailable: s3 does not answer")) is Exit.retry
+    assert exit_code_of(raised("local_log.errors.Unavailable: s3 does not answer")) is Exit.retry
     assert isinstance(raised("spark_jobs.errors.OptionError: null topic"), OptionError)
 
 
 def test_an_error_of_a_users_function_says_where_it_was_raised() -> None:
-    spark = PySparkException("Traceback:\nValueError: remote.errors.NoKey: no\n")
+    spark = PySparkException("Traceback:\nValueError: local_log.errors.NoKey: no\n")
     assert raised_by_task(spark) is spark
     assert isinstance(raised("users.errors.Mine: no"), Corrupt)

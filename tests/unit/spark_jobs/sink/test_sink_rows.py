@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from written_rows import NOW_MS, SPARKS, Rows, as_stored, batch, new_archive, shape, stored
 
+from local_log.errors import Invalid
 from local_log.formats.producer_snapshot import read_producer_snapshot
 from local_log.formats.record import Codec
 from remote import archive
-from remote.errors import Invalid
 from remote.keys import PartitionPath
 from remote.manifest.model import PRODUCER_SNAPSHOT
 from remote.scrub.budget import RequestBudget

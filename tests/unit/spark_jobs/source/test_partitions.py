@@ -6,8 +6,7 @@ from itertools import pairwise
 import pytest
 from golden_logs import live
 
-from local_log.errors import OffsetOutOfRange
-from remote.errors import NotFound
+from local_log.errors import NotFound, OffsetOutOfRange
 from remote.store.api import ObjectStore
 from remote.store.open import open_store
 from spark_jobs.errors import OptionError

@@ -8,10 +8,9 @@ import pytest
 from archive_fakes import Door
 from made_archive import made
 
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, Invalid
 from remote.archive import manifests
 from remote.clock import RandomIds, SystemClock
-from remote.errors import Invalid
 from remote.manifest.pins import Pins, pins_of
 from remote.store.api import Body, ObjectStore
 from remote.store.folder.store import FolderStore

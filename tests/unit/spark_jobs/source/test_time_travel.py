@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from made_archive import TOPIC_ID, made
 
-from remote.errors import NotFound
+from local_log.errors import NotFound
 from remote.keys import PartitionPath
 from remote.manifest.store import load_version
 from remote.store.api import ObjectStore

@@ -9,10 +9,10 @@ import pytest
 from archive_fakes import CallNumber, CountingIds, Door, FailsBefore, FixedClock, MemoryStore
 from made_manifests import entry
 
+from local_log.errors import Unavailable, Unknown
 from remote import archive
 from remote.direct_write.commit import PartitionEntries, Write, commit_write
 from remote.direct_write.topic import written_topic
-from remote.errors import RemoteError, Unavailable
 from remote.keys import WritePath
 from remote.manifest.model import never_archived
 from remote.manifest.store import ManifestWriter, claim, load_version
@@ -101,7 +101,7 @@ def calls_of_a_write() -> int:
 def test_one_whose_writer_was_killed_is_there_since_its_decision_however_late_each_partition_takes_it_in(number: int) -> None:
     store = new_store()
     write(store, "one", FixedClock(START_MS - 1000))
-    with suppress(RemoteError):
+    with suppress(Unavailable, Unknown):
         write(FailsBefore(store, Unavailable("killed"), CallNumber(number, on=True)), "two", Ticking(repeat(10)))
     paths = [*archive.partition_paths(store, "rows")]
     before = {at: seen(store, at) for at in times(store)}

@@ -5,9 +5,9 @@ from archive_fakes import FailsBefore
 from logs_to_archive import path_of
 from one_offload import TXN
 
+from local_log.errors import Unavailable
 from local_log.formats.filenames import LOG_START_OFFSET_CHECKPOINT
 from local_log.formats.primitives import INT64_MAX
-from remote.errors import Unavailable
 from remote.manifest.losses import acknowledged
 from remote.manifest.store import ManifestWriter, load_newest
 from tiering.agent.view import AgentView

@@ -12,8 +12,7 @@ import pytest
 from agents import World
 from one_offload import TXN
 
-from local_log.errors import Unreadable
-from remote.errors import Unavailable
+from local_log.errors import Unavailable, Unreadable
 from tiering.agent.controls import Controls
 from tiering.agent.http import client as http_client
 from tiering.agent.http.server import HttpServer, Page

@@ -14,8 +14,8 @@ from golden_logs import live
 from key_files import ENCODE, write_keys
 from made_manifests import assert_sound_archive
 
+from local_log.errors import NoKey
 from remote import archive
-from remote.errors import NoKey
 from remote.store.open import open_store
 from tiering.api import open_reader
 

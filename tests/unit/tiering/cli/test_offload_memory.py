@@ -14,11 +14,11 @@ from made_manifests import assert_sound_chain
 from offloaded import Run, contents, manifests
 
 from local_log.disk import OsDisk, OsWritableDisk
+from local_log.errors import Unavailable
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, PARTITION_METADATA, TopicPartition
 from local_log.log_dir import LogDir
 from remote.archive import create_archive
 from remote.clock import SystemClock
-from remote.errors import Unavailable
 from remote.manifest.losses import lost_ranges
 from remote.manifest.store import load_newest
 from remote.store.folder.store import FolderStore

@@ -11,7 +11,7 @@ from click.testing import Result
 from made_archive import made
 
 import tiering
-from remote.errors import NotFound
+from local_log.errors import NotFound
 from remote.manifest.model import never_archived
 from remote.manifest.store import claim
 from remote.store.api import ObjectStore

@@ -13,9 +13,8 @@ import pytest
 from click.testing import Result
 from s3_servers import CredentialsExpired, serving
 
-from local_log import errors as local
+from local_log import errors
 from local_log.engine import errors as engine
-from remote import errors as remote
 from tiering.command.exit_codes import Exit, exit_code_of
 
 Run = Callable[..., Result]
@@ -28,16 +27,16 @@ def kinds(base: type[Exception]) -> Iterator[type[Exception]]:
 
 
 CODES: dict[Exit, tuple[type[Exception], ...]] = {
-    Exit.usage: (remote.BadAddress,),
-    Exit.corruption: (local.Corrupt, engine.CorruptMessage),
-    Exit.not_found: (local.NotFound, local.OffsetOutOfRange, remote.NotFound),
-    Exit.retry: (remote.Unavailable, remote.Unknown, remote.Conflict),
+    Exit.usage: (errors.BadAddress,),
+    Exit.corruption: (errors.Corrupt, engine.CorruptMessage),
+    Exit.not_found: (errors.NotFound,),
+    Exit.retry: (errors.Unavailable, errors.Unknown, errors.Conflict),
 }
 """The exit code of each kind of error and of those below it; of all others it is 1."""
 
 
 def test_each_kind_of_error_has_the_exit_code_of_the_table() -> None:
-    found = {*kinds(local.LogError), *kinds(remote.RemoteError)}
+    found = {*kinds(errors.LogError)}
     assert {kind for listed in CODES.values() for kind in listed} < found
     for kind in found:
         (code,) = [code for code, listed in CODES.items() if issubclass(kind, listed)] or [Exit.failure]

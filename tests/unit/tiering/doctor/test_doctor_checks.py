@@ -20,10 +20,9 @@ from archive_fakes import (
     RunsBetween,
 )
 
-from local_log.errors import Corrupt
+from local_log.errors import AlreadyExists, Corrupt, Invalid, Unavailable, Unknown
 from remote.archive import create_archive
 from remote.clock import SystemClock
-from remote.errors import AlreadyExists, Invalid, Unavailable, Unknown
 from remote.store.api import AbandonedUpload, Body, BucketRule, Harm, ObjectMeta
 from remote.store.open import open_backend, open_store
 from tiering.doctor.checks import UPLOAD_AGE_MS, Finding, Verdict, examine

@@ -24,8 +24,7 @@ from archive_fakes import (
 )
 from made_manifests import PATH, assert_sound_chain, entry
 
-from local_log.errors import Corrupt
-from remote.errors import NoKey, RemoteError, Unavailable, WrongKey
+from local_log.errors import Corrupt, LogError, NoKey, Unavailable, WrongKey
 from remote.manifest.entries import Entries
 from remote.manifest.model import EncodingInfo, Limits, Manifest, SegmentEntry, never_archived
 from remote.manifest.store import ManifestWriter, load_newest
@@ -176,7 +175,7 @@ def test_a_reader_of_the_version_before_goes_on_with_the_former_key() -> None:
     ("keys", "error"),
     [(FINAL, NoKey), (LocalKeyRing("others", "new", {"old": bytes([9] * 32), "new": bytes([1] * 32)}), WrongKey)],
 )
-def test_without_the_former_key_nothing_is_changed_and_the_segment_is_named(keys: LocalKeyRing, error: type[RemoteError]) -> None:
+def test_without_the_former_key_nothing_is_changed_and_the_segment_is_named(keys: LocalKeyRing, error: type[LogError]) -> None:
     store = archived(COUNT)
     before = dict(store.objects)
     found = rotated(store, keys)

@@ -8,9 +8,9 @@ from golden_logs import broker_logs
 from logs_to_archive import copy_of, drop_segments_below, finer_logs, local_logs, offload_all, path_of, set_checkpoint
 from one_offload import TXN, due_ranges, run
 
+from local_log.errors import Unavailable
 from local_log.formats.filenames import LOG_START_OFFSET_CHECKPOINT, TopicPartition
 from remote import archive
-from remote.errors import Unavailable
 from remote.manifest.model import Limits
 from remote.manifest.store import load_newest
 from remote.store.api import ObjectStore

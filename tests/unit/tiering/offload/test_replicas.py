@@ -16,10 +16,10 @@ from golden_logs import broker_logs
 from logs_to_archive import all_records, copy_of, cut_finer, drop_segments_below, for_applications, local_logs, path_of, table_of
 from made_manifests import assert_sound_chain
 
+from local_log.errors import Conflict
 from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT
 from local_log.formats.visible_records import record_batches
 from local_log.log_reader import LocalLog
-from remote.errors import Conflict
 from remote.manifest.entries import Entries
 from remote.manifest.model import Limits
 from remote.read.log import ArchivedLog

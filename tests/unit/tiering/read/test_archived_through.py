@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from made_archive import made
 
-from remote.errors import NotFound
+from local_log.errors import NotFound
 from remote.store.open import open_store
 from tiering.read.archived_through import Through, archived_through, behind
 

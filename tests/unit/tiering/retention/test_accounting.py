@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_manifests import PATH, entry, never_archived
 
+from local_log.errors import Conflict
 from local_log.formats.checkpoints import EpochEntry
-from remote.errors import Conflict
 from remote.manifest import pages
 from remote.manifest.entries import Entries
 from remote.manifest.model import Item, Limits, Manifest, PageRef, SegmentEntry

@@ -5,8 +5,8 @@ from archive_fakes import AppliesLate, CountingIds, Door, FixedClock, RunsBetwee
 from made_manifests import PATH, entry
 from retained_worlds import FIRST, GRACE_MS, HOUR_MS, Jumping, Reader, World, copied, faults_of, faulty, made, survived
 
+from local_log.errors import Fenced, Invalid, NotFound
 from local_log.formats.checkpoints import EpochEntry
-from remote.errors import Fenced, Invalid, NotFound
 from remote.keys import PartitionPath
 from remote.manifest.model import count_of, never_archived
 from remote.manifest.store import ManifestWriter

@@ -9,9 +9,9 @@ from golden_logs import metadata_log
 from made_manifests import entry
 
 from local_log.disk import OsDisk
+from local_log.errors import Invalid
 from local_log.formats.checkpoints import EpochEntry
 from local_log.log_dir import LogDir
-from remote.errors import Invalid
 from remote.keys import PartitionPath
 from remote.manifest.gaps import NO_BATCH
 from remote.manifest.model import SegmentEntry, never_archived

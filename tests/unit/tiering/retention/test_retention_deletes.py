@@ -7,7 +7,7 @@ from archive_fakes import CountingIds, Door, FailsBefore, MemoryStore, SleptCloc
 from made_manifests import PATH
 from retained_worlds import AGE_MS, DELAY_MS, World
 
-from remote.errors import Invalid, RemoteError, Unavailable
+from local_log.errors import Invalid, LogError, Unavailable
 from remote.manifest.entries import Entries
 from remote.store.api import ObjectStore
 from remote.store.store_time import StoreRun
@@ -75,7 +75,7 @@ def test_what_cannot_be_deleted_waits_on_and_keeps_nobody_from_the_others(world:
 @pytest.mark.parametrize(("threads", "asked_max"), [(1, 1), (4, 8)])
 def test_a_store_that_is_away_is_not_asked_for_every_object(world: World, threads: int, asked_max: int) -> None:
     waiting = world.manifest.deleting
-    error: RemoteError = Unavailable("no answer")
+    error: LogError = Unavailable("no answer")
     door = FailsBefore(world.store, error, lambda verb, key: verb == "delete" and "/segments/" in key)
     done = retain(world, door, threads)
     assert done.error is error

@@ -19,10 +19,10 @@ from archive_fakes import (
 )
 from made_manifests import entry
 
+from local_log.errors import NotFound, Unavailable, Unknown
 from remote import archive
 from remote.direct_write.commit import PartitionEntries, Write, commit_write
 from remote.direct_write.topic import WrittenTopic, written_topic
-from remote.errors import RemoteError, Unavailable, Unknown
 from remote.keys import PartitionPath, own_write_id
 from remote.manifest import pins
 from remote.manifest.model import never_archived
@@ -201,7 +201,7 @@ def test_a_fault_at_any_call_loses_nothing_and_the_next_sweep_takes_what_is_left
     for number in range(1, calls + 1):
         world = littered()
         faulty = FAULTS[fault](world.store, number)
-        with suppress(RemoteError, Crash):
+        with suppress(Unavailable, Unknown, Crash):
             world.sweep(faulty)
         assert world.ends() == [30, 30]
         world.write("users")
@@ -209,7 +209,7 @@ def test_a_fault_at_any_call_loses_nothing_and_the_next_sweep_takes_what_is_left
         world.days(2)
         world.sweep()
         if isinstance(faulty, AppliesLate):
-            with suppress(RemoteError):  # a read of what has gone since
+            with suppress(NotFound):  # a read of what has gone since
                 faulty.land()
         assert sum("/_" in key for key in world.records()) == 1  # the one that was given up
         assert world.ends() == [30, 30]

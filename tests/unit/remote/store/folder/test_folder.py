@@ -10,9 +10,8 @@ import pytest
 from archive_fakes import Door, MemoryStore, SleptClock
 from store_promises import ObjectStoreConformance
 
-from local_log.errors import Corrupt
+from local_log.errors import AlreadyExists, Corrupt, Invalid, LogError, NotFound, Unavailable, Unknown
 from local_log.formats.checksum import crc32c
-from remote.errors import AlreadyExists, Invalid, NotFound, RemoteError, Unavailable, Unknown
 from remote.store.api import AbandonedUpload, ObjectStore, settle
 from remote.store.folder.store import FolderStore
 from remote.store.folder.write_behind import BEHIND_BYTES_MIN
@@ -129,7 +128,7 @@ class TestFolder(ObjectStoreConformance):
         ],
     )
     def test_a_put_that_fails_on_the_disk_says_what_to_do_and_leaves_nothing(
-        self, store: FolderStore, monkeypatch: pytest.MonkeyPatch, call: str, number: str, expected: type[RemoteError]
+        self, store: FolderStore, monkeypatch: pytest.MonkeyPatch, call: str, number: str, expected: type[LogError]
     ) -> None:
         def failing(*_: object) -> None:
             raise OSError(getattr(__import__("errno"), number), number)

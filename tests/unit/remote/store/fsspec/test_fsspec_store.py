@@ -5,7 +5,7 @@ import itertools
 import pytest
 from store_promises import ObjectStoreConformance
 
-from remote.errors import Invalid
+from local_log.errors import Invalid
 from remote.store.api import ObjectStore
 from remote.store.fsspec.store import FsspecStore, upload_bytes_max
 from remote.store.open import open_backend

@@ -8,8 +8,7 @@ from crc32c import crc32c
 from s3_servers import Truncates, serving
 from store_promises import MIB, ObjectStoreConformance, upload
 
-from local_log.errors import Corrupt
-from remote.errors import AlreadyExists, Invalid, Unavailable
+from local_log.errors import AlreadyExists, Corrupt, Invalid, Unavailable
 from remote.store.api import ObjectStore
 from remote.store.open import open_backend, open_store
 from remote.store.s3.store import S3Store

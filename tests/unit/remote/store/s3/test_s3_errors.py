@@ -12,7 +12,7 @@ from botocore import exceptions as sdk
 from crc32c import crc32c
 from store_promises import upload
 
-from remote.errors import AlreadyExists, Invalid, RemoteError, Unavailable, Unknown
+from local_log.errors import AlreadyExists, Invalid, LogError, Unavailable, Unknown
 from remote.store.api import AbandonedUpload, ObjectMeta
 from remote.store.s3.client import part_attempts_max
 from remote.store.s3.store import S3Store, parts_in_flight_max, parts_max
@@ -92,7 +92,7 @@ class TestS3Errors:
         ],
         ids=lambda value: _name(value) if isinstance(value, Exception) else None,
     )
-    def test_a_put_is_sent_once_and_its_failure_names_the_remedy(self, error: Exception, expected: type[RemoteError]) -> None:
+    def test_a_put_is_sent_once_and_its_failure_names_the_remedy(self, error: Exception, expected: type[LogError]) -> None:
         client = ScriptedS3(error)
         with pytest.raises(expected, match="key") as raised:
             S3Store("bucket", client=client).put_if_absent("key", b"")
@@ -142,7 +142,7 @@ class TestS3Errors:
         ids=lambda value: _name(value) if isinstance(value, Exception) else None,
     )
     def test_a_completion_that_fails_is_sent_once_and_its_parts_are_freed(
-        self, error: Exception, expected: type[RemoteError]
+        self, error: Exception, expected: type[LogError]
     ) -> None:
         client = ScriptedS3({"UploadId": "1"}, {"ETag": "a"}, {"ETag": "b"}, error, {})
         with pytest.raises(expected):

@@ -10,8 +10,7 @@ from archive_fakes import FixedClock
 from growing import GrowingArchive
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
 
-from local_log.errors import OffsetOutOfRange
-from remote.errors import NotFound
+from local_log.errors import NotFound, OffsetOutOfRange
 from remote.read.plan import MissingRange
 from remote.store.open import Meter, open_store
 from spark_jobs.source.stream import reader as stream_reader
