@@ -9,6 +9,7 @@ The build fails if a page describes something that the code does not have, or le
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from textwrap import dedent
 from typing import Any
 
 import reference
@@ -20,9 +21,9 @@ from sphinx.application import Sphinx
 from remote.manifest import codec, gaps, model, pins
 
 TABLES: dict[str, tuple[Sequence[str], Callable[[], Any]]] = {
-    "settings": (("setting", "default", "variable", "what it says"), reference.settings),
-    "synonyms": (("a broker's name", "is here", ""), reference.synonyms),
-    "metrics": (("series", "type", "labels", "Kafka's bean", "what it says"), reference.metrics),
+    "settings": (("setting", "default", "variable", "meaning"), reference.settings),
+    "synonyms": (("a broker's name", "here", "factor"), reference.synonyms),
+    "metrics": (("series", "type", "labels", "Kafka's bean", "meaning"), reference.metrics),
     "process-metrics": (("series",), reference.process_metrics),
     "prices": (
         ("class", "1,000 reads", "1,000 writes", "a GB read", "a GB to the Internet", "as of", "region"),
@@ -34,6 +35,7 @@ KINDS: dict[str, type] = {kind.__name__: kind for kind in (
     model.Manifest, model.SegmentEntry, model.EncodingInfo, model.PageRef, model.PageBounds, gaps.Gap, model.Loss,
     gaps.Divergence, model.WriteMark, model.PendingWrite, pins.Pin,
 )}  # fmt: skip
+EXAMPLES = "Examples:"
 CHECKSUM, SIGNATURE = "~crc32c", "~mac"
 BESIDES = {"Manifest": ("format", CHECKSUM, SIGNATURE), "Pin": ("format", CHECKSUM)}
 """Fields of stored objects that the values in the code do not have."""
@@ -65,11 +67,11 @@ class Described(Directive):
         """The table. Fails if the page's names are not exactly the code's names."""
         kind = self.arguments[0]
         if kind == "topic-settings":
-            head, rows = ("setting", "default", "what it says"), dict(reference.topic_settings())
+            head, rows = ("setting", "default", "meaning"), dict(reference.topic_settings())
         elif kind in ("entry", "ref"):
-            head, rows = ("column", "type", "what it holds"), {n: f"`{t}`" for n, t in reference.columns(kind)}
+            head, rows = ("column", "type", "content"), {n: f"`{t}`" for n, t in reference.columns(kind)}
         elif kind in KINDS:
-            head = ("field", "what it holds")
+            head = ("field", "content")
             rows = dict.fromkeys((*_stored(kind), *BESIDES.get(kind, ())), "")
         else:
             raise self.error(f"{kind}: there are topic-settings, entry, ref, {', '.join(KINDS)}")
@@ -107,10 +109,16 @@ class Alert(Directive):
 
 def _command(command: reference.Command) -> nodes.section:
     body: list[nodes.Node] = [nodes.literal_block(command.usage, command.usage)]
-    body += [paragraph(text) for text in command.paragraphs]
+    for text in command.paragraphs:
+        body += _examples(text) if text.strip().startswith(EXAMPLES) else [paragraph(text)]
     if command.options:
-        body.append(table(("option", "what it says"), command.options))
+        body.append(table(("option", "meaning"), command.options))
     return section(command.name, command.name.replace(" ", "-"), *body)
+
+
+def _examples(text: str) -> list[nodes.Node]:
+    lines = dedent(text.strip().removeprefix(EXAMPLES).strip("\n"))
+    return [paragraph(EXAMPLES), nodes.literal_block(lines, lines)]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -17,7 +17,7 @@ def get_provider_info() -> dict[str, Any]:
     return {
         "package-name": "kafka-tiering",
         "name": _NAME,
-        "description": "Kafka's log, kept for ever on object storage and read from anywhere.",
+        "description": "Copies a Kafka broker's closed log segments to object storage, and reads them there without a broker.",
         "versions": [__version__],
         "integrations": [{"integration-name": _NAME, "tags": ["service"]}],
         "hooks": _of("hooks"),

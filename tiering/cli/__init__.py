@@ -13,26 +13,26 @@ from tiering.command.config_option import with_config
 
 _VERBS = {
     "agent": "Copy, expire, sweep and scrub continuously.",
-    "completion": "Print the script by which a shell completes what is typed.",
-    "config": "Look at a configuration: whether it is valid, and its effective values.",
+    "completion": "Print a shell completion script.",
+    "config": "Check a configuration, and show its effective values.",
     "delete-topic": "Delete a topic from the archive.",
-    "describe": "Show what lies in which tier.",
-    "diverged": "Look at partitions whose log and archive parted, and keep both.",
-    "doctor": "Tell whether a store can be trusted with an archive.",
-    "expire": "Expire what a topic's retention no longer keeps.",
+    "describe": "Show the offsets, segments and bytes in each tier.",
+    "diverged": "Show and resolve partitions whose log diverged from the archive.",
+    "doctor": "Test whether a store meets the requirements of an archive.",
+    "expire": "Expire archived segments by age and size.",
     "fetch": "Read records from an offset on, from whichever tier has it.",
-    "log": "Look at a log directory.",
-    "man": "Print the page of a command.",
-    "manifest": "Look at what the archive says of a topic, now and before.",
-    "metrics": "Show what the agent tells Prometheus, a dashboard and alerts.",
+    "log": "Dump, recover, append to and truncate a log directory.",
+    "man": "Print the manual page of a command.",
+    "manifest": "Show the manifests of a topic, now and before.",
+    "metrics": "Show the agent's metrics; print a dashboard and alerts.",
     "offload": "Copy inactive segments of a log directory into the archive.",
     "offsets": "Find offsets by time, as kafka-get-offsets does.",
     "restore": "Write archived partitions as a log directory that a broker starts on.",
     "rotate-keys": "Wrap the data keys of encrypted segments with the current key.",
     "scrub": "Check that an archive is complete and intact.",
-    "source-gone": "Say that a log directory was taken out of service.",
-    "status": "Show what the agent does, and how far the archive lags.",
-    "sweep": "Delete objects that no manifest names.",
+    "source-gone": "Record that a log directory was taken out of service.",
+    "status": "Show the state of the agent, and how far the archive lags.",
+    "sweep": "Delete objects that no manifest refers to.",
 }
 
 _OLD_NAMES = {"retain": "expire"}
@@ -77,4 +77,4 @@ def _deprecated(command: click.Command, new_name: str) -> click.Command:
 @click.command(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="tiering", message="%(prog)s %(version)s")
 def main() -> None:
-    """Kafka's log, kept for ever on object storage and read from anywhere."""
+    """Copies a Kafka broker's closed log segments to object storage, and reads them there without a broker."""

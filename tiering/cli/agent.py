@@ -27,11 +27,12 @@ Given = tuple[str | None, tuple[str, ...]]
 @whole_config_options
 @click.pass_context
 def command(context: click.Context, config_file: str | None, overrides: tuple[str, ...]) -> None:
-    """Copy what is due of the broker's log directories, and expire, sweep and scrub the archive, until told to stop.
+    """Run continuously: copy closed segments of the log directories, and expire, sweep and scrub the archive.
 
-    The configuration says what and how often; see `tiering config show`. SIGTERM and SIGINT let copies under way come to the end
-    of their segment, for agent.shutdown.timeout.ms; a second one gives them up at once. Kill it as you like: what it had not
-    finished nobody names, and the next agent goes on. At agent.http.address it shows /status, /metrics, /healthz, /readyz.
+    The configuration sets the tasks and their intervals; see `tiering config show`. After SIGTERM or SIGINT, running copies
+    have agent.shutdown.timeout.ms to finish their segment; a second signal aborts them. It is safe to kill the agent: no
+    manifest refers to an unfinished copy, and the next agent continues. It serves /status, /metrics, /healthz and /readyz at
+    agent.http.address.
 
     \b
     Examples:
@@ -81,7 +82,7 @@ def _both(given: Given, config_file: str | None, overrides: tuple[str, ...]) -> 
 @click.pass_obj
 @reports_errors
 def pause(given: Given, config_file: str | None, overrides: tuple[str, ...]) -> Exit | None:
-    """Begin nothing new until `tiering agent resume`, or until the agent is started again.
+    """Start no new work until `tiering agent resume` or a restart of the agent.
 
     \b
     Examples:
@@ -95,7 +96,7 @@ def pause(given: Given, config_file: str | None, overrides: tuple[str, ...]) -> 
 @click.pass_obj
 @reports_errors
 def resume(given: Given, config_file: str | None, overrides: tuple[str, ...]) -> Exit | None:
-    """Go on after `tiering agent pause`.
+    """Continue after `tiering agent pause`.
 
     \b
     Examples:
@@ -109,7 +110,7 @@ def resume(given: Given, config_file: str | None, overrides: tuple[str, ...]) ->
 @click.pass_obj
 @reports_errors
 def unit(given: Given, config_file: str | None, overrides: tuple[str, ...]) -> Exit | None:
-    """Print a systemd unit that runs the agent with this configuration; nothing is installed.
+    """Print a systemd unit that runs the agent with this configuration; install nothing.
 
     \b
     Examples:

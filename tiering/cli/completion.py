@@ -13,10 +13,10 @@ SHELLS = ("bash", "zsh", "fish")
 @click.pass_context
 @reports_errors
 def command(context: click.Context, shell: str) -> Exit | None:
-    """Print the script by which SHELL completes the commands of tiering, their options, and files and folders.
+    """Print a script that makes SHELL complete the commands of tiering, their options, and files and folders.
 
-    Have it run when the shell starts, in .bashrc, in .zshrc behind compinit, or in config.fish. The script calls tiering, which
-    has to be in PATH.
+    Run it when the shell starts: in .bashrc, in .zshrc after compinit, or in config.fish. The script calls tiering, which must
+    be in PATH.
 
     \b
     Examples:

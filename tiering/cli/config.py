@@ -25,9 +25,10 @@ _NOTHING: Final = f"give a file, or set {CONFIG_VARIABLE} or variables such as {
 
 @click.group("config")
 def command() -> None:
-    """Look at a configuration: a file of Kafka's names and ours, NAME.toml or NAME.properties, and the environment.
+    """Check and show a configuration: a file NAME.toml or NAME.properties, and the environment.
 
-    A flag comes before the environment (TIERING_LOG_DIRS is log.dirs), that before the file, and the file before the default.
+    An option overrides the environment (TIERING_LOG_DIRS is log.dirs), the environment overrides the file, and the file
+    overrides the default.
     """
 
 
@@ -51,11 +52,11 @@ file_argument = click.argument(
 @file_argument
 @reports_errors
 def check(file: str | None) -> Exit | None:
-    """Tell everything that is wrong with FILE and the environment, a line each, and end with exit code 2; else 0.
+    """Report every error of FILE and the environment, one per line. The exit code is 2 if there are any.
 
-    Without FILE it is the one that TIERING_CONFIG names, or the environment alone. So run it on the machine and as the user that
-    it is for: each of log.dirs has to be a folder of partitions that can be read, a folder archive to be there or to be made, and
-    the keys have to be there. No network is asked; tiering doctor asks the store.
+    Without FILE it checks TIERING_CONFIG, or only the environment. Run it on the host and as the user that the configuration is
+    for: each of log.dirs must be a readable folder with partitions, a folder archive must exist or be possible to create, and
+    the keys must exist. It makes no network requests; tiering doctor tests the store.
 
     \b
     Examples:
@@ -83,11 +84,11 @@ def _refused(problems: Iterable[Problem]) -> Exit:
 
 @command.command("show")
 @file_argument
-@topic_option("The settings that count for one topic.", required=False)
+@topic_option("Show the settings of one topic.", required=False)
 @output_option()
 @reports_errors
 def show(file: str | None, topic: str | None, output: str) -> Exit | None:
-    """Show every setting, its value, and where that comes from: a line of FILE, a variable of the environment, or the default.
+    """Show every setting, its value, and the source: a line of FILE, an environment variable, or the default.
 
     \b
     Examples:

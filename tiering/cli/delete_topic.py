@@ -36,8 +36,8 @@ WRITER = "delete-topic"
 @archive_option(required=True)
 @keys_option()
 @topic_option()
-@click.option("--topic-id", callback=named, metavar="ID", help="Of several topics that had the name, the one with this id.")
-@waiting_option("--delay-ms", DELETE_DELAY_MS, "How long objects wait for readers.")
+@click.option("--topic-id", callback=named, metavar="ID", help="If several topics have had this name, the one with this id.")
+@waiting_option("--delay-ms", DELETE_DELAY_MS, "How long objects are kept for readers.")
 @dry_run_option
 @yes_option
 @output_option()
@@ -46,10 +46,10 @@ def command(
     archive_url: str, keys_address: str | None, topic: str, topic_id: str | None, delay_ms: int, dry_run: bool, is_agreed: bool,
     output: str,
 ) -> Exit | None:  # fmt: skip
-    """Delete a whole topic from the archive: at once for readers and writers, its objects after a delay.
+    """Delete a topic from the archive: immediately for readers and writers, and its objects after a delay.
 
-    What is deleted is the topic with this id: a late offload of it is refused, one of a topic that is made anew under its name is
-    not. Run it again, or `tiering expire`, when the delay is over; `tiering sweep` takes the rest.
+    It deletes the topic with this id. A late offload of it is rejected; an offload of a new topic with the same name is not.
+    After the delay run it again, or run `tiering expire`; `tiering sweep` deletes the rest.
 
     \b
     Examples:

@@ -23,7 +23,7 @@ from tiering.wiring import Tiers, open_tiers
 @topic_id_option()
 @click.option(
     "--coverage/--no-coverage", default=None,
-    help="Draw, or as JSON add, which offsets and which times each tier has; unless given, where TOPIC is.",
+    help="Draw the offsets and times of each tier, or add them to JSON. Default: only with TOPIC.",
 )  # fmt: skip
 @output_option()
 @reports_errors
@@ -31,13 +31,13 @@ def command(
     archive_url: str, log_dir_path: str | None, keys_address: str | None, topic: str | None, topic_id: str | None,
     coverage: bool | None, output: str,
 ) -> Exit | None:  # fmt: skip
-    """Show offsets, segments and bytes of each tier for every partition, of all topics or of TOPIC.
+    """Show the offsets, segments and bytes of each tier for every partition of all topics, or of TOPIC.
 
-    Of one TOPIC a picture of each partition follows, as wide as the terminal: a column is a span of offsets or of time, a line a
-    tier. A part that is archived and not deleted yet shows in both lines, and a gap as ! however small it is.
+    For one TOPIC a chart of each partition follows, as wide as the terminal: one column for each range of offsets or time, one
+    line for each tier. A range in both tiers appears in both lines. A gap appears as !, however small it is.
 
-    A partition that cannot be read is named on standard error, and the others are shown. With keys, so is one whose manifest is
-    not signed, or is not what was signed.
+    A partition that cannot be read is reported on standard error, and the others are shown. With keys, this includes partitions
+    whose manifest is not signed or has an invalid signature.
 
     \b
     Examples:

@@ -37,7 +37,7 @@ from tiering.wiring import log_dir, transforms
 
 @click.group("diverged")
 def command() -> None:
-    """Look at partitions whose log and archive are of different histories, and keep both."""
+    """Show and resolve partitions whose log diverged from the archive."""
 
 
 @command.command("show")
@@ -48,11 +48,11 @@ def command() -> None:
 @output_option()
 @reports_errors
 def show(log_dir_path: str, archive_url: str, keys_address: str | None, topics: tuple[str, ...], output: str) -> Exit | None:
-    """List the partitions that are not archived any more, since their log contradicts what is archived.
+    """List the partitions that are no longer archived, since their log contradicts the archive.
 
-    That is so after an unclean election: the log of the new leader has other records from the fork offset on. A row says what of
-    the archive reaches above that, and which of both histories is the newer one; exit code 3 where there is one. Nothing is
-    changed.
+    This happens after an unclean leader election: the new leader's log has other records from the fork offset on. A row shows
+    the archived segments above the fork, and which history is newer. The exit code is 3 if there is such a partition. Nothing
+    is changed.
 
     \b
     Examples:
@@ -94,11 +94,11 @@ def resolve(
     log_dir_path: str, archive_url: str, keys_address: str | None, topic: str, partition: int, bytes_per_second: int | None,
     dry_run: bool, is_agreed: bool, output: str,
 ) -> Exit | None:  # fmt: skip
-    """Keep the archived history under another topic id, and let the archive go on with the log's.
+    """Keep the archived history under another topic id, and continue the archive with the log's history.
 
-    Run it beside the partition's leader. What the archive has from the fork offset on is copied first, whole segments, as a
-    topic of the same name with the id that the row says: read it by --topic-id, restore it by --from-topic-id. Then the
-    partition gives these segments up, and the next offload goes on from there. Killed and run again it goes on.
+    Run it on the host of the partition's leader. First the archived segments above the fork offset are copied to a topic with
+    the same name and the id in the row: read it with --topic-id, restore it with --from-topic-id. Then these segments expire in
+    the partition, and the next offload continues at the fork. If it is interrupted, run it again.
 
     \b
     Examples:

@@ -17,10 +17,10 @@ from tiering.doctor.checks import Finding, Verdict, examine
 @output_option()
 @reports_errors
 def command(archive_url: str, output: str) -> Exit | None:
-    """Ask a store for everything that an archive needs of it, and say what a broken promise means.
+    """Test whether a store meets all requirements of an archive, and explain each failure.
 
-    It makes a few objects of its own at the archive's root (10 MB on their way), deletes them again, and touches nothing else.
-    The exit code is 0 where nothing FAILs, 5 where the store did not answer.
+    It creates a few objects at the archive's root (10 MB of traffic), deletes them again, and changes nothing else. The exit
+    code is 0 if no test FAILs, and 5 if the store did not respond.
 
     \b
     Examples:

@@ -44,27 +44,29 @@ from tiering.wiring import cluster_of, log_dir
 @keys_option()
 @log_dir_option()
 @topics_option()
-@partition_option("Only this one, for --log-start-offset.")
+@partition_option("Only this partition, for --log-start-offset.")
 @click.option(
     "-c",
     "--set",
     "settings",
     multiple=True,
     metavar="[TOPICS:]NAME=VALUE",
-    help="A setting by Kafka's name, for topics that match; may be given several times, the last that matches counts.",
+    help="A setting with Kafka's name, for topics that match; may be given several times, and the last that matches counts.",
 )
 @metadata_log_dir_option()
-@click.option("--archive-alone", is_flag=True, help="retention.bytes is of the archive alone: there is no local log any more.")
+@click.option("--archive-alone", is_flag=True, help="retention.bytes applies to the archive alone: there is no local log.")
 @click.option(
     "--log-start-offset",
     type=Number(),
     metavar="N",
-    help="Records below are deleted (DeleteRecords), of one --partition.",
+    help="Delete the records below this offset (DeleteRecords) of one --partition.",
 )
-@click.option("--follow-log-start-offset", is_flag=True, help="So are those below the local log's start offset, of a tiered log.")
+@click.option(
+    "--follow-log-start-offset", is_flag=True, help="Delete the records below the local log's start offset, of a tiered log."
+)
 @click.option(
     "--own-log-dir", callback=named, shell_complete=folders, metavar="DIR",
-    help="A log directory of ours, that no broker has: local.retention.ms and local.retention.bytes apply to it.",
+    help="A log directory that no broker uses: local.retention.ms and local.retention.bytes apply to it.",
 )  # fmt: skip
 @dry_run_option
 @yes_option
@@ -79,13 +81,14 @@ def command(
 ) -> Exit | None:  # fmt: skip
     """Expire archived segments that are older than retention.ms or more than retention.bytes, both tiers together.
 
-    They leave the manifest first. A later run deletes their objects, after file.delete.delay.ms (a day unless given) and when no
-    reader's pin covers them. Nothing is guessed: give retention.ms, retention.bytes (-1 for no limit) or cleanup.policy=compact
-    for every topic, as -c retention.ms=604800000 or -c 'orders*:retention.ms=-1'. A topic without them is not touched.
+    They first leave the manifest. A later run deletes their objects, after file.delete.delay.ms (default: one day) and when no
+    reader's pin covers them. There is no default retention: set retention.ms, retention.bytes (-1 for no limit) or
+    cleanup.policy=compact for every topic, as -c retention.ms=604800000 or -c 'orders*:retention.ms=-1'. Topics without such a
+    setting are left alone.
 
-    A compacted topic expires only by a setting that names it, such as -c state:retention.ms=604800000, and by none for all
-    topics or for a pattern. The cluster's metadata in --log-dir or --metadata-log-dir says which topics are compacted. Without
-    it, a topic that was compacted before it was archived is refused.
+    A compacted topic expires only by a setting for exactly this topic, such as -c state:retention.ms=604800000, not by one for
+    all topics or for a pattern. The cluster's metadata in --log-dir or --metadata-log-dir says which topics are compacted.
+    Without it, a topic that was compacted before it was archived is rejected.
 
     \b
     Examples:

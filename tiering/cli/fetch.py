@@ -41,14 +41,14 @@ _TEXT_MAX = 60
     "--max-records",
     type=Number(1),
     metavar="N",
-    help="Stop after so many records; without it, at the end of the log.",
+    help="Stop after this many records. Default: at the end of the log.",
 )
 @click.option(
     "--isolation",
     type=click.Choice([i.value for i in Isolation]),
     default="read_uncommitted",
     show_default=True,
-    help="Whether records of transactions that are open or aborted are left out.",
+    help="With read_committed, skip records of open and aborted transactions.",
 )
 @output_option()
 @reports_errors
@@ -56,7 +56,7 @@ def command(
     archive_url: str | None, log_dir_path: str | None, keys_address: str | None, cache_dir: str | None,
     topic: str, topic_id: str | None, partition: int, offset: int, max_records: int | None, isolation: str, output: str,
 ) -> None:  # fmt: skip
-    """Read records from an offset on. JSON has keys, values and headers in base64; the table shows their beginnings as text.
+    """Read records from an offset on. In JSON, keys, values and headers are base64; the table shows the start of each as text.
 
     \b
     Examples:

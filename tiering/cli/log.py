@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 @click.group("log")
 def command() -> None:
-    """Look at, recover, copy and cut a partition's folder in a log directory."""
+    """Dump, recover, append to and truncate a partition's folder in a log directory."""
 
 
 @command.command("dump")
 @click.argument("folder", metavar="DIR", shell_complete=folders)
-@click.option("--batches", is_flag=True, help="A line for every batch header.")
-@click.option("--records", is_flag=True, help="A line for every record, control records too.")
-@click.option("--snapshots", is_flag=True, help="A line for every producer in every snapshot.")
+@click.option("--batches", is_flag=True, help="Print a line for each batch header.")
+@click.option("--records", is_flag=True, help="Print a line for each record, including control records.")
+@click.option("--snapshots", is_flag=True, help="Print a line for each producer in each snapshot.")
 @output_option("jsonl")
 @reports_errors
 def dump(folder: str, batches: bool, records: bool, snapshots: bool, output: str) -> None:
-    """Print what a partition's folder DIR holds, as kafka-dump-log reads it. Keys, values and headers are in base64.
+    """Print the content of a partition's folder DIR, like kafka-dump-log. Keys, values and headers are base64.
 
-    In a folder of Kafka 0.7 (segments named .kafka) messages stand for batches, and offsets are positions in bytes.
+    In a folder of Kafka 0.7 (segments named .kafka), messages are printed as batches, and offsets are byte positions.
 
     \b
     Examples:
@@ -47,7 +47,7 @@ def dump(folder: str, batches: bool, records: bool, snapshots: bool, output: str
 
 def config_option(command: Callable[P, None]) -> Callable[P, None]:
     """The option `-c name=value`, as often as there are settings."""
-    text = "A topic's setting by Kafka's name, such as segment.bytes=1048576; may be given several times."
+    text = "A topic setting with Kafka's name, such as segment.bytes=1048576; may be given several times."
     return click.option("-c", "--set", "settings", multiple=True, metavar="NAME=VALUE", help=text)(command)
 
 
@@ -68,15 +68,15 @@ def _config(settings: tuple[str, ...]) -> "LogConfig":
     "--log-start-offset",
     type=Number(),
     metavar="N",
-    help="What log-start-offset-checkpoint says of the partition; 0 unless given.",
+    help="The partition's offset in log-start-offset-checkpoint. Default: 0.",
 )
 @click.option(
     "--recovery-point",
     type=Number(),
     metavar="N",
-    help="What recovery-point-offset-checkpoint says of the partition; 0 unless given.",
+    help="The partition's offset in recovery-point-offset-checkpoint. Default: 0.",
 )
-@click.option("--clean-shutdown", is_flag=True, help="The broker has closed the log: nothing needs to be checked.")
+@click.option("--clean-shutdown", is_flag=True, help="The broker closed the log cleanly: check nothing.")
 @config_option
 @output_option("jsonl")
 @reports_errors
@@ -88,12 +88,12 @@ def recover(
     settings: tuple[str, ...],
     output: str,
 ) -> Exit | None:
-    """Bring the folder of a partition that no broker has open in order, as a broker does when it starts.
+    """Recover the folder of a partition that no broker uses, as a broker does at start-up.
 
-    A damaged batch and all that follows it are cut off; indexes and producer snapshots are rebuilt. Keep a copy of DIR.
+    The log is truncated at the first damaged batch; indexes and producer snapshots are rebuilt. Keep a copy of DIR.
 
-    DIR may be a whole log directory, one of log.dirs: it is locked, its own files say what the options say of one partition,
-    every partition is a line of the answer, and in the end it is marked as cleanly stopped.
+    DIR may be a whole log directory, one of log.dirs: it is locked, its checkpoint files replace the options, each partition is
+    one line of output, and finally the clean-shutdown file is written.
 
     \b
     Examples:
@@ -120,15 +120,15 @@ def recover(
 @command.command("append")
 @click.argument("source", metavar="SRC_DIR", shell_complete=folders)
 @click.argument("target", metavar="DST_DIR", shell_complete=folders)
-@click.option("--follower", is_flag=True, help="Offsets and leader epochs stay as they are.")
-@click.option("--leader-epoch", type=Number(0, INT32_MAX), metavar="N", help="New offsets are assigned, under this leader epoch.")
+@click.option("--follower", is_flag=True, help="Keep offsets and leader epochs.")
+@click.option("--leader-epoch", type=Number(0, INT32_MAX), metavar="N", help="Assign new offsets, with this leader epoch.")
 @config_option
 @output_option("jsonl")
 @reports_errors
 def append(source: str, target: str, follower: bool, leader_epoch: int | None, settings: tuple[str, ...], output: str) -> None:
-    """Append every batch in the segments of SRC_DIR to the log in DST_DIR, which is made where there is none.
+    """Append every batch in the segments of SRC_DIR to the log in DST_DIR, which is created if it does not exist.
 
-    SRC_DIR may be a folder of Kafka 0.7: its messages become records of today, with new offsets.
+    SRC_DIR may be a folder of Kafka 0.7: its messages become records of the current format, with new offsets.
     """
     from tiering.log_tools import partition as log_tools
 
@@ -147,7 +147,7 @@ def append(source: str, target: str, follower: bool, leader_epoch: int | None, s
 @output_option("jsonl")
 @reports_errors
 def truncate(folder: str, offset: int, settings: tuple[str, ...], output: str) -> None:
-    """Drop every record of DIR from OFFSET on. Keep a copy of DIR."""
+    """Truncate the log in DIR to OFFSET: delete all records from OFFSET on. Keep a copy of DIR."""
     from tiering.log_tools import partition as log_tools
 
     with log_tools.opened(folder, _config(settings), 0, 0, clean=True) as log:

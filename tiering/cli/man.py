@@ -24,7 +24,7 @@ def _below(context: click.Context, param: click.Parameter, incomplete: str) -> l
 @click.pass_context
 @reports_errors
 def command(context: click.Context, words: tuple[str, ...]) -> Exit | None:
-    """Print the page of COMMAND, or of tiering: every option with its default, and where else its value may come from.
+    """Print the manual page of COMMAND, or of tiering: every option with its default, its environment variable and its setting.
 
     \b
     Examples:

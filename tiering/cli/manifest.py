@@ -40,19 +40,19 @@ Found = Manifest | LogError
 
 @click.group("manifest")
 def command() -> None:
-    """Look at what the archive says of a topic: its segments, gaps and offsets, version by version."""
+    """Show the manifests of a topic: segments, gaps and offsets, version by version."""
 
 
 def of_topic(verb: Callable[P, None]) -> Callable[P, None]:
     """The options that say which partitions of which archive, and the keys by which what stands there is to be signed."""
-    verb = partition_option("Only this one; all of the topic unless given.")(verb)
+    verb = partition_option("Only this partition. Default: all partitions of the topic.")(verb)
     verb = topic_option()(topic_id_option()(keys_option()(verb)))
     return archive_option(required=True)(verb)
 
 
 def version_option(verb: Callable[P, None]) -> Callable[P, None]:
     """The option `--version`, for one partition."""
-    return click.option("--version", type=Number(1), metavar="N", help="A version of --partition; the newest unless given.")(verb)
+    return click.option("--version", type=Number(1), metavar="N", help="A version of --partition. Default: the newest.")(verb)
 
 
 @command.command("show")
@@ -64,9 +64,9 @@ def show(
     archive_url: str, keys_address: str | None, topic: str,
     topic_id: str | None, partition: int | None, version: int | None, output: str,
 ) -> Exit | None:  # fmt: skip
-    """Show the manifest of each partition: a line in a table, or as JSON all that stands in it.
+    """Show the manifest of each partition: one line in a table, or all fields as JSON.
 
-    A partition that cannot be read is named on standard error, and the others are shown.
+    A partition that cannot be read is reported on standard error, and the others are shown.
 
     \b
     Examples:
@@ -94,9 +94,9 @@ def history(
     archive_url: str, keys_address: str | None, topic: str,
     topic_id: str | None, partition: int | None, output: str,
 ) -> Exit | None:  # fmt: skip
-    """List the stored versions, the newest first: when and by whom they were written, and what changed.
+    """List the stored versions, newest first: when and by whom they were written, and what changed.
 
-    A version that cannot be read, or is not the one that its successor was built on, is named on standard error.
+    Versions that cannot be read, or that do not match the hash in the next version, are reported on standard error.
 
     \b
     Examples:
@@ -129,7 +129,7 @@ def diff(
     archive_url: str, keys_address: str | None, topic: str,
     topic_id: str | None, partition: int | None, before: int, after: int, output: str,
 ) -> None:  # fmt: skip
-    """Show what version AFTER of one partition has otherwise than version BEFORE: segments by their states, gaps, offsets.
+    """Show the changes from version BEFORE to version AFTER of one partition: segments with their states, gaps, offsets.
 
     \b
     Examples:
@@ -165,7 +165,12 @@ def export(
 @command.command("acknowledge")
 @of_topic
 @click.option(
-    "--who", "by", envvar=["USER", "LOGNAME"], default="somebody", metavar="NAME", help="Who has seen it; the user unless given."
+    "--who",
+    "by",
+    envvar=["USER", "LOGNAME"],
+    default="somebody",
+    metavar="NAME",
+    help="Who acknowledges it. Default: the current user.",
 )
 @dry_run_option
 @yes_option
@@ -182,10 +187,9 @@ def acknowledge(
     is_agreed: bool,
     output: str,
 ) -> Exit | None:
-    """Say that the loss of offsets is known: they left every local log before they were archived.
+    """Acknowledge a loss of offsets: they left every local log before they were archived.
 
-    What is lost stays listed by `tiering manifest show`, and is no finding of a scrub any more, nor an alert. What is lost later
-    is not acknowledged by that.
+    `tiering manifest show` still lists the loss, but scrubs and alerts no longer report it. Later losses are not acknowledged.
 
     \b
     Examples:

@@ -10,14 +10,14 @@ from tiering.metrics import series, shipped
 
 @click.group("metrics")
 def command() -> None:
-    """Show what the agent tells Prometheus at /metrics, and print a dashboard and alerts that go by it."""
+    """List the metrics that the agent serves at /metrics, and print a dashboard and alerts for them."""
 
 
 @command.command("list")
 @output_option()
 @reports_errors
 def list_(output: str) -> Exit | None:
-    """Every series, and the bean of Kafka's tiered storage that it stands for."""
+    """List every metric, and the MBean of Kafka's tiered storage that it corresponds to."""
     emit((series.row(one) for one in series.ALL), output)
     return None
 
@@ -25,7 +25,7 @@ def list_(output: str) -> Exit | None:
 @command.command("dashboard")
 @reports_errors
 def dashboard() -> Exit | None:
-    """Print a Grafana dashboard, to be imported.
+    """Print a Grafana dashboard to import.
 
     \b
     Examples:
@@ -38,7 +38,7 @@ def dashboard() -> Exit | None:
 @command.command("alerts")
 @reports_errors
 def alerts() -> Exit | None:
-    """Print alerting rules, for rule_files of Prometheus.
+    """Print alerting rules for Prometheus' rule_files.
 
     \b
     Examples:

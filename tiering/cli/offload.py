@@ -66,29 +66,29 @@ def _partitions(_context: click.Context, _param: click.Parameter, values: tuple[
 @topics_option()
 @click.option(
     "--topic-partition", "partitions", multiple=True, callback=_partitions, metavar="TOPIC-PARTITION",
-    help="Only this one, such as orders-0; may be given several times.",
+    help="Only this partition, such as orders-0; may be given several times.",
 )  # fmt: skip
 @bytes_per_second_option()
 @click.option(
     "--threads", type=click.IntRange(1, THREADS_MAX), default=THREADS, show_default=True, metavar="N",
-    help="How many partitions at a time.",
+    help="How many partitions to copy at the same time.",
 )  # fmt: skip
 @click.option("--compress", type=click.Choice([ZSTD]), help="Compress segments whose batches are not compressed.")
-@click.option("--encrypt", is_flag=True, help="Encrypt segments, with a data key each that the current of --keys wraps.")
+@click.option(
+    "--encrypt", is_flag=True, help="Encrypt each segment with its own data key, which the current key of --keys wraps."
+)
 @keys_option()
 @click.option(
     "--chunk-bytes", type=click.IntRange(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX), default=CHUNK_BYTES, show_default=True,
     metavar="BYTES",
-    help="How much of a segment is compressed or encrypted at a time; who reads less than that, reads that much.",
+    help="Size of the chunks that are compressed or encrypted; the smallest amount that a reader fetches.",
 )  # fmt: skip
 @click.option(
     "--must-exist", is_flag=True,
-    help="Make no new archive: one that is not there any more (a folder that is not mounted) ends the command with exit code 4.",
+    help="Do not create a new archive: if it is missing (for example because a folder is not mounted), the exit code is 4.",
 )  # fmt: skip
 @state_dir_option()
-@click.option(
-    "--copy-nothing", is_flag=True, help="Only print what is to be copied, and note down what is seen first and what is lost."
-)
+@click.option("--copy-nothing", is_flag=True, help="Copy nothing: print what is due, and record new partitions and losses.")
 @dry_run_option
 @output_option()
 @reports_errors
@@ -100,13 +100,13 @@ def command(
 ) -> Exit | None:  # fmt: skip
     """Copy inactive segments below the last stable offset into the archive, with their indexes and snapshots.
 
-    Run it as often as you like, beside a running broker, too: what is archived already is not copied again, and what the broker
-    deletes or compacts meanwhile is skipped. A damaged segment is refused and named, the others are taken, and the exit code
-    is 6. Indexes and snapshots that are missing or damaged are made anew from the log, and the row says so.
+    Run it as often as you like, also next to a live broker: archived segments are not copied again, and segments that the
+    broker deletes or compacts during a copy are skipped. A damaged segment is rejected and reported, the others are copied, and
+    the exit code is 6. Missing or damaged indexes and snapshots are rebuilt from the log, and the row says so.
 
-    Where offsets left the log before they were archived, a row of action lost names them, and the exit code of this run is 3;
-    see tiering manifest acknowledge. So it is where a partition that an earlier run saw has disappeared, unless nothing of it is
-    lost by that.
+    If offsets left the log before they were archived, a row with the action lost shows them, and the exit code of this run is
+    3; see tiering manifest acknowledge. The same holds for a partition that an earlier run saw and that has disappeared, unless
+    all of it was archived.
 
     \b
     Examples:

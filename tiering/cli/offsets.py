@@ -59,9 +59,9 @@ def command(
     archive_url: str | None, log_dir_path: str | None, keys_address: str | None, cache_dir: str | None,
     topic: str, topic_id: str | None, time: str, output: str,
 ) -> None:  # fmt: skip
-    """Find the first offset whose record is as late as a time, or one of the log's own offsets, for every partition.
+    """Find the first offset at or after a time, or one of the log's own offsets, for every partition.
 
-    The table has a line `topic:partition:offset`, nothing after the last colon where there is no such offset.
+    The table has lines `topic:partition:offset`, with nothing after the last colon if there is no such offset.
 
     \b
     Examples:

@@ -47,13 +47,13 @@ Failure = LogError
     "--to", "folder", required=True, callback=named, shell_complete=folders, metavar="DIR", help="The log directory to write."
 )
 @topics_option()
-@click.option("--until-offset", type=Number(), metavar="N", help="Nothing from offset N on, in each partition.")
+@click.option("--until-offset", type=Number(), metavar="N", help="Restore only records before offset N, in each partition.")
 @click.option(
     "--until-timestamp",
     "until_ms",
     type=Number(),
     metavar="MS",
-    help="Nothing from the first record on that is as late as MS.",
+    help="Restore only records before the first one at or after MS.",
 )
 @click.option(
     "--topic-id",
@@ -61,7 +61,7 @@ Failure = LogError
     multiple=True,
     callback=by_topic,
     metavar="TOPIC=ID",
-    help="The id that a topic has in the cluster that gets it, else the id that was archived; may be given several times.",
+    help="The topic's id in the target cluster; may be given several times. Default: the archived id.",
 )
 @click.option(
     "--from-topic-id",
@@ -69,9 +69,9 @@ Failure = LogError
     multiple=True,
     callback=by_topic,
     metavar="TOPIC=ID",
-    help="Of several archived topics that had a name, the one with this id; may be given several times.",
+    help="If several archived topics have had this name, the one with this id; may be given several times.",
 )
-@click.option("--cluster-id", callback=named, metavar="ID", help="Write meta.properties of this cluster; give --node-id, too.")
+@click.option("--cluster-id", callback=named, metavar="ID", help="Write meta.properties for this cluster; needs --node-id.")
 @click.option("--node-id", type=Number(0, INT32_MAX), metavar="ID", help="The broker's id in meta.properties.")
 @keys_option()
 @dry_run_option
@@ -93,16 +93,16 @@ def command(
 ) -> Exit | None:
     """Write archived partitions as a log directory, DIR, that a Kafka broker starts on.
 
-    Segments, indexes and snapshots are those that were archived, byte for byte and verified; only where replicas' segments
-    overlap or a limit cuts one are they made anew, at a batch. A restore that was interrupted goes on when it is run again, and
-    until it is done no broker starts on DIR. What is in DIR and not from the archive is never touched.
+    Segments, indexes and snapshots are the archived ones, byte for byte and verified; they are rebuilt, at a batch boundary,
+    only if replicas' segments overlap or a limit cuts a segment. An interrupted restore continues when it is run again, and
+    until it is complete, no broker starts on DIR. Other files in DIR are never changed.
 
-    A broker keeps a partition only when its cluster knows the topic by the id in partition.metadata: restore into the cluster
-    that it came from, or make the topic in the new one, stop the broker, and give its new id with --topic-id. Set the topic's
-    retention.ms and retention.bytes first: a broker deletes at once what is older. meta.properties is the broker's own
-    (kafka-storage format writes it) and is not written, unless --cluster-id and --node-id say what it is to hold.
+    A broker keeps a partition only if its cluster has a topic with the id in partition.metadata: restore into the original
+    cluster, or create the topic in the new one, stop the broker, and pass the new id with --topic-id. Set the topic's
+    retention.ms and retention.bytes first: a broker deletes older records immediately. meta.properties (see kafka-storage
+    format) is written only with --cluster-id and --node-id.
 
-    Transactions that are undecided where a limit cuts the log stay open until they are aborted (kafka-transactions abort).
+    Transactions that are undecided at a limit stay open until they are aborted (kafka-transactions abort).
 
     \b
     Examples:

@@ -29,12 +29,12 @@ from tiering.keys.rotate import Rotated
 @output_option()
 @reports_errors
 def command(archive_url: str, keys_address: str, topics: tuple[str, ...], dry_run: bool, output: str) -> Exit | None:
-    """Wrap the data keys of archived segments with the current key of --keys, which must have the former ones, too.
+    """Wrap the data keys of archived segments with the current key of --keys, which must also have the previous keys.
 
-    Manifests are signed by that key from then on; those of an archive that was begun before they were signed by --allow-plain.
+    Manifests are signed with this key from then on. An archive without signatures needs --allow-plain.
 
-    No object is read or written but manifests and their pages. It may be stopped and run again at any time. Keep the former keys
-    until the manifests that name them have been swept: readers who opened one go on reading it.
+    Only manifests and their pages are read and written. It may be stopped and run again at any time. Keep the previous keys
+    until the manifests that refer to them have been swept: readers may still use them.
 
     \b
     Examples:

@@ -37,8 +37,8 @@ P = ParamSpec("P")
 def sampling_options(command: Callable[P, Any]) -> Callable[P, Any]:
     """The options that bound what a deep scrub reads, the same here and for Spark's."""
     sample = click.option("--sample", type=click.FloatRange(0, 1), metavar="F", help="Read only this fraction of the segments.")
-    seed = click.option("--seed", type=int, metavar="N", help="With --sample: another number picks other segments.")
-    text = "Ask the store no more often; says what is left out."
+    seed = click.option("--seed", type=int, metavar="N", help="With --sample: a different number selects different segments.")
+    text = "Limit of store requests; findings say what was left out."
     return sample(seed(click.option("--requests-max", type=Number(1), metavar="N", help=text)(command)))
 
 
@@ -56,7 +56,7 @@ def settings_of(deep: bool, sample: float | None, seed: int | None) -> ScrubSett
 @keys_option()
 @topics_option()
 @topic_ids_option()
-@click.option("--deep", is_flag=True, help="Read segments from end to end: every batch, every index.")
+@click.option("--deep", is_flag=True, help="Read all segments: every batch, every index.")
 @sampling_options
 @output_option()
 @reports_errors
@@ -64,13 +64,13 @@ def command(
     archive_url: str, keys_address: str | None, topics: tuple[str, ...], topic_ids: dict[str, str], deep: bool,
     sample: float | None, seed: int | None, requests_max: int | None, output: str,
 ) -> Exit | None:  # fmt: skip
-    """Check that every manifest, object and offset of an archive is intact. A line for each finding; nothing is changed.
+    """Check that every manifest, object and offset of an archive is intact. Print a line for each finding; change nothing.
 
-    Without --deep it costs the listing and one request a manifest, and sees what is missing, of another size, out of the chain
-    or nobody's. With --deep every segment is read; of one that is encrypted, without its key, only the stored bytes are held
-    against their checksum, and it is named as unreadable.
+    Without --deep it needs a listing and one request per manifest, and finds objects that are missing, of a different size or
+    orphaned, and broken chains of manifests. With --deep every segment is read. Without the key of an encrypted segment, only
+    its stored bytes are verified, and it is reported as unreadable.
 
-    The exit code is 6 when there is an anomaly, else 3 when something is unreadable. gap, fresh_orphan and left_out are no
+    The exit code is 6 if there is an anomaly, otherwise 3 if something is unreadable. gap, fresh_orphan and left_out are no
     anomalies.
 
     \b

@@ -34,7 +34,7 @@ from tiering.losses import source_gone
     required=True,
     callback=named,
     metavar="ID",
-    help="The directory's id, as local_log_start_offsets of a manifest has it.",
+    help="The directory's id, from local_log_start_offsets of a manifest.",
 )
 @topics_option()
 @keys_option()
@@ -45,10 +45,10 @@ from tiering.losses import source_gone
 def command(
     archive_url: str, source: str, topics: tuple[str, ...], keys_address: str | None, dry_run: bool, is_agreed: bool, output: str
 ) -> Exit | None:
-    """Say that a log directory is gone, with its partitions: its broker was taken out of service.
+    """Record that a log directory and its partitions are gone: the broker was taken out of service.
 
-    Until then the archive believes that the directory still has what it had when it was last archived from, and calls nothing of
-    that lost. One that comes back is known again with its next offload.
+    Until then the archive assumes that the directory still has what it had when it was last archived, and reports none of that
+    as lost. If the directory comes back, its next offload records that.
 
     \b
     Examples:

@@ -36,11 +36,11 @@ _IN_TABLE = (
 @output_option()
 @reports_errors
 def command(config_file: str | None, overrides: tuple[str, ...], output: str) -> Exit | None:
-    """Show what the agent does, what went wrong last, and for each partition what is not archived yet, the longest lag first.
+    """Show what the agent does, its last error, and what is not archived yet of each partition, the longest lag first.
 
-    Where no agent runs, or none answers, the same is found out from the log directories and the archive, whose
-    manifests are held against their signatures by archive.keys. The exit code is 3 where a partition has an error, or the store
-    answers nobody: then the log directories alone are told of.
+    If no agent runs or responds, the same is read from the log directories and the archive; archive.keys verifies the
+    signatures of its manifests. The exit code is 3 if a partition has an error, or if the store does not respond: then only the
+    log directories are shown.
 
     \b
     Examples:

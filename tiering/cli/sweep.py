@@ -35,7 +35,7 @@ from tiering.sweep.plan import GRACE_MS, Garbage
 @archive_option(required=True)
 @keys_option()
 @topics_option()
-@waiting_option("--grace-ms", GRACE_MS, "Only what is older, by the store's own clock.")
+@waiting_option("--grace-ms", GRACE_MS, "Delete only objects that are older than this, by the store's clock.")
 @dry_run_option
 @yes_option
 @output_option()
@@ -44,14 +44,14 @@ def command(
     archive_url: str, keys_address: str | None, topics: tuple[str, ...], grace_ms: int, dry_run: bool, is_agreed: bool,
     output: str,
 ) -> Exit | None:  # fmt: skip
-    """Delete what failed copies and lost commits have left behind, superseded versions of manifests, and pins that are over.
+    """Delete leftovers of failed copies and lost commits, superseded versions of manifests, and expired pins.
 
-    Also records of writes from Spark, but for those of writes that were given a writeId: it can be used again at any time, and
-    finds that the write was committed.
+    Records of writes from Spark are deleted as well, except for writes with a writeId: that id may be used again at any time,
+    and must find that the write was committed.
 
-    What a manifest names stays, and so does whatever a reader with a pin may need. Where it finds objects that nobody names, it
-    claims the partition first: an offload that is under way there stops, and is to be run again. A dry run writes nothing, so it
-    tells ages by this machine's clock.
+    Objects that a manifest refers to or that a reader's pin covers are kept. Before it deletes orphaned objects, it claims the
+    partition: a running offload of this partition stops, and must be run again. A dry run writes nothing, so it uses this
+    machine's clock for ages.
 
     \b
     Examples:

@@ -79,7 +79,7 @@ def with_config(command: click.Command) -> click.Command:
                 is_eager=True,
                 expose_value=False,
                 callback=_take,
-                help="Take what is not said here from a configuration; see tiering config.",
+                help="Configuration file for options that are not given; see tiering config.",
             )
         )
     return command
@@ -96,11 +96,11 @@ def _take(context: click.Context, _param: click.Parameter, file: str | None) -> 
 
 def whole_config_options(command: Callable[P, Any]) -> Callable[P, Any]:
     """`--config` and `--override` of a command that goes by nothing but a configuration; `whole_config` takes them."""
-    text = "A configuration; see tiering config."
+    text = "Configuration file; see tiering config."
     command = click.option("--config", "config_file", envvar=CONFIG_VARIABLE, shell_complete=files, metavar="FILE", help=text)(
         command
     )
-    text = "A setting that comes before the configuration's; may be given several times."
+    text = "A setting that overrides the configuration; may be given several times."
     return click.option("--override", "overrides", multiple=True, metavar="NAME=VALUE", help=text)(command)
 
 

@@ -35,20 +35,22 @@ class Number(click.IntRange):
 def named(_context: click.Context, _param: click.Parameter, value: str | None) -> str | None:
     """For an option that names something: refuses an empty text, which mostly is a shell's variable that is not set."""
     if value is not None and not value.strip():
-        raise click.BadParameter("it is empty; say which, or leave the option out where it is not required")
+        raise click.BadParameter("the value is empty; give one, or leave the option out if it is not required")
     return value
 
 
 def lasting(context: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """As `named`, for an address: refuses memory://, too, whose objects end with the command."""
     if value is not None and value.strip().lower().rpartition("::")[2].startswith("memory:"):
-        raise click.BadParameter(f"{value!r} is gone when this command ends; give a folder, s3://bucket/prefix or any other URL")
+        raise click.BadParameter(
+            f"{value!r} would be lost when this command ends; give a folder, s3://bucket/prefix or another URL"
+        )
     return named(context, param, value)
 
 
 def archive_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--archive`, the same on every command."""
-    text = "A folder, s3://bucket/prefix, gs:// or abfs://."
+    text = "The archive: a folder, s3://bucket/prefix, gs:// or abfs://."
     return click.option(
         "--archive", "archive_url", required=required, callback=lasting, shell_complete=folders, metavar="URL", help=text
     )
@@ -56,7 +58,7 @@ def archive_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Ca
 
 def bytes_per_second_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--bytes-per-second`, the same on every command that moves segments; `open_store` takes it as it is."""
-    text = "Move no more of the archive than this in a second, both directions together."
+    text = "Limit of the transfer rate of the archive, both directions together."
     return click.option("--bytes-per-second", type=Number(1), metavar="BYTES", help=text)
 
 
@@ -70,7 +72,7 @@ def log_dir_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Ca
 
 def metadata_log_dir_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--metadata-log-dir` of commands that ask what the cluster knows of its topics."""
-    text = "The broker's metadata.log.dir, where it is none of --log-dir: it says which topics are compacted."
+    text = "The broker's metadata.log.dir, if it is not one of --log-dir: it says which topics are compacted."
     return click.option(
         "--metadata-log-dir", "metadata_log_dir", callback=named, shell_complete=folders, metavar="DIR", help=text
     )
@@ -79,7 +81,7 @@ def metadata_log_dir_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
 def _one_folder(context: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """As `named`; a configuration may have several of log.dirs, of which nobody is to take one for all."""
     if value is not None and "," in value and context.get_parameter_source(param.name or "") is ParameterSource.DEFAULT_MAP:
-        raise click.BadParameter(f"log.dirs is {value}, and this command works on one of them: say which by --log-dir")
+        raise click.BadParameter(f"log.dirs is {value}, and this command works on one of them: choose it with --log-dir")
     return named(context, param, value)
 
 
@@ -90,13 +92,13 @@ def topic_option(text: str = "The topic.", *, required: bool = True) -> Callable
 
 def topic_id_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--topic-id` of every command that reads one topic."""
-    text = "Of several topics that had the name, the one with this id; unless given, the one that got records last."
+    text = "If several topics have had this name, the one with this id. Default: the one that received records last."
     return click.option("--topic-id", callback=_topic_id, metavar="ID", help=text)
 
 
 def topic_ids_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--topic-id` of every command that reads many topics."""
-    text = "Of several topics that had a name, the one with this id; may be given several times."
+    text = "If several topics have had this name, the one with this id; may be given several times."
     return click.option("--topic-id", "topic_ids", multiple=True, callback=by_topic, metavar="TOPIC=ID", help=text)
 
 
@@ -104,7 +106,7 @@ def _topic_id(context: click.Context, param: click.Parameter, value: str | None)
     from remote.keys import is_topic_id
 
     if named(context, param, value) is not None and not is_topic_id(value or ""):
-        raise click.BadParameter(f"{value!r} is no topic id as Kafka prints it (22 characters of base64)")
+        raise click.BadParameter(f"{value!r} is not a topic id as Kafka prints it (22 characters of base64)")
     return value
 
 
@@ -148,14 +150,12 @@ def keys_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Calla
 
     The command gets both as one address, `keys_address`.
     """
-    text = f"Keys of encrypted segments, and of signatures: a file, env://NAME or aws-kms://KEY; else what {KEYS_VARIABLE} says."
+    text = f"Keys for encryption and signatures: a file, env://NAME or aws-kms://KEY. Default: {KEYS_VARIABLE}."
     keys = click.option(
         "--keys", "keys_address", required=required, envvar=KEYS_VARIABLE, callback=named, shell_complete=files,
         metavar="ADDRESS", help=text,
     )  # fmt: skip
-    plain = click.option(
-        "--allow-plain", is_flag=True, help="With keys, take what is not encrypted, or not signed, too: from before it was."
-    )
+    plain = click.option("--allow-plain", is_flag=True, help="With keys, also accept data that is not encrypted or not signed.")
 
     def add(command: Callable[P, Any]) -> Callable[P, Any]:
         @wraps(command)
@@ -174,13 +174,13 @@ def keys_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Calla
 
 def cache_dir_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--cache-dir`, the same on every command that reads segments."""
-    text = "Keep here what is read of the archive, up to 5 GiB; several commands may share it."
+    text = "Folder that caches what is read from the archive, up to 5 GiB; several commands may share it."
     return click.option("--cache-dir", callback=named, shell_complete=folders, metavar="DIR", help=text)
 
 
 def state_dir_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--state-dir` of commands that remember what they saw."""
-    text = "Remember here what the log directory has, to notice what disappears; unless given, in a folder of the user's own."
+    text = "Folder for what was seen in the log directory, to notice what disappears. Default: a folder in the user's home."
     return click.option("--state-dir", callback=named, shell_complete=folders, metavar="DIR", help=text)
 
 
@@ -196,7 +196,7 @@ def dry_run_option(command: Callable[P, Any]) -> Callable[P, Any]:
 
 def yes_option(command: Callable[P, Any]) -> Callable[P, Any]:
     """The option `--yes`, the same on every command that destroys."""
-    return click.option("--yes", "is_agreed", is_flag=True, help="Do not ask; needed where there is no terminal to ask on.")(
+    return click.option("--yes", "is_agreed", is_flag=True, help="Do not ask for confirmation; required without a terminal.")(
         command
     )
 
@@ -209,12 +209,12 @@ def is_given(parameter: str) -> bool:
 def ask(question: str) -> None:
     """Asks for a yes on the terminal before anything is destroyed; ends the command without one, or where nobody can be asked."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise click.UsageError("this deletes for good: look at it by --dry-run, then say --yes")
+        raise click.UsageError("this deletes permanently: check it with --dry-run, then add --yes")
     click.confirm(question, abort=True, err=True)
 
 
 def output_option(default: str = "table") -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--output`, the same on every command that answers data."""
     return click.option(
-        "--output", type=click.Choice(["table", "json", "jsonl"]), default=default, show_default=True, help="Form of the answer."
+        "--output", type=click.Choice(["table", "json", "jsonl"]), default=default, show_default=True, help="Output format."
     )

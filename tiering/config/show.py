@@ -31,7 +31,7 @@ def rows(config: Config) -> Iterator[Row]:
 
 
 def rows_of(config: Config, topic: str) -> Iterator[Row]:
-    """The settings that count for one topic."""
+    """Show the settings of one topic."""
     yield _row("archived", config.archives(topic), _why(config, topic))
     for name in OF_TOPICS:
         yield _of_topic(name, config.given(topic, name))

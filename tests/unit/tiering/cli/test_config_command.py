@@ -221,7 +221,7 @@ def test_of_several_log_directories_a_command_takes_none_by_chance(run: Run, tmp
     for command in ("offload", "describe"):
         refused = run(command, "--config", file)
         assert refused.exit_code == 2
-        assert "say which by --log-dir" in refused.stderr
+        assert "choose it with --log-dir" in refused.stderr
     assert run("offload", "--config", file, "--log-dir", broker, "--dry-run").exit_code == 0
 
 
