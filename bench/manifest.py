@@ -100,7 +100,7 @@ def partition(segments: int) -> MemoryStore:
     newest = replace(
         FIRST, version=1, leader_epochs=lineage, pages=tuple(refs), entries=tuple(segment(n) for n in range(whole, segments))
     )
-    newest, made = paging.settled(newest, lambda ref: (), ids.new_id, T0, LIMITS)
+    newest, made = paging.within_limits(newest, lambda ref: (), ids.new_id, T0, LIMITS)
     store.objects |= {PATH.page(page.ref.name): page.body for page in made}
     store.objects[PATH.manifest(1)] = codec.encode(newest)
     return store

@@ -14,7 +14,7 @@ from local_log.formats.filenames import (
     TopicPartition,
     parse_partition_dir,
 )
-from local_log.log_reader import LocalLog, open_log
+from local_log.log_reader import LogReader, open_log
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class LogDir:
         found = (parse_partition_dir(name) for name in self.disk.names(self.path) if self.disk.is_folder(f"{self.path}/{name}"))
         return tuple(sorted(p for p in found if p is not None))
 
-    def logs(self, wanted: Callable[[str], bool] = lambda topic: True) -> tuple[LocalLog, ...]:
+    def logs(self, wanted: Callable[[str], bool] = lambda topic: True) -> tuple[LogReader, ...]:
         """The logs of all partitions of the wanted topics, with what the checkpoint files say of them.
 
         Raises NotFound, Corrupt, Unreadable.
@@ -46,14 +46,14 @@ class LogDir:
 
     def found(
         self, wanted: Callable[[str], bool] = lambda topic: True, only: Container[TopicPartition] | None = None
-    ) -> tuple[LocalLog | Unopened, ...]:
+    ) -> tuple[LogReader | Unopened, ...]:
         """As `logs`, but a folder that cannot be read keeps only its own partition from being opened; `only` these, if given.
 
         Raises NotFound, Corrupt, Unreadable: the directory itself, or a checkpoint file.
         """
         starts = self.checkpoint(LOG_START_OFFSET_CHECKPOINT)
         high_watermarks = self.checkpoint(HIGH_WATERMARK_CHECKPOINT)
-        found: list[LocalLog | Unopened] = []
+        found: list[LogReader | Unopened] = []
         for p in self.partitions():
             if wanted(p.topic) and (only is None or p in only):
                 with suppress(NotFound):  # a topic that is deleted meanwhile is not there
@@ -95,7 +95,7 @@ class LogDir:
             return {}
 
 
-def _opened(log: LocalLog | Unopened) -> LocalLog:
+def _opened(log: LogReader | Unopened) -> LogReader:
     if isinstance(log, Unopened):
         raise log.error
     return log

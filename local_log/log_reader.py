@@ -30,7 +30,7 @@ from local_log.segment_reader import Segment
 
 
 @dataclass(frozen=True)
-class LocalLog:
+class LogReader:
     """The log of `partition` in `folder`, as it was when its folder was listed. Later appends are not seen.
 
     `checkpointed_start` and `checkpointed_high_watermark` come from the log directory's checkpoint files, None where they
@@ -223,9 +223,9 @@ class LocalLog:
 
 def open_log(
     disk: Disk, folder: str, partition: TopicPartition, start: int | None = None, high_watermark: int | None = None
-) -> LocalLog:
+) -> LogReader:
     """Lists a partition's folder. Raises NotFound."""
     parsed = (parse_offset_file(name) for name in disk.names(folder))
     bases = sorted(p[0] for p in parsed if p and p[1] == LOG)
     segments = tuple(Segment(disk, folder, base, after) for base, after in pairwise([*bases, None]) if base is not None)
-    return LocalLog(disk, folder, partition, segments, start, high_watermark)
+    return LogReader(disk, folder, partition, segments, start, high_watermark)

@@ -5,7 +5,7 @@ from functools import cache
 
 
 @cache
-def settle() -> None:
+def freeze_loaded_objects() -> None:
     """Has the collector leave alone what the modules brought.
 
     Spark's worker collects garbage behind each task, and by then has numba's and Arrow's objects: looking through all of them

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from local_log.disk import OsDisk, OsWritableDisk
 from local_log.errors import LogError, NotFound, listed
 from local_log.log_dir import LogDir, Unopened
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from remote import archive
 from remote.clock import Clock, RandomIds, SystemClock, SystemRandomness
 from remote.manifest.model import Manifest
@@ -77,7 +77,7 @@ class Tiers:
         logs = self.log_dir.found(lambda name: name == topic) if self.log_dir else ()
         local = {log.partition.partition: self._known(log) for log in logs}
         if topic_id is not None:
-            local = {n: log for n, log in local.items() if not isinstance(log, LocalLog) or log.topic_id == topic_id}
+            local = {n: log for n, log in local.items() if not isinstance(log, LogReader) or log.topic_id == topic_id}
         archived = self._archived(topic, local, only, topic_id)
         numbers = sorted({*local, *archived} if only is None else {only} & {*local, *archived})
         if not numbers and only is None:
@@ -97,7 +97,7 @@ class Tiers:
             raise NotFound(f"topic {topic} has no partition {number}; it has {listed(map(str, partitions))}")
         return _opened(partitions[number])
 
-    def _known(self, log: LocalLog | Unopened) -> LocalLog | LogError:
+    def _known(self, log: LogReader | Unopened) -> LogReader | LogError:
         """A log whose topic id can be read, where an archive is to be asked for it."""
         if isinstance(log, Unopened):
             return log.error
@@ -110,11 +110,11 @@ class Tiers:
         return log
 
     def _archived(
-        self, topic: str, local: Mapping[int, LocalLog | LogError], only: int | None, topic_id: str | None
+        self, topic: str, local: Mapping[int, LogReader | LogError], only: int | None, topic_id: str | None
     ) -> dict[int, ArchivedLog | archive.UnreadableManifest]:
         if self.store is None:
             return {}
-        ids = [log.topic_id for log in local.values() if isinstance(log, LocalLog)]
+        ids = [log.topic_id for log in local.values() if isinstance(log, LogReader)]
         if ids:
             found = archive.partitions_of(self.store, topic, ids[0], only)
         else:
@@ -127,7 +127,9 @@ class Tiers:
         return {n: ArchivedLog(self.store, m, reading=self.reading) if isinstance(m, Manifest) else m for n, m in found.items()}
 
 
-def _joined(local: LocalLog | LogError | None, archived: ArchivedLog | archive.UnreadableManifest | None) -> TieredLog | LogError:
+def _joined(
+    local: LogReader | LogError | None, archived: ArchivedLog | archive.UnreadableManifest | None
+) -> TieredLog | LogError:
     if isinstance(local, LogError):
         return local
     if isinstance(archived, LogError):

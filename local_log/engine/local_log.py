@@ -39,7 +39,7 @@ class Fetched:
     aborted: tuple[AbortedTxn, ...] | None = None
 
 
-class SegmentedLog:
+class LocalLog:
     """Appends to the last segment, rolls, truncates and reads. `recovery_point` is where what may not be on the device begins."""
 
     def __init__(self, folder: LogFolder, segments: Segments, recovery_point: int, log_end_offset: int) -> None:

@@ -96,7 +96,7 @@ class Segment:
     @property
     def offset_index(self) -> OffsetIndexFile:
         """Opened when first asked for, made where it is missing."""
-        self.settle()
+        self.write_due_entries()
         if self._offset_index is None:
             self._offset_index = OffsetIndexFile(self._disk, self.path(OFFSET_INDEX), self.base_offset, self._index_bytes)
         return self._offset_index
@@ -104,7 +104,7 @@ class Segment:
     @property
     def time_index(self) -> TimeIndexFile:
         """Opened when first asked for, made where it is missing."""
-        self.settle()
+        self.write_due_entries()
         if self._time_index is None:
             self._time_index = TimeIndexFile(self._disk, self.path(TIME_INDEX), self.base_offset, self._index_bytes)
         return self._time_index
@@ -205,7 +205,7 @@ class Segment:
         None where nothing may go the short way: it is not known when the segment began, or an index is full or not
         open.
         """
-        self.settle()
+        self.write_due_entries()
         index, times, first = self._offset_index, self._time_index, self._first_timestamp
         if index is None or times is None or first is None or first < 0 or not self.size or index.is_full or times.is_full:
             return None
@@ -221,7 +221,7 @@ class Segment:
         )
         return self.tail
 
-    def settle(self) -> None:
+    def write_due_entries(self) -> None:
         """Gives the indexes what is due to them. Whoever asks for an index may change what there is room for."""
         self.tail = None
         index, times = self._offset_index, self._time_index
@@ -343,7 +343,7 @@ class Segment:
 
     def close(self) -> None:
         """Writes what is only in memory and cuts what was preallocated."""
-        self.settle()
+        self.write_due_entries()
         if self.latest is not None:
             with suppress(Invalid):  # as Kafka does: an index that does not take it lacks one entry
                 self.time_index.maybe_append(*self.latest, uses_last_slot=True)

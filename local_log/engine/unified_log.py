@@ -19,7 +19,7 @@ from local_log.engine.epochs import LeaderEpochs
 from local_log.engine.errors import RecordListTooLarge, UnexpectedAppendOffset
 from local_log.engine.folder import LogFolder
 from local_log.engine.list_offsets import Bounds, offset_for, offsets_before
-from local_log.engine.local_log import Fetched, OffsetMetadata, SegmentedLog
+from local_log.engine.local_log import Fetched, LocalLog, OffsetMetadata
 from local_log.engine.memory_records import MemoryBatch
 from local_log.engine.producers.manager import ProducerStateManager
 from local_log.engine.producers.state import Origin, Verification
@@ -51,7 +51,7 @@ class UnifiedLog:
     """An open log. Make one with `open_log`."""
 
     folder: LogFolder
-    local: SegmentedLog
+    local: LocalLog
     producers: ProducerStateManager
     epochs: LeaderEpochs
     log_start_offset: int
@@ -389,7 +389,7 @@ def open_log(
     producers = new_producers()
     loader = Loader(folder, segments, epochs, producers, new_producers, log_start_offset, recovery_point, clean, on_progress)
     loaded = loader.load()
-    local = SegmentedLog(folder, segments, loaded.recovery_point, loaded.log_end_offset)
+    local = LocalLog(folder, segments, loaded.recovery_point, loaded.log_end_offset)
     start = loaded.log_start_offset
     log = UnifiedLog(folder, local, producers, epochs, start, start, _high_watermark=OffsetMetadata(start))
     log._start(loaded.log_start_offset)

@@ -1,4 +1,4 @@
-"""Every name in a Kafka log directory: made and parsed here and nowhere else (LogFileUtils, LocalLog)."""
+"""Every name in a Kafka log directory: made and parsed here and nowhere else (LogFileUtils, LogReader)."""
 
 import re
 from dataclasses import dataclass
@@ -111,7 +111,7 @@ class LogDirName:
 
 
 def parse_log_dir(name: str) -> LogDirName | None:
-    """What Kafka's log manager takes a folder for (LocalLog.parseTopicPartitionName); None where that stops it from starting.
+    """What Kafka's log manager takes a folder for (LogReader.parseTopicPartitionName); None where that stops it from starting.
 
     Names are read as loosely as it reads them: a marked folder's topic may be cut short, a number may have zeros before it.
     """

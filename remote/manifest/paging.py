@@ -36,12 +36,12 @@ def has_below(manifest: Manifest) -> bool:
 
 
 def is_due(manifest: Manifest, limits: Limits) -> bool:
-    """Whether `settled` would change the manifest."""
+    """Whether `within_limits` would change the manifest."""
     too_long = len(manifest.entries) > limits.inline_max
     return too_long or (_reaching_over(manifest) is not None and len(manifest.deleting) < limits.deleting_max)
 
 
-def settled(
+def within_limits(
     manifest: Manifest, read: ReadPage, new_id: Callable[[], str], now_ms: int, limits: Limits
 ) -> tuple[Manifest, tuple[NewPage, ...]]:
     """The manifest within its limits, and the pages that must be there before it.

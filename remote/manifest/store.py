@@ -142,14 +142,14 @@ class ManifestWriter:
                 return changed
             changed = replace(changed, signed_by=self._signer(before.manifest))
             try:
-                settled, pages = self._settled(changed)
+                paged, pages = self._within_limits(changed)
             except Corrupt:
                 if newest_version(self.store, self.path) > before.manifest.version:
                     continue  # a page is missing that a newer version has done without
                 raise
             now_ms = max(self.clock.now_ms(), changed.committed_at_ms)
             after = replace(
-                settled,
+                paged,
                 version=before.manifest.version + 1,
                 parent_sha256=before.sha256,
                 put_id=self.ids.new_id(),
@@ -174,9 +174,9 @@ class ManifestWriter:
             raise NoKey(before.signed_by, reason, self.path.manifest(before.version))
         return key_id
 
-    def _settled(self, manifest: Manifest) -> tuple[Manifest, tuple[NewPage, ...]]:
+    def _within_limits(self, manifest: Manifest) -> tuple[Manifest, tuple[NewPage, ...]]:
         read = Pages(self.store, self.path).read
-        return paging.settled(manifest, read, self.ids.new_id, self.clock.now_ms(), self.limits)
+        return paging.within_limits(manifest, read, self.ids.new_id, self.clock.now_ms(), self.limits)
 
     def _put(self, manifest: Manifest) -> bool:
         """Whether the version under the manifest's key is ours."""

@@ -139,20 +139,20 @@ class HasRules(Protocol):
 
 
 @runtime_checkable
-class Settles(Protocol):
+class MakesDurable(Protocol):
     """A backend that shows an object a moment before it is sure to outlive a crash."""
 
-    def settle(self, key: str) -> None:
+    def make_durable(self, key: str) -> None:
         """On return, what was shown under the key outlives one. Raises Unknown."""
 
 
-def settle(store: object, key: str) -> None:
+def make_durable(store: object, key: str) -> None:
     """Asked of what the store has shown, before anything else is deleted on the strength of it. Raises Unknown.
 
     `store` may be a backend or wrappers around one, which they call `inner`.
     """
-    while not isinstance(store, Settles):
+    while not isinstance(store, MakesDurable):
         if not hasattr(store, "inner"):
             return
         store = store.inner
-    store.settle(key)
+    store.make_durable(key)

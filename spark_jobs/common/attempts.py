@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from local_log.errors import LogError
-from spark_jobs.worker import settle
+from spark_jobs.worker import freeze_loaded_objects
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -20,7 +20,7 @@ class Failed:
 
 def attempt(task: Callable[[T], R], item: T) -> "R | Failed":
     """Runs on an executor. What the next attempt may mend (a connection, a lost machine) is raised: Spark tries it again."""
-    settle()
+    freeze_loaded_objects()
     try:
         return task(item)
     except (ConnectionError, TimeoutError):

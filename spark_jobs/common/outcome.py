@@ -15,7 +15,7 @@ from tiering.command.output import say
 R = TypeVar("R")
 
 
-def settled(outcomes: "Iterable[R | Failed]") -> tuple[list[R], Exception | None]:
+def collect_outcomes(outcomes: "Iterable[R | Failed]") -> tuple[list[R], Exception | None]:
     """What the tasks gave, and the worst error, corruption before all else, with the number of the others."""
     done: list[R] = []
     errors: list[Exception] = []

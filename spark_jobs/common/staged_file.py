@@ -37,6 +37,6 @@ class StagedFile(io.RawIOBase):
         super().close()
         try:
             with self._behind:
-                self._behind.settle()
+                self._behind.wait()
         finally:
             os.close(self._descriptor)

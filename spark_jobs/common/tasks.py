@@ -6,7 +6,7 @@ from typing import TypeVar
 from spark_jobs.common.attempts import Failed, attempt
 from spark_jobs.common.evening import evened
 from spark_jobs.common.loads import LOAD_BYTES, loads
-from spark_jobs.common.outcome import settled
+from spark_jobs.common.outcome import collect_outcomes
 from tiering.command.progress import shown
 
 T = TypeVar("T")
@@ -51,4 +51,4 @@ def spread(
     of_bytes = sum(size for load in sized for size, _ in load)
     with shown(job, lambda: of_bytes, lambda: int(done.value)):
         outcomes = context.parallelize(sized, len(sized)).flatMap(run).collect()
-    return settled(outcomes)
+    return collect_outcomes(outcomes)

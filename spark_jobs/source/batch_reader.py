@@ -15,7 +15,7 @@ from spark_jobs.source.packing import Pack, packed
 from spark_jobs.source.pinning import plan_pinned
 from spark_jobs.source.pushdown import EVERYTHING, wanted
 from spark_jobs.source.rows import read_split
-from spark_jobs.worker import settle
+from spark_jobs.worker import freeze_loaded_objects
 
 
 @dataclass
@@ -43,7 +43,7 @@ class BatchReader(DataSourceReader):
         """The rows of one partition; Spark gives None where there are no partitions at all."""
         if not isinstance(partition, SplitPartition):
             return
-        settle()
+        freeze_loaded_objects()
         asked = self.options
         store = open_store(asked.archive)
         for split in partition.pack:

@@ -13,7 +13,7 @@ from simulated_disk import SimulatedDisk
 
 from local_log.formats.filenames import parse_partition_dir
 from local_log.log_dir import LogDir
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from remote import archive
 from remote.store.api import ObjectStore
 from remote.store.instrumented import Trouble
@@ -119,7 +119,7 @@ class World:
     def log_dir(self) -> LogDir:
         return LogDir(self.disk, LOGS)
 
-    def logs(self) -> dict[str, LocalLog]:
+    def logs(self) -> dict[str, LogReader]:
         return {str(log.partition): log for log in self.log_dir().logs()}
 
     def agent(

@@ -1,6 +1,6 @@
 """A home for Airflow: a temporary folder with the project's DAGs, and one process that makes a database and runs DAGs there.
 
-Airflow stays out of the tests' own process: it takes seconds to import, and settles logging, warnings and signals for all.
+Airflow stays out of the tests' own process: it takes seconds to import, and configures logging, warnings and signals for all.
 """
 
 import atexit

@@ -9,7 +9,7 @@ from golden_logs import partitions
 from logs_to_archive import all_records, local_logs, offload_all, path_of
 
 from local_log.formats.visible_records import record_batches
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from remote.manifest.store import load_newest
 from remote.read.log import ArchivedLog
 from remote.store.api import ObjectStore
@@ -25,7 +25,7 @@ class World:
 
     folder: Path
     store: FolderStore
-    logs: dict[str, LocalLog]
+    logs: dict[str, LogReader]
     records: dict[str, pa.Table]
 
     def archived(self, partition: str, store: ObjectStore | None = None) -> ArchivedLog:
@@ -40,7 +40,7 @@ def offloaded(folder: Path, into: Path, names: tuple[str, ...]) -> World:
     return World(folder, store, logs, {name: all_records(logs[name]) for name in names})
 
 
-def opened(store: ObjectStore, log: LocalLog) -> ArchivedLog:
+def opened(store: ObjectStore, log: LogReader) -> ArchivedLog:
     newest = load_newest(store, path_of(log))
     assert newest is not None
     return ArchivedLog(store, newest.manifest)

@@ -9,7 +9,7 @@ from small_logs import NOW, Clock
 from local_log.disk import OsWritableDisk
 from local_log.engine.config import LogConfig, read_config
 from local_log.engine.folder import LogFolder
-from local_log.engine.local_log import SegmentedLog
+from local_log.engine.local_log import LocalLog
 from local_log.engine.memory_records import memory_batches
 from local_log.engine.scan import scan_any
 from local_log.engine.segments import Segments
@@ -121,15 +121,15 @@ class Log:
         return sorted(int(file.name.partition(".")[0]) for file in self.folder.iterdir() if file.name.endswith(suffix))
 
 
-def segmented(folder: Path, clock: Clock, config: LogConfig) -> SegmentedLog:
+def segmented(folder: Path, clock: Clock, config: LogConfig) -> LocalLog:
     """An empty log as a row of segments."""
     shared = LogFolder(OsWritableDisk(), str(folder), config, clock, lambda: 0.5)
     segments = Segments()
     segments.add(shared.segment(0))
-    return SegmentedLog(shared, segments, recovery_point=0, log_end_offset=0)
+    return LocalLog(shared, segments, recovery_point=0, log_end_offset=0)
 
 
-def write(log: SegmentedLog, *batches: bytes) -> None:
+def write(log: LocalLog, *batches: bytes) -> None:
     """Appends batches as they are, one at a time."""
     for one in batches:
         found = memory_batches(one)

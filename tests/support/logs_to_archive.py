@@ -15,19 +15,19 @@ from local_log.formats.indexes.transaction import AbortedTxn, read_txn_index, wr
 from local_log.formats.record_batch.batch_v2 import Batches, scan
 from local_log.formats.record_batch.columns import decode, per_record
 from local_log.log_dir import LogDir
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from remote import archive
 from remote.keys import PartitionPath
 from remote.store.api import ObjectStore
 from tiering.offload.copy import Done, offload, plan
 
 
-def local_logs(folder: Path) -> dict[str, LocalLog]:
+def local_logs(folder: Path) -> dict[str, LogReader]:
     """The logs of a log directory by the names of their folders."""
     return {str(log.partition): log for log in LogDir(OsDisk(), str(folder)).logs()}
 
 
-def path_of(log: LocalLog) -> PartitionPath:
+def path_of(log: LogReader) -> PartitionPath:
     """Where a log lies in an archive."""
     return PartitionPath(log.partition.topic, log.topic_id, log.partition.partition)
 
@@ -144,7 +144,7 @@ def set_checkpoint(file: Path, partition: str, offset: int) -> None:
     file.write_text("\n".join(["0", str(len(lines)), *lines, ""]))
 
 
-def all_records(log: LocalLog) -> pa.Table:
+def all_records(log: LogReader) -> pa.Table:
     """Every record of a local log, control records too (column `control`), decoded without any index."""
     tables = []
     for segment in log.segments:

@@ -5,14 +5,14 @@ from collections.abc import Callable
 from archive_fakes import CountingIds, FixedClock
 from golden_logs import live
 
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from remote.store.api import ObjectStore
 from tiering.offload.copy import Done, offload, plan
 
 TXN = "g-txn-0"
 
 
-def due_ranges(log: LocalLog) -> list[tuple[int, int]]:
+def due_ranges(log: LogReader) -> list[tuple[int, int]]:
     """The inactive segments below the last stable offset that the broker itself told."""
     stable = live(str(log.partition))["last_stable_offset"]
     ranges = ((s.base_offset, s.next_base_offset) for s in log.segments)
@@ -23,6 +23,6 @@ def named(manifest: object) -> list[tuple[int, int]]:
     return [(e.base_offset, e.end_offset) for e in manifest.entries]  # type: ignore[attr-defined]
 
 
-def run(store: ObjectStore, log: LocalLog, *, prefix: str = "", progress: Callable[[int], None] = lambda _: None) -> list[Done]:
+def run(store: ObjectStore, log: LogReader, *, prefix: str = "", progress: Callable[[int], None] = lambda _: None) -> list[Done]:
     """Plans and offloads one log."""
     return list(offload(plan(log, store), store, FixedClock(), CountingIds(prefix), "source", progress))

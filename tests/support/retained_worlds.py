@@ -253,7 +253,7 @@ def faults_of(act: Callable[[World, Door], object], world: World) -> Iterator[tu
             yield fault, number
 
 
-def settled(world: World) -> None:
+def retain_and_sweep(world: World) -> None:
     """Retention and sweep, again and again, as a schedule runs them."""
     for _ in range(2):
         assert world.retain(name="7").error is None

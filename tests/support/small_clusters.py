@@ -68,7 +68,7 @@ class Cluster(Brokers):
 
     # What goes on beside
 
-    def settle(self) -> None:
+    def offload_until_idle(self) -> None:
         """Sidecars of leaders and local retention, in turns, until neither finds anything to do."""
         for _ in range(_ROUNDS_MAX):
             before = self._state()

@@ -167,7 +167,7 @@ def _check_epochs(log: UnifiedLog, batches: list[Written]) -> None:
         assert entries, "no epoch is known of a log with batches"
 
 
-def settled_files(disk: SimulatedDisk, folder: str) -> dict[str, object]:
+def remaining_files(disk: SimulatedDisk, folder: str) -> dict[str, object]:
     """Every file that stays; a snapshot's producers in any order."""
     kept = {name: data for name, data in disk.contents(folder).items() if not name.endswith(DELETED)}
     return {name: frozenset(read_producer_snapshot(data)) if name.endswith(SNAPSHOT) else data for name, data in kept.items()}

@@ -285,9 +285,9 @@ class Agent:
     def _take_in(self, wait_ms: int) -> None:
         for outcome in self._workers.finished(wait_ms / 1000):
             with self._reading:
-                self._settle(outcome, self._clock.now_ms())
+                self._apply_outcome(outcome, self._clock.now_ms())
 
-    def _settle(self, outcome: Outcome, now_ms: int) -> None:
+    def _apply_outcome(self, outcome: Outcome, now_ms: int) -> None:
         job = outcome.job
         was = self._running.pop(job)
         if outcome.is_aborted:
@@ -303,7 +303,7 @@ class Agent:
             self._next_of_round(outcome, now_ms)
         elif job.subject in self._views:
             self._due_again(outcome, was, now_ms)
-        elif job not in self._waiting and self._missing.settle(outcome):
+        elif job not in self._waiting and self._missing.apply_outcome(outcome):
             self._waiting[job] = Waiting(now_ms + LOST_MS)
 
     def _tell(self, outcome: Outcome, now_ms: int) -> None:
@@ -392,7 +392,7 @@ class Agent:
             while self._running and (left_ms := until_ms - self._clock.now_ms()) > 0:
                 for outcome in self._workers.finished(left_ms / 1000):
                     with self._reading:
-                        self._settle(outcome, self._clock.now_ms())
+                        self._apply_outcome(outcome, self._clock.now_ms())
             act()
         self.hung = len(self._running)
         return self._given_up + self.hung

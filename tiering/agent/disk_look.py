@@ -1,7 +1,7 @@
 """A partition as it lies on disk now, in its view: how far it lags is known before anybody asks the store."""
 
 from local_log.errors import LogError
-from local_log.log_reader import LocalLog, open_log
+from local_log.log_reader import LogReader, open_log
 from tiering.agent.view import PartitionView
 from tiering.agent.watch import Mark
 from tiering.lag.archived import NOTHING
@@ -20,8 +20,8 @@ def on_disk(view: PartitionView, mark: Mark, before: Mark | None, retention: Top
 def _seen(view: PartitionView, mark: Mark, before: Mark | None) -> LogSeen:
     archived = view.archived or NOTHING
     seen = view.seen
-    is_same = before is not None and before.is_settled and (before.state, before.start) == (mark.state, mark.start)
+    is_same = before is not None and before.is_stable and (before.state, before.start) == (mark.state, mark.start)
     if seen is None or not is_same or seen.segments_of != archived:
         return look_at(open_log(mark.log_dir.disk, mark.folder, mark.partition, mark.start, mark.high_watermark), archived)
-    log = LocalLog(mark.log_dir.disk, mark.folder, mark.partition, (), mark.start, mark.high_watermark)
+    log = LogReader(mark.log_dir.disk, mark.folder, mark.partition, (), mark.start, mark.high_watermark)
     return look_again(seen, log)

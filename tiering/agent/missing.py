@@ -48,7 +48,7 @@ class Missing:
             return None
         return partial(copies.gone, job, self._marks[job.subject], view.seen)
 
-    def settle(self, outcome: Outcome) -> bool:
+    def apply_outcome(self, outcome: Outcome) -> bool:
         """Takes in what the manifest says of one; gives whether it is to be asked again some time.
 
         Of one that has no manifest nothing else is known than what lay on disk.

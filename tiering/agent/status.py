@@ -7,7 +7,7 @@ from typing import Any, Final
 from local_log.errors import LogError, NoSuchFile, TopicDeleted, Unavailable
 from local_log.folder_lock import FolderHolder
 from local_log.log_dir import LogDir, Unopened
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from remote.clock import Clock
 from remote.parallel import as_completed
 from remote.store.api import ObjectStore
@@ -77,7 +77,7 @@ def _asked(address: str, log_dirs: list[str]) -> dict[str, Any] | None:
     return answer if sorted(answer.get("log_dirs", ())) == sorted(log_dirs) else None
 
 
-Found = tuple[LocalLog | Unopened, PartitionView]
+Found = tuple[LogReader | Unopened, PartitionView]
 
 
 def _on_disk(places: Places, clock: Clock) -> list[Found]:
@@ -107,7 +107,7 @@ def _from_the_store(places: Places, found: list[Found], clock: Clock) -> tuple[l
 
     def asked(at: int) -> tuple[int, PartitionView | None]:
         log, view = found[at]
-        assert isinstance(log, LocalLog)
+        assert isinstance(log, LogReader)
         return at, _planned(log, view, places.store, clock.now_ms())
 
     threads = places.config.settings.remote_log_manager_copier_thread_pool_size
@@ -123,7 +123,7 @@ def _from_the_store(places: Places, found: list[Found], clock: Clock) -> tuple[l
     return views, told
 
 
-def _planned(log: LocalLog, view: PartitionView, store: ObjectStore, now_ms: int) -> PartitionView | None:
+def _planned(log: LogReader, view: PartitionView, store: ObjectStore, now_ms: int) -> PartitionView | None:
     """A partition by what its archive says, too; None for one that its broker has just deleted."""
     try:
         due = plan(log, store)

@@ -14,7 +14,7 @@ from local_log.errors import LogError, Unreadable
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, TopicPartition
 from local_log.log_dir import LogDir
 
-SETTLED_MS: Final = 2_000
+STABLE_MS: Final = 2_000
 """File systems tell times in steps: a folder that changed less than this ago may change again without showing it."""
 
 
@@ -25,7 +25,7 @@ class Mark:
     log_dir: LogDir
     partition: TopicPartition
     state: FileState
-    is_settled: bool
+    is_stable: bool
     start: int | None
     high_watermark: int | None
 
@@ -37,7 +37,7 @@ class Mark:
 
 def has_changed(before: Mark | None, after: Mark, *, waits: bool) -> bool:
     """Whether there may be something new to plan for; `waits` is whether a segment waits for the high watermark to reach it."""
-    if before is None or not before.is_settled:
+    if before is None or not before.is_stable:
         return True
     if waits and before.high_watermark != after.high_watermark:
         return True
@@ -60,6 +60,6 @@ def look(log_dir: LogDir, wanted: Callable[[str], bool], now_ms: int, *, had_som
                 state = log_dir.disk.state(f"{log_dir.path}/{partition}")
             except LogError:
                 continue  # deleted meanwhile; what else is wrong with it is wrong with its folder's folder
-            is_settled = abs(now_ms - state.modified_ns // 1_000_000) >= SETTLED_MS
-            marks.append(Mark(log_dir, partition, state, is_settled, starts.get(partition), high_watermarks.get(partition)))
+            is_stable = abs(now_ms - state.modified_ns // 1_000_000) >= STABLE_MS
+            marks.append(Mark(log_dir, partition, state, is_stable, starts.get(partition), high_watermarks.get(partition)))
     return marks

@@ -7,7 +7,7 @@ import click
 
 from local_log.errors import NotFound
 from local_log.formats.filenames import TopicPartition
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from remote import archive
 from remote.clock import RandomIds, SystemClock
 from remote.read.context import decoder_with
@@ -127,7 +127,7 @@ def resolve(
     return None
 
 
-def _log(path: str, partition: TopicPartition) -> LocalLog:
+def _log(path: str, partition: TopicPartition) -> LogReader:
     found = log_dir(path).logs(lambda name: name == partition.topic)
     log = next((log for log in found if log.partition == partition), None)
     if log is None:

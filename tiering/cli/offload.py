@@ -14,7 +14,7 @@ from local_log.disk import OsWritableDisk
 from local_log.errors import LogError, NotFound, listed
 from local_log.formats.filenames import TopicPartition, parse_partition_dir
 from local_log.log_dir import LogDir, Unopened
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from local_log.user_cache import state_folder
 from remote import archive
@@ -160,7 +160,7 @@ def command(
     sizes = {
         (log.partition, segment.base_offset): _READ_TIMES * _size(segment)
         for log in logs
-        if isinstance(log, LocalLog)
+        if isinstance(log, LogReader)
         for segment in log.segments
     }
     bytes_moved = Work(sum(sizes.values()))
@@ -240,7 +240,7 @@ def _print(work: Iterator[Result], output: str) -> None:
         raise
 
 
-def _tell(log: LocalLog | Unopened | Gone, done: Done) -> None:
+def _tell(log: LogReader | Unopened | Gone, done: Done) -> None:
     if done.error is not None:
         say(f"tiering: {done.error}")
     if done.is_lost and done.decision is not None:
@@ -254,7 +254,7 @@ def _size(segment: Segment) -> int:
         return 0  # it only moves the bar
 
 
-def _row(log: LocalLog | Unopened | Gone, done: Done) -> Row:
+def _row(log: LogReader | Unopened | Gone, done: Done) -> Row:
     decision = done.decision
     said = [str(done.error)] if done.error else [decision.reason if decision else "", *done.notes]
     return {

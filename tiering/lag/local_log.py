@@ -12,7 +12,7 @@ from local_log.errors import Corrupt, LogError, NotFound
 from local_log.formats.chunks import Chunk
 from local_log.formats.filenames import LOG, TIME_INDEX
 from local_log.formats.indexes.time import ENTRY
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from tiering.lag.archived import Archived
 
@@ -67,7 +67,7 @@ class LogSeen:
         return self.archived.lacks(segment.base_offset, end) if segment.size else ()
 
 
-def look_at(log: LocalLog, archived: Archived) -> LogSeen:
+def look_at(log: LogReader, archived: Archived) -> LogSeen:
     """Lists a log's segments. One that its broker deletes meanwhile is left out. Raises Unreadable, Corrupt."""
     found: list[SegmentSeen] = []
     position = 0
@@ -85,7 +85,7 @@ def look_at(log: LocalLog, archived: Archived) -> LogSeen:
     return _with_oldest(LogSeen(tuple(found), position, _end(log), archived, archived, log.topic_id, log.log_start_offset), log)
 
 
-def look_again(before: LogSeen, log: LocalLog) -> LogSeen:
+def look_again(before: LogSeen, log: LogReader) -> LogSeen:
     """The same log when nothing was rolled or deleted; `log` need not have listed its folder. Raises NotFound, Unreadable."""
     if not before.segments:
         return before
@@ -108,12 +108,12 @@ def look_again(before: LogSeen, log: LocalLog) -> LogSeen:
     return _with_oldest(seen, log)
 
 
-def _end(log: LocalLog) -> int:
+def _end(log: LogReader) -> int:
     high_watermark = log.checkpointed_high_watermark
     return log.log_end_offset if high_watermark is None else high_watermark
 
 
-def _with_oldest(seen: LogSeen, log: LocalLog) -> LogSeen:
+def _with_oldest(seen: LogSeen, log: LogReader) -> LogSeen:
     for found in seen.segments:
         for start, _ in seen.lacks(found):
             try:

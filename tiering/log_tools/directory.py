@@ -25,7 +25,7 @@ from local_log.formats.filenames import (
     parse_partition_dir,
 )
 from local_log.log_dir import LogDir, Unopened
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from remote.clock import RandomIds, SystemClock, jitter
 from remote.store.api import ObjectStore
@@ -79,7 +79,7 @@ def recovered(folder: str, config: LogConfig, show: Callable[[int, int, str], No
 class LocalPlan:
     """A log of ours, the settings that say how much of it stays, what the archive has of it, and the segments that go by that."""
 
-    log: LocalLog
+    log: LogReader
     config: LogConfig
     known: Held
     gone: tuple[Segment, ...]

@@ -16,7 +16,7 @@ from local_log.formats.record import NO_SEQUENCE, Codec
 from local_log.formats.record_batch.batch_v2 import Batches, crcs
 from local_log.formats.record_batch.columns import per_record
 from local_log.log_0_7 import Log07, open_log_0_7
-from local_log.log_reader import LocalLog, open_log
+from local_log.log_reader import LogReader, open_log
 
 Row = dict[str, Any]
 
@@ -76,7 +76,7 @@ def _chunks(folder: str) -> Iterator[tuple[str, Chunk]]:
             yield segment.path(LOG).rpartition("/")[2], chunk
 
 
-def _partition(folder: str) -> LocalLog:
+def _partition(folder: str) -> LogReader:
     log = open_log(OsDisk(), folder, TopicPartition("", 0))
     if not log.segments:
         raise NotFound(f"{folder}: no segment files there; name one partition's folder, such as orders-0 in a log directory")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from local_log.errors import LogError
 from local_log.formats.filenames import TopicPartition, parse_partition_dir
 from local_log.log_dir import LogDir, Unopened
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from remote.clock import Clock, Ids
 from remote.keys import PartitionPath
 from remote.manifest.losses import new_losses, source_gone
@@ -33,7 +33,7 @@ class Gone:
 def gone_logs(
     known: Known,
     log_dir: LogDir,
-    found: Iterable[LocalLog | Unopened],
+    found: Iterable[LogReader | Unopened],
     covers: Callable[[TopicPartition], bool],
     elsewhere: Mapping[TopicPartition, str],
 ) -> tuple[Gone, ...]:
@@ -45,7 +45,7 @@ def gone_logs(
     if not names:
         return ()
     there = set(map(parse_partition_dir, names))
-    logs = {log.partition: log for log in found if isinstance(log, LocalLog)}
+    logs = {log.partition: log for log in found if isinstance(log, LogReader)}
     gone: list[Gone] = []
     for partition, seen in sorted(known.items()):
         if not covers(partition):
@@ -100,7 +100,7 @@ def _told(manifest: Manifest, seen: SeenLog, source: str) -> Manifest:
     return told(manifest, source, seen.start_offset, seen.end_offset)
 
 
-def _is_former(seen: SeenLog, log: LocalLog) -> bool:
+def _is_former(seen: SeenLog, log: LogReader) -> bool:
     with suppress(LogError):
         return log.topic_id != seen.topic_id
     return False

@@ -2,13 +2,13 @@
 
 from local_log.errors import LogError
 from local_log.formats.primitives import INT64_MAX
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from remote.manifest.losses import Seen, overtaken
 from remote.manifest.model import Manifest
 from remote.manifest.transitions import first_seen, source_seen
 
 
-def told(manifest: Manifest, log: LocalLog, start: int, source: str, now_ms: int) -> Manifest:
+def told(manifest: Manifest, log: LogReader, start: int, source: str, now_ms: int) -> Manifest:
     """The manifest that knows of a source's log what it is to know; the same where that is known already.
 
     `start` is where what can be archived of the log starts. Of a log whose folder is still empty nothing is told. The log's end
@@ -25,7 +25,7 @@ def told(manifest: Manifest, log: LocalLog, start: int, source: str, now_ms: int
     return manifest if after == manifest else source_seen(after, source, start, end_of(log))
 
 
-def end_of(log: LocalLog) -> int:
+def end_of(log: LogReader) -> int:
     """Where a log ends; where its last segment is damaged, what is known of that."""
     try:
         return log.log_end_offset

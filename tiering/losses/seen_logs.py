@@ -14,7 +14,7 @@ from local_log.disk import WritableDisk, replace_file
 from local_log.errors import NotFound
 from local_log.formats.filenames import TopicPartition, parse_partition_dir
 from local_log.log_dir import LogDir
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from remote.clock import Clock
 
 FORMAT: Final = 1
@@ -39,13 +39,13 @@ class SeenLog:
     told_ms: int
 
     @classmethod
-    def of(cls, log: LocalLog, told_ms: int) -> "SeenLog":
+    def of(cls, log: LogReader, told_ms: int) -> "SeenLog":
         """The log as it is now. Raises LogError."""
         high_watermark = log.checkpointed_high_watermark
         end = max(log.log_start_offset, log.log_end_offset if high_watermark is None else high_watermark)
         return cls(log.topic_id, log.log_start_offset, end, _only(log), told_ms)
 
-    def is_told_of(self, log: LocalLog, now_ms: int) -> bool:
+    def is_told_of(self, log: LogReader, now_ms: int) -> bool:
         """Whether the manifest knows of the log what there is to know, as only its active segment has grown. Raises LogError."""
         is_fresh = self.told_ms > 0 and 0 <= now_ms - self.told_ms < TOLD_MS_MAX
         if not is_fresh or self.only is None or self.only != _only(log):
@@ -105,7 +105,7 @@ class SeenFile:
         return False
 
 
-def _only(log: LocalLog) -> int | None:
+def _only(log: LogReader) -> int | None:
     return log.segments[0].base_offset if len(log.segments) == 1 else None
 
 

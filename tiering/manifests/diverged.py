@@ -16,7 +16,7 @@ from functools import partial
 
 from local_log.errors import Conflict, Invalid, LogError
 from local_log.log_dir import Unopened
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from remote.clock import Clock, Ids
 from remote.keys import PartitionPath
 from remote.manifest.divergence import fork_offset, is_another_history, is_older, kept_topic_id
@@ -59,7 +59,7 @@ class Diverged:
         return kept_topic_id(self.manifest, self.fork_offset) if self.fork_offset is not None and self.segments else ""
 
 
-def find(logs: Iterable[LocalLog | Unopened], store: ObjectStore) -> Iterator[Diverged | LogError]:
+def find(logs: Iterable[LogReader | Unopened], store: ObjectStore) -> Iterator[Diverged | LogError]:
     """Those of the logs that the archive refuses as of another history, in order, and the error of each that cannot be asked."""
     for log in logs:
         try:
@@ -73,7 +73,7 @@ def find(logs: Iterable[LocalLog | Unopened], store: ObjectStore) -> Iterator[Di
             yield found
 
 
-def of_log(log: LocalLog, store: ObjectStore) -> Diverged | None:
+def of_log(log: LogReader, store: ObjectStore) -> Diverged | None:
     """The divergence of one log, None where there is none. Only reads. Raises Corrupt, NotFound, Unreadable, Unavailable."""
     if not log.segments:
         return None
@@ -86,7 +86,7 @@ def of_log(log: LocalLog, store: ObjectStore) -> Diverged | None:
     return of_newest(store, stored.manifest, lambda newest: _diverged(newest, log, store))
 
 
-def _diverged(manifest: Manifest, log: LocalLog, store: ObjectStore) -> Diverged:
+def _diverged(manifest: Manifest, log: LogReader, store: ObjectStore) -> Diverged:
     lineage, end = log.leader_epochs, log.log_end_offset
     fork = fork_offset(manifest, lineage, end)
     above = [] if fork is None else [*_above(manifest, fork, store)]
@@ -132,7 +132,7 @@ class Resolver:
     decoded: SegmentBytes
     encryption: Encryption | None = None
 
-    def resolve(self, log: LocalLog, found: Diverged) -> Manifest:
+    def resolve(self, log: LogReader, found: Diverged) -> Manifest:
         """Keeps what the archive has above the fork, then gives it up; the partition's manifest after that.
 
         Raises Invalid (see `refuse`), NoKey, Corrupt, Conflict where others go on archiving what is to be given up, and what a
@@ -166,7 +166,7 @@ class Resolver:
                 continue
             known = writer.commit(first, partial(kept, entry=copies.copy(entry), of=manifest, now_ms=self.clock.now_ms()))
 
-    def _truncated(self, log: LocalLog, found: Diverged) -> Manifest | None:
+    def _truncated(self, log: LogReader, found: Diverged) -> Manifest | None:
         """Step 2: the manifest after it, None where others have committed since the divergence was found."""
         manifest, fork = found.manifest, found.fork_offset
         assert fork is not None
@@ -187,7 +187,7 @@ class Resolver:
         after = writer.commit(manifest, change)
         return after if is_done else None
 
-    def _refuse_useless(self, step: Truncation, found: Diverged, log: LocalLog) -> None:
+    def _refuse_useless(self, step: Truncation, found: Diverged, log: LogReader) -> None:
         """Raises Conflict where the log would be refused after that, too: then nothing is given up."""
         after = step.applied(found.manifest, found.kept_id, self.clock.now_ms())
         check_history(after, log.leader_epochs, log.log_end_offset)

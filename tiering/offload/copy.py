@@ -11,7 +11,7 @@ from local_log.disk import FileState
 from local_log.errors import FILE_ERRORS, LogError, NoSuchFile
 from local_log.formats.checkpoints import epochs_before
 from local_log.formats.filenames import LOG
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from remote import archive
 from remote.clock import Clock, Ids
@@ -36,7 +36,7 @@ from tiering.offload.source import Changed, Told, seen_whole, segment_data, segm
 class OffloadPlan:
     """What an offload of one log would do, and from what it starts. `formers` are ids of topics that had its name before."""
 
-    log: LocalLog
+    log: LogReader
     path: PartitionPath
     manifest: Manifest
     decisions: tuple[Decision, ...]
@@ -78,7 +78,7 @@ class Done:
         return self.decision is not None and self.decision.action is Action.lost
 
 
-def plan(log: LocalLog, store: ObjectStore) -> OffloadPlan:
+def plan(log: LogReader, store: ObjectStore) -> OffloadPlan:
     """The plan for one log. Reads only, and nothing of a log that has only its active segment.
 
     Raises Corrupt, NotFound, Unreadable, Unavailable, Invalid for a topic that was deleted from the archive.
@@ -202,12 +202,12 @@ def _copied(
     return entry
 
 
-def _refuse_changed(log: LocalLog, segment: Segment, before: FileState) -> None:
+def _refuse_changed(log: LogReader, segment: Segment, before: FileState) -> None:
     if seen_whole(log, segment) != before:
         raise Changed(f"{segment.path(LOG)}: its broker has written it anew meanwhile; offload again")
 
 
-def _contradiction(log: LocalLog, known: Manifest) -> Iterator[Done]:
+def _contradiction(log: LogReader, known: Manifest) -> Iterator[Done]:
     """The error of a log that ends below what is archived of another history: by its offsets alone all of it would be archived.
 
     It is asked only where its active segment starts below the archive's end, which it mostly does not: it costs reading a file.
@@ -261,5 +261,5 @@ def _is_empty(segment: Segment) -> bool:
         return False  # whoever copies it will notice
 
 
-def _never_archived(path: PartitionPath, log: LocalLog) -> Manifest:
+def _never_archived(path: PartitionPath, log: LogReader) -> Manifest:
     return never_archived(path.topic, path.topic_id, path.partition, log.log_start_offset)

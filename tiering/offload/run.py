@@ -8,7 +8,7 @@ from functools import partial
 from local_log.errors import FILE_ERRORS, LogError, NoSuchFile, TopicDeleted, Unavailable
 from local_log.formats.filenames import TopicPartition
 from local_log.log_dir import Unopened
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from remote.clock import Clock, Ids
 from remote.manifest.losses import GONE
 from remote.parallel import streams_in_order
@@ -23,7 +23,7 @@ from tiering.offload.plan import Action, Decision, LocalSegment
 UNANSWERED_MAX = 3
 """After so many logs in a row for which the store did not answer, with all patience, the others are not tried."""
 
-Result = tuple[LocalLog | Unopened | Gone, Done]
+Result = tuple[LogReader | Unopened | Gone, Done]
 
 
 @dataclass(slots=True)
@@ -46,11 +46,11 @@ class OffloadLogs:
     changes: dict[TopicPartition, SeenLog | None] = field(default_factory=dict, init=False)
     _unanswered: int = field(default=0, init=False)
 
-    def run(self, logs: Iterable[LocalLog | Unopened | Gone], threads: int) -> Iterator[Result]:
+    def run(self, logs: Iterable[LogReader | Unopened | Gone], threads: int) -> Iterator[Result]:
         """What becomes of each segment, in order; `threads` logs at a time."""
         return streams_in_order((partial(self._of, log) for log in logs), threads)
 
-    def _of(self, log: LocalLog | Unopened | Gone) -> Iterator[Result]:
+    def _of(self, log: LogReader | Unopened | Gone) -> Iterator[Result]:
         if self._unanswered >= UNANSWERED_MAX:
             problem = (
                 f"{log.partition} is not tried: the store did not answer for {self._unanswered} others; run the command again"
@@ -63,7 +63,7 @@ class OffloadLogs:
             yield log, done
         self._unanswered = 0 if answered else self._unanswered + 1
 
-    def offload(self, log: LocalLog | Unopened | Gone) -> Iterator[Done]:
+    def offload(self, log: LogReader | Unopened | Gone) -> Iterator[Done]:
         """What becomes of each segment of one log. Every error is in a result; a log that is deleted meanwhile is none."""
         if isinstance(log, Unopened):
             yield Done(None, error=log.error)
@@ -93,7 +93,7 @@ class OffloadLogs:
         else:
             self._remember(log, 0 if problem else now_ms)
 
-    def _planned(self, log: LocalLog) -> Iterator[Done]:
+    def _planned(self, log: LogReader) -> Iterator[Done]:
         due = plan(log, self.store)
         if self.is_dry_run:
             yield from lost_before(due, self.source, self.clock.now_ms())
@@ -124,7 +124,7 @@ class OffloadLogs:
         if not lost:
             yield Done(None, notes=("gone from the log directory; nothing of it is lost by that",))
 
-    def _remember(self, log: LocalLog, told_ms: int) -> None:
+    def _remember(self, log: LogReader, told_ms: int) -> None:
         """Remembers a log, whose manifest was told at `told_ms`, 0 for not now. A former topic of its name comes first."""
         if not log.segments:
             return

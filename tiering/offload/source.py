@@ -23,7 +23,7 @@ from local_log.formats.filenames import (
 from local_log.formats.primitives import Buffer
 from local_log.formats.producer_snapshot import read_producer_snapshot, write_producer_snapshot
 from local_log.formats.transactions import Transactions
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from remote.segment.check import LogSegmentData, SegmentFile
 
@@ -41,7 +41,7 @@ def segment_end(segment: Segment) -> int:
     return segment.next_base_offset
 
 
-def seen_whole(log: LocalLog, segment: Segment) -> FileState:
+def seen_whole(log: LogReader, segment: Segment) -> FileState:
     """The state of the segment's log file, in a folder that shows nothing between it and where it is said to end.
 
     What a compaction has left no batch in may lie there. Raises Changed where the segment is not what it was when its folder was
@@ -77,7 +77,9 @@ def _offsets(names: list[str]) -> tuple[set[int], set[int]]:
     return logs, others
 
 
-def segment_data(log: LocalLog, segment: Segment, progress: Callable[[int], None], told: Told = lambda _: None) -> LogSegmentData:
+def segment_data(
+    log: LogReader, segment: Segment, progress: Callable[[int], None], told: Told = lambda _: None
+) -> LogSegmentData:
     """An inactive segment as the uploader takes it; `told` is what had to be made anew, or left out, and why.
 
     Raises Corrupt, NotFound, Unreadable.
@@ -106,7 +108,7 @@ def segment_data(log: LocalLog, segment: Segment, progress: Callable[[int], None
     )
 
 
-def _open_at_start(log: LocalLog, segment: Segment) -> dict[int, int]:
+def _open_at_start(log: LogReader, segment: Segment) -> dict[int, int]:
     """The transactions that are open where the segment starts; none where what lies before it cannot be read.
 
     Those that go on in the segment are then known from there on, which is all that its readers need.
@@ -117,7 +119,7 @@ def _open_at_start(log: LocalLog, segment: Segment) -> dict[int, int]:
         return {}
 
 
-def _open_at_end(log: LocalLog, segment: Segment, end: int, open_at_start: dict[int, int]) -> dict[int, int]:
+def _open_at_end(log: LogReader, segment: Segment, end: int, open_at_start: dict[int, int]) -> dict[int, int]:
     try:
         return log.transactions_at(end)
     except LogError:
@@ -128,7 +130,7 @@ def _open_at_end(log: LocalLog, segment: Segment, end: int, open_at_start: dict[
         return following.open
 
 
-def _snapshot(log: LocalLog, segment: Segment, end: int, told: Told) -> SegmentFile | None:
+def _snapshot(log: LogReader, segment: Segment, end: int, told: Told) -> SegmentFile | None:
     """The producer snapshot where the segment ends: its own, else one made anew from an earlier one and the log, else none."""
     file = _optional(segment, SNAPSHOT)
     try:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from local_log.errors import Corrupt
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from remote.manifest.model import Item, Manifest, SegmentEntry
 from remote.manifest.ranges import uncovered
@@ -82,7 +82,7 @@ def _times_of(item: Item) -> Range:
     return item.max_timestamp_ms if oldest is None else min(oldest, item.max_timestamp_ms), item.max_timestamp_ms
 
 
-def _local(log: LocalLog) -> TierCoverage:
+def _local(log: LogReader) -> TierCoverage:
     start, end = log.log_start_offset, log.log_end_offset
     return TierCoverage(((start, end),) if start < end else (), _joined(_times_in(log.segments)))
 

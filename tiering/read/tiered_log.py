@@ -27,7 +27,7 @@ from local_log.formats.list_offsets import (
 )
 from local_log.formats.record_batch.columns import EVERYTHING, Projection
 from local_log.formats.visible_records import record_batches
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from remote.manifest.losses import reason_with
 from remote.read.log import ArchivedLog
 from remote.read.plan import MissingRange
@@ -57,7 +57,7 @@ class Fetched:
 class TieredLog:
     """A partition in one tier or both; at least one is there."""
 
-    local: LocalLog | None
+    local: LogReader | None
     archived: ArchivedLog | None
 
     @property
@@ -224,7 +224,7 @@ class TieredLog:
         """Those with records in the range, wherever their markers are; both tiers may know of one."""
         return tuple(sorted({t for tier, first, last in self._split(start, end, isolation) for t in tier.aborted(first, last)}))
 
-    def _split(self, start: int, end: int, isolation: Isolation) -> Iterator[tuple[LocalLog | ArchivedLog, int, int]]:
+    def _split(self, start: int, end: int, isolation: Isolation) -> Iterator[tuple[LogReader | ArchivedLog, int, int]]:
         """The range as the tiers answer it, in order: from the local log what it has and knows to be final, else the archive.
 
         Raises MissingRange when it comes to a hole between the two. A replica that lags behind may hold, above its own high

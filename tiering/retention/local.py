@@ -12,12 +12,12 @@ from local_log.errors import Conflict, Invalid
 from local_log.formats.checkpoints import epochs_before
 from local_log.formats.filenames import LOG, META_PROPERTIES
 from local_log.log_dir import LogDir
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from remote.keys import PartitionPath
 from remote.manifest.store import load_newest
 from remote.manifest.transitions import check_history
-from remote.store.api import ObjectStore, settle
+from remote.store.api import ObjectStore, make_durable
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def refuse_brokers(log_dir: LogDir) -> None:
         )
 
 
-def held(store: ObjectStore, log: LocalLog) -> Held:
+def held(store: ObjectStore, log: LogReader) -> Held:
     """What the newest manifest names of a log, up to the first gap; nothing where there is none, or where the topic was deleted.
 
     The manifest outlives a crash: another process may have put it just now, and the local log goes on the strength of it.
@@ -52,7 +52,7 @@ def held(store: ObjectStore, log: LocalLog) -> Held:
     stored = load_newest(store, path)
     if stored is None or stored.manifest.is_deleted or not log.segments:
         return NOTHING
-    settle(store, path.manifest(stored.manifest.version))
+    make_durable(store, path.manifest(stored.manifest.version))
     manifest, first = stored.manifest, log.segments[0].base_offset
     end = min(manifest.end_offset, log.log_end_offset)
     lineage = epochs_before(log.leader_epochs, end)
@@ -70,7 +70,7 @@ class _Aged:
     largest_timestamp: int
 
 
-def planned(log: LocalLog, config: LogConfig, known: Held, now_ms: int) -> tuple[Segment, ...]:
+def planned(log: LogReader, config: LogConfig, known: Held, now_ms: int) -> tuple[Segment, ...]:
     """The segments that the engine will delete, from the oldest on. Reads their sizes and time indexes only."""
     start = min(max(log.checkpointed_start or 0, known.log_start_offset), log.high_watermark)
     limits = Limits(start, log.high_watermark, log.log_end_offset, known.through, rolls=False)

@@ -8,7 +8,7 @@ from typing import Any
 from local_log.errors import Corrupt, Invalid, LogError, Newer, NoKey, OffsetOutOfRange, Unavailable, WrongKey
 from local_log.formats.filenames import TopicPartition
 from local_log.log_dir import LogDir, Unopened
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from remote import archive
 from remote.clock import Clock, Ids
 from remote.keys import PartitionPath
@@ -59,7 +59,7 @@ class LocalTier:
     """The logs of a directory that the sizes of both tiers are added up over."""
 
     path: str
-    logs: Mapping[TopicPartition, LocalLog | Unopened]
+    logs: Mapping[TopicPartition, LogReader | Unopened]
 
     @classmethod
     def of(cls, log_dir: LogDir, wanted: Callable[[str], bool]) -> "LocalTier":
@@ -89,7 +89,7 @@ class LocalTier:
         log = self._log(path)
         return log.high_watermark if log is not None else 0
 
-    def _log(self, path: PartitionPath) -> LocalLog | None:
+    def _log(self, path: PartitionPath) -> LogReader | None:
         log = self.logs.get(TopicPartition(path.topic, path.partition))
         if isinstance(log, Unopened):
             raise log.error

@@ -28,7 +28,7 @@ from remote.manifest.store import claim, load_newest, load_version
 from remote.parallel import in_order
 from remote.store.api import ObjectMeta, ObjectStore
 from remote.store.store_time import At
-from tiering.sweep.plan import LONG_MS, Garbage, Kind, garbage, is_old, is_settled, kept_versions
+from tiering.sweep.plan import LONG_MS, Garbage, Kind, garbage, is_old, kept_versions, writer_has_finished
 
 T = TypeVar("T")
 WINDOW = 1_000
@@ -149,13 +149,13 @@ def _pages(
     named = _page_names(store, [load_version(store, path, v.version).manifest for v in read])
     unnamed = [m for m in listed if m.key.removeprefix(path.pages) not in named]
     if not few:
-        unnamed = [m for m in unnamed if _is_settled(m, kept[-1])]
-    settled = [m for m in unnamed if _is_settled(m, kept[0])]
-    return settled[:GARBAGE_MAX], [m for m in unnamed if not _is_settled(m, kept[0])][:GARBAGE_MAX]
+        unnamed = [m for m in unnamed if _writer_has_finished(m, kept[-1])]
+    finished = [m for m in unnamed if _writer_has_finished(m, kept[0])]
+    return finished[:GARBAGE_MAX], [m for m in unnamed if not _writer_has_finished(m, kept[0])][:GARBAGE_MAX]
 
 
-def _is_settled(page: ObjectMeta, version: StoredVersion) -> bool:
-    return is_settled(page, version, CLOCK_DIFFERENCE_MS_MAX)
+def _writer_has_finished(page: ObjectMeta, version: StoredVersion) -> bool:
+    return writer_has_finished(page, version, CLOCK_DIFFERENCE_MS_MAX)
 
 
 def _page_names(store: ObjectStore, manifests: Iterable[Manifest]) -> set[str]:

@@ -67,7 +67,7 @@ def kept_versions(versions: Sequence[StoredVersion], pinned: int | None, before_
     return len(versions)
 
 
-def is_settled(page: ObjectMeta, version: StoredVersion, slack_ms: int) -> bool:
+def writer_has_finished(page: ObjectMeta, version: StoredVersion, slack_ms: int) -> bool:
     """Whether a page is so much older than a version, by `slack_ms`, that its writer had committed by then, or never will.
 
     Whoever writes a page has read the newest version, and only the next one may name the page first (`ManifestWriter.commit`,

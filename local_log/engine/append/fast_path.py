@@ -8,7 +8,7 @@ import struct
 
 from local_log.engine.append.analyze import AppendInfo
 from local_log.engine.epochs import LeaderEpochs
-from local_log.engine.local_log import SegmentedLog
+from local_log.engine.local_log import LocalLog
 from local_log.engine.producers.manager import ProducerStateManager
 from local_log.engine.producers.state import BatchMetadata
 from local_log.engine.segment import DUE
@@ -33,7 +33,7 @@ _PLAIN = {a for a in range(1 << 15) if not a & (CONTROL | TRANSACTIONAL) and a &
 
 
 def append_one(
-    local: SegmentedLog,
+    local: LocalLog,
     producers: ProducerStateManager,
     epochs: LeaderEpochs,
     records: bytes,
@@ -80,7 +80,7 @@ def append_one(
         segment.since_entry = size
         segment.due += _due(last, position, latest, of_latest)
         if len(segment.due) >= due_max:
-            segment.settle()
+            segment.write_due_entries()
     else:
         segment.since_entry += size
     local.log_end_offset = producers.map_end_offset = last + 1

@@ -110,7 +110,7 @@ def _decode_sections(sections: Iterable[Buffer], batches: Batches, want: Project
     waiting: list[Buffer] = []
     first = size = waiting_size = 0
 
-    def settle(group: _Group, row: int) -> None:
+    def add_waiting(group: _Group, row: int) -> None:
         nonlocal waiting, waiting_size
         if len(waiting) == 1:
             ends[row - 1] = len(waiting[0])
@@ -122,7 +122,7 @@ def _decode_sections(sections: Iterable[Buffer], batches: Batches, want: Project
 
     for row, section in enumerate(sections):
         if group is not None and size + len(section) > group.bytes_max:
-            settle(group, row)
+            add_waiting(group, row)
             yield batches[first:row], group.columns(batches[first:row])
             group, first, size = None, row, 0
         if group is None:
@@ -132,9 +132,9 @@ def _decode_sections(sections: Iterable[Buffer], batches: Batches, want: Project
         waiting_size += len(section)
         size += len(section)
         if waiting_size >= _RUN_BYTES_MIN:
-            settle(group, row + 1)
+            add_waiting(group, row + 1)
     if group is not None:
-        settle(group, len(batches))
+        add_waiting(group, len(batches))
         yield batches[first:], group.columns(batches[first:])
 
 

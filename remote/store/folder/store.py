@@ -74,7 +74,7 @@ class FolderStore:
         """The same for any size, one part in memory at a time. Raises Corrupt too, for other parts than promised."""
         self._create(key, checked(key, parts, size, crc32c), crc32c)
 
-    def settle(self, key: str) -> None:
+    def make_durable(self, key: str) -> None:
         """Syncs the folders of a file whose link somebody else may have made just now. Raises Unknown, Invalid."""
         self._sync(key, self._folders(os.path.dirname(self._path(key))))
 

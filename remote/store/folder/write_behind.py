@@ -54,15 +54,15 @@ class WriteBehind:
         self._size += size
         self._unsynced += size
         if self._unsynced >= BEHIND_BYTES_MIN and (self._behind is None or self._behind.done()):
-            self.settle()
+            self.wait()
             self._start()
 
     def sync(self) -> None:
         """On return, all that was written is on the disk."""
-        self.settle()
+        self.wait()
         os.fsync(self._descriptor)
 
-    def settle(self) -> None:
+    def wait(self) -> None:
         """Waits until the other thread is done, and raises what it has met."""
         behind, self._behind = self._behind, None
         if behind is not None:
@@ -71,7 +71,7 @@ class WriteBehind:
     def prove(self, key: str, expected_crc32c: int) -> None:
         """Reads back what was written and notes its CRC-32C. Raises Corrupt, placed in `key`, where it is another."""
         if self._size >= BEHIND_BYTES_MIN:
-            self.settle()
+            self.wait()
             self._start()
         found = self._read_back()
         if found != expected_crc32c:

@@ -21,12 +21,12 @@ def test_inactive_segments_move_to_the_archive_and_are_consumed_from_there_after
     cluster = Cluster.of(tmp_path)
     cluster.create_topic("topicA", batches_per_segment=1)
     cluster.produce(A, 0, 1, 2)
-    cluster.settle()
+    cluster.offload_until_idle()
     assert cluster.archived(A) == {0: values(0), 1: values(1)}
     assert cluster.local(A) == [2]
     cluster.create_topic("topicB", batches_per_segment=2)
     cluster.produce(B, 0, 1, 2, 3, 4)
-    cluster.settle()
+    cluster.offload_until_idle()
     assert cluster.archived(B) == {0: values(0, 1), 2: values(2, 3)}
     assert cluster.local(B) == [4]
     cluster.restart(0)
@@ -44,7 +44,7 @@ def test_archived_segments_are_the_bytes_that_the_broker_had(tmp_path: Path) -> 
     assert folder is not None
     whole = b"".join(file.read_bytes() for file in sorted((folder / str(A)).glob("*.log")))
     assert cluster.tiered(A).fetch(0, 1 << 20).records == whole
-    cluster.settle()
+    cluster.offload_until_idle()
     assert cluster.local(A) == [8]
     fetched = cluster.tiered(A).fetch(0, 1 << 20)
     assert (fetched.records, fetched.next_offset) == (whole, 9)
@@ -55,7 +55,7 @@ def test_committed_reads_of_segments_without_aborted_transactions_ask_for_each_o
     cluster = Cluster.of(tmp_path)
     cluster.create_topic("topicA", batches_per_segment=1)
     cluster.produce(A, *range(7))
-    cluster.settle()
+    cluster.offload_until_idle()
     assert cluster.archived(A) == {n: values(n) for n in range(6)}
     assert cluster.local(A) == [6]
     keeps_nothing = ReadContext(indexes=IndexCache(memory_bytes_max=0))
@@ -73,7 +73,7 @@ def test_the_active_segment_is_rolled_and_offloaded_when_local_retention_takes_i
     cluster.change("topicA", local_retention_ms=1)
     cluster.produce(A, 0, 1, 2, 3)
     assert cluster.local(A) == [0, 1, 2, 3]
-    cluster.settle()
+    cluster.offload_until_idle()
     assert cluster.archived(A) == {n: values(n) for n in range(4)}
     assert cluster.local(A) == [4]
     assert cluster.consume(A, 0) == Consumed(values(0, 1, 2, 3), segments=[0, 1, 2, 3])
@@ -89,14 +89,14 @@ def test_a_topic_that_becomes_tiered_is_offloaded_from_its_beginning(tmp_path: P
     both = (A, TopicPartition("topicA", 1))
     for partition in both:
         cluster.produce(partition, 0, 1, 2)
-    cluster.settle()
+    cluster.offload_until_idle()
     for partition in both:
         assert cluster.archived(partition) == {}
         assert cluster.local(partition) == [0, 1, 2]
     cluster.configure("topicA", tiered_topic(1))
     for partition in both:
         cluster.produce(partition, 3, 4)
-    cluster.settle()
+    cluster.offload_until_idle()
     for partition in both:
         assert cluster.archived(partition) == {n: values(n) for n in range(4)}
         assert [cluster.local(partition, broker) for broker in (0, 1)] == [[4], [4]]
@@ -109,7 +109,7 @@ def test_partitions_that_a_topic_gets_later_are_archived_each_for_itself(tmp_pat
     one, two = TopicPartition("topicA", 1), TopicPartition("topicA", 2)
     cluster.create_topic("topicA", {0: [0, 1]}, batches_per_segment=1)
     cluster.produce(A, 0, 1, 2)
-    cluster.settle()
+    cluster.offload_until_idle()
     assert cluster.archived(A) == {0: values(0), 1: values(1)}
     cluster.create_partitions("topicA", {1: [0, 1], 2: [1, 0]})
     assert cluster.consume(A, 0) == Consumed(values(0, 1, 2), segments=[0, 1])
@@ -117,7 +117,7 @@ def test_partitions_that_a_topic_gets_later_are_archived_each_for_itself(tmp_pat
         assert cluster.archived(partition) == {}
         cluster.produce(partition, 0, 1, 2)
     cluster.produce(A, 3, 4, 5)
-    cluster.settle()
+    cluster.offload_until_idle()
     for partition in (one, two):
         assert cluster.archived(partition) == {0: values(0), 1: values(1)}
         assert cluster.local(partition) == [2]
@@ -134,11 +134,11 @@ def test_local_retention_waits_for_the_archive_where_segments_are_copied(tmp_pat
     cluster = Cluster.of(tmp_path, brokers=2)
     cluster.create_topic("topicA", {0: [0, 1]}, batches_per_segment=1)
     cluster.produce(A, 0, 1, 2)
-    cluster.settle()
+    cluster.offload_until_idle()
     if not copies:
         cluster.change("topicA", remote_log_copy_disable=True, local_retention_bytes=-2, local_retention_ms=-2)
     cluster.produce(A, 3, 4)
-    cluster.settle()
+    cluster.offload_until_idle()
     archived = [0, 1, 2, 3] if copies else [0, 1]
     assert [*cluster.archived(A)] == archived
     assert cluster.local(A) == ([4] if copies else [2, 3, 4])
@@ -147,5 +147,5 @@ def test_local_retention_waits_for_the_archive_where_segments_are_copied(tmp_pat
         cluster.configure("topicA", tiered_topic(1))
         cluster.later(HOUR_MS)  # local retention alone: it takes nothing that the archive has not
         assert cluster.local(A) == [2, 3, 4]
-        cluster.settle()
+        cluster.offload_until_idle()
         assert ([*cluster.archived(A)], cluster.local(A)) == ([0, 1, 2, 3], [4])

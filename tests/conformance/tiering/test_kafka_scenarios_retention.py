@@ -95,7 +95,7 @@ def test_archived_segments_that_are_too_many_or_too_old_go_and_the_log_starts_be
     cluster = Cluster.of(tmp_path)
     cluster.create_topic("topicA", batches_per_segment=1)
     cluster.produce(A, 0, 1, 2, 3, times={3: cluster.clock.now + HOUR_MS})
-    cluster.settle()
+    cluster.offload_until_idle()
     assert cluster.archived(A) == {n: values(n) for n in range(3)}
     assert cluster.local(A) == [3]
     name, _, value = setting.partition("=")
@@ -103,7 +103,7 @@ def test_archived_segments_that_are_too_many_or_too_old_go_and_the_log_starts_be
     assert retain(cluster, A, setting) == [0, 1, 2]
     assert_objects_go(cluster, A, 0)
     assert_starts_at(cluster, A, 3, epoch=0)
-    cluster.settle()
+    cluster.offload_until_idle()
     assert cluster.local(A) == [3]
     assert cluster.tiered(A).earliest().offset == 3
     assert cluster.consume(A, 3) == Consumed(values(3), segments=[])
@@ -114,7 +114,7 @@ def test_records_that_are_deleted_take_the_archived_segments_below_them_along(tm
     cluster = Cluster.of(tmp_path, brokers=2)
     cluster.create_topic("topicA", {0: [0, 1]}, batches_per_segment=2)
     cluster.produce(A, 0, 1, 2, 3, 4)
-    cluster.settle()
+    cluster.offload_until_idle()
     assert cluster.archived(A) == {0: values(0, 1), 2: values(2, 3)}
     assert cluster.local(A) == [4]
     cluster.delete_records(A, 3)
@@ -125,7 +125,7 @@ def test_records_that_are_deleted_take_the_archived_segments_below_them_along(tm
     assert cluster.consume(A, 3) == Consumed(values(3, 4), segments=[2])
     cluster.lead(A, 1)
     cluster.produce(A, 5, 6, 7, 8, 9)
-    cluster.settle()
+    cluster.offload_until_idle()
     assert cluster.archived(A) == {2: values(2, 3), 4: values(4, 5), 6: values(6, 7)}
     assert cluster.local(A) == [8]
     cluster.delete_records(A, 7)
@@ -141,7 +141,7 @@ def test_records_are_deleted_up_to_any_offset_and_offloading_goes_on(tmp_path: P
     cluster = Cluster.of(tmp_path)
     cluster.create_topic("topicA", batches_per_segment=2)
     cluster.produce(A, *range(6))
-    cluster.settle()
+    cluster.offload_until_idle()
     assert cluster.archived(A) == {0: values(0, 1), 2: values(2, 3)}
     assert cluster.local(A) == [4]
     cluster.delete_records(A, start)
@@ -149,7 +149,7 @@ def test_records_are_deleted_up_to_any_offset_and_offloading_goes_on(tmp_path: P
     assert cluster.tiered(A).earliest().offset == start
     assert cluster.consume(A, start).values == values(*range(start, 6))
     cluster.produce(A, 6, 7, 8)
-    cluster.settle()
+    cluster.offload_until_idle()
     left = [base for base in (0, 2, 4, 6) if base + 2 > start]
     assert cluster.archived(A) == {base: values(base, base + 1) for base in left}
     assert cluster.local(A) == [8]
@@ -164,7 +164,7 @@ def test_a_deleted_topic_leaves_nothing_in_the_archive(tmp_path: Path) -> None:
     cluster.create_topic("topicA", {0: [0, 1], 1: [1, 0]}, batches_per_segment=1)
     for partition in (A, one):
         cluster.produce(partition, 0, 1, 2)
-    cluster.settle()
+    cluster.offload_until_idle()
     for partition in (A, one):
         assert cluster.archived(partition) == {0: values(0), 1: values(1)}
         assert cluster.local(partition) == [2]
@@ -185,15 +185,15 @@ def test_a_topic_that_is_tiered_no_more_is_read_from_what_its_broker_has(tmp_pat
     cluster = Cluster.of(tmp_path, brokers=2)
     cluster.create_topic("topicA", {0: [0, 1]}, batches_per_segment=1)
     cluster.produce(A, 0, 1, 2)
-    cluster.settle()
+    cluster.offload_until_idle()
     assert cluster.archived(A) == {0: values(0), 1: values(1)}
     no_copies = {"remote_log_copy_disable": "true", "local_retention_bytes": "-2", "local_retention_ms": "-2"}
     cluster.configure("topicA", tiered_topic(1, **no_copies))
-    cluster.settle()
+    cluster.offload_until_idle()
     assert cluster.consume(A, 0) == Consumed(values(0, 1, 2), segments=[0, 1])
     cluster.configure("topicA", tiered_topic(1))
     cluster.produce(A, 3)
-    cluster.settle()
+    cluster.offload_until_idle()
     assert cluster.archived(A) == {n: values(n) for n in range(3)}
     assert cluster.local(A) == [3]
     cluster.configure("topicA", tiered_topic(1, **no_copies))
@@ -208,7 +208,7 @@ def test_a_topic_that_is_tiered_no_more_is_read_from_what_its_broker_has(tmp_pat
     assert_starts_at(cluster, A, 3, epoch=0)
     cluster.configure("topicA", tiered_topic(1))
     cluster.produce(A, 4)
-    cluster.settle()
+    cluster.offload_until_idle()
     assert cluster.archived(A) == {3: values(3)}
     assert cluster.consume(A, 3) == Consumed(values(3, 4), segments=[3])
 
@@ -220,12 +220,12 @@ def test_list_offsets_answers_over_both_tiers_while_the_archive_grows_and_shrink
     times = {n: t + n for n in range(6)}
     cluster.create_topic("topicA", {0: [0, 1]}, batches_per_segment=2)
     cluster.produce(A, 0, 1, 2, times=times)
-    cluster.settle()
+    cluster.offload_until_idle()
     assert cluster.archived(A) == {0: values(0, 1)}
     assert cluster.local(A) == [2]
     cluster.lead(A, 1)
     cluster.produce(A, 3, 4, 5, times=times)
-    cluster.settle()
+    cluster.offload_until_idle()
     assert cluster.archived(A) == {0: values(0, 1), 2: values(2, 3)}
     assert cluster.local(A) == [4]
     named = {EARLIEST: (0, 0), EARLIEST_LOCAL: (4, 1), LATEST_TIERED: (3, 1), EARLIEST_PENDING_UPLOAD: (4, 1), LATEST: (6, 1)}

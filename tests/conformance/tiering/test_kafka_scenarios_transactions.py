@@ -40,18 +40,18 @@ def test_only_what_is_decided_is_archived_and_committed_readers_see_only_what_wa
     """testBasicTransactions."""
     cluster.produce(B, 2, by=ONE)
     cluster.produce(A, 4, by=ONE)
-    cluster.settle()
+    cluster.offload_until_idle()
     for partition in (A, B):
         assert starts(cluster, partition) == {(0, 0)}
         assert cluster.archived(partition) == {}
     cluster.end_transaction(ONE, A, B, commits=False)
-    cluster.settle()
+    cluster.offload_until_idle()
     for partition in (A, B):
         assert starts(cluster, partition) == {(0, 1)}
     assert (cluster.archived(A), cluster.archived(B)) == ({0: values(4)}, {0: values(2)})
     cluster.produce(A, 1, by=ONE)
     cluster.produce(B, 3, by=ONE)
-    cluster.settle()
+    cluster.offload_until_idle()
     for partition, aborted, undecided in ((A, 4, 1), (B, 2, 3)):
         assert cluster.log(partition).last_stable_offset == 2
         # The marker is decided, too: Kafka's test looks before local retention does.
@@ -59,7 +59,7 @@ def test_only_what_is_decided_is_archived_and_committed_readers_see_only_what_wa
         assert cluster.consume(partition, 0).values == values(aborted, undecided)
         assert cluster.consume(partition, 0, COMMITTED).values == []
     cluster.end_transaction(ONE, A, B, commits=True)
-    cluster.settle()
+    cluster.offload_until_idle()
     for partition, aborted, committed in ((A, 4, 1), (B, 2, 3)):
         assert starts(cluster, partition) == {(0, 3)}
         assert cluster.archived(partition) == {0: values(aborted), 1: [], 2: values(committed)}
@@ -76,7 +76,7 @@ def test_committed_readers_see_nothing_of_what_is_undecided_not_even_its_time(cl
         cluster.produce(partition, 10, 11, by=ONE, times={10: written, 11: written})
         cluster.produce(partition, 2, by=OTHER, times={2: written})
     cluster.end_transaction(OTHER, A, B, commits=True)
-    cluster.settle()
+    cluster.offload_until_idle()
     for partition in (A, B):
         assert cluster.archived(partition) == {0: values(1)}
         assert starts(cluster, partition) == {(0, 1)}
@@ -98,11 +98,11 @@ def test_one_fetch_over_all_segments_says_what_was_aborted_in_them(cluster: Clus
     cluster.produce(A, 1, by=OTHER)
     cluster.produce(A, 10, 11, by=ONE)
     cluster.produce(A, 2, by=OTHER)
-    cluster.settle()
+    cluster.offload_until_idle()
     assert starts(cluster, A) == {(0, 0)}
     cluster.end_transaction(ONE, A, commits=False)
     cluster.end_transaction(OTHER, A, commits=True)
-    cluster.settle()
+    cluster.offload_until_idle()
     assert starts(cluster, A) == {(0, 5)}
     assert cluster.archived(A) == {0: values(1), 1: values(10), 2: values(11), 3: values(2), 4: []}
     log = cluster.tiered(A)
@@ -127,7 +127,7 @@ def test_of_copies_that_were_made_again_until_they_were_committed_each_is_read_o
             for n, partition in where.items():
                 cluster.produce(partition, n, by=ONE, replicated=False)
             cluster.end_transaction(ONE, *sorted(set(where.values())), commits=commits)
-    cluster.settle()
+    cluster.offload_until_idle()
     consumed = [cluster.consume(partition, 0, COMMITTED) for partition in partitions]
     assert all(cluster.local(p)[0] > 0 and len(cluster.archived(p)) > 3 for p in partitions)
     assert sorted(v for one in consumed for v in one.values) == sorted(values(*range(500)))
@@ -141,13 +141,13 @@ def test_what_a_fenced_producer_has_written_is_aborted_and_nothing_more_comes(cl
     cluster.produce(A, 1, by=fenced)
     cluster.produce(B, 3, by=fenced)
     cluster.end_transaction(fenced, A, B, commits=False, epoch=1)
-    cluster.settle()
+    cluster.offload_until_idle()
     for partition in (A, B):
         cluster.produce(partition, 2, by=second)
         with pytest.raises(InvalidProducerEpoch):
             cluster.produce(partition, 5, by=fenced)
     cluster.end_transaction(second, A, B, commits=True)
-    cluster.settle()
+    cluster.offload_until_idle()
     for partition, aborted in ((A, 1), (B, 3)):
         assert cluster.archived(partition) == {0: values(aborted), 1: [], 2: values(2)}
         assert cluster.consume(partition, 0, COMMITTED) == Consumed(values(2), segments=[0, 1, 2])
@@ -159,7 +159,7 @@ def test_a_transaction_that_took_too_long_is_aborted_by_its_coordinator(cluster:
     expiring = Producer(9)
     cluster.produce(A, 1, by=expiring)
     cluster.end_transaction(expiring, A, commits=False, epoch=1)
-    cluster.settle()
+    cluster.offload_until_idle()
     assert cluster.archived(A) == {0: values(1)}
     with pytest.raises(InvalidProducerEpoch):
         cluster.produce(A, 2, by=expiring)
@@ -176,9 +176,9 @@ def test_transactions_over_many_partitions_are_decided_in_each_of_them(tmp_path:
     cluster.create_topic("lone", {p.partition: [1] for p in lone}, batches_per_segment=30)
     spread(cluster, large, range(500), commits=False)
     spread(cluster, lone, range(500, 1_000), commits=False)
-    cluster.settle()
+    cluster.offload_until_idle()
     spread(cluster, large, range(1_000, 1_100), commits=True)
-    cluster.settle()
+    cluster.offload_until_idle()
     assert all(cluster.archived(p) for p in (*large, *lone))
     committed = [v for p in (*large, *lone) for v in cluster.consume(p, 0, COMMITTED).values]
     assert sorted(committed) == sorted(values(*range(1_000, 1_100)))
@@ -200,13 +200,13 @@ def test_a_producer_that_has_used_up_its_epochs_goes_on_under_another_id(cluster
     cluster.end_transaction(Producer(5), A, commits=False)
     cluster.produce(A, 2, by=last)
     cluster.end_transaction(last, A, commits=False, epoch=32_767)
-    cluster.settle()
+    cluster.offload_until_idle()
     aborted, following = Producer(6), Producer(6, epoch=2)
     cluster.produce(A, 3, by=aborted)
     cluster.end_transaction(aborted, A, commits=False, epoch=1)
     cluster.produce(A, 4, by=following)
     cluster.end_transaction(following, A, commits=True)
-    cluster.settle()
+    cluster.offload_until_idle()
     assert len(cluster.archived(A)) == 7
     assert cluster.consume(A, 0, COMMITTED) == Consumed(values(4), segments=[*range(7)])
     assert cluster.consume(A, 0).values == values(1, 2, 3, 4)
@@ -224,7 +224,7 @@ def test_transactions_of_one_producer_in_growing_epochs_are_each_decided_by_thei
             cluster.produce(partition, n, by=by)
         epoch += 1 if raised or not commits else 0
         cluster.end_transaction(by, A, B, commits=commits, epoch=epoch)
-        cluster.settle()
+        cluster.offload_until_idle()
     for partition in (A, B):
         assert len(cluster.archived(partition)) == 7
         assert cluster.consume(partition, 0, COMMITTED) == Consumed(values(4, 1, 3), segments=[*range(7)])

@@ -6,7 +6,7 @@ import pytest
 from lived_logs import FOLDER, NOW, empty_disk, start
 from lives import ALL_LOST, KILLED, Crash, Life, crashed
 from simulated_disk import SimulatedDisk
-from sound_logs import check_sound, settled_files, summary
+from sound_logs import check_sound, remaining_files, summary
 
 from local_log.errors import LogError
 
@@ -85,10 +85,10 @@ def test_after_a_crash_at_any_call_the_log_is_sound_and_has_all_that_was_flushed
     def check(life: Life) -> None:
         left = crashed(life.disk, crash)
         log = life.check_survivor(left)
-        once, files = summary(log), settled_files(left, "/logs")
+        once, files = summary(log), remaining_files(left, "/logs")
         again = start(left)
         assert summary(again) == once
-        assert settled_files(left, "/logs") == files
+        assert remaining_files(left, "/logs") == files
         check_sound(again, life.start_max, life.ever())
         life.check_usable(again)
 

@@ -19,7 +19,7 @@ from spark_jobs.backfill.task import Order, stage
 from spark_jobs.common import commit_log
 from spark_jobs.common.attempts import attempt
 from spark_jobs.common.layout import By
-from spark_jobs.common.outcome import settled
+from spark_jobs.common.outcome import collect_outcomes
 from spark_jobs.common.target import STAGING, Target
 from spark_jobs.source.options import parse
 from spark_jobs.source.partitions import plan_splits
@@ -99,7 +99,7 @@ def tasks_run_here(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureReque
     """The tasks of a job, one after the other, in this process."""
 
     def spread(job: str, items: Sequence[Any], act: Any, size_of: Any, **_: Any) -> Any:
-        return settled([attempt(act, item) for item in items])
+        return collect_outcomes([attempt(act, item) for item in items])
 
     monkeypatch.setattr(backfill_run, "spread", spread)
 

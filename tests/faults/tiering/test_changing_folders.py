@@ -17,7 +17,7 @@ from local_log.disk import OsDisk
 from local_log.errors import Corrupt
 from local_log.formats.primitives import Buffer
 from local_log.formats.record_batch.batch_v2 import scan
-from local_log.log_reader import LocalLog, open_log
+from local_log.log_reader import LogReader, open_log
 from remote.manifest.store import load_newest
 from tiering.offload.copy import Done
 from tiering.offload.plan import Action
@@ -93,7 +93,7 @@ def truncated(folder: Path) -> None:
 CHANGES = [deleted, gone, compacted, compacted_shorter, merged, truncated]
 
 
-def busy(folder: Path, number: int, act: Callable[[Path], None]) -> LocalLog:
+def busy(folder: Path, number: int, act: Callable[[Path], None]) -> LogReader:
     sound = local_logs(folder)[TXN]
     disk = BusyDisk(f"{102:020d}.log", number, lambda: act(folder / TXN))
     return open_log(disk, sound.folder, sound.partition, sound.checkpointed_start, sound.checkpointed_high_watermark)

@@ -26,7 +26,7 @@ from one_offload import TXN, due_ranges, named, run
 from local_log.errors import Conflict, Corrupt, Fenced, Unavailable, Unknown
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHECKPOINT
 from local_log.formats.producer_snapshot import ProducerEntry, read_producer_snapshot
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from remote.manifest.model import PRODUCER_SNAPSHOT
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import claimed
@@ -214,7 +214,7 @@ def test_an_error_of_the_store_stops_the_log_and_is_reported(txn: Path, verb: st
 def test_a_fenced_writer_stops_before_the_next_segment(txn: Path) -> None:
     log = local_logs(txn)[TXN]
     store = MemoryStore()
-    run(store, LocalLog(log.disk, log.folder, log.partition, log.segments, 0, 150))
+    run(store, LogReader(log.disk, log.folder, log.partition, log.segments, 0, 150))
     due = plan(log, store)
     ManifestWriter(store, due.path, FixedClock(), CountingIds("c"), "other", 0).commit(due.manifest, claimed)
     results = list(offload(due, store, FixedClock(), CountingIds("b"), "source", lambda _: None))

@@ -33,7 +33,7 @@ from made_manifests import assert_sound_chain
 from one_offload import due_ranges
 
 from local_log.errors import AlreadyExists, Fenced, Unavailable, Unknown
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from remote import keys as object_keys
 from remote.clock import Ids
 from remote.keys import PartitionPath
@@ -53,19 +53,19 @@ SEGMENTS = 3
 
 
 @pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory) -> LocalLog:
+def log(tmp_path_factory: pytest.TempPathFactory) -> LogReader:
     folder = broker_logs(tmp_path_factory.mktemp("faults"), PARTITION)
     cut_finer(folder / PARTITION, 5)
     log = local_logs(folder)[PARTITION]
     replicated = log.segments[SEGMENTS].base_offset
-    return LocalLog(log.disk, log.folder, log.partition, log.segments, 0, replicated)
+    return LogReader(log.disk, log.folder, log.partition, log.segments, 0, replicated)
 
 
-def due(log: LocalLog) -> list[tuple[int, int]]:
+def due(log: LogReader) -> list[tuple[int, int]]:
     return due_ranges(log)[:SEGMENTS]
 
 
-def run(store: ObjectStore, log: LocalLog, ids: Ids, source: str) -> list[Done]:
+def run(store: ObjectStore, log: LogReader, ids: Ids, source: str) -> list[Done]:
     """Plans and offloads one log; an error of the plan is a result, as the command has it."""
     try:
         due = plan(log, store)
@@ -75,7 +75,7 @@ def run(store: ObjectStore, log: LocalLog, ids: Ids, source: str) -> list[Done]:
 
 
 @cache
-def calls_of_a_quiet_run(log: LocalLog) -> tuple[str, ...]:
+def calls_of_a_quiet_run(log: LogReader) -> tuple[str, ...]:
     door = Door(MemoryStore())
     assert [d.error for d in run(door, log, CountingIds(), "a") if d.error] == []
     return tuple(verbs(door.calls))
@@ -121,7 +121,7 @@ def assert_holds(store: MemoryStore, path: PartitionPath, before: dict[int, byte
     return now
 
 
-def assert_whole(store: MemoryStore, log: LocalLog) -> None:
+def assert_whole(store: MemoryStore, log: LogReader) -> None:
     """All that is due is archived, once, and reads as it lies in the log."""
     path = path_of(log)
     newest = assert_sound_chain(store, path)
@@ -162,7 +162,7 @@ BETWEEN = ["an offload", "an offload that claims"]
 class Story:
     """One life of a partition: a first offload with a fault, another writer, perhaps, and the first one again."""
 
-    log: LocalLog
+    log: LogReader
     between: str = "an offload"
     lands: str = "before the second"
     same_ids: bool = False
@@ -214,23 +214,23 @@ class Story:
         assert readable(self.store, path) == seen
 
 
-def stories(log: LocalLog) -> Iterator[int]:
+def stories(log: LogReader) -> Iterator[int]:
     yield from range(1, len(calls_of_a_quiet_run(log)) + 1)
 
 
 @pytest.mark.parametrize(("fault", "between"), [*product(FAULTS, BETWEEN), ("killed after", "nobody")])
-def test_a_fault_at_any_call_costs_nothing_that_the_next_run_does_not_bring(log: LocalLog, fault: str, between: str) -> None:
+def test_a_fault_at_any_call_costs_nothing_that_the_next_run_does_not_bring(log: LogReader, fault: str, between: str) -> None:
     for number in stories(log):
         Story(log, between).live(FAULTS[fault], number)
 
 
 @pytest.mark.parametrize("lands", ["at once", "at the end"])
-def test_a_call_that_lands_late_does_no_harm_whenever_it_does(log: LocalLog, lands: str) -> None:
+def test_a_call_that_lands_late_does_no_harm_whenever_it_does(log: LogReader, lands: str) -> None:
     for number in stories(log):
         Story(log, "an offload", lands).live(FAULTS["times out, lands later"], number)
 
 
-def test_the_runs_write_pages_and_every_verb_is_hit(log: LocalLog) -> None:
+def test_the_runs_write_pages_and_every_verb_is_hit(log: LogReader) -> None:
     calls = calls_of_a_quiet_run(log)
     assert {"list", "list_folders", "get", "upload", "head", "put_if_absent"} == set(calls)
     store = MemoryStore()
@@ -243,7 +243,7 @@ def test_the_runs_write_pages_and_every_verb_is_hit(log: LocalLog) -> None:
     assert leftovers(store, path_of(log)) == set()
 
 
-def test_a_lost_answer_to_every_put_costs_nothing(log: LocalLog) -> None:
+def test_a_lost_answer_to_every_put_costs_nothing(log: LogReader) -> None:
     store = MemoryStore()
     results = run(LosesAnswer(store, lambda verb, key: verb == "put_if_absent"), log, CountingIds(), "a")
     assert [d.error for d in results if d.error] == []
@@ -253,14 +253,14 @@ def test_a_lost_answer_to_every_put_costs_nothing(log: LocalLog) -> None:
 # claim
 
 
-def claims(store: ObjectStore, log: LocalLog, prefix: str) -> ManifestWriter:
+def claims(store: ObjectStore, log: LogReader, prefix: str) -> ManifestWriter:
     path = path_of(log)
     first = never_archived(path.topic, path.topic_id, path.partition, log.log_start_offset)
     return claim(store, first, FixedClock(), CountingIds(prefix), prefix, LIMITS)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_claim_with_a_fault_at_any_call_takes_effect_once_or_not_at_all(log: LocalLog, fault: str) -> None:
+def test_a_claim_with_a_fault_at_any_call_takes_effect_once_or_not_at_all(log: LogReader, fault: str) -> None:
     quiet = Door(MemoryStore())
     claims(quiet, log, "a")
     for number in range(1, len(quiet.calls) + 1):
@@ -284,7 +284,7 @@ def test_a_claim_with_a_fault_at_any_call_takes_effect_once_or_not_at_all(log: L
 
 
 @pytest.mark.parametrize("number", range(1, 30, 4))
-def test_a_writer_that_is_claimed_away_in_its_midst_stops_and_commits_nothing_more(log: LocalLog, number: int) -> None:
+def test_a_writer_that_is_claimed_away_in_its_midst_stops_and_commits_nothing_more(log: LogReader, number: int) -> None:
     store = MemoryStore()
     taken: list[int] = []
 
@@ -309,7 +309,7 @@ def test_a_writer_that_is_claimed_away_in_its_midst_stops_and_commits_nothing_mo
 # the same checks see what would be wrong
 
 
-def survives(log: LocalLog, fault: str, **story: Any) -> bool:
+def survives(log: LogReader, fault: str, **story: Any) -> bool:
     """Whether no check has found anything at any call."""
     try:
         for number in stories(log):
@@ -319,7 +319,7 @@ def survives(log: LocalLog, fault: str, **story: Any) -> bool:
     return True
 
 
-def test_the_mutant_that_commits_before_the_data_is_there_is_caught(log: LocalLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_mutant_that_commits_before_the_data_is_there_is_caught(log: LogReader, monkeypatch: pytest.MonkeyPatch) -> None:
     sound_copy, sound_commit = offload_room.copy_segment, ManifestWriter.commit
     waiting: list[Callable[[], None]] = []
 
@@ -345,7 +345,9 @@ def test_the_mutant_that_commits_before_the_data_is_there_is_caught(log: LocalLo
     assert not survives(log, "killed before")
 
 
-def test_the_mutant_that_takes_unknown_for_failed_and_cleans_up_is_caught(log: LocalLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_mutant_that_takes_unknown_for_failed_and_cleans_up_is_caught(
+    log: LogReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sound_commit, sound_copy = ManifestWriter.commit, offload_room.copy_segment
     copied: list[str] = []
 
@@ -367,13 +369,13 @@ def test_the_mutant_that_takes_unknown_for_failed_and_cleans_up_is_caught(log: L
     assert not survives(log, "takes effect, answer lost")
 
 
-def test_the_mutant_that_takes_its_own_412_for_lost_is_caught(log: LocalLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_mutant_that_takes_its_own_412_for_lost_is_caught(log: LogReader, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ManifestWriter, "_is_ours", lambda *_: False)
     with pytest.raises((AssertionError, Fenced)):
         test_a_claim_with_a_fault_at_any_call_takes_effect_once_or_not_at_all(log, "takes effect, answer lost")
 
 
-def test_the_mutant_whose_keys_have_no_id_of_their_own_is_caught(log: LocalLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_mutant_whose_keys_have_no_id_of_their_own_is_caught(log: LogReader, monkeypatch: pytest.MonkeyPatch) -> None:
     sound_name = object_keys.segment_name
 
     def name(base_offset: int, epoch: int, segment_id: str, suffix: str) -> str:
@@ -383,5 +385,5 @@ def test_the_mutant_whose_keys_have_no_id_of_their_own_is_caught(log: LocalLog, 
     assert not survives(log, "killed before")
 
 
-def test_the_mutant_whose_attempts_share_their_ids_is_caught(log: LocalLog) -> None:
+def test_the_mutant_whose_attempts_share_their_ids_is_caught(log: LogReader) -> None:
     assert not survives(log, "killed after", same_ids=True)

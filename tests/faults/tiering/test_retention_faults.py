@@ -19,7 +19,7 @@ from retained_worlds import (
     faults_of,
     faulty,
     made,
-    settled,
+    retain_and_sweep,
     survived,
 )
 
@@ -89,7 +89,7 @@ def check_retention(world: World, fault: str, number: int) -> None:
     one.sweep(name="5")
     pinned.assert_reads_all(one)
     one.hours(2)
-    settled(one)
+    retain_and_sweep(one)
     assert one.orphans() == set()
     assert_whole(one, due_start(one))
 
@@ -190,7 +190,7 @@ def test_a_version_whose_pages_have_been_swept_is_no_damage(world: World) -> Non
     one = world.fork()
     stale = replace(one.manifest, pages=tuple(replace(ref, bounds=None) for ref in one.manifest.pages))  # so that it reads them
     due = retention.plan(stale, one.store, Policy(AGE_MS, None, DELAY_MS), one.clock.now_ms())
-    settled(one)
+    retain_and_sweep(one)
     start = one.manifest.log_start_offset
     given = read_given((f"retention.ms={AGE_MS}", f"file.delete.delay.ms={DELAY_MS}"))
     replanned = Retention(one.store, one.clock, CountingIds("e"), given, is_archive_alone=True).plan(PATH, stale)

@@ -21,7 +21,7 @@ from retained_worlds import (
     faults_of,
     faulty,
     made,
-    settled,
+    retain_and_sweep,
     survived,
 )
 
@@ -71,7 +71,7 @@ def test_the_sweep_takes_what_nobody_names_and_nothing_else(littered: World) -> 
     assert gone <= orphans
     assert {key for key in one.orphans() if "/segments/" in key or "/pins/" in key} == set()
     assert_whole(one, due_start(one))
-    settled(one)
+    retain_and_sweep(one)
     assert one.orphans() == set()
     assert one.sweep(name="4") == []
 
@@ -96,7 +96,7 @@ def check_sweep(littered: World, fault: str, number: int) -> None:
     one.sweep(name="6")
     pinned.assert_reads_all(one)
     one.hours(3)
-    settled(one)
+    retain_and_sweep(one)
     assert one.orphans() == set()
     assert_whole(one, due_start(one))
 

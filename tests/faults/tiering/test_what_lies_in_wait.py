@@ -14,7 +14,7 @@ from local_log.disk import OsDisk
 from local_log.errors import Conflict, Corrupt, Unreadable
 from local_log.formats.indexes.transaction import AbortedTxn, write_txn_index
 from local_log.formats.primitives import Buffer
-from local_log.log_reader import LocalLog, open_log
+from local_log.log_reader import LogReader, open_log
 from local_log.segment_reader import Segment
 from remote.manifest.store import load_newest
 from remote.read.log import ArchivedLog
@@ -76,7 +76,7 @@ def test_an_inactive_segment_that_is_torn_is_not_passed_over(logs: Path):
     assert caught.value.file == str(file)
 
 
-def crossing_abort(log: LocalLog) -> tuple[Segment, AbortedTxn]:
+def crossing_abort(log: LogReader) -> tuple[Segment, AbortedTxn]:
     """An inactive segment with the marker of an aborted transaction that began in an earlier one."""
     return next(
         (segment, aborted)

@@ -69,7 +69,7 @@ def kafkas_loaded(kafka: KafkaLog, folder: Path, start: int, point: int, *, clea
     opened = kafka.ask("open", folder, start, point, "clean" if clean else "unclean", *words)
     if "error" in opened:
         return opened
-    state = settled(kafka)
+    state = replicated_state(kafka)
     kafka.ask("close")
     return state
 
@@ -127,7 +127,7 @@ def test_batches_appended_as_a_follower_give_the_files_that_kafka_writes(
     words = [f"{name}={value}" for name, value in settings.items()]
     assert kafka.ask("open", theirs_in, 0, 0, "clean", *words) == {}
     assert "error" not in kafka.ask("replay", logs / partition)
-    theirs = settled(kafka)
+    theirs = replicated_state(kafka)
     kafka.ask("close")
     log = ours(ours_in, clean=True, settings=settings)
     log_tools.append_all(str(logs / partition), log, None)
@@ -166,13 +166,13 @@ def test_batches_appended_as_a_leader_give_the_answers_and_files_of_kafka(
             info = log.append_as_leader(records, 5, origin)
             found = (info.first_offset, info.last_offset, info.max_timestamp, info.log_append_time)
             assert found == tuple(theirs.values())
-    assert log_tools.state(log) == settled(kafka)
+    assert log_tools.state(log) == replicated_state(kafka)
     log.close()
     kafka.ask("close")
     assert files(ours_in) == files(theirs_in)
 
 
-def settled(kafka: KafkaLog) -> Answer:
+def replicated_state(kafka: KafkaLog) -> Answer:
     """The state once everything is replicated."""
     kafka.ask("watermark", (1 << 63) - 1)
     return kafka.ask("state")

@@ -12,7 +12,7 @@ from local_log.formats.filenames import TopicPartition
 from local_log.formats.primitives import Buffer
 from local_log.formats.visible_records import record_batches
 from local_log.log_dir import LogDir, Unopened
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 
 
 class RecordingDisk:
@@ -163,7 +163,7 @@ def test_a_checkpoint_file_that_was_cut_is_corrupt_by_name_unless_nothing_is_lef
     ],
 )
 def test_a_partition_s_own_file_that_was_cut_is_corrupt_by_name(
-    tmp_path: Path, name: str, ask: Callable[[LocalLog], object], of_nothing: object
+    tmp_path: Path, name: str, ask: Callable[[LogReader], object], of_nothing: object
 ) -> None:
     logs = broker_logs(tmp_path, "g-epochs-0")
     for size in cut_anywhere(logs / "g-epochs-0" / name):

@@ -8,13 +8,13 @@ from logs_to_archive import cut_finer, local_logs
 
 from local_log.errors import Corrupt
 from local_log.formats.producer_snapshot import ProducerEntry, read_producer_snapshot
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from local_log.producer_state import producers_at
 
 TXN = "g-txn-0"
 
 
-def log_of(folder: Path, partition: str) -> LocalLog:
+def log_of(folder: Path, partition: str) -> LogReader:
     return local_logs(folder)[partition]
 
 

@@ -20,12 +20,12 @@ from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from local_log.formats.record_batch.batch_v2 import scan
 from local_log.formats.visible_records import record_batches
 from local_log.log_dir import LogDir
-from local_log.log_reader import LocalLog, open_log
+from local_log.log_reader import LogReader, open_log
 
 NAMED = TopicPartition("orders", 0)
 
 
-def golden(logs: Path, name: str) -> LocalLog:
+def golden(logs: Path, name: str) -> LogReader:
     return next(log for log in LogDir(OsDisk(), str(logs)).logs() if str(log.partition) == name)
 
 
@@ -33,13 +33,13 @@ def at(found: TimestampOffset | None) -> list[int]:
     return [-1, -1, -1] if found is None else [found.offset, found.timestamp, found.leader_epoch]
 
 
-def offsets_of(log: LocalLog, start: int, end: int, *, committed: bool = False) -> list[int]:
+def offsets_of(log: LogReader, start: int, end: int, *, committed: bool = False) -> list[int]:
     aborted = log.aborted(start, end) if committed else ()
     batches = record_batches(log.chunks(start, end), start, end, aborted)
     return [offset for records in batches for offset in records.column("offset").to_pylist()]
 
 
-def hand_made(folder: Path, *logs: tuple[int, bytes]) -> Callable[..., LocalLog]:
+def hand_made(folder: Path, *logs: tuple[int, bytes]) -> Callable[..., LogReader]:
     for base, data in logs:
         (folder / offset_file(base, ".log")).write_bytes(data)
     return lambda start=None, high_watermark=None: open_log(OsDisk(), str(folder), NAMED, start, high_watermark)
@@ -167,7 +167,7 @@ def test_a_folder_from_before_topics_had_ids_has_the_zero_id_and_no_lineage(tmp_
     [("partition.metadata", lambda log: log.topic_id), ("leader-epoch-checkpoint", lambda log: log.leader_epochs)],
 )
 def test_broken_files_beside_the_segments_are_corrupt_by_name(
-    tmp_path: Path, name: str, ask: Callable[[LocalLog], object]
+    tmp_path: Path, name: str, ask: Callable[[LogReader], object]
 ) -> None:
     log = hand_made(tmp_path, (0, batch(record())))()
     (tmp_path / name).write_bytes(b"rubbish")

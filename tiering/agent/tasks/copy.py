@@ -7,7 +7,7 @@ from threading import Lock
 from typing import Final
 
 from local_log.errors import FILE_ERRORS, LogError, NoSuchFile, TopicDeleted
-from local_log.log_reader import LocalLog, open_log
+from local_log.log_reader import LogReader, open_log
 from remote.clock import Clock, Ids
 from remote.segment.upload import NO_TRANSFORMS
 from remote.store.api import ObjectStore
@@ -102,5 +102,5 @@ def _no_bar(_bytes: int) -> None:
     """Who shows how far a copy is asks the metrics."""
 
 
-def _log(mark: Mark) -> LocalLog:
+def _log(mark: Mark) -> LogReader:
     return open_log(mark.log_dir.disk, mark.folder, mark.partition, mark.start, mark.high_watermark)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from local_log.errors import LogError, NoSuchFile
-from local_log.log_reader import LocalLog, open_log
+from local_log.log_reader import LogReader, open_log
 from remote.clock import Clock, Ids
 from remote.keys import PartitionPath
 from remote.manifest.store import load_newest
@@ -50,7 +50,7 @@ class Retaining:
         except LogError as e:
             return Outcome(job, error=e)
 
-    def _retained(self, job: Job, log: LocalLog, mark: Mark) -> Outcome:
+    def _retained(self, job: Job, log: LogReader, mark: Mark) -> Outcome:
         path = PartitionPath(log.partition.topic, log.topic_id, log.partition.partition)
         stored = load_newest(self.store, path)
         if stored is None:

@@ -11,15 +11,15 @@ from local_log.disk import OsWritableDisk
 from local_log.engine.folder import LogFolder
 from local_log.engine.index_file import OffsetOverflow
 from local_log.engine.list_offsets import find_by_timestamp
-from local_log.engine.local_log import OffsetMetadata, SegmentedLog
+from local_log.engine.local_log import LocalLog, OffsetMetadata
 from local_log.engine.segment import BatchFacts, Segment
 from local_log.engine.segments import Segments
 
 
-def log_of(one: Segment, folder: Path, end: int) -> SegmentedLog:
+def log_of(one: Segment, folder: Path, end: int) -> LocalLog:
     segments = Segments()
     segments.add(one)
-    return SegmentedLog(LogFolder(OsWritableDisk(), str(folder), small_config(), Clock(), lambda: 0.0), segments, 0, end)
+    return LocalLog(LogFolder(OsWritableDisk(), str(folder), small_config(), Clock(), lambda: 0.0), segments, 0, end)
 
 
 # Appended and found

@@ -6,7 +6,7 @@ import pytest
 from logs_at_work import batch_of, segmented, settings, values_of, write
 from small_logs import NOW, Clock
 
-from local_log.engine.local_log import OffsetMetadata, SegmentedLog
+from local_log.engine.local_log import LocalLog, OffsetMetadata
 from local_log.errors import Invalid, OffsetOutOfRange
 from local_log.formats.filenames import DELETED
 
@@ -17,15 +17,15 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def log(tmp_path: Path, clock: Clock) -> SegmentedLog:
+def log(tmp_path: Path, clock: Clock) -> LocalLog:
     return segmented(tmp_path, clock, settings(file_delete_delay_ms=1000))
 
 
-def bases(log: SegmentedLog) -> list[int]:
+def bases(log: LocalLog) -> list[int]:
     return list(log.segments.base_offsets)
 
 
-def written(log: SegmentedLog, ends: int, *, each: int, then: int = 0) -> None:
+def written(log: LocalLog, ends: int, *, each: int, then: int = 0) -> None:
     """One record a batch; a segment is begun after every `each` of the first `ends`, and `then` more follow."""
     for offset in range(ends):
         write(log, batch_of("a", offset=offset))
@@ -34,25 +34,25 @@ def written(log: SegmentedLog, ends: int, *, each: int, then: int = 0) -> None:
     write(log, *(batch_of("a", offset=offset) for offset in range(ends, ends + then)))
 
 
-def read(log: SegmentedLog, offset: int, size_max: int = 1 << 20) -> list[tuple[int, str]]:
+def read(log: LocalLog, offset: int, size_max: int = 1 << 20) -> list[tuple[int, str]]:
     return values_of(log.read(offset, size_max, log.end).records)
 
 
-def names(log: SegmentedLog) -> set[str]:
+def names(log: LocalLog) -> set[str]:
     return {file.name for file in Path(log.folder.path).iterdir()}
 
 
 # Append and flush
 
 
-def test_what_is_appended_is_read_and_moves_the_end_but_not_the_recovery_point(log: SegmentedLog) -> None:
+def test_what_is_appended_is_read_and_moves_the_end_but_not_the_recovery_point(log: LocalLog) -> None:
     assert read(log, 0, 1) == []
     write(log, batch_of("ABC", "DE"))
     assert (log.log_end_offset, log.recovery_point) == (2, 0)
     assert read(log, 0) == [(0, "ABC"), (1, "DE")]
 
 
-def test_a_flush_that_is_noted_moves_the_recovery_point_and_its_time(log: SegmentedLog, clock: Clock) -> None:
+def test_a_flush_that_is_noted_moves_the_recovery_point_and_its_time(log: LocalLog, clock: Clock) -> None:
     assert (log.recovery_point, log.last_flush_ms) == (0, NOW)
     write(log, batch_of("a"))
     clock.sleep(1)
@@ -65,7 +65,7 @@ def test_a_flush_that_is_noted_moves_the_recovery_point_and_its_time(log: Segmen
     assert log.last_flush_ms == NOW + 1
 
 
-def test_a_flush_does_not_mind_that_the_folder_has_been_renamed_meanwhile(log: SegmentedLog) -> None:
+def test_a_flush_does_not_mind_that_the_folder_has_been_renamed_meanwhile(log: LocalLog) -> None:
     write(log, batch_of("a"))
     following = log.roll(0).base_offset
     log.folder.path += "-gone"
@@ -75,7 +75,7 @@ def test_a_flush_does_not_mind_that_the_folder_has_been_renamed_meanwhile(log: S
 # Roll
 
 
-def test_a_roll_begins_a_segment_at_the_logs_end(log: SegmentedLog) -> None:
+def test_a_roll_begins_a_segment_at_the_logs_end(log: LocalLog) -> None:
     assert [log.roll(0).base_offset, bases(log), log.log_end_offset] == [0, [0], 0]
     write(log, batch_of("a"))
     assert [log.roll(0).base_offset, bases(log), log.log_end_offset] == [1, [0, 1], 1]
@@ -83,7 +83,7 @@ def test_a_roll_begins_a_segment_at_the_logs_end(log: SegmentedLog) -> None:
     assert [log.roll(1).base_offset, bases(log), log.log_end_offset] == [2, [0, 1, 2], 2]
 
 
-def test_an_empty_last_segment_that_is_rolled_is_replaced_by_a_new_one(log: SegmentedLog) -> None:
+def test_an_empty_last_segment_that_is_rolled_is_replaced_by_a_new_one(log: LocalLog) -> None:
     old = log.segments.active
     log.roll(0)
     assert bases(log) == [0]
@@ -92,7 +92,7 @@ def test_an_empty_last_segment_that_is_rolled_is_replaced_by_a_new_one(log: Segm
     assert {"00000000000000000000.log", "00000000000000000000.log.deleted"} <= names(log)
 
 
-def test_a_segment_that_was_replaced_while_empty_is_appended_to_and_read_like_any(log: SegmentedLog) -> None:
+def test_a_segment_that_was_replaced_while_empty_is_appended_to_and_read_like_any(log: LocalLog) -> None:
     log.roll(0)
     write(log, batch_of("v1"), batch_of("v2", offset=1, time=NOW + 10))
     assert (bases(log), log.log_end_offset) == ([0], 2)
@@ -101,7 +101,7 @@ def test_a_segment_that_was_replaced_while_empty_is_appended_to_and_read_like_an
     assert (bases(log), log.log_end_offset) == ([0, 2], 2)
 
 
-def test_a_roll_below_the_last_segment_is_refused(log: SegmentedLog) -> None:
+def test_a_roll_below_the_last_segment_is_refused(log: LocalLog) -> None:
     write(log, batch_of("v1", "v2", "v3"))
     log.roll(0)
     log.move_end(1)
@@ -109,14 +109,14 @@ def test_a_roll_below_the_last_segment_is_refused(log: SegmentedLog) -> None:
         log.roll(0)
 
 
-def test_a_roll_where_a_segment_with_data_starts_is_refused(log: SegmentedLog) -> None:
+def test_a_roll_where_a_segment_with_data_starts_is_refused(log: LocalLog) -> None:
     write(log, batch_of("v1"))
     log.move_end(0)
     with pytest.raises(Invalid, match="a segment of offset 0 is there already"):
         log.roll(0)
 
 
-def test_files_that_lie_where_a_segment_is_rolled_are_deleted_first(log: SegmentedLog) -> None:
+def test_files_that_lie_where_a_segment_is_rolled_are_deleted_first(log: LocalLog) -> None:
     write(log, batch_of("a"))
     for suffix in (".log", ".index", ".timeindex", ".txnindex"):
         (Path(log.folder.path) / f"00000000000000000001{suffix}").write_bytes(b"stale")
@@ -127,7 +127,7 @@ def test_files_that_lie_where_a_segment_is_rolled_are_deleted_first(log: Segment
 # Truncate and delete
 
 
-def test_truncation_deletes_later_segments_and_cuts_the_one_that_the_offset_lies_in(log: SegmentedLog) -> None:
+def test_truncation_deletes_later_segments_and_cuts_the_one_that_the_offset_lies_in(log: LocalLog) -> None:
     written(log, 12, each=3)
     assert bases(log) == [0, 3, 6, 9, 12]
     assert [s.base_offset for s in log.truncate_to(7)] == [9, 12]
@@ -137,7 +137,7 @@ def test_truncation_deletes_later_segments_and_cuts_the_one_that_the_offset_lies
     assert read(log, 7) == [(7, "b")]
 
 
-def test_a_full_truncation_leaves_one_empty_segment_at_the_new_start(log: SegmentedLog) -> None:
+def test_a_full_truncation_leaves_one_empty_segment_at_the_new_start(log: LocalLog) -> None:
     written(log, 8, each=2, then=5)
     assert bases(log) == [0, 2, 4, 6, 8]
     assert [s.base_offset for s in log.truncate_fully_and_start_at(10)] == [0, 2, 4, 6, 8]
@@ -145,7 +145,7 @@ def test_a_full_truncation_leaves_one_empty_segment_at_the_new_start(log: Segmen
     assert read(log, 10) == []
 
 
-def test_a_segment_is_replaced_by_an_empty_one_that_starts_later(log: SegmentedLog) -> None:
+def test_a_segment_is_replaced_by_an_empty_one_that_starts_later(log: LocalLog) -> None:
     write(log, batch_of("a"))
     old = log.segments.active
     log.truncate_fully_and_start_at(1)
@@ -154,7 +154,7 @@ def test_a_segment_is_replaced_by_an_empty_one_that_starts_later(log: SegmentedL
     assert read(log, 1) == []
 
 
-def test_segments_that_are_let_go_keep_their_data_for_a_while_under_another_name(log: SegmentedLog, clock: Clock) -> None:
+def test_segments_that_are_let_go_keep_their_data_for_a_while_under_another_name(log: LocalLog, clock: Clock) -> None:
     written(log, 9, each=1)
     log.remove(list(log.segments))
     assert bases(log) == []
@@ -166,7 +166,7 @@ def test_segments_that_are_let_go_keep_their_data_for_a_while_under_another_name
     assert names(log) == set()
 
 
-def test_a_segments_files_can_be_deleted_at_once(log: SegmentedLog) -> None:
+def test_a_segments_files_can_be_deleted_at_once(log: LocalLog) -> None:
     written(log, 2, each=1)
     for segment in log.segments:
         segment.delete()
@@ -176,7 +176,7 @@ def test_a_segments_files_can_be_deleted_at_once(log: SegmentedLog) -> None:
 # Read
 
 
-def test_a_read_goes_no_further_than_the_end_that_it_is_given(log: SegmentedLog) -> None:
+def test_a_read_goes_no_further_than_the_end_that_it_is_given(log: LocalLog) -> None:
     written(log, 4, each=2, then=1)
     size = len(batch_of("a"))
     position_of_3, position_of_5 = OffsetMetadata(3, 2, size), OffsetMetadata(5, 4, size)
@@ -193,7 +193,7 @@ def test_a_read_goes_no_further_than_the_end_that_it_is_given(log: SegmentedLog)
     assert found(3, OffsetMetadata(4, 0, 40)) == ([], position_of_3)
 
 
-def test_a_read_before_the_first_segment_or_behind_the_end_is_refused(log: SegmentedLog) -> None:
+def test_a_read_before_the_first_segment_or_behind_the_end_is_refused(log: LocalLog) -> None:
     log.truncate_fully_and_start_at(10)
     write(log, batch_of("a", offset=10))
     for offset in (9, 12):
@@ -202,7 +202,7 @@ def test_a_read_before_the_first_segment_or_behind_the_end_is_refused(log: Segme
     assert read(log, 11) == []
 
 
-def test_the_last_segment_is_not_among_the_inactive_ones(log: SegmentedLog) -> None:
+def test_the_last_segment_is_not_among_the_inactive_ones(log: LocalLog) -> None:
     written(log, 5, each=1)
 
     def inactive(start: int) -> list[int]:
@@ -216,7 +216,7 @@ def test_the_last_segment_is_not_among_the_inactive_ones(log: SegmentedLog) -> N
 # Close
 
 
-def test_a_closed_log_takes_no_appends(log: SegmentedLog) -> None:
+def test_a_closed_log_takes_no_appends(log: LocalLog) -> None:
     write(log, batch_of("a"))
     log.close()
     with pytest.raises(Invalid, match="the log is closed"):
@@ -225,12 +225,12 @@ def test_a_closed_log_takes_no_appends(log: SegmentedLog) -> None:
         log.roll(0)
 
 
-def test_a_log_can_be_closed_twice(log: SegmentedLog) -> None:
+def test_a_log_can_be_closed_twice(log: LocalLog) -> None:
     log.close()
     log.close()
 
 
-def test_new_settings_hold_from_the_next_append_on(log: SegmentedLog) -> None:
+def test_new_settings_hold_from_the_next_append_on(log: LocalLog) -> None:
     log.folder.config = settings(segment_bytes=4096)
     write(log, batch_of("a"))
     assert log.roll(0).base_offset == 1

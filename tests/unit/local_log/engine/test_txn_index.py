@@ -8,7 +8,7 @@ from small_logs import Clock, small_config
 from local_log.disk import OsWritableDisk
 from local_log.engine.folder import LogFolder
 from local_log.engine.index_file import CorruptIndex, TxnIndexFile
-from local_log.engine.local_log import SegmentedLog
+from local_log.engine.local_log import LocalLog
 from local_log.engine.segments import Segments
 from local_log.errors import Corrupt, Invalid
 from local_log.formats.indexes.transaction import AbortedTxn, read_txn_index
@@ -36,7 +36,7 @@ def filled(folder: Path, *aborted: AbortedTxn) -> TxnIndexFile:
     return index
 
 
-def log_of_two(folder: Path) -> SegmentedLog:
+def log_of_two(folder: Path) -> LocalLog:
     """The first segment has aborted transactions, and so has the second."""
     whole = LogFolder(OsWritableDisk(), str(folder), small_config(), Clock(), lambda: 0.0)
     segments = Segments()
@@ -45,7 +45,7 @@ def log_of_two(folder: Path) -> SegmentedLog:
     for txn in ABORTED:
         segments.first.txn_index.append(txn)
     segments.active.txn_index.append(AbortedTxn(5, 70, 74, 71))
-    return SegmentedLog(whole, segments, 0, 80)
+    return LocalLog(whole, segments, 0, 80)
 
 
 def test_an_index_opened_again_is_appended_to_at_its_end(tmp_path: Path) -> None:

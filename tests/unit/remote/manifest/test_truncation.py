@@ -13,7 +13,7 @@ from local_log.formats.checkpoints import EpochEntry
 from remote.manifest import invariants
 from remote.manifest.gaps import Gap
 from remote.manifest.model import Deleting, Item, Limits, Loss, Manifest, PageRef, SegmentEntry
-from remote.manifest.paging import settled
+from remote.manifest.paging import within_limits
 from remote.manifest.truncation import truncation
 
 LIMITS = Limits(inline_max=2, page_entries=2, fan_out=2)
@@ -28,8 +28,8 @@ class Pages:
     def read(self, ref: PageRef) -> tuple[Item, ...]:
         return self.items[ref.name]
 
-    def settle(self, some: Manifest) -> Manifest:
-        after, made = settled(some, self.read, self.ids.new_id, 42, LIMITS)
+    def within_limits(self, some: Manifest) -> Manifest:
+        after, made = within_limits(some, self.read, self.ids.new_id, 42, LIMITS)
         self.items |= {page.ref.name: page.items for page in made}
         return after
 
@@ -53,7 +53,7 @@ def pages() -> Pages:
 @pytest.mark.parametrize("fork", range(0, 141, 5))
 def test_what_reaches_above_the_fork_waits_to_be_deleted_wherever_it_lies(pages: Pages, fork: int) -> None:
     entries = [entry(10 * n, 10 * n + 10) for n in range(14)]
-    some = pages.settle(manifest(*entries, leader_epochs=EPOCHS))
+    some = pages.within_limits(manifest(*entries, leader_epochs=EPOCHS))
     assert max(ref.level for ref in some.pages) > 0
     after = pages.truncated(some, fork)
     assert pages.below((*after.pages, *after.entries)) == [e for e in entries if e.end_offset <= fork]
@@ -84,7 +84,7 @@ def test_what_only_a_segment_held_that_goes_is_a_gap_that_says_why(pages: Pages)
 def test_a_hole_that_opens_within_a_page_is_a_gap_too(pages: Pages) -> None:
     entries = [entry(0, 10), entry(10, 40), entry(20, 30), entry(40, 50), entry(50, 60)]
     some = replace(manifest(*entries))
-    inline = settled(some, pages.read, pages.ids.new_id, 42, Limits(inline_max=1, page_entries=4, fan_out=2))
+    inline = within_limits(some, pages.read, pages.ids.new_id, 42, Limits(inline_max=1, page_entries=4, fan_out=2))
     pages.items |= {page.ref.name: page.items for page in inline[1]}
     assert len(inline[0].pages) == 1
     after = pages.truncated(inline[0], 35)

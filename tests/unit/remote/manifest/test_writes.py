@@ -76,7 +76,7 @@ def ends(store: ObjectStore) -> list[int]:
     return [m.end_offset for m in archive.newest_manifests(store, "rows")]
 
 
-def assert_settled(store: ObjectStore) -> None:
+def assert_nothing_pending(store: ObjectStore) -> None:
     """Every chain is sound, its entries follow each other, and nothing is pending any more."""
     for path in archive.partition_paths(store, "rows"):
         newest = assert_sound_chain(store, path)
@@ -92,7 +92,7 @@ def test_a_write_adds_to_its_partitions_and_makes_those_that_get_nothing() -> No
     assert [(r.path.partition, r.start, r.end) for r in decision.ranges] == [(0, 0, 10), (1, 0, 10)]
     write(store, "two", 5)
     assert ends(store) == [15, 15, 0]
-    assert_settled(store)
+    assert_nothing_pending(store)
     marks = [m.written for m in archive.manifests(store, "rows")]
     assert {(m.write_id, m.partitions) for m in marks if m} == {("two", 3)}
     assert [m.leader_epochs for m in archive.manifests(store, "rows")] == [(EpochEntry(0, 0),)] * 3
@@ -124,7 +124,7 @@ def test_wherever_the_writer_stops_all_or_nothing_is_seen_and_the_next_run_ends_
     assert ends(store) in ([1, 1, 0], [11, 11, 0])
     write(store, "one", topic=written_topic(store, "rows"))
     assert ends(store) == [11, 11, 0]
-    assert_settled(store)
+    assert_nothing_pending(store)
 
 
 @pytest.mark.parametrize("number", range(1, calls_of_a_write() + 1))
@@ -136,7 +136,7 @@ def test_a_topic_that_a_killed_writer_was_about_to_make_is_not_there(number: int
     assert ends(store) in ([], [10, 10, 0])
     write(store, "two", 5)
     assert ends(store) in ([5, 5, 0], [15, 15, 0])
-    assert_settled(store)
+    assert_nothing_pending(store)
 
 
 @pytest.mark.parametrize("number", range(1, calls_of_a_write() + 1))
@@ -147,7 +147,7 @@ def test_a_lost_answer_leads_to_one_write_all_the_same(number: int) -> None:
     lossy = LosesAnswer(store, lambda verb, key: at(verb, key) and verb == "put_if_absent")
     write(lossy, "one", topic=topic)
     assert ends(store) == [10, 10, 0]
-    assert_settled(store)
+    assert_nothing_pending(store)
 
 
 def test_a_commit_that_nobody_knows_of_is_given_up_by_the_next_run_however_late_it_lands() -> None:
@@ -164,7 +164,7 @@ def test_a_commit_that_nobody_knows_of_is_given_up_by_the_next_run_however_late_
         write(store, "one", topic=topic)
         late.land()
         assert ends(store) == [10, 10, 0]
-        assert_settled(store)
+        assert_nothing_pending(store)
 
 
 @pytest.mark.parametrize("number", range(1, calls_of_a_write() + 1))
@@ -176,7 +176,7 @@ def test_two_writes_at_once_follow_each_other_and_one_that_runs_twice_is_one(num
     between = RunsBetween(store, {number: lambda: write(store, other, count, topic=topic)})
     write(between, "one", topic=topic)
     assert ends(store) == [total, total, 0]
-    assert_settled(store)
+    assert_nothing_pending(store)
 
 
 def test_a_write_that_is_just_being_committed_is_waited_for() -> None:

@@ -16,7 +16,7 @@ from small_clusters import Cluster, path_of
 from local_log.errors import Conflict, Invalid, Unavailable, Unknown
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.visible_records import record_batches
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from remote import archive
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
@@ -45,7 +45,7 @@ def unclean(tmp_path: Path, *numbers: int, rolls: bool = False) -> Cluster:
     return cluster
 
 
-def leader_log(cluster: Cluster) -> LocalLog:
+def leader_log(cluster: Cluster) -> LogReader:
     (log,) = cluster.leader_dir(B).logs()
     return log
 
@@ -90,7 +90,7 @@ def test_archiving_goes_on_after_an_unclean_election_and_both_histories_are_read
     assert goes_on.leader_epochs == (EpochEntry(0, 0), EpochEntry(1, 5))
     assert read(cluster.store, goes_on) == values(*range(5), *range(100, 105))
     cluster.produce(B, 106, 107)
-    cluster.settle()
+    cluster.offload_until_idle()
     assert cluster.consume(B, 0).values == values(*range(5), *range(100, 108))
     other = kept(cluster, found.kept_id)
     assert read(cluster.store, other) == values(4, 5, 6, 7)

@@ -9,7 +9,7 @@ from logs_to_archive import copy_of, cut_finer, local_logs, path_of
 from made_manifests import assert_sound_archive
 from one_offload import named, run
 
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from remote.manifest.gaps import NO_BATCH
 from remote.read.log import ArchivedLog
 from tiering.offload.copy import plan
@@ -35,11 +35,11 @@ def empty(folder: Path, base: int) -> None:
         file.write_bytes(b"")
 
 
-def inactive(log: LocalLog) -> list[tuple[int, int]]:
+def inactive(log: LogReader) -> list[tuple[int, int]]:
     return [(s.base_offset, s.next_base_offset) for s in log.segments if s.next_base_offset is not None]
 
 
-def batches(log: LocalLog | ArchivedLog, start: int, end: int) -> list[tuple[int, int]]:
+def batches(log: LogReader | ArchivedLog, start: int, end: int) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     for chunk in log.chunks(start, end):
         found += zip(chunk.batches.base_offset.tolist(), chunk.batches.last_offset.tolist(), strict=True)
@@ -120,7 +120,7 @@ def test_an_emptied_segment_that_is_not_stable_yet_waits(logs: tuple[Path, str])
     ranges = inactive(local_logs(folder)[name])
     empty(folder / name, ranges[1][0])
     log = local_logs(folder)[name]
-    below = LocalLog(log.disk, log.folder, log.partition, log.segments, 0, ranges[1][1] - 1)
+    below = LogReader(log.disk, log.folder, log.partition, log.segments, 0, ranges[1][1] - 1)
     decisions = plan(below, MemoryStore()).decisions
     assert [(d.action, d.segment.end_offset) for d in decisions[:2]] == [
         (Action.copy, ranges[0][1]),

@@ -10,7 +10,7 @@ from logs_to_archive import cut_finer, local_logs, path_of
 from made_manifests import assert_sound_archive
 from one_offload import run
 
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from remote.manifest.codec import decode, encode
 from remote.manifest.entries import Entries
 from remote.manifest.gaps import COMPACTED, NO_BATCH
@@ -24,7 +24,7 @@ from tiering.read.tiered_log import TieredLog
 from tiering.restore.plan import plan_restore
 
 Folder = tuple[Path, str]
-Holed = tuple[LocalLog, ArchivedLog]
+Holed = tuple[LogReader, ArchivedLog]
 
 
 @pytest.fixture(params=["g-compacted-0", "g-compacted-txn-0"])
@@ -62,7 +62,7 @@ def damage(folder: Folder, base: int) -> None:
     log_file(folder, base).write_bytes(body[:-1] + bytes([body[-1] ^ 1]))
 
 
-def offloaded(folder: Folder, store: MemoryStore, prefix: str = "") -> tuple[LocalLog, Manifest]:
+def offloaded(folder: Folder, store: MemoryStore, prefix: str = "") -> tuple[LogReader, Manifest]:
     log = local_logs(folder[0])[folder[1]]
     run(store, log, prefix=prefix)
     return log, assert_sound_archive(store, path_of(log))

@@ -11,7 +11,7 @@ from one_offload import TXN, due_ranges, named, run
 
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from remote.manifest.store import load_newest
 from tiering.offload.copy import plan
 from tiering.offload.plan import Action
@@ -19,7 +19,7 @@ from tiering.offload.plan import Action
 # what is archived
 
 
-def assert_only_seen(store: MemoryStore, log: LocalLog) -> None:
+def assert_only_seen(store: MemoryStore, log: LogReader) -> None:
     """Nothing of the log is archived, and where it starts and ends is known."""
     manifest = assert_sound_archive(store, path_of(log))
     assert (manifest.only_seen, manifest.segment_count, manifest.version) == (True, 0, 1)
@@ -56,7 +56,7 @@ def test_an_open_transaction_holds_its_segment_and_all_behind_it_back(finer: Pat
     assert [d.action for d in decisions if (d.segment.end_offset or 2**62) > 3_671] == ["keep"]
     # With the high watermark below a marker the transaction counts as open, from its first offset on.
     aborted = max(log.aborted(0, log.log_end_offset), key=lambda t: t.last_offset - t.first_offset)
-    held = LocalLog(log.disk, log.folder, log.partition, log.segments, 0, aborted.last_offset)
+    held = LogReader(log.disk, log.folder, log.partition, log.segments, 0, aborted.last_offset)
     assert held.last_stable_offset <= aborted.first_offset
     ends = [d.segment.end_offset for d in plan(held, MemoryStore()).decisions if d.action is Action.copy]
     assert all(end is not None and end <= aborted.first_offset for end in ends)

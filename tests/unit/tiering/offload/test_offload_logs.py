@@ -14,7 +14,7 @@ from one_offload import due_ranges, named
 from local_log.disk import OsDisk
 from local_log.errors import Corrupt, NotFound, Unavailable, Unreadable
 from local_log.log_dir import LogDir, Unopened
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from remote.manifest.store import load_newest
 from remote.store.api import ObjectStore
 from tiering.offload.copy import Done
@@ -72,7 +72,7 @@ def test_a_plan_prints_what_a_run_would_do_and_does_nothing(finer: Path, threads
 def test_a_log_that_fails_stops_no_other(tmp_path: Path, finer: Path, threads: int) -> None:
     folder = copy_of(finer, tmp_path / "logs")
     damaged, stranger, deleted, locked = "g-codec-lz4-0", "g-big-0", "g-epochs-0", "g-txn-0"
-    logs: dict[str, LocalLog | Unopened] = {**local_logs(folder)}
+    logs: dict[str, LogReader | Unopened] = {**local_logs(folder)}
     second = sorted((folder / damaged).glob("*.log"))[1]
     second.write_bytes(second.read_bytes()[:-1])
     (folder / stranger / "partition.metadata").write_text("what is this\n")
@@ -90,7 +90,7 @@ def test_a_log_that_fails_stops_no_other(tmp_path: Path, finer: Path, threads: i
     for name in set(partitions()) - {damaged, stranger, deleted, locked}:
         assert kinds[name] <= {"copied", Action.keep}
         log = logs[name]
-        assert isinstance(log, LocalLog)
+        assert isinstance(log, LogReader)
         if due_ranges(log):
             assert named(assert_sound_archive(store, path_of(log))) == due_ranges(log)
     (gone,) = [done for log, done in results if str(log.partition) == deleted]

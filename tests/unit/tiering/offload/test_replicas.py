@@ -19,7 +19,7 @@ from made_manifests import assert_sound_chain
 from local_log.errors import Conflict
 from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT
 from local_log.formats.visible_records import record_batches
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from remote.manifest.entries import Entries
 from remote.manifest.model import Limits
 from remote.read.log import ArchivedLog
@@ -32,7 +32,7 @@ LIMITS = Limits(inline_max=3, page_entries=2, fan_out=2)
 
 
 @pytest.fixture(scope="module", params=[EPOCHS, TXN])
-def replicas(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[int, LocalLog]:
+def replicas(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[int, LogReader]:
     """Logs of the same records, cut into different numbers of segments."""
     found = {}
     for segments in CUTS:
@@ -42,18 +42,18 @@ def replicas(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return found
 
 
-def run(store: ObjectStore, log: LocalLog, name: str) -> list[Done]:
+def run(store: ObjectStore, log: LogReader, name: str) -> list[Done]:
     prefix = f"{int(name):x}".rjust(2, "f")
     due = plan(log, store)
     return list(offload(due, store, FixedClock(), CountingIds(prefix), f"replica-{name}", lambda _: None, limits=LIMITS))
 
 
-def end_of(log: LocalLog) -> int:
+def end_of(log: LogReader) -> int:
     """Where its last segment ends that is due."""
     return max(s.next_base_offset for s in log.segments if s.next_base_offset and s.next_base_offset <= log.last_stable_offset)
 
 
-def assert_reads_as(store: MemoryStore, log: LocalLog, end: int) -> None:
+def assert_reads_as(store: MemoryStore, log: LogReader, end: int) -> None:
     """The archive holds `[start, end)`, and gives each record once, committed ones only where that is asked for."""
     manifest = assert_sound_chain(store, path_of(log))
     assert (manifest.end_offset, manifest.gaps) == (end, ())
@@ -70,7 +70,7 @@ def assert_reads_as(store: MemoryStore, log: LocalLog, end: int) -> None:
     assert ours == {(t.producer_id, t.first_offset, t.last_offset) for t in log.aborted(0, end)}
 
 
-def log_path(log: LocalLog, name: str) -> str:
+def log_path(log: LogReader, name: str) -> str:
     return path_of(log).segment(name)
 
 
@@ -80,7 +80,7 @@ def copied(results: list[Done]) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("order", list(permutations(CUTS)), ids=str)
-def test_replicas_archive_into_one_partition_in_any_order(replicas: dict[int, LocalLog], order: tuple[int, ...]) -> None:
+def test_replicas_archive_into_one_partition_in_any_order(replicas: dict[int, LogReader], order: tuple[int, ...]) -> None:
     store, archived_to = MemoryStore(), 0
     for number in order:
         for base, end in copied(run(store, replicas[number], str(number))):
@@ -98,7 +98,7 @@ def test_replicas_archive_into_one_partition_in_any_order(replicas: dict[int, Lo
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_replicas_archive_in_turns_that_chance_has_given_them(replicas: dict[int, LocalLog], seed: int) -> None:
+def test_replicas_archive_in_turns_that_chance_has_given_them(replicas: dict[int, LogReader], seed: int) -> None:
     """Another replica's whole offload falls between two calls of the store of this one's."""
     r = random.Random(seed)
     one, two, three = r.sample(CUTS, 3)
@@ -112,7 +112,7 @@ def test_replicas_archive_in_turns_that_chance_has_given_them(replicas: dict[int
     assert_reads_as(store, replicas[one], max(map(end_of, replicas.values())))
 
 
-def test_replicas_archive_at_the_same_time(replicas: dict[int, LocalLog]) -> None:
+def test_replicas_archive_at_the_same_time(replicas: dict[int, LogReader]) -> None:
     store = MemoryStore()
     results: dict[int, list[Done]] = {}
     threads = [threading.Thread(target=lambda n=number: results.update({n: run(store, replicas[n], str(n))})) for number in CUTS]
@@ -126,7 +126,7 @@ def test_replicas_archive_at_the_same_time(replicas: dict[int, LocalLog]) -> Non
     assert_reads_as(store, replicas[CUTS[0]], max(map(end_of, replicas.values())))
 
 
-def test_a_replica_that_starts_later_adds_what_is_new(tmp_path: Path, replicas: dict[int, LocalLog]) -> None:
+def test_a_replica_that_starts_later_adds_what_is_new(tmp_path: Path, replicas: dict[int, LogReader]) -> None:
     one, other = replicas[CUTS[0]], replicas[CUTS[2]]
     folder = copy_of(Path(other.folder).parent, tmp_path / "later")
     name = str(other.partition)
@@ -143,7 +143,7 @@ def test_a_replica_that_starts_later_adds_what_is_new(tmp_path: Path, replicas: 
 # another history
 
 
-def with_epochs(folder: Path, partition: str, *epochs: tuple[int, int]) -> LocalLog:
+def with_epochs(folder: Path, partition: str, *epochs: tuple[int, int]) -> LogReader:
     lines = ["0", str(len(epochs)), *(f"{epoch} {start}" for epoch, start in epochs), ""]
     (folder / partition / LEADER_EPOCH_CHECKPOINT).write_text("\n".join(lines))
     return local_logs(folder)[partition]

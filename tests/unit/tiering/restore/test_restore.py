@@ -18,7 +18,7 @@ from local_log.formats.control import ControlType, read_control_type
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from local_log.formats.record_batch.writer import write_marker
 from local_log.formats.visible_records import record_batches
-from local_log.log_reader import LocalLog
+from local_log.log_reader import LogReader
 from remote.manifest.entries import Entries
 from remote.segment_bytes import StoredBytes
 from remote.store.api import ObjectStore
@@ -257,7 +257,7 @@ def test_markers_that_a_broker_has_written_behind_what_was_restored_are_not_writ
     assert file.read_bytes() == own
 
 
-def finest(tmp_path: Path) -> tuple[LocalLog, MemoryStore]:
+def finest(tmp_path: Path) -> tuple[LogReader, MemoryStore]:
     """The transactions, cut so that many of them span several segments, and their archive."""
     logs, store = broker_logs(tmp_path / "logs", "g-txn-0"), MemoryStore()
     cut_finer(logs / "g-txn-0", 60)
@@ -273,18 +273,18 @@ def shortened(plan: RestorePlan) -> Iterator[RestorePlan]:
         yield plan_restore(Entries(manifest, plan.entries.pages), None, {})
 
 
-def restored(plan: RestorePlan, store: ObjectStore, to: Path) -> LocalLog:
+def restored(plan: RestorePlan, store: ObjectStore, to: Path) -> LogReader:
     with opened(OsWritableDisk(), str(to)) as target:
         assert [d.error for d in restore([plan], StoredBytes(store), target, 1) if d.error] == []
     return local_logs(to)[str(plan.partition)]
 
 
-def records(log: LocalLog, isolation: Isolation, start: int, end: int) -> list[int]:
+def records(log: LogReader, isolation: Isolation, start: int, end: int) -> list[int]:
     aborted = log.aborted(start, end) if isolation is Isolation.read_committed else ()
     return offsets_of(record_batches(log.chunks(start, end), start, end, aborted))
 
 
-def markers(log: LocalLog) -> list[tuple[int, ControlType]]:
+def markers(log: LogReader) -> list[tuple[int, ControlType]]:
     found = []
     for chunk in log.chunks(0, log.log_end_offset):
         for _, batch in chunk.where(chunk.batches.is_control).records():

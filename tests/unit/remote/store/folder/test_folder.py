@@ -12,7 +12,7 @@ from store_promises import ObjectStoreConformance
 
 from local_log.errors import AlreadyExists, Corrupt, Invalid, LogError, NotFound, Unavailable, Unknown
 from local_log.formats.checksum import crc32c
-from remote.store.api import AbandonedUpload, ObjectStore, settle
+from remote.store.api import AbandonedUpload, ObjectStore, make_durable
 from remote.store.folder.store import FolderStore
 from remote.store.folder.write_behind import BEHIND_BYTES_MIN
 from remote.store.open import open_backend
@@ -187,15 +187,15 @@ class TestFolder(ObjectStoreConformance):
                 store.put_if_absent("key", b"body")
         assert store.get("key") == b"body"
 
-    def test_what_somebody_else_has_linked_is_settled_by_syncing_its_folders(
+    def test_what_somebody_else_has_linked_is_made_durable_by_syncing_its_folders(
         self, store: FolderStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         store.put_if_absent("a/b/key", b"body")
         synced: list[str] = []
         monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.readlink(f"/proc/self/fd/{descriptor}")))
-        settle(Retrying(Door(store), SleptClock(), lambda: 0.5), "a/b/key")
+        make_durable(Retrying(Door(store), SleptClock(), lambda: 0.5), "a/b/key")
         assert synced == [os.path.join(store.root, *parts) for parts in (("a", "b"), ("a",), ())]
-        settle(MemoryStore(), "a/b/key")
+        make_durable(MemoryStore(), "a/b/key")
 
     def test_a_file_where_a_folder_should_be_is_invalid(self, store: FolderStore) -> None:
         store.put_if_absent("a", b"")
