@@ -11,6 +11,9 @@ UV = $(if $(shell uv --version 2>/dev/null),uv,$(BIN)/uv)
 # Runs a command and shows what it said only if it failed.
 quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out"; exit 1; }
 
+# A run starts hundreds of Python processes: without bytecode each compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup lock lint test docs bench soak trial demo wheel clean
 
 help: ## show this list
@@ -58,8 +61,8 @@ lint: setup ## style, types, import contracts and the tidy test; silent when all
 	@$(call quietly,$(BIN)/lint-imports)
 	@$(call quietly,$(BIN)/python -m pytest tests/test_tidy.py)
 
-test: setup ## all tests; ARGS="-k name" narrows them
-	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+test: setup ## all tests; ARGS="-k name" narrows them, ARGS=--quick leaves out all that needs Java or a server
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 bench: setup ## how fast it is; ARGS go to bench/run.py
 	@$(BIN)/python bench/run.py $(ARGS)

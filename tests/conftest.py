@@ -10,6 +10,7 @@ from typing import Any
 
 import fast_java
 import pytest
+import quick
 import strict_s3
 from installed_wheel import Installed, shared
 from s3_servers import serving
@@ -118,6 +119,31 @@ def strict_bucket(strict_client: Any) -> str:
     return _new_bucket(strict_client)
 
 
+_ORDER = ("end_to_end", "spark", "airflow", "kafka", "docs", "faults")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="only the tests that start no server and no Java")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--quick"):
+        quick.turn_on()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return True if config.getoption("--quick") and quick.is_left_out(collection_path) else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Files that take minutes come first: what is left when one of two workers has nothing more to do is short then."""
+    if config.getoption("--quick"):
+        items[:] = [item for item in items if not quick.is_marked(item)]
+    order = {name: rank for rank, name in enumerate(_ORDER)}
+    items.sort(key=lambda item: order.get(quick.folder(item.path), len(order)))
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Before any fixture: every Java of Spark's is one that starts soon, also those of processes that a test starts."""
     if item.get_closest_marker("spark") and "JAVA_TOOL_OPTIONS" not in os.environ:
@@ -135,6 +161,7 @@ def spark(s3_server: str) -> Iterator[Any]:
 
     from spark_jobs.session import session
 
+    quick.starts_a_server()
     conf = {"spark.sql.shuffle.partitions": "4"}
     if real_kafka.maven() is not None:
         conf["spark.jars"] = ",".join(map(str, real_kafka.jars(real_kafka.SPARK_SOURCE)))

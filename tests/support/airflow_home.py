@@ -19,6 +19,7 @@ from typing import Any
 
 import psutil
 import pytest
+import quick
 
 ROOT = Path(__file__).parents[2]
 IS_THERE = importlib.util.find_spec("airflow") is not None
@@ -78,6 +79,7 @@ class Airflow:
     """A process that runs DAGs by `dag.test()`, one after the other. `loaded`: what it has met while it loaded them."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
+        quick.starts_a_server()
         self.environment = {**os.environ, **environment}
         self.log = Path(environment["AIRFLOW_HOME"], f"log-{id(self)}")
         with self.log.open("wb") as log:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import quick
 from built_wheel import ROOT, built_wheel
 from file_lock import alone
 
@@ -47,6 +48,7 @@ class Installed:
 @contextmanager
 def shared(factory: pytest.TempPathFactory) -> Iterator[Installed]:
     """The environment; who comes first makes it, and who goes last removes it. Skips where it cannot be made."""
+    quick.starts_a_server()
     base = factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "installed"
     users = folder / "users"

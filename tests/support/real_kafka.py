@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import fast_java
+import quick
 
 from spark_jobs.java import java_home
 
@@ -79,6 +80,7 @@ def broker(
 def _broker(
     folder: Path, options: Sequence[str], killed: bool, config: Mapping[str, str], of_broker: Sequence[str] = ()
 ) -> Iterator[str]:
+    quick.starts_a_server()
     folder.mkdir(parents=True, exist_ok=True)
     port, controller = free_ports()
     properties = folder / "server.properties"
@@ -104,6 +106,7 @@ def _broker(
 
 def program(source: Path, **pipes: Any) -> "subprocess.Popen[str]":
     """A program of ours, in Java, that has Kafka's classes."""
+    quick.starts_a_server()
     of_kafka = jars(BROKER)
     classes = fast_java.compiled(source, of_kafka, cache())
     command = [f"{java_home()}/bin/java", "-Xmx512m", *_fast_start(), "-cp", _class_path(*of_kafka, classes), source.stem]

@@ -8,6 +8,8 @@ from itertools import count
 from typing import Any
 from zlib import crc32
 
+import quick
+
 Application = Callable[[Any, Any], list[bytes]]
 """What WSGI calls."""
 
@@ -97,6 +99,7 @@ class Truncates(OneAtATime):
 @contextmanager
 def serving(turns: Callable[[Any], Application] = OneAtATime, port: int = 0) -> Iterator[str]:
     """The URL of moto's S3 server behind `turns`; all that run in one process show the same buckets."""
+    quick.starts_a_server()
     from moto.server import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import quick
 from file_lock import alone
 from real_kafka import cache, free_ports, wait_for
 
@@ -50,6 +51,7 @@ def _built() -> Path:
 @contextmanager
 def serving(folder: Path, port: int | None = None) -> Iterator[str]:
     """The URL of a server that keeps its buckets in `folder`; it ends with the block. Another may take over its `port`."""
+    quick.starts_a_server()
     buckets = folder / "buckets"
     buckets.mkdir(parents=True, exist_ok=port is not None)
     port = port or free_ports()[0]
