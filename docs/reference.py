@@ -15,7 +15,7 @@ from tiering.config.environment import variable_of
 from tiering.config.settings import Settings, name_of
 from tiering.config.show import UNSET
 from tiering.config.topics import OF_TOPICS, SYNONYMS, defaults
-from tiering.metrics.series import ALL, NOT_HERE, OF_THE_PROCESS
+from tiering.metrics.series import ALL, NOT_EXPORTED, PROCESS_SERIES
 from tiering.metrics.shipped import alerts
 
 Cells = tuple[str, ...]
@@ -52,12 +52,12 @@ def metrics() -> Iterator[Cells]:
 
 def process_metrics() -> Iterator[Cells]:
     """The series that Prometheus' client tells of any process."""
-    return ((f"`{name}`",) for name in OF_THE_PROCESS)
+    return ((f"`{name}`",) for name in PROCESS_SERIES)
 
 
 def beans_not_here() -> Iterator[Cells]:
     """Beans of Kafka that no series stands for, and why."""
-    return ((f"`{bean}`", reason) for bean, reason in NOT_HERE.items())
+    return ((f"`{bean}`", reason) for bean, reason in NOT_EXPORTED.items())
 
 
 def columns(schema: str) -> Iterator[tuple[str, str]]:

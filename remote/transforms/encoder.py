@@ -1,9 +1,9 @@
-"""A segment on its way up: its objects as chunks, each in its stored form, and the entry that says how to undo them.
+"""Encodes a segment for its upload: both objects as chunks, and the entry that says how to decode them.
 
-A store wants an object's size and CRC-32C before its first byte, so an object is encoded once to be measured. As much of it as
-may be kept in memory is sent from there; the rest is encoded again when it is sent, and for each upload that has to be repeated,
-a chunk at a time, each time to the same bytes. A chunk whose source has changed since then is refused before it is encoded:
-under its nonce nothing else than what was measured ever leaves.
+A store needs an object's size and CRC-32C before its first byte, so each object is encoded once to measure it. The first
+chunks stay in memory, up to a limit, and are sent from there. The rest is encoded again for the upload, and for each retry of
+it, a chunk at a time and to the same bytes. A chunk whose source has changed since the measurement is refused before it is
+encoded, so that no two plaintexts are encrypted under one nonce.
 """
 
 from base64 import b64encode
@@ -24,15 +24,15 @@ from remote.transforms.encryption import AUX_OBJECT, DATA_KEY_BYTES, LOG_OBJECT,
 from remote.transforms.keys import KeyRing
 
 CHUNK_BYTES = 4 << 20
-KEPT_BYTES_MAX = 64 << 20
+BUFFERED_BYTES_MAX = 64 << 20
 
 Read = Callable[[int, int], Buffer]
-"""Gives the source bytes `[start, end)`."""
+"""Reads the source bytes `[start, end)`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Encryption:
-    """What it takes to encrypt: who wraps data keys, and where they come from."""
+    """The key ring that wraps data keys, and the source of their random bytes."""
 
     keys: KeyRing
     randomness: Randomness
@@ -40,34 +40,54 @@ class Encryption:
 
 @dataclass(frozen=True, slots=True)
 class Transforms:
-    """What is done to segments on their way up; by default nothing. `chunk_bytes` are source bytes.
+    """How segments are encoded for the archive; by default not at all. `chunk_bytes` counts source bytes.
 
-    At most `kept_bytes_max` of each object are kept in memory, encoded, until it is uploaded.
-    Compressed is what is not compressed already, and encrypted whatever there is.
+    At most `buffered_bytes_max` of each object stay in memory, encoded, until the upload.
+    A segment that is compressed already is not compressed again; encryption applies to every segment.
     """
 
     compress: bool = False
     encryption: Encryption | None = None
     chunk_bytes: int = CHUNK_BYTES
-    kept_bytes_max: int = KEPT_BYTES_MAX
+    buffered_bytes_max: int = BUFFERED_BYTES_MAX
 
 
 @dataclass(frozen=True, slots=True)
-class EncodedBody:
-    """The chunks of one object: where they end in its source, the CRC-32C of each one's source, its length as stored.
+class SourceObject:
+    """An object of a segment before it is encoded: its `key`, LOG_OBJECT or AUX_OBJECT, its bytes, and their CRC-32C.
 
-    `crc32c` is that of the whole object as it is stored. `kept` are its first chunks.
+    `chunk_ends` are the positions at which its chunks end.
     """
 
     key: str
     number: int
-    codec: ChunkCodec
     read: Read
-    ends: tuple[int, ...]
+    chunk_ends: tuple[int, ...]
+    crc32c: int
+
+    def chunks(self) -> Iterator[tuple[ChunkPlace, Buffer]]:
+        """Each chunk with its place. Raises what `read` raises."""
+        return self.chunks_from(0)
+
+    def chunks_from(self, first: int) -> Iterator[tuple[ChunkPlace, Buffer]]:
+        """The same from chunk number `first` on."""
+        for n, (start, end) in [*enumerate(pairwise((0, *self.chunk_ends)))][first:]:
+            yield ChunkPlace(self.number, n, end == self.chunk_ends[-1]), self.read(start, end)
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedBody:
+    """An object in its stored form: the CRC-32C of each chunk's source, and each chunk's stored length in bytes.
+
+    `crc32c` is that of the whole stored object. `buffered` are its first chunks, encoded.
+    """
+
+    source: SourceObject
+    codec: ChunkCodec
     source_crc32cs: tuple[int, ...]
     lengths: tuple[int, ...]
     crc32c: int
-    kept: tuple[bytes, ...]
+    buffered: tuple[bytes, ...]
 
     @property
     def size(self) -> int:
@@ -75,23 +95,22 @@ class EncodedBody:
         return sum(self.lengths)
 
     def __iter__(self) -> Iterator[bytes]:
-        """The chunks as they are stored, the same each time. Raises Corrupt where the source is not what was measured."""
-        yield from self.kept
-        for n, (start, end) in [*enumerate(pairwise((0, *self.ends)))][len(self.kept) :]:
-            source = self.read(start, end)
-            found, expected = crc32c(source), self.source_crc32cs[n]
+        """The chunks in their stored form, the same bytes each time. Raises Corrupt where the source has changed."""
+        yield from self.buffered
+        for place, source in self.source.chunks_from(len(self.buffered)):
+            found, expected = crc32c(source), self.source_crc32cs[place.number]
             if found != expected:
-                raise _changed(self.key, expected, found)
-            yield self.codec.encode(ChunkPlace(self.number, n, end == self.ends[-1]), source)
+                raise _changed(self.source.key, expected, found)
+            yield self.codec.encode(place, source)
 
-    def in_parts(self, part_bytes: int) -> "Parts":
-        """The same bytes in parts of just `part_bytes`, as a store wants them, again and again."""
-        return Parts(self, part_bytes)
+    def in_parts(self, part_bytes: int) -> "FixedSizeParts":
+        """The same bytes in parts of exactly `part_bytes`, as a store uploads them; can be iterated more than once."""
+        return FixedSizeParts(self, part_bytes)
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """The bytes of chunks in parts of just `part_bytes`; the last one has what is left."""
+class FixedSizeParts:
+    """Chunks regrouped into parts of exactly `part_bytes`; the last part has the remainder."""
 
     chunks: Iterable[Buffer]
     part_bytes: int
@@ -113,7 +132,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """An entry that says how its objects are encoded, and their chunks."""
+    """An entry with its encoding, and the encoded bytes of its two objects."""
 
     entry: SegmentEntry
     log: EncodedBody
@@ -121,33 +140,34 @@ class Encoded:
 
 
 def encode(path: PartitionPath, entry: SegmentEntry, read_log: Read, aux: bytes, transforms: Transforms) -> Encoded:
-    """What becomes of a segment: `entry` is that of its identity, `aux` all of its aux object. Reads the log once.
+    """Encodes a segment. `entry` describes it without encoding, `aux` is its whole aux object. Reads the log once.
 
-    Raises NoKey, Unavailable, what `read_log` raises, and Corrupt where the log is not what the entry states any more.
+    Raises NoKey, Unavailable, what `read_log` raises, and Corrupt where the log no longer has the CRC-32C of the entry.
     """
     cipher, info = None, EncodingInfo("", (), 0, 0, 0, 0)
     if transforms.encryption is not None:
         cipher, info = _with_new_data_key(path, entry, transforms.encryption)
     codec = ChunkCodec(transforms.compress, cipher)
     ends = chunk_ends(entry.log_size, transforms.chunk_bytes)
-    kept_max = transforms.kept_bytes_max
-    log = _measured(path.segment(entry.log_name), LOG_OBJECT, codec, read_log, ends, entry.log_crc32c, kept_max)
+    log_source = SourceObject(path.segment(entry.log_name), LOG_OBJECT, read_log, ends, entry.log_crc32c)
     ends = aux_ends(entry.aux_ranges.values())
-    beside = _measured(path.segment(entry.aux_name), AUX_OBJECT, codec, lambda a, b: aux[a:b], ends, entry.aux_crc32c, kept_max)
+    aux_source = SourceObject(path.segment(entry.aux_name), AUX_OBJECT, lambda a, b: aux[a:b], ends, entry.aux_crc32c)
+    log = _encoded(log_source, codec, transforms.buffered_bytes_max)
+    encoded_aux = _encoded(aux_source, codec, transforms.buffered_bytes_max)
     info = replace(
         info,
         chunk_index=_base64(write_chunk_index(transforms.chunk_bytes, entry.log_size, log.lengths)),
-        aux_lengths=beside.lengths,
+        aux_lengths=encoded_aux.lengths,
         log_size=log.size,
         log_crc32c=log.crc32c,
-        aux_size=beside.size,
-        aux_crc32c=beside.crc32c,
+        aux_size=encoded_aux.size,
+        aux_crc32c=encoded_aux.crc32c,
     )
-    return Encoded(replace(entry, encoding=encoding_name(transforms), encoded=info), log, beside)
+    return Encoded(replace(entry, encoding=encoding_name(transforms), encoded=info), log, encoded_aux)
 
 
 def encoding_name(transforms: Transforms) -> str:
-    """What an entry calls these transforms."""
+    """The name under which an entry states these transforms, IDENTITY for none."""
     wanted = transforms.compress, transforms.encryption is not None
     return next((name for name, does in ENCODINGS.items() if does == wanted), IDENTITY)
 
@@ -161,29 +181,26 @@ def _with_new_data_key(path: PartitionPath, entry: SegmentEntry, encryption: Enc
     return SegmentCipher(data_key, nonce, path, entry.segment_id), info
 
 
-def _measured(
-    key: str, number: int, codec: ChunkCodec, read: Read, ends: tuple[int, ...], source_crc32c: int, kept_max: int
-) -> EncodedBody:
-    """Encodes every chunk and keeps its measures, and the first chunks while there is room.
+def _encoded(source: SourceObject, codec: ChunkCodec, buffered_bytes_max: int) -> EncodedBody:
+    """Encodes every chunk once, for their lengths and checksums, and keeps the first ones in memory.
 
-    Raises Corrupt unless the whole source has this CRC-32C.
+    Raises Corrupt unless the whole source has the CRC-32C that it states.
     """
     crcs: list[int] = []
     lengths: list[int] = []
-    kept: list[bytes] = []
+    buffered: list[bytes] = []
     crc = stored_crc = 0
-    for n, (start, end) in enumerate(pairwise((0, *ends))):
-        source = read(start, end)
-        crcs.append(crc32c(source))
-        crc = crc32c(source, crc)
-        stored = codec.encode(ChunkPlace(number, n, end == ends[-1]), source)
+    for place, chunk in source.chunks():
+        crcs.append(crc32c(chunk))
+        crc = crc32c(chunk, crc)
+        stored = codec.encode(place, chunk)
         lengths.append(len(stored))
         stored_crc = crc32c(stored, stored_crc)
-        if len(kept) == n and sum(lengths) <= kept_max:
-            kept.append(stored)
-    if crc != source_crc32c:
-        raise _changed(key, source_crc32c, crc)
-    return EncodedBody(key, number, codec, read, ends, tuple(crcs), tuple(lengths), stored_crc, tuple(kept))
+        if len(buffered) == place.number and sum(lengths) <= buffered_bytes_max:
+            buffered.append(stored)
+    if crc != source.crc32c:
+        raise _changed(source.key, source.crc32c, crc)
+    return EncodedBody(source, codec, tuple(crcs), tuple(lengths), stored_crc, tuple(buffered))
 
 
 def _changed(key: str, expected: int, found: int) -> Corrupt:

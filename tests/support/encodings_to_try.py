@@ -30,11 +30,11 @@ KEYS = LocalKeyRing("keys of the tests", "new", {"old": OLD_KEY, "new": KEY})
 
 
 def transforms(
-    encoding: str, chunk_bytes: int = 1 << 16, *, keys: KeyRing = KEYS, seed: int = 0, kept_bytes_max: int = 0
+    encoding: str, chunk_bytes: int = 1 << 16, *, keys: KeyRing = KEYS, seed: int = 0, buffered_bytes_max: int = 0
 ) -> Transforms:
     """What makes entries of this encoding, or of none where it is identity; all that is sent is encoded twice."""
     encryption = Encryption(keys, SeededRandomness(seed)) if "aes" in encoding else None
-    return Transforms("zstd" in encoding, encryption, chunk_bytes, kept_bytes_max)
+    return Transforms("zstd" in encoding, encryption, chunk_bytes, buffered_bytes_max)
 
 
 def copied(store: ObjectStore, segment: LogSegmentData, how: Transforms) -> SegmentEntry:

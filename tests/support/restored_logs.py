@@ -11,8 +11,8 @@ from remote.manifest.entries import Entries
 from remote.segment_bytes import StoredBytes
 from remote.store.api import ObjectStore
 from tiering.restore.plan import RestorePlan, plan_restore
-from tiering.restore.run import Done, restore
-from tiering.restore.target import UNFINISHED, opened
+from tiering.restore.run import RestoreResult, restore
+from tiering.restore.target import UNFINISHED, open_target
 
 
 def plans(store: ObjectStore, until_offset: int | None = None, topic_ids: Mapping[str, str] | None = None) -> list[RestorePlan]:
@@ -22,13 +22,13 @@ def plans(store: ObjectStore, until_offset: int | None = None, topic_ids: Mappin
 
 def run(
     store: ObjectStore, path: str, disk: WritableDisk | None = None, *, until_offset: int | None = None, threads: int = 1
-) -> list[Done]:
+) -> list[RestoreResult]:
     """Restores all of an archive into the directory at `path`."""
-    with opened(disk or OsWritableDisk(), path) as target:
+    with open_target(disk or OsWritableDisk(), path) as target:
         return list(restore(plans(store, until_offset), StoredBytes(store), target, threads))
 
 
-def run_soundly(store: ObjectStore, path: str, disk: WritableDisk | None = None, **more: int) -> list[Done]:
+def run_soundly(store: ObjectStore, path: str, disk: WritableDisk | None = None, **more: int) -> list[RestoreResult]:
     """The same, and nothing may go wrong."""
     results = run(store, path, disk, **more)
     assert [done.error for done in results if done.error] == []
@@ -36,7 +36,7 @@ def run_soundly(store: ObjectStore, path: str, disk: WritableDisk | None = None,
     return results
 
 
-def downloaded(results: list[Done]) -> int:
+def downloaded(results: list[RestoreResult]) -> int:
     """Bytes that were downloaded."""
     return sum(done.placed.bytes for done in results if done.placed)
 

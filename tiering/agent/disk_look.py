@@ -5,7 +5,7 @@ from local_log.log_reader import LogReader, open_log
 from tiering.agent.view import PartitionView
 from tiering.agent.watch import Mark
 from tiering.lag.archived import NOTHING
-from tiering.lag.local_log import LogSeen, look_again, look_at
+from tiering.lag.local_log import LogSeen, rescan_log, scan_log
 from tiering.lag.unprotected import TopicRetention
 
 
@@ -22,6 +22,6 @@ def _seen(view: PartitionView, mark: Mark, before: Mark | None) -> LogSeen:
     seen = view.seen
     is_same = before is not None and before.is_stable and (before.state, before.start) == (mark.state, mark.start)
     if seen is None or not is_same or seen.segments_of != archived:
-        return look_at(open_log(mark.log_dir.disk, mark.folder, mark.partition, mark.start, mark.high_watermark), archived)
+        return scan_log(open_log(mark.log_dir.disk, mark.folder, mark.partition, mark.start, mark.high_watermark), archived)
     log = LogReader(mark.log_dir.disk, mark.folder, mark.partition, (), mark.start, mark.high_watermark)
-    return look_again(seen, log)
+    return rescan_log(seen, log)

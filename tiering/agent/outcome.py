@@ -6,7 +6,7 @@ from local_log.errors import LogError
 from remote.manifest.model import SegmentEntry
 from tiering.agent.schedule import Job
 from tiering.lag.archived import Archived
-from tiering.lag.copy_lag import Waits
+from tiering.lag.copy_lag import WaitingSegments
 
 Failure = LogError
 
@@ -27,7 +27,7 @@ class Outcome:
     refused: Failure | None = None
     has_more: bool = False
     due_ms: int | None = None
-    waits: Waits | None = None
+    waits: WaitingSegments | None = None
     is_left_alone: bool = False
     archived: Archived | None = None
     copied: SegmentEntry | None = None

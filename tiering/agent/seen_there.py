@@ -13,7 +13,7 @@ from tiering.agent.view import PartitionView
 from tiering.agent.watch import Mark
 from tiering.lag.archived import NOTHING, Archived
 from tiering.lag.local_log import LogSeen, SegmentSeen
-from tiering.losses.gone_logs import Gone, elsewhere, gone_logs
+from tiering.losses.gone_logs import GoneLog, gone_logs, partitions_of_others
 from tiering.losses.seen_logs import SeenFile, SeenLog
 
 KEEP_MS: Final = 600_000
@@ -55,7 +55,7 @@ class SeenThere:
                 view = PartitionView(log_dir.path, one.partition, archived=of, seen=_on_disk(one.seen, of, now_ms))
                 yield view, Mark(log_dir, one.partition, state, False, None, None)
 
-    def _gone(self, log_dir: LogDir, wanted: Callable[[str], bool]) -> tuple[Gone, ...]:
+    def _gone(self, log_dir: LogDir, wanted: Callable[[str], bool]) -> tuple[GoneLog, ...]:
         if not log_dir.disk.names(log_dir.path):
             return ()
         try:
@@ -63,7 +63,7 @@ class SeenThere:
         except LogError as e:
             known = {}
             self._hurt(e)
-        others = elsewhere(other for other in self._log_dirs if other != log_dir)
+        others = partitions_of_others(other for other in self._log_dirs if other != log_dir)
         gone = gone_logs(known, log_dir, (), lambda p: wanted(p.topic), others)
         self._known[log_dir.path] = {f"{log_dir.path}/{p}": seen for p, seen in known.items()}
         return tuple(one for one in gone if not one.moved_to)
@@ -90,7 +90,7 @@ class SeenThere:
 
     def _keep(self, log_dir: LogDir, changes: Mapping[TopicPartition, SeenLog | None]) -> None:
         try:
-            self._file(log_dir).keep(changes, self._clock)
+            self._file(log_dir).save(changes, self._clock)
         except LogError as e:
             self._hurt(e)
 
@@ -104,7 +104,7 @@ def _seen(view: PartitionView, known: SeenLog | None, now_ms: int) -> SeenLog | 
     if on_disk is None or view.archived is None or view.is_left_alone:
         return None
     if known is not None and (known.topic_id, known.start_offset) == (on_disk.topic_id, on_disk.start_offset):
-        return replace(known, end_offset=on_disk.end_offset, told_ms=known.told_ms or now_ms)
+        return replace(known, end_offset=on_disk.end_offset, recorded_ms=known.recorded_ms or now_ms)
     return SeenLog(on_disk.topic_id, on_disk.start_offset, on_disk.end_offset, None, now_ms)
 
 

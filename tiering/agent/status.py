@@ -19,8 +19,8 @@ from tiering.agent.topic_retention import Known
 from tiering.agent.view import AgentView, PartitionView, Told
 from tiering.config.config import Config
 from tiering.lag.archived import NOTHING, Archived
-from tiering.lag.copy_lag import NO_LAG, waits_of
-from tiering.lag.local_log import look_at
+from tiering.lag.copy_lag import NO_LAG, waiting_segments
+from tiering.lag.local_log import scan_log
 from tiering.offload.copy import plan
 
 NO_AGENT: Final = "no agent"
@@ -90,7 +90,7 @@ def _on_disk(places: Places, clock: Clock) -> list[Found]:
                 found.append((log, replace(view, error=Told.of(log.error, clock.now_ms()))))
                 continue
             try:
-                seen = look_at(log, view.archived or NOTHING)
+                seen = scan_log(log, view.archived or NOTHING)
             except NoSuchFile:
                 continue  # its broker has just deleted it
             except LogError as e:
@@ -128,8 +128,8 @@ def _planned(log: LogReader, view: PartitionView, store: ObjectStore, now_ms: in
     try:
         due = plan(log, store)
         archived = Archived.of(due.manifest) if due.manifest.version else None
-        seen = look_at(log, archived or NOTHING)
-        return replace(view, archived=archived, waits=waits_of(due), seen_ms=now_ms).on_disk(seen, view.retention)
+        seen = scan_log(log, archived or NOTHING)
+        return replace(view, archived=archived, waits=waiting_segments(due), seen_ms=now_ms).on_disk(seen, view.retention)
     except NoSuchFile:
         return None
     except TopicDeleted as e:

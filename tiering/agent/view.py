@@ -8,7 +8,7 @@ from local_log.formats.filenames import TopicPartition
 from tiering.agent.outcome import Failure, Outcome
 from tiering.agent.schedule import Kind
 from tiering.lag.archived import NOTHING, Archived
-from tiering.lag.copy_lag import NO_LAG, NO_WAITS, Lag, Waits, lag_of
+from tiering.lag.copy_lag import NO_LAG, NO_WAITS, Lag, WaitingSegments, lag_of
 from tiering.lag.local_log import LogSeen
 from tiering.lag.unprotected import PROTECTED, TopicRetention, Unprotected, unprotected_of
 
@@ -51,7 +51,7 @@ class PartitionView:
     error: Told | None = None
     refused: Told | None = None
     seen: LogSeen | None = None
-    waits: Waits = NO_WAITS
+    waits: WaitingSegments = NO_WAITS
     is_left_alone: bool = False
     retention: TopicRetention | None = None
     gone_ms: int = 0

@@ -53,7 +53,7 @@ def still_behind(archive_url: str, topics: Sequence[str], through_ms: int, parti
     from local_log.errors import NotFound
     from remote import archive
     from remote.store.open import open_store
-    from tiering.read.archived_through import archived_through, behind
+    from tiering.read.archived_through import archived_through, partitions_behind
 
     store = open_store(archive_url)
     archive.open_archive(store)
@@ -67,5 +67,7 @@ def still_behind(archive_url: str, topics: Sequence[str], through_ms: int, parti
         if not any(found.values()):
             waiting.append(topic)
         for name, parts in found.items():
-            waiting += [f"{name}-{partition}" for partition in (behind(parts, through_ms, partitions) if parts else ())]
+            waiting += [
+                f"{name}-{partition}" for partition in (partitions_behind(parts, through_ms, partitions) if parts else ())
+            ]
     return waiting

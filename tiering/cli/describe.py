@@ -9,8 +9,8 @@ from local_log.errors import LogError, NotFound
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.options import archive_option, keys_option, log_dir_option, output_option, topic_id_option
 from tiering.command.output import Row, emit, printable, say, warn
-from tiering.read.coverage import Coverage, as_data, coverage_of
-from tiering.read.coverage_picture import LEGEND, picture
+from tiering.read.coverage import Coverage, as_json, coverage_of
+from tiering.read.coverage_chart import LEGEND, coverage_chart
 from tiering.read.tiered_log import TieredLog
 from tiering.wiring import Tiers, open_tiers
 
@@ -59,7 +59,7 @@ def command(
                 row = _row(name, number, log)
                 if is_drawn and isinstance(log, TieredLog):
                     drawn.append((log.name, coverage_of(log)))
-                    row = {**row, "coverage": as_data(drawn[-1][1])}
+                    row = {**row, "coverage": as_json(drawn[-1][1])}
             except LogError as e:
                 say(f"tiering: {name}-{number}: {e}")
                 errors.append(e)
@@ -76,7 +76,7 @@ def command(
 def _draw(drawn: list[tuple[str, Coverage]]) -> None:
     width = get_terminal_size().columns
     for name, coverage in drawn:
-        click.echo("\n" + "\n".join(map(printable, picture(name, coverage, width))))
+        click.echo("\n" + "\n".join(map(printable, coverage_chart(name, coverage, width))))
     click.echo(f"\n{LEGEND}")
 
 

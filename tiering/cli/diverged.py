@@ -31,7 +31,7 @@ from tiering.command.options import (
 )
 from tiering.command.output import Row, emit, say
 from tiering.manifests import diverged
-from tiering.manifests.diverged import Diverged
+from tiering.manifests.diverged import Divergence
 from tiering.wiring import log_dir, transforms
 
 
@@ -67,8 +67,8 @@ def show(log_dir_path: str, archive_url: str, keys_address: str | None, topics: 
 
     def rows() -> Iterator[Row]:
         nonlocal shown
-        for found in diverged.find(logs, store):
-            if isinstance(found, Diverged):
+        for found in diverged.find_divergences(logs, store):
+            if isinstance(found, Divergence):
                 shown += 1
                 yield _row(found)
             else:
@@ -109,11 +109,11 @@ def resolve(
     clock, ids = SystemClock(), RandomIds()
     archive.open_archive(store) if dry_run else archive.open_to_write(store, ids)
     log = _log(log_dir_path, TopicPartition(topic, partition))
-    found = diverged.of_log(log, store)
+    found = diverged.divergence_of(log, store)
     if found is None:
         say(f"tiering: {log.partition}: the log and the archive are of one history; there is nothing to resolve")
         return None
-    diverged.refuse(found)
+    diverged.check_resolvable(found)
     if dry_run or not is_agreed:
         emit([_row(found)], output)
     if dry_run:
@@ -135,7 +135,7 @@ def _log(path: str, partition: TopicPartition) -> LogReader:
     return log
 
 
-def _row(found: Diverged) -> Row:
+def _row(found: Divergence) -> Row:
     manifest, fork = found.manifest, found.fork_offset
     missing = 0 if fork is None else max(0, min(fork, found.log_start_offset) - found.start)
     return {

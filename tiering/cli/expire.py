@@ -156,7 +156,7 @@ class _Local:
         """The same when it is done."""
         plans = [*self._plans()]
         if self.folder is not None:
-            yield from log_dir_tools.retain_local(self.folder, [p for p in plans if isinstance(p, log_dir_tools.LocalPlan)])
+            yield from log_dir_tools.expire_local(self.folder, [p for p in plans if isinstance(p, log_dir_tools.LocalPlan)])
         yield from self._rows(plans)
 
     def _plans(self) -> Iterator[log_dir_tools.LocalPlan | Exception]:

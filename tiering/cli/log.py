@@ -110,9 +110,9 @@ def recover(
         return None
     if clean_shutdown or log_start_offset is not None or recovery_point is not None:
         raise click.UsageError(f"{folder} is a whole log directory; leave out what its own files say of each partition")
-    recovered = log_dir_tools.recovered(folder, config, progress_bar("Opening logs"))
+    recovered = log_dir_tools.recover_all(folder, config, progress_bar("Opening logs"))
     emit(recovered.rows, output)
-    for message in recovered.remarks:
+    for message in recovered.notes:
         say(f"tiering: {message}")
     return exit_code_of_all(recovered.errors, partly=bool(recovered.rows))
 

@@ -80,7 +80,7 @@ def show(
         nonlocal shown
         for manifest in _sound(_versions(store, topic, topic_id, partition, version), errors):
             shown += 1
-            yield tools.whole(manifest, pins_of(store, manifest.path, SystemClock().now_ms()))
+            yield tools.full_row(manifest, pins_of(store, manifest.path, SystemClock().now_ms()))
 
     emit(rows(), output, as_text=tools.summary)
     return exit_code_of_all(errors, partly=shown > 0)

@@ -41,7 +41,7 @@ from tiering.command.options import (
 from tiering.command.output import Row, emit, say
 from tiering.command.progress import Work, shown
 from tiering.config.shared import CHUNK_BYTES_MIN, KEYS_VARIABLE, THREADS, THREADS_MAX
-from tiering.losses.gone_logs import Gone, elsewhere, gone_logs
+from tiering.losses.gone_logs import GoneLog, gone_logs, partitions_of_others
 from tiering.losses.seen_logs import SeenFile, SeenLog
 from tiering.offload.copy import Done
 from tiering.offload.plan import Action
@@ -195,7 +195,7 @@ def _covers(globs: tuple[str, ...], partitions: frozenset[TopicPartition], parti
 
 
 def _elsewhere(source: LogDir) -> dict[TopicPartition, str]:
-    return elsewhere(log_dir(path) for path in log_dirs() if log_dir(path).path != source.path)
+    return partitions_of_others(log_dir(path) for path in log_dirs() if log_dir(path).path != source.path)
 
 
 def _remembered(memory: SeenFile) -> dict[TopicPartition, SeenLog]:
@@ -209,7 +209,7 @@ def _remembered(memory: SeenFile) -> dict[TopicPartition, SeenLog]:
 def _remember(memory: SeenFile, changes: Mapping[TopicPartition, SeenLog | None]) -> None:
     """The work is done though nobody remembers it."""
     try:
-        memory.keep(changes, SystemClock())
+        memory.save(changes, SystemClock())
     except LogError as e:
         with suppress(OSError):
             say(f"tiering: {e}; what disappears before the next run is not noticed then: give another --state-dir")
@@ -240,7 +240,7 @@ def _print(work: Iterator[Result], output: str) -> None:
         raise
 
 
-def _tell(log: LogReader | Unopened | Gone, done: Done) -> None:
+def _tell(log: LogReader | Unopened | GoneLog, done: Done) -> None:
     if done.error is not None:
         say(f"tiering: {done.error}")
     if done.is_lost and done.decision is not None:
@@ -254,7 +254,7 @@ def _size(segment: Segment) -> int:
         return 0  # it only moves the bar
 
 
-def _row(log: LogReader | Unopened | Gone, done: Done) -> Row:
+def _row(log: LogReader | Unopened | GoneLog, done: Done) -> Row:
     decision = done.decision
     said = [str(done.error)] if done.error else [decision.reason if decision else "", *done.notes]
     return {

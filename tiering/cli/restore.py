@@ -34,8 +34,8 @@ from tiering.command.options import (
 from tiering.command.output import Row, emit, say, warn
 from tiering.command.progress import Work, shown
 from tiering.restore.plan import RestorePlan, RestoreStep, plan_restore
-from tiering.restore.run import Done, restore
-from tiering.restore.target import UNFINISHED, RestoreTarget, opened
+from tiering.restore.run import RestoreResult, restore
+from tiering.restore.target import UNFINISHED, RestoreTarget, open_target
 from tiering.wiring import log_dir, open_reading, shares_a_folder
 
 Failure = LogError
@@ -125,7 +125,7 @@ def command(
     if dry_run:
         emit((_row(plan, step) for plan in plans for step in plan.steps()), output)
         return exit_code_of_all(failures, partly=bool(plans))
-    with opened(OsWritableDisk(), path) as target:
+    with open_target(OsWritableDisk(), path) as target:
         if cluster_id is not None and node_id is not None:
             target.write_properties(cluster_id, node_id)
         staged, errors = _run(plans, reading.source(store), target, output)
@@ -180,11 +180,11 @@ def _offset_at(log: ArchivedLog, until_ms: int) -> int | None:
 
 
 def _run(plans: list[RestorePlan], source: SegmentBytes, target: RestoreTarget, output: str) -> tuple[bool, list[Failure]]:
-    results: list[Done] = []
+    results: list[RestoreResult] = []
     brought = Work(sum(plan.manifest.log_bytes for plan in plans))
     with shown("restore", lambda: brought.of_bytes, lambda: brought.done_bytes):
 
-        def work() -> Iterator[Done]:
+        def work() -> Iterator[RestoreResult]:
             for done in restore(plans, source, target):
                 if isinstance(done.step, Link):
                     brought.did(done.step.entry.log_size)
@@ -198,7 +198,7 @@ def _run(plans: list[RestorePlan], source: SegmentBytes, target: RestoreTarget, 
     return any(done.staged for done in results), errors
 
 
-def _print(work: Iterator[Done], output: str) -> None:
+def _print(work: Iterator[RestoreResult], output: str) -> None:
     """Prints what becomes of each step. The work is done to its end though nobody may read of it: the rows only tell."""
     try:
         emit((_row_of(done) for done in work), output)
@@ -208,12 +208,12 @@ def _print(work: Iterator[Done], output: str) -> None:
         raise
 
 
-def _tell(done: Done) -> None:
+def _tell(done: RestoreResult) -> None:
     if done.error is not None:
         say(f"tiering: {done.error}")
-    if done.undecided:
+    if done.ongoing:
         say(
-            f"tiering: {done.plan.partition}: {done.undecided} transactions are undecided at the end of the log; abort them "
+            f"tiering: {done.plan.partition}: {done.ongoing} transactions are undecided at the end of the log; abort them "
             "(kafka-transactions abort), or nobody reads committed records behind their start"
         )
 
@@ -233,7 +233,7 @@ def _row(plan: RestorePlan, step: RestoreStep | None) -> Row:
     return row | {"segment": None, "end_offset": None, "action": None, "bytes": None, "reason": None}
 
 
-def _row_of(done: Done) -> Row:
+def _row_of(done: RestoreResult) -> Row:
     row = {**_row(done.plan, done.step), "downloaded": None}
     if done.staged is not None:
         row |= {"action": "complete", "segment": done.staged.log_start_offset, "end_offset": done.staged.log_end_offset}

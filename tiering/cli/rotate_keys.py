@@ -18,7 +18,7 @@ from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.options import archive_option, dry_run_option, keys_option, output_option, tell_unmatched, topics_option
 from tiering.command.output import Row, emit, say
 from tiering.keys import rotate as engine
-from tiering.keys.rotate import Rotated
+from tiering.keys.rotate import RotationResult
 
 
 @click.command("rotate-keys")
@@ -46,7 +46,7 @@ def command(archive_url: str, keys_address: str, topics: tuple[str, ...], dry_ru
     archive.open_archive(store) if dry_run else archive.open_to_write(store, RandomIds())
     wanted = archive.matching_topics(store, topics)
     tell_unmatched(topics, wanted, store.url)
-    results: list[Rotated] = []
+    results: list[RotationResult] = []
 
     def work() -> Iterator[Row]:
         for path, manifest in engine.partitions(store, wanted):
@@ -64,14 +64,15 @@ def command(archive_url: str, keys_address: str, topics: tuple[str, ...], dry_ru
 
 def _rotated(
     store: ObjectStore, path: PartitionPath, manifest: Manifest | archive.UnreadableManifest, keys: KeyRing, *, dry_run: bool
-) -> Rotated:
+) -> RotationResult:
     if not isinstance(manifest, Manifest):
-        return Rotated(path, error=manifest)
-    due = engine.plan(store, manifest, keys.current)
-    return due if dry_run else engine.rotate(due, manifest, store, keys, SystemClock(), RandomIds(), "rotate-keys")
+        return RotationResult(path, error=manifest)
+    planned = engine.plan_rotation(store, manifest, keys.current)
+    rotator = engine.Rotator(store, keys, SystemClock(), RandomIds(), "rotate-keys")
+    return planned if dry_run else rotator.rotate(planned, manifest)
 
 
-def _row(result: Rotated) -> Row:
+def _row(result: RotationResult) -> Row:
     return {
         "topic": result.path.topic,
         "partition": result.path.partition,

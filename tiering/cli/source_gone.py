@@ -59,9 +59,9 @@ def command(
     archive.open_archive(store)
     names = archive.matching_topics(store, topics)
     tell_unmatched(topics, names, store.url)
-    found = source_gone.of_source(store, names, source)
+    found = source_gone.partitions_of_source(store, names, source)
     if dry_run or not is_agreed:
-        emit((_row(m, source_gone.without(m, source, clock.now_ms()), source) for m in found), output)
+        emit((_row(m, source_gone.without_source(m, source, clock.now_ms()), source) for m in found), output)
     if dry_run or not found:
         return None
     if not is_agreed:
@@ -71,7 +71,7 @@ def command(
     def rows() -> Iterator[Row]:
         for before in found:
             try:
-                yield _row(before, source_gone.tell(before, store, clock, ids, source), source)
+                yield _row(before, source_gone.record_gone(before, store, clock, ids, source), source)
             except LogError as e:
                 say(f"tiering: {e}")
                 errors.append(e)

@@ -222,7 +222,7 @@ class Settings(BaseSettings):
 NAMES: Final = tuple(map(name_of, Settings.model_fields))
 
 
-class _Given(PydanticBaseSettingsSource):
+class _CallbackCollector(PydanticBaseSettingsSource):
     """What was given, by names. The library's own sources do not tell where a value stood."""
 
     def __init__(self, settings: type[BaseSettings], values: Mapping[str, Value]) -> None:
@@ -250,7 +250,7 @@ def read_settings_of(values: Mapping[str, Value]) -> tuple[Settings, dict[str, s
             dotenv_settings: PydanticBaseSettingsSource,
             file_secret_settings: PydanticBaseSettingsSource,
         ) -> tuple[PydanticBaseSettingsSource, ...]:
-            return (_Given(settings_cls, values),)
+            return (_CallbackCollector(settings_cls, values),)
 
     try:
         return Told(), {}

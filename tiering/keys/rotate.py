@@ -26,10 +26,10 @@ STEPS_LOST_MAX = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Rotated:
-    """What became of one partition: its encrypted segments, how many were due and how many wrapped anew, and what stopped it.
+class RotationResult:
+    """The rotation of one partition: its encrypted segments, how many are due, how many were rewrapped, and the error if any.
 
-    `signed` is whether its manifest, and what it says of its pages, is signed by the current key.
+    `signed` says whether its manifest and the hashes of its pages are signed with the current key.
     """
 
     path: PartitionPath
@@ -50,56 +50,62 @@ def partitions(
                 yield PartitionPath(topic, topic_id, number), manifest
 
 
-def plan(store: ObjectStore, manifest: Manifest, key_id: str) -> Rotated:
-    """What a rotation to `key_id` finds in a partition; the error is in it."""
+def plan_rotation(store: ObjectStore, manifest: Manifest, key_id: str) -> RotationResult:
+    """Counts the entries of a partition that a rotation to `key_id` would rewrap. An error is in the result."""
 
-    def counted(newest: Manifest) -> Rotated:
+    def counted(newest: Manifest) -> RotationResult:
         encrypted = due = 0
         for entry in Entries.of(store, newest):
             encrypted += entry.is_encrypted
             due += is_due(entry, key_id)
-        return Rotated(newest.path, encrypted, due, signed=_is_signed(store, newest, key_id))
+        return RotationResult(newest.path, encrypted, due, signed=_is_signed(store, newest, key_id))
 
     try:
         return of_newest(store, manifest, counted)
     except LogError as e:
-        return Rotated(manifest.path, error=e)
+        return RotationResult(manifest.path, error=e)
 
 
-def rotate(
-    found: Rotated,
-    manifest: Manifest,
-    store: ObjectStore,
-    keys: KeyRing,
-    clock: Clock,
-    ids: Ids,
-    source: str,
-    *,
-    pages_per_step: int = PAGES_PER_STEP_MAX,
-) -> Rotated:
-    """Does what `plan` has found, in as many commits as it takes; the error is in what comes back, with how far it came."""
-    if found.error is not None or (not found.due and found.signed):
-        return found
-    rewrapped = lost = 0
-    try:
-        hashed = bool(signing_key_of(store))
-        rotation = Rotation(keys, keys.current, Pages(store, manifest.path).read, ids.new_id, pages_per_step, hashed)
-        while True:
-            manifest, step = of_newest(store, manifest, lambda newest: (newest, rotation.step(newest)))
-            if not step.replacements:
-                break
-            writer = ManifestWriter(store, manifest.path, clock, ids, source, manifest.writer_epoch)
-            manifest, count, is_lost = _committed(writer, manifest, step)
-            rewrapped += count
-            lost += is_lost
-            if lost > STEPS_LOST_MAX:
-                raise Conflict(f"{manifest.path}: others have changed the manifest {lost} times in between; run it again later")
-        if not _is_signed(store, manifest, keys.current):
-            writer = ManifestWriter(store, manifest.path, clock, ids, source, manifest.writer_epoch)
-            manifest = writer.commit(manifest, lambda before: replace(before, signed_by=keys.current))
-    except LogError as e:
-        return replace(found, rewrapped=rewrapped, error=e)
-    return replace(found, rewrapped=rewrapped, signed=_is_signed(store, manifest, keys.current))
+@dataclass(frozen=True, slots=True)
+class Rotator:
+    """Rotates partitions of one archive to the current key of `keys`, as the writer `source`."""
+
+    store: ObjectStore
+    keys: KeyRing
+    clock: Clock
+    ids: Ids
+    source: str
+    pages_per_step: int = PAGES_PER_STEP_MAX
+
+    def rotate(self, planned: RotationResult, manifest: Manifest) -> RotationResult:
+        """Carries out what `plan_rotation` has found, in as many commits as it takes. An error is in the result."""
+        if planned.error is not None or (not planned.due and planned.signed):
+            return planned
+        rewrapped = lost = 0
+        try:
+            rotation = self._rotation(manifest)
+            while True:
+                manifest, step = of_newest(self.store, manifest, lambda newest: (newest, rotation.step(newest)))
+                if not step.replacements:
+                    break
+                manifest, count, is_lost = _committed(self._writer(manifest), manifest, step)
+                rewrapped += count
+                lost += is_lost
+                if lost > STEPS_LOST_MAX:
+                    problem = f"others have changed the manifest {lost} times in between; run it again later"
+                    raise Conflict(f"{manifest.path}: {problem}")
+            if not _is_signed(self.store, manifest, self.keys.current):
+                manifest = self._writer(manifest).commit(manifest, lambda before: replace(before, signed_by=self.keys.current))
+        except LogError as e:
+            return replace(planned, rewrapped=rewrapped, error=e)
+        return replace(planned, rewrapped=rewrapped, signed=_is_signed(self.store, manifest, self.keys.current))
+
+    def _rotation(self, manifest: Manifest) -> Rotation:
+        read, hashed = Pages(self.store, manifest.path).read, bool(signing_key_of(self.store))
+        return Rotation(self.keys, self.keys.current, read, self.ids.new_id, self.pages_per_step, hashed)
+
+    def _writer(self, manifest: Manifest) -> ManifestWriter:
+        return ManifestWriter(self.store, manifest.path, self.clock, self.ids, self.source, manifest.writer_epoch)
 
 
 def _is_signed(store: ObjectStore, manifest: Manifest, key_id: str) -> bool:

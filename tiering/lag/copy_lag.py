@@ -31,17 +31,17 @@ NO_LAG = Lag()
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class WaitingSegments:
     """The segments that a plan has left to wait, by base offset, and why the first of them does."""
 
     bases: frozenset[int] = frozenset()
     reason: str = ""
 
 
-NO_WAITS = Waits()
+NO_WAITS = WaitingSegments()
 
 
-def waits_of(due: OffloadPlan) -> Waits:
+def waiting_segments(due: OffloadPlan) -> WaitingSegments:
     """What a plan has left to wait."""
     waiting = {
         d.segment.base_offset: d.reason
@@ -50,10 +50,10 @@ def waits_of(due: OffloadPlan) -> Waits:
         and d.segment.end_offset is not None
         and not covers(due.manifest, d.segment.base_offset, d.segment.end_offset)
     }
-    return Waits(frozenset(waiting), next(iter(waiting.values()), ""))
+    return WaitingSegments(frozenset(waiting), next(iter(waiting.values()), ""))
 
 
-def lag_of(seen: LogSeen, waits: Waits) -> Lag:
+def lag_of(seen: LogSeen, waits: WaitingSegments) -> Lag:
     """How far the archive lags behind what was seen on disk."""
     behind = [s for s in seen.segments if s.end_offset is not None and seen.lacks(s)]
     waiting = sum(s.base_offset in waits.bases for s in behind)

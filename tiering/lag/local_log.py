@@ -31,7 +31,7 @@ class SegmentSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Oldest:
+class OldestUnarchived:
     """The first offset that is not archived: the byte of its segment by which it lies, its time, its segment's greatest.
 
     The times are records', or where these have none that at which the file was last written to.
@@ -59,7 +59,7 @@ class LogSeen:
     segments_of: Archived
     topic_id: str
     start_offset: int
-    oldest: Oldest | None = None
+    oldest: OldestUnarchived | None = None
 
     def lacks(self, segment: SegmentSeen) -> tuple[tuple[int, int], ...]:
         """The offsets of a segment that are not archived."""
@@ -67,7 +67,7 @@ class LogSeen:
         return self.archived.lacks(segment.base_offset, end) if segment.size else ()
 
 
-def look_at(log: LogReader, archived: Archived) -> LogSeen:
+def scan_log(log: LogReader, archived: Archived) -> LogSeen:
     """Lists a log's segments. One that its broker deletes meanwhile is left out. Raises Unreadable, Corrupt."""
     found: list[SegmentSeen] = []
     position = 0
@@ -85,7 +85,7 @@ def look_at(log: LogReader, archived: Archived) -> LogSeen:
     return _with_oldest(LogSeen(tuple(found), position, _end(log), archived, archived, log.topic_id, log.log_start_offset), log)
 
 
-def look_again(before: LogSeen, log: LogReader) -> LogSeen:
+def rescan_log(before: LogSeen, log: LogReader) -> LogSeen:
     """The same log when nothing was rolled or deleted; `log` need not have listed its folder. Raises NotFound, Unreadable."""
     if not before.segments:
         return before
@@ -121,11 +121,13 @@ def _with_oldest(seen: LogSeen, log: LogReader) -> LogSeen:
                     seen, oldest=_oldest(Segment(log.disk, log.folder, found.base_offset, found.end_offset), found, start)
                 )
             except LogError:
-                return replace(seen, oldest=Oldest(start, 0, found.modified_ms, found.modified_ms))  # who copies it tells
+                return replace(
+                    seen, oldest=OldestUnarchived(start, 0, found.modified_ms, found.modified_ms)
+                )  # who copies it tells
     return replace(seen, oldest=None)
 
 
-def _oldest(segment: Segment, seen: SegmentSeen, offset: int) -> Oldest:
+def _oldest(segment: Segment, seen: SegmentSeen, offset: int) -> OldestUnarchived:
     position = 0 if offset <= seen.base_offset else _position(segment, offset)
     timestamp_ms = largest_ms = -1
     chunk: Chunk | None = next(iter(segment.chunks(offset)), None)
@@ -135,7 +137,7 @@ def _oldest(segment: Segment, seen: SegmentSeen, offset: int) -> Oldest:
             timestamp_ms = int(batches.header["base_timestamp"][0])
             largest_ms = int(np.max(batches.header["max_timestamp"]))
     largest_ms = max(largest_ms, _last_time(segment))
-    return Oldest(
+    return OldestUnarchived(
         offset,
         position,
         timestamp_ms if timestamp_ms >= 0 else seen.modified_ms,

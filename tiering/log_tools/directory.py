@@ -29,7 +29,7 @@ from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from remote.clock import RandomIds, SystemClock, jitter
 from remote.store.api import ObjectStore
-from tiering.log_tools.partition import as_it_is
+from tiering.log_tools.partition import describe
 from tiering.retention.local import NOTHING, Held, held, planned, refuse_brokers
 
 _OF_A_LOG_DIR = {
@@ -42,11 +42,11 @@ _OF_A_LOG_DIR = {
 
 
 @dataclass(frozen=True, slots=True)
-class Recovered:
+class RecoveryReport:
     """A row a partition that was opened; what there is to say of the others and of the directory; what went wrong."""
 
     rows: list[dict[str, Any]]
-    remarks: list[str]
+    notes: list[str]
     errors: list[LogError]
 
 
@@ -59,20 +59,20 @@ def is_log_dir(folder: str) -> bool:
     return not _OF_A_LOG_DIR.isdisjoint(names) or any(parse_partition_dir(n) and disk.is_folder(f"{folder}/{n}") for n in names)
 
 
-def recovered(folder: str, config: LogConfig, show: Callable[[int, int, str], None]) -> Recovered:
+def recover_all(folder: str, config: LogConfig, show: Callable[[int, int, str], None]) -> RecoveryReport:
     """Opens and closes all logs of the directory, which is cleanly stopped then. Raises Invalid, Unreadable."""
     disk = OsWritableDisk()
     topics = dict.fromkeys(_tiered_topics(disk, folder.rstrip("/")), replace(config, remote_storage_enable=True))
     settings = ManagerConfig(log_dirs=(folder,))
     manager = LogManager(disk, settings, SystemClock().now_ms, jitter, RandomIds().new_id, default=config, topics=topics)
-    started = manager.start(lambda progress: show(progress.logs - progress.logs_left, progress.logs, _word(progress)))
+    started = manager.start(lambda progress: show(progress.logs - progress.logs_left, progress.logs, _progress_text(progress)))
     try:
-        rows = [{"topic": p.topic, "partition": p.partition, **as_it_is(manager.log(p))} for p in manager.partitions()]
+        rows = [{"topic": p.topic, "partition": p.partition, **describe(manager.log(p))} for p in manager.partitions()]
     finally:
         epoch = manager.broker_epoch  # nothing has been written since: what its controller knows of the broker holds
         problems = manager.stop(NO_BROKER_EPOCH if epoch is None else epoch)
     errors = [*(u.error for u in started.unopened), *problems]
-    return Recovered(rows, [*_remarks(started), *map(str, problems)], errors)
+    return RecoveryReport(rows, [*_notes(started), *map(str, problems)], errors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def plan_local(
             yield log.partition, e
 
 
-def retain_local(folder: str, plans: Sequence[LocalPlan]) -> tuple[LogError, ...]:
+def expire_local(folder: str, plans: Sequence[LocalPlan]) -> tuple[LogError, ...]:
     """Lets the engine delete what the plans say, of no other log; what went wrong. Raises Invalid, Unreadable."""
     path = folder.rstrip("/")
     now_ms = SystemClock().now_ms()
@@ -134,12 +134,12 @@ def retain_local(folder: str, plans: Sequence[LocalPlan]) -> tuple[LogError, ...
     return (*(u.error for u in started.unopened), *problems, *stopped)
 
 
-def _word(progress: Progress) -> str:
+def _progress_text(progress: Progress) -> str:
     left = f", {progress.segments_left} of {progress.segments} segments left" if progress.segments_left else ""
     return f"{progress.partition}{left}"
 
 
-def _remarks(started: Started) -> list[str]:
+def _notes(started: Started) -> list[str]:
     return [
         *(f"{u.path} could not be opened, the others were: {u.error}" for u in started.unopened),
         *(f"{corrupt}; the file was taken for empty and written anew" for corrupt in started.damaged),

@@ -106,10 +106,10 @@ def _from_offset_0(records: bytes) -> bytes:
 def state(log: UnifiedLog) -> dict[str, Any]:
     """What the log is, once everything in it is taken for replicated."""
     log.update_high_watermark(log.log_end_offset)
-    return as_it_is(log)
+    return describe(log)
 
 
-def as_it_is(log: UnifiedLog) -> dict[str, Any]:
+def describe(log: UnifiedLog) -> dict[str, Any]:
     """What the log is."""
     return {
         "log_start_offset": log.log_start_offset,

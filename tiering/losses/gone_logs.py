@@ -16,11 +16,11 @@ from remote.manifest.ranges import Range
 from remote.manifest.store import ManifestWriter, load_newest
 from remote.manifest.transitions import first_seen, source_seen
 from remote.store.api import ObjectStore
-from tiering.losses.seen_logs import Known, SeenLog
+from tiering.losses.seen_logs import SeenLog, SeenLogs
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class GoneLog:
     """A log that is there no more. `is_former`: another topic has its name now. `moved_to` is the id of the log directory that
     has it, "" for none that is known."""
 
@@ -31,12 +31,12 @@ class Gone:
 
 
 def gone_logs(
-    known: Known,
+    known: SeenLogs,
     log_dir: LogDir,
     found: Iterable[LogReader | Unopened],
     covers: Callable[[TopicPartition], bool],
-    elsewhere: Mapping[TopicPartition, str],
-) -> tuple[Gone, ...]:
+    partitions_of_others: Mapping[TopicPartition, str],
+) -> tuple[GoneLog, ...]:
     """What of `known` has gone, as far as `covers` lets, in order. Raises NotFound, Unreadable.
 
     Nothing has where the log directory is empty: that is a mount point without its disk.
@@ -46,18 +46,18 @@ def gone_logs(
         return ()
     there = set(map(parse_partition_dir, names))
     logs = {log.partition: log for log in found if isinstance(log, LogReader)}
-    gone: list[Gone] = []
+    gone: list[GoneLog] = []
     for partition, seen in sorted(known.items()):
         if not covers(partition):
             continue
         if partition not in there:
-            gone.append(Gone(partition, seen, moved_to=elsewhere.get(partition, "")))
+            gone.append(GoneLog(partition, seen, moved_to=partitions_of_others.get(partition, "")))
         elif partition in logs and _is_former(seen, logs[partition]):
-            gone.append(Gone(partition, seen, is_former=True))
+            gone.append(GoneLog(partition, seen, is_former=True))
     return tuple(gone)
 
 
-def elsewhere(others: Iterable[LogDir]) -> dict[TopicPartition, str]:
+def partitions_of_others(others: Iterable[LogDir]) -> dict[TopicPartition, str]:
     """The partitions of a broker's other log directories, with the ids of these; one that cannot be read is passed over."""
     found: dict[TopicPartition, str] = {}
     for other in others:
@@ -66,14 +66,20 @@ def elsewhere(others: Iterable[LogDir]) -> dict[TopicPartition, str]:
     return found
 
 
-def tell(gone: Gone, store: ObjectStore, clock: Clock, ids: Ids, source: str, *, is_dry_run: bool) -> tuple[Range, ...] | None:
+def record_gone(
+    gone: GoneLog, store: ObjectStore, clock: Clock, ids: Ids, source: str, *, is_dry_run: bool
+) -> tuple[Range, ...] | None:
     """Tells the manifest, but on a dry run; gives what is lost by that. None: told later, when another directory has told of it.
 
     What was deleted from the archive has nothing to lose. Raises what a commit raises.
     """
     path = PartitionPath(gone.partition.topic, gone.seen.topic_id, gone.partition.partition)
     stored = load_newest(store, path)
-    if (stored is None and gone.seen.told_ms) or (stored is not None and stored.manifest.is_deleted) or gone.moved_to == source:
+    if (
+        (stored is None and gone.seen.recorded_ms)
+        or (stored is not None and stored.manifest.is_deleted)
+        or gone.moved_to == source
+    ):
         return ()
     first = never_archived(path.topic, path.topic_id, path.partition, gone.seen.start_offset)
     newest = first if stored is None else stored.manifest
@@ -83,7 +89,7 @@ def tell(gone: Gone, store: ObjectStore, clock: Clock, ids: Ids, source: str, *,
 
     def change(before: Manifest) -> Manifest:
         nonlocal lost
-        after = source_gone(_told(before, gone.seen, source), source, gone.seen.end_offset, clock.now_ms())
+        after = source_gone(_with_seen_log(before, gone.seen, source), source, gone.seen.end_offset, clock.now_ms())
         lost = new_losses(before, after)
         return after
 
@@ -92,9 +98,9 @@ def tell(gone: Gone, store: ObjectStore, clock: Clock, ids: Ids, source: str, *,
     return lost
 
 
-def _told(manifest: Manifest, seen: SeenLog, source: str) -> Manifest:
+def _with_seen_log(manifest: Manifest, seen: SeenLog, source: str) -> Manifest:
     """The manifest that knows of the log what could not be told while it was there."""
-    if seen.told_ms or manifest.is_deleted:
+    if seen.recorded_ms or manifest.is_deleted:
         return manifest
     told = source_seen if manifest.version else first_seen
     return told(manifest, source, seen.start_offset, seen.end_offset)

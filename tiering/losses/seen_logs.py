@@ -18,7 +18,7 @@ from local_log.log_reader import LogReader
 from remote.clock import Clock
 
 FORMAT: Final = 1
-TOLD_MS_MAX: Final = 86_400_000
+RECORDED_MS_MAX: Final = 86_400_000
 """After this the manifest is looked at again though the log has not moved: somebody may have changed or deleted it."""
 _ATTEMPTS_MAX: Final = 40
 _WAIT_SECONDS: Final = 0.05
@@ -26,34 +26,34 @@ _WAIT_SECONDS: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class SeenLog:
-    """A log as it was last seen. `only` is the base offset of its one segment, None where it has more.
+    """A log as it was last seen. `single_base` is the base offset of its one segment, None where it has more.
 
     `end_offset` is its high watermark as its broker has last noted it down, or where that is unknown its end. Its manifest was
-    last known to be told of it at `told_ms`, 0 for never.
+    last known to be told of it at `recorded_ms`, 0 for never.
     """
 
     topic_id: str
     start_offset: int
     end_offset: int
-    only: int | None
-    told_ms: int
+    single_base: int | None
+    recorded_ms: int
 
     @classmethod
-    def of(cls, log: LogReader, told_ms: int) -> "SeenLog":
+    def of(cls, log: LogReader, recorded_ms: int) -> "SeenLog":
         """The log as it is now. Raises LogError."""
         high_watermark = log.checkpointed_high_watermark
         end = max(log.log_start_offset, log.log_end_offset if high_watermark is None else high_watermark)
-        return cls(log.topic_id, log.log_start_offset, end, _only(log), told_ms)
+        return cls(log.topic_id, log.log_start_offset, end, _single_base(log), recorded_ms)
 
-    def is_told_of(self, log: LogReader, now_ms: int) -> bool:
+    def is_recorded(self, log: LogReader, now_ms: int) -> bool:
         """Whether the manifest knows of the log what there is to know, as only its active segment has grown. Raises LogError."""
-        is_fresh = self.told_ms > 0 and 0 <= now_ms - self.told_ms < TOLD_MS_MAX
-        if not is_fresh or self.only is None or self.only != _only(log):
+        is_fresh = self.recorded_ms > 0 and 0 <= now_ms - self.recorded_ms < RECORDED_MS_MAX
+        if not is_fresh or self.single_base is None or self.single_base != _single_base(log):
             return False
         return (self.topic_id, self.start_offset) == (log.topic_id, log.log_start_offset)
 
 
-Known = Mapping[TopicPartition, SeenLog]
+SeenLogs = Mapping[TopicPartition, SeenLog]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class SeenFile:
         except (NotFound, ValueError, TypeError, KeyError, AttributeError):
             return {}
 
-    def keep(self, changes: Mapping[TopicPartition, SeenLog | None], clock: Clock) -> None:
+    def save(self, changes: Mapping[TopicPartition, SeenLog | None], clock: Clock) -> None:
         """Keeps what has changed, None for what is to be forgotten, beside what others have kept meanwhile. Raises Unreadable."""
         if not changes:
             return
@@ -105,7 +105,7 @@ class SeenFile:
         return False
 
 
-def _only(log: LogReader) -> int | None:
+def _single_base(log: LogReader) -> int | None:
     return log.segments[0].base_offset if len(log.segments) == 1 else None
 
 
@@ -116,5 +116,5 @@ def _read(body: dict[str, Any]) -> dict[TopicPartition, SeenLog]:
 
 
 def _seen(of: list[Any]) -> SeenLog:
-    topic_id, start, end, only, told_ms = of
-    return SeenLog(str(topic_id), int(start), int(end), None if only is None else int(only), int(told_ms))
+    topic_id, start, end, single_base, recorded_ms = of
+    return SeenLog(str(topic_id), int(start), int(end), None if single_base is None else int(single_base), int(recorded_ms))

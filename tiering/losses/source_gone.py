@@ -17,7 +17,7 @@ from remote.store.api import ObjectStore
 WRITER = "source-gone"
 
 
-def of_source(store: ObjectStore, topics: Iterable[str], source: str) -> tuple[Manifest, ...]:
+def partitions_of_source(store: ObjectStore, topics: Iterable[str], source: str) -> tuple[Manifest, ...]:
     """The newest manifests, of these topics, of the partitions that `source` is believed to have.
 
     Raises NotFound where no manifest has ever been told of it; Corrupt, Newer, Unavailable.
@@ -29,15 +29,15 @@ def of_source(store: ObjectStore, topics: Iterable[str], source: str) -> tuple[M
     return tuple(m for m in newest if source in m.local_log_start_offsets and source not in m.gone)
 
 
-def without(manifest: Manifest, source: str, now_ms: int) -> Manifest:
+def without_source(manifest: Manifest, source: str, now_ms: int) -> Manifest:
     """The manifest of a partition that `source` has no more. What only that had is lost from now on, and named."""
     return source_gone(manifest, source, 0, now_ms)
 
 
-def tell(manifest: Manifest, store: ObjectStore, clock: Clock, ids: Ids, source: str) -> Manifest:
+def record_gone(manifest: Manifest, store: ObjectStore, clock: Clock, ids: Ids, source: str) -> Manifest:
     """Commits that. Raises what a commit raises."""
     own = ManifestWriter(store, manifest.path, clock, ids, WRITER, manifest.writer_epoch)
-    return own.commit(manifest, lambda newest: without(newest, source, clock.now_ms()))
+    return own.commit(manifest, lambda newest: without_source(newest, source, clock.now_ms()))
 
 
 def _newest(store: ObjectStore, topics: Iterable[str]) -> Iterator[Manifest]:

@@ -37,7 +37,7 @@ TRUNCATIONS_MAX = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Diverged:
+class Divergence:
     """A partition whose log contradicts the archive: where they part, and the archived segments that reach above that.
 
     `fork_offset` is None where one of the two has no leader epochs, so that nobody can tell; then `segments` are none.
@@ -59,11 +59,11 @@ class Diverged:
         return kept_topic_id(self.manifest, self.fork_offset) if self.fork_offset is not None and self.segments else ""
 
 
-def find(logs: Iterable[LogReader | Unopened], store: ObjectStore) -> Iterator[Diverged | LogError]:
+def find_divergences(logs: Iterable[LogReader | Unopened], store: ObjectStore) -> Iterator[Divergence | LogError]:
     """Those of the logs that the archive refuses as of another history, in order, and the error of each that cannot be asked."""
     for log in logs:
         try:
-            found = None if isinstance(log, Unopened) else of_log(log, store)
+            found = None if isinstance(log, Unopened) else divergence_of(log, store)
         except LogError as e:
             yield e
             continue
@@ -73,7 +73,7 @@ def find(logs: Iterable[LogReader | Unopened], store: ObjectStore) -> Iterator[D
             yield found
 
 
-def of_log(log: LogReader, store: ObjectStore) -> Diverged | None:
+def divergence_of(log: LogReader, store: ObjectStore) -> Divergence | None:
     """The divergence of one log, None where there is none. Only reads. Raises Corrupt, NotFound, Unreadable, Unavailable."""
     if not log.segments:
         return None
@@ -86,11 +86,11 @@ def of_log(log: LogReader, store: ObjectStore) -> Diverged | None:
     return of_newest(store, stored.manifest, lambda newest: _diverged(newest, log, store))
 
 
-def _diverged(manifest: Manifest, log: LogReader, store: ObjectStore) -> Diverged:
+def _diverged(manifest: Manifest, log: LogReader, store: ObjectStore) -> Divergence:
     lineage, end = log.leader_epochs, log.log_end_offset
     fork = fork_offset(manifest, lineage, end)
     above = [] if fork is None else [*_above(manifest, fork, store)]
-    return Diverged(
+    return Divergence(
         manifest,
         log.log_start_offset,
         end,
@@ -107,7 +107,7 @@ def _above(manifest: Manifest, fork: int, store: ObjectStore) -> Iterator[Segmen
     return Entries.of(store, manifest).overlapping(fork, max(manifest.end_offset, fork))
 
 
-def refuse(found: Diverged) -> None:
+def check_resolvable(found: Divergence) -> None:
     """Raises Invalid where nothing may be given up for this log."""
     path = found.manifest.path
     if found.fork_offset is None:
@@ -132,26 +132,26 @@ class Resolver:
     decoded: SegmentBytes
     encryption: Encryption | None = None
 
-    def resolve(self, log: LogReader, found: Diverged) -> Manifest:
+    def resolve(self, log: LogReader, found: Divergence) -> Manifest:
         """Keeps what the archive has above the fork, then gives it up; the partition's manifest after that.
 
-        Raises Invalid (see `refuse`), NoKey, Corrupt, Conflict where others go on archiving what is to be given up, and what a
+        Raises Invalid (see `check_resolvable`), NoKey, Corrupt, Conflict where others still archive what is given up, and what a
         commit raises. Nothing is given up before all of it is kept.
         """
         for _ in range(TRUNCATIONS_MAX):
-            refuse(found)
+            check_resolvable(found)
             if found.segments:
                 of_newest(self.store, found.manifest, partial(self._keep, found))
             after = self._truncated(log, found)
             if after is not None:
                 return after
-            again = of_log(log, self.store)
+            again = divergence_of(log, self.store)
             if again is None:
                 raise Conflict(f"{found.manifest.path}: somebody else has resolved it meanwhile; see tiering diverged show")
             found = again
         raise Conflict(f"{found.manifest.path}: others have committed {TRUNCATIONS_MAX} times in between; stop them first")
 
-    def _keep(self, found: Diverged, manifest: Manifest) -> None:
+    def _keep(self, found: Divergence, manifest: Manifest) -> None:
         """Step 1, segment by segment; passes over what is kept already."""
         fork = found.fork_offset
         assert fork is not None
@@ -166,13 +166,13 @@ class Resolver:
                 continue
             known = writer.commit(first, partial(kept, entry=copies.copy(entry), of=manifest, now_ms=self.clock.now_ms()))
 
-    def _truncated(self, log: LogReader, found: Diverged) -> Manifest | None:
+    def _truncated(self, log: LogReader, found: Divergence) -> Manifest | None:
         """Step 2: the manifest after it, None where others have committed since the divergence was found."""
         manifest, fork = found.manifest, found.fork_offset
         assert fork is not None
         read, hashed = Pages(self.store, manifest.path).read, bool(signing_key_of(self.store))
         step: Truncation = truncation(manifest, fork, read, self.ids.new_id, hashed=hashed)
-        self._refuse_useless(step, found, log)
+        self._check_useful(step, found, log)
         for page in step.made:
             put_own(self.store, self.clock, manifest.path.page(page.ref.name), page.body)
         is_done = False
@@ -187,7 +187,7 @@ class Resolver:
         after = writer.commit(manifest, change)
         return after if is_done else None
 
-    def _refuse_useless(self, step: Truncation, found: Diverged, log: LogReader) -> None:
+    def _check_useful(self, step: Truncation, found: Divergence, log: LogReader) -> None:
         """Raises Conflict where the log would be refused after that, too: then nothing is given up."""
         after = step.applied(found.manifest, found.kept_id, self.clock.now_ms())
         check_history(after, log.leader_epochs, log.log_end_offset)

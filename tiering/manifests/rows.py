@@ -31,7 +31,7 @@ _PARTITION_COLUMNS = (
 )
 
 
-def whole(manifest: Manifest, pins: Pins) -> Row:
+def full_row(manifest: Manifest, pins: Pins) -> Row:
     """One version as it is stored, with the state of each segment, and the pins that there are now."""
     row: Row = codec.as_stored(manifest)
     row["entries"] = [{**entry, "state": SegmentState.copy_finished} for entry in row["entries"]]
@@ -52,7 +52,7 @@ def whole(manifest: Manifest, pins: Pins) -> Row:
 
 
 def summary(row: Mapping[str, Any]) -> Row:
-    """What of `whole` fits a line."""
+    """What of `full_row` fits a line."""
     names = ("partition", "version", "writer", "writer_epoch", "committed_at_ms", "log_start_offset", "end_offset")
     lengths = {name: len(row[name]) for name in ("pages", "deleting", "gaps")}
     pins = {"pins": len(row["pins"]["live"]) + len(row["pins"]["damaged"])}
@@ -166,11 +166,11 @@ def _row(
     return {"what": what, "start": start, "end": end, "segment_id": segment_id, "before": before, "after": after}
 
 
-Stated = tuple[SegmentEntry, SegmentState]
-Known = dict[str, Stated]
+EntryInState = tuple[SegmentEntry, SegmentState]
+EntriesById = dict[str, EntryInState]
 
 
-def _differing(before: Entries, after: Entries) -> tuple[Known, Known]:
+def _differing(before: Entries, after: Entries) -> tuple[EntriesById, EntriesById]:
     """The segments that one side has and the other has not, or in another state; what both have is never unfolded."""
     sides = [(entries, _states(entries.manifest)) for entries in (before, after)]
     while True:
@@ -197,7 +197,7 @@ def _states(manifest: Manifest) -> dict[tuple[str, SegmentState], Item]:
     return {**named, **{(d.id, SegmentState.delete_started): d.item for d in manifest.deleting}}
 
 
-class _Appended(RawIOBase):
+class _SequentialFile(RawIOBase):
     """A file that is written from start to end, through the disk."""
 
     def __init__(self, disk: WritableDisk, file: str) -> None:
@@ -222,7 +222,7 @@ def export(partitions: Iterable[Entries], disk: WritableDisk, target: str) -> in
     part, written = f"{target}.part", 0
     disk.delete(part)
     try:
-        with pq.ParquetWriter(_Appended(disk, part), schema, compression="zstd") as writer:
+        with pq.ParquetWriter(_SequentialFile(disk, part), schema, compression="zstd") as writer:
             for entries in partitions:
                 for rows in _blocks(entries):
                     writer.write_table(_table(entries.manifest, rows, schema))
@@ -236,14 +236,14 @@ def export(partitions: Iterable[Entries], disk: WritableDisk, target: str) -> in
     return written
 
 
-def _blocks(entries: Entries) -> Iterator[list[Stated]]:
+def _blocks(entries: Entries) -> Iterator[list[EntryInState]]:
     deleting = ((e, SegmentState.delete_started) for d in entries.manifest.deleting for e in entries.deleting(d))
     rows = chain(deleting, ((e, SegmentState.copy_finished) for e in entries))
     while block := [*islice(rows, _ROWS_PER_GROUP)]:
         yield block
 
 
-def _table(manifest: Manifest, rows: list[Stated], schema: Any) -> Any:
+def _table(manifest: Manifest, rows: list[EntryInState], schema: Any) -> Any:
     of_all = (manifest.topic, manifest.topic_id, manifest.partition, manifest.version)
     known = [pa.array([value] * len(rows), f.type) for value, f in zip(of_all, _PARTITION_COLUMNS, strict=False)]
     states = pa.array([state.value for _, state in rows], pa.string())

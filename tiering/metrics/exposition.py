@@ -12,7 +12,7 @@ from tiering.metrics.values import Samples
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 
-class _Given(Collector):
+class _CallbackCollector(Collector):
     def __init__(self, ask: Callable[[], Mapping[Series, Samples]]) -> None:
         self._ask = ask
 
@@ -31,6 +31,6 @@ class _Given(Collector):
 def exposition(ask: Callable[[], Mapping[Series, Samples]]) -> Callable[[], bytes]:
     """Gives, each time it is called, what `ask` says then, and what the process takes of its machine."""
     registry = CollectorRegistry()
-    registry.register(_Given(ask))
+    registry.register(_CallbackCollector(ask))
     ProcessCollector(registry=registry)
     return lambda: generate_latest(registry)

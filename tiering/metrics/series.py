@@ -28,75 +28,75 @@ class Series:
         return self.name.endswith("_total")
 
 
-def _kafkas(bean: str, text: str, *labels: str) -> Series:
+def _kafka(bean: str, text: str, *labels: str) -> Series:
     name = bean.removesuffix("PerSec").lower() + ("_total" if bean.endswith("PerSec") else "")
     return Series(_KAFKA + name, text, labels, f"{_BEAN}{bean}{''.join(f',{label}=…' for label in labels)}")
 
 
-def _ours(name: str, text: str, *labels: str) -> Series:
+def _own(name: str, text: str, *labels: str) -> Series:
     return Series(_OURS + name, text, labels)
 
 
-COPY_BYTES: Final = _kafkas("RemoteCopyBytesPerSec", "Bytes of the log files of archived segments.", "topic")
-COPY_REQUESTS: Final = _kafkas("RemoteCopyRequestsPerSec", "Attempts to copy a segment.", "topic")
-COPY_ERRORS: Final = _kafkas("RemoteCopyErrorsPerSec", "Failed copies and failed plans for copies.", "topic")
-FETCH_BYTES: Final = _kafkas("RemoteFetchBytesPerSec", "Bytes read from the store, manifests included.")
-FETCH_REQUESTS: Final = _kafkas("RemoteFetchRequestsPerSec", "Reads from the store.")
-FETCH_ERRORS: Final = _kafkas("RemoteFetchErrorsPerSec", "Failed reads from the store; most are retried.")
-DELETE_REQUESTS: Final = _kafkas(
+COPY_BYTES: Final = _kafka("RemoteCopyBytesPerSec", "Bytes of the log files of archived segments.", "topic")
+COPY_REQUESTS: Final = _kafka("RemoteCopyRequestsPerSec", "Attempts to copy a segment.", "topic")
+COPY_ERRORS: Final = _kafka("RemoteCopyErrorsPerSec", "Failed copies and failed plans for copies.", "topic")
+FETCH_BYTES: Final = _kafka("RemoteFetchBytesPerSec", "Bytes read from the store, manifests included.")
+FETCH_REQUESTS: Final = _kafka("RemoteFetchRequestsPerSec", "Reads from the store.")
+FETCH_ERRORS: Final = _kafka("RemoteFetchErrorsPerSec", "Failed reads from the store; most are retried.")
+DELETE_REQUESTS: Final = _kafka(
     "RemoteDeleteRequestsPerSec", "Objects and segments that retention or the sweep tried to delete.", "topic"
 )
-DELETE_ERRORS: Final = _kafkas("RemoteDeleteErrorsPerSec", "Failed runs of retention and of the sweep.", "topic")
-COPY_LAG_BYTES: Final = _kafkas("RemoteCopyLagBytes", "Bytes of inactive segments that are not archived yet.", "topic")
-COPY_LAG_SEGMENTS: Final = _kafkas("RemoteCopyLagSegments", "Inactive segments that are not archived yet.", "topic")
-DELETE_LAG_BYTES: Final = _kafkas("RemoteDeleteLagBytes", "Bytes that have expired and are still stored.", "topic")
-DELETE_LAG_SEGMENTS: Final = _kafkas("RemoteDeleteLagSegments", "Segments that have expired and are still stored.", "topic")
-METADATA_COUNT: Final = _kafkas("RemoteLogMetadataCount", "Segments in the manifests.", "topic")
-SIZE_BYTES: Final = _kafkas("RemoteLogSizeBytes", "Bytes of the log files of these segments.", "topic")
+DELETE_ERRORS: Final = _kafka("RemoteDeleteErrorsPerSec", "Failed runs of retention and of the sweep.", "topic")
+COPY_LAG_BYTES: Final = _kafka("RemoteCopyLagBytes", "Bytes of inactive segments that are not archived yet.", "topic")
+COPY_LAG_SEGMENTS: Final = _kafka("RemoteCopyLagSegments", "Inactive segments that are not archived yet.", "topic")
+DELETE_LAG_BYTES: Final = _kafka("RemoteDeleteLagBytes", "Bytes that have expired and are still stored.", "topic")
+DELETE_LAG_SEGMENTS: Final = _kafka("RemoteDeleteLagSegments", "Segments that have expired and are still stored.", "topic")
+METADATA_COUNT: Final = _kafka("RemoteLogMetadataCount", "Segments in the manifests.", "topic")
+SIZE_BYTES: Final = _kafka("RemoteLogSizeBytes", "Bytes of the log files of these segments.", "topic")
 
-COPY_LAG_SECONDS: Final = _ours(
+COPY_LAG_SECONDS: Final = _own(
     "copy_lag_seconds", "How long the oldest inactive segment has been waiting to be archived.", "topic"
 )
-UNPROTECTED_BYTES: Final = _ours(
+UNPROTECTED_BYTES: Final = _own(
     "unprotected_bytes", "Bytes of the local log that are not archived, the active segment included.", "topic", "partition"
 )
-UNPROTECTED_RECORDS: Final = _ours(
+UNPROTECTED_RECORDS: Final = _own(
     "unprotected_records", "Offsets that are not archived, up to the high watermark.", "topic", "partition"
 )
-UNPROTECTED_SECONDS: Final = _ours("unprotected_seconds", "Age of the oldest record that is not archived.", "topic", "partition")
-UNPROTECTED_DELETED: Final = _ours(
+UNPROTECTED_SECONDS: Final = _own("unprotected_seconds", "Age of the oldest record that is not archived.", "topic", "partition")
+UNPROTECTED_DELETED: Final = _own(
     "unprotected_deletion_timestamp_seconds",
     "When the broker deletes the oldest record that is not archived, if known.",
     "topic",
     "partition",
 )
-LOCAL_RETENTION: Final = _ours("local_retention_seconds", "The retention time of the topic on its brokers, if known.", "topic")
-LOST: Final = _ours(
+LOCAL_RETENTION: Final = _own("local_retention_seconds", "The retention time of the topic on its brokers, if known.", "topic")
+LOST: Final = _own(
     "lost_offsets_total",
     "Offsets that were lost before they were archived, without those that were acknowledged.",
     "topic",
     "partition",
 )
-WAITING: Final = _ours("waiting_segments", "Inactive segments that are not yet below the last stable offset.", "topic")
-COPIED_TIME: Final = _ours("copy_last_success_timestamp_seconds", "When a segment was last archived.", "topic")
-PARTITIONS: Final = _ours("partitions", "Partitions in the log directories of the agent.", "topic")
-FAILING: Final = _ours("partitions_failing", "Partitions with a current error.", "topic")
-SUCCESS_TIME: Final = _ours("last_success_timestamp_seconds", "When a partition was last checked or archived without an error.")
-LOOP_TIME: Final = _ours("agent_loop_timestamp_seconds", "When the agent's main loop last ran.")
-START_TIME: Final = _ours("agent_start_time_seconds", "When the agent started.")
-PAUSED: Final = _ours("agent_paused", "1 while the agent is paused.")
-RUNNING: Final = _ours("agent_jobs_running", "Jobs that are running.")
-QUEUED: Final = _ours("agent_jobs_waiting", "Jobs that are due and wait for a free thread.")
-STORE_FAILING: Final = _ours("store_failing", "1 while the store fails or does not respond.")
-STORE_FAILING_SINCE: Final = _ours("store_failing_since_timestamp_seconds", "Since when the store fails; absent while it works.")
-SWEEP_TIME: Final = _ours("sweep_last_timestamp_seconds", "When the last complete sweep started.")
-SCRUB_TIME: Final = _ours("scrub_last_timestamp_seconds", "When the last complete scrub ended.")
-SCRUB_ANOMALIES: Final = _ours("scrub_anomalies", "Anomalies of the last scrub, at most 100 per topic.")
-SCRUB_FAILED: Final = _ours("scrub_failed_topics", "Topics that the last scrub could not finish.")
-STORE_REQUESTS: Final = _ours("store_requests_total", "Requests to the store.", "verb")
-STORE_FAILURES: Final = _ours("store_failures_total", "Failed requests to the store; most are retried.", "verb")
-STORE_BYTES: Final = _ours("store_bytes_total", "Bytes of objects that requests transferred.", "verb")
-STORE_SECONDS: Final = _ours("store_seconds_total", "Seconds spent waiting for the store.", "verb")
+WAITING: Final = _own("waiting_segments", "Inactive segments that are not yet below the last stable offset.", "topic")
+COPIED_TIME: Final = _own("copy_last_success_timestamp_seconds", "When a segment was last archived.", "topic")
+PARTITIONS: Final = _own("partitions", "Partitions in the log directories of the agent.", "topic")
+FAILING: Final = _own("partitions_failing", "Partitions with a current error.", "topic")
+SUCCESS_TIME: Final = _own("last_success_timestamp_seconds", "When a partition was last checked or archived without an error.")
+LOOP_TIME: Final = _own("agent_loop_timestamp_seconds", "When the agent's main loop last ran.")
+START_TIME: Final = _own("agent_start_time_seconds", "When the agent started.")
+PAUSED: Final = _own("agent_paused", "1 while the agent is paused.")
+RUNNING: Final = _own("agent_jobs_running", "Jobs that are running.")
+QUEUED: Final = _own("agent_jobs_waiting", "Jobs that are due and wait for a free thread.")
+STORE_FAILING: Final = _own("store_failing", "1 while the store fails or does not respond.")
+STORE_FAILING_SINCE: Final = _own("store_failing_since_timestamp_seconds", "Since when the store fails; absent while it works.")
+SWEEP_TIME: Final = _own("sweep_last_timestamp_seconds", "When the last complete sweep started.")
+SCRUB_TIME: Final = _own("scrub_last_timestamp_seconds", "When the last complete scrub ended.")
+SCRUB_ANOMALIES: Final = _own("scrub_anomalies", "Anomalies of the last scrub, at most 100 per topic.")
+SCRUB_FAILED: Final = _own("scrub_failed_topics", "Topics that the last scrub could not finish.")
+STORE_REQUESTS: Final = _own("store_requests_total", "Requests to the store.", "verb")
+STORE_FAILURES: Final = _own("store_failures_total", "Failed requests to the store; most are retried.", "verb")
+STORE_BYTES: Final = _own("store_bytes_total", "Bytes of objects that requests transferred.", "verb")
+STORE_SECONDS: Final = _own("store_seconds_total", "Seconds spent waiting for the store.", "verb")
 
 ALL: Final = (
     COPY_BYTES, COPY_REQUESTS, COPY_ERRORS, FETCH_BYTES, FETCH_REQUESTS, FETCH_ERRORS, DELETE_REQUESTS, DELETE_ERRORS,
@@ -108,13 +108,13 @@ ALL: Final = (
     STORE_REQUESTS, STORE_FAILURES, STORE_BYTES, STORE_SECONDS,
 )  # fmt: skip
 
-OF_THE_PROCESS: Final = (
+PROCESS_SERIES: Final = (
     "process_cpu_seconds_total", "process_open_fds", "process_max_fds", "process_resident_memory_bytes",
     "process_virtual_memory_bytes", "process_start_time_seconds",
 )  # fmt: skip
 """What Prometheus' own client tells of any process, where the system has /proc."""
 
-NOT_HERE: Final = {
+NOT_EXPORTED: Final = {
     "RemoteLogSizeComputationTime": "the manifest contains the size, so nothing is computed",
     "BuildRemoteLogAuxStateRequestsPerSec": "no follower builds its state from the archive",
     "BuildRemoteLogAuxStateErrorsPerSec": "no follower builds its state from the archive",

@@ -15,15 +15,15 @@ from remote.parallel import streams_in_order
 from remote.segment.upload import NO_TRANSFORMS
 from remote.store.api import ObjectStore
 from remote.transforms.encoder import Transforms
-from tiering.losses.gone_logs import Gone, tell
-from tiering.losses.seen_logs import Known, SeenLog
+from tiering.losses.gone_logs import GoneLog, record_gone
+from tiering.losses.seen_logs import SeenLog, SeenLogs
 from tiering.offload.copy import Done, OffloadPlan, as_lost, lost_before, offload, plan
 from tiering.offload.plan import Action, Decision, LocalSegment
 
 UNANSWERED_MAX = 3
 """After so many logs in a row for which the store did not answer, with all patience, the others are not tried."""
 
-Result = tuple[LogReader | Unopened | Gone, Done]
+Result = tuple[LogReader | Unopened | GoneLog, Done]
 
 
 @dataclass(slots=True)
@@ -42,15 +42,15 @@ class OffloadLogs:
     transforms: Transforms = NO_TRANSFORMS
     is_dry_run: bool = False
     copies_nothing: bool = False
-    known: Known = field(default_factory=dict)
+    known: SeenLogs = field(default_factory=dict)
     changes: dict[TopicPartition, SeenLog | None] = field(default_factory=dict, init=False)
     _unanswered: int = field(default=0, init=False)
 
-    def run(self, logs: Iterable[LogReader | Unopened | Gone], threads: int) -> Iterator[Result]:
+    def run(self, logs: Iterable[LogReader | Unopened | GoneLog], threads: int) -> Iterator[Result]:
         """What becomes of each segment, in order; `threads` logs at a time."""
         return streams_in_order((partial(self._of, log) for log in logs), threads)
 
-    def _of(self, log: LogReader | Unopened | Gone) -> Iterator[Result]:
+    def _of(self, log: LogReader | Unopened | GoneLog) -> Iterator[Result]:
         if self._unanswered >= UNANSWERED_MAX:
             problem = (
                 f"{log.partition} is not tried: the store did not answer for {self._unanswered} others; run the command again"
@@ -63,20 +63,20 @@ class OffloadLogs:
             yield log, done
         self._unanswered = 0 if answered else self._unanswered + 1
 
-    def offload(self, log: LogReader | Unopened | Gone) -> Iterator[Done]:
+    def offload(self, log: LogReader | Unopened | GoneLog) -> Iterator[Done]:
         """What becomes of each segment of one log. Every error is in a result; a log that is deleted meanwhile is none."""
         if isinstance(log, Unopened):
             yield Done(None, error=log.error)
             return
-        if isinstance(log, Gone):
+        if isinstance(log, GoneLog):
             yield from self._gone(log)
             return
         now_ms = self.clock.now_ms()
         known = self.known.get(log.partition)
         problem: LogError | None = None
         try:
-            if known is not None and known.is_told_of(log, now_ms):
-                self._remember(log, known.told_ms)
+            if known is not None and known.is_recorded(log, now_ms):
+                self._remember(log, known.recorded_ms)
                 yield Done(Decision(LocalSegment(log.segments[0].base_offset, None), Action.keep, "active"))
                 return
             for done in self._planned(log):
@@ -108,10 +108,10 @@ class OffloadLogs:
     def _done(self, due: OffloadPlan) -> Iterator[Done]:
         return offload(due, self.store, self.clock, self.ids, self.source, self.progress, self.transforms)
 
-    def _gone(self, log: Gone) -> Iterator[Done]:
+    def _gone(self, log: GoneLog) -> Iterator[Done]:
         """What is lost with a log that is there no more. Until its manifest has been told it stays remembered."""
         try:
-            lost = tell(log, self.store, self.clock, self.ids, self.source, is_dry_run=self.is_dry_run)
+            lost = record_gone(log, self.store, self.clock, self.ids, self.source, is_dry_run=self.is_dry_run)
         except LogError as e:
             yield Done(None, error=e)
             return
@@ -124,15 +124,15 @@ class OffloadLogs:
         if not lost:
             yield Done(None, notes=("gone from the log directory; nothing of it is lost by that",))
 
-    def _remember(self, log: LogReader, told_ms: int) -> None:
-        """Remembers a log, whose manifest was told at `told_ms`, 0 for not now. A former topic of its name comes first."""
+    def _remember(self, log: LogReader, recorded_ms: int) -> None:
+        """Remembers a log, whose manifest was told at `recorded_ms`, 0 for not now. A former topic of its name comes first."""
         if not log.segments:
             return
         known = self.known.get(log.partition)
         with suppress(LogError):
-            seen = SeenLog.of(log, told_ms)
+            seen = SeenLog.of(log, recorded_ms)
             if known is not None and known.topic_id != seen.topic_id and log.partition not in self.changes:
                 return
-            if told_ms == 0 and known is not None and known.topic_id == seen.topic_id:
-                seen = replace(known, end_offset=seen.end_offset, only=None)
+            if recorded_ms == 0 and known is not None and known.topic_id == seen.topic_id:
+                seen = replace(known, end_offset=seen.end_offset, single_base=None)
             self.changes[log.partition] = seen

@@ -15,7 +15,7 @@ from remote.store.api import ObjectStore
 
 
 @dataclass(frozen=True, slots=True)
-class Through:
+class ArchivedThrough:
     """A partition that is archived up to `end_offset`, which is not in it, with records as late as `through_ms`; -1 for none."""
 
     partition: int
@@ -23,22 +23,22 @@ class Through:
     through_ms: int
 
 
-def archived_through(store: ObjectStore, topic: str) -> tuple[Through, ...]:
+def archived_through(store: ObjectStore, topic: str) -> tuple[ArchivedThrough, ...]:
     """Each partition of a topic of which something was copied, in order; none where the archive does not have the topic yet.
 
     Raises NotFound where there is no archive, Corrupt, Newer, Unavailable.
     """
     archive.open_archive(store)
-    return tuple(through_of(manifest) for manifest in archive.newest_manifests(store, topic) if not manifest.only_seen)
+    return tuple(archived_through_of(manifest) for manifest in archive.newest_manifests(store, topic) if not manifest.only_seen)
 
 
-def through_of(manifest: Manifest) -> Through:
+def archived_through_of(manifest: Manifest) -> ArchivedThrough:
     """The same of one partition."""
     latest = max((item.max_timestamp_ms for item in manifest.items), default=NO_TIMESTAMP)
-    return Through(manifest.partition, manifest.end_offset, latest)
+    return ArchivedThrough(manifest.partition, manifest.end_offset, latest)
 
 
-def behind(found: Iterable[Through], through_ms: int, partitions: Collection[int] = ()) -> tuple[int, ...]:
+def partitions_behind(found: Iterable[ArchivedThrough], through_ms: int, partitions: Collection[int] = ()) -> tuple[int, ...]:
     """The partitions that are not archived through a time: of those that are there, or of `partitions` where some are named."""
     latest = {through.partition: through.through_ms for through in found}
     return tuple(sorted(p for p in partitions or latest if latest.get(p, NO_TIMESTAMP) < through_ms))

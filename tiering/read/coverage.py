@@ -31,7 +31,7 @@ class TierCoverage:
 
 
 @dataclass(frozen=True, slots=True)
-class Hole:
+class CoverageGap:
     """Offsets [start, end) that the archive lacks between its start and its end, and why."""
 
     start: int
@@ -45,10 +45,10 @@ class Coverage:
 
     archive: TierCoverage | None
     local: TierCoverage | None
-    gaps: tuple[Hole, ...]
+    gaps: tuple[CoverageGap, ...]
 
 
-NOTHING: Final = TierCoverage((), ())
+NO_COVERAGE: Final = TierCoverage((), ())
 
 
 def coverage_of(log: TieredLog) -> Coverage:
@@ -57,11 +57,11 @@ def coverage_of(log: TieredLog) -> Coverage:
     return Coverage(
         None if manifest is None else _archived(manifest),
         None if log.local is None else _local(log.local),
-        () if manifest is None else tuple(Hole(gap.start, gap.end, gap.reason) for gap in manifest.holes),
+        () if manifest is None else tuple(CoverageGap(gap.start, gap.end, gap.reason) for gap in manifest.holes),
     )
 
 
-def as_data(coverage: Coverage) -> dict[str, Any]:
+def as_json(coverage: Coverage) -> dict[str, Any]:
     """The same as JSON has it."""
     tiers = {"archive": coverage.archive, "local": coverage.local}
     return {
@@ -73,7 +73,7 @@ def as_data(coverage: Coverage) -> dict[str, Any]:
 def _archived(manifest: Manifest) -> TierCoverage:
     start, end = manifest.log_start_offset, manifest.end_offset
     holes = ((gap.start, gap.end) for gap in manifest.holes)
-    return TierCoverage(uncovered(holes, start, end), _joined(map(_times_of, manifest.items)))
+    return TierCoverage(uncovered(holes, start, end), _merged(map(_times_of, manifest.items)))
 
 
 def _times_of(item: Item) -> Range:
@@ -84,7 +84,7 @@ def _times_of(item: Item) -> Range:
 
 def _local(log: LogReader) -> TierCoverage:
     start, end = log.log_start_offset, log.log_end_offset
-    return TierCoverage(((start, end),) if start < end else (), _joined(_times_in(log.segments)))
+    return TierCoverage(((start, end),) if start < end else (), _merged(_times_in(log.segments)))
 
 
 def _times_in(segments: Iterable[Segment]) -> Iterator[Range]:
@@ -109,7 +109,7 @@ def _greatest(segment: Segment) -> int:
     return max([*behind, *map(int, known[-1:])], default=-1)
 
 
-def _joined(times: Iterable[Range]) -> tuple[Range, ...]:
+def _merged(times: Iterable[Range]) -> tuple[Range, ...]:
     joined: list[Range] = []
     for first, last in sorted((max(first, 0), last) for first, last in times if last >= 0):
         if joined and first <= joined[-1][1] + 1:

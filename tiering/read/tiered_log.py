@@ -237,7 +237,7 @@ class TieredLog:
         if self.archived is not None and start < min(end, local_start):
             if start <= self.archived.end_offset:
                 yield self.archived, start, min(end, local_start)
-            self._refuse_hole(start, end)
+            self._check_no_gap(start, end)
         if self.local is not None and max(start, local_start) < min(end, local_end):
             yield self.local, max(start, local_start), min(end, local_end)
         if self.archived is not None and self.local is not None and max(start, local_start, local_end) < end:
@@ -248,7 +248,7 @@ class TieredLog:
             raise AssertionError("there is no local log")
         return self.local.last_stable_offset if isolation is Isolation.read_committed else self.local.high_watermark
 
-    def _refuse_hole(self, start: int, end: int) -> None:
+    def _check_no_gap(self, start: int, end: int) -> None:
         """Raises MissingRange where the local log starts behind the archive's end and the range has offsets in between."""
         if self.archived is not None and self.local is not None:
             hole_start, hole_end = self.archived.end_offset, self.local.log_start_offset

@@ -24,23 +24,23 @@ Aborted = AbstractSet[tuple[int, int]]
 
 
 def active_segment(
-    base_offset: int, undecided: Sequence[OpenTransaction], aborted: Aborted, timestamp_ms: int, leader_epoch: int
+    base_offset: int, ongoing: Sequence[OpenTransaction], aborted: Aborted, timestamp_ms: int, leader_epoch: int
 ) -> Mapping[str, bytes]:
     """The files of a segment that ends these transactions, in their order, by suffix."""
-    log = b"".join(_markers(base_offset, undecided, aborted, timestamp_ms, leader_epoch))
+    log = b"".join(_markers(base_offset, ongoing, aborted, timestamp_ms, leader_epoch))
     batches, _ = scan(log)
     if not len(batches):
         return {LOG: b"", OFFSET_INDEX: b"", TIME_INDEX: b""}
     indexes = rebuilt_indexes(base_offset, batches.positions, batches.last_offset, batches.max_timestamp)
     files = {LOG: log, OFFSET_INDEX: indexes.offset_index, TIME_INDEX: indexes.time_index}
-    entries = tuple(_entries(base_offset, undecided, aborted))
+    entries = tuple(_entries(base_offset, ongoing, aborted))
     return files | ({TXN_INDEX: write_txn_index(entries)} if entries else {})
 
 
 def _markers(
-    base_offset: int, undecided: Sequence[OpenTransaction], aborted: Aborted, timestamp_ms: int, leader_epoch: int
+    base_offset: int, ongoing: Sequence[OpenTransaction], aborted: Aborted, timestamp_ms: int, leader_epoch: int
 ) -> Iterator[bytes]:
-    for offset, txn in enumerate(undecided, base_offset):
+    for offset, txn in enumerate(ongoing, base_offset):
         yield write_marker(
             offset,
             timestamp_ms,
@@ -52,10 +52,10 @@ def _markers(
         )
 
 
-def _entries(base_offset: int, undecided: Sequence[OpenTransaction], aborted: Aborted) -> Iterator[AbortedTxn]:
-    for number, txn in enumerate(undecided):
+def _entries(base_offset: int, ongoing: Sequence[OpenTransaction], aborted: Aborted) -> Iterator[AbortedTxn]:
+    for number, txn in enumerate(ongoing):
         offset = base_offset + number
-        last_stable = undecided[number + 1].first_offset if number + 1 < len(undecided) else offset + 1
+        last_stable = ongoing[number + 1].first_offset if number + 1 < len(ongoing) else offset + 1
         if (txn.producer_id, txn.first_offset) in aborted:
             yield AbortedTxn(txn.first_offset, offset, txn.producer_id, last_stable)
 

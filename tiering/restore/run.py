@@ -21,36 +21,36 @@ from remote.segment.stitch import Link
 from remote.segment_bytes import SegmentBytes
 from tiering.restore.open_transactions import active_segment
 from tiering.restore.plan import RestorePlan, RestoreStep, restored_epochs
-from tiering.restore.segment import Placed, place, write_file
-from tiering.restore.target import RestoreTarget, Staged
+from tiering.restore.segment import PlacedSegment, place_segment, write_file
+from tiering.restore.target import RestoreTarget, StagedPartition
 
 SEGMENTS_IN_FLIGHT_MAX = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class RestoreResult:
     """What became of one step of a plan; without a step, of the partition: `staged`, or the error that kept it from that.
 
-    `undecided` is how many transactions are open where the log was cut.
+    `ongoing` is how many transactions are open where the log was cut.
     """
 
     plan: RestorePlan
     step: RestoreStep | None = None
-    placed: Placed | None = None
-    staged: Staged | None = None
-    undecided: int = 0
+    placed: PlacedSegment | None = None
+    staged: StagedPartition | None = None
+    ongoing: int = 0
     error: LogError | None = None
 
 
 def restore(
     plans: Iterable[RestorePlan], source: SegmentBytes, target: RestoreTarget, threads: int = SEGMENTS_IN_FLIGHT_MAX
-) -> Iterator[Done]:
+) -> Iterator[RestoreResult]:
     """Does what the plans say, a result a step and one a partition.
 
     Every error of a partition is in its result; Unavailable ends it all, since the others would wait for the same store. Raises
     what is wrong with the directory as a whole: Unreadable, Corrupt (a checkpoint file), Invalid.
     """
-    staged: list[Staged] = []
+    staged: list[StagedPartition] = []
     for plan in plans:
         for done in _stage(plan, source, target, threads):
             yield done
@@ -62,7 +62,7 @@ def restore(
 
 
 @dataclass(slots=True)
-class _Brought:
+class _PlacedSegments:
     """What has been placed of a partition so far."""
 
     log_end_offset: int
@@ -71,7 +71,7 @@ class _Brought:
     names: set[str] = field(default_factory=set)
     aborted: set[tuple[int, int]] = field(default_factory=set)
 
-    def add(self, link: Link, placed: Placed) -> None:
+    def add(self, link: Link, placed: PlacedSegment) -> None:
         self.log_end_offset = placed.end_offset
         self.latest_ms = max(self.latest_ms, link.entry.max_timestamp_ms)
         self.names.update(placed.names)
@@ -80,44 +80,44 @@ class _Brought:
             self.first_base = link.start
 
 
-def _stage(plan: RestorePlan, source: SegmentBytes, target: RestoreTarget, threads: int) -> Iterator[Done]:
-    brought = _Brought(plan.manifest.log_start_offset)
+def _stage(plan: RestorePlan, source: SegmentBytes, target: RestoreTarget, threads: int) -> Iterator[RestoreResult]:
+    placed_segments = _PlacedSegments(plan.manifest.log_start_offset)
     error: LogError | None = None
     try:
-        folder = target.take_in(plan, source)
-        with in_order(partial(_tried, plan, source, target.disk, folder), plan.steps(), threads) as results:
+        folder = target.stage(plan, source)
+        with in_order(partial(_take_step, plan, source, target.disk, folder), plan.steps(), threads) as results:
             for done in results:
                 yield done
                 error = error or done.error
                 if isinstance(done.error, Unavailable | NoKey | WrongKey):
                     return
                 if isinstance(done.step, Link) and done.placed is not None:
-                    brought.add(done.step, done.placed)
+                    placed_segments.add(done.step, done.placed)
         if error is None:
-            yield _complete(plan, target.disk, folder, brought)
+            yield _complete_folder(plan, target.disk, folder, placed_segments)
     except LogError as e:
-        yield Done(plan, error=e)
+        yield RestoreResult(plan, error=e)
 
 
-def _tried(plan: RestorePlan, source: SegmentBytes, disk: WritableDisk, folder: str, step: RestoreStep) -> Done:
+def _take_step(plan: RestorePlan, source: SegmentBytes, disk: WritableDisk, folder: str, step: RestoreStep) -> RestoreResult:
     if not isinstance(step, Link):
-        return Done(plan, step)
+        return RestoreResult(plan, step)
     try:
-        return Done(plan, step, place(disk, folder, source, plan.manifest.path, step))
+        return RestoreResult(plan, step, place_segment(disk, folder, source, plan.manifest.path, step))
     except LogError as e:
-        return Done(plan, step, error=e)
+        return RestoreResult(plan, step, error=e)
 
 
-def _complete(plan: RestorePlan, disk: WritableDisk, folder: str, brought: _Brought) -> Done:
+def _complete_folder(plan: RestorePlan, disk: WritableDisk, folder: str, placed_segments: _PlacedSegments) -> RestoreResult:
     """Adds what the folder has beside its archived segments, and takes away all else."""
     for name in disk.names(folder):
-        if name not in brought.names:
+        if name not in placed_segments.names:
             disk.delete(f"{folder}/{name}")
-    start, end = plan.manifest.log_start_offset, brought.log_end_offset
-    undecided = open_log(disk, folder, plan.partition, start, end).open_transactions if brought.names else ()
+    start, end = plan.manifest.log_start_offset, placed_segments.log_end_offset
+    ongoing = open_log(disk, folder, plan.partition, start, end).open_transactions if placed_segments.names else ()
     epochs = restored_epochs(plan.manifest, end)
     epoch = epochs[-1].epoch if epochs else 0
-    files = active_segment(end, () if plan.is_cut else undecided, brought.aborted, brought.latest_ms, epoch)
+    files = active_segment(end, () if plan.is_cut else ongoing, placed_segments.aborted, placed_segments.latest_ms, epoch)
     added = {offset_file(end, suffix): body for suffix, body in files.items()}
     added[LEADER_EPOCH_CHECKPOINT] = write_epochs(epochs)
     if plan.topic_id != ZERO_TOPIC_ID:
@@ -127,7 +127,7 @@ def _complete(plan: RestorePlan, disk: WritableDisk, folder: str, brought: _Brou
         disk.sync(f"{folder}/{name}")
     disk.sync_folder(folder)
     disk.release(folder)
-    first = end if brought.first_base is None else brought.first_base
+    first = end if placed_segments.first_base is None else placed_segments.first_base
     if plan.is_cut:
-        return Done(plan, staged=Staged(plan.partition, first, start, end), undecided=len(undecided))
-    return Done(plan, staged=Staged(plan.partition, first, start, end + len(undecided)))
+        return RestoreResult(plan, staged=StagedPartition(plan.partition, first, start, end), ongoing=len(ongoing))
+    return RestoreResult(plan, staged=StagedPartition(plan.partition, first, start, end + len(ongoing)))

@@ -24,7 +24,7 @@ _ALWAYS = (OFFSET_INDEX, TIME_INDEX)
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedSegment:
     """A segment that is in its folder, on the device: the names of its files, where it ends, what was downloaded for it.
 
     `aborted` are producer id and first offset of the aborted transactions whose marker lies in a later segment.
@@ -37,7 +37,7 @@ class Placed:
     aborted: frozenset[tuple[int, int]]
 
 
-def place(disk: WritableDisk, folder: str, source: SegmentBytes, path: PartitionPath, link: Link) -> Placed:
+def place_segment(disk: WritableDisk, folder: str, source: SegmentBytes, path: PartitionPath, link: Link) -> PlacedSegment:
     """Brings the segment's files into the folder. Raises Corrupt (its objects are damaged), Unavailable, Invalid, Unreadable."""
     later = read_part(source, path, link.entry, ABORTED_LATER)
     aborted = frozenset((t.producer_id, t.first_offset) for t in read_txn_index(later))
@@ -46,11 +46,11 @@ def place(disk: WritableDisk, folder: str, source: SegmentBytes, path: Partition
 
 def _place_whole(
     disk: WritableDisk, folder: str, source: SegmentBytes, path: PartitionPath, link: Link, aborted: frozenset[tuple[int, int]]
-) -> Placed:
+) -> PlacedSegment:
     entry = link.entry
     log = f"{folder}/{offset_file(entry.base_offset, LOG)}"
     downloaded = 0
-    is_new = not is_there(disk, log, entry.log_size, entry.log_crc32c)
+    is_new = not has_content(disk, log, entry.log_size, entry.log_crc32c)
     if is_new:
         write_file(disk, log, whole_log(source, path, entry))
         downloaded += entry.log_size
@@ -61,17 +61,17 @@ def _place_whole(
         if where is None and part not in _ALWAYS:
             continue
         size, crc = (where.end - where.start, where.crc32c) if where else (0, 0)
-        if not is_there(disk, f"{folder}/{name}", size, crc):
+        if not has_content(disk, f"{folder}/{name}", size, crc):
             write_file(disk, f"{folder}/{name}", [read_part(source, path, entry, part)])
             downloaded += size
         disk.sync(f"{folder}/{name}")
         names.append(name)
-    return Placed(tuple(names), entry.end_offset, downloaded, is_new, aborted)
+    return PlacedSegment(tuple(names), entry.end_offset, downloaded, is_new, aborted)
 
 
 def _place_cut(
     disk: WritableDisk, folder: str, source: SegmentBytes, path: PartitionPath, link: Link, aborted: frozenset[tuple[int, int]]
-) -> Placed:
+) -> PlacedSegment:
     """Where a log lies there already, what it should be is found out first: only the archive's own is written over."""
     log = f"{folder}/{offset_file(link.start, LOG)}"
     cut = CutLog(source, path, link)
@@ -81,23 +81,23 @@ def _place_cut(
     else:
         for _ in cut.parts():
             pass
-        if not is_there(disk, log, cut.size, cut.crc32c):
+        if not has_content(disk, log, cut.size, cut.crc32c):
             is_new = True
             write_file(disk, log, cut.parts())
     end = link.end if link.end == link.entry.end_offset else cut.end_offset
     if not cut.size:
         disk.delete(log)
-        return Placed((), end, link.entry.log_size, is_new, aborted)
+        return PlacedSegment((), end, link.entry.log_size, is_new, aborted)
     disk.sync(log)
     names = [offset_file(link.start, LOG)]
     for name, body in cut.files().items():
         names.append(name)
         write_file(disk, f"{folder}/{name}", [body])
         disk.sync(f"{folder}/{name}")
-    return Placed(tuple(names), end, link.entry.log_size, is_new, aborted)
+    return PlacedSegment(tuple(names), end, link.entry.log_size, is_new, aborted)
 
 
-def is_there(disk: WritableDisk, file: str, size: int, expected_crc32c: int) -> bool:
+def has_content(disk: WritableDisk, file: str, size: int, expected_crc32c: int) -> bool:
     """Whether the file has this size and this CRC-32C."""
     try:
         if disk.size(file) != size:

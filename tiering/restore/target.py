@@ -31,14 +31,14 @@ from remote.segment.download import CutLog
 from remote.segment_bytes import SegmentBytes
 from tiering.restore.open_transactions import is_active_segment
 from tiering.restore.plan import RestorePlan
-from tiering.restore.segment import is_there
+from tiering.restore.segment import has_content
 
 UNFINISHED = "tiering-restore-unfinished"
 _MARKERS_BYTES_MAX = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class StagedPartition:
     """A partition whose folder is complete, but for its name. `first_base` is where its first segment starts."""
 
     partition: TopicPartition
@@ -49,7 +49,7 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class RestoreTarget:
-    """The directory at `path`, locked. Make one with `opened`."""
+    """The directory at `path`, locked. Make one with `open_target`."""
 
     disk: WritableDisk
     path: str
@@ -58,14 +58,14 @@ class RestoreTarget:
         """Where a partition's folder is while it is made."""
         return f"{self.path}/{UNFINISHED}/{partition}"
 
-    def take_in(self, plan: RestorePlan, source: SegmentBytes) -> str:
+    def stage(self, plan: RestorePlan, source: SegmentBytes) -> str:
         """The partition's folder under its name for the while, with what an earlier restore has brought.
 
         Raises Invalid where there is a folder with anything that is not the archive's; Corrupt, Unavailable, Unreadable.
         """
         folder, staging = f"{self.path}/{plan.partition}", self.staging(plan.partition)
         if self.disk.exists(folder):
-            check_ours(self.disk, folder, plan, source)
+            check_replaceable(self.disk, folder, plan, source)
         self.disk.make_folder(f"{self.path}/{UNFINISHED}")
         self.disk.sync_folder(self.path)  # from here on no broker starts
         if self.disk.exists(folder):
@@ -77,7 +77,7 @@ class RestoreTarget:
         self.disk.sync_folder(f"{self.path}/{UNFINISHED}")
         return staging
 
-    def finish(self, staged: Iterable[Staged]) -> None:
+    def finish(self, staged: Iterable[StagedPartition]) -> None:
         """Tells the checkpoint files of the partitions, gives their folders their names, and lets brokers start.
 
         There is no mark of a clean stop, one that is there goes: with it a broker would believe that a log without producer
@@ -87,10 +87,10 @@ class RestoreTarget:
         if not done:
             return
         ends = {s.partition: s.log_end_offset for s in done}
-        self._tell(RECOVERY_POINT_CHECKPOINT, ends)
-        self._tell(HIGH_WATERMARK_CHECKPOINT, ends)
+        self._replace_offsets(RECOVERY_POINT_CHECKPOINT, ends)
+        self._replace_offsets(HIGH_WATERMARK_CHECKPOINT, ends)
         starts = {s.partition: s.log_start_offset if s.log_start_offset > s.first_base else None for s in done}
-        self._tell(LOG_START_OFFSET_CHECKPOINT, starts)
+        self._replace_offsets(LOG_START_OFFSET_CHECKPOINT, starts)
         self.disk.delete(f"{self.path}/{CLEAN_SHUTDOWN}")
         for s in done:
             self.disk.rename(self.staging(s.partition), f"{self.path}/{s.partition}")
@@ -102,7 +102,7 @@ class RestoreTarget:
                 self.disk.delete_folder(unfinished)
                 self.disk.sync_folder(self.path)
 
-    def _tell(self, name: str, offsets: Mapping[TopicPartition, int | None]) -> None:
+    def _replace_offsets(self, name: str, offsets: Mapping[TopicPartition, int | None]) -> None:
         """Puts these partitions' lines in place of those that the file has of them; None is no line."""
         file = f"{self.path}/{name}"
         try:
@@ -130,7 +130,7 @@ class RestoreTarget:
 
 
 @contextmanager
-def opened(disk: WritableDisk, path: str) -> Iterator[RestoreTarget]:
+def open_target(disk: WritableDisk, path: str) -> Iterator[RestoreTarget]:
     """The directory, made where there is none, and locked. Raises Invalid where a broker has it, Unreadable."""
     if not disk.exists(path):
         disk.make_folder(path)
@@ -146,7 +146,7 @@ def opened(disk: WritableDisk, path: str) -> Iterator[RestoreTarget]:
         disk.unlock(lock)
 
 
-def check_ours(disk: WritableDisk, folder: str, plan: RestorePlan, source: SegmentBytes) -> None:
+def check_replaceable(disk: WritableDisk, folder: str, plan: RestorePlan, source: SegmentBytes) -> None:
     """Raises Invalid unless every log file in a partition's folder is empty, or one that the plan would write, byte for byte."""
 
     def refuse(why: str) -> Invalid:
@@ -176,14 +176,14 @@ def check_ours(disk: WritableDisk, folder: str, plan: RestorePlan, source: Segme
                 for _ in cut.parts():
                     pass
                 size, crc = cut.size, cut.crc32c
-            if is_there(disk, f"{folder}/{name}", size, crc):
+            if has_content(disk, f"{folder}/{name}", size, crc):
                 logs.discard(name)
-    other = next((n for n in sorted(logs) if not _is_end(disk, folder, n, plan)), None)
+    other = next((n for n in sorted(logs) if not _is_restored_active_segment(disk, folder, n, plan)), None)
     if other is not None:
         raise refuse(f"{other} has other bytes than the archive would give it")
 
 
-def _is_end(disk: WritableDisk, folder: str, name: str, plan: RestorePlan) -> bool:
+def _is_restored_active_segment(disk: WritableDisk, folder: str, name: str, plan: RestorePlan) -> bool:
     """Whether a log file is the active segment that an earlier restore has made, of as much as the archive had then."""
     parsed, file = parse_offset_file(name), f"{folder}/{name}"
     if parsed is None or disk.size(file) > _MARKERS_BYTES_MAX:

@@ -23,7 +23,7 @@ from local_log.engine.manager.retention import delete_old_segments
 from local_log.engine.producers.state import Origin
 from local_log.engine.unified_log import Isolation, UnifiedLog, open_log
 from local_log.errors import LogError
-from tiering.log_tools.partition import as_it_is
+from tiering.log_tools.partition import describe
 
 pytestmark = [
     pytest.mark.oracle,
@@ -97,7 +97,7 @@ class Life:
                 self._opened(str(ours), start, point, clean=clean)
             return
         self.log = self._opened(str(ours), start, point, clean=clean)
-        assert as_it_is(self.log) == self.kafka.ask("state"), self.done[-5:]
+        assert describe(self.log) == self.kafka.ask("state"), self.done[-5:]
 
     def _opened(self, folder: str, start: int, point: int, *, clean: bool) -> UnifiedLog:
         return open_log(
@@ -119,7 +119,7 @@ class Life:
                 ours()
         else:
             assert ours() == theirs, self.done[-5:]
-        assert as_it_is(self.log) == self.kafka.ask("state"), self.done[-5:]
+        assert describe(self.log) == self.kafka.ask("state"), self.done[-5:]
         return theirs
 
     # What a producer knows: mostly the truth

@@ -17,7 +17,7 @@ from local_log.engine.config import LogConfig, read_config
 from local_log.engine.manager.retention import delete_old_segments
 from local_log.engine.unified_log import UnifiedLog, open_log
 from local_log.errors import Invalid
-from tiering.log_tools.partition import as_it_is
+from tiering.log_tools.partition import describe
 
 pytestmark = [
     pytest.mark.oracle,
@@ -78,7 +78,7 @@ def test_what_kafka_keeps_we_keep_and_no_more(kafka: KafkaLog, tmp_path: Path, s
         for _ in range(r.randrange(5, 40)):
             did.append(step(r, kafka, log, did))
             theirs = kafka.ask("state")
-            assert as_it_is(log) == theirs, "\n".join(did)
+            assert describe(log) == theirs, "\n".join(did)
         kafka.ask("close")
         log.close()
         assert files(ours_in) == files(theirs_in), "\n".join(did)

@@ -17,7 +17,7 @@ from tiering.agent.schedule import Job
 from tiering.agent.tasks.gone import tell_gone
 from tiering.agent.watch import Mark
 from tiering.lag.archived import Archived
-from tiering.lag.copy_lag import waits_of
+from tiering.lag.copy_lag import waiting_segments
 from tiering.lag.local_log import LogSeen
 from tiering.offload.copy import Done, OffloadPlan, offload, plan
 from tiering.offload.plan import Action
@@ -47,7 +47,7 @@ class Copies:
         try:
             due = plan(_log(mark), self.store)
             told = due.told(due.manifest, mark.log_dir.id(), self.clock.now_ms())
-            waits, archived = waits_of(due), Archived.of(told) if told.version else None
+            waits, archived = waiting_segments(due), Archived.of(told) if told.version else None
             if told == due.manifest and not any(decision.action is Action.copy for decision in due.decisions):
                 return Outcome(job, waits=waits, archived=archived)
             self._keep(mark.folder, self._offload(due, mark))

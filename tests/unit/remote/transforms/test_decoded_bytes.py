@@ -11,7 +11,7 @@ from made_manifests import PATH, entry
 
 from local_log.errors import Invalid
 from remote.transforms.decoded_bytes import DecodedBytes
-from remote.transforms.encoder import Parts
+from remote.transforms.encoder import FixedSizeParts
 from remote.transforms.lru_cache import LruCache
 
 CHUNK = 64
@@ -140,7 +140,7 @@ def test_the_key_ring_is_asked_once_for_a_segment() -> None:
 
 @given(st.lists(st.binary(max_size=20), max_size=20), st.integers(1, 30))
 def test_parts_are_of_one_length_but_the_last_and_hold_what_the_chunks_hold(chunks: list[bytes], part_bytes: int) -> None:
-    parts = [*Parts(chunks, part_bytes)]
+    parts = [*FixedSizeParts(chunks, part_bytes)]
     assert b"".join(parts) == b"".join(chunks)
     assert all(len(part) == part_bytes for part in parts[:-1])
     assert all(0 < len(part) <= part_bytes for part in parts[-1:])

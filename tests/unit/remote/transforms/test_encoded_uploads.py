@@ -172,7 +172,7 @@ def test_what_is_kept_in_memory_is_bounded_and_not_read_again(segment: LogSegmen
 
     again: list[int] = []
     store = Counts()
-    entry = copied(store, replace(segment, read=read), transforms(encoding, 5_000, kept_bytes_max=kept))
+    entry = copied(store, replace(segment, read=read), transforms(encoding, 5_000, buffered_bytes_max=kept))
     assert log_of(store, entry) == segment.read(0, segment.size)
     expected = {0: segment.size, 1: segment.size, 64 << 20: 0}
     assert again[0] == expected[kept] if kept in expected else segment.size - again[0] > 0

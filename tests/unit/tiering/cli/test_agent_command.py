@@ -19,7 +19,7 @@ from one_offload import TXN, due_ranges, named
 from prometheus_client.parser import text_string_to_metric_families
 
 from remote.store.open import open_store
-from tiering.metrics.series import ALL, OF_THE_PROCESS
+from tiering.metrics.series import ALL, PROCESS_SERIES
 
 Run = Callable[..., Result]
 
@@ -50,7 +50,7 @@ def test_it_archives_a_log_directory_answers_meanwhile_and_stops_when_told(logs:
         families = list(text_string_to_metric_families(connection.getresponse().read().decode()))
         connection.close()
         told = {f.name + ("_total" if f.type == "counter" else "") for f in families}
-        assert told == {s.name for s in ALL} | set(OF_THE_PROCESS)
+        assert told == {s.name for s in ALL} | set(PROCESS_SERIES)
         agent.process.send_signal(signal.SIGTERM)
         assert agent.ended()[0] == 0
     store = open_store(str(archive))

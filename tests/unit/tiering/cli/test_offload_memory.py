@@ -220,9 +220,9 @@ def test_eight_runs_at_once_forget_nothing_of_each_other(tmp_path: Path) -> None
     seen = SeenLog("A" * 22, 0, 5, 0, 7)
     partitions = [TopicPartition("orders", n) for n in range(64)]
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda p: file.keep({p: seen}, SystemClock()), partitions))
+        list(threads.map(lambda p: file.save({p: seen}, SystemClock()), partitions))
     assert file.load() == dict.fromkeys(partitions, seen)
-    file.keep({partitions[0]: None}, SystemClock())
+    file.save({partitions[0]: None}, SystemClock())
     assert file.load().keys() == set(partitions[1:])
     assert [at.name for at in (tmp_path / "state").iterdir()] == ["logs.json"]
 

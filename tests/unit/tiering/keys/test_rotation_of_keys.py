@@ -31,7 +31,7 @@ from remote.manifest.store import ManifestWriter, load_newest
 from remote.manifest.transitions import segment_copied
 from remote.store.api import ObjectStore
 from remote.transforms.keys import LocalKeyRing
-from tiering.keys.rotate import Rotated, plan, rotate
+from tiering.keys.rotate import RotationResult, Rotator, plan_rotation
 from tiering.sweep import collect as sweep
 from tiering.sweep.plan import Kind
 
@@ -88,11 +88,11 @@ def newest(store: ObjectStore) -> Manifest:
     return found.manifest
 
 
-def rotated(store: ObjectStore, keys: LocalKeyRing = NOW, *, ids: CountingIds | None = None) -> Rotated:
+def rotated(store: ObjectStore, keys: LocalKeyRing = NOW, *, ids: CountingIds | None = None) -> RotationResult:
     """A run of the command on the partition."""
     at = newest(store)
-    found = plan(store, at, keys.current)
-    return rotate(found, at, store, keys, FixedClock(), ids or CountingIds("b"), "rotation", pages_per_step=3)
+    found = plan_rotation(store, at, keys.current)
+    return Rotator(store, keys, FixedClock(), ids or CountingIds("b"), "rotation", pages_per_step=3).rotate(found, at)
 
 
 def assert_rotated(store: ObjectStore, count: int) -> None:
@@ -119,7 +119,7 @@ def test_every_due_entry_is_wrapped_anew_wherever_it_stands_and_no_object_is_tou
     assert any(ref.level == 1 for ref in before.pages)
     assert any(ref.level == 0 for ref in before.pages)
     door = Door(store)
-    assert rotated(door) == Rotated(PATH, DUE, DUE, DUE)
+    assert rotated(door) == RotationResult(PATH, DUE, DUE, DUE)
     assert_rotated(store, COUNT)
     assert_sound_chain(store, first_version=COUNT)
     keys = {call[1] for call in door.calls}
@@ -132,7 +132,7 @@ def test_a_second_rotation_does_nothing() -> None:
     rotated(store)
     version = newest(store).version
     door = Door(store)
-    assert rotated(door) == Rotated(PATH, DUE, 0, 0)
+    assert rotated(door) == RotationResult(PATH, DUE, 0, 0)
     assert newest(store).version == version
     assert "put_if_absent" not in verbs(door.calls)
 
@@ -140,14 +140,14 @@ def test_a_second_rotation_does_nothing() -> None:
 def test_what_a_dry_run_finds_is_what_a_rotation_does() -> None:
     store = archived(COUNT)
     door = Door(store)
-    assert plan(door, newest(store), "new") == Rotated(PATH, DUE, DUE, 0)
+    assert plan_rotation(door, newest(store), "new") == RotationResult(PATH, DUE, DUE, 0)
     assert set(verbs(door.calls)) == {"get"}
 
 
 def test_a_partition_without_anything_encrypted_has_nothing_to_rotate() -> None:
     store = MemoryStore()
     add(store, entry(0, 10), CountingIds())
-    assert rotated(store) == Rotated(PATH, 0, 0, 0)
+    assert rotated(store) == RotationResult(PATH, 0, 0, 0)
     assert newest(store).version == 1
 
 
@@ -277,23 +277,24 @@ def test_a_rotation_of_a_version_whose_pages_have_been_swept_goes_on_from_the_ne
     """A command opens all partitions of a topic first, and may come to the last of them a day later."""
     between = {"old": bytes(32), "between": bytes([2] * 32)}
     store = archived(COUNT)
-    stale, found = newest(store), plan(store, newest(store), "new")
+    stale, found = newest(store), plan_rotation(store, newest(store), "new")
     rotated(store, LocalKeyRing("keys of yesterday", "between", between))
     kept = {PATH.page(name) for name in Entries.of(store, newest(store)).page_names()}
     gone = {PATH.page(name) for name in Entries.of(store, stale).page_names()} - kept
     assert gone
     for key in gone:
         store.delete(key)
-    assert plan(store, stale, "new") == Rotated(PATH, DUE, DUE, 0)
+    assert plan_rotation(store, stale, "new") == RotationResult(PATH, DUE, DUE, 0)
     keys = LocalKeyRing("keys of today", "new", {**between, "new": bytes([1] * 32)})
-    assert rotate(found, stale, store, keys, FixedClock(), CountingIds("c"), "rotation").error is None
+    rotator = Rotator(store, keys, FixedClock(), CountingIds("c"), "rotation")
+    assert rotator.rotate(found, stale).error is None
     assert_rotated(store, COUNT)
 
 
 def test_a_page_that_the_newest_version_names_and_that_is_missing_is_damage() -> None:
     store = archived(COUNT)
     store.delete(PATH.page(newest(store).pages[0].name))
-    assert isinstance(plan(store, newest(store), "new").error, Corrupt)
+    assert isinstance(plan_rotation(store, newest(store), "new").error, Corrupt)
 
 
 # a sweep in between

@@ -23,7 +23,7 @@ from remote.manifest.model import Manifest
 from remote.read.log import ArchivedLog
 from remote.store.api import ObjectStore
 from remote.transforms.decoded_bytes import DecodedBytes
-from tiering.manifests.diverged import Diverged, Resolver, find, of_log
+from tiering.manifests.diverged import Divergence, Resolver, divergence_of, find_divergences
 from tiering.manifests.rows import changes
 
 
@@ -50,8 +50,8 @@ def leader_log(cluster: Cluster) -> LogReader:
     return log
 
 
-def diverged(cluster: Cluster) -> Diverged:
-    found = of_log(leader_log(cluster), cluster.store)
+def diverged(cluster: Cluster) -> Divergence:
+    found = divergence_of(leader_log(cluster), cluster.store)
     assert found is not None
     return found
 
@@ -95,7 +95,7 @@ def test_archiving_goes_on_after_an_unclean_election_and_both_histories_are_read
     other = kept(cluster, found.kept_id)
     assert read(cluster.store, other) == values(4, 5, 6, 7)
     assert (other.kept_from, other.leader_epochs) == (path_of(B).topic_id, (EpochEntry(0, 0),))
-    assert of_log(leader_log(cluster), cluster.store) is None
+    assert divergence_of(leader_log(cluster), cluster.store) is None
 
 
 def test_a_log_of_another_history_is_refused_also_where_all_of_its_offsets_are_archived(tmp_path: Path) -> None:
@@ -111,8 +111,8 @@ def test_a_log_of_another_history_is_refused_also_where_all_of_its_offsets_are_a
 def test_what_diverged_is_told_with_its_fork_and_nothing_is_changed(tmp_path: Path) -> None:
     cluster = unclean(tmp_path)
     before = dict(cluster.store.objects)
-    (found,) = find(cluster.leader_dir(B).logs(), cluster.store)
-    assert isinstance(found, Diverged)
+    (found,) = find_divergences(cluster.leader_dir(B).logs(), cluster.store)
+    assert isinstance(found, Divergence)
     assert (found.fork_offset, found.manifest.end_offset, found.log_end_offset) == (5, 8, 11)
     assert (found.start, found.segments, found.is_older) == (4, 2, False)
     assert found.log_bytes == sum(e.log_size for e in found.manifest.entries if e.end_offset > 5)
@@ -122,7 +122,7 @@ def test_what_diverged_is_told_with_its_fork_and_nothing_is_changed(tmp_path: Pa
 def test_a_partition_of_one_history_is_not_told(tmp_path: Path) -> None:
     cluster = unclean(tmp_path)
     resolved(cluster)
-    assert [*find(cluster.leader_dir(B).logs(), cluster.store)] == []
+    assert [*find_divergences(cluster.leader_dir(B).logs(), cluster.store)] == []
 
 
 def test_the_history_that_goes_on_is_read_by_default_and_the_kept_one_by_its_id(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_a_resolution_that_is_stopped_anywhere_goes_on_when_it_is_run_again(tmp_
         except (Unavailable, Unknown):
             pass
         assert_sound_chain(cluster.store, path_of(B))
-        if of_log(log, cluster.store) is not None:
+        if divergence_of(log, cluster.store) is not None:
             assert read(cluster.store, cluster.manifest(B)) == values(*range(8)), "nothing is given up before it is kept"
             resolved(cluster)
         copies = kept(cluster, found.kept_id)
@@ -218,7 +218,7 @@ def test_a_log_that_is_behind_gives_nothing_up(tmp_path: Path) -> None:
     cluster.tick(1)
     assert [d.error for d in cluster.offload(1) if d.error] == []
     (behind,) = cluster.brokers[0].log_dirs()[0].logs()
-    found = of_log(behind, cluster.store)
+    found = divergence_of(behind, cluster.store)
     assert found is not None
     assert found.is_older
     before = dict(cluster.store.objects)

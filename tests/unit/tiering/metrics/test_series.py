@@ -17,14 +17,14 @@ from tiering.agent.outcome import Archived
 from tiering.agent.view import AgentView, Counts, PartitionView, Scrub, Told
 from tiering.lag.archived import NOTHING
 from tiering.lag.copy_lag import Lag
-from tiering.lag.local_log import LogSeen, Oldest, SegmentSeen
+from tiering.lag.local_log import LogSeen, OldestUnarchived, SegmentSeen
 from tiering.lag.unprotected import TopicRetention
 from tiering.metrics.exposition import exposition
-from tiering.metrics.series import ALL, LOST, NOT_HERE, OF_THE_PROCESS, Series
+from tiering.metrics.series import ALL, LOST, NOT_EXPORTED, PROCESS_SERIES, Series
 from tiering.metrics.shipped import alerts, dashboard
 from tiering.metrics.values import values
 
-KNOWN = {series.name for series in ALL} | set(OF_THE_PROCESS) | {"up"}
+KNOWN = {series.name for series in ALL} | set(PROCESS_SERIES) | {"up"}
 WORDS = {
     "sum", "max", "min", "by", "rate", "increase", "time", "absent", "and", "or", "on", "label_values", "avg", "without", "topic",
     "instance", "verb", "s", "m", "h", "d", "job", "group", "last_over_time",
@@ -52,7 +52,7 @@ def view() -> AgentView:
     """An agent that has something to tell by every series."""
     orders, payments = TopicPartition("orders", 0), TopicPartition("payments", 3)
     active = SegmentSeen(100, None, 900, NOW_MS - 1_000, 7_000)
-    oldest = Oldest(100, 0, NOW_MS - 30_000, NOW_MS - 2_000)
+    oldest = OldestUnarchived(100, 0, NOW_MS - 30_000, NOW_MS - 2_000)
     seen = LogSeen((active,), 7_900, 140, replace(NOTHING, end_offset=100), NOTHING, "", 0, oldest)
     retention = TopicRetention(3_600_000, None)
     lag = Lag(3, 3_000, NOW_MS - 60_000, 1, "reaches past")
@@ -103,7 +103,7 @@ def test_every_bean_of_kafka_s_tiered_storage_is_here_or_said_not_to_be(kafka: J
     word, *names = kafka.ask("remote-metrics")
     assert word == "ok"
     ours = {series.bean.partition("name=")[2].partition(",")[0] for series in ALL if series.bean}
-    assert set(names) == ours | NOT_HERE.keys()
+    assert set(names) == ours | NOT_EXPORTED.keys()
 
 
 def test_every_series_has_a_value_when_there_is_something_to_tell() -> None:
@@ -141,7 +141,7 @@ def test_prometheus_reads_what_is_exposed_and_nothing_is_lost_on_the_way() -> No
     for series, samples in given.items():
         for labels, value in samples.items():
             assert read.pop((series.name, frozenset(zip(series.labels, labels, strict=True)))) == value
-    assert {name for name, _ in read} == set(OF_THE_PROCESS)
+    assert {name for name, _ in read} == set(PROCESS_SERIES)
 
 
 def test_before_there_is_anything_to_tell_all_is_exposed_that_is_known() -> None:

@@ -14,7 +14,7 @@ from remote import archive
 from remote.manifest.model import Limits
 from remote.manifest.store import load_newest
 from remote.store.api import ObjectStore
-from tiering.losses.seen_logs import TOLD_MS_MAX, SeenLog
+from tiering.losses.seen_logs import RECORDED_MS_MAX, SeenLog
 from tiering.offload.copy import Done, offload, plan
 from tiering.offload.plan import Action
 from tiering.offload.run import OffloadLogs
@@ -98,9 +98,9 @@ def test_a_log_that_is_remembered_and_has_not_moved_costs_no_request_for_a_day(t
 
     assert offload_again() == ["list", "list_folders", "list", "put_if_absent", "list"] * 2
     for _ in range(3):
-        clock.now += TOLD_MS_MAX // 4
+        clock.now += RECORDED_MS_MAX // 4
         assert offload_again() == []
-    clock.now += TOLD_MS_MAX // 4
+    clock.now += RECORDED_MS_MAX // 4
     assert offload_again() == ["list", "get"] * 2
     assert offload_again() == []
 

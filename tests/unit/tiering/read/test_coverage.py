@@ -7,8 +7,8 @@ from golden_logs import partitions
 from tiered_worlds import ARCHIVED, World
 
 from remote.manifest.gaps import Gap
-from tiering.read.coverage import Coverage, Hole, TierCoverage, as_data, coverage_of
-from tiering.read.coverage_picture import WIDTH_MAX, WIDTH_MIN, picture
+from tiering.read.coverage import Coverage, CoverageGap, TierCoverage, as_json, coverage_of
+from tiering.read.coverage_chart import WIDTH_MAX, WIDTH_MIN, coverage_chart
 from tiering.read.tiered_log import TieredLog
 
 DAY_MS = 86_400_000
@@ -66,15 +66,15 @@ def test_a_named_gap_parts_what_the_archive_covers_and_has_its_reason(world: Wor
     coverage = coverage_of(TieredLog(None, replace(log.archived, manifest=holed)))
     assert coverage.archive is not None
     assert coverage.archive.offsets == ((manifest.log_start_offset, lost.base_offset), (lost.end_offset, manifest.end_offset))
-    assert coverage.gaps == (Hole(lost.base_offset, lost.end_offset, "damaged"),)
-    assert as_data(coverage)["gaps"] == [{"start": lost.base_offset, "end": lost.end_offset, "reason": "damaged"}]
-    assert as_data(coverage)["local"] is None
+    assert coverage.gaps == (CoverageGap(lost.base_offset, lost.end_offset, "damaged"),)
+    assert as_json(coverage)["gaps"] == [{"start": lost.base_offset, "end": lost.end_offset, "reason": "damaged"}]
+    assert as_json(coverage)["local"] is None
 
 
 def lines(coverage: Coverage, width: int) -> dict[tuple[str, str], str]:
     """What stands behind each label, under each axis."""
     axis, found = "", {}
-    for line in [*picture("orders-0", coverage, width)][1:]:
+    for line in [*coverage_chart("orders-0", coverage, width)][1:]:
         label, behind = line[2:10].strip(), line[10:]
         axis = label if label in ("offsets", "time") else axis
         found[axis, label] = behind
@@ -99,7 +99,7 @@ def test_a_picture_shows_where_the_tiers_overlap_over_offsets_and_over_time() ->
 
 
 def test_a_gap_of_one_offset_in_a_million_is_seen_and_named() -> None:
-    holed = Coverage(TierCoverage(((0, 500_000), (500_001, 1_000_000)), ()), None, (Hole(500_000, 500_001, "damaged"),))
+    holed = Coverage(TierCoverage(((0, 500_000), (500_001, 1_000_000)), ()), None, (CoverageGap(500_000, 500_001, "damaged"),))
     drawn = lines(holed, 60)
     assert drawn["offsets", "archive"] == "#" * 25 + "!" + "#" * 24
     assert drawn["offsets", "local"] == ""
@@ -116,19 +116,19 @@ def test_times_without_records_are_left_blank_and_are_no_gap() -> None:
 @pytest.mark.parametrize("end", [1, 7, 1000, (1 << 63) - 1])
 def test_no_line_is_wider_than_it_may_be_whatever_is_drawn(width: int, end: int) -> None:
     tier = TierCoverage(((0, end),), ((0, end - 1),))
-    drawn = [*picture("orders-0", Coverage(tier, tier, ()), width)]
+    drawn = [*coverage_chart("orders-0", Coverage(tier, tier, ()), width)]
     assert max(map(len, drawn)) <= min(max(width, WIDTH_MIN), WIDTH_MAX)
     assert sum("#" in line for line in drawn) == 4
 
 
 def test_hundreds_of_gaps_are_named_up_to_a_limit() -> None:
     ranges = tuple((10 * n, 10 * n + 9) for n in range(300))
-    gaps = tuple(Hole(10 * n + 9, 10 * n + 10, "damaged") for n in range(299))
-    drawn = [*picture("orders-0", Coverage(TierCoverage(ranges, ()), None, gaps), 80)]
+    gaps = tuple(CoverageGap(10 * n + 9, 10 * n + 10, "damaged") for n in range(299))
+    drawn = [*coverage_chart("orders-0", Coverage(TierCoverage(ranges, ()), None, gaps), 80)]
     assert len(drawn) < 40
     assert "279 more" in drawn[-1]
 
 
 def test_an_empty_partition_has_nothing_to_draw() -> None:
     nothing = TierCoverage((), ())
-    assert [*picture("orders-0", Coverage(None, nothing, ()), 80)] == ["orders-0", "  offsets none", "  time    none"]
+    assert [*coverage_chart("orders-0", Coverage(None, nothing, ()), 80)] == ["orders-0", "  offsets none", "  time    none"]

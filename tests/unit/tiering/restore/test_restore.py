@@ -26,7 +26,7 @@ from remote.store.open import open_store
 from tiering.read.tiered_log import Isolation
 from tiering.restore.plan import RestorePlan, plan_restore
 from tiering.restore.run import restore
-from tiering.restore.target import UNFINISHED, opened
+from tiering.restore.target import UNFINISHED, open_target
 
 ARCHIVED = (
     "g-big-0", "g-codec-lz4-0", "g-codec-none-0", "g-codec-snappy-0",
@@ -80,12 +80,12 @@ def test_our_engine_and_our_reader_find_the_log_as_it_was_archived(broker: Path,
         assert log.leader_epochs == tuple(e for e in source.leader_epochs if e.start_offset < end)
         records = [for_applications(all_records(one), log.log_start_offset, end) for one in (log, source)]
         assert records[0].equals(records[1])
-        opened = open_log(
+        open_target = open_log(
             OsWritableDisk(), str(tmp_path / name), LogConfig(), lambda: 0, lambda: 0.0,
             log_start_offset=log.log_start_offset, recovery_point=log.log_end_offset, clean=False,
         )  # fmt: skip
-        assert opened.log_end_offset == log.log_end_offset
-        opened.close()
+        assert open_target.log_end_offset == log.log_end_offset
+        open_target.close()
 
 
 def test_the_checkpoint_files_say_that_everything_is_flushed_and_replicated_and_where_a_log_starts_in_its_first_segment(
@@ -229,15 +229,15 @@ def test_a_transaction_whose_marker_was_never_archived_is_ended_as_it_really_was
 
 def test_where_a_limit_cuts_the_log_transactions_stay_open_and_their_number_is_told(tmp_path: Path) -> None:
     _, store = finest(tmp_path)
-    undecided = 0
+    ongoing = 0
     for offset in (40, 700, 1500, 2600):
         to = tmp_path / f"to-{offset}"
         done = run_soundly(store, str(to), until_offset=offset)[-1]
         log = local_logs(to)["g-txn-0"]
-        assert done.undecided == len(log.open_transactions)
+        assert done.ongoing == len(log.open_transactions)
         assert log.last_stable_offset == min((t.first_offset for t in log.open_transactions), default=log.log_end_offset)
-        undecided += done.undecided
-    assert undecided >= 3
+        ongoing += done.ongoing
+    assert ongoing >= 3
 
 
 def test_markers_that_a_broker_has_written_behind_what_was_restored_are_not_written_over(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_markers_that_a_broker_has_written_behind_what_was_restored_are_not_writ
         partition_leader_epoch=0,
     )  # fmt: skip
     file.write_bytes(own)
-    with opened(OsWritableDisk(), str(to)) as target:
+    with open_target(OsWritableDisk(), str(to)) as target:
         (error,) = [d.error for d in restore([plan], StoredBytes(store), target, 1) if d.error]
     assert f"{file.name} has other bytes than the archive would give it" in str(error)
     assert file.read_bytes() == own
@@ -274,7 +274,7 @@ def shortened(plan: RestorePlan) -> Iterator[RestorePlan]:
 
 
 def restored(plan: RestorePlan, store: ObjectStore, to: Path) -> LogReader:
-    with opened(OsWritableDisk(), str(to)) as target:
+    with open_target(OsWritableDisk(), str(to)) as target:
         assert [d.error for d in restore([plan], StoredBytes(store), target, 1) if d.error] == []
     return local_logs(to)[str(plan.partition)]
 

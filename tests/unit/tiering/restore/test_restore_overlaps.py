@@ -84,12 +84,12 @@ def check_restored(to: Path, replica: Path, end: int) -> None:
         index = read_offset_index(segment.read(".index") or b"", segment.base_offset)
         starts = {int(p) + chunk.position for chunk in segment.chunks(segment.base_offset) for p in chunk.batches.positions}
         assert set(index.positions.tolist()) <= starts
-    opened = open_log(
+    open_target = open_log(
         OsWritableDisk(), str(to / TXN), LogConfig(), lambda: 0, lambda: 0.0, log_start_offset=0, recovery_point=0, clean=False
     )
-    assert opened.log_end_offset == log.log_end_offset
-    assert [s.base_offset for s in opened.local.segments] == [s.base_offset for s in log.segments]
-    opened.close()
+    assert open_target.log_end_offset == log.log_end_offset
+    assert [s.base_offset for s in open_target.local.segments] == [s.base_offset for s in log.segments]
+    open_target.close()
 
 
 def test_segments_of_both_replicas_make_one_log(one: Path, other: Path, tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_both_ways_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
                     answers.append(type(e))
         assert answers[0] == answers[1]
         taken += not isinstance(answers[0], type)
-        assert log_tools.as_it_is(short) == log_tools.as_it_is(long)
+        assert log_tools.describe(short) == log_tools.describe(long)
         assert short.recovery_point == long.recovery_point
     assert taken > 20
     short.close()

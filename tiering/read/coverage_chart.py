@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Final
 
-from tiering.read.coverage import NOTHING, Coverage, Range
+from tiering.read.coverage import NO_COVERAGE, Coverage, Range
 
 LEGEND: Final = "# the tier has it   ! it lacks a part of it"
 WIDTH_MIN: Final = 60
@@ -16,16 +16,16 @@ _LABEL: Final = 10
 _GAPS_MAX: Final = 20
 
 
-def picture(name: str, coverage: Coverage, width: int) -> Iterator[str]:
+def coverage_chart(name: str, coverage: Coverage, width: int) -> Iterator[str]:
     """A partition's lines, none wider than `width` (within WIDTH_MIN and WIDTH_MAX) but for the reasons of gaps.
 
     A gap shows in its column however small it is, and so does a segment; what lies under each other is in both tiers.
     """
     columns = min(max(width, WIDTH_MIN), WIDTH_MAX) - _LABEL
-    archive, local = coverage.archive or NOTHING, coverage.local or NOTHING
+    archive, local = coverage.archive or NO_COVERAGE, coverage.local or NO_COVERAGE
     yield name
     yield from _axis("offsets", (archive.offsets, local.offsets), columns, str)
-    yield from _axis("time", (_half_open(archive.times_ms), _half_open(local.times_ms)), columns, _moment, of_ends=1)
+    yield from _axis("time", (_half_open(archive.times_ms), _half_open(local.times_ms)), columns, _utc_text, of_ends=1)
     for gap in coverage.gaps[:_GAPS_MAX]:
         yield f"  {'gap':<{_LABEL - 2}}[{gap.start}, {gap.end}): {gap.reason}"
     if len(coverage.gaps) > _GAPS_MAX:
@@ -37,7 +37,7 @@ def _half_open(times_ms: Sequence[Range]) -> Sequence[Range]:
 
 
 def _axis(
-    label: str, tiers: tuple[Sequence[Range], Sequence[Range]], columns: int, told: Callable[[int], str], of_ends: int = 0
+    label: str, tiers: tuple[Sequence[Range], Sequence[Range]], columns: int, label_of: Callable[[int], str], of_ends: int = 0
 ) -> Iterator[str]:
     """A line with both ends, then one a tier; nothing to draw is said so. `of_ends`: what is taken off the end to tell it."""
     every = [*tiers[0], *tiers[1]]
@@ -45,13 +45,13 @@ def _axis(
         yield f"  {label:<{_LABEL - 2}}none"
         return
     start, end = min(a for a, _ in every), max(b for _, b in every)
-    first, last = told(start), told(end - of_ends)
+    first, last = label_of(start), label_of(end - of_ends)
     yield f"  {label:<{_LABEL - 2}}{first}{last:>{max(columns - len(first), len(last) + 1)}}"
     for tier, ranges in zip(("archive", "local"), tiers, strict=True):
-        yield f"  {tier:<{_LABEL - 2}}{_drawn(ranges, start, end, columns, is_time=of_ends > 0)}".rstrip()
+        yield f"  {tier:<{_LABEL - 2}}{_draw(ranges, start, end, columns, is_time=of_ends > 0)}".rstrip()
 
 
-def _drawn(ranges: Sequence[Range], start: int, end: int, columns: int, *, is_time: bool) -> str:
+def _draw(ranges: Sequence[Range], start: int, end: int, columns: int, *, is_time: bool) -> str:
     """Of offsets a column with a hole between two ranges lacks it; of times it has no record, which is no loss."""
     drawn = [_NONE] * columns
     for a, b in ranges:
@@ -68,7 +68,7 @@ def _column(at: int, start: int, end: int, columns: int) -> int:
     return (at - start) * columns // (end - start)
 
 
-def _moment(ms: int) -> str:
+def _utc_text(ms: int) -> str:
     """A time of day in UTC; what no calendar has stays a number."""
     try:
         return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
