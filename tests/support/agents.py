@@ -17,13 +17,17 @@ from local_log.log_reader import LogReader
 from remote import archive
 from remote.store.api import ObjectStore
 from remote.store.instrumented import Trouble
-from tiering.agent.agent import Agent, Does, Settings
+from tiering.agent.agent import Agent
 from tiering.agent.controls import Controls
 from tiering.agent.memory import MemoryFile
 from tiering.agent.schedule import Backoff
-from tiering.agent.tasks.copy import Copies
-from tiering.agent.tasks.expire import Retaining
-from tiering.agent.tasks.upkeep import Scrubbing, Sweeping
+from tiering.agent.settings import Settings, Source, Surroundings
+from tiering.agent.tasks.copy import CopyTask
+from tiering.agent.tasks.expire import ExpireTask
+from tiering.agent.tasks.lost_partitions import LostPartitionsTask
+from tiering.agent.tasks.scrub import ScrubTask
+from tiering.agent.tasks.sweep import SweepTask
+from tiering.agent.tasks.task import Task
 from tiering.agent.workers import InTurn
 from tiering.cluster import Cluster
 from tiering.lag.unprotected import TopicRetention
@@ -129,6 +133,7 @@ class World:
         given: tuple[Given, ...] = (),
         tasks: tuple[str, ...] = ("copy", "expire"),
         settings: Settings | None = None,
+        round_ms: int | None = None,
         wanted: Callable[[str], bool] = lambda topic: True,
         tell: Callable[[str], None] = lambda message: None,
         cluster: Cluster | None = None,
@@ -137,15 +142,18 @@ class World:
     ) -> tuple[Agent, Controls]:
         """An agent that starts now."""
         inner, controls = store or self.archive, Controls()
-        does = Does(
-            Copies(inner, self.clock, self.ids) if "copy" in tasks else None,
-            Retaining(inner, self.clock, self.ids, given, 5 * MINUTE_MS, cluster) if "expire" in tasks else None,
-            Sweeping(inner, self.clock, self.ids, 24 * 60 * MINUTE_MS) if "sweep" in tasks else None,
-            Scrubbing(inner, self.clock, decoded(), 0.0) if "scrub" in tasks else None,
-        )
+        kinds: dict[str, list[Task]] = {
+            "copy": [CopyTask(inner, self.clock, self.ids), LostPartitionsTask(inner, self.clock, self.ids)],
+            "expire": [ExpireTask(inner, self.clock, self.ids, given, 5 * MINUTE_MS, cluster)],
+            "sweep": [SweepTask(inner, self.clock, self.ids, 24 * 60 * MINUTE_MS, round_ms or 24 * 60 * MINUTE_MS)],
+            "scrub": [ScrubTask(inner, self.clock, decoded(), 0.0, round_ms or 7 * 24 * 60 * MINUTE_MS)],
+        }
+        copied = (lambda topic: True) if "copy" in tasks else None
+        source = Source((self.log_dir(),), "memory://store", wanted, copied, retention)
+        around = Surroundings(InTurn(self.clock), controls, self.clock, lambda: 0.5, tell, trouble)
         agent = Agent(
-            [self.log_dir()], wanted, "memory://store", does, settings or Settings(1, BACKOFF), InTurn(self.clock), controls,
-            self.clock, lambda: 0.5, MemoryFile(self.disk, STATE, "agent.json"), tell, trouble, retention,
+            source, [one for kind in tasks for one in kinds[kind]], settings or Settings(1, BACKOFF), around,
+            MemoryFile(self.disk, STATE, "agent.json"),
         )  # fmt: skip
         return agent, controls
 

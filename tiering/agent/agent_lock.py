@@ -14,7 +14,7 @@ WAIT_S: Final = 0.2
 
 
 @contextmanager
-def sole(holder: FolderHolder, log_dirs: Sequence[str], clock: Clock) -> Iterator[None]:
+def agent_lock(holder: FolderHolder, log_dirs: Sequence[str], clock: Clock) -> Iterator[None]:
     """Holds all of the log directories. Raises Invalid where another agent has one of them; NotFound, Unreadable."""
     held: list[str] = []
     try:

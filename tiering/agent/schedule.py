@@ -20,10 +20,11 @@ FAILED_MAX: Final = 3
 
 
 class Kind(IntEnum):
-    """What a job does; of those due at the same moment the first goes first."""
+    """The task that a job is of; of jobs that are due at the same moment the first kind goes first."""
 
+    lost = 0
     copy = 1
-    retain = 2
+    expire = 2
     sweep = 3
     scrub = 4
 

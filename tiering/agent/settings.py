@@ -1,11 +1,15 @@
-"""What an agent does, and how often: values, and the rooms of its jobs."""
+"""What an agent goes by: how often and how much, what it looks at, and what it is given of the world. Values."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from local_log.log_dir import LogDir
+from remote.clock import Clock, Jitter
+from remote.store.instrumented import Trouble
+from tiering.agent.controls import Controls
 from tiering.agent.schedule import Backoff
-from tiering.agent.tasks.copy import Copies
-from tiering.agent.tasks.expire import Retaining
-from tiering.agent.tasks.upkeep import Scrubbing, Sweeping
+from tiering.agent.workers import Workers
+from tiering.lag.unprotected import TopicRetention
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,16 +19,40 @@ class Settings:
     threads: int
     backoff: Backoff
     look_ms: int = 30_000
-    sweep_ms: int = 86_400_000
-    scrub_ms: int = 7 * 86_400_000
     shutdown_ms: int = 30_000
 
 
 @dataclass(frozen=True, slots=True)
-class Does:
-    """What the agent does, each as the rooms of its kind have it; None for what it does not."""
+class Source:
+    """What an agent looks at: log directories, and the archive that they are copied to.
 
-    copies: Copies | None = None
-    retaining: Retaining | None = None
-    sweeping: Sweeping | None = None
-    scrubbing: Scrubbing | None = None
+    `wanted` says of a topic whether the agent has to do with it, `copied` whether it is archived; None where nothing is copied.
+    `retention` is how long its brokers keep it.
+    """
+
+    log_dirs: tuple[LogDir, ...]
+    archive_url: str
+    wanted: Callable[[str], bool]
+    copied: Callable[[str], bool] | None
+    retention: Callable[[str], TopicRetention | None] = lambda topic: None
+
+    def archives(self, topic: str) -> bool:
+        """Whether a topic is archived by this agent."""
+        return self.copied is not None and self.copied(topic)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What an agent is given of the world, each of which a simulation replaces.
+
+    `report` is told what goes wrong, for people. `trouble` says whether the store answers nobody. `ready` is called before each
+    turn; while it raises LogError nothing is done.
+    """
+
+    workers: Workers
+    controls: Controls
+    clock: Clock
+    chance: Jitter
+    report: Callable[[str], None] = lambda message: None
+    trouble: Callable[[], Trouble | None] = lambda: None
+    ready: Callable[[], object] = lambda: None

@@ -16,7 +16,7 @@ from tiering.agent.agent_lock import has_agent
 from tiering.agent.http import client as http_client
 from tiering.agent.memory import Memory
 from tiering.agent.topic_retention import Known
-from tiering.agent.view import AgentView, PartitionView, Told
+from tiering.agent.view import AgentView, ErrorRecord, PartitionView
 from tiering.config.config import Config
 from tiering.lag.archived import NOTHING, Archived
 from tiering.lag.copy_lag import NO_LAG, waiting_segments
@@ -87,20 +87,20 @@ def _on_disk(places: Places, clock: Clock) -> list[Found]:
         for log in log_dir.found(places.config.selects):
             view = PartitionView(log_dir.path, log.partition, archived=places.memory.archived.get(str(log.partition)))
             if isinstance(log, Unopened):
-                found.append((log, replace(view, error=Told.of(log.error, clock.now_ms()))))
+                found.append((log, replace(view, error=ErrorRecord.of(log.error, clock.now_ms()))))
                 continue
             try:
                 seen = scan_log(log, view.archived or NOTHING)
             except NoSuchFile:
                 continue  # its broker has just deleted it
             except LogError as e:
-                found.append((log, replace(view, error=Told.of(e, clock.now_ms()))))
+                found.append((log, replace(view, error=ErrorRecord.of(e, clock.now_ms()))))
                 continue
             found.append((log, view.on_disk(seen, places.retention(log.partition.topic))))
     return found
 
 
-def _from_the_store(places: Places, found: list[Found], clock: Clock) -> tuple[list[PartitionView | None], Told | None]:
+def _from_the_store(places: Places, found: list[Found], clock: Clock) -> tuple[list[PartitionView | None], ErrorRecord | None]:
     """What the archive says of each, as far as it answers, and what it does not answer with."""
     views: list[PartitionView | None] = [view for _, view in found]
     waiting = {at for at, view in enumerate(views) if view is not None and view.error is None}
@@ -117,7 +117,7 @@ def _from_the_store(places: Places, found: list[Found], clock: Clock) -> tuple[l
     trouble = places.trouble(0)
     if trouble is None:
         return views, None
-    told = Told("Unavailable", trouble.problem, clock.now_ms() - round(trouble.seconds * 1000))
+    told = ErrorRecord("Unavailable", trouble.problem, clock.now_ms() - round(trouble.seconds * 1000))
     for at in waiting:
         views[at] = replace(found[at][1], error=told)
     return views, told
@@ -133,9 +133,9 @@ def _planned(log: LogReader, view: PartitionView, store: ObjectStore, now_ms: in
     except NoSuchFile:
         return None
     except TopicDeleted as e:
-        return replace(view, is_left_alone=True, lag=NO_LAG, error=Told.of(e, now_ms))
+        return replace(view, is_left_alone=True, lag=NO_LAG, error=ErrorRecord.of(e, now_ms))
     except LogError as e:
-        return replace(view, error=Told.of(e, now_ms))
+        return replace(view, error=ErrorRecord.of(e, now_ms))
 
 
 def rows(answer: Mapping[str, Any]) -> list[dict[str, Any]]:

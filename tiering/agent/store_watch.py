@@ -5,7 +5,7 @@ from typing import Final
 
 from remote.store.instrumented import Trouble
 from tiering.agent.schedule import Gate
-from tiering.agent.view import ERROR_CHARACTERS_MAX, Told
+from tiering.agent.view import ERROR_CHARACTERS_MAX, ErrorRecord
 
 SAME_MS: Final = 5_000
 """A failure that is found to have begun so much earlier or later is the same one."""
@@ -16,15 +16,15 @@ class StoreWatch:
 
     def __init__(self, trouble: Callable[[], Trouble | None], say: Callable[[str], None]) -> None:
         self._trouble, self._say = trouble, say
-        self._said: Told | None = None
+        self._said: ErrorRecord | None = None
 
-    def failure(self, gate: Gate, now_ms: int) -> Told | None:
+    def failure(self, gate: Gate, now_ms: int) -> ErrorRecord | None:
         """Since when nobody is answered, and what the first one was told; None where all is well."""
         trouble = self._trouble()
         if trouble is not None:
-            found = Told("Unavailable", trouble.problem[:ERROR_CHARACTERS_MAX], now_ms - round(trouble.seconds * 1000))
+            found = ErrorRecord("Unavailable", trouble.problem[:ERROR_CHARACTERS_MAX], now_ms - round(trouble.seconds * 1000))
         elif gate.is_shut:
-            found = Told("Unavailable", gate.problem[:ERROR_CHARACTERS_MAX], gate.since_ms)
+            found = ErrorRecord("Unavailable", gate.problem[:ERROR_CHARACTERS_MAX], gate.since_ms)
         else:
             return None
         said = self._said

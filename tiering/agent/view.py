@@ -16,15 +16,15 @@ ERROR_CHARACTERS_MAX = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """An error as it is kept: its kind, its message, when."""
+class ErrorRecord:
+    """An error as the agent keeps it: its kind, its message, and when it was met."""
 
     kind: str
     message: str
     at_ms: int
 
     @classmethod
-    def of(cls, error: Failure, now_ms: int) -> "Told":
+    def of(cls, error: Failure, now_ms: int) -> "ErrorRecord":
         """One that has just been met."""
         return cls(type(error).__name__, str(error)[:ERROR_CHARACTERS_MAX], now_ms)
 
@@ -48,8 +48,8 @@ class PartitionView:
     archived: Archived | None = None
     seen_ms: int = 0
     copied_ms: int = 0
-    error: Told | None = None
-    refused: Told | None = None
+    error: ErrorRecord | None = None
+    refused: ErrorRecord | None = None
     seen: LogSeen | None = None
     waits: WaitingSegments = NO_WAITS
     is_left_alone: bool = False
@@ -118,9 +118,9 @@ class PartitionView:
         if view is not self:
             view = view._with_lag()
         if outcome.refused is not None:
-            view = replace(view, refused=Told.of(outcome.refused, now_ms))
+            view = replace(view, refused=ErrorRecord.of(outcome.refused, now_ms))
         if outcome.error is not None:
-            return replace(view, error=Told.of(outcome.error, now_ms))
+            return replace(view, error=ErrorRecord.of(outcome.error, now_ms))
         if outcome.is_only_begun:
             return view  # what has failed before may fail again
         return replace(view, error=None, seen_ms=now_ms)
@@ -171,7 +171,7 @@ class Counts:
     def after(self, outcome: Outcome) -> "Counts":
         """After a turn."""
         failed = int(outcome.error is not None) + int(outcome.refused is not None)
-        if outcome.job.kind is Kind.copy:
+        if outcome.job.kind in (Kind.copy, Kind.lost):
             size = outcome.copied.log_size if outcome.copied else 0
             return replace(
                 self,
@@ -221,12 +221,12 @@ class AgentView:
     is_paused: bool = False
     is_stopping: bool = False
     has_looked: bool = False
-    store: Told | None = None
+    store: ErrorRecord | None = None
     running: int = 0
     waiting: int = 0
     swept_ms: int = 0
     scrub: Scrub | None = None
-    error: Told | None = None
+    error: ErrorRecord | None = None
     partitions: tuple[PartitionView, ...] = ()
     gone: tuple[PartitionView, ...] = ()
     counts: Mapping[str, Counts] = field(default_factory=dict)
@@ -243,7 +243,7 @@ class AgentView:
         return "failing" if self.store else "running"
 
     @property
-    def last_error(self) -> Told | None:
+    def last_error(self) -> ErrorRecord | None:
         """The newest of all errors that are not over."""
         told = [t for p in self.partitions for t in (p.error, p.refused) if t is not None]
         return max((*told, *(t for t in (self.error, self.store) if t)), key=lambda t: t.at_ms, default=None)

@@ -23,18 +23,22 @@ from remote.store.open import open_store
 from remote.transforms.key_rings import allowing_plain
 from tiering.agent.abortable import Abortable
 from tiering.agent.agent import Agent
-from tiering.agent.agent_lock import sole
+from tiering.agent.agent_lock import agent_lock
 from tiering.agent.controls import AbortableClock, Aborted, Controls
 from tiering.agent.http.guard import Guard
 from tiering.agent.memory import MemoryFile
 from tiering.agent.opening import Opening
 from tiering.agent.schedule import Backoff
-from tiering.agent.settings import Does, Settings
-from tiering.agent.tasks.copy import Copies
-from tiering.agent.tasks.expire import Retaining
-from tiering.agent.tasks.upkeep import Scrubbing, Sweeping
+from tiering.agent.settings import Settings, Source, Surroundings
+from tiering.agent.tasks.copy import CopyTask
+from tiering.agent.tasks.expire import ExpireTask
+from tiering.agent.tasks.lost_partitions import LostPartitionsTask
+from tiering.agent.tasks.scrub import ScrubTask
+from tiering.agent.tasks.sweep import SweepTask
+from tiering.agent.tasks.task import Task
 from tiering.agent.topic_retention import known_retention
 from tiering.agent.workers import Threads
+from tiering.cluster import Cluster
 from tiering.config.config import Config
 from tiering.wiring import cluster_of, log_dir, remembered, shares_a_folder, transforms
 
@@ -128,63 +132,78 @@ def checked(config: Config) -> tuple[tuple[LogDir, ...], str]:
 def alone(config: Config) -> AbstractContextManager[None]:
     """Nobody else has an agent for the log directories of a configuration. Raises Invalid where somebody has, or none is said."""
     dirs, _ = checked(config)
-    return sole(OsFolderHolder(), [one.path for one in dirs], SystemClock())
+    return agent_lock(OsFolderHolder(), [one.path for one in dirs], SystemClock())
 
 
-def build(config: Config, environment: Mapping[str, str], tell: Callable[[str], None]) -> Built:
+def build(config: Config, environment: Mapping[str, str], report: Callable[[str], None]) -> Built:
     """The agent of a configuration, which asks nothing of the store yet; the archive is made where there is none.
 
-    `tell` is told what goes wrong, in messages for people, each when it is new.
+    `report` is told what goes wrong, in messages for people, each when it is new.
 
     Raises NotFound, Unreadable, Unavailable, BadAddress, and what is wrong with the archive.
     """
-    settings, controls, meter = config.settings, Controls(), Meter()
-    dirs, url = checked(config)
+    controls, meter = Controls(), Meter()
+    dirs, _ = checked(config)
     for one in dirs:
         one.partitions()
     clock, ids = AbortableClock(SystemClock(), controls), RandomIds()
-    how = transforms(
-        compress=settings.archive_compression_type != "none",
-        encrypt_with=settings.archive_keys if settings.archive_encryption_enable else None,
-        chunk_bytes=settings.archive_chunk_bytes,
-    )
-    limit = settings.remote_log_manager_copy_max_bytes_per_second
-    is_limited = "remote.log.manager.copy.max.bytes.per.second" in config.places
-    backend = Abortable(open_store(url, bytes_per_second=limit if is_limited else None, meter=meter, clock=clock), controls)
-    keys = keys_address(config)
-    store = trusted(backend, keys, remembered(state_dir(config, environment)))
+    store = _store(config, environment, clock, meter, controls)
     for one in dirs:
         if shares_a_folder(one, store):
             raise BadAddress(f"{store.url} and the log directory {one.path} lie one in the other; give a folder beside it")
-    opening = Opening(partial(_open, store, clock, ids, must_exist=settings.archive_must_exist))
-    tasks = settings.agent_tasks
-    cluster = cluster_of((settings.metadata_log_dir, *settings.log_dirs), clock)
-    does = Does(
-        copies=Copies(store, clock, ids, how, cache(config.copies)) if "copy" in tasks else None,
-        retaining=Retaining(store, clock, ids, config.retention, settings.log_retention_check_interval_ms, cluster)
-        if "expire" in tasks
-        else None,
-        sweeping=Sweeping(store, clock, ids, settings.sweep_grace_ms) if "sweep" in tasks else None,
-        scrubbing=Scrubbing(store, clock, decoder_with(keys), settings.scrub_sample_ratio) if "scrub" in tasks else None,
+    opening = Opening(partial(_open, store, clock, ids, must_exist=config.settings.archive_must_exist))
+    cluster = cluster_of((config.settings.metadata_log_dir, *config.settings.log_dirs), clock)
+    copied = cache(config.copies) if "copy" in config.settings.agent_tasks else None
+    source = Source(dirs, store.url, cache(config.selects), copied, known_retention(config, cluster))
+    settings = _settings(config)
+    around = Surroundings(Threads(settings.threads), controls, clock, jitter, report, lambda: meter.trouble(stopwatch()), opening)
+    tasks = _tasks(config, store, clock, ids, cluster)
+    return Built(Agent(source, tasks, settings, around, memory_file(config, environment)), controls, meter, opening)
+
+
+def _store(config: Config, environment: Mapping[str, str], clock: Clock, meter: Meter, controls: Controls) -> ObjectStore:
+    """The archive's store, which an abort of the agent interrupts. Raises BadAddress, and what is wrong with the keys."""
+    is_limited = "remote.log.manager.copy.max.bytes.per.second" in config.places
+    limit = config.settings.remote_log_manager_copy_max_bytes_per_second if is_limited else None
+    backend = open_store(config.settings.archive_url or "", bytes_per_second=limit, meter=meter, clock=clock)
+    return trusted(Abortable(backend, controls), keys_address(config), remembered(state_dir(config, environment)))
+
+
+def _settings(config: Config) -> Settings:
+    settings = config.settings
+    backoff = Backoff(
+        settings.remote_log_manager_task_retry_backoff_ms,
+        settings.remote_log_manager_task_retry_backoff_max_ms,
+        settings.remote_log_manager_task_retry_jitter,
     )
-    own = Settings(
+    return Settings(
         threads=settings.remote_log_manager_copier_thread_pool_size,
-        backoff=Backoff(
-            settings.remote_log_manager_task_retry_backoff_ms,
-            settings.remote_log_manager_task_retry_backoff_max_ms,
-            settings.remote_log_manager_task_retry_jitter,
-        ),
+        backoff=backoff,
         look_ms=settings.remote_log_manager_task_interval_ms,
-        sweep_ms=settings.sweep_interval_ms,
-        scrub_ms=settings.scrub_interval_ms,
         shutdown_ms=settings.agent_shutdown_timeout_ms,
     )
-    workers = Threads(own.threads)
-    agent = Agent(
-        dirs, cache(config.selects), store.url, does, own, workers, controls, clock, jitter, memory_file(config, environment),
-        tell, lambda: meter.trouble(stopwatch()), known_retention(config, cluster), opening,
-    )  # fmt: skip
-    return Built(agent, controls, meter, opening)
+
+
+def _tasks(config: Config, store: ObjectStore, clock: Clock, ids: Ids, cluster: Cluster) -> list[Task]:
+    """The tasks of `agent.tasks`; whoever copies also tells what is lost. Raises what is wrong with the keys."""
+    settings = config.settings
+    tasks: list[Task] = []
+    if "copy" in settings.agent_tasks:
+        how = transforms(
+            compress=settings.archive_compression_type != "none",
+            encrypt_with=settings.archive_keys if settings.archive_encryption_enable else None,
+            chunk_bytes=settings.archive_chunk_bytes,
+        )
+        tasks += [CopyTask(store, clock, ids, how, cache(config.copies)), LostPartitionsTask(store, clock, ids)]
+    if "expire" in settings.agent_tasks:
+        interval_ms = settings.log_retention_check_interval_ms
+        tasks.append(ExpireTask(store, clock, ids, config.retention, interval_ms, cluster))
+    if "sweep" in settings.agent_tasks:
+        tasks.append(SweepTask(store, clock, ids, settings.sweep_grace_ms, settings.sweep_interval_ms))
+    if "scrub" in settings.agent_tasks:
+        decoder = decoder_with(keys_address(config))
+        tasks.append(ScrubTask(store, clock, decoder, settings.scrub_sample_ratio, settings.scrub_interval_ms))
+    return tasks
 
 
 def _open(store: ObjectStore, clock: Clock, ids: Ids, *, must_exist: bool) -> bool:

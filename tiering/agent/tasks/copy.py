@@ -1,8 +1,9 @@
-"""A partition's copies, a segment a turn: what was begun is kept between turns, for so many partitions as memory may hold."""
+"""The copy of a partition's segments, one a turn: a plan is kept between turns, for as many partitions as memory may hold."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
 from typing import Final
 
@@ -13,12 +14,12 @@ from remote.segment.upload import NO_TRANSFORMS
 from remote.store.api import ObjectStore
 from remote.transforms.encoder import Transforms
 from tiering.agent.outcome import Outcome
-from tiering.agent.schedule import Job
-from tiering.agent.tasks.gone import tell_gone
-from tiering.agent.watch import Mark
+from tiering.agent.schedule import NEVER_MS, Job, Kind, Waiting
+from tiering.agent.state import AgentState, Changes
+from tiering.agent.tasks.task import nothing_to_do
+from tiering.agent.watch import Mark, has_changed
 from tiering.lag.archived import Archived
 from tiering.lag.copy_lag import waiting_segments
-from tiering.lag.local_log import LogSeen
 from tiering.offload.copy import Done, OffloadPlan, offload, plan
 from tiering.offload.plan import Action
 
@@ -26,9 +27,15 @@ OPEN_MAX: Final = 32
 """A manifest may take some MB; of more partitions than this the plan is made anew, which costs two requests."""
 
 
+RECHECK_MS: Final = 3_600_000
+"""After this a partition is planned for again though its folder has not changed: the archive may have."""
+LOST_MS: Final = 60_000
+"""The same of one with a loss that nobody has acknowledged yet."""
+
+
 @dataclass(slots=True)
-class Copies:
-    """Copies of segments of the topics that `wants` lets, into `store`.
+class CopyTask:
+    """Copies segments of the topics that `wants` lets, into `store`.
 
     Each partition is at most in one turn at a time; different ones are in several threads.
     """
@@ -38,12 +45,50 @@ class Copies:
     ids: Ids
     transforms: Transforms = NO_TRANSFORMS
     wants: Callable[[str], bool] = lambda topic: True
+    kind: Kind = Kind.copy
+    attempts_max: int | None = None
+    _begun: set[str] = field(default_factory=set)
+    """The folders whose next turn goes on where the last one stopped."""
     _open: OrderedDict[str, Iterator[Done]] = field(default_factory=OrderedDict)
     _turn: Lock = field(default_factory=Lock)
 
-    def look(self, job: Job, mark: Mark) -> Outcome:
+    def plan(self, state: AgentState, changes: Changes, now_ms: int) -> None:
+        """A partition is due when its folder has changed."""
+        for _, mark in changes.dropped:
+            state.queue.remove(Job(self.kind, mark.folder))
+            self._begun.discard(mark.folder)
+            self._forget(mark.folder)
+        for before, mark in changes.noted:
+            waits = mark.folder in state.views and state.views[mark.folder].lag.waiting > 0
+            if self.wants(mark.partition.topic) and has_changed(before, mark, waits=waits):
+                self._begun.discard(mark.folder)
+                state.queue.bring_forward(Job(self.kind, mark.folder), now_ms)
+
+    def turn(self, job: Job, state: AgentState) -> Callable[[], Outcome]:
+        """Plans for a partition, or copies the next segment of one that was planned for."""
+        mark = state.marks.get(job.subject)
+        if mark is None:
+            return nothing_to_do(job)
+        is_begun = job.subject in self._begun
+        self._begun.discard(job.subject)  # a turn that fails begins anew
+        return partial(self._step if is_begun else self._look, job, mark)
+
+    def done(self, outcome: Outcome, was: Waiting, state: AgentState, now_ms: int) -> None:
+        """Goes on at once where there is more to copy, behind all that wait already; else looks again some time."""
+        job, view = outcome.job, state.views.get(outcome.job.subject)
+        if view is None or job in state.queue.waiting:
+            return  # it is gone, or its folder has changed since the turn began
+        if outcome.has_more:
+            self._begun.add(job.subject)
+            failures = was.failures if outcome.is_only_begun else 0
+            oldest_ms = NEVER_MS if view.lag.oldest_ms is None else view.lag.oldest_ms
+            state.queue.put(job, Waiting(now_ms, failures, was.turns + 1, oldest_ms))
+        else:
+            state.queue.put(job, Waiting(now_ms + (LOST_MS if view.lost_offsets else RECHECK_MS)))
+
+    def _look(self, job: Job, mark: Mark) -> Outcome:
         """Plans for a partition that has changed: what waits, and whether there is something to copy."""
-        self.forget(mark.folder)
+        self._forget(mark.folder)
         try:
             due = plan(_log(mark), self.store)
             told = due.told(due.manifest, mark.log_dir.id(), self.clock.now_ms())
@@ -59,7 +104,7 @@ class Copies:
             return Outcome(job, error=e)
         return Outcome(job, waits=waits, archived=archived, has_more=True)
 
-    def step(self, job: Job, mark: Mark) -> Outcome:
+    def _step(self, job: Job, mark: Mark) -> Outcome:
         """Copies the next segment, or finds that there is none."""
         with self._turn:
             run = self._open.pop(mark.folder, None)
@@ -79,11 +124,7 @@ class Copies:
             return Outcome(job, copied=done.entry, refused=done.error, has_more=True, requests=1)
         return Outcome(job)
 
-    def gone(self, job: Job, mark: Mark, seen: LogSeen) -> Outcome:
-        """Tells the manifest of a partition that its log directory does not have any more."""
-        return tell_gone(job, mark, seen, self.store, self.clock, self.ids)
-
-    def forget(self, folder: str) -> None:
+    def _forget(self, folder: str) -> None:
         """Drops what was begun of a partition; what it has copied already stays."""
         with self._turn:
             self._open.pop(folder, None)

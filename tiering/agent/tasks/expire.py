@@ -1,6 +1,8 @@
-"""A partition's retention, as the configuration says; of a topic of which it says nothing, nothing goes."""
+"""The expiry of a partition, as the configuration says; of a topic of which it says nothing, nothing expires."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from local_log.errors import LogError, NoSuchFile
@@ -11,7 +13,9 @@ from remote.manifest.store import load_newest
 from remote.store.api import ObjectStore
 from remote.store.store_time import StoreRun
 from tiering.agent.outcome import Outcome
-from tiering.agent.schedule import Job
+from tiering.agent.schedule import Job, Kind, Waiting
+from tiering.agent.state import AgentState, Changes
+from tiering.agent.tasks.task import nothing_to_do
 from tiering.agent.watch import Mark
 from tiering.cluster import Cluster
 from tiering.lag.archived import Archived
@@ -25,9 +29,9 @@ LONGEST_MS: Final = 3_600_000
 """After this a partition is looked at again whatever was known of it: others may have committed to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Retaining:
-    """Retention of archived partitions that this host has, too. Between two turns of one lie at least `interval_ms`."""
+@dataclass(slots=True)
+class ExpireTask:
+    """Expires segments of archived partitions that this host has, too. Between two turns of one lie at least `interval_ms`."""
 
     store: ObjectStore
     clock: Clock
@@ -35,22 +39,40 @@ class Retaining:
     given: tuple[Given, ...]
     interval_ms: int
     cluster: Cluster | None = None
+    kind: Kind = Kind.expire
+    attempts_max: int | None = None
 
-    def wants(self, topic: str) -> bool:
-        """Whether something says what is to be kept of a topic."""
-        return says_what_is_kept(self.given, topic)
+    def plan(self, state: AgentState, changes: Changes, now_ms: int) -> None:
+        """A partition is due when it is first there, and again some time after a segment of it was archived."""
+        for _, mark in changes.dropped:
+            state.queue.remove(Job(self.kind, mark.folder))
+        for before, mark in changes.noted:
+            if before is None and says_what_is_kept(self.given, mark.partition.topic):
+                state.queue.bring_forward(Job(self.kind, mark.folder), now_ms)
+        for folder in changes.copied:
+            if (job := Job(self.kind, folder)) in state.queue.waiting:
+                state.queue.bring_forward(job, now_ms + self.interval_ms)
 
-    def step(self, job: Job, mark: Mark) -> Outcome:
-        """Deletes what has waited long enough, and gives up what is no longer kept."""
+    def turn(self, job: Job, state: AgentState) -> Callable[[], Outcome]:
+        """Deletes what has waited long enough, and expires what is no longer kept."""
+        mark = state.marks.get(job.subject)
+        return partial(self._partition, job, mark) if mark is not None else nothing_to_do(job)
+
+    def done(self, outcome: Outcome, was: Waiting, state: AgentState, now_ms: int) -> None:
+        """Waits until something more may expire."""
+        if outcome.due_ms is not None and outcome.job.subject in state.views:
+            state.queue.bring_forward(outcome.job, outcome.due_ms)
+
+    def _partition(self, job: Job, mark: Mark) -> Outcome:
         try:
             log = open_log(mark.log_dir.disk, mark.folder, mark.partition, mark.start, mark.high_watermark)
-            return self._retained(job, log, mark)
+            return self._expired(job, log, mark)
         except NoSuchFile:
             return Outcome(job)  # its broker has deleted or moved it
         except LogError as e:
             return Outcome(job, error=e)
 
-    def _retained(self, job: Job, log: LogReader, mark: Mark) -> Outcome:
+    def _expired(self, job: Job, log: LogReader, mark: Mark) -> Outcome:
         path = PartitionPath(log.partition.topic, log.topic_id, log.partition.partition)
         stored = load_newest(self.store, path)
         if stored is None:

@@ -6,7 +6,7 @@ from itertools import product
 from typing import TypeVar
 
 import pytest
-from agents import BACKOFF, LOGS, MINUTE_MS, STATE, World
+from agents import LOGS, MINUTE_MS, STATE, World
 from archive_fakes import WRITES, CountingIds, Crash, CrashesAt, Door, FailsBefore
 from logs_to_archive import path_of
 from made_manifests import assert_sound_archive, assert_sound_chain
@@ -16,7 +16,6 @@ from local_log.errors import AlreadyExists, Invalid, NotFound, Unavailable, Unkn
 from remote.manifest.store import load_newest
 from remote.store.api import ObjectStore
 from remote.store.store_time import StoreRun
-from tiering.agent.agent import Settings
 from tiering.agent.schedule import FAILED_MAX
 from tiering.retention.delete_topic import delete_partition
 from tiering.retention.policy import Given
@@ -117,14 +116,14 @@ def kills() -> Iterator[tuple[int, bool]]:
     """Every call of a run, before it is made and after."""
     world, _ = small_world()
     door = Door(world.archive)
-    agent, controls = world.agent(door, given=GIVEN, tasks=TASKS, settings=SETTINGS)
+    agent, controls = world.agent(door, given=GIVEN, tasks=TASKS, round_ms=ROUND_MS)
     world.run(agent, controls, 12)
     return product(range(1, len(door.calls) + 1), (False, True))
 
 
 GIVEN = (Given("g-compacted-txn", "retention.ms", "60000"), Given("*", "file.delete.delay.ms", "0"))
 TASKS = ("copy", "expire", "sweep")
-SETTINGS = Settings(1, BACKOFF, sweep_ms=10 * MINUTE_MS)
+ROUND_MS = 10 * MINUTE_MS
 
 
 def small_world() -> tuple[World, list[tuple[int, int]]]:
@@ -160,14 +159,14 @@ def test_an_agent_that_is_killed_while_it_retains_and_sweeps_leaves_a_sound_chai
         world, _ = small_world()
         path = path_of(world.logs()[SMALL])
         store = CrashesAt(world.archive, number, after=after)
-        agent, controls = world.agent(store, given=GIVEN, tasks=TASKS, settings=SETTINGS)
+        agent, controls = world.agent(store, given=GIVEN, tasks=TASKS, round_ms=ROUND_MS)
         with suppress(Crash):
             world.run(agent, controls, 12)
         world.clock.at.clear()
         if load_newest(world.archive, path) is not None:
             assert_sound_chain(world.archive, path)
         world.ids = CountingIds(f"{number % 0xFFF + 1:x}")
-        again, controls = world.agent(given=GIVEN, tasks=TASKS, settings=SETTINGS)
+        again, controls = world.agent(given=GIVEN, tasks=TASKS, round_ms=ROUND_MS)
         world.run(again, controls, 25)
         stored = load_newest(world.archive, path)
         assert stored is not None

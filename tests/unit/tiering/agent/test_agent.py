@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from agents import BACKOFF, LOGS, MINUTE_MS, STATE, World, roll_again
+from agents import LOGS, MINUTE_MS, STATE, World, roll_again
 from archive_fakes import Door, FixedClock, verbs
 from logs_to_archive import path_of
 from made_manifests import assert_sound_archive
@@ -11,8 +11,8 @@ from one_offload import TXN, due_ranges, named
 
 from local_log.formats.filenames import TopicPartition
 from remote.manifest.store import load_newest
-from tiering.agent.agent import RECHECK_MS, Settings
 from tiering.agent.memory import MemoryFile
+from tiering.agent.tasks.copy import RECHECK_MS
 from tiering.cluster import BrokerRetention, Cluster
 from tiering.retention.policy import Given
 
@@ -209,12 +209,12 @@ def archived(world: World, partition: str) -> list:  # type: ignore[type-arg]
 
 def test_sweeps_and_scrubs_come_in_their_time_and_a_restart_makes_them_no_sooner() -> None:
     world = World().has(TXN, "g-epochs-0")
-    settings = Settings(1, BACKOFF, sweep_ms=6 * HOUR * MINUTE_MS, scrub_ms=6 * HOUR * MINUTE_MS)
+    round_ms = 6 * HOUR * MINUTE_MS
     tasks = ("copy", "sweep", "scrub")
     stray = f"{path_of(world.logs()[TXN]).segments}{0:020d}-0-{'f' * 32}.log"
     world.archive.objects[stray] = b"nobody names me"
     world.archive.modified[stray] = world.clock.now - 48 * HOUR * MINUTE_MS
-    agent, controls = world.agent(tasks=tasks, settings=settings)
+    agent, controls = world.agent(tasks=tasks, round_ms=round_ms)
     world.run(agent, controls, 5)
     assert stray not in world.archive.objects
     first = agent.view()
@@ -222,10 +222,10 @@ def test_sweeps_and_scrubs_come_in_their_time_and_a_restart_makes_them_no_sooner
     assert first.scrub is not None
     assert (first.scrub.topics, first.scrub.findings, first.scrub.failed) == (2, (), 0)
 
-    again, controls = world.agent(tasks=tasks, settings=settings)
+    again, controls = world.agent(tasks=tasks, round_ms=round_ms)
     world.run(again, controls, 5)
     assert (again.view().swept_ms, again.view().scrub) == (first.swept_ms, first.scrub)
-    again, controls = world.agent(tasks=tasks, settings=settings)
+    again, controls = world.agent(tasks=tasks, round_ms=round_ms)
     world.run(again, controls, 6 * HOUR)
     assert again.view().swept_ms > first.swept_ms
 

@@ -4,7 +4,7 @@ import pytest
 from archive_fakes import SleptClock
 
 from local_log.errors import Invalid, NotFound
-from tiering.agent.agent_lock import ATTEMPTS_MAX, has_agent, sole
+from tiering.agent.agent_lock import ATTEMPTS_MAX, agent_lock, has_agent
 
 
 class Folders:
@@ -31,7 +31,7 @@ class Folders:
 
 def test_all_log_directories_are_held_for_as_long_as_the_agent_lives() -> None:
     folders = Folders()
-    with sole(folders, ["a", "b"], SleptClock()):
+    with agent_lock(folders, ["a", "b"], SleptClock()):
         assert folders.held == {"a", "b"}
         assert has_agent(folders, ["c", "b"])
         assert not has_agent(folders, ["c", "d"])
@@ -40,19 +40,19 @@ def test_all_log_directories_are_held_for_as_long_as_the_agent_lives() -> None:
 
 def test_of_two_agents_that_have_one_in_common_the_second_is_refused_and_holds_nothing() -> None:
     folders, clock = Folders(b=99), SleptClock()
-    with pytest.raises(Invalid, match="b: another agent has this log directory"), sole(folders, ["a", "b"], clock):
+    with pytest.raises(Invalid, match="b: another agent has this log directory"), agent_lock(folders, ["a", "b"], clock):
         raise AssertionError("it must not begin")
     assert folders.held == set()
     assert len(clock.slept) == ATTEMPTS_MAX
 
 
 def test_one_that_is_held_for_a_moment_only_is_waited_for() -> None:
-    with sole(Folders(a=ATTEMPTS_MAX - 1), ["a"], SleptClock()):
+    with agent_lock(Folders(a=ATTEMPTS_MAX - 1), ["a"], SleptClock()):
         pass
 
 
 def test_a_log_directory_that_is_not_there_frees_the_others() -> None:
     folders = Folders()
-    with pytest.raises(NotFound), sole(folders, ["a", "nothing"], SleptClock()):
+    with pytest.raises(NotFound), agent_lock(folders, ["a", "nothing"], SleptClock()):
         raise AssertionError("it must not begin")
     assert folders.held == set()

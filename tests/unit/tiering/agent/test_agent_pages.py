@@ -17,11 +17,11 @@ from tiering.agent.controls import Controls
 from tiering.agent.http import client as http_client
 from tiering.agent.http.server import HttpServer, Page
 from tiering.agent.pages import SILENT_MS_MAX, healthz, pages_of, readyz
-from tiering.agent.view import AgentView, Told
+from tiering.agent.view import AgentView, ErrorRecord
 
 NOW_MS = 1_700_000_000_000
 VIEW = AgentView(NOW_MS, NOW_MS, NOW_MS, ("/logs",), "file:///archive", has_looked=True)
-FAILING = Told("Unavailable", "no answer", NOW_MS)
+FAILING = ErrorRecord("Unavailable", "no answer", NOW_MS)
 
 
 @pytest.fixture

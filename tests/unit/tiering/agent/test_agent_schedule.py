@@ -2,8 +2,8 @@
 
 import pytest
 
-from tiering.agent.rounds import Round
 from tiering.agent.schedule import FAILED_MAX, NEVER_MS, OPEN, Backoff, Gate, Job, Kind, Waiting, choose, earlier, moved, wake_ms
+from tiering.agent.tasks.rounds import Round
 
 BACKOFF = Backoff(500, 30_000, 0.2)
 
@@ -47,9 +47,9 @@ def test_of_those_due_at_one_time_the_oldest_lag_goes_first() -> None:
 
 
 def test_a_partition_is_in_one_turn_at_a_time() -> None:
-    waiting = {copy("a"): Waiting(0), Job(Kind.retain, "a"): Waiting(0), Job(Kind.sweep, "b"): Waiting(0)}
+    waiting = {copy("a"): Waiting(0), Job(Kind.expire, "a"): Waiting(0), Job(Kind.sweep, "b"): Waiting(0)}
     assert choose(waiting, (), 4, 0, OPEN) == [copy("a"), Job(Kind.sweep, "b")]
-    assert choose(waiting, [Job(Kind.retain, "a")], 4, 0, OPEN) == [Job(Kind.sweep, "b")]
+    assert choose(waiting, [Job(Kind.expire, "a")], 4, 0, OPEN) == [Job(Kind.sweep, "b")]
 
 
 def test_no_more_run_than_there_are_threads_and_nothing_before_it_is_due() -> None:
@@ -89,7 +89,7 @@ def test_one_job_that_fails_again_and_again_shuts_nobody_else_out() -> None:
 
 
 def test_the_loop_sleeps_until_something_can_be_started() -> None:
-    waiting = {copy("a"): Waiting(700), Job(Kind.retain, "b"): Waiting(300)}
+    waiting = {copy("a"): Waiting(700), Job(Kind.expire, "b"): Waiting(300)}
     assert wake_ms(waiting, (), 2, OPEN) == 300
     assert wake_ms(waiting, [copy("b")], 2, OPEN) == 700
     assert wake_ms(waiting, [copy("b"), copy("c")], 2, OPEN) == NEVER_MS

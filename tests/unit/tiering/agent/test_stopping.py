@@ -17,11 +17,14 @@ from remote.store.api import ObjectStore
 from remote.store.throttled import Throttled
 from tiering.agent import agent as agent_room
 from tiering.agent.abortable import Abortable
-from tiering.agent.agent import Agent, Does, Settings
+from tiering.agent.agent import Agent
 from tiering.agent.controls import AbortableClock, Aborted, Controls
 from tiering.agent.memory import MemoryFile
-from tiering.agent.tasks.copy import Copies
-from tiering.agent.tasks.upkeep import Scrubbing
+from tiering.agent.settings import Settings, Source, Surroundings
+from tiering.agent.tasks.copy import CopyTask
+from tiering.agent.tasks.lost_partitions import LostPartitionsTask
+from tiering.agent.tasks.scrub import ScrubTask
+from tiering.agent.tasks.task import Task
 from tiering.agent.workers import Threads
 
 T = TypeVar("T")
@@ -50,10 +53,15 @@ class Started:
         controls = self.controls = Controls()
         clock = AbortableClock(SystemClock(), controls)
         self.store = Abortable(store(controls), controls)
-        does = Does(Copies(self.store, clock, world.ids), None, None, Scrubbing(self.store, clock, decoded(), 0.0))
+        tasks: list[Task] = [
+            CopyTask(self.store, clock, world.ids),
+            LostPartitionsTask(self.store, clock, world.ids),
+            ScrubTask(self.store, clock, decoded(), 0.0, 7 * 86_400_000),
+        ]
         self.agent = Agent(
-            [world.log_dir()], lambda topic: True, "memory://store", does, Settings(2, BACKOFF, shutdown_ms=shutdown_ms),
-            Threads(2), controls, clock, lambda: 0.5, MemoryFile(world.disk, "/state", "agent.json"),
+            Source((world.log_dir(),), "memory://store", lambda topic: True, lambda topic: True), tasks,
+            Settings(2, BACKOFF, shutdown_ms=shutdown_ms), Surroundings(Threads(2), controls, clock, lambda: 0.5),
+            MemoryFile(world.disk, "/state", "agent.json"),
         )  # fmt: skip
         self.left: list[int] = []
         self._thread = Thread(target=lambda: self.left.append(self.agent.run()))

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from local_log.formats.filenames import TopicPartition
 from remote.store.instrumented import Counted
 from tiering.agent.outcome import Archived
-from tiering.agent.view import AgentView, Counts, PartitionView, Scrub, Told
+from tiering.agent.view import AgentView, Counts, ErrorRecord, PartitionView, Scrub
 from tiering.lag.archived import NOTHING
 from tiering.lag.copy_lag import Lag
 from tiering.lag.local_log import LogSeen, OldestUnarchived, SegmentSeen
@@ -57,10 +57,10 @@ def view() -> AgentView:
     retention = TopicRetention(3_600_000, None)
     lag = Lag(3, 3_000, NOW_MS - 60_000, 1, "reaches past")
     archived = Archived(0, 100, 7, 7_000, 2, 200)
-    told = Told("Unavailable", "no answer", NOW_MS)
+    told = ErrorRecord("Unavailable", "no answer", NOW_MS)
     return AgentView(
         NOW_MS - 1_000_000, NOW_MS, NOW_MS - 5, ("/logs",), "s3://bucket", has_looked=True, running=2, waiting=5,
-        store=Told("Unavailable", "no answer", NOW_MS - 60_000),
+        store=ErrorRecord("Unavailable", "no answer", NOW_MS - 60_000),
         swept_ms=NOW_MS - 9_000, scrub=Scrub(NOW_MS - 8_000, NOW_MS - 7_000, 2, 1, ("missing_object: k",)),
         partitions=(
             PartitionView("/logs", orders, lag, archived, NOW_MS - 50, NOW_MS - 60, seen=seen, retention=retention),

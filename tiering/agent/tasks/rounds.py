@@ -1,4 +1,4 @@
-"""Rounds through everything that there is, now and then, one piece at a time, so that copies need not wait for all of it."""
+"""A round through everything there is, one piece a turn, so that copies need not wait for all of it."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from typing import Final
 from tiering.agent.schedule import Job, Kind
 
 ATTEMPTS_MAX: Final = 3
-"""So often a piece is tried; then the round goes on without it."""
+"""A piece is tried this often; then the round goes on without it."""
 
 
 @dataclass(slots=True)
@@ -29,6 +29,11 @@ class Round:
     def due_ms(self) -> int:
         """When the next one may begin."""
         return self.last_ms + self.interval_ms if self.last_ms else 0
+
+    def is_due(self, remembered_ms: int, now_ms: int) -> bool:
+        """Whether one is to begin; `remembered_ms` is when an earlier agent began its last one."""
+        self.last_ms = self.last_ms or remembered_ms
+        return not self.is_under_way and now_ms >= self.due_ms()
 
     def begin(self, subjects: Iterable[str], now_ms: int) -> Job | None:
         """Begins one; gives its first piece, None where there is none."""

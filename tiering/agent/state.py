@@ -1,0 +1,103 @@
+"""What the agent knows: its partitions, its jobs, its memory. The loop and its tasks change it, in one thread, under the lock."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Any
+
+from local_log.errors import LogError
+from tiering.agent.job_queue import JobQueue
+from tiering.agent.memory import MemoryFile
+from tiering.agent.outcome import Failure, Outcome
+from tiering.agent.seen_there import SeenThere
+from tiering.agent.settings import Settings, Source, Surroundings
+from tiering.agent.view import Counts, ErrorRecord, PartitionView
+from tiering.agent.watch import Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What has changed of the partitions since the tasks planned last.
+
+    `noted` are the marks of all folders of a look, each with the one before; `dropped` are partitions that are gone, as they were
+    last known. `copied` are the folders of which a segment was archived.
+    """
+
+    noted: tuple[tuple[Mark | None, Mark], ...] = ()
+    dropped: tuple[tuple[PartitionView, Mark], ...] = ()
+    copied: tuple[str, ...] = ()
+
+
+class AgentState:
+    """By folders: `marks` and `views` of partitions that are there, `gone` those of which something is, or may be, lost.
+
+    `lock` is held while it changes; other threads hold it while they read.
+    """
+
+    def __init__(self, source: Source, settings: Settings, around: Surroundings, memory: MemoryFile) -> None:
+        self.lock = Lock()
+        self.queue = JobQueue(settings.threads, settings.backoff, around.chance)
+        self.marks: dict[str, Mark] = {}
+        self.views: dict[str, PartitionView] = {}
+        self.gone: dict[str, PartitionView] = {}
+        self.counts: dict[str, Counts] = {}
+        self.error: ErrorRecord | None = None
+        self.memory = memory.load()
+        self.report, self._clock, self._memory_file = around.report, around.clock, memory
+        self.there = SeenThere(source.log_dirs, memory, source.archive_url, around.clock, self.hurt)
+        self._copied: list[str] = []
+
+    def now_ms(self) -> int:
+        """The time by the agent's clock."""
+        return self._clock.now_ms()
+
+    def take_in_look(self, marks: dict[str, Mark], views: dict[str, PartitionView]) -> Changes:
+        """Partitions as they are there now; gives what has changed by that."""
+        dropped = tuple((self.views.pop(folder), self.marks[folder]) for folder in [*self.marks] if folder not in marks)
+        noted = tuple((self.marks.get(folder), mark) for folder, mark in marks.items())
+        self.views.update(views)
+        self.marks = marks
+        return Changes(noted, dropped)
+
+    def copied_since(self) -> tuple[str, ...]:
+        """The folders of which a segment was archived since this was asked last."""
+        copied, self._copied = tuple(self._copied), []
+        return copied
+
+    def take_in(self, outcome: Outcome) -> None:
+        """What a turn has found and done, in its partition's view and in the counts of its topic; what is new is reported."""
+        view, now_ms = self.views.get(outcome.job.subject), self.now_ms()
+        topic = view.partition.topic if view else ""
+        self.counts[topic] = self.counts.get(topic, Counts()).after(outcome)
+        if view is not None:
+            after = self.views[outcome.job.subject] = view.after(outcome, now_ms)
+            for message in _news(view, after):
+                self.report(message)
+        elif outcome.error is not None:
+            self.hurt(outcome.error)
+        if outcome.copied is not None:
+            self._copied.append(outcome.job.subject)
+
+    def remember(self, **changes: Any) -> None:
+        """Keeps these fields of the memory. Where it cannot be kept the work goes on: what is lost is when to do it again."""
+        self.memory = replace(self.memory, **changes)
+        try:
+            self._memory_file.save(self.memory)
+        except LogError as e:
+            self.hurt(e)
+
+    def hurt(self, error: Failure) -> None:
+        """What is of no partition goes wrong; it is reported once."""
+        record = ErrorRecord.of(error, self.now_ms())
+        if self.error is None or self.error.message != record.message:
+            self.report(record.message)
+        self.error = record
+
+
+def _news(before: PartitionView, after: PartitionView) -> Iterator[str]:
+    """Messages of errors and losses that were not there before."""
+    for was, now in ((before.error, after.error), (before.refused, after.refused)):
+        if now is not None and (was is None or was.message != now.message):
+            yield now.message
+    if after.lost_offsets > before.lost_offsets:
+        yield after.lost_message()

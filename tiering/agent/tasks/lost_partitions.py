@@ -1,0 +1,103 @@
+"""Partitions that are gone from their log directories: each manifest is told, and says what is lost by that.
+
+Partitions are moved between brokers and topics are deleted, both on purpose: nothing is lost where another log directory has the
+partition, or where all of it was archived. Until the manifest has said so, what was not archived counts as lost. A partition is
+shown as long as something of it is, or may be, lost.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from local_log.errors import LogError
+from remote.clock import Clock, Ids
+from remote.keys import PartitionPath
+from remote.manifest.losses import source_gone
+from remote.manifest.store import ManifestWriter, load_newest
+from remote.store.api import ObjectStore
+from tiering.agent.outcome import Outcome
+from tiering.agent.schedule import Job, Kind, Waiting
+from tiering.agent.state import AgentState, Changes
+from tiering.agent.tasks.copy import LOST_MS
+from tiering.agent.tasks.task import nothing_to_do
+from tiering.agent.view import PartitionView
+from tiering.agent.watch import Mark
+from tiering.lag.archived import Archived
+from tiering.lag.local_log import LogSeen
+
+
+@dataclass(slots=True)
+class LostPartitionsTask:
+    """Tells the manifests of partitions that were archived and are gone, and reports what may be lost, and then what is."""
+
+    store: ObjectStore
+    clock: Clock
+    ids: Ids
+    kind: Kind = Kind.lost
+    attempts_max: int | None = None
+    _marks: dict[str, Mark] = field(default_factory=dict)
+
+    def plan(self, state: AgentState, changes: Changes, now_ms: int) -> None:
+        """A partition is due when it is gone, and no more when it is there again."""
+        for view, mark in changes.dropped:
+            if view.seen is None or view.is_left_alone:
+                continue
+            state.gone[mark.folder], self._marks[mark.folder] = replace(view, gone_ms=now_ms), mark
+            state.queue.bring_forward(Job(self.kind, mark.folder), now_ms)
+            if (records := view.unprotected(now_ms).records) > 0:
+                state.report(
+                    f"{view.partition} is gone from {view.log_dir}, and {records} of its offsets were not archived: where no "
+                    "other broker has them, they are lost; see docs/operations.md, Offsets were lost"
+                )
+        for _, mark in changes.noted:
+            if mark.folder in state.gone:
+                self._forget(mark.folder, state)
+
+    def turn(self, job: Job, state: AgentState) -> Callable[[], Outcome]:
+        """Tells the manifest of one."""
+        view = state.gone.get(job.subject)
+        if view is None or view.seen is None:
+            return nothing_to_do(job)
+        return partial(self._tell_manifest, job, self._marks[job.subject], view.seen)
+
+    def done(self, outcome: Outcome, was: Waiting, state: AgentState, now_ms: int) -> None:
+        """Takes in what the manifest says, and asks it again some time while something is lost.
+
+        Of a partition that has no manifest nothing else is known than what lay on disk.
+        """
+        folder = outcome.job.subject
+        view = state.gone.get(folder)
+        if view is None or outcome.job in state.queue.waiting:
+            return
+        if outcome.archived is None and not outcome.is_left_alone and view.lost_offsets:
+            return
+        state.there.forget(self._marks[folder])
+        after: PartitionView = replace(view, archived=outcome.archived, is_gone_told=True)
+        if not after.lost_offsets:
+            self._forget(folder, state)
+            return
+        if not view.is_gone_told:
+            state.report(after.lost_message())
+        state.gone[folder] = after
+        state.queue.put(outcome.job, Waiting(now_ms + LOST_MS))
+
+    def _forget(self, folder: str, state: AgentState) -> None:
+        state.gone.pop(folder, None)
+        self._marks.pop(folder, None)
+        state.queue.remove(Job(self.kind, folder))
+
+    def _tell_manifest(self, job: Job, mark: Mark, seen: LogSeen) -> Outcome:
+        """A partition of which nothing was archived has no manifest."""
+        try:
+            path = PartitionPath(mark.partition.topic, seen.topic_id, mark.partition.partition)
+            stored = load_newest(self.store, path)
+            if stored is None:
+                return Outcome(job)
+            if stored.manifest.is_deleted:
+                return Outcome(job, is_left_alone=True)
+            source, now_ms = mark.log_dir.id(), self.clock.now_ms()
+            writer = ManifestWriter(self.store, path, self.clock, self.ids, source, stored.manifest.writer_epoch)
+            change = partial(source_gone, source=source, log_end_offset=seen.end_offset, now_ms=now_ms)
+            return Outcome(job, archived=Archived.of(writer.commit(stored.manifest, change)))
+        except LogError as e:
+            return Outcome(job, error=e)
