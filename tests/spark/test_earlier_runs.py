@@ -91,7 +91,7 @@ def test_a_query_goes_on_from_its_checkpoint_and_does_the_planned_micro_batch_ag
     def take(frame: DataFrame, number: int) -> None:
         batches[number] = sorted((row["topic"], row["partition"], row["offset"]) for row in frame.collect())
 
-    options = {"archive": url, "subscribe": TOPICS, "startingOffsets": "earliest", "maxOffsetsPerTrigger": "30"}
+    options = {"archive": url, "subscribe": TOPICS, "startingOffsets": "earliest"}
     writer = spark.readStream.format("tiering").options(**options).load().writeStream.foreachBatch(take)
     checkpoint = unpacked("checkpoint", tmp_path / "checkpoint")
     writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start().awaitTermination()
