@@ -4,9 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from spark_jobs.common.attempts import Failed, attempt
-from spark_jobs.common.evening import evened
-from spark_jobs.common.loads import LOAD_BYTES, loads
 from spark_jobs.common.outcome import collect_outcomes
+from spark_jobs.work_division import TASK_BYTES, fill_last_round, pack_tasks
 from tiering.command.progress import shown
 
 T = TypeVar("T")
@@ -21,7 +20,7 @@ def spread(
     *,
     master: str | None = None,
     cut: Callable[[T, int], Sequence[T]] = lambda item, _: (item,),
-    task_bytes: int = LOAD_BYTES,
+    task_bytes: int = TASK_BYTES,
     tasks_min: int | None = None,
 ) -> tuple[list[R], Exception | None]:
     """What `act` gives for each of the items, in no order, and the worst of the errors of those that failed (see `attempts`).
@@ -38,17 +37,18 @@ def spread(
     context = session(f"tiering {job}", master=master).sparkContext
     done = context.accumulator(0)
     cores = context.defaultParallelism
-    tasks = loads(evened(items, cores, size_of, cut), cores, size_of, load_bytes=task_bytes, loads_min=tasks_min or 0)
+    whole = fill_last_round(items, cores, size_of, cut)
+    tasks = pack_tasks(whole, cores, size_of, task_bytes=task_bytes, tasks_min=tasks_min or 0)
 
-    def run(load: list[tuple[int, T]]) -> "list[R | Failed]":
+    def run(task: list[tuple[int, T]]) -> "list[R | Failed]":
         outcomes = []
-        for size, item in load:
+        for size, item in task:
             outcomes.append(attempt(act, item))
             done.add(size)
         return outcomes
 
-    sized = [[(size_of(item), item) for item in load] for load in tasks]
-    of_bytes = sum(size for load in sized for size, _ in load)
+    sized = [[(size_of(item), item) for item in task] for task in tasks]
+    of_bytes = sum(size for task in sized for size, _ in task)
     with shown(job, lambda: of_bytes, lambda: int(done.value)):
         outcomes = context.parallelize(sized, len(sized)).flatMap(run).collect()
     return collect_outcomes(outcomes)

@@ -1,6 +1,6 @@
 """The batch reader: plans on the driver, reads on executors, from the manifest versions that it planned with."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,18 +11,25 @@ from remote.clock import RandomIds, SystemClock
 from remote.signed_store import trusted
 from remote.store.open import open_store
 from spark_jobs.source.options import ReadOptions
-from spark_jobs.source.packing import Pack, packed
+from spark_jobs.source.partitions import Split
 from spark_jobs.source.pinning import plan_pinned
 from spark_jobs.source.pushdown import EVERYTHING, wanted
 from spark_jobs.source.rows import read_split
+from spark_jobs.work_division import PACK_BYTES, PackLimits, pack_neighbours
 from spark_jobs.worker import freeze_loaded_objects
 
 
 @dataclass
 class SplitPartition(InputPartition):
-    """Splits that one task reads, on their way to an executor."""
+    """Splits that one task reads one after the other, as shipped to an executor."""
 
-    pack: Pack
+    splits: tuple[Split, ...]
+
+
+def input_partitions(splits: Sequence[Split], options: ReadOptions) -> list[InputPartition]:
+    """One for each task: small neighbours together, within `bytesPerSplit`, `maxRecordsPerPartition` and `minPartitions`."""
+    limits = PackLimits(min(PACK_BYTES, options.bytes_per_split), options.max_records_per_partition, options.min_partitions)
+    return [SplitPartition(pack) for pack in pack_neighbours(splits, limits)]
 
 
 class BatchReader(DataSourceReader):
@@ -34,10 +41,10 @@ class BatchReader(DataSourceReader):
         self.wanted = EVERYTHING
 
     def partitions(self) -> list[InputPartition]:
-        """One partition a pack of splits. Raises what `plan_pinned` raises."""
+        """One for each task. Raises what `plan_pinned` raises."""
         store = trusted(open_store(self.options.archive), self.options.keys)
         planned = plan_pinned(store, self.options, SystemClock(), RandomIds(), self.wanted)
-        return [SplitPartition(pack) for pack in packed(planned.splits, self.options)]
+        return input_partitions(planned.splits, self.options)
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """The rows of one partition; Spark gives None where there are no partitions at all."""
@@ -46,7 +53,7 @@ class BatchReader(DataSourceReader):
         freeze_loaded_objects()
         asked = self.options
         store = open_store(asked.archive)
-        for split in partition.pack:
+        for split in partition.splits:
             yield from read_split(
                 store,
                 split,

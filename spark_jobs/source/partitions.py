@@ -8,6 +8,7 @@ ends in a segment, its indexes say where; there is one such segment for each end
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from remote.keys import PartitionPath
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest, SegmentEntry
 from remote.parallel import in_order
@@ -16,10 +17,10 @@ from remote.read.index_cache import SegmentIndexes
 from remote.read.plan import Span, check_start_offset, fetch_plan, first_missing
 from remote.segment.times import UNKNOWN, passed_by
 from remote.store.api import ObjectReader, ObjectStore
-from spark_jobs.source import division
 from spark_jobs.source.options import ReadOptions
 from spark_jobs.source.pushdown import ALL, EVERYTHING, Wanted, hull
 from spark_jobs.source.ranges import THREADS, Range, resolve
+from spark_jobs.work_division import split_sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +31,34 @@ class Split:
     span: Span
 
     @property
+    def path(self) -> PartitionPath:
+        """The partition."""
+        return self.manifest.path
+
+    @property
     def topic(self) -> str:
-        """The topic's name."""
+        """Its topic's name."""
         return self.manifest.topic
 
     @property
     def partition(self) -> int:
-        """The partition's number."""
+        """Its number in the topic."""
         return self.manifest.partition
+
+    @property
+    def records(self) -> int:
+        """How many offsets it has; compaction may have left fewer records."""
+        return self.span.end - self.span.start
 
     @property
     def bytes(self) -> int:
         """About how many bytes of the segment's log it takes, as if all records were of one size."""
         entry = self.span.entry
-        return -(-entry.log_size * (self.span.end - self.span.start) // (entry.end_offset - entry.base_offset))
+        return -(-entry.log_size * self.records // (entry.end_offset - entry.base_offset))
 
     def cut(self, count: int) -> "tuple[Split, ...]":
         """The split in `count` parts, or as many as it has offsets; sizes differ by one offset at most."""
-        size = self.span.end - self.span.start
+        size = self.records
         count = min(size, count)
         return tuple(_divided(self, [size * (i + 1) // count - size * i // count for i in range(count)]))
 
@@ -73,8 +84,8 @@ def splits(store: ObjectReader, ranges: Iterable[Range], options: ReadOptions, w
 
     with in_order(of_range, ranges, THREADS) as found:
         whole = [split for of_one in found for split in of_one]
-    sizes = [s.span.end - s.span.start for s in whole]
-    divided = division.parts(sizes, options.max_records_per_partition, options.min_partitions)
+    sizes = [s.records for s in whole]
+    divided = split_sizes(sizes, options.max_records_per_partition, options.min_partitions)
     return tuple(part for split, of_split in zip(whole, divided, strict=True) for part in _divided(split, of_split))
 
 

@@ -28,8 +28,7 @@ from remote.read.plan import check_start_offset
 from remote.signed_store import trusted
 from remote.store.api import ObjectStore
 from remote.store.open import open_store
-from spark_jobs.source.batch_reader import BatchReader, SplitPartition
-from spark_jobs.source.packing import packed
+from spark_jobs.source.batch_reader import BatchReader, input_partitions
 from spark_jobs.source.partitions import splits
 from spark_jobs.source.ranges import resolve
 from spark_jobs.source.stream.cached_manifests import remembering
@@ -100,13 +99,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = newest(self._open(), self.options.read.strategy, self.options.read.topic_ids)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """One partition a pack of splits of what lies between. Raises DataLoss, MissingRange (unless failOnDataLoss is false)."""
+        """One for each task that reads what lies between. Raises DataLoss, MissingRange (unless failOnDataLoss is false)."""
         first, last = decode(start), decode(end)
         if any(path not in self._manifests or self._manifests[path].end_offset < offset for path, offset in last.items()):
             self._manifests = newest(self._open(), self.options.read.strategy, self.options.read.topic_ids)
         found = ranges(self._manifests, first, last, fail_on_data_loss=self.options.read.fail_on_data_loss)
         read = self.options.read
-        return [SplitPartition(pack) for pack in packed(splits(self._open(), found, read), read)]
+        return input_partitions(splits(self._open(), found, read), read)
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """The rows of one partition, as a batch's."""

@@ -11,12 +11,12 @@ from made_manifests import entry
 from remote.manifest.model import never_archived
 from remote.read.plan import Span
 from remote.store.folder.store import FolderStore
-from spark_jobs.source.batch_reader import BatchReader, SplitPartition
+from spark_jobs.source.batch_reader import BatchReader, SplitPartition, input_partitions
 from spark_jobs.source.options import BYTES_PER_SPLIT_MIN, parse
-from spark_jobs.source.packing import OPEN_BYTES, PACK_BYTES, Pack, packed
 from spark_jobs.source.partitions import Split
 from spark_jobs.source.stream.options import parse_stream
 from spark_jobs.source.stream.reader import StreamReader
+from spark_jobs.work_division import OPEN_BYTES, PACK_BYTES
 
 RECORDS = 10
 
@@ -27,9 +27,10 @@ def split(number: int, size: int, partition: int = 0) -> Split:
     return Split(manifest, Span(segment, segment.base_offset, segment.end_offset))
 
 
-def packs(splits: list[Split], **options: object) -> list[Pack]:
+def packs(splits: list[Split], **options: object) -> list[tuple[Split, ...]]:
     given = {name: str(value) for name, value in options.items()}
-    return [*packed(splits, parse({"archive": "any", "subscribe": "t", **given}))]
+    parts = input_partitions(splits, parse({"archive": "any", "subscribe": "t", **given}))
+    return [part.splits for part in parts if isinstance(part, SplitPartition)]
 
 
 def test_ten_thousand_segments_of_some_kb_make_few_tasks() -> None:

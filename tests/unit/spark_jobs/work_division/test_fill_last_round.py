@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.common.evening import PIECE_BYTES_MIN, ROUNDS_MAX, evened
+from spark_jobs.work_division import PIECE_BYTES_MIN, ROUNDS_MAX, fill_last_round
 
 Item = tuple[int, int]
 """Bytes from where to where."""
@@ -29,29 +29,35 @@ BIG = 8 * PIECE_BYTES_MIN
 
 
 def test_the_last_of_seven_is_cut_for_two_cores():
-    assert [size_of(i) for i in evened(items(*[BIG] * 7), 2, size_of, cut)] == [BIG] * 6 + [BIG // 2] * 2
+    assert [size_of(i) for i in fill_last_round(items(*[BIG] * 7), 2, size_of, cut)] == [BIG] * 6 + [BIG // 2] * 2
 
 
 def test_one_item_keeps_all_cores_busy():
-    assert len(evened(items(BIG), 8, size_of, cut)) == 8
+    assert len(fill_last_round(items(BIG), 8, size_of, cut)) == 8
 
 
 def test_rounds_that_leave_no_core_idle_are_left_alone_and_begin_with_the_largest():
-    assert [size_of(i) for i in evened(items(BIG, 3 * BIG, 2 * BIG, BIG), 2, size_of, cut)] == [3 * BIG, 2 * BIG, BIG, BIG]
+    found = fill_last_round(items(BIG, 3 * BIG, 2 * BIG, BIG), 2, size_of, cut)
+    assert [size_of(i) for i in found] == [
+        3 * BIG,
+        2 * BIG,
+        BIG,
+        BIG,
+    ]
 
 
 def test_what_is_small_is_not_cut():
-    assert len(evened(items(PIECE_BYTES_MIN, PIECE_BYTES_MIN, PIECE_BYTES_MIN), 2, size_of, cut)) == 3
+    assert len(fill_last_round(items(PIECE_BYTES_MIN, PIECE_BYTES_MIN, PIECE_BYTES_MIN), 2, size_of, cut)) == 3
 
 
 def test_many_rounds_are_left_alone():
-    assert len(evened(items(*[BIG] * (2 * ROUNDS_MAX + 1)), 2, size_of, cut)) == 2 * ROUNDS_MAX + 1
+    assert len(fill_last_round(items(*[BIG] * (2 * ROUNDS_MAX + 1)), 2, size_of, cut)) == 2 * ROUNDS_MAX + 1
 
 
 @given(st.lists(st.integers(1, 4 * BIG), max_size=40), st.integers(1, 16))
 def test_every_byte_is_in_one_piece_and_no_round_is_added(sizes: list[int], cores: int):
     given_items = items(*sizes)
-    found = evened(given_items, cores, size_of, cut)
+    found = fill_last_round(given_items, cores, size_of, cut)
     whole: dict[int, list[Item]] = {}
     for start, end in sorted(found):
         whole.setdefault(start >> 40, []).append((start, end))

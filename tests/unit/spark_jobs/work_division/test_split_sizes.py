@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.source.division import parts
+from spark_jobs.work_division import split_sizes
 
 
 @pytest.mark.parametrize(
@@ -27,11 +27,11 @@ from spark_jobs.source.division import parts
 def test_ranges_are_divided_as_by_spark(
     sizes: list[int], records_max: int | None, parts_min: int | None, expected: list[list[int]]
 ) -> None:
-    assert parts(sizes, records_max, parts_min) == expected
+    assert split_sizes(sizes, records_max, parts_min) == expected
 
 
 @given(st.lists(st.integers(1, 10**9), max_size=8), st.none() | st.integers(10**6, 10**9), st.none() | st.integers(1, 200))
 def test_parts_make_up_their_range_and_none_is_empty(sizes: list[int], records_max: int | None, parts_min: int | None) -> None:
-    found = parts(sizes, records_max, parts_min)
+    found = split_sizes(sizes, records_max, parts_min)
     assert [sum(of_range) for of_range in found] == sizes
     assert all(0 < part <= (records_max or part) for of_range in found for part in of_range)
