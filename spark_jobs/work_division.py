@@ -86,18 +86,17 @@ def split_sizes(sizes: Sequence[int], records_max: int | None, splits_min: int |
 
 def pack_neighbours(splits: Sequence[S], limits: PackLimits) -> Iterator[tuple[S, ...]]:
     """The splits in their order, as packs of neighbours in one partition. A split larger than the limits is alone."""
-    if limits.tasks_min is not None and len(splits) <= limits.tasks_min:
-        yield from ((split,) for split in splits)
-        return
+    merges_left = len(splits) - (limits.tasks_min or 0)  # each split that joins a pack makes one task fewer
     share = sum(map(_cost, splits)) / limits.tasks_min if limits.tasks_min else inf
     cost_max, records_max = min(limits.bytes_max, share), limits.records_max or inf
     pack: list[S] = []
     cost = records = 0
     for split in splits:
         cost, records = cost + _cost(split), records + split.records
-        if pack and (pack[-1].path != split.path or cost > cost_max or records > records_max):
+        if pack and (merges_left < 1 or pack[-1].path != split.path or cost > cost_max or records > records_max):
             yield tuple(pack)
             pack, cost, records = [], _cost(split), split.records
+        merges_left -= bool(pack)
         pack.append(split)
     if pack:
         yield tuple(pack)

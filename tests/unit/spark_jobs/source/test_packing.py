@@ -49,6 +49,10 @@ def test_what_is_worth_a_task_has_one() -> None:
     assert [len(pack) for pack in packs(between)] == [1, 2, 1]
 
 
+def test_one_large_split_does_not_leave_fewer_tasks_than_asked_for() -> None:
+    assert len(packs([*(split(n, 1) for n in range(4)), split(4, 49_156)], minPartitions=4)) == 4
+
+
 def test_partitions_share_no_task() -> None:
     both = [split(n, 1_000, partition) for partition in (0, 1) for n in range(3)]
     assert [{s.partition for s in pack} for pack in packs(both)] == [{0}, {1}]
