@@ -11,8 +11,9 @@ from java_consumer import JavaConsumer, of  # beside this file
 from local_log.formats.chunks import CHUNK_BYTES, read_chunks
 from local_log.formats.compression import Inflater
 from local_log.formats.filenames import LOG
+from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.primitives import Buffer
-from local_log.formats.record_batch.batch_v2 import HEADER_BYTES, scan
+from local_log.formats.record_batch.batch_v2 import scan
 from local_log.formats.record_batch.columns import Projection
 from remote.store.api import ObjectStore
 from remote.store.open import open_store
@@ -62,7 +63,7 @@ def inflated(filled: Filled, codec: str) -> Figure:
             continue
         body = memoryview(store.get(meta.key))
         batches, _ = scan(body)
-        starts, ends = (batches.positions + HEADER_BYTES).tolist(), batches.end.tolist()
+        starts, ends = (batches.positions + BATCH_HEADER_BYTES).tolist(), batches.end.tolist()
         codecs, inflate = batches.codec.tolist(), Inflater().inflate
         started = time.perf_counter()
         for of_batch, start, end in zip(codecs, starts, ends, strict=True):

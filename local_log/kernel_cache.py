@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -75,11 +76,15 @@ def _folders() -> Iterator[Path]:
     yield from cache_folders()
 
 
+def kernel_sources() -> list[Traversable]:
+    """All kernels together, since they are compiled into each other, and the numbers that are compiled into them."""
+    kernels = sorted((f for f in files("local_log.formats.kernels").iterdir() if f.name.endswith(".py")), key=lambda f: f.name)
+    return [*kernels, files("local_log.formats") / "header_layout.py"]
+
+
 @cache
 def _sources_digest() -> str:
-    """Of all kernels together, since they are compiled into each other."""
-    sources = sorted((f for f in files("local_log.formats").iterdir() if f.name.endswith("kernels.py")), key=lambda f: f.name)
-    return hashlib.sha256(b"".join(f.read_bytes() for f in sources)).hexdigest()
+    return hashlib.sha256(b"".join(f.read_bytes() for f in kernel_sources())).hexdigest()
 
 
 register()

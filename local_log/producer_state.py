@@ -7,9 +7,9 @@ from local_log.errors import Corrupt
 from local_log.formats.chunks import Chunk
 from local_log.formats.compression import inflate
 from local_log.formats.control import read_end_txn_marker
+from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.producer_snapshot import ProducerEntry
 from local_log.formats.record import NO_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, Codec
-from local_log.formats.record_batch.batch_v2 import HEADER_BYTES
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -102,7 +102,7 @@ def _after_marker(known: ProducerEntry, chunk: Chunk, row: int) -> ProducerEntry
     b = chunk.batches
     if not b.count[row]:
         return known  # compaction has emptied it
-    payload = memoryview(chunk.buffer)[int(b.positions[row]) + HEADER_BYTES : int(b.end[row])]
+    payload = memoryview(chunk.buffer)[int(b.positions[row]) + BATCH_HEADER_BYTES : int(b.end[row])]
     codec = Codec(int(b.codec[row]))
     try:
         marker = read_end_txn_marker(payload if codec is Codec.none else inflate(codec, payload))

@@ -8,17 +8,21 @@ from struct import Struct
 from typing import NamedTuple
 
 from local_log.errors import Corrupt, placed
+from local_log.formats.header_layout import (
+    CODEC,
+    LAST_OFFSET_DELTA_AT,
+    LOG_OVERHEAD,
+    MAGIC,
+    MESSAGE_ATTRIBUTES_AT,
+    MESSAGE_SIZE_MIN,
+    OFFSET_LENGTH_MAGIC,
+)
 from local_log.formats.messages.magic_0_1 import first_offset
 from local_log.formats.primitives import Buffer
-from local_log.formats.record_batch.header import CODEC, LOG_OVERHEAD
 
 _WINDOW_BYTES = 2048
-_PREFIX = Struct(">qi4xb")
 _LAST_OFFSET_DELTA = Struct(">i")
-_LAST_OFFSET_DELTA_AT = 23
-_ATTRIBUTES_AT = 17
-_PADDING = bytes(_LAST_OFFSET_DELTA_AT + _LAST_OFFSET_DELTA.size)
-_SIZE_MIN, _MAGIC_2 = 14, 2
+_PADDING = bytes(LAST_OFFSET_DELTA_AT + _LAST_OFFSET_DELTA.size)
 
 
 class Found(NamedTuple):
@@ -38,29 +42,29 @@ def find_batch(read: Callable[[int, int], Buffer], file: str, offset: int, posit
     last = -1
     start = window_end = position
     window = b""
-    while position + _PREFIX.size < end:
+    while position + OFFSET_LENGTH_MAGIC.size < end:
         at = position - start
         if not window or (position + len(_PADDING) > window_end and window_end < end):
             read_now = read(position, min(position + _WINDOW_BYTES, end))
-            if len(read_now) < _PREFIX.size:
+            if len(read_now) < OFFSET_LENGTH_MAGIC.size:
                 break  # the file has become shorter meanwhile
             start, at, window = position, 0, bytes(read_now) + _PADDING  # a header may end with the file
             window_end = position + len(read_now)
-        base, size, magic = _PREFIX.unpack_from(window, at)
-        if size < _SIZE_MIN:
+        base, size, magic = OFFSET_LENGTH_MAGIC.unpack_from(window, at)
+        if size < MESSAGE_SIZE_MIN[0]:
             raise Corrupt("a batch's size is below that of the smallest message", file=file, position=position)
         if position + LOG_OVERHEAD + size > end:
             break
         found = Found(base, position, LOG_OVERHEAD + size)
-        if magic < _MAGIC_2 and window[at + _ATTRIBUTES_AT] & CODEC:
+        if magic < MAGIC and window[at + MESSAGE_ATTRIBUTES_AT] & CODEC:
             found = found._replace(offset=_first_inner(read, file, found))
         if found.offset == offset:
             return found
         if found.offset > offset:
             return before if before is not None and last >= offset else found
         before, last = found, base
-        if magic >= _MAGIC_2:
-            last += _LAST_OFFSET_DELTA.unpack_from(window, at + _LAST_OFFSET_DELTA_AT)[0]
+        if magic >= MAGIC:
+            last += _LAST_OFFSET_DELTA.unpack_from(window, at + LAST_OFFSET_DELTA_AT)[0]
         position += found.size
     return before if before is not None and last >= offset else None
 

@@ -9,17 +9,27 @@ from typing import NamedTuple
 
 from local_log.engine.errors import CorruptMessage
 from local_log.formats.checksum import crc32c
+from local_log.formats.header_layout import (
+    APPEND_TIME,
+    ATTRIBUTES_AT,
+    BATCH_FIELDS,
+    BATCH_SIZE_MIN,
+    CODEC,
+    CONTROL,
+    LOG_OVERHEAD,
+    MAGIC_AT,
+    MESSAGE_FIELDS,
+    MESSAGE_SIZE_MIN,
+    MESSAGE_TIMESTAMP_AT,
+    OFFSET_LENGTH,
+    TRANSACTIONAL,
+)
 from local_log.formats.primitives import Buffer, next_sequence
 from local_log.formats.record import NO_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
-from local_log.formats.record_batch.batch_v2 import CRC_FROM, HEADER_BYTES
-from local_log.formats.record_batch.header import APPEND_TIME, CODEC, CONTROL, FIELDS, LOG_OVERHEAD, TRANSACTIONAL
 
-_PREFIX = struct.Struct(">qi")
-_LEGACY = struct.Struct(">qiIbb")
 _TIMESTAMP = struct.Struct(">q")
-_MAGIC_AT, _TIMESTAMP_AT = 16, 18
-_SIZE_MIN = (14, 22, HEADER_BYTES - LOG_OVERHEAD)
-_LEGACY_CRC_FROM = 16
+_SIZE_MIN = (*MESSAGE_SIZE_MIN, BATCH_SIZE_MIN)
+"""By magic."""
 
 
 class MemoryBatch(NamedTuple):
@@ -67,8 +77,8 @@ class MemoryBatch(NamedTuple):
             return False
         view, end = memoryview(records), self.position + self.size
         if self.magic == 2:
-            return crc32c(view[self.position + CRC_FROM : end]) == self.crc
-        return zlib.crc32(view[self.position + _LEGACY_CRC_FROM : end]) == self.crc
+            return crc32c(view[self.position + ATTRIBUTES_AT : end]) == self.crc
+        return zlib.crc32(view[self.position + MAGIC_AT : end]) == self.crc
 
 
 def memory_batches(records: Buffer) -> list[MemoryBatch]:
@@ -76,12 +86,12 @@ def memory_batches(records: Buffer) -> list[MemoryBatch]:
     found: list[MemoryBatch] = []
     pos, end = 0, len(records)
     while end - pos >= LOG_OVERHEAD:
-        _, length = _PREFIX.unpack_from(records, pos)
+        _, length = OFFSET_LENGTH.unpack_from(records, pos)
         if length < _SIZE_MIN[0]:
             raise CorruptMessage(f"byte {pos} of the append: a batch of {length} bytes is smaller than any message")
-        if end - pos <= _MAGIC_AT:
+        if end - pos <= MAGIC_AT:
             break
-        magic = records[pos + _MAGIC_AT]
+        magic = records[pos + MAGIC_AT]
         if magic > 2:
             raise CorruptMessage(f"byte {pos} of the append: magic {magic}; Kafka has 0 to 2")
         if end - pos < LOG_OVERHEAD + length:
@@ -101,7 +111,7 @@ def batch_at(records: Buffer, pos: int) -> MemoryBatch:
     (
         base_offset, length, epoch, magic, crc, attributes, last_delta, base_timestamp, max_timestamp,
         producer_id, producer_epoch, base_sequence, count,
-    ) = FIELDS.unpack_from(records, pos)  # fmt: skip
+    ) = BATCH_FIELDS.unpack_from(records, pos)  # fmt: skip
     last_sequence = NO_SEQUENCE if base_sequence == NO_SEQUENCE else next_sequence(base_sequence, last_delta)
     return MemoryBatch(
         pos, LOG_OVERHEAD + length, magic, base_offset, base_offset + last_delta, epoch, crc, attributes, max_timestamp,
@@ -110,9 +120,9 @@ def batch_at(records: Buffer, pos: int) -> MemoryBatch:
 
 
 def _message(records: Buffer, pos: int) -> MemoryBatch:
-    offset, length, crc, magic, attributes = _LEGACY.unpack_from(records, pos)
+    offset, length, crc, magic, attributes = MESSAGE_FIELDS.unpack_from(records, pos)
     has_timestamp = magic == 1 and length >= _SIZE_MIN[1]
-    timestamp = _TIMESTAMP.unpack_from(records, pos + _TIMESTAMP_AT)[0] if has_timestamp else NO_TIMESTAMP
+    timestamp = _TIMESTAMP.unpack_from(records, pos + MESSAGE_TIMESTAMP_AT)[0] if has_timestamp else NO_TIMESTAMP
     return MemoryBatch(
         pos, LOG_OVERHEAD + length, magic, offset, offset, NO_EPOCH, crc, attributes & 0x0F, timestamp,
         -1, -1, NO_SEQUENCE, NO_SEQUENCE, 1, timestamp,

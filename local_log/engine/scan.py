@@ -11,22 +11,30 @@ from dataclasses import dataclass
 import numpy as np
 
 from local_log.errors import Corrupt
+from local_log.formats.header_layout import (
+    BATCH_HEADER,
+    BATCH_HEADER_BYTES,
+    BATCH_SIZE_MIN,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_AT,
+    MESSAGE_ATTRIBUTES_AT,
+    MESSAGE_BYTES_MIN,
+    MESSAGE_CRC_AT,
+    MESSAGE_SIZE_MIN,
+    MESSAGE_TIMESTAMP_AT,
+)
 from local_log.formats.kernels import scan as kernels
 from local_log.formats.messages.message_set import offsets_and_times
 from local_log.formats.primitives import Buffer
 from local_log.formats.record import NO_TIMESTAMP
-from local_log.formats.record_batch.batch_v2 import BATCHES_MAX, HEADER, HEADER_BYTES, Batches, crcs
-from local_log.formats.record_batch.header import LOG_OVERHEAD
+from local_log.formats.record_batch.batch_v2 import BATCHES_MAX, Batches, crcs
 
 WINDOW_BYTES = 16 << 20
-_MAGIC_2 = 2
-_LEGACY_CRC_FROM = 16
-_LEGACY_CRC = slice(12, 16)
-_ATTRIBUTES_AT, _TIMESTAMP = 17, slice(18, 26)
-_SIZE_MIN = (14, 22)
-"""Bytes that a message of magic 0 and of magic 1 takes at least, without offset and size."""
+_MESSAGE_CRC = slice(MESSAGE_CRC_AT, MAGIC_AT)
+_MESSAGE_TIMESTAMP = slice(MESSAGE_TIMESTAMP_AT, MESSAGE_TIMESTAMP_AT + 8)
 
-_NATIVE = HEADER.newbyteorder("=")
+_NATIVE = BATCH_HEADER.newbyteorder("=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +66,7 @@ class Scanned:
 
     def is_old(self, row: int) -> bool:
         """Whether a batch is a message of magic 0 or 1."""
-        return int(self.batches.header["magic"][row]) < _MAGIC_2
+        return int(self.batches.header["magic"][row]) < MAGIC
 
     def old_messages(self, row: int) -> tuple[np.ndarray, np.ndarray]:
         """Offsets and times of what is in a message of magic 0 or 1. Raises Corrupt, placed in the file but without its name."""
@@ -71,8 +79,8 @@ class Scanned:
         """The row of the first batch that is too small or does not have its checksum; their number where all are sound."""
         b = self.batches
         stated = b.header["crc"].tolist()
-        legacy = b.header["magic"] < _MAGIC_2
-        if not legacy.any() and int(b.header["batch_length"].min(initial=HEADER_BYTES)) >= HEADER_BYTES - LOG_OVERHEAD:
+        legacy = b.header["magic"] < MAGIC
+        if not legacy.any() and int(b.header["batch_length"].min(initial=BATCH_SIZE_MIN)) >= BATCH_SIZE_MIN:
             for row, found in enumerate(crcs(self.buffer, b)):
                 if found != stated[row]:
                     return row
@@ -83,24 +91,24 @@ class Scanned:
         start = int(self.batches.positions[row])
         end = int(self.batches.end[row])
         magic = int(self.batches.header["magic"][row])
-        if magic >= _MAGIC_2:
+        if magic >= MAGIC:
             one = self.batches[row : row + 1]
-            return end - start >= HEADER_BYTES and next(crcs(self.buffer, one)) == int(one.header["crc"][0])
-        if end - start - LOG_OVERHEAD < _SIZE_MIN[magic > 0]:
+            return end - start >= BATCH_HEADER_BYTES and next(crcs(self.buffer, one)) == int(one.header["crc"][0])
+        if end - start - LOG_OVERHEAD < MESSAGE_SIZE_MIN[magic > 0]:
             return False
-        stated = int.from_bytes(self.buffer[start:end][_LEGACY_CRC], "big")
-        return zlib.crc32(memoryview(self.buffer)[start + _LEGACY_CRC_FROM : end]) == stated
+        stated = int.from_bytes(self.buffer[start:end][_MESSAGE_CRC], "big")
+        return zlib.crc32(memoryview(self.buffer)[start + MAGIC_AT : end]) == stated
 
 
 def scan_any(buffer: Buffer, file_end: int, pos: int = 0) -> tuple[Batches, int, int]:
     """The batches in `buffer` from `pos` on, where to go on, and kernels' status; the file ends at byte `file_end` of it."""
     data = np.frombuffer(buffer, np.uint8)
-    room = min(BATCHES_MAX, (len(data) - pos) // (LOG_OVERHEAD + _SIZE_MIN[0]) + 1)
+    room = min(BATCHES_MAX, (len(data) - pos) // MESSAGE_BYTES_MIN + 1)
     positions = np.empty(room, np.uint64)
-    headers = np.empty((room, HEADER_BYTES), np.uint8)
+    headers = np.empty((room, BATCH_HEADER_BYTES), np.uint8)
     status, n, stop = kernels.walk_any(data, pos, len(data), file_end, positions, headers)
-    native = headers[:n].view(HEADER)[:, 0].astype(_NATIVE)
-    legacy = np.flatnonzero(native["magic"] < _MAGIC_2)
+    native = headers[:n].view(BATCH_HEADER)[:, 0].astype(_NATIVE)
+    legacy = np.flatnonzero(native["magic"] < MAGIC)
     if len(legacy):
         _as_batches(native, headers, legacy)
     return Batches(positions[:n], native), int(stop), int(status)
@@ -108,9 +116,9 @@ def scan_any(buffer: Buffer, file_end: int, pos: int = 0) -> tuple[Batches, int,
 
 def _as_batches(native: np.ndarray, headers: np.ndarray, rows: np.ndarray) -> None:
     magic = native["magic"][rows]
-    timestamps = headers[rows, _TIMESTAMP].copy().view(">i8")[:, 0]
+    timestamps = headers[rows, _MESSAGE_TIMESTAMP].copy().view(">i8")[:, 0]
     native["partition_leader_epoch"][rows] = -1
-    attributes = headers[rows, _ATTRIBUTES_AT]
+    attributes = headers[rows, MESSAGE_ATTRIBUTES_AT]
     native["attributes"][rows] = np.where(magic > 0, attributes & 0x0F, attributes & 0x07)
     native["last_offset_delta"][rows] = 0
     native["base_timestamp"][rows] = native["max_timestamp"][rows] = np.where(magic > 0, timestamps, NO_TIMESTAMP)

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from local_log.formats.messages.message_set import MESSAGE_BYTES_MIN, decode_messages, scan_messages
+from local_log.formats.header_layout import MAGIC_AT, MESSAGE_BYTES_MIN
+from local_log.formats.messages.message_set import decode_messages, scan_messages
 from local_log.formats.primitives import Buffer
 from local_log.formats.record_batch import batch_v2, columns
 from local_log.formats.record_batch.batch_v2 import BATCHES_MAX, NO_BATCHES, Batches
 from local_log.formats.record_batch.columns import EVERYTHING, Projection
 
 BATCH_BYTES_MIN = MESSAGE_BYTES_MIN
-_MAGIC_AT = 16
 
 
 def scan(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MAX) -> tuple[Batches, int]:
@@ -23,9 +23,9 @@ def scan(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MAX) -> tup
     That position is below the buffer's end also when a batch there is of the other kind: scan again from there. For the
     rest see `batch_v2.scan`, `message_set.scan_messages`. Raises Corrupt, placed in the buffer.
     """
-    if len(buffer) - pos <= _MAGIC_AT:
+    if len(buffer) - pos <= MAGIC_AT:
         return NO_BATCHES, pos
-    of_its_kind = scan_messages if buffer[pos + _MAGIC_AT] <= 1 else batch_v2.scan
+    of_its_kind = scan_messages if buffer[pos + MAGIC_AT] <= 1 else batch_v2.scan
     return of_its_kind(buffer, pos, batches_max=batches_max)
 
 

@@ -7,10 +7,10 @@ import pyarrow as pa
 
 from local_log.errors import Corrupt, placed
 from local_log.formats.batches import BATCH_BYTES_MIN, decode, scan
+from local_log.formats.header_layout import LENGTH_AT, LOG_OVERHEAD
 from local_log.formats.primitives import INT32_MAX, Buffer
 from local_log.formats.record_batch.batch_v2 import Batches, check_crcs
 from local_log.formats.record_batch.columns import EVERYTHING, GROUP_BYTES, Projection
-from local_log.formats.record_batch.header import LOG_OVERHEAD
 
 CHUNK_BYTES = 8 << 20
 FIRST_CHUNK_BYTES = 256 << 10
@@ -108,7 +108,7 @@ def _batch_bytes(beginning: bytes, file: str, start: int, end: int) -> int:
     """How long the batch is whose beginning this is, as far as can be said yet; at every magic its length is in one place."""
     if len(beginning) < LOG_OVERHEAD:
         return LOG_OVERHEAD
-    size = max(LOG_OVERHEAD + 1, LOG_OVERHEAD + int.from_bytes(beginning[8:LOG_OVERHEAD], "big", signed=True))
+    size = max(LOG_OVERHEAD + 1, LOG_OVERHEAD + int.from_bytes(beginning[LENGTH_AT:LOG_OVERHEAD], "big", signed=True))
     if start + size > end:
         raise _not_whole(file, start, end)
     return size

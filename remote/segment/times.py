@@ -13,10 +13,10 @@ import numpy as np
 from local_log.errors import Corrupt
 from local_log.formats.chunks import Chunk
 from local_log.formats.compression import Inflater
+from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.indexes.time import ENTRY, TimeIndex
 from local_log.formats.kernels import decode as record_kernels
 from local_log.formats.record import Codec, TimestampType
-from local_log.formats.record_batch.batch_v2 import HEADER_BYTES
 from local_log.formats.record_batch.columns import Projection
 
 STEP_BYTES: Final = 256 << 10
@@ -46,7 +46,7 @@ def least_timestamps(chunk: Chunk) -> Any:
 
 def _of_batches(chunk: Chunk) -> Any:
     batches, data = chunk.batches, np.frombuffer(chunk.buffer, np.uint8)
-    starts, ends = batches.positions + np.uint64(HEADER_BYTES), batches.end
+    starts, ends = batches.positions + np.uint64(BATCH_HEADER_BYTES), batches.end
     least = np.full(len(batches), UNKNOWN, np.int64)
     plain = batches.codec == Codec.none
     counts, base = batches.count.astype(np.uint64), batches.base_timestamp

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 
 from local_log.formats.chunks import CHUNK_BYTES, Chunk
 from local_log.formats.compression import inflate
+from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.messages.magic_0_1 import held_set, read_message
 from local_log.formats.record import NO_PRODUCER, Codec
-from local_log.formats.record_batch.batch_v2 import HEADER_BYTES
 from local_log.formats.record_batch.columns import Projection
 from local_log.formats.visible_records import record_batches
 from remote.read.context import ReadContext, decoder_with
@@ -105,5 +105,5 @@ def _decoded_bytes(chunk: Chunk) -> Any:
         if batches.are_messages:
             sizes[row] = len(held_set(read_message(chunk.buffer, start)[0]))
         else:
-            sizes[row] = HEADER_BYTES + len(inflate(int(batches.codec[row]), view[start + HEADER_BYTES : end]))
+            sizes[row] = BATCH_HEADER_BYTES + len(inflate(int(batches.codec[row]), view[start + BATCH_HEADER_BYTES : end]))
     return sizes

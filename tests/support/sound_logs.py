@@ -12,9 +12,9 @@ from local_log.engine.segment import Segment
 from local_log.engine.unified_log import UnifiedLog
 from local_log.formats.control import ControlType, read_end_txn_marker
 from local_log.formats.filenames import DELETED, OFFSET_INDEX, SNAPSHOT, TIME_INDEX
+from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.producer_snapshot import read_producer_snapshot
-from local_log.formats.record_batch.batch_v2 import HEADER_BYTES
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def replayed(batches: Iterable[Written]) -> tuple[dict[int, Known], list[Aborted
             opened = b.base_offset if first is None and b.is_transactional else first
             known = replace(known, last_sequence=b.last_sequence, last_offset=b.last_offset, txn_first_offset=opened)
         else:
-            end = read_end_txn_marker(batch.data[HEADER_BYTES:])
+            end = read_end_txn_marker(batch.data[BATCH_HEADER_BYTES:])
             if end.control_type is ControlType.ABORT and known.txn_first_offset is not None:
                 others = [
                     k.txn_first_offset for p, k in producers.items() if p != b.producer_id and k.txn_first_offset is not None

@@ -9,9 +9,10 @@ from hand_made import decoded
 from local_log.engine.append.validator import Rules, Validated, validate
 from local_log.engine.memory_records import memory_batches
 from local_log.engine.producers.state import Origin
+from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.record import Codec
 from local_log.formats.record_batch.batch_v2 import check_crcs, scan
-from local_log.formats.record_batch.header import BATCH_HEADER_BYTES, BatchHeader, read_batch_header
+from local_log.formats.record_batch.header import BatchHeader, read_batch_header
 from local_log.formats.record_batch.writer import RECORDS, NewBatch, write_batch
 
 NOW = 1_700_000_000_000

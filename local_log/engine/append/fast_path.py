@@ -4,8 +4,6 @@ It does what `UnifiedLog`'s long way does with such a batch, to the same end, in
 no answer is made on the way that is thrown away again. Whatever is not plain is left to the long way.
 """
 
-import struct
-
 from local_log.engine.append.analyze import AppendInfo
 from local_log.engine.epochs import LeaderEpochs
 from local_log.engine.local_log import LocalLog
@@ -13,9 +11,8 @@ from local_log.engine.producers.manager import ProducerStateManager
 from local_log.engine.producers.state import BatchMetadata
 from local_log.engine.segment import DUE
 from local_log.formats.checksum import crc32c
-from local_log.formats.primitives import INT32_MAX
-from local_log.formats.record import NO_TIMESTAMP, Codec
-from local_log.formats.record_batch.header import (
+from local_log.formats.header_layout import (
+    APPEND_FIELDS,
     ATTRIBUTES_AT,
     BATCH_HEADER_BYTES,
     CODEC,
@@ -24,8 +21,10 @@ from local_log.formats.record_batch.header import (
     MAGIC,
     TRANSACTIONAL,
 )
+from local_log.formats.primitives import INT32_MAX
+from local_log.formats.record import NO_TIMESTAMP, Codec
 
-_fields = struct.Struct(">qiibIhi8xqqhi").unpack_from  # of `batch_header.FIELDS`, those that are asked for
+_fields = APPEND_FIELDS.unpack_from
 _tuple = tuple.__new__  # what the constructor of a named tuple comes to, in a third of its time
 _due = DUE.pack
 _PLAIN = {a for a in range(1 << 15) if not a & (CONTROL | TRANSACTIONAL) and a & CODEC in set(Codec)}

@@ -28,14 +28,7 @@ from local_log.engine.producers.state import Origin
 from local_log.errors import Corrupt, Invalid
 from local_log.formats.checksum import crc32c
 from local_log.formats.compression import inflate, is_lz4_that_kafka_reads
-from local_log.formats.kernels import scan as kernels
-from local_log.formats.kernels import validate as check_kernels
-from local_log.formats.messages.magic_0_1 import as_int64
-from local_log.formats.primitives import Buffer
-from local_log.formats.record import NO_TIMESTAMP, Codec
-from local_log.formats.record_batch.batch_v2 import scan
-from local_log.formats.record_batch.columns import decode_section
-from local_log.formats.record_batch.header import (
+from local_log.formats.header_layout import (
     APPEND_TIME,
     ATTRIBUTES_AT,
     BATCH_HEADER_BYTES,
@@ -44,8 +37,15 @@ from local_log.formats.record_batch.header import (
     DELETE_HORIZON,
     MAGIC,
     TRANSACTIONAL,
-    read_batch_header,
 )
+from local_log.formats.kernels import scan as kernels
+from local_log.formats.kernels import validate as check_kernels
+from local_log.formats.messages.magic_0_1 import as_int64
+from local_log.formats.primitives import Buffer
+from local_log.formats.record import NO_TIMESTAMP, Codec
+from local_log.formats.record_batch.batch_v2 import scan
+from local_log.formats.record_batch.columns import decode_section
+from local_log.formats.record_batch.header import read_batch_header
 from local_log.formats.record_batch.writer import NewBatch, write_batch
 
 _CODEC_MAX = max(Codec)

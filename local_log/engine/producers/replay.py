@@ -15,9 +15,10 @@ from local_log.engine.scan import Scanned
 from local_log.errors import Corrupt
 from local_log.formats.compression import inflate
 from local_log.formats.control import ControlType, read_end_txn_marker
+from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.primitives import Buffer
 from local_log.formats.record import Codec
-from local_log.formats.record_batch.batch_v2 import HEADER_BYTES, Batches
+from local_log.formats.record_batch.batch_v2 import Batches
 
 _MAGIC_2 = 2
 
@@ -89,7 +90,7 @@ def marker_of(batch: MemoryBatch, records: Buffer) -> Marker | None:
     """What a control batch says; None where compaction has emptied it. Raises Corrupt."""
     if not batch.records_count:
         return None
-    payload = memoryview(records)[batch.position + HEADER_BYTES : batch.position + batch.size]
+    payload = memoryview(records)[batch.position + BATCH_HEADER_BYTES : batch.position + batch.size]
     found = read_end_txn_marker(payload if batch.codec == Codec.none else inflate(batch.codec, payload))
     timestamp = batch.max_timestamp if batch.is_append_time else batch.base_timestamp + found.timestamp_delta
     is_abort = found.control_type is ControlType.ABORT

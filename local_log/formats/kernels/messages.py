@@ -1,18 +1,25 @@
-"""The compiled loops over messages of magic 0 and 1; see `message_set` for where their fields are, `kernels` for the rules."""
+"""The compiled loops over messages of magic 0 and 1. `header_layout` has the table of their fields; `scan` has the rules."""
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numba import njit, types
 
+from local_log.formats.header_layout import (
+    LENGTH_AT,
+    LOG_OVERHEAD,
+    MAGIC_AT,
+    MESSAGE_BYTES_MIN,
+    MESSAGE_SIZE_MIN,
+    MESSAGE_TIMESTAMP_AT,
+)
 from local_log.formats.kernels.scan import BAD_LENGTH, BAD_MAGIC, DONE, FIELD_PAST_RECORD, TORN, copy, uint32
 
-HEADER_BYTES: Final = 26
-"""As many as the smallest message of all has: a message of magic 0 without key and value. Its last 8 are no timestamp."""
-
 _0, _1, _2, _3, _4, _8, _16, _24 = (np.uint64(n) for n in (0, 1, 2, 3, 4, 8, 16, 24))
-_SIZE_AT, _MAGIC_AT, _TIMESTAMP_AT, _HEADER = (np.uint64(n) for n in (8, 16, 18, HEADER_BYTES))
-_OVERHEAD, _SIZE_MIN_V0, _SIZE_MIN_V1, _SIZE_END = (np.uint64(n) for n in (12, 14, 22, 1 << 31))
+_SIZE_AT, _MAGIC_AT, _TIMESTAMP_AT, _HEADER = (
+    np.uint64(n) for n in (LENGTH_AT, MAGIC_AT, MESSAGE_TIMESTAMP_AT, MESSAGE_BYTES_MIN)
+)
+_OVERHEAD, _SIZE_MIN_V0, _SIZE_MIN_V1, _SIZE_END = (np.uint64(n) for n in (LOG_OVERHEAD, *MESSAGE_SIZE_MIN, 1 << 31))
 
 _bytes = types.Array(types.uint8, 1, "C", readonly=True)
 _u8, _u8x2, _i32, _i64, _u64 = (

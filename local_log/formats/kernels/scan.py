@@ -13,6 +13,14 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from local_log import kernel_cache  # noqa: F401  # before the first kernel, for code that is shipped in a zip
+from local_log.formats.header_layout import (
+    BATCH_HEADER_BYTES,
+    LENGTH_AT,
+    LOG_OVERHEAD,
+    MAGIC_AT,
+    MESSAGE_ATTRIBUTES_AT,
+    MESSAGE_SIZE_MIN,
+)
 
 DONE: Final = 0
 TORN: Final = 1
@@ -25,11 +33,9 @@ BYTES_LEFT_OVER: Final = 7
 BAD_HEADER_COUNT: Final = 8
 ROOM: Final = 9
 
-HEADER_BYTES: Final = 61
-
 _0, _1, _2, _3, _7, _127, _128 = (np.uint64(n) for n in (0, 1, 2, 3, 7, 127, 128))
-_LENGTH_AT, _MAGIC_AT, _OVERHEAD, _HEADER = (np.uint64(n) for n in (8, 16, 12, HEADER_BYTES))
-_LEGACY_HEADER, _LEGACY_MIN = np.uint64(17), np.uint64(14)
+_LENGTH_AT, _MAGIC_AT, _OVERHEAD, _HEADER = (np.uint64(n) for n in (LENGTH_AT, MAGIC_AT, LOG_OVERHEAD, BATCH_HEADER_BYTES))
+_LEGACY_HEADER, _LEGACY_MIN = np.uint64(MESSAGE_ATTRIBUTES_AT), np.uint64(MESSAGE_SIZE_MIN[0])
 _8, _16, _24 = (np.uint64(n) for n in (8, 16, 24))
 
 _bytes = types.Array(types.uint8, 1, "C", readonly=True)

@@ -1,4 +1,4 @@
-"""One message of magic 0 or 1 at a time, for who looks for one or appends one; `message_set` has the table of its fields.
+"""One message of magic 0 or 1 at a time, for who looks for one or appends one; `header_layout` has the table of its fields.
 
 It takes what Kafka takes: a field is only looked at when it is asked for, and checksums when `is_valid` is.
 Source: Kafka's LegacyRecord, AbstractLegacyRecordBatch.
@@ -10,15 +10,19 @@ from typing import NamedTuple
 from local_log.errors import Corrupt
 from local_log.formats.checksum import crc32
 from local_log.formats.compression import inflate, is_lz4_that_kafka_reads, with_sound_lz4_header
+from local_log.formats.header_layout import (
+    APPEND_TIME,
+    CODEC,
+    MAGIC_AT,
+    MESSAGE_FIELDS,
+    MESSAGE_SIZE_MIN,
+    MESSAGE_TIMESTAMP_AT,
+    OFFSET_LENGTH,
+)
 from local_log.formats.primitives import INT64_MAX, Buffer, need
 from local_log.formats.record import NO_TIMESTAMP, Codec
 
-_CODEC, _APPEND_TIME = 0x07, 0x08
-_START = Struct(">qi")
-_FIXED = Struct(">qiIbB")
 _INT32, _INT64 = Struct(">i"), Struct(">q")
-_SIZE_MIN = 14
-_CRC_FROM, _TIMESTAMP_AT = 16, 18
 
 
 class Message(NamedTuple):
@@ -34,22 +38,22 @@ class Message(NamedTuple):
     @property
     def codec(self) -> int:
         """See Codec; 5 to 7 are none of Kafka's."""
-        return self.attributes & _CODEC
+        return self.attributes & CODEC
 
     @property
     def is_append_time(self) -> bool:
         """Whether its timestamp is that of its append, which in a wrapper is that of all inner messages."""
-        return self.magic != 0 and bool(self.attributes & _APPEND_TIME)
+        return self.magic != 0 and bool(self.attributes & APPEND_TIME)
 
     @property
     def timestamp(self) -> int:
         """In ms; -1 for none, as always in magic 0."""
-        return int(_INT64.unpack_from(self.buffer, _TIMESTAMP_AT)[0]) if self.magic else NO_TIMESTAMP
+        return int(_INT64.unpack_from(self.buffer, MESSAGE_TIMESTAMP_AT)[0]) if self.magic else NO_TIMESTAMP
 
     @property
     def is_valid(self) -> bool:
         """Whether its bytes have the CRC-32 that it states."""
-        return crc32(self.buffer[_CRC_FROM:]) == self.crc
+        return crc32(self.buffer[MAGIC_AT:]) == self.crc
 
     @property
     def has_key(self) -> bool:
@@ -68,7 +72,7 @@ class Message(NamedTuple):
 
     @property
     def _key_at(self) -> int:
-        return _TIMESTAMP_AT + (_INT64.size if self.magic else 0)
+        return MESSAGE_TIMESTAMP_AT + (_INT64.size if self.magic else 0)
 
     def _length(self, pos: int) -> int:
         self._need(pos + _INT32.size)
@@ -86,22 +90,22 @@ class Message(NamedTuple):
 
 def read_message(buffer: Buffer, pos: int = 0) -> tuple[Message, int]:
     """The message at `pos` and the position after it. Raises Corrupt for one that is cut or too small to be one."""
-    need(buffer, pos, _START.size, "a message's offset and size")
-    _, size = _START.unpack_from(buffer, pos)
-    if size < _SIZE_MIN:
+    need(buffer, pos, OFFSET_LENGTH.size, "a message's offset and size")
+    _, size = OFFSET_LENGTH.unpack_from(buffer, pos)
+    if size < MESSAGE_SIZE_MIN[0]:
         raise Corrupt(f"a message's size of {size} bytes is below that of an empty message", position=pos)
-    need(buffer, pos, _START.size + size, "a message")
-    end = pos + _START.size + size
-    return Message(memoryview(buffer)[pos:end], *_FIXED.unpack_from(buffer, pos)), end
+    need(buffer, pos, OFFSET_LENGTH.size + size, "a message")
+    end = pos + OFFSET_LENGTH.size + size
+    return Message(memoryview(buffer)[pos:end], *MESSAGE_FIELDS.unpack_from(buffer, pos)), end
 
 
 def read_messages(message_set: Buffer) -> list[Message]:
     """All whole messages; of a last one that is cut Kafka takes no notice. Raises Corrupt for one too small to be one."""
     found: list[Message] = []
     pos, end = 0, len(message_set)
-    while end - pos >= _START.size:
-        _, size = _START.unpack_from(message_set, pos)
-        if size >= _SIZE_MIN and end - pos < _START.size + size:
+    while end - pos >= OFFSET_LENGTH.size:
+        _, size = OFFSET_LENGTH.unpack_from(message_set, pos)
+        if size >= MESSAGE_SIZE_MIN[0] and end - pos < OFFSET_LENGTH.size + size:
             break
         message, pos = read_message(message_set, pos)
         found.append(message)

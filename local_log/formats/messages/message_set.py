@@ -1,18 +1,8 @@
 """Messages of magic 0 and 1, which Kafka wrote before 0.11 (KIP-31, KIP-32): each outer message as a batch, and to Arrow.
 
-    at  bytes  field
-     0      8  offset
-     8      4  message size, counted from byte 12
-    12      4  CRC-32 (not CRC-32C) of everything from byte 16 on
-    16      1  magic, 0 or 1
-    17      1  attributes: bits 0-2 codec (never zstd), 3 timestamp type (magic 1)
-    18      8  timestamp in ms, with magic 1 only
-     …      4  key length, -1 for null, then the key
-     …      4  value length, -1 for null, then the value
-
-Everything is big-endian. With a codec the value is a message set of its own, compressed, and the message its wrapper. A
-wrapper has the offset of its last inner message. Inner offsets are absolute in magic 0 and relative in magic 1: what they
-are short of, the wrapper's offset says. A wrapper with LogAppendTime gives its timestamp to all inner messages.
+`header_layout` has the table of their fields. With a codec the value is a message set of its own, compressed, and the message
+its wrapper. A wrapper has the offset of its last inner message. Inner offsets are absolute in magic 0 and relative in magic 1:
+what they are short of, the wrapper's offset says. A wrapper with LogAppendTime gives its timestamp to all inner messages.
 Source: Kafka's LegacyRecord, AbstractLegacyRecordBatch.
 """
 
@@ -24,12 +14,23 @@ import pyarrow as pa
 
 from local_log.errors import Corrupt
 from local_log.formats.checksum import crc32
+from local_log.formats.header_layout import (
+    APPEND_TIME,
+    BATCH_HEADER,
+    CODEC,
+    LENGTH_AT,
+    LOG_OVERHEAD,
+    MAGIC_AT,
+    MESSAGE_BYTES_MIN,
+    MESSAGE_CRC_AT,
+    MESSAGE_HEADER,
+)
 from local_log.formats.kernels import messages as message_kernels
 from local_log.formats.kernels import scan as kernels
 from local_log.formats.messages.magic_0_1 import held_set, offset_shift, read_message
 from local_log.formats.primitives import INT64_MAX, Buffer
 from local_log.formats.record import NO_EPOCH, NO_PRODUCER, NO_SEQUENCE, NO_TIMESTAMP, Codec, TimestampType
-from local_log.formats.record_batch.batch_v2 import BATCHES_MAX, HEADER, Batches, check_crcs
+from local_log.formats.record_batch.batch_v2 import BATCHES_MAX, Batches, check_crcs
 from local_log.formats.record_batch.columns import (
     EVERYTHING,
     Binary,
@@ -41,15 +42,8 @@ from local_log.formats.record_batch.columns import (
     record_batch,
 )
 
-MESSAGE_BYTES_MIN = message_kernels.HEADER_BYTES
-_CRC_FROM = 16
-_CODEC_MASK, _APPEND_TIME = 0x07, 0x08
-
-_MESSAGE = np.dtype(
-    [("offset", ">i8"), ("size", ">i4"), ("crc", ">u4"), ("magic", "i1"), ("attributes", "u1"), ("timestamp", ">i8")]
-)
 _HEADER = np.dtype(
-    [(name, "i8" if name == "last_offset_delta" else HEADER[name].newbyteorder("=")) for name in HEADER.names or ()]
+    [(name, "i8" if name == "last_offset_delta" else BATCH_HEADER[name].newbyteorder("=")) for name in BATCH_HEADER.names or ()]
 )
 """What a batch of magic 2 states of itself, for messages. No format bounds how far a wrapper is from its first message."""
 
@@ -110,13 +104,13 @@ def _walk(data: Any, pos: int, messages_max: int) -> tuple[int, Any, Any, int]:
     room = min(messages_max, max(1, (len(data) - pos) // MESSAGE_BYTES_MIN))
     positions, messages = np.empty(room, np.uint64), np.empty((room, MESSAGE_BYTES_MIN), np.uint8)
     status, n, stop = message_kernels.walk_messages(data, pos, len(data), positions, messages)
-    return int(status), positions[:n], messages[:n].view(_MESSAGE)[:, 0], int(stop)
+    return int(status), positions[:n], messages[:n].view(MESSAGE_HEADER)[:, 0], int(stop)
 
 
 def _is_preallocated(buffer: Buffer, pos: int) -> bool:
     """Whether offset, size and magic at `pos` look as the zeros do that a preallocated file ends with (see `kernels.walk`)."""
     view = memoryview(buffer)
-    return not any(view[pos + 7 : pos + 12]) and not any(view[pos + 16 : pos + 17])
+    return not any(view[pos + LENGTH_AT - 1 : pos + LOG_OVERHEAD]) and not any(view[pos + MAGIC_AT : pos + MAGIC_AT + 1])
 
 
 def _headers(messages: Any) -> Any:
@@ -125,7 +119,7 @@ def _headers(messages: Any) -> Any:
     with_time = messages["magic"] != 0
     header["base_offset"], header["batch_length"] = messages["offset"], messages["size"]
     header["magic"], header["crc"] = messages["magic"], messages["crc"]
-    header["attributes"] = messages["attributes"] & np.where(with_time, _CODEC_MASK | _APPEND_TIME, _CODEC_MASK)
+    header["attributes"] = messages["attributes"] & np.where(with_time, CODEC | APPEND_TIME, CODEC)
     header["base_timestamp"] = header["max_timestamp"] = np.where(with_time, messages["timestamp"], NO_TIMESTAMP)
     header["partition_leader_epoch"] = header["producer_epoch"] = NO_EPOCH
     header["producer_id"], header["base_sequence"] = NO_PRODUCER, NO_SEQUENCE
@@ -151,7 +145,7 @@ def _inner_offsets_and_times(buffer: Buffer, batches: Batches, row: int) -> tupl
         raise Corrupt(f"in a compressed message, at byte {stop} of what it inflates to: {_PROBLEM[status]}")
     if not len(inner):
         raise Corrupt("a compressed message without inner messages")
-    if (inner["attributes"] & _CODEC_MASK).any():
+    if (inner["attributes"] & CODEC).any():
         raise Corrupt("a compressed message within a compressed message")
     offsets, times = inner["offset"].astype(np.int64), np.where(inner["magic"] != 0, inner["timestamp"], NO_TIMESTAMP)
     offsets += offset_shift(wrapper, int(offsets[-1]))
@@ -201,10 +195,10 @@ def _decode(data: Any, starts: Any, ends: Any, batches: Batches, want: Projectio
 def _check_inner_crcs(data: Any, starts: Any, ends: Any, offsets: Any, batches: Batches) -> None:
     """The wrapper's checksum proves what its producer sent; that it was sound, the inner ones do."""
     inner = np.flatnonzero(per_record(batches, batches.codec))
-    stated = data[starts[inner][:, None] + np.arange(12, _CRC_FROM, dtype=np.uint64)].view(">u4")[:, 0]
+    stated = data[starts[inner][:, None] + np.arange(MESSAGE_CRC_AT, MAGIC_AT, dtype=np.uint64)].view(">u4")[:, 0]
     view = memoryview(data)
     for row, start, end, crc in zip(*(c.tolist() for c in (inner, starts[inner], ends[inner], stated)), strict=True):
-        if crc32(view[start + _CRC_FROM : end]) != crc:
+        if crc32(view[start + MAGIC_AT : end]) != crc:
             batch = int(np.searchsorted(np.cumsum(batches.count), row, side="right"))
             raise Corrupt(
                 f"the inner message of offset {offsets[row]} does not have the CRC-32 {crc:08x} that it states",

@@ -1,23 +1,4 @@
-"""The record batch, magic 2 (KIP-98): many headers at once, as columns.
-
-    at  bytes  field
-     0      8  base offset
-     8      4  batch length, counted from byte 12
-    12      4  partition leader epoch
-    16      1  magic, 2
-    17      4  CRC-32C of everything from byte 21 on
-    21      2  attributes: bits 0-2 codec, 3 timestamp type, 4 transactional, 5 control, 6 base timestamp is a delete horizon
-    23      4  last offset delta
-    27      8  base timestamp
-    35      8  max timestamp
-    43      8  producer id
-    51      2  producer epoch
-    53      4  base sequence
-    57      4  number of records
-    61      …  records, compressed together when the codec says so
-
-Everything is big-endian. Source: Kafka's DefaultRecordBatch.
-"""
+"""Record batches of magic 2: many headers at once, as columns. `header_layout` has the table of their fields."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,39 +9,30 @@ from numpy.typing import NDArray
 
 from local_log.errors import Corrupt
 from local_log.formats.checksum import FEW_BYTES, crc32, crc32c, crc32c_of_few
+from local_log.formats.header_layout import (
+    APPEND_TIME,
+    ATTRIBUTES_AT,
+    BATCH_HEADER,
+    BATCH_HEADER_BYTES,
+    BATCH_SIZE_MIN,
+    CODEC,
+    CONTROL,
+    DELETE_HORIZON,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_AT,
+    TRANSACTIONAL,
+)
 from local_log.formats.kernels import scan as kernels
 from local_log.formats.primitives import INT32_MAX, Buffer
 from local_log.formats.record import NO_SEQUENCE, NO_TIMESTAMP, Codec, TimestampType
-from local_log.formats.record_batch.header import APPEND_TIME, CODEC, CONTROL, DELETE_HORIZON, LOG_OVERHEAD, TRANSACTIONAL
 
-HEADER = np.dtype(
-    [
-        ("base_offset", ">i8"),
-        ("batch_length", ">i4"),
-        ("partition_leader_epoch", ">i4"),
-        ("magic", "i1"),
-        ("crc", ">u4"),
-        ("attributes", ">u2"),
-        ("last_offset_delta", ">i4"),
-        ("base_timestamp", ">i8"),
-        ("max_timestamp", ">i8"),
-        ("producer_id", ">i8"),
-        ("producer_epoch", ">i2"),
-        ("base_sequence", ">i4"),
-        ("records_count", ">i4"),
-    ]
-)
-HEADER_BYTES = HEADER.itemsize
-MAGIC = 2
-CRC_FROM = 21
-_CRC_FROM_OF_MESSAGES = 16
 RECORD_BYTES_MIN = 7
 BATCHES_MAX = 1 << 16
 
-_NATIVE = HEADER.newbyteorder("=")
-_CODEC_MASK, _APPEND_TIME, _TRANSACTIONAL, _CONTROL, _DELETE_HORIZON = CODEC, APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON
+_NATIVE = BATCH_HEADER.newbyteorder("=")
 _SCAN_PROBLEM = {
-    kernels.BAD_LENGTH: f"batch length is below the {HEADER_BYTES - LOG_OVERHEAD} bytes of an empty batch or above 2^31-1",
+    kernels.BAD_LENGTH: f"batch length is below the {BATCH_SIZE_MIN} bytes of an empty batch or above 2^31-1",
     kernels.BAD_MAGIC: "the batch is not of magic 2",
 }
 
@@ -118,12 +90,12 @@ class Batches:
     @property
     def codec(self) -> Column:
         """See Codec."""
-        return self.header["attributes"] & _CODEC_MASK
+        return self.header["attributes"] & CODEC
 
     @property
     def timestamp_type(self) -> Column:
         """See TimestampType, as int32."""
-        append = (self.header["attributes"] & _APPEND_TIME) != 0
+        append = (self.header["attributes"] & APPEND_TIME) != 0
         types = np.where(append, TimestampType.LOG_APPEND_TIME, TimestampType.CREATE_TIME).astype(np.int32)
         types[self.header["magic"] == 0] = TimestampType.NO_TIMESTAMP_TYPE
         return types
@@ -141,22 +113,22 @@ class Batches:
     @property
     def append_timestamp(self) -> Column:
         """The time that all records of a LogAppendTime batch have, in milliseconds; -1 where each has its own."""
-        return np.where(self.header["attributes"] & _APPEND_TIME, self.header["max_timestamp"], NO_TIMESTAMP)
+        return np.where(self.header["attributes"] & APPEND_TIME, self.header["max_timestamp"], NO_TIMESTAMP)
 
     @property
     def is_transactional(self) -> Column:
         """Whether the batch is part of a transaction (markers are)."""
-        return (self.header["attributes"] & _TRANSACTIONAL) != 0
+        return (self.header["attributes"] & TRANSACTIONAL) != 0
 
     @property
     def is_control(self) -> Column:
         """Whether the batch holds a control record, which no application sees."""
-        return (self.header["attributes"] & _CONTROL) != 0
+        return (self.header["attributes"] & CONTROL) != 0
 
     @property
     def delete_horizon_ms(self) -> Column:
         """When the cleaner may drop tombstones and markers of the batch, in milliseconds; -1 for not set."""
-        has = (self.header["attributes"] & _DELETE_HORIZON) != 0
+        has = (self.header["attributes"] & DELETE_HORIZON) != 0
         return np.where(has, self.header["base_timestamp"], NO_TIMESTAMP)
 
     @property
@@ -194,22 +166,22 @@ def scan(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MAX) -> tup
     Checksums are not checked: see `check_crcs`.
     """
     data = np.frombuffer(buffer, np.uint8)
-    room = min(batches_max, max(1, (len(data) - pos) // HEADER_BYTES))
+    room = min(batches_max, max(1, (len(data) - pos) // BATCH_HEADER_BYTES))
     positions = np.empty(room, np.uint64)
-    headers = np.empty((room, HEADER_BYTES), np.uint8)
+    headers = np.empty((room, BATCH_HEADER_BYTES), np.uint8)
     status, n, stop = kernels.walk(data, pos, len(data), positions, headers)
     if status in _SCAN_PROBLEM and n == 0:  # batches before a bad one come first; the next scan starts at it
         raise Corrupt(_SCAN_PROBLEM[status], position=int(stop))
-    return Batches(positions[:n], headers[:n].view(HEADER)[:, 0].astype(_NATIVE)), int(stop)
+    return Batches(positions[:n], headers[:n].view(BATCH_HEADER)[:, 0].astype(_NATIVE)), int(stop)
 
 
 def crcs(buffer: Buffer, batches: Batches) -> Iterator[int]:
     """The CRC-32C (of a message: CRC-32) that each batch's bytes really have."""
     view = memoryview(buffer)
     are_small = view.nbytes < FEW_BYTES * len(batches)
-    crc, crc_from = crc32c_of_few if are_small else crc32c, CRC_FROM
+    crc, crc_from = crc32c_of_few if are_small else crc32c, ATTRIBUTES_AT
     if batches.are_messages:
-        crc, crc_from = crc32, _CRC_FROM_OF_MESSAGES
+        crc, crc_from = crc32, MAGIC_AT
     for start, end in zip(batches.positions.tolist(), batches.end.tolist(), strict=True):
         yield crc(view[start + crc_from : end])
 

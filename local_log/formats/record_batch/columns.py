@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from local_log.errors import Corrupt
 from local_log.formats.compression import Inflater
+from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.kernels import decode as record_kernels
 from local_log.formats.kernels import scan as kernels
 from local_log.formats.primitives import Buffer
 from local_log.formats.record import Codec
-from local_log.formats.record_batch.batch_v2 import HEADER_BYTES, RECORD_BYTES_MIN, Batches, check_crcs, crc_checks
+from local_log.formats.record_batch.batch_v2 import RECORD_BYTES_MIN, Batches, check_crcs, crc_checks
 
 GROUP_BYTES = 8 << 20
 """How much to decode into one record batch: enough to hide what a batch costs, little enough to hold a few of them."""
@@ -63,7 +64,7 @@ def decode(buffer: Buffer, batches: Batches, want: Projection = EVERYTHING) -> I
         check_crcs(buffer, batches)
         yield from _decode_sections(_inflated(buffer, batches), batches, want)
     else:
-        starts, ends = batches.positions + np.uint64(HEADER_BYTES), batches.end
+        starts, ends = batches.positions + np.uint64(BATCH_HEADER_BYTES), batches.end
         yield batches, _decode(_checked(buffer, batches, ends - starts), starts, ends, batches, want)
 
 
@@ -165,7 +166,7 @@ def _inflated(buffer: Buffer, batches: Batches) -> Iterator[Buffer]:
     view, inflate = memoryview(buffer), Inflater().inflate
     columns = (batches.codec, batches.positions, batches.end, batches.count)
     for codec, position, end, count in zip(*(column.tolist() for column in columns), strict=True):
-        section = view[position + HEADER_BYTES : end]
+        section = view[position + BATCH_HEADER_BYTES : end]
         # A batch that compaction emptied is a bare header, whatever codec it names.
         if codec == Codec.none or (not count and not section):
             yield section

@@ -1,28 +1,27 @@
-"""The header of one record batch of magic 2, for who appends a batch at a time; `batch_v2` has the table of its fields."""
+"""The header of one record batch of magic 2, for who appends a batch at a time; `header_layout` has the table of its fields."""
 
-from struct import Struct
 from typing import NamedTuple
 
+from local_log.formats.header_layout import (
+    APPEND_TIME,
+    BATCH_FIELDS,
+    BATCH_HEADER_BYTES,
+    BATCH_SIZE_MIN,
+    CODEC,
+    CONTROL,
+    LOG_OVERHEAD,
+    MAGIC,
+    TRANSACTIONAL,
+)
 from local_log.formats.primitives import Buffer, need
 from local_log.formats.record import NO_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, TimestampType
-
-CODEC, APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x07, 0x08, 0x10, 0x20, 0x40
-"""Bits of the attributes. Kafka knows no other, and drops what is set of them when it writes the attributes anew."""
-
-BATCH_HEADER_BYTES = 61
-LOG_OVERHEAD = 12
-MAGIC_AT, CRC_AT, ATTRIBUTES_AT = 16, 17, 21
-MAGIC = 2
-
-FIELDS = Struct(">qiibIHiqqqhii")
-"""All of it, in the order of BatchHeader."""
 
 
 class BatchHeader(NamedTuple):
     """The fields in their order; a tuple, since a broker reads and writes one for every append."""
 
     base_offset: int = 0
-    batch_length: int = BATCH_HEADER_BYTES - LOG_OVERHEAD
+    batch_length: int = BATCH_SIZE_MIN
     partition_leader_epoch: int = NO_EPOCH
     magic: int = MAGIC
     crc: int = 0
@@ -67,10 +66,10 @@ class BatchHeader(NamedTuple):
 
     def pack(self) -> bytes:
         """Its 61 bytes."""
-        return FIELDS.pack(*self)
+        return BATCH_FIELDS.pack(*self)
 
 
 def read_batch_header(buffer: Buffer, pos: int = 0) -> BatchHeader:
     """The header at `pos`, whatever it says. Raises Corrupt where it is cut."""
     need(buffer, pos, BATCH_HEADER_BYTES, "a batch's header")
-    return BatchHeader._make(FIELDS.unpack_from(buffer, pos))
+    return BatchHeader._make(BATCH_FIELDS.unpack_from(buffer, pos))

@@ -14,21 +14,21 @@ from local_log.errors import Invalid
 from local_log.formats.checksum import crc32c
 from local_log.formats.compression import compress
 from local_log.formats.control import ControlType, marker_key, marker_value
+from local_log.formats.header_layout import (
+    APPEND_TIME,
+    ATTRIBUTES_AT,
+    BATCH_HEADER_BYTES,
+    BATCH_SIZE_MIN,
+    CONTROL,
+    CRC_AT,
+    DELETE_HORIZON,
+    TRANSACTIONAL,
+)
 from local_log.formats.kernels import encode as encode_kernels
 from local_log.formats.primitives import INT32_MAX, Buffer
 from local_log.formats.record import NO_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, Codec
 from local_log.formats.record_batch.columns import HEADERS_TYPE
-from local_log.formats.record_batch.header import (
-    APPEND_TIME,
-    ATTRIBUTES_AT,
-    BATCH_HEADER_BYTES,
-    CONTROL,
-    CRC_AT,
-    DELETE_HORIZON,
-    LOG_OVERHEAD,
-    TRANSACTIONAL,
-    BatchHeader,
-)
+from local_log.formats.record_batch.header import BatchHeader
 
 NO_PRODUCER = -1
 
@@ -151,7 +151,7 @@ def write_marker(
 
 def joined(header: BatchHeader, section: Buffer) -> bytes:
     """A whole batch, with the length and the checksum that this header and this section have. Raises Invalid when too large."""
-    length = BATCH_HEADER_BYTES - LOG_OVERHEAD + len(section)
+    length = BATCH_SIZE_MIN + len(section)
     if length > INT32_MAX:
         raise Invalid(f"a batch of {length} bytes; it may have up to {INT32_MAX}")
     unsealed = header._replace(batch_length=length, crc=0).pack()

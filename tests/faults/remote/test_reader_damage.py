@@ -11,7 +11,7 @@ from logs_to_archive import cut_finer, local_logs, offload_all, offsets_of, path
 from segments_to_copy import flipped
 
 from local_log.errors import Corrupt, Invalid, LogError
-from local_log.formats.record_batch.batch_v2 import HEADER_BYTES
+from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.visible_records import record_batches
 from local_log.segment_reader import Segment
 from remote.manifest.model import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, SegmentEntry
@@ -96,7 +96,7 @@ def entry_of(finer: World, partition: str, number: int) -> tuple[SegmentEntry, s
 
 def test_a_truncated_segment_is_an_error_with_a_remedy_and_never_a_shorter_answer(finer: World, memory: dict[str, bytes]) -> None:
     entry, log_key, _ = entry_of(finer, "g-txn-0", 3)
-    for size in [0, 1, HEADER_BYTES, *range(100, entry.log_size, 9_001), entry.log_size - 1]:
+    for size in [0, 1, BATCH_HEADER_BYTES, *range(100, entry.log_size, 9_001), entry.log_size - 1]:
         store = damaged(memory, log_key, lambda body, size=size: body[:size])
         archived = finer.archived("g-txn-0", store)
         with pytest.raises(LogError):
@@ -120,7 +120,7 @@ def test_an_object_that_the_manifest_names_and_that_is_gone_is_damage(finer: Wor
 
 def test_a_flipped_bit_in_a_segment_is_corrupt_and_names_the_object(finer: World, memory: dict[str, bytes]) -> None:
     entry, log_key, _ = entry_of(finer, "g-codec-none-0", 1)
-    for position in [8, 16, 17, 21, 57, *range(HEADER_BYTES, entry.log_size, 6_007), entry.log_size - 1]:
+    for position in [8, 16, 17, 21, 57, *range(BATCH_HEADER_BYTES, entry.log_size, 6_007), entry.log_size - 1]:
 
         def flip(body: bytes, position: int = position) -> bytes:
             return body[:position] + bytes([body[position] ^ 4]) + body[position + 1 :]

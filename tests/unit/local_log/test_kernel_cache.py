@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from local_log.kernel_cache import kernel_sources
+
 ROOT = Path(__file__).parents[3]
+BESIDE = "local_log/formats/kernels/__pycache__"
 COMPILE = "import local_log.formats.record_batch.columns as c; print(c.__file__)"
 
 
@@ -56,12 +59,19 @@ def test_the_folder_that_the_user_names_comes_first(shipped: Path, tmp_path: Pat
 def test_code_in_a_plain_folder_is_compiled_beside_itself(shipped: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(shipped) as z:
         z.extractall(tmp_path / "plain")
-    assert folder_of(compiled(tmp_path / "plain", tmp_path)) == tmp_path / "plain" / "local_log" / "formats" / "__pycache__"
+    assert folder_of(compiled(tmp_path / "plain", tmp_path)) == tmp_path / "plain" / BESIDE
 
 
 def test_code_that_lies_where_nobody_may_write_is_compiled_all_the_same(shipped: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(shipped) as z:
         z.extractall(tmp_path / "plain")
-    (tmp_path / "plain" / "local_log" / "formats" / "__pycache__").write_text("no folder can be made in place of this file")
+    (tmp_path / "plain" / BESIDE).write_text("no folder can be made in place of this file")
     folder = folder_of(compiled(tmp_path / "plain", tmp_path, HOME="/dev/null", TMPDIR=str(tmp_path)))
     assert folder.parent == tmp_path / f"kafka-tiering-{os.getuid()}"
+
+
+def test_the_place_goes_by_every_source_that_is_compiled() -> None:
+    sources = [ROOT / "local_log" / "formats" / "header_layout.py", *(ROOT / "local_log").rglob("*.py")]
+    compiled = {str(f) for f in sources if "@njit(" in f.read_text()} | {str(sources[0])}
+    assert len(compiled) > 5
+    assert compiled <= {str(f) for f in kernel_sources()}

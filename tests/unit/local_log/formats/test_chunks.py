@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from local_log.errors import Corrupt
 from local_log.formats import chunks
 from local_log.formats.chunks import Chunk, join_chunks, read_chunks
-from local_log.formats.record_batch.batch_v2 import HEADER_BYTES, scan
+from local_log.formats.header_layout import BATCH_HEADER_BYTES
+from local_log.formats.record_batch.batch_v2 import scan
 
 NAMES = ["g-mixed-0", "g-compacted-txn-0", "g-big-0", "g-epochs-0", "g-tiny-0"]
 
@@ -33,9 +34,12 @@ def rows(found: list[Chunk]) -> list[tuple[int, bytes]]:
 
 
 @settings(deadline=None, max_examples=40)
-@given(name=st.sampled_from(NAMES), first_bytes=st.one_of(st.integers(HEADER_BYTES, 5_000), st.integers(HEADER_BYTES, 5_000_000)))
-@example(name="g-mixed-0", first_bytes=HEADER_BYTES)
-@example(name="g-big-0", first_bytes=HEADER_BYTES)
+@given(
+    name=st.sampled_from(NAMES),
+    first_bytes=st.one_of(st.integers(BATCH_HEADER_BYTES, 5_000), st.integers(BATCH_HEADER_BYTES, 5_000_000)),
+)
+@example(name="g-mixed-0", first_bytes=BATCH_HEADER_BYTES)
+@example(name="g-big-0", first_bytes=BATCH_HEADER_BYTES)
 def test_spans_of_any_size_give_the_batches_of_one_scan(broker: Path, name: str, first_bytes: int) -> None:
     for _, data in segments(broker, name):
         batches, _ = scan(data)
@@ -50,7 +54,7 @@ def test_spans_of_any_size_give_the_batches_of_one_scan(broker: Path, name: str,
 @settings(deadline=None, max_examples=60)
 @given(
     cut=st.integers(0, 60_000),
-    first_bytes=st.integers(HEADER_BYTES, 20_000),
+    first_bytes=st.integers(BATCH_HEADER_BYTES, 20_000),
     short=st.booleans(),
 )
 def test_a_file_that_ends_anywhere_gives_its_whole_batches(broker: Path, cut: int, first_bytes: int, short: bool) -> None:

@@ -9,9 +9,10 @@ from archive_fakes import MemoryStore
 from segments_to_copy import copy, flipped, found_beside, refused, with_body
 
 from local_log.formats.checkpoints import EpochEntry
+from local_log.formats.header_layout import ATTRIBUTES_AT, BATCH_HEADER, BATCH_HEADER_BYTES
 from local_log.formats.indexes.transaction import read_txn_index, write_txn_index
 from local_log.formats.producer_snapshot import read_producer_snapshot
-from local_log.formats.record_batch.batch_v2 import CRC_FROM, HEADER, HEADER_BYTES, Batches
+from local_log.formats.record_batch.batch_v2 import Batches
 from remote.manifest.model import PRODUCER_SNAPSHOT
 from remote.segment.check import LogSegmentData, SegmentFile
 
@@ -20,8 +21,8 @@ from remote.segment.check import LogSegmentData, SegmentFile
 
 def fields(covered: bool) -> list[str]:
     """The header's fields that the CRC covers, or those that it does not."""
-    assert HEADER.fields is not None
-    return [name for name, (_, at, *_) in HEADER.fields.items() if (at >= CRC_FROM) is covered]
+    assert BATCH_HEADER.fields is not None
+    return [name for name, (_, at, *_) in BATCH_HEADER.fields.items() if (at >= ATTRIBUTES_AT) is covered]
 
 
 def rows_of(batches: Batches) -> tuple[int, ...]:
@@ -32,8 +33,8 @@ def rows_of(batches: Batches) -> tuple[int, ...]:
 def test_a_flipped_bit_in_a_header_is_refused_by_file_and_batch(
     segment: LogSegmentData, body: bytes, batches: Batches, name: str
 ) -> None:
-    assert HEADER.fields is not None
-    kind, at, *_ = HEADER.fields[name]
+    assert BATCH_HEADER.fields is not None
+    kind, at, *_ = BATCH_HEADER.fields[name]
     for row in rows_of(batches):
         for byte in range(kind.itemsize):
             start = int(batches.positions[row])
@@ -45,8 +46,8 @@ def test_a_flipped_bit_in_a_header_is_refused_by_file_and_batch(
 def test_a_flipped_bit_that_no_crc_covers_is_refused_by_file_and_position(
     segment: LogSegmentData, body: bytes, batches: Batches, name: str
 ) -> None:
-    assert HEADER.fields is not None
-    kind, at, *_ = HEADER.fields[name]
+    assert BATCH_HEADER.fields is not None
+    kind, at, *_ = BATCH_HEADER.fields[name]
     for row in rows_of(batches):
         for byte in range(kind.itemsize):
             for bit in range(8):
@@ -83,7 +84,7 @@ def test_a_flipped_bit_in_the_records_is_refused_by_file_and_batch(
 ) -> None:
     for row in range(0, len(batches), 5):
         start, end = int(batches.positions[row]), int(batches.end[row])
-        for position in (start + HEADER_BYTES, (start + HEADER_BYTES + end) // 2, end - 1):
+        for position in (start + BATCH_HEADER_BYTES, (start + BATCH_HEADER_BYTES + end) // 2, end - 1):
             found = refused(with_body(segment, flipped(body, position, row % 8)))
             assert (found.file, found.position) == (segment.path, start)
 

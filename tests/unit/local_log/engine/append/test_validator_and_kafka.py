@@ -14,8 +14,9 @@ from local_log.engine.errors import InvalidRecord, Refused, UnknownServerError
 from local_log.engine.memory_records import memory_batches
 from local_log.engine.producers.state import Origin
 from local_log.formats.compression import compress, inflate
+from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.record import Codec
-from local_log.formats.record_batch.header import BATCH_HEADER_BYTES, BatchHeader, read_batch_header
+from local_log.formats.record_batch.header import BatchHeader, read_batch_header
 
 NOW = 1_700_000_000_000
 ROUNDS = 1_500

@@ -13,9 +13,10 @@ from local_log.engine.errors import CorruptMessage, InvalidRecord, InvalidTimest
 from local_log.engine.producers.state import Origin
 from local_log.formats.compression import compress
 from local_log.formats.control import ControlType
+from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.record import Codec, TimestampType
 from local_log.formats.record_batch.batch_v2 import scan
-from local_log.formats.record_batch.header import BATCH_HEADER_BYTES, read_batch_header
+from local_log.formats.record_batch.header import read_batch_header
 from local_log.formats.record_batch.writer import write_marker
 
 # --- refused: the request ---

@@ -8,8 +8,8 @@ from hand_made import GZIP, LZ4, SNAPPY, ZSTD, compressed, message, wrapper
 
 from local_log.errors import Corrupt
 from local_log.formats.batches import scan
+from local_log.formats.header_layout import APPEND_TIME
 from local_log.formats.messages.magic_0_1 import first_offset, read_message, read_messages
-from local_log.formats.record_batch.header import APPEND_TIME
 
 CODECS = (GZIP, SNAPPY, LZ4)
 

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_log.errors import Corrupt
+from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.record import Codec
-from local_log.formats.record_batch.batch_v2 import HEADER_BYTES, Batches, check_crcs, crcs, scan
+from local_log.formats.record_batch.batch_v2 import Batches, check_crcs, crcs, scan
 
 COVERED_BY_CRC = 21
 LENGTH, MAGIC, CRC = range(8, 12), range(16, 17), range(17, 21)
@@ -218,6 +219,6 @@ def test_batches_are_picked_by_slice_and_by_mask() -> None:
 
 def test_a_bare_header_is_a_whole_batch() -> None:
     buffer = batch(count=0, last_delta=6, base_offset=10)
-    assert len(buffer) == HEADER_BYTES
+    assert len(buffer) == BATCH_HEADER_BYTES
     batches, _ = scan(buffer)
     assert batches.last_offset.tolist() == [16]

@@ -15,9 +15,10 @@ from kafka_judge import Judge, oracle
 
 from local_log.errors import Corrupt, Invalid
 from local_log.formats.control import ControlType
+from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.record import Codec, TimestampType
 from local_log.formats.record_batch.batch_v2 import check_crcs, scan
-from local_log.formats.record_batch.header import BATCH_HEADER_BYTES, read_batch_header
+from local_log.formats.record_batch.header import read_batch_header
 from local_log.formats.record_batch.writer import RECORDS, NewBatch, joined, write_batch, write_emptied, write_marker
 
 SAME_BYTES = {Codec.none, Codec.gzip, Codec.lz4}
