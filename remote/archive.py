@@ -1,4 +1,4 @@
-"""The archive as a whole: its format, and which topics and partitions it holds."""
+"""The archive as a whole: its format version, and the topics and partitions in it."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -24,23 +24,23 @@ from remote.store.proof import prove
 SNAPSHOT_ATTEMPTS_MAX = 8
 
 UnreadableManifest = Corrupt | Newer | NoKey | WrongKey
-"""What keeps one manifest from being read and says nothing of the others: its bytes, a newer format, a key that is missing."""
+"""An error that affects a single manifest: damaged bytes, a newer format, a missing key."""
 
 
 def open_archive(store: ObjectStore) -> None:
-    """Checks that there is an archive of a format that we know. Raises NotFound, Newer, Corrupt, Invalid (the store refuses)."""
+    """Checks that there is an archive in a known format. Raises NotFound, Newer, Corrupt, Invalid (the store denies access)."""
     if not is_archive(store):
         raise NotFound(f"{store.url}: no archive there ({ARCHIVE} is missing); check the address, or offload to it first")
 
 
 def open_to_write(store: ObjectStore, ids: Ids) -> None:
-    """As `open_archive`, for who is going to commit: the store is proved, once by each process (see `remote.store.proof`)."""
+    """Like `open_archive`, for writers: also probes the store, once per process (see `remote.store.proof`)."""
     open_archive(store)
     prove(store, ids)
 
 
 def create_archive(store: ObjectStore, clock: Clock, ids: Ids) -> bool:
-    """Makes the archive where there is none, and says whether it did; first proves the store, as `open_to_write`.
+    """Creates the archive if there is none; returns whether it did. Probes the store first, like `open_to_write`.
 
     Raises Invalid.
     """
@@ -58,7 +58,7 @@ def create_archive(store: ObjectStore, clock: Clock, ids: Ids) -> bool:
 
 
 def is_archive(store: ObjectReader) -> bool:
-    """Whether there is an archive. Raises Newer, Corrupt, Unavailable, Invalid (the store refuses)."""
+    """Whether there is an archive. Raises Newer, Corrupt, Unavailable, Invalid (the store denies access)."""
     try:
         body = store.get(ARCHIVE)
     except NotFound:
@@ -68,12 +68,12 @@ def is_archive(store: ObjectReader) -> bool:
 
 
 def topics(store: ObjectStore) -> tuple[str, ...]:
-    """The names that may be archived topics, in order: a folder is made before its first manifest."""
+    """The names of folders that may be archived topics, sorted. A folder exists before its first manifest."""
     return tuple(sorted(name for name in store.list_folders("") if is_topic(name)))
 
 
 def matching_topics(store: ObjectStore, globs: Collection[str]) -> tuple[str, ...]:
-    """Those of `topics` that match one of the globs, all where none is given. Raises NotFound where there is no such topic."""
+    """The topics that match one of the globs, all without globs. Raises NotFound if none matches."""
     known = topics(store)
     found = tuple(name for name in known if not globs or any(fnmatchcase(name, glob) for glob in globs))
     if not found and globs:
@@ -83,10 +83,10 @@ def matching_topics(store: ObjectStore, globs: Collection[str]) -> tuple[str, ..
 
 @dataclass(frozen=True, slots=True)
 class ArchivedTopic:
-    """The partitions of a topic, by number, and in place of a manifest that cannot be read the error that says why.
+    """The partitions of a topic, by number: the newest manifest, or the error why it cannot be read.
 
-    `others` are the ids of other topics of the same name that have partitions, too, those with the latest data first; they are
-    only looked for where no id was asked for. `topic_id` is "" where there is no such topic.
+    `others` are the ids of other topics of the same name that have partitions, those with the latest data first; they are listed
+    only if no id was asked for. `topic_id` is "" if there is no such topic.
     """
 
     name: str
@@ -96,12 +96,12 @@ class ArchivedTopic:
 
     @property
     def sound(self) -> tuple[Manifest, ...]:
-        """The manifests, in order of partitions. Raises the first error that stands in the place of one."""
+        """The manifests in order of partitions. Raises the first error among them."""
         return tuple(map(_sound, self.partitions.values()))
 
     @property
     def warning(self) -> str | None:
-        """What a reader is to be told where the archive has several topics of this name."""
+        """A warning if the archive has several topics of this name."""
         if not self.others:
             return None
         return (
@@ -112,7 +112,7 @@ class ArchivedTopic:
 
 
 def select_folders(store: ObjectStore, globs: Collection[str], topic_ids: Mapping[str, str]) -> tuple[str, ...] | None:
-    """What of an archive is meant, as folders: topics that match, of those in `topic_ids` the one with the id; None for all.
+    """The folders to process: matching topics, and of those in `topic_ids` the one with that id; None for the whole archive.
 
     Raises NotFound for a glob or an id without a topic.
     """
@@ -126,12 +126,12 @@ def select_folders(store: ObjectStore, globs: Collection[str], topic_ids: Mappin
 
 
 def manifests(store: ObjectStore, topic: str, *, threads: int = 1) -> tuple[Manifest, ...]:
-    """The newest manifest of each partition of a topic, in order of partitions. Raises NotFound where there is none."""
+    """The newest manifest of each partition of a topic, in order of partitions. Raises NotFound if there is none."""
     return require_partitions(store, find_topic(store, topic, threads=threads)).sound
 
 
 def require_partitions(store: ObjectStore, topic: ArchivedTopic) -> ArchivedTopic:
-    """The topic, where it has partitions. Raises NotFound, which says why, and which topics there are."""
+    """The topic if it has partitions. Raises NotFound with the reason and the existing topics."""
     if not topic.partitions and topic.topic_id:
         known = listed([t for t in store.list_folders(f"{topic.name}/") if is_topic_id(t)])
         raise NotFound(
@@ -148,14 +148,14 @@ def require_partitions(store: ObjectStore, topic: ArchivedTopic) -> ArchivedTopi
 def newest_manifests(store: ObjectStore, topic: str, *, threads: int = 1) -> tuple[Manifest, ...]:
     """The newest manifest of each partition of a topic, in order of partitions; empty where there is none.
 
-    Of topics that had the same name one after the other it is that of `find_topic`. `threads` ask the store for partitions.
+    If several topics have had the name, `find_topic` says which one is read. `threads` load manifests concurrently.
     Raises Corrupt, Newer, Unavailable.
     """
     return find_topic(store, topic, threads=threads).sound
 
 
 def newest_partitions(store: ObjectStore, topic: str, *, threads: int = 1) -> dict[int, Manifest | UnreadableManifest]:
-    """As `newest_manifests`, by number, and in place of a manifest that cannot be read the error that says why.
+    """Like `newest_manifests`, by number, with the error in the place of a manifest that cannot be read.
 
     Raises Unavailable.
     """
@@ -165,11 +165,10 @@ def newest_partitions(store: ObjectStore, topic: str, *, threads: int = 1) -> di
 def find_topic(
     store: ObjectStore, topic: str, topic_id: str | None = None, *, only: int | None = None, threads: int = 1
 ) -> ArchivedTopic:
-    """The topic with this id; without one, of topics that had the same name one after the other that which got offsets last.
+    """The topic with this id; without an id, of all topics with this name the one that got offsets last.
 
-    What is done to an archive to keep it (retention, sweeps, rotation of keys) brings none, and so never decides. A topic of
-    which no manifest can be read counts as the newest, since nobody can tell. With `only` that partition alone. Raises
-    Unavailable.
+    Maintenance (retention, sweeps, key rotation) adds no offsets and does not count. A topic without a readable manifest counts
+    as the newest. With `only` just that partition. Raises Unavailable.
     """
     if topic_id is not None:
         return ArchivedTopic(topic, topic_id, partitions_of(store, topic, topic_id, only, threads=threads))
@@ -185,20 +184,20 @@ def find_topic(
 
 
 def partition_paths(store: ObjectStore, topic: str) -> Iterator[PartitionPath]:
-    """Where partitions of all topics of this name lie, also of those that were deleted, and those without a manifest."""
+    """The paths of the partitions of all topics with this name, including deleted ones and those without a manifest."""
     for topic_id in store.list_folders(f"{topic}/"):
         if is_topic_id(topic_id):
             yield from partition_paths_of(store, topic, topic_id)
 
 
 def partition_paths_of(store: ObjectStore, topic: str, topic_id: str) -> tuple[PartitionPath, ...]:
-    """The same for the topic with this id."""
+    """The paths of the partitions of the topic with this id."""
     numbers = (parse_partition(folder) for folder in store.list_folders(f"{topic}/{topic_id}/"))
     return tuple(PartitionPath(topic, topic_id, n) for n in sorted(n for n in numbers if n is not None))
 
 
 def refuse_deleted_topic(store: ObjectStore, topic: str, topic_id: str) -> None:
-    """Raises Invalid where the first manifest of the topic with this id says that it was deleted: all of them would."""
+    """Raises Invalid if the topic with this id was deleted, which its first readable manifest says as well as all others."""
     for folder in store.list_folders(f"{topic}/{topic_id}/"):
         number = parse_partition(folder)
         with suppress(Corrupt):
@@ -209,23 +208,23 @@ def refuse_deleted_topic(store: ObjectStore, topic: str, topic_id: str) -> None:
 
 
 def newest_partition(store: ObjectStore, topic: str, number: int) -> dict[int, Manifest | UnreadableManifest]:
-    """As `newest_partitions`, of one partition; the others are not looked at unless topics of this name followed each other."""
+    """Like `newest_partitions`, for one partition; the others are read only if several topics have had the name."""
     return find_topic(store, topic, only=number).partitions
 
 
 def partitions_of(
     store: ObjectStore, topic: str, topic_id: str, only: int | None = None, *, threads: int = 1
 ) -> dict[int, Manifest | UnreadableManifest]:
-    """The same for the topic with this id, or for one partition of it; of a topic that was deleted, none. Raises Unavailable.
+    """The partitions of the topic with this id, or only one; none if the topic was deleted. Raises Unavailable.
 
-    A write over all partitions is seen in all of them or in none.
+    A consistent snapshot: a write to several partitions is visible in all of them or in none.
     """
     for _ in range(SNAPSHOT_ATTEMPTS_MAX):
         found_there = {parse_partition(f) for f in store.list_folders(f"{topic}/{topic_id}/")} if only is None else {only}
         numbers = sorted(n for n in found_there if n is not None)
         with in_order(lambda n: _loaded(store, PartitionPath(topic, topic_id, n)), numbers, threads) as each:
             loaded = dict(zip(numbers, each, strict=True))
-        # Only now, when every manifest has been read, is asked how a write ended that is pending in some of them.
+        # The outcome of a pending write is read after all manifests, so that every partition shows the same one.
         found = {n: _as_decided(store, m) if isinstance(m, Manifest) else m for n, m in loaded.items() if m is not None}
         sound = {n: m for n, m in found.items() if isinstance(m, Manifest)}
         if only is not None or writes.are_of_one_moment(sound, found.keys() - sound.keys()):
@@ -249,7 +248,7 @@ def _as_decided(store: ObjectStore, manifest: Manifest) -> Manifest | Unreadable
 
 
 def _last_data_ms(partitions: dict[int, Manifest | UnreadableManifest]) -> tuple[float, int]:
-    """When a topic got offsets last, and after that any commit: of topics that have none left, nothing else is known."""
+    """The time of the last new offsets of a topic, and of its last commit, for topics without offsets."""
     sound = [m for m in partitions.values() if isinstance(m, Manifest)]
     if not sound:
         return inf, 0

@@ -1,6 +1,6 @@
-"""Time, ids and chance as the archive needs them: handed in, so that they may be a simulation's. The machine's own are here.
+"""Protocols for time, ids and randomness, which callers pass in, and their implementations on the operating system.
 
-The only file that reads the machine's time of day and randomness.
+The only module that reads the system clock or system randomness.
 """
 
 import secrets
@@ -10,50 +10,50 @@ from collections.abc import Callable
 from typing import Protocol
 
 Jitter = Callable[[], float]
-"""Gives numbers in [0, 1)."""
+"""Returns a random number in [0, 1)."""
 
 Stopwatch = Callable[[], float]
-"""Seconds since some moment; never goes back."""
+"""A monotonic clock in seconds."""
 
 
 class Clock(Protocol):
-    """The time now, in ms since 1970, and a way to wait."""
+    """The wall clock, and a way to wait."""
 
     def now_ms(self) -> int:
         """Milliseconds since 1970-01-01 UTC."""
 
     def sleep(self, seconds: float) -> None:
-        """Waits."""
+        """Sleeps for so many seconds."""
 
 
 class Ids(Protocol):
-    """A source of ids."""
+    """A generator of unique ids."""
 
     def new_id(self) -> str:
-        """32 hexadecimal digits that nobody else has."""
+        """A new unique id of 32 hexadecimal digits."""
 
 
 class Randomness(Protocol):
-    """A source of secrets."""
+    """A source of secret random bytes."""
 
     def random_bytes(self, count: int) -> bytes:
-        """Bytes that nobody can guess."""
+        """`count` cryptographically secure random bytes."""
 
 
 class SystemClock:
-    """The time of this machine."""
+    """The system clock."""
 
     def now_ms(self) -> int:
         """Milliseconds since 1970-01-01 UTC."""
         return time.time_ns() // 1_000_000  # noqa: TID251  # this is the door
 
     def sleep(self, seconds: float) -> None:
-        """Waits."""
+        """Sleeps for so many seconds."""
         time.sleep(seconds)
 
 
 class RandomIds:
-    """Ids that nobody else has, by chance (122 random bits)."""
+    """Random UUIDs (122 random bits)."""
 
     def new_id(self) -> str:
         """32 hexadecimal digits."""
@@ -61,18 +61,18 @@ class RandomIds:
 
 
 class SystemRandomness:
-    """What the operating system takes for unguessable."""
+    """The operating system's secure random source."""
 
     def random_bytes(self, count: int) -> bytes:
-        """Fresh random bytes, fit for keys."""
+        """Random bytes, fit for keys."""
         return secrets.token_bytes(count)
 
 
 def jitter() -> float:
-    """A number in [0, 1), for what is to be spread in time."""
+    """A random number in [0, 1), to spread retries in time."""
     return uuid.uuid4().int / (1 << 128)  # noqa: TID251  # this is the door
 
 
 def stopwatch() -> float:
-    """Seconds since some moment, to see how long something takes."""
+    """A monotonic time in seconds, to measure durations."""
     return time.perf_counter()

@@ -1,4 +1,4 @@
-"""Every key of the archive: made and parsed here and nowhere else.
+"""Builds and parses every key of the archive; no other module does.
 
     archive.json
     <topic>/<topic id>/<partition>/segments/<base offset, 20 digits>-<leader epoch>-<segment id>.log | .aux
@@ -7,7 +7,7 @@
     <topic>/<topic id>/<partition>/pins/<pin id>.json
     <topic>/<topic id>/writes/<write id>/<attempt id>.json
 
-The count-down makes the newest manifest the first key that a store lists.
+The number that counts down makes the newest manifest the first key of a listing.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""Work done by a few threads at a time, its results in order. With one thread no other is started."""
+"""Runs work in a bounded number of threads and returns its results in order. With one thread no other is started."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -12,15 +12,15 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 POLL_SECONDS: Final = 0.25
-"""So often it is asked whether to wait on."""
+"""How often a waiting caller checks whether to go on."""
 
 
 @contextmanager
 def in_order(act: Callable[[T], R], jobs: Iterable[T], threads: int) -> Iterator[Iterator[R]]:
-    """What `act` gives for each of the jobs, at most `threads` of them taken before the first of their results is asked for.
+    """The results of `act` for the jobs, in order; at most `threads` jobs are in flight.
 
-    One thread is the caller's own, so that a simulation sees one order. When the block ends, what was begun is waited for, and
-    the rest is not done.
+    With one thread the caller runs the jobs itself, so that a simulation sees one order. At the end of the block, started jobs
+    are waited for and the others are cancelled.
     """
     if threads == 1:
         yield (act(job) for job in jobs)
@@ -43,10 +43,10 @@ def _results(pool: ThreadPoolExecutor, act: Callable[[T], R], jobs: Iterable[T],
 
 
 def streams_in_order(jobs: Iterable[Callable[[], Iterable[R]]], threads: int) -> Iterator[R]:
-    """The results of all jobs, in the order of the jobs, `threads` of them at work at a time; those of one come as it gives them.
+    """The results of all jobs, in the order of the jobs, with `threads` jobs running; those of one job as it yields them.
 
-    One thread is the caller's own, which takes each job no further than its results are asked for. What a job raises is raised
-    here. When nobody asks any more, each job that was begun goes on to its next result, and the rest is not done.
+    With one thread the caller runs the jobs itself, lazily. An exception of a job is raised here. When the caller stops, each
+    started job runs to its next result, and the others are not started.
     """
     if threads == 1:
         for job in jobs:
@@ -59,62 +59,62 @@ def streams_in_order(jobs: Iterable[Callable[[], Iterable[R]]], threads: int) ->
         for stream in streams:
             pool.submit(stream.run)
         for stream in streams:
-            yield from stream.results()
+            yield from stream.consume()
     finally:
         is_over.set()
         pool.shutdown(cancel_futures=True)
 
 
 class _Stream(Generic[R]):
-    """What a job gives, kept until somebody asks for it."""
+    """The results of a job, queued until they are consumed."""
 
     def __init__(self, job: Callable[[], Iterable[R]], is_over: Event) -> None:
         self._job = job
         self._is_over = is_over
-        self._given: SimpleQueue[tuple[R] | BaseException | None] = SimpleQueue()
+        self._results: SimpleQueue[tuple[R] | BaseException | None] = SimpleQueue()
 
     def run(self) -> None:
         try:
             for result in () if self._is_over.is_set() else self._job():
-                self._given.put((result,))
+                self._results.put((result,))
                 if self._is_over.is_set():
                     break
         except BaseException as e:
-            self._given.put(e)
+            self._results.put(e)
         else:
-            self._given.put(None)
+            self._results.put(None)
 
-    def results(self) -> Iterator[R]:
-        while (given := self._given.get()) is not None:
-            if isinstance(given, BaseException):
-                raise given
-            yield given[0]
+    def consume(self) -> Iterator[R]:
+        while (result := self._results.get()) is not None:
+            if isinstance(result, BaseException):
+                raise result
+            yield result[0]
 
 
 def as_completed(act: Callable[[T], R], jobs: Iterable[T], threads: int, is_over: Callable[[], bool]) -> Iterator[R]:
-    """The results of the jobs as they come; no more of them where none has come for a moment and `is_over` says that none will.
+    """The results of the jobs in order of completion; ends early once no result arrives and `is_over` is true.
 
-    Who still waits then is left behind, and does not keep the process. What `act` raises is raised here.
+    Threads that are still running then are abandoned; they are daemons. An exception of `act` is raised here.
     """
-    rest, turn, given = iter(jobs), Lock(), SimpleQueue[tuple[R] | BaseException | None]()
+    rest, lock, results = iter(jobs), Lock(), SimpleQueue[tuple[R] | BaseException | None]()
 
     def work() -> None:
         try:
             while True:
-                with turn:
+                with lock:
                     job = next(rest)
-                given.put((act(job),))
+                results.put((act(job),))
         except StopIteration:
-            given.put(None)
+            results.put(None)
         except BaseException as e:
-            given.put(e)
+            results.put(e)
 
     for _ in range(threads):
         Thread(target=work, name="as-they-come", daemon=True).start()
     at_work = threads
     while at_work:
         try:
-            result = given.get(timeout=POLL_SECONDS)
+            result = results.get(timeout=POLL_SECONDS)
         except Empty:
             if is_over():
                 return
@@ -128,11 +128,11 @@ def as_completed(act: Callable[[T], R], jobs: Iterable[T], threads: int, is_over
 
 
 def serialized(call: Callable[[T], None]) -> Callable[[T], None]:
-    """A call that several threads make, made by one of them at a time."""
-    turn = Lock()
+    """Wraps a callable so that only one thread at a time runs it."""
+    lock = Lock()
 
     def made(value: T) -> None:
-        with turn:
+        with lock:
             call(value)
 
     return made

@@ -1,7 +1,7 @@
-"""The bytes of an archived segment as they were before it was archived: the one seam below everything that reads segments.
+"""Reads the original bytes of an archived segment, whatever its encoding. Everything that reads segments uses this protocol.
 
-What an entry's encoding does to the bytes is undone here: whoever reads asks for ranges of the segment's log and of what lay
-beside it, and never learns which bytes of which object they came from.
+Implementations decode: callers ask for ranges of the segment's log and of its aux object, and need not know where these are in
+the stored objects.
 """
 
 from dataclasses import dataclass
@@ -14,47 +14,45 @@ from remote.store.api import Body, ObjectReader
 
 
 class SegmentBytes(Protocol):
-    """Reads ranges of segments. Called from several threads at once.
+    """Reads ranges of segments. Implementations are thread-safe.
 
-    Both verbs raise Corrupt, placed in the object (what a manifest names and is missing, short or cannot be decoded is damage),
-    Unavailable, Newer for an encoding that this version does not know, and Invalid where the store refuses.
+    `log` and `aux` raise Corrupt, with the position in the object, if an object that a manifest names is missing, too short or
+    cannot be decoded; also Unavailable, Newer for an unknown encoding, and Invalid if the store denies access.
     """
 
     def log(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> Body:
         """Exactly bytes `[start, end)` of the segment's log file; `end` is at most `entry.log_size`."""
 
     def aux(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
-        """Exactly bytes `[start, end)` of what lay beside it, in which `entry.aux_ranges` count."""
+        """Exactly bytes `[start, end)` of the segment's aux object; `entry.aux_ranges` gives positions in it."""
 
     def require_encryption(self, path: PartitionPath, entry: SegmentEntry) -> None:
-        """Raises NotEncrypted for a segment in the clear that must not be read, before any of its bytes are, wherever they lie.
+        """Raises NotEncrypted if the segment is not encrypted but has to be.
 
-        Whoever keeps bytes of segments asks this before it gives them: what is kept may be of somebody who has no keys.
+        Caches call this before they return bytes, because a reader without keys may have filled the cache.
         """
 
     def align(self, entry: SegmentEntry) -> int:
-        """Where ranges of the log that are read one after the other best meet: at multiples of so many bytes."""
+        """The alignment in bytes at which consecutive reads of the log should end."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredBytes:
-    """Segments that were archived byte for byte: a range of the file is that range of the object, and costs one request."""
+    """Segments without encoding (IDENTITY): a range of the file is the same range of the object, and costs one request."""
 
     store: ObjectReader
 
     def log(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> Body:
-        """See SegmentBytes."""
         return self._get(path.segment(entry.log_name), entry, start, end)
 
     def aux(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
-        """See SegmentBytes."""
         return bytes(self._get(path.segment(entry.aux_name), entry, start, end))
 
     def require_encryption(self, path: PartitionPath, entry: SegmentEntry) -> None:
-        """See SegmentBytes: nothing is refused."""
+        """Accepts every segment."""
 
     def align(self, entry: SegmentEntry) -> int:
-        """See SegmentBytes: anywhere."""
+        """1: reads may end anywhere."""
         return 1
 
     def _get(self, key: str, entry: SegmentEntry, start: int, end: int) -> Body:
@@ -64,9 +62,9 @@ class StoredBytes:
 
 
 def get_named(store: ObjectReader, key: str, start: int, end: int) -> Body:
-    """Bytes `[start, end)` of an object that a manifest names: that it is missing or short is damage.
+    """Bytes `[start, end)` of an object that a manifest names. If it is missing or too short, the archive is damaged.
 
-    Raises Corrupt, Unavailable, Invalid (the store refuses).
+    Raises Corrupt, Unavailable, Invalid (the store denies access).
     """
     try:
         return store.get_range(key, start, end)

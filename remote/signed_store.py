@@ -1,9 +1,9 @@
-"""A store whose manifests, and records of writes, are signed when they are put, and held against that when they are read.
+"""A store wrapper that signs manifests and write records when they are put and verifies them when they are read.
 
-Whoever has keys signs all that he commits, and takes nothing that is not signed (`NotSigned`), unless he is told that an archive
-was begun before it was: then what is signed is held against its signature all the same. A signature holds of one key alone, so
-what who can write to the bucket may still do is to bring back what was once there, by deleting what came after it. Only memory
-finds that: `seen` keeps the newest version of each partition, and an older one in its place is `RolledBack`.
+With keys, every commit is signed, and what is not signed is rejected (`NotSigned`). Where the archive is older than the
+signing, `plain_allowed` accepts unsigned objects; signed ones are still verified. A signature covers one key and body, so
+whoever can write to the bucket can still roll a partition back, by deleting its newer versions. `seen` detects this: it keeps
+the newest version that was read of each partition, and an older one in its place raises `RolledBack`.
 """
 
 import hashlib
@@ -24,23 +24,23 @@ _randomness = SystemRandomness()
 
 
 class RolledBack(Corrupt):
-    """An older version in the place of one that was there before."""
+    """A partition's manifest was rolled back: an older version is in the place of one that was read before."""
 
 
 class SeenVersions(Protocol):
-    """What outlasts this process, by names of letters and digits; it may be lost. `remote.read.cache_files.CacheFiles` is one."""
+    """Persistent values by name, letters and digits only; they may be lost. `remote.read.cache_files.CacheFiles` is one."""
 
     def get(self, name: str) -> bytes | None:
-        """What was put last."""
+        """The value that was put last, or None."""
 
     def put(self, name: str, body: bytes) -> None:
-        """Keeps it."""
+        """Stores a value."""
 
 
 class SignedStore:
-    """An `ObjectStore` around another one. Calls of several threads are fine: at worst two make a key of their own each.
+    """An `ObjectStore` wrapper. Thread-safe; two threads may at worst each make a MAC key.
 
-    `plain_allowed` takes what is not signed, `unverified_allowed` what is signed by a key that `keys` lack.
+    `plain_allowed` accepts unsigned objects, `unverified_allowed` those that were signed with a key which `keys` lacks.
     """
 
     def __init__(
@@ -61,14 +61,13 @@ class SignedStore:
         self._seen = seen
         self._randomness = randomness
         self._mac_keys: dict[tuple[str, bytes], bytes] = {}
-        """Those that were unwrapped, by key id and as they are wrapped: a key ring is asked once for each."""
+        """Unwrapped MAC keys by key id and wrapped form; the key ring unwraps each only once."""
 
     def signing_key_id(self) -> str:
-        """See `signatures.Signs`."""
         return "" if self._keys is None else self._signing(self._keys)[0]
 
     def get(self, key: str) -> bytes:
-        """As the inner store's; a manifest or a record only if it is what was signed.
+        """Also verifies the signature of a manifest or write record.
 
         Raises Corrupt, NotSigned, RolledBack, NoKey, WrongKey.
         """
@@ -82,7 +81,7 @@ class SignedStore:
         return body
 
     def put_if_absent(self, key: str, body: Body) -> None:
-        """As the inner store's; manifests and records are signed where there are keys."""
+        """Also signs manifests and write records, if there are keys."""
         if self._keys is not None and (manifest_of(key) is not None or write_of(key) is not None):
             key_id, mac_key, wrapped = self._signing(self._keys)
             unsigned = bytes(body)
@@ -90,7 +89,7 @@ class SignedStore:
         self._inner.put_if_absent(key, body)
 
     def list(self, prefix: str, *, limit: int | None = None, start_after: str = "") -> Iterator[ObjectMeta]:
-        """As the inner store's. Raises RolledBack where a partition's newest manifest is older than one that was seen."""
+        """Also raises RolledBack if a partition's newest manifest is older than one that was seen."""
         found = self._inner.list(prefix, limit=limit, start_after=start_after)
         path = partition_of(prefix)
         if self._seen is None or start_after or path is None or prefix != path.manifests:
@@ -110,7 +109,7 @@ class SignedStore:
             self._refuse_older(path, 0, version)
 
     def _refuse_older(self, path: PartitionPath, newest: int, version: int) -> None:
-        """A listing may lag behind: what was deleted is not there."""
+        """Raises RolledBack if the version that was seen is gone. A listing may lag behind, so its object is asked for, too."""
         if newest >= version or self._is_there(path, version):
             return
         raise RolledBack(
@@ -165,7 +164,7 @@ class SignedStore:
         return self._mac_keys[name]
 
     def _signing(self, keys: KeyRing) -> tuple[str, bytes, bytes]:
-        """Key id, MAC key and that wrapped: one that is in use under the ring's current key, or is so from now on."""
+        """Key id, MAC key and wrapped MAC key under the ring's current key; makes one if there is none."""
         current = keys.current
         for (key_id, wrapped), mac_key in tuple(self._mac_keys.items()):
             if key_id == current:
@@ -186,40 +185,33 @@ class SignedStore:
             seen.put(_name(self.url, path), f"{version} {now}".encode())
 
     def get_range(self, key: str, start: int, end: int) -> Body:
-        """As the inner store's."""
         return self._inner.get_range(key, start, end)
 
     def head(self, key: str) -> ObjectMeta:
-        """As the inner store's."""
         return self._inner.head(key)
 
     def list_folders(self, prefix: str) -> Iterator[str]:
-        """As the inner store's."""
         return self._inner.list_folders(prefix)
 
     def upload(self, key: str, parts: Iterable[Body], *, size: int, crc32c: int) -> None:
-        """As the inner store's."""
         self._inner.upload(key, parts, size=size, crc32c=crc32c)
 
     def delete(self, key: str) -> None:
-        """As the inner store's."""
         self._inner.delete(key)
 
     def abandoned_uploads(self, prefix: str, before_ms: int) -> Iterator[AbandonedUpload]:
-        """As the inner store's."""
         return self._inner.abandoned_uploads(prefix, before_ms)
 
     def abort_upload(self, upload: AbandonedUpload) -> None:
-        """As the inner store's."""
         self._inner.abort_upload(upload)
 
 
 def trusted(
     store: ObjectStore, keys_address: str | None, seen: SeenVersions | None = None, *, unverified_allowed: bool = False
 ) -> ObjectStore:
-    """The store for who has the keys at an address, or remembers what he has seen; the same store for who does neither.
+    """Wraps the store if there is a keys address or `seen`; returns it unchanged otherwise.
 
-    Raises Invalid, BadAddress for keys that cannot be had.
+    Raises Invalid, BadAddress if the keys cannot be opened.
     """
     if keys_address is None:
         return store if seen is None else SignedStore(store, seen=seen)
@@ -234,6 +226,6 @@ def _name(url: str, path: PartitionPath) -> str:
 
 
 def _remembered(seen: SeenVersions, url: str, path: PartitionPath) -> tuple[int, str]:
-    """The newest version that was seen, and its MAC; 0 for none."""
+    """The newest version that was seen, and its MAC; version 0 for none."""
     version, _, mac = (seen.get(_name(url, path)) or b"0").decode(errors="replace").partition(" ")
     return (int(version), mac) if version.isascii() and version.isdigit() else (0, "")

@@ -1,1 +1,1 @@
-"""Writes a topic straight to the archive, without a local log: segments first, then one commit over all partitions."""
+"""Writes a topic directly to the archive, without a local log: first the segments, then one commit for all partitions."""

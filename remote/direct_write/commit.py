@@ -1,7 +1,7 @@
-"""Commits what was written to many partitions, all of it or nothing, once: see `manifest.writes` for the steps.
+"""Commits a write to many partitions atomically and exactly once; `manifest.writes` describes the protocol.
 
-The segments are uploaded before, under ids of their own. Where another write has come first, they are placed anew behind it and
-committed then. A write that is run again under its id, or twice at once, is committed once.
+The segments are uploaded first, under unique ids. Where another write has committed in between, they get the offsets after it
+and are committed then. A write that is retried under its id, or runs twice concurrently, is committed once.
 """
 
 from collections.abc import Callable, Mapping

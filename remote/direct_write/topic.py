@@ -1,4 +1,4 @@
-"""A topic that is written to the archive directly, without a broker: which id it has, and where each of its partitions ends."""
+"""A topic that is written directly, without a broker: its id, and the end offset of each partition."""
 
 from dataclasses import dataclass
 from itertools import count

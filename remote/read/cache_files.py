@@ -1,8 +1,8 @@
-"""A folder of files that may be lost at any moment: bounded in bytes, checked when read back, shared by threads and processes.
+"""A bounded cache of files on local disk, shared by threads and processes and verified when a file is read.
 
-A file is 4 bytes "kct1", the uint32 CRC-32C of its name and body, and the body. It appears whole, by rename, and is read again
-after a restart. When room is needed, those go first that were longest not asked for, which is what their modification time
-says. Nothing here fails a read: a disk that refuses is a cache that has nothing.
+A file consists of the 4 bytes "kct1", the uint32 CRC-32C of its name and body, and the body. A file is written under a
+temporary name and renamed, and stays valid after a restart. Eviction is least recently used; the modification time of a file is
+its last use. No failure of the disk fails a read: the cache then has no such file.
 """
 
 import re
@@ -17,50 +17,50 @@ from remote.clock import Clock, Ids
 HEADER: Final = struct.Struct(">4sI")
 MAGIC: Final = b"kct1"
 TEMPORARY_MS_MAX: Final = 3_600_000
-"""A temporary file that is older was left by a process that died."""
+"""An older temporary file was left by a process that died."""
 
 _NAME: Final = re.compile(r"[0-9A-Za-z_-]{1,200}")
 
 _SLACK: Final = 8
-"""When the bound is reached, an eighth of it is freed, so that the folder is not listed for every file."""
+"""An eviction frees an eighth of the limit, so that the folder is not listed for every new file."""
 
 
 class CacheDisk(Protocol):
-    """What a cache does to its folder. The verbs, and NotFound and Unreadable, are those of `local_log.disk`."""
+    """The file operations of a cache. Methods and errors (NotFound, Unreadable) are those of `local_log.disk`."""
 
     def names(self, folder: str) -> list[str]:
-        """The names in a folder."""
+        """The names of the files in a folder. Raises NotFound."""
 
     def size(self, file: str) -> int:
-        """Bytes of a file."""
+        """The size of a file in bytes. Raises NotFound."""
 
     def modified_ms(self, file: str) -> int:
-        """When it was last written."""
+        """The modification time of a file in ms since 1970."""
 
     def set_modified_ms(self, file: str, ms: int) -> None:
-        """States when it was last written."""
+        """Sets the modification time of a file."""
 
     def read(self, file: str) -> bytes:
-        """All of a file."""
+        """The content of a file. Raises NotFound, Unreadable."""
 
     def write(self, file: str, start: int, data: bytes) -> None:
-        """Puts bytes at a position, making the file where there is none."""
+        """Writes bytes at position `start`; creates the file if it does not exist."""
 
     def rename(self, path: str, to: str) -> None:
-        """Gives a file another name in one step, in place of what had it."""
+        """Renames a file atomically and replaces an existing one."""
 
     def delete(self, file: str) -> bool:
-        """Removes a file; False where there is none."""
+        """Deletes a file; False if it does not exist."""
 
     def make_folder(self, folder: str) -> None:
-        """Makes a folder and those above it that are missing."""
+        """Creates a folder and its missing parents."""
 
 
 class CacheFiles:
-    """The files in `folder` whose names end with `suffix`, of `bytes_max` together; others there are left alone.
+    """The files in `folder` whose names end with `suffix`, at most `bytes_max` in total; other files are not touched.
 
-    Each process keeps to the bound by itself and looks at the folder again after every eighth of it that it has written, so
-    several processes together may pass it by an eighth for each further one. Calls of several threads at once are fine.
+    Each process enforces the limit for itself and lists the folder again after it has written an eighth of the limit. Several
+    processes together can exceed the limit by an eighth for each further process. Thread-safe.
     """
 
     def __init__(self, disk: CacheDisk, folder: str, suffix: str, bytes_max: int, clock: Clock, ids: Ids) -> None:
@@ -73,10 +73,10 @@ class CacheFiles:
         self._temporary = re.compile(rf"[^.]+{re.escape(suffix)}\.[0-9a-f]{{32}}\.tmp")
         self._lock = threading.Lock()
         self._room = 0
-        """What may be written before the folder is looked at again."""
+        """Bytes that may be written before the folder is listed again."""
 
     def get(self, name: str) -> bytes | None:
-        """The body that was put under a name, None where there is none (any more). One that is damaged is removed."""
+        """The body under a name, or None if it was never put or was evicted. A damaged file is deleted."""
         if not _NAME.fullmatch(name):
             return None
         file = self._file(name)
@@ -92,7 +92,7 @@ class CacheFiles:
         return body
 
     def put(self, name: str, body: bytes) -> None:
-        """Keeps a body, unless it is larger than the bound, or its name is no plain word, as a manifest could have it."""
+        """Stores a body. Ignored if the body exceeds the limit, or if the name could lead to another folder."""
         if HEADER.size + len(body) > self.bytes_max or not _NAME.fullmatch(name):
             return
         file = self._file(name)
@@ -106,7 +106,7 @@ class CacheFiles:
             self._delete(temporary)
 
     def remove(self, name: str) -> None:
-        """Forgets what is under a name."""
+        """Deletes the body under a name."""
         if _NAME.fullmatch(name):
             self._delete(self._file(name))
 
@@ -116,7 +116,7 @@ class CacheFiles:
     def _write(self, temporary: str, stored: bytes) -> None:
         try:
             self._disk.write(temporary, 0, stored)
-        except NotFound:  # the first file of all, or somebody has cleared the cache away
+        except NotFound:  # the first file, or the folder was deleted
             self._disk.make_folder(self._folder)
             self._disk.write(temporary, 0, stored)
 
@@ -130,7 +130,7 @@ class CacheFiles:
                 self._room = room - size
 
     def _evict(self, size: int) -> int:
-        """Deletes what was longest not asked for, if `size` bytes have no room; gives what may be written unwatched."""
+        """Deletes least recently used files until `size` bytes fit; returns the bytes to write before the next check."""
         kept, in_use = self._kept()
         total = in_use + sum(freed for _, freed, _ in kept)
         if total + size > self.bytes_max:
@@ -143,9 +143,9 @@ class CacheFiles:
         return min(self.bytes_max - total, max(size, self.bytes_max // _SLACK))
 
     def _kept(self) -> tuple[list[tuple[int, int, str]], int]:
-        """Time of the last use, size and path of what may be deleted; bytes of what is just being written.
+        """Last use, size and path of each file that may be deleted, and the bytes of files that are being written.
 
-        A temporary file that nobody is at any more comes before all others.
+        Abandoned temporary files sort before all others.
         """
         found, in_use = [], 0
         try:

@@ -1,6 +1,6 @@
-"""Bytes of archived segments, kept in files: aligned chunks, fetched a run at a time, shared by threads and processes.
+"""A disk cache of archived segments in aligned chunks; adjacent missing chunks are fetched with one request.
 
-Chunks hold what was archived, decoded: who may read the folder may read the records. So what is encrypted is not kept.
+Chunks hold decoded bytes, so whoever can read the folder can read the records. Encrypted segments are therefore not cached.
 """
 
 from collections.abc import Callable
@@ -21,18 +21,18 @@ FILES_BYTES_MAX: Final = 4 << 30
 
 @dataclass(frozen=True, slots=True)
 class ChunkCache:
-    """The files."""
+    """Chunks of segments' logs, `chunk_bytes` each, in files. Encrypted segments are read without the cache."""
 
     files: CacheFiles
     chunk_bytes: int = CHUNK_BYTES
 
     def forget(self, entry: SegmentEntry, start: int, end: int) -> None:
-        """Drops the chunks that hold bytes `[start, end)` of a segment, as they have turned out to be damaged."""
+        """Deletes the chunks that hold bytes `[start, end)` of a segment, because they are damaged."""
         for number in self._numbers(start, end):
             self.files.remove(_name(entry, number))
 
     def read(self, entry: SegmentEntry, start: int, end: int, fetch: Callable[[int, int], Body]) -> Body:
-        """Bytes `[start, end)` of a segment's log; what is not kept comes by `fetch(start, end)`, adjacent chunks at once."""
+        """Bytes `[start, end)` of a segment's log; missing chunks are read with `fetch(start, end)`, adjacent ones together."""
         if entry.is_encrypted:
             return fetch(start, end)
         kept = [(number, self._kept(entry, number)) for number in self._numbers(start, end)]
@@ -61,29 +61,25 @@ class ChunkCache:
 
 @dataclass(frozen=True, slots=True)
 class CachedBytes:
-    """Segments' bytes through a chunk cache. What lay beside a segment is the index cache's business."""
+    """A `SegmentBytes` with a chunk cache for the log. The aux object is not cached here; see IndexCache."""
 
     source: SegmentBytes
     cache: ChunkCache
 
     def log(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> Body:
-        """See SegmentBytes."""
         self.source.require_encryption(path, entry)
         return self.cache.read(entry, start, end, lambda a, b: self.source.log(path, entry, a, b))
 
     def aux(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
-        """See SegmentBytes."""
         return self.source.aux(path, entry, start, end)
 
     def require_encryption(self, path: PartitionPath, entry: SegmentEntry) -> None:
-        """See SegmentBytes."""
         self.source.require_encryption(path, entry)
 
     def align(self, entry: SegmentEntry) -> int:
-        """See SegmentBytes."""
         return self.source.align(entry)
 
 
 def _name(entry: SegmentEntry, number: int) -> str:
-    """The checksum keeps apart what two archives could call by one id."""
+    """The file's name has the checksum, because two archives may have segments with the same id."""
     return f"{entry.segment_id}-{entry.log_crc32c:08x}-{number}"

@@ -1,4 +1,4 @@
-"""How an archive is read: the components between a log's questions and the store's answers, shared by all logs of a process."""
+"""The components that every reader of a process shares: the decoder of segments, the caches and the read-ahead."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,15 +13,15 @@ from remote.transforms.decoded_bytes import DecodedBytes
 from remote.transforms.key_rings import allows_plain, open_keys
 
 Decoder = Callable[[ObjectReader], SegmentBytes]
-"""Makes of a store's objects the segments that they were before they were archived."""
+"""Builds the decoder of the segments in a store."""
 
 
 def decoder_with(keys_address: str | None) -> Decoder:
-    """What undoes every encoding with the keys at an address; without one, what is encrypted raises NoKey when it is read.
+    """A decoder with the keys at an address; without an address, reading an encrypted segment raises NoKey.
 
-    With keys what is not encrypted raises NotEncrypted, unless the address allows it.
+    With keys, reading a segment that is not encrypted raises NotEncrypted, unless the address allows it.
 
-    Raises Invalid, BadAddress for keys that cannot be had.
+    Raises Invalid, BadAddress if the keys cannot be opened.
     """
     if keys_address is None:
         return DecodedBytes
@@ -30,7 +30,7 @@ def decoder_with(keys_address: str | None) -> Decoder:
 
 @dataclass(frozen=True, slots=True)
 class ReadContext:
-    """`decoded` undoes what segments were encoded with; `chunks` keeps bytes of segments in files, None keeps none."""
+    """`decoded` builds the decoder for a store; `chunks` caches bytes of segments in files, None disables that cache."""
 
     decoded: Decoder = DecodedBytes
     indexes: IndexCache = field(default_factory=IndexCache)
@@ -38,6 +38,6 @@ class ReadContext:
     ahead: ReadAhead = field(default_factory=ReadAhead)
 
     def source(self, store: ObjectReader) -> SegmentBytes:
-        """The segments of the archive in `store`."""
+        """Reads segments of the archive in `store`, through the chunk cache if there is one."""
         stored = self.decoded(store)
         return stored if self.chunks is None else CachedBytes(stored, self.chunks)

@@ -1,7 +1,7 @@
-"""The indexes of archived segments, kept: in memory, and below that in files that outlive the process.
+"""A cache of the indexes of archived segments, in memory and, below that, in files that survive a restart.
 
-What a look-up needs of an aux object lies side by side in it, so all indexes of a segment come by one request. Of a segment that
-is encrypted no file is made: indexes tell of times and producers. Kafka's word for the bound of the files is
+The indexes of a segment are adjacent in its aux object, so one request fetches all of them. The indexes of an encrypted segment
+are cached in memory only, because they contain timestamps and producer ids. Kafka's setting for the size of the files is
 `remote.log.index.file.cache.total.size.bytes`.
 """
 
@@ -35,15 +35,15 @@ MEMORY_BYTES_MAX: Final = 64 << 20
 _INDEXES: Final = (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, ABORTED_LATER, LEAST_TIME_INDEX)
 _FETCH_LOCKS: Final = 64
 _COST_BYTES: Final = 1_000
-"""What an entry costs beside its bytes; what is parsed of them is counted as twice as much."""
+"""Memory of an entry besides its bytes; parsed indexes count as twice their bytes."""
 
 T = TypeVar("T")
 
 
 class SegmentIndexes:
-    """The indexes of one segment: `body` is what lies in its aux object from byte `start` on. Each is parsed when asked for.
+    """The indexes of one segment: `body` holds the bytes of its aux object from `start` on. Each index is parsed on first use.
 
-    Every question raises Corrupt, placed in the aux object, where a part is not what the manifest says or no index at all.
+    Every method raises Corrupt, with the position in the aux object, if an index does not match the manifest or cannot be parsed.
     """
 
     __slots__ = ("_body", "_entry", "_key", "_parsed", "_start")
@@ -57,31 +57,31 @@ class SegmentIndexes:
 
     @property
     def size(self) -> int:
-        """Bytes that it holds."""
+        """The size of `body` in bytes."""
         return len(self._body)
 
     def offsets(self) -> OffsetIndex:
-        """The offset index."""
+        """The offset index: offsets and their positions in the log."""
         return self._part(OFFSET_INDEX, lambda body: read_offset_index(body, self._entry.base_offset))
 
     def times(self) -> TimeIndex:
-        """The time index."""
+        """The time index: the largest timestamp up to each of its offsets."""
         return self._part(TIME_INDEX, lambda body: read_time_index(body, self._entry.base_offset))
 
     def least_times(self) -> TimeIndex:
-        """The least-time index (see `remote.segment.times`), without entries where the segment has none."""
+        """The least-time index (see `remote.segment.times`); empty if the segment has none."""
         return self._part(LEAST_TIME_INDEX, lambda body: read_time_index(body, self._entry.base_offset))
 
     def aborted(self) -> tuple[AbortedTxn, ...]:
-        """The aborted transactions with records in the segment, wherever their markers are, and those with markers in it."""
+        """The aborted transactions that have records or their marker in the segment."""
         return self._part(TRANSACTION_INDEX, read_txn_index) + self._part(ABORTED_LATER, read_txn_index)
 
     def is_valid(self) -> bool:
-        """Whether every part has the checksum that the manifest states."""
+        """Whether every index has the CRC-32C that the manifest states."""
         return all(self._crc(part) == self._entry.aux_ranges[part].crc32c for part in _present(self._entry))
 
     def _part(self, part: str, read: Callable[[bytes], T]) -> T:
-        """A part that the segment does not have is what no bytes at all are."""
+        """A missing index is parsed from no bytes, so it is empty."""
         if part in self._parsed:
             return self._parsed[part]  # type: ignore[return-value]  # what `read` gave for this part before
         where = self._entry.aux_ranges.get(part)
@@ -105,9 +105,9 @@ class SegmentIndexes:
 
 
 class IndexCache:
-    """Indexes by segment id. Calls of several threads at once are fine, and one segment's indexes are fetched by one of them.
+    """Indexes by segment id. Thread-safe; concurrent misses of one segment cause one fetch.
 
-    Who asks for what is kept in memory waits for nobody. Indexes that came damaged are given to who asked and not kept.
+    A hit in memory never waits for a fetch. Damaged indexes are returned to the caller, but not cached.
     """
 
     def __init__(self, memory_bytes_max: int = MEMORY_BYTES_MAX, files: CacheFiles | None = None) -> None:
@@ -134,7 +134,7 @@ class IndexCache:
             return found
 
     def remove(self, segment_id: str) -> None:
-        """Forgets a segment that has left the archive."""
+        """Removes a segment that has left the archive."""
         with self._lock:
             if (found := self._kept.pop(segment_id, None)) is not None:
                 self._bytes -= _cost(found)

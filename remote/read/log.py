@@ -1,6 +1,6 @@
-"""One archived partition as a log to read: the same questions as to a local log, answered from objects by ranged reads.
+"""Reads one archived partition like a log: the questions that a local log answers, answered by ranged reads of objects.
 
-It answers from the manifest version that it was given, whatever is committed meanwhile.
+The answers come from the manifest version that the log was opened with, whatever is committed later.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,14 +29,14 @@ from remote.segment_bytes import SegmentBytes
 from remote.store.api import Body, ObjectReader
 
 _BEFORE_BYTES = 16 << 10
-"""What may come before a batch whose offset the index leads to: mostly a few KB, as the index has an entry for every 4."""
+"""Bytes that may precede the wanted batch after an index look-up; the index has an entry every 4 KB or so."""
 
 SpanChunks = tuple[Span, Iterator[Chunk]]
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivedLog:
-    """The partition that `manifest` describes, in `store`. `first_bytes` is about what the first request of a read is for."""
+    """The partition that `manifest` describes, in `store`. The first request of a read asks for about `first_bytes`."""
 
     store: ObjectReader
     manifest: Manifest
@@ -56,20 +56,20 @@ class ArchivedLog:
 
     @property
     def end_offset(self) -> int:
-        """The offset after the last archived one; every transaction below it is decided."""
+        """The offset after the last archived one. It is at most the last stable offset: transactions below it are completed."""
         return self.manifest.end_offset
 
     def chunks(self, start_offset: int, end_offset: int, *, fail_on_data_loss: bool = True) -> Iterator[Chunk]:
         """The batches of `[start_offset, end_offset)`, each once.
 
-        Raises OffsetOutOfRange, Corrupt, Unavailable; MissingRange when it comes to offsets that are missing.
+        Raises OffsetOutOfRange, Corrupt, Unavailable, and MissingRange on reaching missing offsets.
         """
         spans = self._spans(start_offset, end_offset, fail_on_data_loss)
         for _, chunks in self._read(spans, self.reading.ahead, self.first_bytes):
             yield from chunks
 
     def first_chunks(self, start_offset: int, end_offset: int, wanted_bytes: int) -> Iterator[Chunk]:
-        """As `chunks`, for who will stop after about `wanted_bytes`: the first request is for as many, and none goes ahead."""
+        """Like `chunks`, for a caller that stops after about `wanted_bytes`: one first request of that size, no read-ahead."""
         spans = self._spans(start_offset, end_offset, fail_on_data_loss=True)
         first_bytes = max(self.first_bytes, wanted_bytes + _BEFORE_BYTES)
         for _, chunks in self._read(spans, replace(self.reading.ahead, pool=None), first_bytes):
@@ -85,7 +85,7 @@ class ArchivedLog:
     ) -> Iterator[pa.RecordBatch]:
         """The records of `[start_offset, end_offset)` for an application, as Arrow (see `columns.decode`).
 
-        With `committed` without those of aborted transactions. Raises as `chunks`.
+        `committed` leaves out records of aborted transactions. Raises like `chunks`.
         """
         spans = self._spans(start_offset, end_offset, fail_on_data_loss=True)
         for span, chunks in self._read(spans, self.reading.ahead, self.first_bytes):
@@ -103,9 +103,9 @@ class ArchivedLog:
     def offset_for_time(
         self, timestamp_ms: int, start_offset: int, end_offset: int, *, fail_on_data_loss: bool = True
     ) -> TimestampOffset | None:
-        """The first record of `[start_offset, end_offset)` that is as late as `timestamp_ms`.
+        """The first record of `[start_offset, end_offset)` with a timestamp at or after `timestamp_ms`, None if there is none.
 
-        Raises MissingRange where offsets before it are missing, since the record could be one of those.
+        Raises MissingRange if offsets before it are missing, because the record could be one of those.
         """
         check_start_offset(self.manifest, start_offset)
         end_offset = min(end_offset, self.end_offset)
@@ -120,17 +120,17 @@ class ArchivedLog:
         return None
 
     def latest_timestamp(self) -> TimestampOffset | None:
-        """The record with the greatest timestamp, of the first segment that has it."""
+        """The record with the largest timestamp, from the first segment that has it; None for an empty archive."""
         latest = self.entries.latest()
         if latest is None:
             return None
-        whole = Span(latest, latest.base_offset, latest.end_offset)
+        segment = Span(latest, latest.base_offset, latest.end_offset)
         if latest.max_timestamp_ms > NO_TIMESTAMP:
-            return self._in_segment(whole, latest.max_timestamp_ms)
-        return latest_timestamp(self.span_chunks(whole))
+            return self._in_segment(segment, latest.max_timestamp_ms)
+        return latest_timestamp(self.span_chunks(segment))
 
     def at(self, offset: int) -> TimestampOffset:
-        """`offset` with its leader epoch, as ListOffsets answers questions that are not about time."""
+        """`offset` with its leader epoch and no timestamp, as ListOffsets answers for special timestamps."""
         epoch = epoch_of(self.manifest.leader_epochs, offset)
         return TimestampOffset(offset, NO_TIMESTAMP, NO_EPOCH if epoch is None else epoch)
 
@@ -156,7 +156,7 @@ class ArchivedLog:
                     yield piece
 
     def _read(self, spans: Iterable[Span], ahead: ReadAhead, first_bytes: int) -> Iterator[SpanChunks]:
-        """Each span with its batches; these have to be taken before the next span is asked for."""
+        """Each span with its batches. The caller must consume them before it asks for the next span."""
         path = self.manifest.path
 
         def read(span: Span, start: int, end: int) -> Body:
@@ -169,7 +169,7 @@ class ArchivedLog:
             yield one.target, _inside(chunks, one.target)
 
     def _in_segment(self, span: Span, timestamp_ms: int) -> TimestampOffset | None:
-        """The first record of the span that is as late, by the indexes: mostly with one request behind theirs."""
+        """The first record of the span at or after the timestamp, found with the indexes and usually one more request."""
         indexes = self._indexes(span.entry)
         times, offsets, entry = indexes.times(), indexes.offsets(), span.entry
         reached = times.lookup(timestamp_ms, entry.base_offset)
@@ -184,7 +184,7 @@ class ArchivedLog:
         return None
 
     def _bytes_of(self, span: Span) -> tuple[int, int]:
-        """The bytes of the segment that hold the span, as near as the offset index says."""
+        """The byte range of the segment that contains the span, as narrow as the offset index allows."""
         entry = span.entry
         if span.start <= entry.base_offset and span.end >= entry.end_offset:
             return 0, entry.log_size
@@ -199,7 +199,7 @@ class ArchivedLog:
 
     @contextmanager
     def _evict_if_corrupt(self, entry: SegmentEntry) -> Iterator[None]:
-        """What came damaged over the wire and was kept is fetched again by who asks next."""
+        """Evicts the segment's cached chunks on Corrupt, so that the next read fetches them again."""
         try:
             yield
         except Corrupt:

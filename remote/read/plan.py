@@ -1,4 +1,4 @@
-"""Which parts of which segments answer a read: pure, from a manifest, each offset once."""
+"""Fetch plan: the spans of segments that hold a range of offsets, each offset once. Pure."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Span:
 
 
 class MissingRange(NotFound):
-    """Offsets that the archive does not have, though records may have been there: a gap, cut to what was asked for."""
+    """Offsets that the archive lacks although they may have had records: the part of a gap inside the requested range."""
 
     def __init__(self, partition: str, start: int, end: int, reason: str) -> None:
         super().__init__(partition, start, end, reason)
@@ -37,8 +37,8 @@ def fetch_plan(
 ) -> tuple[Span, ...]:
     """The spans that hold `[start, end)`, in order; `end` is cut to the archive's end. `entries` are as for `spans_and_gaps`.
 
-    Overlapping segments give each offset once, from the segment that starts first. Raises OffsetOutOfRange where `start` is
-    outside the archive, MissingRange where offsets between are missing, unless data loss is allowed: then they are left out.
+    Overlapping segments give each offset once, from the segment that starts first. Raises OffsetOutOfRange if `start` is
+    outside the archive, and MissingRange if offsets in between are missing, unless `fail_on_data_loss` is false.
     """
     spans: list[Span] = []
     for piece in spans_and_gaps(manifest, entries, start, end):
@@ -50,10 +50,10 @@ def fetch_plan(
 
 
 def spans_and_gaps(manifest: Manifest, entries: Iterable[SegmentEntry], start: int, end: int) -> Iterator[Span | MissingRange]:
-    """As `fetch_plan`, with what is missing in its place, for a reader who goes as far as there are offsets.
+    """Like `fetch_plan`, but yields a MissingRange in the place of missing offsets instead of raising it.
 
-    `entries` are those of the manifest that have offsets of `[start, end)`, in the order of their base offsets (others among
-    them do no harm); no more of them are taken than the answer needs.
+    `entries` are the manifest's entries that overlap `[start, end)`, ordered by base offset (others are ignored). They are
+    consumed lazily.
     """
     check_start_offset(manifest, start)
     end = min(end, manifest.end_offset)
@@ -71,19 +71,19 @@ def spans_and_gaps(manifest: Manifest, entries: Iterable[SegmentEntry], start: i
 
 
 def check_start_offset(manifest: Manifest, start: int) -> None:
-    """Raises OffsetOutOfRange where a read that starts there would start outside the archive."""
+    """Raises OffsetOutOfRange if a read cannot start at this offset."""
     if not manifest.log_start_offset <= start <= manifest.end_offset:
         raise OffsetOutOfRange(_name(manifest), start, manifest.log_start_offset, manifest.end_offset)
 
 
 def first_missing(manifest: Manifest, start: int, end: int) -> MissingRange | None:
-    """The first offsets of `[start, end)` that the ledger of gaps names, None where it names none but those of compaction."""
+    """The first offsets of `[start, end)` in a recorded gap, None without one. Gaps left by compaction do not count."""
     missing = [(max(start, g.start), min(end, g.end)) for g in manifest.holes if g.start < end and g.end > start]
     return _missing_range(manifest, *missing[0]) if missing else None
 
 
 def _missing(manifest: Manifest, start: int, end: int) -> Iterator[MissingRange]:
-    """What no entry holds of `[start, end)`, but for what compaction has left empty: Kafka's readers pass over that, too."""
+    """The offsets of `[start, end)` without an entry, but for those that compaction removed, which consumers skip as well."""
     return (_missing_range(manifest, *part) for part in uncovered(emptied_ranges(manifest.gaps), start, end))
 
 

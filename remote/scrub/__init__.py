@@ -1,1 +1,1 @@
-"""The proof that an archive is what its manifests say: every anomaly a value, nothing written, nothing deleted."""
+"""Verifies that an archive matches its manifests. Reports every anomaly as a finding; writes and deletes nothing."""

@@ -1,4 +1,4 @@
-"""The manifests of a partition as a chain: each readable and built on the one before, each step one that a writer may take."""
+"""Checks the manifest chain of a partition: every version is readable, names its parent's hash, and is a valid successor."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -14,9 +14,10 @@ from remote.store.api import ObjectReader
 
 
 def check_chain(store: ObjectReader, path: PartitionPath, versions: Sequence[int]) -> Iterator[Manifest | Finding]:
-    """The versions that can be read, the newest first, and what is wrong with them. A request each, as they are come to.
+    """The readable versions, newest first, and the findings about them. Makes one request for each version.
 
-    `versions` are all that were listed, falling. A sweep takes the oldest first, so a chain may begin anywhere, but has no hole.
+    `versions` are all listed versions in descending order. A sweep deletes the oldest first, so a chain may start at any version
+    but has no gap.
     """
     after: Manifest | None = None
     broken: Finding | None = None
@@ -44,7 +45,7 @@ def check_chain(store: ObjectReader, path: PartitionPath, versions: Sequence[int
         else:
             finding = _unreadable(found, path.manifest(at))
             if broken is not None and broken.key != finding.key:
-                yield broken  # else its hash is another because it is damaged: one line is enough
+                yield broken  # otherwise the damage explains the different hash, and one finding is enough
             yield finding
             after = broken = None
     if broken is not None:
@@ -58,7 +59,7 @@ def _unreadable(error: Corrupt | Newer, key: str) -> Finding:
 
 
 def _check_step(before: Manifest, after: Manifest) -> Iterator[Finding]:
-    # Holes are looked for among the entries themselves, in pages too: here the ledger counts as right.
+    # CoverageCheck looks for gaps among the entries, also in pages; here the recorded gaps count as right.
     gaps = tuple(Gap(start, end, "", 0) for start, end in missing_ranges(after))
     try:
         invariants.check(before, replace(after, gaps=gaps))

@@ -1,4 +1,4 @@
-"""Whether the entries of a partition hold every offset that they should, in the log's own history."""
+"""Checks that the entries of a partition cover every offset, in the log's own leader-epoch lineage."""
 
 from collections.abc import Iterator
 
@@ -9,14 +9,14 @@ from remote.segment.stitch import first_contradiction
 
 
 class CoverageCheck:
-    """Follows the entries of a manifest in the order of their base offsets, and tells of each what it leaves open."""
+    """Checks the entries of a manifest in the order of their base offsets for gaps and foreign leader epochs."""
 
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
         self._at = manifest.log_start_offset
 
     def add(self, entry: SegmentEntry) -> Iterator[Finding]:
-        """What is wrong with the next entry, and with the offsets before it."""
+        """The findings about the next entry and the offsets before it."""
         yield from self._missing(entry.base_offset)
         self._at = max(self._at, entry.end_offset)
         offset = first_contradiction(entry, self._manifest.leader_epochs)
@@ -26,7 +26,7 @@ class CoverageCheck:
             yield Finding(Kind.foreign_lineage, key, problem)
 
     def _missing(self, end: int) -> Iterator[Finding]:
-        """The holes up to `end`: those that the ledger names, and the rest; where compaction has left nothing there is none."""
+        """The gaps up to `end`, recorded or not; offsets that compaction removed are no gap."""
         at, prefix = self._at, self._manifest.path.prefix
         for gap in sorted(self._manifest.gaps, key=lambda g: g.start):
             if gap.end > at and gap.start < end:
@@ -40,7 +40,7 @@ class CoverageCheck:
 
 
 def losses(manifest: Manifest) -> Iterator[Finding]:
-    """What left every local log before it was archived: to be acknowledged, and a note once it was."""
+    """Offsets that were lost before they were archived: an anomaly until acknowledged, then a note."""
     prefix = manifest.path.prefix
     for loss in lost_ranges(manifest):
         problem = f"offsets [{loss.start}, {loss.end}) are {told(loss)}"
@@ -52,4 +52,4 @@ def losses(manifest: Manifest) -> Iterator[Finding]:
 
 
 def _unnamed(prefix: str, start: int, end: int) -> Finding:
-    return Finding(Kind.unnamed_gap, prefix, f"offsets [{start}, {end}) are missing, and the ledger of gaps does not name them")
+    return Finding(Kind.unnamed_gap, prefix, f"offsets [{start}, {end}) are missing, and no gap in the manifest names them")

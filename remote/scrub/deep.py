@@ -1,4 +1,4 @@
-"""Archived segments read from end to end: every batch, every index, and what the entry says of them."""
+"""Deep scrub: reads archived segments completely and checks every batch and index against the manifest's entry."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -48,48 +48,48 @@ _READERS: Mapping[str, Callable[[bytes], object]] = {
 
 @dataclass(slots=True)
 class PartitionDeepScrub:
-    """Reads segments of one partition, one after the other, each in chunks.
+    """Checks segments of one partition in order, each read in chunks.
 
-    `store` has the objects as they are stored, `source` the segments that they are of.
+    `store` reads the stored objects, `source` the decoded segments.
     """
 
     store: ObjectReader
     source: SegmentBytes
     manifest: Manifest
     _open: tuple[str, Mapping[int, int]] = ("", _NO_TRANSACTIONS)
-    """The segment that was read last, and the transactions that are open at its end: their first offsets by producers."""
+    """The segment that was read last, and the ongoing transactions at its end: first offsets by producer id."""
 
     def check(self, entry: SegmentEntry, before: SegmentEntry | None) -> tuple[Finding, ...]:
-        """What is wrong with a segment whose objects are there, at most one thing of each.
+        """The findings about a segment whose objects exist, at most one for each object.
 
-        `before` ends where it starts; of that only the transactions that are open there are asked for. Raises Unavailable;
-        Invalid where it cannot be read (NoKey, WrongKey, Newer, or the store refuses).
+        `before` is the segment that ends where this one starts; only its ongoing transactions are read. Raises Unavailable, and
+        Invalid if the segment cannot be read (NoKey, WrongKey, Newer, or the store denies access).
         """
-        open_transactions = self._open_after(before)
+        open_transactions = self._transactions_after(before)
         log_key, aux_key = (self.manifest.path.segment(name) for name in (entry.log_name, entry.aux_name))
-        if entry.encoding != IDENTITY:  # else the bytes of the segment are those of the object
+        if entry.encoding != IDENTITY:  # otherwise the stored bytes are the segment's bytes, which are checked below
             stored = ((log_key, entry.stored_log), (aux_key, entry.stored_aux))
             damaged = tuple(f for key, one in stored if (f := self._check_stored(key, one)) is not None)
             if damaged:
                 return damaged
         try:
             parts = self._parts(entry, aux_key)
-            beside = None
+            aux_finding = None
         except _DamagedObject as e:
-            parts, beside = {}, e.finding
+            parts, aux_finding = {}, e.finding
         self._open = entry.segment_id, _open_transactions(parts)
         segment = self._segment(entry, log_key, aux_key, parts, open_transactions)
         try:
             checked = check_log(segment)
         except Corrupt as e:
-            return tuple(f for f in (beside, Finding(Kind.bad_batch, log_key, e.problem, e.position)) if f is not None)
+            return tuple(f for f in (aux_finding, Finding(Kind.bad_batch, log_key, e.problem, e.position)) if f is not None)
         finding = _check_entry(entry, checked, log_key)
-        if finding is None and beside is None:
+        if finding is None and aux_finding is None:
             try:
                 check_beside(segment, checked)
             except Corrupt as e:
                 finding = Finding(Kind.bad_index, aux_key, e.problem, e.position)
-        return tuple(f for f in (beside, finding) if f is not None)
+        return tuple(f for f in (aux_finding, finding) if f is not None)
 
     def _check_stored(self, key: str, stored: StoredObject) -> Finding | None:
         found = 0
@@ -97,8 +97,8 @@ class PartitionDeepScrub:
             found = crc32c(get_named(self.store, key, start, min(stored.size, start + CHUNK_BYTES)), found)
         return _wrong_crc(key, found, stored.crc32c) if found != stored.crc32c else None
 
-    def _open_after(self, entry: SegmentEntry | None) -> Mapping[int, int]:
-        """The transactions that are open where a segment ends, none where its own check will tell that nobody can know."""
+    def _transactions_after(self, entry: SegmentEntry | None) -> Mapping[int, int]:
+        """The ongoing transactions at a segment's end; none if its aux object is damaged, which its own check reports."""
         if entry is None:
             return _NO_TRANSACTIONS
         if self._open[0] != entry.segment_id:
@@ -110,7 +110,7 @@ class PartitionDeepScrub:
         return self._open[1]
 
     def _parts(self, entry: SegmentEntry, key: str) -> dict[str, bytes]:
-        """The parts of the aux object, all of them sound. Raises _DamagedObject."""
+        """The parts of the aux object, all verified. Raises _DamagedObject."""
         try:
             body = self.source.aux(self.manifest.path, entry, 0, entry.aux_size)
         except Corrupt as e:
@@ -135,7 +135,7 @@ class PartitionDeepScrub:
     def _segment(
         self, entry: SegmentEntry, log_key: str, aux_key: str, parts: Mapping[str, bytes], open_transactions: Mapping[int, int]
     ) -> LogSegmentData:
-        """The archived segment as one that is to be copied, so that the same is proved of it."""
+        """The archived segment in the form that a copy checks, so that a scrub makes the same checks."""
 
         def file(part: str) -> SegmentFile:
             return SegmentFile(aux_key, parts.get(part, b""))
@@ -158,14 +158,14 @@ class PartitionDeepScrub:
 
 @dataclass(slots=True)
 class DeepScrub:
-    """Reads the segments that a walk comes to, of one partition after the other."""
+    """Checks the segments that a scrub yields, partition by partition."""
 
     store: ObjectReader
     decoded: Decoder
     _of_partition: PartitionDeepScrub | None = None
 
     def read(self, unread: SegmentToRead) -> tuple[Finding, ...]:
-        """What is wrong with a segment, or why nobody can tell. Raises Unavailable, and what the store raises (Spent)."""
+        """The findings about a segment, or the reason why it cannot be read. Raises Unavailable, RequestsExhausted."""
         if self._of_partition is None or self._of_partition.manifest is not unread.manifest:
             self._of_partition = PartitionDeepScrub(self.store, self.decoded(self.store), unread.manifest)
         try:
@@ -176,7 +176,7 @@ class DeepScrub:
 
 
 class _DamagedObject(Exception):
-    """What is wrong with an object, where that ends the look at it."""
+    """A finding that ends the check of an object."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding)
@@ -184,13 +184,13 @@ class _DamagedObject(Exception):
 
 
 def _open_transactions(parts: Mapping[str, bytes]) -> Mapping[int, int]:
-    """The transactions that are open where a segment ends, as far as its snapshot tells."""
+    """The ongoing transactions at a segment's end, from its producer snapshot."""
     snapshot = read_producer_snapshot(parts[PRODUCER_SNAPSHOT]) if PRODUCER_SNAPSHOT in parts else ()
     return {p.producer_id: p.current_txn_first_offset for p in snapshot if p.current_txn_first_offset is not None}
 
 
 def _check_entry(entry: SegmentEntry, checked: CheckedSegment, key: str) -> Finding | None:
-    """What the entry says of the log, against what reading it has shown."""
+    """Compares the entry with what was read of the log."""
     if checked.crc32c != entry.log_crc32c:
         return _wrong_crc(key, checked.crc32c, entry.log_crc32c)
     facts: list[tuple[str, object, object]] = [

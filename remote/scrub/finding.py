@@ -1,4 +1,4 @@
-"""What a scrub tells: anomalies by kind, and notes on what is as it should be but worth a line."""
+"""Findings of a scrub: anomalies by kind, and notes that need no action."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from remote.keys import PartitionPath
 
 
 class Kind(StrEnum):
-    """What is wrong, or worth a note."""
+    """The kind of a finding. The values appear in the output of `tiering scrub`."""
 
     missing_object = "missing_object"
     wrong_size = "wrong_size"
@@ -32,13 +32,13 @@ class Kind(StrEnum):
 
 
 NOTES = frozenset({Kind.gap, Kind.fresh_orphan, Kind.left_out, Kind.unreadable})
-"""No anomalies: a hole that the ledger names, an object of a copy that may be under way, what was not looked at, and what could
-not be looked into (without its key, say), of which nothing is known but that its objects are those that were stored."""
+"""Kinds that are no anomaly: a recorded gap, an object of a copy that may be in progress, what was not checked, and what could
+not be read (for want of a key, for example), of which only the stored objects were checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`key` is an object's, or the prefix of what it is about; `position` a byte in the object; `age_ms` an orphan's."""
+    """`key` is that of an object, or a prefix; `position` is a byte in the object; `age_ms` is the age of an orphaned object."""
 
     kind: Kind
     key: str
@@ -48,10 +48,10 @@ class Finding:
 
     @property
     def is_anomaly(self) -> bool:
-        """Whether something is to be done."""
+        """Whether the finding needs action."""
         return self.kind not in NOTES
 
 
 def not_checked(path: PartitionPath, what: str) -> Finding:
-    """What of a partition was not looked at, and why."""
+    """A finding about what was not checked in a partition, and why."""
     return Finding(Kind.left_out, path.prefix, what)

@@ -1,4 +1,4 @@
-"""The archive's keys as they are listed, sorted out: which partition each is of, and what it is there."""
+"""Classifies the listed keys of an archive: which partition each belongs to, and which kind of object it is."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from remote.store.api import ObjectMeta
 
 @dataclass(frozen=True, slots=True)
 class StrayObject:
-    """An object of no partition: one that our probe has left behind, or a foreign one."""
+    """An object outside every partition: left by a probe of the store, or foreign."""
 
     meta: ObjectMeta
     is_probe: bool
@@ -29,9 +29,9 @@ class StrayObject:
 
 @dataclass(frozen=True, slots=True)
 class ListedPartition:
-    """A partition's objects: its manifests' versions, newest first, its pages and pins by name, and what is foreign among them.
+    """The objects of a partition: manifest versions, newest first, pages and pins by name, and foreign objects.
 
-    `segments` come as they are listed, by name, and are to be taken before the next partition.
+    `segments` streams the listing in key order, and must be consumed before the next partition.
     """
 
     path: PartitionPath
@@ -43,12 +43,12 @@ class ListedPartition:
 
     @property
     def newest(self) -> int:
-        """The newest version; there is one."""
+        """The newest version. Only valid if `versions` is not empty."""
         return self.versions[0].version
 
 
 def inventory(objects: Iterable[ObjectMeta]) -> Iterator[StrayObject | ListedPartition]:
-    """Sorts a listing, which comes in the order of keys: few are held at a time but for a partition's manifests and pages."""
+    """Groups a listing in key order by partition. Memory holds the manifests and pages of one partition at a time."""
     for path, metas in groupby(objects, key=lambda meta: partition_of(meta.key)):
         if path is None:
             for meta in metas:
@@ -86,6 +86,6 @@ def _chained(first: list[ObjectMeta], rest: Iterator[ObjectMeta]) -> Iterator[Ob
 
 
 def is_segment(path: PartitionPath, key: str) -> bool:
-    """Whether a key is that of a segment's object."""
+    """Whether a key below `path.segments` is that of a segment's object."""
     name = key.removeprefix(path.segments)
     return parse_segment_name(name) is not None

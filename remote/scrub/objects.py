@@ -1,4 +1,4 @@
-"""The segments' objects as they are listed, held against those that the manifest names: a walk along both."""
+"""Compares the listed segment objects with those that the manifest names, by merging both in key order."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from remote.scrub.inventory import is_segment
 from remote.store.api import ObjectMeta
 
 GRACE_MS = 24 * 3600 * 1000
-"""How old an object that no manifest names may be and still belong to a copy that is under way."""
+"""A younger object that no manifest names may belong to a copy in progress."""
 
 
 def check_objects(
     path: PartitionPath, entries: Iterable[SegmentEntry], deleting: frozenset[str], listed: Iterable[ObjectMeta], now_ms: int
 ) -> "Iterator[Finding | ListedSegment]":
-    """What is wrong with the objects, and each entry with whether both of its objects are there in their sizes.
+    """The findings about the objects, and each entry with whether both of its objects are listed with the right size.
 
-    `entries` come in the order of their base offsets, which the names begin with, so few of either are held at a time.
-    `deleting` are the names of objects that retention has given up: they may be there or not.
+    `entries` are in the order of base offsets, with which the names start, so little of either is held in memory.
+    `deleting` are names of expired objects, which may or may not be listed.
     """
     metas = _Listing(listed)
     for _, group in groupby(entries, key=lambda e: e.base_offset):
@@ -42,7 +42,7 @@ def check_objects(
 
 @dataclass(frozen=True, slots=True)
 class ListedSegment:
-    """An entry whose objects have been looked for in the listing."""
+    """An entry, and whether its objects are listed as the manifest states."""
 
     entry: SegmentEntry
     is_present: bool
@@ -67,12 +67,12 @@ def _unnamed(path: PartitionPath, meta: ObjectMeta, deleting: frozenset[str], no
 
 
 def foreign(meta: ObjectMeta) -> Finding:
-    """A key that nothing of ours has made."""
+    """The finding about a key that is not in the archive's format."""
     return Finding(Kind.foreign_key, meta.key, "no key of an archive; move it elsewhere")
 
 
 def orphan(meta: ObjectMeta, now_ms: int) -> Finding:
-    """An object that no manifest names, with its age where the store tells it."""
+    """The finding about an object that no manifest names, with its age if the store states it."""
     age_ms = None if meta.modified_ms is None else max(0, now_ms - meta.modified_ms)
     if age_ms is not None and age_ms < GRACE_MS:
         return Finding(Kind.fresh_orphan, meta.key, "no manifest names it yet; a copy may be under way", age_ms=age_ms)
@@ -80,7 +80,7 @@ def orphan(meta: ObjectMeta, now_ms: int) -> Finding:
 
 
 class _Listing:
-    """A listing with a look at its next object."""
+    """A listing in key order, with a view of the next object."""
 
     def __init__(self, metas: Iterable[ObjectMeta]) -> None:
         self._metas = iter(metas)
@@ -102,6 +102,6 @@ class _Listing:
         return self._taken() if self._next is not None and self._next.key == key else None
 
     def rest(self) -> Iterator[ObjectMeta]:
-        """All that are left."""
+        """The remaining objects."""
         while self._next is not None:
             yield self._taken()

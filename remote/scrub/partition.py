@@ -1,4 +1,4 @@
-"""One partition scrubbed: its manifests, its pages, its pins, and every object that it names or does not."""
+"""Scrubs one partition: its manifests, pages, pins and segment objects, named by a manifest or orphaned."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ from remote.store.api import ObjectMeta
 
 @dataclass(frozen=True, slots=True)
 class PartitionScrub:
-    """What a walk along any partition needs: the store, what is asked for, and the time now."""
+    """Scrubs partitions with these settings, at the time `now_ms`."""
 
     store: RequestBudget
     settings: ScrubSettings
     now_ms: int
 
     def walk(self, listed: ListedPartition) -> Iterator[ScrubStep]:
-        """Everything that is wrong with a partition, of the newest manifest first, and the segments that are to be read.
+        """The findings about a partition, those of the newest manifest first, and the segments that a deep scrub reads.
 
         Raises Spent (listing), Unavailable.
         """
@@ -54,7 +54,7 @@ class PartitionScrub:
                 self._name_pages(one, unnamed)
         except RequestsExhausted:
             left = len(listed.versions) - read
-            yield not_checked(path, f"{left} manifests, and the pages and objects that they name: the requests are used up")
+            yield not_checked(path, f"{left} manifests, and the pages and objects that they name: the request limit is reached")
             return
         yield from self._check_pins(listed)
         if not is_opened:
@@ -78,15 +78,15 @@ class PartitionScrub:
             yield Finding(Kind.corrupt_manifest, listed.path.manifest(listed.newest), str(e))
         except RequestsExhausted:
             unnamed.clear()
-            yield not_checked(listed.path, "pages of entries, or the rest of its objects: the requests are used up")
+            yield not_checked(listed.path, "pages of entries, or the rest of its objects: the request limit is reached")
             return
-        unnamed.clear()  # what the page names, nobody can tell
+        unnamed.clear()  # what the unreadable page names is unknown
         yield not_checked(listed.path, "objects, since a page of entries cannot be read")
 
     def _check_segments(self, entries: Entries, listed: ListedPartition) -> Iterator[ScrubStep]:
         manifest = entries.manifest
-        given_up = (e for d in manifest.deleting for e in entries.deleting(d))
-        deleting = frozenset(name for e in given_up for name in (e.log_name, e.aux_name))
+        expired = (e for d in manifest.deleting for e in entries.deleting(d))
+        deleting = frozenset(name for e in expired for name in (e.log_name, e.aux_name))
         coverage, alone = CoverageCheck(manifest), without_entries(manifest)
         before: SegmentEntry | None = None
         for one in check_objects(listed.path, entries, deleting, listed.segments, self.now_ms):
@@ -101,16 +101,16 @@ class PartitionScrub:
         yield PartitionEnd(listed.path)
 
     def _check_pins(self, listed: ListedPartition) -> Iterator[Finding]:
-        """Pins that nobody will release: their time is over, they cannot be read, or they name a version that never was."""
+        """Dangling pins: expired, unreadable, or naming a version that does not exist."""
         if not listed.pins:
             return
         try:
             pins = pins_of(self.store, listed.path, self.now_ms)
         except RequestsExhausted:
-            yield not_checked(listed.path, f"{len(listed.pins)} pins: the requests are used up")
+            yield not_checked(listed.path, f"{len(listed.pins)} pins: the request limit is reached")
             return
         for pin in pins.expired:
-            yield self._dangling(listed.path, pin, "its time is over, and nobody has released it; it keeps nothing any more")
+            yield self._dangling(listed.path, pin, "it has expired and was not released; it protects nothing any more")
         for pin in pins.live:
             if pin.version > listed.newest:
                 yield self._dangling(listed.path, pin, f"it names version {pin.version}, and {listed.newest} is the newest")
@@ -123,7 +123,7 @@ class PartitionScrub:
         return Finding(Kind.dangling_pin, path.pin(pin.id), f"of {pin.owner}: {problem}", age_ms=age_ms)
 
     def _name_pages(self, manifest: Manifest, unnamed: dict[str, ObjectMeta]) -> None:
-        """Takes the pages that a version names out of those that may be nobody's."""
+        """Removes the pages that a version names from those that may be orphaned."""
         if not unnamed:
             return
         try:

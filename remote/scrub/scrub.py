@@ -1,4 +1,4 @@
-"""A scrub of an archive: one walk along its listing, partition by partition. It writes nothing and deletes nothing."""
+"""Scrubs an archive in one pass over its listing, partition by partition. Writes and deletes nothing."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -23,9 +23,9 @@ def scrub(
     now_ms: int,
     topics: tuple[str, ...] | None = None,
 ) -> Iterator[Finding]:
-    """Everything that is wrong with an archive, or with these topics of it. Raises Unavailable.
+    """The findings about an archive, or about these topics of it. Raises Unavailable.
 
-    Costs the listing and a request for each manifest and each page of entries; a deep scrub reads the segments, too.
+    Makes the requests of a listing and one for each manifest and page; a deep scrub also reads the segments.
     """
     segments = DeepScrub(store, decoded)
 
@@ -41,9 +41,9 @@ def scrub(
 def walk(
     store: RequestBudget, settings: ScrubSettings, now_ms: int, topics: tuple[str, ...] | None = None
 ) -> Iterator[ScrubStep]:
-    """What is wrong with an archive as far as its listing and its manifests show, and the segments that are to be read.
+    """The findings from the listing and the manifests, and in between the segments that a deep scrub reads.
 
-    What comes of these takes their places: see `findings_of`. Raises Unavailable.
+    `findings_of` puts the findings about these segments in their places. Raises Unavailable.
     """
     of_partitions = PartitionScrub(store, settings, now_ms)
     reached = _ListingProgress()
@@ -56,11 +56,11 @@ def walk(
     except RequestsExhausted:
         reached.is_cut = True
     if reached.is_cut:
-        yield Finding(Kind.left_out, reached.key, "everything from here on: the requests are used up")
+        yield Finding(Kind.left_out, reached.key, "everything from here on: the request limit is reached")
 
 
 def findings_of(steps: Iterable[ScrubStep], read: Callable[[SegmentToRead], tuple[Finding, ...] | None]) -> Iterator[Finding]:
-    """The findings of a walk, and in the place of each segment what `read` gives for it: None where it was not read."""
+    """The findings of the steps, with those of `read` in the place of each segment; `read` returns None if it read nothing."""
     not_read: Counter[PartitionPath] = Counter()
     for step in steps:
         if isinstance(step, Finding):
@@ -72,17 +72,17 @@ def findings_of(steps: Iterable[ScrubStep], read: Callable[[SegmentToRead], tupl
             else:
                 yield from found
         elif not_read[step.path]:
-            yield not_checked(step.path, f"{not_read[step.path]} segments were not read: the requests are used up")
+            yield not_checked(step.path, f"{not_read[step.path]} segments were not read: the request limit is reached")
 
 
 def _listed(store: RequestBudget, topics: tuple[str, ...] | None) -> Iterator[ObjectMeta]:
-    """Of topics, or of single ids of them, written `topic/id`."""
+    """The objects of topics, or of single topic ids written as `topic/id`; of the whole archive without any."""
     for prefix in ("",) if topics is None else (f"{topic}/" for topic in topics):
         yield from store.list(prefix)
 
 
 class _ListingProgress:
-    """How far a listing has been read."""
+    """Tracks how far a listing was read."""
 
     key = ""
     is_cut = False

@@ -1,4 +1,4 @@
-"""A deep scrub on many machines: runs of segments of one partition, each read by a task, so that none has to wait for another."""
+"""Distributes a deep scrub: runs of consecutive segments of a partition, each for one task."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from remote.scrub.steps import SegmentToRead
 
 @dataclass(frozen=True, slots=True)
 class SegmentRun:
-    """Segments of one partition, in order. Of `before` only what the first of them needs is read."""
+    """Consecutive segments of a partition. Of `before`, the segment in front, only the aux object is read."""
 
     manifest: Manifest
     before: SegmentEntry | None
@@ -23,30 +23,30 @@ class SegmentRun:
 
     @property
     def bytes(self) -> int:
-        """What is read of the store."""
+        """Bytes that a scrub of the run reads."""
         return sum(map(stored_bytes, self.entries))
 
     @property
     def requests(self) -> int:
-        """About what reading it costs: chunks that end inside a batch, and batches that are larger than one, cost some more."""
+        """Estimated requests; chunks that end inside a batch, and batches larger than a chunk, cost a few more."""
         return sum(map(requests_of, self.entries)) + (self.before is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class ScrubbedRun:
-    """What is wrong with each segment of a stretch, None for one that was not read, since the requests were used up."""
+    """The findings about each segment of a run; None for a segment that was not read, because the request limit was reached."""
 
     found: tuple[tuple[Finding, ...] | None, ...]
     requests: int
 
 
 def stored_bytes(entry: SegmentEntry) -> int:
-    """Bytes that a deep scrub of a segment reads: those of an encoded one are read once as they are, and once to be decoded."""
+    """Bytes that a deep scrub of a segment reads; an encoded segment is read twice, as stored and decoded."""
     return (entry.stored_log.size + entry.stored_aux.size) * _times_read(entry)
 
 
 def requests_of(entry: SegmentEntry) -> int:
-    """About how many requests a deep scrub of a segment makes."""
+    """Estimated requests of a deep scrub of a segment."""
     return (max(1, -(-entry.stored_log.size // CHUNK_BYTES)) + 1) * _times_read(entry)
 
 
@@ -55,7 +55,7 @@ def _times_read(entry: SegmentEntry) -> int:
 
 
 def segment_runs(unread: Iterable[SegmentToRead], bytes_max: int) -> Iterator[SegmentRun]:
-    """Segments in the order of a walk, cut into runs of at most `bytes_max` each, or of one segment."""
+    """Groups segments of a partition, in order, into runs of at most `bytes_max`, or of a single segment."""
     for _, group in groupby(unread, key=lambda one: one.manifest.path):
         held: list[SegmentToRead] = []
         size = 0
@@ -73,7 +73,7 @@ def _run_of(unread: list[SegmentToRead]) -> SegmentRun:
 
 
 def requests_per_run(runs: tuple[SegmentRun, ...], requests_max: int) -> tuple[int, ...]:
-    """How many requests each stretch may make, so that all together make no more: by its share of all bytes."""
+    """Divides `requests_max` among the runs in proportion to their bytes."""
     total = sum(s.bytes for s in runs)
     shares = [requests_max * s.bytes // max(total, 1) for s in runs]
     for i in range(requests_max - sum(shares) if shares else 0):
@@ -82,7 +82,7 @@ def requests_per_run(runs: tuple[SegmentRun, ...], requests_max: int) -> tuple[i
 
 
 def scrub_run(store: RequestBudget, decoded: Decoder, run: SegmentRun) -> ScrubbedRun:
-    """Reads the segments of a stretch. Raises Unavailable."""
+    """Deep scrub of the segments of a run. Raises Unavailable."""
     segments = DeepScrub(store, decoded)
     found: list[tuple[Finding, ...] | None] = []
     before = run.before

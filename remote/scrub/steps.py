@@ -1,4 +1,4 @@
-"""What a walk along an archive comes to: findings, and segments that a deep scrub reads, here or on another machine."""
+"""The steps of a scrub's pass: findings, and segments that a deep scrub reads, locally or in a Spark task."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,9 @@ from remote.scrub.finding import Finding
 
 @dataclass(frozen=True, slots=True)
 class SegmentToRead:
-    """A segment whose objects are there, and that is to be read. `before` is the one that ends where it starts, if that is read.
+    """A segment for the deep scrub. `before` is the segment that ends where this one starts, if that is scrubbed as well.
 
-    `manifest` says where the segment is, and knows no entries: all segments of a partition share it.
+    `manifest` has no entries; all segments of a partition share it.
     """
 
     manifest: Manifest
@@ -21,7 +21,7 @@ class SegmentToRead:
 
 @dataclass(frozen=True, slots=True)
 class PartitionEnd:
-    """All segments of a partition have been come to."""
+    """The end of a partition's segments."""
 
     path: PartitionPath
 

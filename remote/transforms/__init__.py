@@ -1,4 +1,4 @@
-"""What may be done to a segment on its way into the archive, and undone on its way out: zstd, AES-256-GCM, or both.
+"""Encodings of archived segments: zstd, AES-256-GCM, or both.
 
-The source is cut into chunks, each transformed on its own, so that a range of the source needs only the chunks that it touches.
+Each chunk of a segment is encoded separately, so a read of a range decodes only the chunks that overlap it.
 """

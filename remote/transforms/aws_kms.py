@@ -1,7 +1,7 @@
-"""A key ring whose keys AWS KMS holds: it wraps and unwraps, and nobody else sees a key. The only importer of its SDK.
+"""A key ring whose keys stay in AWS KMS, which wraps and unwraps data keys. The only importer of its SDK.
 
-What wraps is the key that the address names; the entry has its ARN, so that the alias can be given to another key later. KMS
-knows by itself which key wrapped something, and is told nevertheless: what another key wrapped is refused.
+The key that the address names wraps new data keys. Entries state its ARN, so that the alias can be moved to another key later.
+Unwrapping states the expected key explicitly, so that KMS rejects a data key that another key has wrapped.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _busy |= {"KeyUnavailableException"}
 
 
 class AwsKms:
-    """See KeyRing. Data keys that it has unwrapped it keeps, so that a segment costs one request however often it is read."""
+    """A `KeyRing` in AWS KMS. Caches unwrapped data keys, so that a segment costs one request however often it is read."""
 
     def __init__(self, key: str) -> None:
         self._asked = key
@@ -43,14 +43,12 @@ class AwsKms:
         return self._current
 
     def wrap(self, key_id: str, data_key: bytes) -> bytes:
-        """See KeyRing."""
         with _translated(key_id):
             answer = self._client.encrypt(KeyId=key_id, Plaintext=data_key, EncryptionContext=_CONTEXT)
         wrapped: bytes = answer["CiphertextBlob"]
         return wrapped
 
     def unwrap(self, key_id: str, wrapped: bytes) -> bytes:
-        """See KeyRing."""
         data_key = self._unwrapped.get((key_id, wrapped))
         if data_key is None:
             with _translated(key_id):
@@ -73,7 +71,7 @@ def _client(key: str) -> Any:
 
 @contextmanager
 def _translated(key_id: str) -> Iterator[None]:
-    """Turns the SDK's errors into ours."""
+    """Translates the SDK's errors."""
     try:
         yield
     except sdk.ClientError as e:

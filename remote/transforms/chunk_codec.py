@@ -1,4 +1,4 @@
-"""One chunk, from its source to its stored form and back: compressed, encrypted, or first the one and then the other."""
+"""Encodes and decodes one chunk: compression, encryption, or compression and then encryption."""
 
 from dataclasses import dataclass
 
@@ -10,18 +10,18 @@ from remote.transforms.encryption import ChunkPlace, SegmentCipher
 
 @dataclass(frozen=True, slots=True)
 class ChunkCodec:
-    """What is done to each chunk of a segment; neither leaves it as it is."""
+    """The codec of a segment's chunks: compression if `compressed`, then encryption if there is a cipher."""
 
     compressed: bool
     cipher: SegmentCipher | None
 
     def encode(self, place: ChunkPlace, source: Buffer) -> bytes:
-        """The chunk's stored form. The same chunk at the same place gives the same bytes."""
+        """The chunk in its stored form. Deterministic for the same chunk at the same place."""
         plain = compress(source) if self.compressed else source
         return bytes(plain) if self.cipher is None else self.cipher.encrypt(place, plain, compressed=self.compressed)
 
     def decode(self, place: ChunkPlace, stored: Buffer, source_bytes: int) -> bytes:
-        """The chunk's `source_bytes` source bytes. Raises Corrupt."""
+        """The source bytes of a stored chunk, exactly `source_bytes` of them. Raises Corrupt."""
         plain = stored if self.cipher is None else self.cipher.decrypt(place, stored, compressed=self.compressed)
         source = decompress(plain, source_bytes) if self.compressed else bytes(plain)
         if len(source) != source_bytes:

@@ -2,15 +2,15 @@
 
     at  bytes  field
      0      1  version, 1
-     1      4  source bytes of a chunk; the last chunk has what is left
+     1      4  source bytes of a chunk; the last chunk has the remainder
      5      8  source bytes of all chunks
     13      4  stored bytes of the shortest chunk, the last one not counted
     17      4  stored bytes of the last chunk
     21      1  bytes of a difference, 0 to 4
-    22      …  a difference for every chunk but the last: how much longer than the shortest it is
+    22      …  a difference for every chunk but the last: its stored bytes less those of the shortest
 
-Everything is big-endian and unsigned. Chunks lie in the object one after the other, with nothing between them. Encrypted chunks
-that are not compressed are all alike, so their differences take no byte; those of compressed ones take two or three.
+All integers are big-endian and unsigned. The chunks are adjacent in the object. Encrypted chunks that are not compressed have
+equal lengths, so their differences take no bytes; those of compressed chunks take two or three.
 """
 
 import struct
@@ -31,7 +31,7 @@ _DIFFERENCE_MAX = 4
 
 @dataclass(frozen=True, slots=True)
 class ChunkIndex:
-    """Where each chunk ends in the source and in the object, in bytes; both start at 0 and have one or more chunks."""
+    """The positions at which chunks end, in the source and in the stored object; both start at 0. At least one chunk."""
 
     source_ends: tuple[int, ...]
     stored_ends: tuple[int, ...]
@@ -41,12 +41,12 @@ class ChunkIndex:
 
     @property
     def source_size(self) -> int:
-        """Bytes of the whole source."""
+        """The size of the source in bytes."""
         return self.source_ends[-1]
 
     @property
     def stored_size(self) -> int:
-        """Bytes of the whole object."""
+        """The size of the stored object in bytes."""
         return self.stored_ends[-1]
 
     def source_range(self, first: int, stop: int) -> tuple[int, int]:
@@ -58,22 +58,22 @@ class ChunkIndex:
         return (self.stored_ends[first - 1] if first else 0), self.stored_ends[stop - 1]
 
     def covering(self, start: int, end: int) -> tuple[int, int]:
-        """The chunks `[first, stop)` that hold the source bytes `[start, end)`, which lie inside and are not none."""
+        """The chunks `[first, stop)` that hold the source bytes `[start, end)`; the range is inside the source and not empty."""
         return bisect_right(self.source_ends, start), bisect_right(self.source_ends, end - 1) + 1
 
 
 def chunk_ends(source_size: int, chunk_bytes: int) -> tuple[int, ...]:
-    """Where chunks of `chunk_bytes` end in a source that is not empty."""
+    """The positions at which chunks of `chunk_bytes` end in a source that is not empty."""
     return (*range(chunk_bytes, source_size, chunk_bytes), source_size)
 
 
 def stored_bytes_max(source_bytes: int) -> int:
-    """More than this no chunk takes in its object: zstd adds little to what it cannot compress, AES-GCM 16 bytes."""
+    """An upper bound of a chunk's stored size: zstd adds little to incompressible data, AES-GCM 16 bytes."""
     return source_bytes + (source_bytes >> 7) + 1024
 
 
 def make_chunk_index(source_ends: Sequence[int], lengths: Sequence[int]) -> ChunkIndex:
-    """The index of chunks that end there in the source and have these lengths in the object. Raises Corrupt where none can."""
+    """The index of chunks with these ends in the source and these stored lengths. Raises Corrupt if they cannot match."""
     starts = (0, *source_ends[:-1])
     if not 0 < len(lengths) == len(source_ends) <= CHUNKS_MAX:
         raise Corrupt(f"a chunk index with {len(lengths)} lengths for {len(source_ends)} chunks; there are 1 to {CHUNKS_MAX}")
@@ -84,7 +84,7 @@ def make_chunk_index(source_ends: Sequence[int], lengths: Sequence[int]) -> Chun
 
 
 def write_chunk_index(chunk_bytes: int, source_size: int, lengths: Sequence[int]) -> bytes:
-    """The stored form of an index of equal chunks with these lengths in the object."""
+    """The bytes of an index of equal chunks with these stored lengths."""
     *others, last = lengths
     least = min(others, default=0)
     width = (max(others, default=0) - least).bit_length() + 7 >> 3

@@ -1,4 +1,4 @@
-"""One chunk as one zstd frame (RFC 8878), with its content's size and checksum in it."""
+"""Compresses one chunk as one zstd frame (RFC 8878) with content size and checksum."""
 
 import zstandard
 
@@ -11,12 +11,12 @@ ZSTD_LEVEL = 3
 
 
 def compress(source: Buffer) -> bytes:
-    """The chunk's frame; the same bytes give the same frame."""
+    """Compresses a chunk to a frame. Deterministic."""
     return zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_content_size=True, write_checksum=True).compress(source)
 
 
 def decompress(stored: Buffer, source_bytes: int) -> bytes:
-    """The chunk of just `source_bytes` that the frame holds, whatever size the frame states. Raises Corrupt."""
+    """Decompresses a frame to exactly `source_bytes`, whatever size the frame states. Raises Corrupt."""
     try:
         source = bytes(inflate(Codec.zstd, stored, bytes_max=source_bytes))
     except Corrupt as e:

@@ -1,7 +1,7 @@
-"""Segments in whatever encoding they were archived, read by ranges of their own bytes.
+"""Reads ranges of archived segments in any encoding; the ranges count decoded bytes.
 
-A range costs one request, for the chunks that it touches, or none; where nothing is encoded it costs one. The chunk that a range
-ends in is kept, so that who reads on from there has it decoded once.
+A range costs at most one request. The last decoded chunk of a range is cached, so that a sequential reader decodes each chunk
+once.
 """
 
 from local_log.errors import Corrupt, Invalid
@@ -16,17 +16,17 @@ from remote.transforms.lru_cache import LruCache
 
 SEGMENTS_KEPT_MAX = 64
 CHUNKS_KEPT_MAX = 4
-"""As many readers can go on at a time; each costs a chunk of memory."""
+"""The number of concurrent sequential readers that are served from the cache; each takes one chunk of memory."""
 
 
 class NotEncrypted(Corrupt):
-    """A segment in the clear, where keys say that there is none: who can write to the bucket can put one there."""
+    """A segment is not encrypted although the archive has keys: anybody who can write to the bucket may have put it there."""
 
 
 class DecodedBytes:
-    """The `SegmentBytes` of every encoding. Without `keys`, what is encrypted raises NoKey and all else is read.
+    """A `SegmentBytes` for every encoding. Without `keys`, an encrypted segment raises NoKey.
 
-    With keys, and where plain is not allowed, what is not encrypted raises NotEncrypted.
+    With keys and without `plain_allowed`, a segment that is not encrypted raises NotEncrypted.
     """
 
     def __init__(self, store: ObjectReader, keys: KeyRing | None = None, *, plain_allowed: bool = True) -> None:
@@ -38,14 +38,14 @@ class DecodedBytes:
         self._chunks: LruCache[tuple[str, int], bytes] = LruCache(CHUNKS_KEPT_MAX)
 
     def log(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> Body:
-        """See SegmentBytes; also NoKey, WrongKey, NotEncrypted."""
+        """Also raises NoKey, WrongKey, NotEncrypted."""
         self.require_encryption(path, entry)
         if entry.encoding == IDENTITY:
             return self._stored.log(path, entry, start, end)
         found = self._segment(path, entry).log
         if _is_empty(found, start, end):
             return b""
-        first, stop = touched = found.index.covering(start, end)
+        first, stop = overlapping = found.index.covering(start, end)
         chunks: list[bytes] = []
         while first < stop and (kept := self._chunks.get((found.key, first))) is not None:
             chunks.append(kept)
@@ -53,21 +53,20 @@ class DecodedBytes:
         if first < stop:
             chunks += self._decoded(found, first, stop)
             self._chunks.put((found.key, stop - 1), chunks[-1])
-        return _cut(found, touched, chunks, start, end)
+        return _slice(found, overlapping, chunks, start, end)
 
     def aux(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
-        """See SegmentBytes; also NoKey, WrongKey, NotEncrypted."""
+        """Also raises NoKey, WrongKey, NotEncrypted."""
         self.require_encryption(path, entry)
         if entry.encoding == IDENTITY:
             return self._stored.aux(path, entry, start, end)
         found = self._segment(path, entry).aux
         if _is_empty(found, start, end):
             return b""
-        touched = found.index.covering(start, end)
-        return _cut(found, touched, self._decoded(found, *touched), start, end)
+        overlapping = found.index.covering(start, end)
+        return _slice(found, overlapping, self._decoded(found, *overlapping), start, end)
 
     def require_encryption(self, path: PartitionPath, entry: SegmentEntry) -> None:
-        """See SegmentBytes."""
         if self.plain_allowed or entry.is_encrypted:
             return
         raise NotEncrypted(
@@ -77,7 +76,7 @@ class DecodedBytes:
         )
 
     def align(self, entry: SegmentEntry) -> int:
-        """See SegmentBytes: a chunk's source bytes. Raises Corrupt."""
+        """The source bytes of a chunk. Raises Corrupt."""
         return 1 if entry.encoding == IDENTITY else source_chunk_bytes(entry)
 
     def _segment(self, path: PartitionPath, entry: SegmentEntry) -> EncodedSegment:
@@ -93,15 +92,15 @@ class DecodedBytes:
 
 
 def _is_empty(found: EncodedObject, start: int, end: int) -> bool:
-    """Whether the range is empty. Raises Invalid for one outside."""
+    """Whether the range is empty. Raises Invalid if it is not inside the object."""
     if not 0 <= start <= end <= found.index.source_size:
         raise Invalid(f"{found.key} holds {found.index.source_size} source bytes, not [{start}, {end})")
     return start == end
 
 
-def _cut(found: EncodedObject, touched: tuple[int, int], chunks: list[bytes], start: int, end: int) -> bytes:
-    """The source bytes `[start, end)` of the chunks `touched`, copied once."""
-    source_start, source_end = found.index.source_range(*touched)
+def _slice(found: EncodedObject, overlapping: tuple[int, int], chunks: list[bytes], start: int, end: int) -> bytes:
+    """The source bytes `[start, end)` out of the decoded chunks `[first, stop)`, copied once."""
+    source_start, source_end = found.index.source_range(*overlapping)
     parts: list[Buffer] = list(chunks)
     parts[-1] = memoryview(parts[-1])[: len(parts[-1]) - (source_end - end)]
     parts[0] = memoryview(parts[0])[start - source_start :]

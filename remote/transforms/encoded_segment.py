@@ -1,4 +1,4 @@
-"""The two objects of an encoded segment, each as chunks: which of its bytes hold a range of the source, and how to undo them."""
+"""The two objects of an encoded segment as chunks: which stored bytes hold a range of the source, and their codec."""
 
 import re
 from base64 import b64decode
@@ -16,14 +16,14 @@ from remote.transforms.keys import KeyRing
 
 AES = "aes-256-gcm"
 ENCODINGS = {ZSTD: (True, False), AES: (False, True), f"{ZSTD}+{AES}": (True, True)}
-"""By name: whether chunks are compressed, and whether they are encrypted after that."""
+"""Name of an encoding: whether chunks are compressed, whether they are encrypted."""
 
 _SEGMENT_ID = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedObject:
-    """An object of an entry: `key` names it, `number` is LOG_OBJECT or AUX_OBJECT."""
+    """An encoded object: its key in the store, its `number` (LOG_OBJECT or AUX_OBJECT), chunk index and codec."""
 
     key: str
     number: int
@@ -31,9 +31,9 @@ class EncodedObject:
     codec: ChunkCodec
 
     def decode(self, first: int, stop: int, stored: Buffer) -> list[bytes]:
-        """The source bytes of each of the chunks `[first, stop)`, from the object's bytes that hold them.
+        """Decodes the chunks `[first, stop)` from the stored bytes that hold them; one source per chunk.
 
-        Raises Corrupt, placed in the object.
+        Raises Corrupt, with the position in the object.
         """
         start, end = self.index.stored_range(first, stop)
         if len(stored) != end - start:
@@ -54,16 +54,16 @@ class EncodedObject:
 
 @dataclass(frozen=True, slots=True)
 class EncodedSegment:
-    """Both objects of an entry."""
+    """The encoded log and aux object of an entry."""
 
     log: EncodedObject
     aux: EncodedObject
 
 
 def encoded_segment(path: PartitionPath, entry: SegmentEntry, keys: KeyRing | None) -> EncodedSegment:
-    """What an entry that is not IDENTITY names; asks `keys` for the data key if it is encrypted.
+    """The objects of an entry whose encoding is not IDENTITY; `keys` unwraps the data key of an encrypted one.
 
-    Raises NoKey, WrongKey, Newer (an encoding that we do not know), Unavailable, Corrupt (an entry that contradicts itself).
+    Raises NoKey, WrongKey, Newer (an unknown encoding), Unavailable, Corrupt (an inconsistent entry).
     """
     key, aux_key = path.segment(entry.log_name), path.segment(entry.aux_name)
     if entry.encoding not in ENCODINGS:
@@ -95,13 +95,13 @@ def _aux_index(key: str, entry: SegmentEntry, info: EncodingInfo) -> ChunkIndex:
 
 
 def source_chunk_bytes(entry: SegmentEntry) -> int:
-    """The source bytes of each chunk of the log but the last; 1 where the entry does not say."""
+    """The source bytes of a chunk of the log, the last one excepted; 1 if the entry does not state them."""
     with placed(entry.log_name):
         return read_chunk_bytes(_from_base64(entry.encoded.chunk_index, "chunk index")) if entry.encoded else 1
 
 
 def aux_ends(ranges: Iterable[AuxRange]) -> tuple[int, ...]:
-    """Where the parts of an aux object, each of which is a chunk, end in its source. Raises Corrupt unless they fill it."""
+    """The positions at which the parts of an aux object end; each is one chunk. Raises Corrupt if they are not adjacent."""
     ordered = sorted((r.start, r.end) for r in ranges)
     ends = tuple(end for _, end in ordered)
     if tuple(start for start, _ in ordered) != (0, *ends)[:-1]:

@@ -1,23 +1,22 @@
-"""One chunk under AES-256-GCM: what a nonce is made of, and what a chunk is bound to besides its data key.
+"""Encrypts one chunk with AES-256-GCM: how its nonce is built, and its additional authenticated data.
 
-A data key belongs to one attempt to copy one segment: it is made when the attempt starts, encrypts that segment's two objects and
-is never taken up again. The nonce of a chunk is the attempt's 12 random bytes XOR (object, 4 bytes | chunk number, 8 bytes), the
-construction of TLS 1.3 (RFC 8446, 5.3): distinct (object, number) pairs give distinct nonces, for certain rather than by chance,
-so no nonce comes twice under one data key.
+Each attempt to copy a segment makes a new data key, encrypts the segment's two objects with it, and never reuses it. The nonce
+of a chunk is the attempt's 12 random bytes XOR (object, 4 bytes | chunk number, 8 bytes), the construction of TLS 1.3 (RFC
+8446, 5.3). Distinct (object, number) pairs give distinct nonces, so no nonce repeats under one data key.
 
-The additional authenticated data, which is not stored but known to who reads:
+The additional authenticated data is not stored; the reader rebuilds it:
 
     at  bytes  field
      0      4  "KTC1"
-     4     22  topic id, as the keys have it
+     4     22  topic id, as in the keys of the archive
     26      4  partition
-    30     16  segment id, which no other attempt has
+    30     16  segment id, unique per attempt
     46      1  object: 0 the segment, 1 its aux object
-    47      1  what is inside: 0 source bytes, 1 a zstd frame of them
+    47      1  content: 0 source bytes, 1 a zstd frame of them
     48      8  chunk number, from 0
     56      1  1 for the object's last chunk, else 0
 
-Integers are big-endian. A chunk as stored is the ciphertext followed by the tag of 16 bytes.
+Integers are big-endian. A stored chunk is the ciphertext followed by the tag of 16 bytes.
 """
 
 import struct
@@ -42,7 +41,7 @@ LOG_OBJECT, AUX_OBJECT = 0, 1
 
 
 class ChunkPlace(NamedTuple):
-    """Where a chunk belongs: LOG_OBJECT or AUX_OBJECT, its number there from 0, and whether no other comes after it."""
+    """The place of a chunk: LOG_OBJECT or AUX_OBJECT, its number from 0, and whether it is the last one."""
 
     object: int
     number: int
@@ -58,11 +57,11 @@ class SegmentCipher:
         self._segment = (_MAGIC, path.topic_id.encode(), path.partition, bytes.fromhex(segment_id))
 
     def encrypt(self, place: ChunkPlace, plain: Buffer, *, compressed: bool) -> bytes:
-        """A chunk as it is stored."""
+        """The stored form of a chunk: ciphertext and tag."""
         return self._aead.encrypt(self._nonce_of(place), plain, self._aad(place, compressed))
 
     def decrypt(self, place: ChunkPlace, stored: Buffer, *, compressed: bool) -> bytes:
-        """What was encrypted for this very place. Raises Corrupt for anything else."""
+        """The plaintext of a chunk. Raises Corrupt unless it was encrypted for this place."""
         try:
             return self._aead.decrypt(self._nonce_of(place), stored, self._aad(place, compressed))
         except InvalidTag as e:

@@ -1,12 +1,13 @@
-"""Where key rings come from: an address in, a `KeyRing` out. The only place that reads a key from outside.
+"""Opens the `KeyRing` that an address names. The only module that reads keys from outside the process.
 
-/etc/tiering/keys.json          a file, or file:///etc/tiering/keys.json; see `keys.read_key_ring` for what is in it
-env://TIERING_KEY_RING          the same JSON in a variable of the environment
+/etc/tiering/keys.json          a file, also as file:///etc/tiering/keys.json; `keys.read_key_ring` describes its content
+env://TIERING_KEY_RING          the same JSON in an environment variable
 aws-kms://alias/archive         AWS KMS, whose keys never leave it: the id, alias or ARN of the key for new data keys
-NAME://…                        whatever an installed package has registered as NAME among the entry points of
-                                `kafka_tiering.key_rings`: a function of the address that gives a KeyRing
+NAME://…                        a plugin: an installed package registers, under the entry point group
+                                `kafka_tiering.key_rings`, a function from the address to a KeyRing
 
-Who has keys takes nothing that is not encrypted and signed, unless the address ends in ?plain=allowed.
+A reader with keys rejects segments that are not encrypted and manifests that are not signed, unless the address ends in
+?plain=allowed.
 """
 
 import os
@@ -24,17 +25,17 @@ _OTHERS_MAY = stat.S_IRWXO | stat.S_IWGRP
 
 
 def allowing_plain(address: str) -> str:
-    """The address for who takes what is not encrypted, or not signed, too."""
+    """The same address, which then also accepts segments that are not encrypted and manifests that are not signed."""
     return f"{address.removesuffix(PLAIN_ALLOWED)}{PLAIN_ALLOWED}"
 
 
 def allows_plain(address: str) -> bool:
-    """Whether an address is such a one."""
+    """Whether the address accepts what is not encrypted or not signed."""
     return address.endswith(PLAIN_ALLOWED)
 
 
 def open_keys(address: str) -> KeyRing:
-    """The key ring at `address`. Raises Invalid (its file is missing, open to others or no key ring), BadAddress."""
+    """The key ring at `address`. Raises BadAddress, and Invalid for a missing file, one that others can read, or no key ring."""
     address = address.removesuffix(PLAIN_ALLOWED)
     scheme, separator, rest = address.partition("://")
     if not separator:
@@ -53,7 +54,7 @@ def open_keys(address: str) -> KeyRing:
 
 
 def _from_file(path: str) -> KeyRing:
-    """A file that only its owner may write and nobody but its owner and group may read."""
+    """Reads a key file. Its mode must deny writing to all but its owner, and reading to all but owner and group."""
     try:
         with open(path, "rb") as file:
             mode = os.fstat(file.fileno()).st_mode

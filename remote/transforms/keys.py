@@ -1,4 +1,4 @@
-"""Key-encryption keys: what wraps the data key of each segment, so that a manifest can carry it."""
+"""Key-encryption keys: they wrap the data key of each segment, so that the manifest can store it."""
 
 import json
 from base64 import b64decode
@@ -18,24 +18,24 @@ KEY_ID_BYTES_MAX = 2048
 
 
 class KeyRing(Protocol):
-    """Wraps and unwraps data keys, for several threads at once. Key ids are no secret: manifests and messages have them."""
+    """Wraps and unwraps data keys. Thread-safe. Key ids are not secret: manifests and messages contain them."""
 
     @property
     def current(self) -> str:
         """The id of the key that new data keys are wrapped with."""
 
     def wrap(self, key_id: str, data_key: bytes) -> bytes:
-        """The data key, wrapped. Raises NoKey, Unavailable, Invalid."""
+        """Wraps a data key with the key `key_id`. Raises NoKey, Unavailable, Invalid."""
 
     def unwrap(self, key_id: str, wrapped: bytes) -> bytes:
-        """The data key again. Raises NoKey (the ring lacks that key), WrongKey (not the one that wrapped it), Unavailable."""
+        """Unwraps a data key. Raises NoKey (the ring lacks the key), WrongKey (another key has wrapped it), Unavailable."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalKeyRing:
-    """Keys that are at hand. Data keys are wrapped by AES key wrap (RFC 3394), which needs no nonce and notices a wrong key.
+    """A key ring in memory. Wraps data keys with AES key wrap (RFC 3394), which needs no nonce and detects a wrong key.
 
-    `place` says, for messages, where the keys came from.
+    `place` names the source of the keys in messages.
     """
 
     place: str
@@ -43,11 +43,10 @@ class LocalKeyRing:
     keys: Mapping[str, bytes] = field(repr=False)
 
     def wrap(self, key_id: str, data_key: bytes) -> bytes:
-        """See KeyRing; 40 bytes for a data key of 32."""
+        """The result has 40 bytes for a data key of 32."""
         return aes_key_wrap(self._key(key_id), data_key)
 
     def unwrap(self, key_id: str, wrapped: bytes) -> bytes:
-        """See KeyRing."""
         try:
             return aes_key_unwrap(self._key(key_id), wrapped)
         except InvalidUnwrap as e:
@@ -69,13 +68,13 @@ def read_key_ring(text: str | bytes, place: str) -> LocalKeyRing:
     except _InvalidKeyRing as e:
         found = str(e)
     except (ValueError, RecursionError):
-        found = "not JSON"  # what it is instead may be a secret
+        found = "not JSON"  # the text itself may be a secret
     form = '{"current": ID, "keys": {ID: base64 of 32 bytes, …}}'
     raise Invalid(f"{place}: {found}; give {form}")
 
 
 class _InvalidKeyRing(Exception):
-    """What is wrong with a key ring, in words that tell no secret."""
+    """The defect of a key ring, without its secrets."""
 
 
 def _key_ring(value: Any, place: str) -> LocalKeyRing:
@@ -107,7 +106,7 @@ def _key(key_id: str, text: object) -> bytes:
 
 
 def check_key_ring(keys: KeyRing, randomness: Randomness) -> None:
-    """Wraps and unwraps a data key that is for nothing else, so that what is wrong with the keys shows before any upload.
+    """Wraps and unwraps an unused data key, so that a defect of the key ring is found before any upload.
 
     Raises NoKey, WrongKey, Unavailable, Invalid.
     """

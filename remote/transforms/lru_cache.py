@@ -1,4 +1,4 @@
-"""The few things that were used last, for several threads."""
+"""A bounded, thread-safe LRU cache."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -10,7 +10,7 @@ V = TypeVar("V")
 
 
 class LruCache(Generic[K, V]):
-    """Keeps at most `entries_max` values, those that were used last."""
+    """At most `entries_max` values; the least recently used one is evicted. Thread-safe."""
 
     def __init__(self, entries_max: int) -> None:
         self.entries_max = entries_max
@@ -18,14 +18,14 @@ class LruCache(Generic[K, V]):
         self._lock = Lock()
 
     def get(self, key: K) -> V | None:
-        """The value, None where it is not kept."""
+        """The cached value, or None."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
             return self._values.get(key)
 
     def put(self, key: K, value: V) -> None:
-        """Keeps it, in place of the one that was not used for longest."""
+        """Caches a value and evicts the least recently used one if the cache is full."""
         with self._lock:
             self._values[key] = value
             self._values.move_to_end(key)

@@ -1,7 +1,7 @@
-"""Data keys wrapped anew: which entries are under another key than the current one, and the same entries under that.
+"""Key rotation: rewraps data keys that another key than the current one has wrapped.
 
-A data key stays what it is, so no object is touched: an entry gets another `key_id` and `wrapped_key`, and a page of entries is
-made anew, with the pages above it.
+The data key itself stays the same, so no segment object changes. An entry gets a new `key_id` and `wrapped_key`; a page with
+such an entry is written again, and so are the pages above it.
 """
 
 from base64 import b64decode, b64encode
@@ -15,7 +15,7 @@ from remote.manifest.paging import NewPage, ReadPage
 from remote.transforms.keys import KeyRing
 
 PAGES_PER_STEP_MAX = 16
-"""So many pages of entries are made anew for one commit: what a killed rotation has to do again is no more."""
+"""Pages of entries that one commit rewrites: the most that an interrupted rotation has to repeat."""
 
 
 def is_due(entry: SegmentEntry, key_id: str) -> bool:
@@ -24,7 +24,7 @@ def is_due(entry: SegmentEntry, key_id: str) -> bool:
 
 
 def rewrap(entry: SegmentEntry, keys: KeyRing, key_id: str) -> SegmentEntry:
-    """An entry that is due, with its data key wrapped by `key_id`. Raises NoKey, WrongKey, Corrupt, all placed; Unavailable."""
+    """The entry with its data key wrapped by `key_id`. Raises NoKey, WrongKey, Corrupt (naming the segment), Unavailable."""
     info = entry.encoded
     if info is None:
         raise AssertionError("an entry that is not encoded is never due")
@@ -42,7 +42,7 @@ def rewrap(entry: SegmentEntry, keys: KeyRing, key_id: str) -> SegmentEntry:
 
 @dataclass(slots=True)
 class Rotation:
-    """One partition's rotation to `key_id`, a step a commit. `read` gives the items of a page, `new_id` names those made anew."""
+    """The rotation of one partition to `key_id`, one step per commit. `read` reads a page's items, `new_id` names new pages."""
 
     keys: KeyRing
     key_id: str
@@ -50,12 +50,12 @@ class Rotation:
     new_id: Callable[[], str]
     pages_per_step: int = PAGES_PER_STEP_MAX
     hashed: bool = False
-    """Whether refs are to have the SHA-256 of their pages, since the manifest is signed."""
+    """Whether references get the SHA-256 of their pages, because the manifest is signed."""
     _current: set[str] = field(default_factory=set)
-    """Names of pages below which nothing is due."""
+    """Names of pages under which no entry is due."""
 
     def step(self, manifest: Manifest) -> "RotationStep":
-        """What the next commit does; nothing `replacements` of anything when all is done.
+        """The next step; without `replacements` the rotation is complete.
 
         Raises NoKey, WrongKey, Unavailable, and what `read` raises.
         """
@@ -76,7 +76,7 @@ class Rotation:
         return rewrap(item, self.keys, self.key_id)
 
     def _page(self, ref: PageRef, step: "RotationStep") -> PageRef:
-        """The ref, or that of the page in its place. While a step is full, pages stay for the next one."""
+        """The reference, or that of the rewritten page. Once a step is full, further pages are left for the next one."""
         if ref.name in self._current or step.pages_of_entries >= self.pages_per_step:
             return ref
         before = self.read(ref)
@@ -97,7 +97,7 @@ class Rotation:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """What stands in place of an item of a manifest, and how many entries it has wrapped anew."""
+    """The item that replaces an item of a manifest, and how many entries in it were rewrapped."""
 
     item: Item
     rewrap: int
@@ -105,10 +105,10 @@ class Replacement:
 
 @dataclass(slots=True)
 class RotationStep:
-    """The pages to be written first, and what stands in the manifest `replacements` of what, by id.
+    """The pages to write first, and the replacements of items in the manifest, by id.
 
-    It was planned on the version with the put id `planned_on`, and only the version after that may name its pages: a sweep takes
-    a page that is older than a version, and that the version does not name, for one that nobody is going to name any more.
+    The step was planned on the version with the put id `planned_on`, and only the next version may name its pages: a sweep
+    deletes a page that is older than a version which does not name it.
     """
 
     planned_on: str
@@ -118,10 +118,10 @@ class RotationStep:
     pages_of_entries: int = 0
 
     def applied(self, manifest: Manifest) -> tuple[Manifest, int]:
-        """The manifest with what stands instead, and how many entries that wraps anew.
+        """The manifest with the replacements, and the number of rewrapped entries.
 
-        Nothing where somebody else has committed meanwhile: what is due then is planned again, with pages of its own. A write
-        that was pending may have joined; its entries stay as they are, for the next step.
+        Unchanged if another writer has committed in between: the step is then planned again, with new pages. Entries of a pending
+        write that was committed meanwhile are left for the next step.
         """
         if manifest.put_id != self.planned_on:
             return manifest, 0

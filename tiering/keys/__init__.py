@@ -1,1 +1,1 @@
-"""The keys of an encrypted archive: rotation."""
+"""Key management of an encrypted archive: rotation."""

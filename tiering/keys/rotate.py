@@ -1,9 +1,9 @@
-"""Wraps the data keys of archived segments with the current key: manifests and pages are written anew, objects are not touched.
+"""Rewraps the data keys of archived segments with the current key. Writes manifests and pages; no segment object changes.
 
-Manifests are signed by that key, too, also those that were not.
+Manifests are signed with that key as well, including those that were not signed before.
 
-It may be killed and run again: what is under the current key already is passed over. A segment that is copied meanwhile by
-somebody whose current key is another one is left for the next run.
+A rotation can be interrupted and run again: entries under the current key are skipped. A segment that is copied meanwhile by a
+writer with another current key is left for the next run.
 """
 
 from collections.abc import Iterable, Iterator

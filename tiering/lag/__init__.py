@@ -1,1 +1,1 @@
-"""What of a local log the archive does not have: lag of copies, unprotected records, what is known without the store."""
+"""How far the archive lags behind a local log: copy lag, unprotected records, and the last known state without the store."""

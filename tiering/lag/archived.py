@@ -1,4 +1,4 @@
-"""What is kept of a manifest once it was read: enough to say, while the store does not answer, what of a local log it lacks."""
+"""The part of a manifest that the agent keeps in memory, to compute the lag while the store does not answer."""
 
 from dataclasses import dataclass, replace
 

@@ -1,4 +1,4 @@
-"""What of a local log the archive does not have yet, as Kafka counts RemoteCopyLagBytes: the active segment never."""
+"""The copy lag of a local log, counted as Kafka counts RemoteCopyLagBytes: without the active segment."""
 
 from dataclasses import dataclass
 

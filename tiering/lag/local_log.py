@@ -1,6 +1,6 @@
-"""What of a local log lies on disk and not in the archive, by what the file system tells and a few reads of indexes.
+"""The segments of a local log that are not archived, from file metadata and a few reads of indexes.
 
-Nobody asks the store here. Of an idle partition only the active segment's size is looked at again.
+No request to the store is made. For an idle partition only the size of the active segment is checked again.
 """
 
 from dataclasses import dataclass, replace

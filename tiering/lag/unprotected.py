@@ -1,6 +1,6 @@
-"""What would be gone if a broker's disk were: everything of a local log that is not archived, the active segment included.
+"""The records that would be lost with a broker's disk: all of a local log that is not archived, with the active segment.
 
-And when the broker itself deletes the oldest of it, as far as it is known how long it keeps the topic.
+Where the retention of the topic is known, also when the broker will delete the oldest of them.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A partition's folder as rows, with the names that Kafka's own classes give to what is in it."""
+"""Prints the content of a partition's folder as rows, with the field names of Kafka's own classes."""
 
 from base64 import b64encode
 from collections.abc import Iterator

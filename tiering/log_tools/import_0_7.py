@@ -1,7 +1,7 @@
-"""A log of Kafka 0.7 as record batches, to be appended to a log of today: the values in their order, under new offsets.
+"""Converts a log of Kafka 0.7 to record batches: the values in their order, with new offsets.
 
-A message of 0.7 has a value and nothing else, so the records have no key, no timestamp and no headers. Its offsets were byte
-positions and mean nothing afterwards.
+A message of Kafka 0.7 has only a value, so the records have no key, no timestamp and no headers. Its offset was a byte position
+and has no meaning in the new log.
 """
 
 from collections.abc import Iterator

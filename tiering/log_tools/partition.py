@@ -1,4 +1,4 @@
-"""A partition's folder opened by the log engine, for the commands that mend, copy and cut one."""
+"""Opens a partition's folder with the log engine, for the commands that recover, append and truncate."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,1 +1,1 @@
-"""What was lost before it was archived: noticed, recorded in the manifests, acknowledged."""
+"""Offsets that were lost before they were archived: detected, recorded in the manifests, acknowledged."""

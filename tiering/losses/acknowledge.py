@@ -1,4 +1,4 @@
-"""Says in the manifests that somebody has seen what was lost: it stays listed, and is no finding any more."""
+"""Acknowledges losses in the manifests: they stay listed, but a scrub no longer reports them as an anomaly."""
 
 from collections.abc import Iterator
 from functools import partial

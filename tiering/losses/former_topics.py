@@ -1,4 +1,4 @@
-"""Former topics of a name whose folder now holds a topic of another id: what was not archived of them is gone."""
+"""Losses of former topics: the partition's folder now belongs to a topic with another id, and what was not archived is gone."""
 
 from collections.abc import Iterator
 from functools import partial

@@ -1,4 +1,4 @@
-"""Logs that an offload saw in a log directory and that are there no more: their manifests are told, and say what is lost."""
+"""Losses of logs that an earlier offload saw in a log directory and that have disappeared since."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress

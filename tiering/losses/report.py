@@ -1,4 +1,4 @@
-"""What an offload tells a manifest of a local log: where it starts and ends, and what it lost before it was archived."""
+"""Records in a manifest where a local log starts and ends, and what it lost before it was archived."""
 
 from local_log.errors import LogError
 from local_log.formats.primitives import INT64_MAX

@@ -1,7 +1,7 @@
-"""What is remembered of a log directory from one offload to the next: the logs that were seen there.
+"""A state file of the logs that an offload saw in a log directory, for the next offload.
 
-By this an offload notices which have disappeared meanwhile, and which have not moved, so that the store need not be asked. One
-small file a log directory and archive. It may be lost: what disappears before the next offload is not noticed then.
+With it an offload detects logs that have disappeared, and skips the store for logs that have not changed. There is one small
+file for each pair of log directory and archive. If it is lost, a log that disappears before the next offload is not detected.
 """
 
 import json

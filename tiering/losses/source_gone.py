@@ -1,7 +1,7 @@
-"""Says in the manifests that a log directory has their partitions no more: of a broker that was taken out of service.
+"""Records in the manifests that a log directory is gone, for a broker that was taken out of service.
 
-Nobody archives from such a directory any more, so nobody else would say so, and what it had when it was last told would for ever
-count as offsets that it may still give. A directory that comes back is told with its next offload.
+Nobody archives from that directory any more, so without this the offsets that it was last known to have would count as
+available for ever. A directory that comes back is recorded again by its next offload.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,1 +1,1 @@
-"""Manifests for people: their versions as rows, and those that diverged from their logs."""
+"""Manifests for operators: versions as rows, and partitions that diverged from their logs."""

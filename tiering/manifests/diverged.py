@@ -1,13 +1,14 @@
-"""Histories of a partition that have parted: the one that was archived, and the one that its brokers go on with.
+"""Resolves divergence: the archive and the leader's log of a partition have different records at the same offsets.
 
-After an unclean election the log that is led lacks offsets that are archived, and has others in their place. Neither history may
-be lost, and the archive of one partition is one log, so what the brokers do not have goes to a topic of its own:
+After an unclean leader election the leader's log lacks archived offsets and has other records in their place. No records may be
+lost, and the archive of a partition is a single log, so the archived records that the brokers lack move to a topic of their
+own:
 
-1  the segments from the fork on are copied under another topic id, of the same name, which readers ask for by `--topic-id`
-2  the partition gives them up: it ends at the fork or below it, and they wait to be deleted as what retention gives up
-3  the next offload goes on from there with what the log has
+1  the segments from the fork on are copied to a topic of the same name with another id; readers ask for it with `--topic-id`
+2  the partition is truncated to the fork or below, and the segments above are deleted later, like expired ones
+3  the next offload continues from there with the records of the log
 
-Killed anywhere and run again it goes on: the id is the same, and what is copied already is not copied again.
+The procedure can be interrupted and run again: the topic id is the same each time, and copied segments are not copied again.
 """
 
 from collections.abc import Iterable, Iterator

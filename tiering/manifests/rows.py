@@ -1,4 +1,4 @@
-"""Manifests for people: one version as rows, what changed from one to the next, all entries as one table."""
+"""Manifests as rows: one version, the changes from one version to the next, and a table of all entries."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from io import RawIOBase

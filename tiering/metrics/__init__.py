@@ -1,1 +1,1 @@
-"""What the service tells Prometheus: the series, as data, their values, and the dashboard and alerts that go by them."""
+"""Prometheus metrics of the agent: the series, their values, and the dashboard and alerts that use them."""

@@ -1,4 +1,4 @@
-"""Prometheus' text form: the one door to its client."""
+"""Renders metrics in Prometheus' text format. The only importer of its client."""
 
 from collections.abc import Callable, Iterable, Mapping
 

@@ -1,8 +1,8 @@
-"""Every series, and the bean of Kafka's tiered storage that it stands for (RemoteStorageMetrics, BrokerTopicMetrics).
+"""Every metric, and the Kafka MBean that it corresponds to (RemoteStorageMetrics, BrokerTopicMetrics).
 
-Names are those that the JMX exporter's own rules for Kafka make of the beans (`lowercaseOutputName`, PerSec meters as `_total`),
-so that dashboards and rules which people have for Kafka's tiered storage show this, too. What Kafka has no bean for is called
-`kafka_tiering_…`. Where a bean has a topic, the series has the label `topic`, and the sum over topics is Kafka's bean without.
+Names follow the JMX exporter's rules for Kafka (`lowercaseOutputName`, PerSec meters as `_total`), so existing dashboards and
+alerts for Kafka's tiered storage work. A metric without an MBean is named `kafka_tiering_…`. Where the MBean has a topic, the
+metric has the label `topic`; its sum over topics is Kafka's MBean without a topic.
 """
 
 from dataclasses import dataclass

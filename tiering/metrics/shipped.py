@@ -1,4 +1,4 @@
-"""What comes with the package for Prometheus and Grafana."""
+"""The Grafana dashboard and the Prometheus alerting rules of the package."""
 
 from pkgutil import get_data
 

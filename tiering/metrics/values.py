@@ -1,4 +1,4 @@
-"""The value of each series, from what an agent knows: pure."""
+"""Computes the value of each metric from the agent's view. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping

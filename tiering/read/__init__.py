@@ -1,1 +1,1 @@
-"""Reads over both tiers: records, coverage by offset and time, and how far in time an archive has a topic."""
+"""Reads over both tiers: records, coverage by offset and time, and the time up to which a topic is archived."""

@@ -1,8 +1,8 @@
-"""How far in time an archive has a topic: what may wait for a time asks here.
+"""The time up to which each partition of a topic is archived; sensors and triggers wait for it.
 
-An archive is through a time T where it holds a record as late as T: then the first offset as late as T, where an interval up to
-T ends, is archived and stays the same whatever comes. What lies in active segments only nobody knows here, so a partition that
-falls silent holds its topic back until its broker rolls the segment.
+A partition is archived through time T if the archive has a record with timestamp T or later. Then the first offset at or after
+T is archived, and an interval that ends at T does not change any more. The archive does not know about active segments, so a
+partition without new records holds its topic back until the broker rolls the segment.
 """
 
 from collections.abc import Collection, Iterable

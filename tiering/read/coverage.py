@@ -1,4 +1,4 @@
-"""Which offsets and which times each tier of a partition has, by its manifest and its indexes: no record is read for it."""
+"""The offsets and timestamps that each tier of a partition has, from the manifest and the indexes; reads no records."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The coverage of a partition drawn in lines of text: a column is a span of offsets or of time, a line a tier. Pure."""
+"""Draws the coverage of a partition as text: a column is a range of offsets or of time, a line is a tier. Pure."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime

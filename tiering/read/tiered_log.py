@@ -1,4 +1,4 @@
-"""One log over both tiers: the local log where it has the offset, the archive below. The one seam for whoever reads both.
+"""One log over both tiers: reads from the local log where it has the offset, from the archive below. All readers of both use it.
 
 log start offset        local log start offset              archive's end        high watermark     log end offset
      |---------------- archive ------------------------------------|

@@ -1,1 +1,1 @@
-"""Restores archived partitions as a log directory that a broker starts on: plan, segments, and the names that make it whole."""
+"""Restores archived partitions into a log directory that a broker can start on."""

@@ -1,8 +1,8 @@
-"""The active segment of a restored log: empty, or the markers of transactions whose own markers were never archived.
+"""The active segment of a restored log: empty, or the markers of transactions whose own markers were not archived.
 
-The archive ends below the last stable offset, so every transaction in it is decided, and it knows how. But a marker may have come
-after the last segment that was archived. Without one, the transaction would look open for ever, and no reader of committed
-records would get past it.
+The archive ends at or below the last stable offset, so every transaction in it is completed, and the archive knows the result.
+The marker itself may come after the last archived segment. Without a marker the transaction would stay ongoing, and the last
+stable offset of the restored log would never pass it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

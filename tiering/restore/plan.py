@@ -1,4 +1,4 @@
-"""What a restore writes: pure, a plan for each partition from its manifest and the limit that was asked for."""
+"""Plans a restore: for each partition the segments to write, from its manifest and the offset limit. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
-"""Writes archived logs as a log directory: plan, a flat loop that places segment after segment, and one step that names them.
+"""Restores partitions: a loop writes the segments into staging folders, and one last step renames the folders.
 
-A segment that cannot be brought back keeps its own partition from being finished; the other partitions go on, and the other
-segments, too, unless it is for want of a key, which they would want as well. Run again after whatever went wrong, a restore ends
-the same and downloads only what is missing or differs.
+A segment that cannot be restored fails its partition; the other partitions and segments continue, unless a key is missing,
+which the others would need as well. After any failure a restore can be run again: it ends with the same result and downloads
+only what is missing or differs.
 """
 
 from collections.abc import Iterable, Iterator

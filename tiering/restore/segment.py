@@ -1,7 +1,7 @@
-"""The files of one segment brought into the folder of a partition that is being restored.
+"""Writes the files of one segment into the folder of a partition that is being restored.
 
-What is there already is kept when its size and CRC-32C are right, and all else is written anew: after a kill, only what is
-missing or differs is downloaded again.
+A file whose size and CRC-32C are right is kept, every other file is written again. After a crash, only missing or different
+files are downloaded.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
-"""The log directory that a restore writes: its lock, what may be taken over in it, and the files that speak of all its logs.
+"""The log directory that a restore writes: its lock, the check of existing folders, and the checkpoint files.
 
-While a restore is under way the directory has a folder that is no log's. A broker refuses to start on such a directory, so
-none starts on half of one, and neither does our own engine.
+During a restore the directory contains a folder that is not a partition's. A broker refuses to start on such a directory, and
+so does our engine, so neither starts on an incomplete restore.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
