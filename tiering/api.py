@@ -102,7 +102,7 @@ class Reader:
         Unavailable, Invalid.
         """
         if topic_id is not None and len(topics) != 1:
-            raise Invalid("a topic id is of one topic: name it")
+            raise Invalid("a topic id needs one topic: name it")
         rows: list[dict[str, Any]] = []
         for topic in topics or self.topics():
             with suppress(*(() if topics else (NotFound,))):  # of a topic that nobody named there may be nothing to read yet
@@ -146,7 +146,7 @@ class Reader:
         if isolation not in list(Isolation):
             raise Invalid(f"isolation {isolation!r}; give one of {', '.join(Isolation)}")
         if partition is None and (start_offset, end_offset) != (None, None):
-            raise Invalid("offsets are of one partition: say which")
+            raise Invalid("offsets need one partition: give partition=")
         logs = self._logs(topic, partition, topic_id)
         ranges = [(n, log, _start(log, start_offset, start_time), _end(log, end_offset, end_time)) for n, log in logs.items()]
         schema = pa.schema([(name, FIELDS[name]) for name in columns])

@@ -14,7 +14,7 @@ from remote.segment.index_rebuild import rebuilt_indexes
 
 @dataclass(frozen=True, slots=True)
 class SoundFiles:
-    """The bytes of each file, empty where the segment has none or needs none; `mended` says what was made anew or left out."""
+    """The bytes of each file, empty where the segment has none or needs none; `mended` says what was rebuilt or left out."""
 
     offset_index: bytes
     time_index: bytes
@@ -30,14 +30,14 @@ def sound_files(segment: LogSegmentData, checked: CheckedSegment) -> SoundFiles:
         check_indexes(segment, checked)
         offset_index, time_index = _body(segment.offset_index), _body(segment.time_index)
     except Corrupt as e:
-        mended.append(f"offset index and time index were made anew: {e}")
+        mended.append(f"offset index and time index were rebuilt: {e}")
         rebuilt = rebuilt_indexes(segment.base_offset, checked.positions, checked.last_offsets, checked.max_timestamps)
         offset_index, time_index = rebuilt.offset_index, rebuilt.time_index
     try:
         check_txn_index(segment, checked)
         txn_index = _body(segment.txn_index)
     except Corrupt as e:
-        mended.append(f"the transaction index was made anew: {e}")
+        mended.append(f"the transaction index was rebuilt: {e}")
         txn_index = write_txn_index(checked.aborted)
     producer_snapshot = _body(segment.producer_snapshot)
     try:

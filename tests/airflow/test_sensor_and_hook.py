@@ -87,7 +87,7 @@ def test_where_waiting_makes_no_sense_the_task_fails_for_good(monkeypatch: pytes
     ("extra", "fields", "problem"),
     [
         ({"archve": "s3://b/p"}, {}, "archve: no such field; did you mean archive?"),
-        ({"archive": "s3://b/p"}, {"password": "hush"}, "no secret belongs there"),
+        ({"archive": "s3://b/p"}, {"password": "hush"}, "secrets do not belong there"),
         ({"archive": "s3://key:hush@b/p"}, {}, "a secret does not belong in a configuration"),
         ({}, {}, "names no archive"),
     ],
@@ -138,7 +138,7 @@ def test_the_log_directory_is_the_dags_own_else_the_connections_else_the_configu
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({}, "nobody says which log directory: give one, as the field log_dir of the connection or the param log_dir of the DAG"),
+        ({}, "no log directory is given: give one, as the field log_dir of the connection or the param log_dir of the DAG"),
         ({"log_dir": "/a,/b"}, "has 2 log.dirs: give one, as the field log_dir"),
         (
             {"log_dir": "/not/mounted"},

@@ -33,7 +33,7 @@ def _hold(holder: FolderHolder, folder: str, clock: Clock) -> None:
             return
         clock.sleep(WAIT_S)
     raise Invalid(
-        f"{folder}: another agent has this log directory; `tiering status` shows what it does. Stop it first, or give this one "
+        f"{folder}: another agent uses this log directory; `tiering status` shows what it does. Stop it first, or give this one "
         "other log directories"
     )
 

@@ -35,6 +35,6 @@ class StoreWatch:
         found, was = self.failure(gate, now_ms), self._said
         self._said = found
         if found is not None and was is None:
-            self._say(f"the store answers nobody, and nothing is archived: {found.message}")
+            self._say(f"the store does not respond, and nothing is archived: {found.message}")
         elif found is None and was is not None:
-            self._say(f"the store answers again, after {(now_ms - was.at_ms) // 1000} s")
+            self._say(f"the store responds again, after {(now_ms - was.at_ms) // 1000} s")

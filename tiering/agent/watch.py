@@ -50,7 +50,7 @@ def look(log_dir: LogDir, wanted: Callable[[str], bool], now_ms: int, *, had_som
     One that `had_some` and is empty now is a mount point without its disk: what was there is not gone.
     """
     if had_some and not log_dir.disk.names(log_dir.path):
-        raise Unreadable(f"{log_dir.path}: it is empty, and had partitions before; see whether its disk is mounted")
+        raise Unreadable(f"{log_dir.path}: it is empty, but had partitions before; check whether its disk is mounted")
     starts = log_dir.checkpoint(LOG_START_OFFSET_CHECKPOINT)
     high_watermarks = log_dir.checkpoint(HIGH_WATERMARK_CHECKPOINT)
     marks: list[Mark] = []

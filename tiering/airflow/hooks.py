@@ -58,8 +58,8 @@ class TieringHook(BaseHook):
             ) from e
         if connection.password or connection.login:
             raise Invalid(
-                f"connection {self.tiering_conn_id} has a login or a password: no secret belongs there; leave credentials to the "
-                "SDK's own variables (AWS_…), files or roles on the workers"
+                f"connection {self.tiering_conn_id} has a login or a password: secrets do not belong there; use the SDK's "
+                "own variables (AWS_…), files or roles on the workers"
             )
         given = connection.extra_dejson
         for name in given:

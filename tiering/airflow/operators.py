@@ -81,7 +81,7 @@ class OffloadOperator(RowsOperator):
     def words(self) -> list[str]:
         """The command and its options. Raises Invalid where nobody says which log directory, and what the hook raises."""
         if self.hook.log_dir(self.log_dir) is None:
-            raise Invalid(f"nobody says which log directory: {WHERE_LOG_DIR}, or as log.dirs in the configuration of the worker")
+            raise Invalid(f"no log directory is given: {WHERE_LOG_DIR}, or as log.dirs in the configuration of the worker")
         words = ["offload", *option("--log-dir", self.log_dir), *option("--topic", self.topics)]
         words += [*option("--topic-partition", self.partitions), *option("--bytes-per-second", self.bytes_per_second)]
         words += [*option("--threads", self.threads), *flag("--must-exist", self.must_exist)]

@@ -79,7 +79,7 @@ def ms_of(time: datetime | float | str) -> int:
     try:
         read = time if isinstance(time, datetime) else datetime.fromisoformat(str(time))
     except ValueError as e:
-        raise AirflowFailException(f"through={time!r} is no time; give a datetime, ms since 1970 or ISO 8601") from e
+        raise AirflowFailException(f"through={time!r} is not a time; give a datetime, ms since 1970 or ISO 8601") from e
     if read.tzinfo is None:
         raise AirflowFailException(f"through={time!r} has no time zone; give one, such as 2026-11-21T05:00:00Z")
     return -((_EPOCH - read) // timedelta(milliseconds=1))

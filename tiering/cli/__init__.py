@@ -55,7 +55,7 @@ class _Verbs(click.Group):
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand as e:
             near = get_close_matches(args[0], _VERBS, n=1)
-            remedy = f"did you mean {near[0]}?" if near else "`tiering --help` names them all"
+            remedy = f"did you mean {near[0]}?" if near else "`tiering --help` lists them all"
             raise click.UsageError(f"No such command {args[0]!r}; {remedy}", ctx) from e
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

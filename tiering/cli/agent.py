@@ -60,12 +60,12 @@ def _live(config: Config) -> Exit | None:
         built.agent.remember(server.address)
         server.start()
         if built.open():
-            say(f"tiering: made a new archive, {config.settings.archive_url}")
+            say(f"tiering: created a new archive, {config.settings.archive_url}")
         say(f"tiering: the agent of {', '.join(config.settings.log_dirs)} runs; http://{server.address}/status")
         given_up = built.agent.run()
     finally:
         server.close()
-    say(f"tiering: stopped{f'; {given_up} copies were given up, and nobody names what they uploaded' if given_up else ''}")
+    say(f"tiering: stopped{f'; {given_up} copies were aborted, and a sweep deletes what they uploaded' if given_up else ''}")
     if built.agent.hung:
         os._exit(Exit.done)  # a thread that hears nothing would keep the process: it is left behind as a kill leaves it
     return None

@@ -45,7 +45,7 @@ def command(
       tiering describe --archive s3://bucket/kafka --log-dir /var/lib/kafka orders
     """
     if topic_id is not None and topic is None:
-        raise click.UsageError("--topic-id is of one topic: name it")
+        raise click.UsageError("--topic-id needs one TOPIC: name it")
     tiers = open_tiers(log_dir_path, archive_url, tell=warn, keys_address=keys_address)
     errors: list[Exception] = []
     shown = 0

@@ -111,7 +111,7 @@ def resolve(
     log = _log(log_dir_path, TopicPartition(topic, partition))
     found = diverged.divergence_of(log, store)
     if found is None:
-        say(f"tiering: {log.partition}: the log and the archive are of one history; there is nothing to resolve")
+        say(f"tiering: {log.partition}: the log has not diverged from the archive; there is nothing to resolve")
         return None
     diverged.check_resolvable(found)
     if dry_run or not is_agreed:

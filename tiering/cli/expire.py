@@ -96,14 +96,14 @@ def command(
       tiering expire --config tiering.toml --yes
     """
     if log_start_offset is not None and (partition is None or len(topics) != 1):
-        raise click.UsageError("--log-start-offset is of one partition: say which by --topic and --partition")
+        raise click.UsageError("--log-start-offset needs one partition: choose it with --topic and --partition")
     if follow_log_start_offset and log_dir_path is None:
-        raise click.UsageError("--follow-log-start-offset: say by --log-dir which log's")
+        raise click.UsageError("--follow-log-start-offset: choose the log with --log-dir")
     log_dirs = _log_dirs(log_dir_path)
     if archive_alone and not is_given("log_dir_path"):
         log_dir_path = None
     if archive_alone and log_dir_path is not None:
-        raise click.UsageError("--archive-alone: leave out --log-dir, or count what it has")
+        raise click.UsageError("--archive-alone: leave out --log-dir, or leave out --archive-alone to count what it has")
     given = _given(settings, is_start_given=log_start_offset is not None or follow_log_start_offset)
     store = trusted(open_store(archive_url), keys_address)
     archive.open_archive(store) if dry_run else archive.open_to_write(store, RandomIds())
@@ -138,7 +138,7 @@ def _given(settings: tuple[str, ...], *, is_start_given: bool) -> tuple[Given, .
     except LogError as e:
         raise click.UsageError(str(e)) from e
     if not given and not is_start_given:
-        raise click.UsageError("say what is to be kept: -c retention.ms=… or -c retention.bytes=…, for all topics or for some")
+        raise click.UsageError("set a retention: -c retention.ms=… or -c retention.bytes=…, for all topics or for some")
     return given
 
 

@@ -268,7 +268,7 @@ def _versions(store: ObjectStore, topic: str, topic_id: str | None, partition: i
 
 def _only(found: list[Found]) -> Manifest:
     if len(found) > 1:
-        raise click.UsageError("a version is of one partition: say which by --partition")
+        raise click.UsageError("a version needs one partition: choose it with --partition")
     return _or_raise(found[0])
 
 

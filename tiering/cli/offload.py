@@ -56,7 +56,7 @@ def _partitions(_context: click.Context, _param: click.Parameter, values: tuple[
     named = {value: parse_partition_dir(value) for value in values}
     for value, partition in named.items():
         if partition is None:
-            raise click.BadParameter(f"{value!r} is no partition; give its folder's name, such as orders-0")
+            raise click.BadParameter(f"{value!r} is not a partition; give its folder's name, such as orders-0")
     return frozenset(p for p in named.values() if p is not None)
 
 
@@ -139,8 +139,8 @@ def command(
     clock, ids = SystemClock(), RandomIds()
     if shares_a_folder(source, store):
         raise click.BadParameter(
-            f"{store.url} and the log directory {source.path} lie one in the other, and only the broker may write there; "
-            "give a folder beside it",
+            f"{store.url} and the log directory {source.path} are inside each other, and only the broker may write there; "
+            "give a folder outside",
             param_hint="--archive",
         )
     is_new = False
@@ -153,7 +153,7 @@ def command(
     elif archive.create_archive(store, clock, ids):
         is_new = True
         with suppress(OSError):  # the work is done though nobody may read of it
-            say(f"tiering: made a new archive, {store.url}")
+            say(f"tiering: created a new archive, {store.url}")
     if is_new:  # what is remembered is of another one, that lay there before
         known, gone = {}, ()
     results: list[Done] = []
@@ -202,7 +202,7 @@ def _remembered(memory: SeenFile) -> dict[TopicPartition, SeenLog]:
     try:
         return memory.load()
     except LogError as e:
-        say(f"tiering: {e}; what has disappeared since an earlier run is not noticed: give another --state-dir")
+        say(f"tiering: {e}; partitions that have disappeared since an earlier run are not noticed: give another --state-dir")
         return {}
 
 
@@ -212,7 +212,7 @@ def _remember(memory: SeenFile, changes: Mapping[TopicPartition, SeenLog | None]
         memory.save(changes, SystemClock())
     except LogError as e:
         with suppress(OSError):
-            say(f"tiering: {e}; what disappears before the next run is not noticed then: give another --state-dir")
+            say(f"tiering: {e}; partitions that disappear before the next run will not be noticed: give another --state-dir")
 
 
 def _refuse_half_of_encryption(encrypt: bool, keys_address: str | None) -> None:
@@ -220,7 +220,7 @@ def _refuse_half_of_encryption(encrypt: bool, keys_address: str | None) -> None:
     if encrypt and keys_address is None:
         raise click.UsageError(f"--encrypt needs keys: give --keys or set {KEYS_VARIABLE}")
     if keys_address is not None and not encrypt and is_given("keys_address"):
-        raise click.UsageError("--keys alone encrypts nothing: give --encrypt, too, or leave both out")
+        raise click.UsageError("--keys alone encrypts nothing: add --encrypt, or leave both out")
 
 
 def _print(work: Iterator[Result], output: str) -> None:

@@ -112,12 +112,12 @@ def command(
     if until_offset is not None and until_ms is not None:
         raise click.UsageError("give --until-offset or --until-timestamp, not both")
     if (cluster_id is None) != (node_id is None):
-        raise click.UsageError("give both --cluster-id and --node-id, or neither")
+        raise click.UsageError("give both --cluster-id and --node-id, or neither of them")
     reading = open_reading(None, 0, None, keys_address)
     store, path = trusted(open_store(archive_url), keys_address), folder.rstrip("/") or "/"
     archive.open_archive(store)
     if shares_a_folder(log_dir(path), store):
-        raise click.BadParameter(f"{store.url} and {path} lie one in the other; give a folder beside it", param_hint="--to")
+        raise click.BadParameter(f"{store.url} and {path} are inside each other; give a folder outside", param_hint="--to")
     wanted = _wanted(store, topics, from_ids)
     plans, failures = _plans(store, reading, wanted, (until_offset, until_ms), topic_ids)
     for failure in failures:
@@ -131,7 +131,7 @@ def command(
         staged, errors = _run(plans, reading.source(store), target, output)
         unfinished = f"{path}/{UNFINISHED}"
         if target.disk.exists(unfinished):
-            say(f"tiering: {unfinished} holds what is not complete; run the same command again, or remove it to do without it")
+            say(f"tiering: {unfinished} contains an incomplete restore; run the same command again, or remove it to abandon it")
     failures += errors
     return exit_code_of_all(failures, partly=staged)
 

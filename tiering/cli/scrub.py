@@ -28,7 +28,7 @@ from tiering.command.options import (
     topic_ids_option,
     topics_option,
 )
-from tiering.command.output import Row, emit, has_terminal, say
+from tiering.command.output import Row, counted, emit, has_terminal, say
 from tiering.command.progress import shown
 
 P = ParamSpec("P")
@@ -118,7 +118,8 @@ def show(findings: Iterable[Finding], output: str) -> Mapping[Kind, int]:
 def verdict(job: str, kinds: Mapping[Kind, int], requests: int) -> Exit | None:
     """Says how many findings there are, and gives the exit code that goes with them."""
     anomalies, unreadable = sum(n for kind, n in kinds.items() if kind not in NOTES), kinds.get(Kind.unreadable, 0)
-    say(f"{job}: {anomalies} anomalies; {f'{unreadable} segments unreadable; ' if unreadable else ''}{requests} requests")
+    not_read = f"{counted(unreadable, 'segment')} unreadable; " if unreadable else ""
+    say(f"{job}: {counted(anomalies, 'anomaly', 'anomalies')}; {not_read}{counted(requests, 'request')}")
     if anomalies:
         return Exit.corruption
     return Exit.partly if unreadable else None

@@ -21,7 +21,7 @@ from tiering.agent.wiring import addresses, checked, keys_address, memory_file
 from tiering.command.config_option import whole_config, whole_config_options
 from tiering.command.exit_codes import Exit, reports_errors
 from tiering.command.options import output_option
-from tiering.command.output import Row, emit, printable, warn
+from tiering.command.output import Row, counted, emit, printable, warn
 from tiering.config.config import Config
 from tiering.wiring import cluster_of
 
@@ -77,7 +77,7 @@ def _store(url: str, config: Config, meter: Meter) -> ObjectStore:
     try:
         return trusted(store, keys_address(config))
     except (Invalid, Unavailable) as e:
-        warn(f"manifests are not held against their signatures: {e}")
+        warn(f"signatures of manifests are not checked: {e}")
         return store
 
 
@@ -91,8 +91,8 @@ def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "log dirs", ", ".join(found["log_dirs"])
     yield "archive", found["archive"]
     since_ms = found["store_failing_since_ms"]
-    yield "store", f"answers nobody since {_time(since_ms)}" if since_ms else "answers"
-    yield "lag", f"{found['lag_segments']} segments, {found['lag_bytes']} bytes, {found['lag_ms'] // 1000} s"
+    yield "store", f"does not respond since {_time(since_ms)}" if since_ms else "answers"
+    yield "lag", f"{counted(found['lag_segments'], 'segment')}, {found['lag_bytes']} bytes, {found['lag_ms'] // 1000} s"
     yield "unprotected", _unprotected(found)
     if found["lost_offsets"]:
         since = f"known since {_time(found['lost_since_ms'])}"
@@ -112,9 +112,9 @@ def _unprotected(found: Mapping[str, Any]) -> str:
 
 def _scrubbed(scrub: Mapping[str, Any]) -> str:
     findings = scrub["findings"]
-    wrong = f"{len(findings)} anomalies, the first {findings[0]}" if findings else "no anomaly"
-    failed = f"; {scrub['failed']} topics could not be gone through" if scrub["failed"] else ""
-    return f"{_time(scrub['ended_ms'])} {scrub['topics']} topics, {wrong}{failed}"
+    wrong = f"{counted(len(findings), 'anomaly', 'anomalies')}, the first {findings[0]}" if findings else "no anomaly"
+    failed = f"; {counted(scrub['failed'], 'topic')} could not be finished" if scrub["failed"] else ""
+    return f"{_time(scrub['ended_ms'])} {counted(scrub['topics'], 'topic')}, {wrong}{failed}"
 
 
 def _time(ms: int | None) -> str:

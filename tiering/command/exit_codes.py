@@ -28,12 +28,12 @@ class Exit(IntEnum):
 
 EXIT_MEANS: Mapping[Exit, str] = {
     Exit.done: "Done.",
-    Exit.failure: "It failed; the message says at what.",
-    Exit.usage: "The command line or the configuration is wrong; the message says what would do.",
-    Exit.partly: "Partly done; what was not is named.",
-    Exit.not_found: "What was asked for is not there.",
-    Exit.retry: "The store did not answer, or somebody else was faster: run it again later.",
-    Exit.corruption: "Something is damaged; it is named.",
+    Exit.failure: "Failure; see the message.",
+    Exit.usage: "The command line or the configuration is invalid; the message says how to correct it.",
+    Exit.partly: "Partial success; the parts that failed are reported.",
+    Exit.not_found: "Not found.",
+    Exit.retry: "The store did not respond, or another process was faster: run it again later.",
+    Exit.corruption: "Corruption; the damaged objects or files are reported.",
 }
 """What each tells a script."""
 

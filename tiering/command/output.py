@@ -78,6 +78,11 @@ def say(message: str) -> None:
     click.echo(printable(message), err=True)
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number with its noun: `1 anomaly`, `2 anomalies`. `many` is `one` with an s unless given."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
 def warn(message: str) -> None:
     """A warning, as `say` says it, in the form of errors."""
     say(f"tiering: {message}")

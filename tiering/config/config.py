@@ -106,9 +106,7 @@ def _sound(assignments: Iterable[Assignment]) -> tuple[list[Assignment], list[Pr
         elif holds_a_secret(a.text):
             problems.append(Problem(a.place, f"{a.name}: {REMEDY}"))
         elif (a.topics, a.name) in first:
-            problems.append(
-                Problem(a.place, f"{a.name}: {first[a.topics, a.name].place} has given it before; keep one of the two")
-            )
+            problems.append(Problem(a.place, f"{a.name}: {first[a.topics, a.name].place} sets it as well; keep one of the two"))
         else:
             first[a.topics, a.name] = a
     return list(first.values()), problems
@@ -120,5 +118,5 @@ def _half_of_encryption(settings: Settings, given: Mapping[str, Assignment]) -> 
         return []
     asked = {"enable": settings.archive_encryption_enable, "required": settings.archive_encryption_required}
     names = [f"archive.encryption.{name}" for name, is_asked in asked.items() if is_asked]
-    remedy = "it needs keys; give archive.keys, where they are"
+    remedy = "it needs keys; set archive.keys to their address"
     return [Problem(given[name].place, f"{name}=true: {remedy}") for name in names if name in given]

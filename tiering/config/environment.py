@@ -37,7 +37,7 @@ def read_environment(environment: Mapping[str, str]) -> Parsed:
         elif text.strip():
             before = assignments.setdefault(name, Assignment(name, text, place))
             if before.text != text:
-                problems.append(Problem(place, f"{name} is given otherwise by {before.place}; keep one of the two"))
+                problems.append(Problem(place, f"{name} is set to another value by {before.place}; keep one of the two"))
     return Parsed(tuple(assignments.values()), tuple(problems))
 
 

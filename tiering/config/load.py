@@ -37,7 +37,7 @@ def _read(file: str, disk: Disk) -> Parsed:
 def _parsed(file: str, disk: Disk) -> Parsed:
     _, _, suffix = file.rpartition(".")
     if suffix not in ("toml", "properties"):
-        raise Invalid("its name says neither that it is TOML nor that it is properties; call it NAME.toml or NAME.properties")
+        raise Invalid("the format is unknown; name the file NAME.toml or NAME.properties")
     size = disk.size(file)
     if size > FILE_BYTES_MAX:
         raise Invalid(f"{size} bytes; expected {FILE_BYTES_MAX} at most")

@@ -43,12 +43,12 @@ def _reason(assignment: Assignment) -> str:
     if name in NOT_HERE:
         return f"{name}: Kafka has it, and it changes nothing here; leave it out"
     if assignment.topics is not None and name in KNOWN:
-        return f"{name}: a topic has none of its own; give it for the whole service"
+        return f"{name}: it cannot be set for a topic; set it for the whole service"
     if assignment.topics is None and name.startswith("topics.") and name.endswith(OF_TOPICS):
-        return f'{shown(name)}: no such setting; those of topics stand under [topic."PATTERN"], or are called topic.PATTERN.NAME'
+        return f'{shown(name)}: no such setting; settings of topics are in [topic."PATTERN"], or are called topic.PATTERN.NAME'
     near = nearest(name, known)
     of = "" if assignment.topics is None else " of a topic"
-    return f"{shown(name)}: no such setting{of}; " + (f"did you mean {near}?" if near else "`tiering config show` names them all")
+    return f"{shown(name)}: no such setting{of}; " + (f"did you mean {near}?" if near else "`tiering config show` lists them all")
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -64,7 +64,7 @@ def _of_archive(url: str, config: Config, disk: Disk) -> str | None:
     store = open_backend(url)
     inside = next((path for path in config.settings.log_dirs if shares_a_folder(LogDir(disk, path), store)), None)
     if inside is not None:
-        return f"{store.url} and the log directory {inside} lie one in the other, and only the broker may write there"
+        return f"{store.url} and the log directory {inside} are inside each other, and only the broker may write there"
     if not isinstance(store, FolderStore):
         return None
     none_made = "and archive.must.exist=true makes none; mount it, or offload once with archive.must.exist=false"

@@ -9,8 +9,8 @@ import re
 MASK = "***"
 
 REMEDY = (
-    "a secret does not belong in a configuration: leave credentials to the SDK's own variables (AWS_…), files or roles, "
-    "and as archive.keys give an address, such as a file of mode 600, env://NAME or aws-kms://KEY"
+    "a secret does not belong in a configuration: use the SDK's own variables (AWS_…), files or roles for credentials, "
+    "and set archive.keys to an address, such as a file of mode 600, env://NAME or aws-kms://KEY"
 )
 
 _NAME = re.compile(

@@ -128,94 +128,102 @@ class Settings(BaseSettings):
     log_dirs: Annotated[tuple[str, ...], _list(_folders), Field(description="The broker's log.dirs; they are only read.")] = ()
 
     metadata_log_dir: Annotated[
-        str | None, _scalar(_text), Field(description="The broker's, where it is none of log.dirs; it is only read.")
+        str | None,
+        _scalar(_text),
+        Field(description="The broker's metadata.log.dir, if it is not one of log.dirs; it is only read."),
     ] = None
 
     archive_url: Annotated[
-        str | None, _scalar(_address), Field(description="The archive: a folder, s3://, gs:// or abfs://.")
+        str | None, _scalar(_address), Field(description="The address of the archive: a folder, s3://, gs:// or abfs://.")
     ] = None
     archive_keys: Annotated[
         str | None,
         _scalar(_text),
-        Field(description="Where the keys of encrypted segments are: a file, env://NAME, aws-kms://KEY."),
+        Field(description="The address of the keys for encryption and signatures: a file, env://NAME, aws-kms://KEY."),
     ] = None
     archive_compression_type: Annotated[
         str, _scalar(one_of("none", "zstd")), Field(description="Compress segments whose batches are not compressed.")
     ] = "none"
     archive_encryption_enable: Annotated[
-        bool, _scalar(flag), Field(description="Encrypt segments, with a data key each that the current key wraps.")
+        bool, _scalar(flag), Field(description="Encrypt each segment with its own data key, which the current key wraps.")
     ] = False
     archive_encryption_required: Annotated[
         bool,
         _scalar(flag),
-        Field(description="Whether who has keys refuses what is not encrypted and signed."),
+        Field(description="Whether data that is not encrypted and signed is rejected if there are keys."),
     ] = True
     archive_chunk_bytes: Annotated[
-        int, _scalar(whole(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX)), Field(description="How much is compressed or encrypted at a time.")
+        int,
+        _scalar(whole(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX)),
+        Field(description="Size of the chunks that are compressed or encrypted."),
     ] = CHUNK_BYTES
-    archive_must_exist: Annotated[bool, _scalar(flag), Field(description="Make no new archive where there is none.")] = False
+    archive_must_exist: Annotated[
+        bool, _scalar(flag), Field(description="Fail if the archive does not exist; create no new one.")
+    ] = False
     archive_cache_dir: Annotated[
-        str | None, _scalar(_text), Field(description="Keep here what is read of the archive, up to 5 GiB.")
+        str | None, _scalar(_text), Field(description="Folder that caches what is read from the archive, up to 5 GiB.")
     ] = None
 
     topics_include: Annotated[
-        tuple[str, ...], _list(_patterns), Field(description="Only topics that match are archived and retained.")
+        tuple[str, ...], _list(_patterns), Field(description="Only topics that match are archived and expire.")
     ] = ("*",)
     topics_exclude: Annotated[
-        tuple[str, ...], _list(_patterns), Field(description="Topics that match are left alone, whatever includes them.")
+        tuple[str, ...],
+        _list(_patterns),
+        Field(description="Topics that match are excluded, even if topics.include or --topic includes them."),
     ] = ()
 
     remote_log_manager_task_interval_ms: Annotated[
         int, _scalar(long_from(1)), Field(description="How often the agent looks for segments to copy.")
     ] = 30_000
     remote_log_manager_task_retry_backoff_ms: Annotated[
-        int, _scalar(long_from(1)), Field(description="How long the agent waits after a failure, at first.")
+        int, _scalar(long_from(1)), Field(description="How long the agent waits after the first failure.")
     ] = 500
     remote_log_manager_task_retry_backoff_max_ms: Annotated[
-        int, _scalar(long_from(1)), Field(description="How long the agent waits after a failure, at most.")
+        int, _scalar(long_from(1)), Field(description="The maximum time that the agent waits after a failure.")
     ] = 30_000
     remote_log_manager_task_retry_jitter: Annotated[
-        float, _scalar(fraction(0, 0.5)), Field(description="By which part a wait is longer or shorter by chance.")
+        float, _scalar(fraction(0, 0.5)), Field(description="The fraction by which a wait is randomly longer or shorter.")
     ] = 0.2
     remote_log_manager_copier_thread_pool_size: Annotated[
-        int, _scalar(whole(1, THREADS_MAX)), Field(description="How many partitions are copied at a time.")
+        int, _scalar(whole(1, THREADS_MAX)), Field(description="How many partitions are copied at the same time.")
     ] = THREADS
     remote_log_manager_copy_max_bytes_per_second: Annotated[
-        int, _scalar(long_from(1)), Field(description="Move no more of the archive than this in a second.")
+        int, _scalar(long_from(1)), Field(description="Limit of the transfer rate of copies.")
     ] = INT64_MAX
     log_retention_check_interval_ms: Annotated[
-        int, _scalar(long_from(1)), Field(description="How often the agent looks for what retention no longer keeps.")
+        int, _scalar(long_from(1)), Field(description="How often the agent expires segments.")
     ] = 300_000
     sweep_interval_ms: Annotated[
-        int, _scalar(long_from(1)), Field(description="How often the agent looks for objects that no manifest names.")
+        int, _scalar(long_from(1)), Field(description="How often the agent sweeps: deletes objects that no manifest refers to.")
     ] = _DAY_MS
     sweep_grace_ms: Annotated[
-        int, _scalar(long_from(0)), Field(description="How old an object that no manifest names has to be to go.")
+        int, _scalar(long_from(0)), Field(description="The age at which a sweep deletes an object that no manifest refers to.")
     ] = GRACE_MS
     scrub_interval_ms: Annotated[
-        int, _scalar(long_from(1)), Field(description="How often the agent holds the archive against its manifests.")
+        int, _scalar(long_from(1)), Field(description="How often the agent scrubs: checks the archive against its manifests.")
     ] = 7 * _DAY_MS
     scrub_sample_ratio: Annotated[
-        float, _scalar(fraction(0, 1)), Field(description="Which part of the segments a scrub of the agent reads, too.")
+        float, _scalar(fraction(0, 1)), Field(description="The fraction of the segments that a scrub of the agent also reads.")
     ] = 0.0
 
     agent_tasks: Annotated[
         tuple[str, ...], _list(_tasks), Field(description=f"What the agent does: {', '.join(AGENT_TASKS)}.")
     ] = AGENT_TASKS
     agent_http_address: Annotated[
-        str, _scalar(_host_and_port), Field(description="Where the agent answers HTTP: /status, /metrics, /healthz, /readyz.")
+        str, _scalar(_host_and_port), Field(description="The HTTP address of the agent: /status, /metrics, /healthz, /readyz.")
     ] = AGENT_ADDRESS
     agent_http_names: Annotated[
-        tuple[str, ...], _list(_names), Field(description="Names of its host by which the agent may be asked, beside its own.")
+        tuple[str, ...], _list(_names), Field(description="Additional host names that requests to the agent may use.")
     ] = ()
     agent_http_token_file: Annotated[
-        str | None, _scalar(_text), Field(description="A file with the token that pausing and resuming the agent needs.")
+        str | None, _scalar(_text), Field(description="A file with the token that is required to pause and resume the agent.")
     ] = None
     agent_state_dir: Annotated[
-        str | None, _scalar(_text), Field(description="Where the agent and offloads keep what they remember.")
+        str | None, _scalar(_text), Field(description="Folder in which the agent and offloads store what they saw.")
     ] = None
     agent_shutdown_timeout_ms: Annotated[
-        int, _scalar(long_from(0)), Field(description="How long a stop of the agent waits for copies under way.")
+        int, _scalar(long_from(0)), Field(description="How long the agent waits for running copies when it stops.")
     ] = 30_000
 
 

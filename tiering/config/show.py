@@ -12,9 +12,9 @@ from tiering.retention.plan import DELETE_DELAY_MS
 Row = Mapping[str, Any]
 
 DEFAULT = "default"
-UNSET = {"retention.ms": "unset: keeps for ever", "retention.bytes": "unset: keeps for ever"}
+UNSET = {"retention.ms": "not set: keeps everything", "retention.bytes": "not set: keeps everything"}
 """What has no value until it is given, whatever a broker's default is."""
-_UNLESS_GIVEN = {"file.delete.delay.ms": f"until it is given, objects of the archive wait {DELETE_DELAY_MS}"}
+_UNLESS_GIVEN = {"file.delete.delay.ms": f"default; objects of the archive are kept for {DELETE_DELAY_MS}"}
 
 
 def rows(config: Config) -> Iterator[Row]:

@@ -41,7 +41,7 @@ def _assignment(path: _Path, value: Any, place: Place) -> Assignment | Problem:
     if path[0] != OF_TOPICS:
         return Assignment(name, text, place)
     if len(path) < 3:
-        return Problem(place, f'{name}: settings of topics stand under [{OF_TOPICS}."PATTERN"]')
+        return Problem(place, f'{name}: settings of topics are in [{OF_TOPICS}."PATTERN"]')
     return Assignment(".".join(path[2:]), text, place, path[1])
 
 

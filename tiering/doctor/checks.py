@@ -57,7 +57,7 @@ class _Broken(Exception):
         self.remedy = remedy
 
 
-_OVERWRITES = "two writers would overwrite each other's commits: do not keep an archive there; use a store that honours it"
+_OVERWRITES = "two writers would overwrite each other's commits: do not put an archive there; use a store that supports it"
 _MEANINGS = {
     "reach": "nothing can be read or written: correct the address, the network, the credentials or the right to list",
     "archive": "an archive that cannot be read is not written to either: use a release that knows it, or restore the object",
@@ -101,7 +101,7 @@ def _finding(check: str, ask: Callable[[], Finding | str]) -> Finding:
         return Finding(check, Verdict.fail, broken.seen, broken.remedy)
     except LogError as error:
         return Finding(
-            check, Verdict.fail, str(error), _MEANINGS.get(check, "the store does not do what an archive needs"), error
+            check, Verdict.fail, str(error), _MEANINGS.get(check, "the store does not meet the requirements of an archive"), error
         )
     return seen if isinstance(seen, Finding) else Finding(check, Verdict.ok, seen)
 
@@ -110,7 +110,7 @@ _HARMS = {
     Harm.loses: (Verdict.fail, "archived data would be lost for good: take the archive's prefix out of the rule"),
     Harm.hides: (Verdict.warn, "reads would fail until objects are restored: take the archive's prefix out of the rule"),
     Harm.costs: (Verdict.warn, "add such a rule to the bucket's lifecycle, or sweep the archive now and then"),
-    Harm.unknown: (Verdict.warn, "look yourself whether a lifecycle rule deletes or moves objects of the archive"),
+    Harm.unknown: (Verdict.warn, "check whether a lifecycle rule deletes or moves objects of the archive"),
 }
 
 
@@ -281,12 +281,12 @@ class _Patient:
         try:
             found = sum(1 for _ in self._store.abandoned_uploads("", long_ago_ms))
         except Invalid as error:
-            remedy = "uploads that broke off cannot be found: allow listing them (s3:ListBucketMultipartUploads)"
+            remedy = "incomplete uploads cannot be found: allow listing them (s3:ListBucketMultipartUploads)"
             return Finding("leftovers", Verdict.warn, str(error), remedy, error)
         if found:
-            remedy = "they take up space that nobody sees: sweep the archive"
-            return Finding("leftovers", Verdict.warn, f"{found} uploads broke off more than a week ago", remedy)
-        return "no upload broke off more than a week ago"
+            remedy = "they take up space that no listing shows: sweep the archive"
+            return Finding("leftovers", Verdict.warn, f"{found} uploads have been incomplete for more than a week", remedy)
+        return "no upload has been incomplete for more than a week"
 
     def clean(self) -> str:
         """Deletes all that was made, and looks whether it is gone."""

@@ -142,7 +142,7 @@ def _progress_text(progress: Progress) -> str:
 def _notes(started: Started) -> list[str]:
     return [
         *(f"{u.path} could not be opened, the others were: {u.error}" for u in started.unopened),
-        *(f"{corrupt}; the file was taken for empty and written anew" for corrupt in started.damaged),
+        *(f"{corrupt}; the file was treated as empty and rewritten" for corrupt in started.damaged),
         *(f"{path}: a stray log; left alone" for path in started.strays),
     ]
 

@@ -113,13 +113,13 @@ def check_resolvable(found: Divergence) -> None:
     path = found.manifest.path
     if found.fork_offset is None:
         raise Invalid(
-            f"{path}: the log or the archive has no leader epochs, so nobody can tell where they part; archive the log into "
-            "another archive, or delete the topic from this one by tiering delete-topic once it is kept elsewhere"
+            f"{path}: the log or the archive has no leader epochs, so the fork cannot be found; archive the log into "
+            "another archive, or delete the topic from this one with tiering delete-topic once it is stored elsewhere"
         )
     if found.is_older:
         raise Invalid(
             f"{path}: the archive knows leader epoch {found.manifest.leader_epochs[-1].epoch}, later than this log's, so "
-            "it is the log that is behind, and its broker truncates it when it follows the leader; run this beside the leader"
+            "the log is behind, and its broker truncates it when it follows the leader; run this on the leader's host"
         )
 
 
@@ -148,9 +148,11 @@ class Resolver:
                 return after
             again = divergence_of(log, self.store)
             if again is None:
-                raise Conflict(f"{found.manifest.path}: somebody else has resolved it meanwhile; see tiering diverged show")
+                raise Conflict(
+                    f"{found.manifest.path}: another process has resolved it in the meantime; see tiering diverged show"
+                )
             found = again
-        raise Conflict(f"{found.manifest.path}: others have committed {TRUNCATIONS_MAX} times in between; stop them first")
+        raise Conflict(f"{found.manifest.path}: others have committed {TRUNCATIONS_MAX} times in the meantime; stop them first")
 
     def _keep(self, found: Divergence, manifest: Manifest) -> None:
         """Step 1, segment by segment; passes over what is kept already."""

@@ -194,7 +194,7 @@ def _copied(
     try:
         entry = copy_segment(store, due.path, segment_data(due.log, segment, progress, told), clock, ids, transforms, told=told)
     except NoSuchFile as e:
-        raise Changed(f"{e}; its broker has deleted or renamed it meanwhile") from e
+        raise Changed(f"{e}; its broker has deleted or renamed it in the meantime") from e
     except FILE_ERRORS:
         _refuse_changed(due.log, segment, before)  # what the broker has done to it is no damage
         raise
@@ -204,7 +204,7 @@ def _copied(
 
 def _refuse_changed(log: LogReader, segment: Segment, before: FileState) -> None:
     if seen_whole(log, segment) != before:
-        raise Changed(f"{segment.path(LOG)}: its broker has written it anew meanwhile; offload again")
+        raise Changed(f"{segment.path(LOG)}: its broker has rewritten it in the meantime; offload again")
 
 
 def _contradiction(log: LogReader, known: Manifest) -> Iterator[Done]:
@@ -239,7 +239,7 @@ def as_lost(offsets: Range, why: str = OVERTAKEN) -> Done:
 
 
 def _by_somebody_else(decision: Decision) -> Decision:
-    return Decision(decision.segment, Action.archived, "archived by somebody else meanwhile")
+    return Decision(decision.segment, Action.archived, "archived by another process in the meantime")
 
 
 def _newest(store: ObjectStore, path: PartitionPath) -> Manifest | None:

@@ -53,7 +53,7 @@ class OffloadLogs:
     def _of(self, log: LogReader | Unopened | GoneLog) -> Iterator[Result]:
         if self._unanswered >= UNANSWERED_MAX:
             problem = (
-                f"{log.partition} is not tried: the store did not answer for {self._unanswered} others; run the command again"
+                f"{log.partition} was skipped: the store did not respond for {self._unanswered} others; run the command again"
             )
             yield log, Done(None, error=Unavailable(problem))
             return
@@ -83,7 +83,7 @@ class OffloadLogs:
                 problem = problem if done.error is None or isinstance(done.error, FILE_ERRORS) else done.error
                 yield done
         except NoSuchFile as e:
-            yield Done(None, notes=(f"{e}; its broker has deleted or moved it meanwhile",))
+            yield Done(None, notes=(f"{e}; its broker has deleted or moved it in the meantime",))
             return
         except LogError as e:
             problem = e
@@ -122,7 +122,7 @@ class OffloadLogs:
         why = f"of the former topic with id {log.seen.topic_id}: {GONE}" if log.is_former else GONE
         yield from (as_lost(offsets, why) for offsets in lost)
         if not lost:
-            yield Done(None, notes=("gone from the log directory; nothing of it is lost by that",))
+            yield Done(None, notes=("gone from the log directory; all of it is archived",))
 
     def _remember(self, log: LogReader, recorded_ms: int) -> None:
         """Remembers a log, whose manifest was told at `recorded_ms`, 0 for not now. A former topic of its name comes first."""

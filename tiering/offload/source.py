@@ -52,7 +52,7 @@ def seen_whole(log: LogReader, segment: Segment) -> FileState:
     end = segment_end(segment)
     logs, others = _offsets(log.disk.names(log.folder))
     if segment.base_offset not in logs:
-        raise Changed(f"{segment.path(LOG)}: its broker has deleted or renamed it meanwhile; offload again")
+        raise Changed(f"{segment.path(LOG)}: its broker has deleted or renamed it in the meantime; offload again")
     inside = {base for base in logs if segment.base_offset < base < end}
     if end not in logs or any(log.disk.size(f"{log.folder}/{offset_file(base, LOG)}") for base in inside):
         raise Changed(f"{segment.path(LOG)}: another segment follows it than when the folder was listed; offload again")
@@ -141,14 +141,14 @@ def _snapshot(log: LogReader, segment: Segment, end: int, told: Told) -> Segment
     except Corrupt as e:
         problem = str(e.at(file.path) if file else e)
     if not log.knows_all_producers_at(end):
-        told(f"there is no producer snapshot: {problem}, and the log does not go back far enough to make one")
+        told(f"there is no producer snapshot: {problem}, and the log does not reach back far enough to rebuild it")
         return None
     try:
         producers = log.producers_at(end)
     except LogError as e:
         told(f"there is no producer snapshot: {problem}, and the log does not give one: {e}")
         return None
-    told(f"the producer snapshot was made anew: {problem}")
+    told(f"the producer snapshot was rebuilt: {problem}")
     return SegmentFile(segment.path(SNAPSHOT), write_producer_snapshot(producers))
 
 

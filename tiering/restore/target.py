@@ -150,7 +150,7 @@ def check_replaceable(disk: WritableDisk, folder: str, plan: RestorePlan, source
     """Raises Invalid unless every log file in a partition's folder is empty, or one that the plan would write, byte for byte."""
 
     def refuse(why: str) -> Invalid:
-        return Invalid(f"{folder}: {why}; nothing in it was touched: move it away, or restore into another directory")
+        return Invalid(f"{folder}: {why}; nothing in it was changed: move it away, or restore into another directory")
 
     names = disk.names(folder)
     foreign = [n for n in names if parse_offset_file(n) is None and n not in (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)]

@@ -33,7 +33,7 @@ def partitions(store: ObjectStore, topic: str, topic_id: str | None) -> tuple[Ma
     alive = {path: m for path, m in wanted.items() if not m.is_deleted}
     ids = sorted({path.topic_id for path in alive or wanted})
     if len(ids) > 1:
-        raise Invalid(f"{len(ids)} topics in the archive are named {topic}; say which by --topic-id: {', '.join(ids)}")
+        raise Invalid(f"{len(ids)} topics in the archive have the name {topic}; choose one with --topic-id: {', '.join(ids)}")
     return tuple(m for path, m in sorted(wanted.items()) if path.topic_id == ids[0])
 
 

@@ -47,7 +47,7 @@ def newest_manifest(store: ObjectStore, path: PartitionPath) -> Manifest:
     """Raises NotFound where there is none, so that nobody deletes on the strength of what they do not know."""
     stored = load_newest(store, path)
     if stored is None:
-        raise NotFound(f"{path}: the archive has no manifest of it; nothing is retained away while its end is unknown")
+        raise NotFound(f"{path}: the archive has no manifest of it; nothing expires while its end is unknown")
     return stored.manifest
 
 
@@ -128,7 +128,9 @@ def _delete(due: RetentionPlan, writer: ManifestWriter, now_ms: int, threads: in
         writer.commit(manifest, lambda m: deleted(m, gone))
     error = next(iter(deletion.failed.values()), None)
     if isinstance(error, Corrupt) and newest_manifest(store, manifest.path).version > manifest.version + bool(gone):
-        error = Conflict(f"{manifest.path}: others have gone on since this was planned; run the same command again ({error})")
+        error = Conflict(
+            f"{manifest.path}: other processes have changed it since this was planned; run the same command again ({error})"
+        )
     return len(gone), error
 
 

@@ -58,7 +58,9 @@ def held(store: ObjectStore, log: LogReader) -> Held:
     lineage = epochs_before(log.leader_epochs, end)
     check_history(manifest, lineage, end)
     if any(e.start_offset < manifest.end_offset for e in log.leader_epochs if e not in lineage):
-        raise Conflict(f"{log.partition}: the log left the archive's history below {manifest.end_offset}; nothing of it goes")
+        raise Conflict(
+            f"{log.partition}: the log diverged from the archive below {manifest.end_offset}; nothing of it is deleted"
+        )
     gaps = [gap.start for gap in manifest.holes if gap.end > first]
     return Held(min(gaps, default=manifest.end_offset) - 1, manifest.log_start_offset)
 

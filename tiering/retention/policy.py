@@ -66,7 +66,7 @@ def policy_of(given: Sequence[Given], topic: str, *, is_start_given: bool = Fals
         return Policy(None, None, delay_ms)
     if not is_start_given and not any(name in own for name in LIMITS):
         raise Invalid(
-            f"{topic}: nothing says what is to be kept of it in the archive; give -c retention.ms=… or "
+            f"{topic}: its retention in the archive is not set; give -c retention.ms=… or "
             "-c retention.bytes=… (-1 for no limit), or -c cleanup.policy=compact"
         )
     ms = config.retention_ms if "retention.ms" in own and config.retention_ms >= 0 else None

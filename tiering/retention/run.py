@@ -28,7 +28,7 @@ Found = Manifest | LogError
 Planned = tuple[PartitionPath, RetentionPlan | LogError]
 WRITER = "retain"
 """The writer's name in manifests, which archives have had from the start."""
-COMPACTED = "its brokers have cleanup.policy=compact, and no setting names this very topic"
+COMPACTED = "its brokers have cleanup.policy=compact, and no setting is for exactly this topic"
 _BY_LIMITS = (Reason.retention_ms, Reason.retention_bytes)
 
 

@@ -114,7 +114,7 @@ def test_what_is_missing_or_broken_beside_a_log_is_made_anew_and_the_segment_rea
     told = [note for done in results for note in done.notes]
     assert len(told) == 1
     assert str(file) in told[0]
-    assert "made anew" in told[0]
+    assert "rebuilt" in told[0]
     run(sound, local_logs(txn)[TXN])
     ours, theirs = (ArchivedLog(s, assert_sound_archive(s, path_of(log))) for s in (store, sound))
     assert snapshot_at(ours, 102) == snapshot_at(theirs, 102)
@@ -145,7 +145,7 @@ def test_a_snapshot_that_the_log_cannot_give_is_left_out_and_said_so(tmp_path: P
     results = run(store, log)
     assert [done.error for done in results if done.error] == []
     assert [len(done.notes) for done in results if done.entry] == [1, 1]
-    assert all("does not go back far enough" in note for done in results for note in done.notes)
+    assert all("does not reach back far enough" in note for done in results for note in done.notes)
     for entry in assert_sound_archive(store, path_of(log)).entries:
         assert PRODUCER_SNAPSHOT not in entry.aux_ranges
 

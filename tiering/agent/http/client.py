@@ -23,12 +23,12 @@ def ask(address: str, method: str, path: str, token: str = "") -> dict[str, Any]
         body = answer.read(ANSWER_BYTES_MAX)
         if answer.status != 200:
             said = body[:200].decode(errors="replace").strip()
-            raise Unavailable(f"{address}{path}: {answer.status} {said}; see what the agent printed")
+            raise Unavailable(f"{address}{path}: {answer.status} {said}; see the output of the agent")
         row = json.loads(body)
     except (OSError, HTTPException, ValueError) as e:
-        raise Unavailable(f"{address}: no agent answers there ({e}); is it running, and is this its agent.http.address?") from e
+        raise Unavailable(f"{address}: no agent responds there ({e}); is it running, and is this its agent.http.address?") from e
     finally:
         connection.close()
     if not isinstance(row, dict):
-        raise Unavailable(f"{address}{path}: what answers there is no agent; correct agent.http.address")
+        raise Unavailable(f"{address}{path}: this is not an agent; correct agent.http.address")
     return row

@@ -40,19 +40,19 @@ class Guard:
         name = _name_of(hosts[0]) if len(hosts) == 1 else ""
         if name in LOCAL_NAMES or name in self.names or (name and name == own_address.partition("%")[0].lower()):
             return None
-        return Refusal(421, "this agent does not go by that name; add it to agent.http.names, or ask by its address")
+        return Refusal(421, "this is not a name of this agent; add it to agent.http.names, or use its address")
 
     def refuses_change(self, headers: Headers, own_address: str, peer: str) -> Refusal | None:
         """The same of a request that is to change something."""
         site = headers.get("sec-fetch-site", ("none",))[0]
         if "origin" in headers or site not in ("none", "same-origin"):
-            return Refusal(403, "not by a web site")
+            return Refusal(403, "requests from web sites are rejected")
         if self.token:
-            return None if self._knows_token(headers) else Refusal(401, "the token of agent.http.token.file is needed")
+            return None if self._knows_token(headers) else Refusal(401, "the token of agent.http.token.file is required")
         if any(name in headers for name in FORWARDED):
-            return Refusal(403, "not through a proxy: give the agent and whoever tells it an agent.http.token.file")
+            return Refusal(403, "not through a proxy: set agent.http.token.file for the agent and for the command")
         if not (is_loopback(own_address) and is_loopback(peer)):
-            return Refusal(403, "only on loopback: give the agent and whoever tells it an agent.http.token.file")
+            return Refusal(403, "only on loopback: set agent.http.token.file for the agent and for the command")
         return None
 
     def _knows_token(self, headers: Headers) -> bool:

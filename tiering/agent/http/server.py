@@ -48,7 +48,9 @@ class HttpServer:
         try:
             self._server = _Server((host.strip("[]"), int(port)), _handler(pages, guard))
         except OSError as e:
-            raise Unreadable(f"{address}: {e.strerror or e}; give another agent.http.address, or stop who listens there") from e
+            raise Unreadable(
+                f"{address}: {e.strerror or e}; give another agent.http.address, or stop the process that listens there"
+            ) from e
         self._thread = Thread(target=self._server.serve_forever, name="http", daemon=True)
 
     @property

@@ -1,4 +1,4 @@
-"""While the store answers nobody the agent says so within half a minute, and how far the archive lags grows."""
+"""While the store does not respond, the agent says so within half a minute, and how far the archive lags grows."""
 
 from agents import BACKOFF, LOGS, MINUTE_MS, World, roll_again
 from archive_fakes import FailsBefore
@@ -54,8 +54,8 @@ def test_a_store_that_fails_one_busy_partition_is_failing_within_half_a_minute_a
     assert soon.store.at_ms == one.start_ms
     assert soon.row()["store_failing_since_ms"] == later.row()["store_failing_since_ms"] == one.start_ms
     assert later.row()["lag_ms"] - soon.row()["lag_ms"] == 30_000
-    assert [message for message in one.said if "answers nobody" in message] == [
-        "the store answers nobody, and nothing is archived: connection refused"
+    assert [message for message in one.said if "does not respond" in message] == [
+        "the store does not respond, and nothing is archived: connection refused"
     ]
 
 
@@ -86,8 +86,8 @@ def test_that_the_store_answers_again_is_said() -> None:
     one.run(5, 4 * MINUTE_MS)
     assert (one.views[0].state, one.views[0].store, one.views[0].partitions[0].lag.segments) == ("running", None, 0)
     assert [message.partition(",")[0] for message in one.said if message.startswith("the store")] == [
-        "the store answers nobody",
-        "the store answers again",
+        "the store does not respond",
+        "the store responds again",
     ]
 
 

@@ -76,7 +76,7 @@ def test_a_log_directory_whose_disk_is_not_mounted_has_lost_nothing() -> None:
     assert [str(p.partition) for p in view.partitions] == [ONE, TXN]
     assert lost_of(view) == {}
     assert view.last_error is not None
-    assert "see whether its disk is mounted" in view.last_error.message
+    assert "check whether its disk is mounted" in view.last_error.message
 
 
 def test_that_a_loss_was_acknowledged_is_known_within_minutes() -> None:

@@ -114,9 +114,9 @@ def test_an_address_that_is_taken_is_refused_with_what_to_do(served: tuple[str, 
 def test_who_asks_where_no_agent_is_is_told_so(served: tuple[str, Controls]) -> None:
     with pytest.raises(Unavailable, match="404"):
         http_client.ask(served[0], "GET", "/nothing")
-    with pytest.raises(Unavailable, match="no agent answers there"):
+    with pytest.raises(Unavailable, match="no agent responds there"):
         http_client.ask(served[0], "GET", "/healthz")  # an answer, and no JSON
-    with pytest.raises(Unavailable, match="no agent answers there"):
+    with pytest.raises(Unavailable, match="no agent responds there"):
         http_client.ask("127.0.0.1:1", "GET", "/status")
 
 

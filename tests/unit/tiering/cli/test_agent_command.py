@@ -67,7 +67,7 @@ def test_a_second_agent_of_a_log_directory_is_refused_with_a_clear_message(logs:
             timeout=LONG_S,
         )  # fmt: skip
         assert second.returncode == 1
-        assert f"{logs}: another agent has this log directory" in second.stderr
+        assert f"{logs}: another agent uses this log directory" in second.stderr
         assert "Traceback" not in second.stderr
         assert not (tmp_path / "elsewhere").exists()
         agent.process.kill()
@@ -87,7 +87,7 @@ def test_it_is_paused_and_resumed_by_command(run: Run, logs: Path, tmp_path: Pat
         assert agent.ended()[0] == 0
     gone = run(*given, "pause")
     assert gone.exit_code == 5
-    assert "no agent answers there" in gone.stderr
+    assert "no agent responds there" in gone.stderr
 
 
 def test_a_kill_in_the_midst_of_it_is_gone_on_from(logs: Path, tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_log_directory_that_is_not_there_is_not_found(run: Run, tmp_path: Path
 
 def test_an_archive_inside_the_log_directory_is_a_usage_error(run: Run, logs: Path, tmp_path: Path) -> None:
     result = run(*command(logs, logs / "archive", tmp_path / "state")[3:])
-    assert (result.exit_code, "lie one in the other" in result.stderr) == (2, True)
+    assert (result.exit_code, "are inside each other" in result.stderr) == (2, True)
 
 
 def test_a_bucket_that_is_not_there_ends_it_with_a_clear_message(run: Run, logs: Path, tmp_path: Path, s3_server: str) -> None:

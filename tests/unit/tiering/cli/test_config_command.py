@@ -104,7 +104,7 @@ def test_an_archive_in_the_log_directory_and_a_key_file_that_is_missing_are_told
     file = tmp_path / "t.toml"
     file.write_text(f"log.dirs = '{broker}'\narchive.url = '{broker}/archive'\narchive.keys = '/nowhere/keys.json'")
     first, second = run("config", "check", file).stderr.splitlines()
-    assert ("t.toml:2: archive.url: " in first, "lie one in the other" in first) == (True, True)
+    assert ("t.toml:2: archive.url: " in first, "are inside each other" in first) == (True, True)
     assert "t.toml:3: archive.keys: key file '/nowhere/keys.json' cannot be read" in second
 
 
@@ -141,7 +141,7 @@ def test_show_says_every_value_and_where_it_comes_from(
     for shown in (run("config", "show", file).stdout, run("config", "show", file, "--topic", "orders").stdout):
         lines = [line.split(maxsplit=1) for line in shown.splitlines()]
         unset = {name: value for name, value in lines if name in ("retention.ms", "retention.bytes")}
-        assert {value.rpartition(")")[0] for value in unset.values()} == {"(unset: keeps for ever"}
+        assert {value.rpartition(")")[0] for value in unset.values()} == {"(not set: keeps everything"}
 
 
 def test_show_of_a_topic_says_what_counts_for_it(rows: Rows, run: Run, config: Callable[..., str]) -> None:

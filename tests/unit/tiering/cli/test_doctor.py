@@ -72,7 +72,7 @@ def test_a_server_that_ignores_the_condition_fails(run: Run, s3_bucket: str, mon
     assert result.exit_code == 1
     failed = {check for check, verdict in verdicts(result.stdout).items() if verdict == "FAIL"}
     assert failed == {"condition", "race", "upload"}
-    assert "use a store that honours it" in result.stdout
+    assert "use a store that supports it" in result.stdout
 
 
 @pytest.mark.parametrize(

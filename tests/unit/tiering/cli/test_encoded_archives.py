@@ -89,7 +89,7 @@ def offload(run: Run, logs: Path, url: str, *args: object) -> Result:
     ("args", "code", "message"),
     [
         (("--encrypt",), 2, "--encrypt needs keys: give --keys or set TIERING_KEYS"),
-        (("--keys", "{keys}"), 2, "--keys alone encrypts nothing: give --encrypt, too"),
+        (("--keys", "{keys}"), 2, "--keys alone encrypts nothing: add --encrypt"),
         (("--encrypt", "--keys", ""), 2, "it is empty"),
         (("--encrypt", "--keys", "{keys}.not"), 1, "cannot be read: No such file or directory"),
         (("--encrypt", "--keys", "{open}"), 1, "chmod 600"),
@@ -223,4 +223,4 @@ def test_a_scrub_without_keys_still_finds_what_is_damaged(run: Run, hidden: str,
     assert result.exit_code == 6
     assert [line.split()[:2] for line in result.stdout.splitlines() if line.startswith("wrong_crc")] == [["wrong_crc", key]]
     segments = len(manifest.entries) + len(archive.manifests(open_store(hidden), "g-codec-none")[0].entries)
-    assert f"1 anomalies; {segments - 1} segments unreadable" in result.stderr
+    assert f"1 anomaly; {segments - 1} segments unreadable" in result.stderr

@@ -163,7 +163,7 @@ def test_a_table_ends_with_totals_on_standard_error(run: Run, rows: Rows, broker
     taken = sum((broker / p / f"{base:020d}.log").stat().st_size for p in partitions() for base, _ in due(broker, p))
     kept = len(given) - copied
     result = run("offload", "--log-dir", broker, "--archive", url)
-    made = f"tiering: made a new archive, {open_store(url).url}\n"
+    made = f"tiering: created a new archive, {open_store(url).url}\n"
     assert result.stderr == f"{made}tiering: segments: {copied} copied, {kept} keep; {taken} bytes copied\n"
     assert run("offload", "--log-dir", broker, "--archive", url).stderr == f"tiering: segments: {copied} archived, {kept} keep\n"
 
@@ -266,7 +266,7 @@ def test_a_schedule_is_told_of_an_archive_that_is_not_there_any_more_and_begins_
         assert refused.exit_code == 4
         assert "no archive there" in refused.stderr
         assert [*open_store(url).list("")] == []
-    assert "made a new archive" in run(*offload).stderr
+    assert "created a new archive" in run(*offload).stderr
     again = run(*offload, "--must-exist")
     assert again.exit_code == 0
-    assert "made a new archive" not in again.stderr
+    assert "created a new archive" not in again.stderr

@@ -79,7 +79,7 @@ def test_what_disappears_with_all_of_it_archived_is_a_plain_row(
     code, rows, _ = offload()
     (row,) = (row for row in rows if row["topic"] == "g-tiny")
     assert (code, row["action"], row["segment"]) == (0, "skipped", None)
-    assert "nothing of it is lost by that" in str(row["reason"])
+    assert "all of it is archived" in str(row["reason"])
     assert set(manifests(open_store(url))[TINY].gone) == {LogDir(OsDisk(), str(folder)).id()}
     assert [row for row in offload()[1] if row["topic"] == "g-tiny"] == []
 

@@ -82,7 +82,7 @@ def test_a_broken_file_beside_a_segment_is_made_anew_and_its_row_says_so(
     assert [row["action"] for row in given] == ["copied", "copied", "copied", "keep"]
     (mended,) = [row["reason"] for row in given if row["action"] == "copied" and row["reason"]]
     assert f"{damaged}" in mended
-    assert "made anew" in mended
+    assert "rebuilt" in mended
 
 
 def test_a_folder_that_the_system_does_not_give_is_refused_and_the_others_are_taken(
@@ -122,7 +122,7 @@ def test_a_refusal_ends_the_process_with_its_code_and_keeps_data_and_messages_ap
     assert ran.returncode == 6
     assert [json.loads(line)["action"] for line in ran.stdout.splitlines()].count("refused") == 1
     made, refused = ran.stderr.splitlines()
-    assert "made a new archive" in made
+    assert "created a new archive" in made
     assert f"{0:020d}.log at byte" in refused
 
 

@@ -117,7 +117,7 @@ def test_properties_are_written_when_they_are_asked_for_and_those_of_another_bro
 def test_a_directory_that_shares_a_folder_with_the_archive_is_refused(run: Run, archive: str) -> None:
     result = run("restore", "--archive", archive, "--to", Path(archive) / "logs")
     assert result.exit_code == 2
-    assert "lie one in the other" in result.stderr
+    assert "are inside each other" in result.stderr
 
 
 def test_a_damaged_object_is_told_the_others_are_restored_and_what_to_do_is_said(
@@ -130,7 +130,7 @@ def test_a_damaged_object_is_told_the_others_are_restored_and_what_to_do_is_said
     result = run("restore", "--archive", url, "--to", tmp_path / "to")
     assert result.exit_code == 6
     assert "has CRC-32C" in result.stderr
-    assert f"{UNFINISHED} holds what is not complete; run the same command again" in result.stderr
+    assert f"{UNFINISHED} contains an incomplete restore; run the same command again" in result.stderr
     assert not (tmp_path / "to" / "g-big-0").exists()
     assert (tmp_path / "to" / "g-txn-0").is_dir()
 

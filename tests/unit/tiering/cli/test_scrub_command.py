@@ -31,7 +31,7 @@ def test_an_anomaly_is_a_line_and_exit_code_6(run: Run, damaged: Path) -> None:
     assert result.exit_code == 6
     assert "missing_object" in result.stdout
     assert str(log.relative_to(damaged)) in result.stdout
-    assert "1 anomalies" in result.stderr
+    assert "1 anomaly;" in result.stderr
 
 
 def test_only_a_deep_scrub_reads_segments(run: Run, damaged: Path) -> None:

@@ -76,11 +76,11 @@ segment.byte = 1
         "tiering.toml:1: log.dirs: /a is given twice",
         "tiering.toml:2: retention.m: no such setting; did you mean retention.ms?",
         "tiering.toml:3: remote.log.manager.task.interval.ms=0: expected 1 to 9223372036854775807",
-        "tiering.toml:4: archive.encryption.enable=true: it needs keys; give archive.keys, where they are",
+        "tiering.toml:4: archive.encryption.enable=true: it needs keys; set archive.keys to their address",
         "tiering.toml:5: topics.include: 'no/topic' matches no topic; expected letters, digits, '.', '_', '-' and the signs "
         "*, ?, [ and ] of a shell's patterns, 249 at most",
         "tiering.toml:8: retention.bytes=many: expected a whole number",
-        "tiering.toml:9: log.dirs: a topic has none of its own; give it for the whole service",
+        "tiering.toml:9: log.dirs: it cannot be set for a topic; set it for the whole service",
         "tiering.toml:10: segment.byte: no such setting of a topic; did you mean retention.bytes?",
         "TIERING_ARCHIVE_UR: no such setting; did you mean TIERING_ARCHIVE_URL?",
     ]
@@ -123,7 +123,7 @@ def test_a_value_that_cannot_be_is_refused_with_what_may_be(tmp_path: Path, sett
 
 def test_a_setting_that_is_given_twice_is_refused_with_both_places(tmp_path: Path) -> None:
     file = written(tmp_path, "log.dirs = '/a'\n\"log.dirs\" = '/b'")
-    assert problems(file) == [f"tiering.toml:2: log.dirs: {file}:1 has given it before; keep one of the two"]
+    assert problems(file) == [f"tiering.toml:2: log.dirs: {file}:1 sets it as well; keep one of the two"]
     twice = written(tmp_path, "retention.ms=1\nretention.ms=2", "t.properties")
     assert "t.properties:2: retention.ms:" in problems(twice)[0]
 

@@ -32,7 +32,7 @@ def test_a_secret_in_a_file_is_refused_with_what_to_do_instead_and_not_repeated(
     line, secret = SECRETS[case]
     [problem] = problems(written(tmp_path, f"log.dirs = '/a'\n{line.format(secret)}\n"))
     assert problem.startswith("tiering.toml:2: ")
-    assert "leave credentials to the SDK's own variables" in problem
+    assert "use the SDK's own variables" in problem
     assert secret not in problem
 
 

@@ -100,7 +100,7 @@ def test_bytes_that_are_not_utf_8_are_told_by_their_line(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", ["tiering.yaml", "tiering", "tiering.TOML"])
 def test_a_file_whose_name_does_not_say_what_it_is_is_refused(tmp_path: Path, name: str) -> None:
-    assert "call it NAME.toml or NAME.properties" in problems(written(tmp_path, "", name))[0]
+    assert "name the file NAME.toml or NAME.properties" in problems(written(tmp_path, "", name))[0]
 
 
 def test_a_file_that_is_not_there_or_too_large_is_told_with_its_name(tmp_path: Path) -> None:

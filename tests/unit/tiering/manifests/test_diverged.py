@@ -222,6 +222,6 @@ def test_a_log_that_is_behind_gives_nothing_up(tmp_path: Path) -> None:
     assert found is not None
     assert found.is_older
     before = dict(cluster.store.objects)
-    with pytest.raises(Invalid, match="beside the leader"):
+    with pytest.raises(Invalid, match="on the leader's host"):
         resolver(cluster).resolve(behind, found)
     assert cluster.store.objects == before

@@ -94,7 +94,7 @@ def test_a_log_that_fails_stops_no_other(tmp_path: Path, finer: Path, threads: i
         if due_ranges(log):
             assert named(assert_sound_archive(store, path_of(log))) == due_ranges(log)
     (gone,) = [done for log, done in results if str(log.partition) == deleted]
-    assert "its broker has deleted or moved it meanwhile" in gone.notes[0]
+    assert "its broker has deleted or moved it in the meantime" in gone.notes[0]
 
 
 @pytest.mark.parametrize("threads", THREADS)
@@ -119,7 +119,7 @@ def test_a_store_that_answers_nobody_is_given_up_after_a_few_partitions(finer: P
     assert len(results) == len(partitions())
     assert all(isinstance(done.error, Unavailable) for _, done in results)
     assert len(door.calls) == UNANSWERED_MAX
-    assert str(results[-1][1].error).startswith(f"{results[-1][0].partition} is not tried")
+    assert str(results[-1][1].error).startswith(f"{results[-1][0].partition} was skipped")
 
 
 def test_whoever_asks_for_no_more_results_stops_the_work(finer: Path) -> None:
