@@ -56,10 +56,12 @@ def tiering_backfill(
         default_args={"retries": 2, "retry_delay": timedelta(minutes=5), "tiering_conn_id": tiering_conn_id, **where},
         params={
             "topics": Param(list(topics), type="array", items={"type": "string"}, description="Topics that match; globs."),
-            "to": Param(to, type="string", description="The folder for the Parquet files: any fsspec URL."),
-            "by": Param("date", enum=["date", "hour", "none"], description="How finely files are parted by time."),
-            "from_timestamp": Param(None, type=["null", "string"], description="ISO 8601; else where the data interval starts."),
-            "to_timestamp": Param(None, type=["null", "string"], description="ISO 8601; else where the data interval ends."),
+            "to": Param(to, type="string", description="The folder for the Parquet files: a path or an fsspec URL."),
+            "by": Param("date", enum=["date", "hour", "none"], description="How files are partitioned by time, in UTC."),
+            "from_timestamp": Param(
+                None, type=["null", "string"], description="ISO 8601. Default: the start of the data interval."
+            ),
+            "to_timestamp": Param(None, type=["null", "string"], description="ISO 8601. Default: the end of the data interval."),
         },
         tags=["tiering"],
         doc_md=__doc__,

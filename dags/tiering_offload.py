@@ -49,11 +49,15 @@ def tiering_offload(
         params={
             "dry_run": Param(False, type="boolean", description="Only show what would be copied."),
             "log_dir": Param(
-                log_dir, type=["null", "string"], description="On the worker; else the connection's, else the configuration's."
+                log_dir,
+                type=["null", "string"],
+                description="On the worker. Default: that of the connection, otherwise of the configuration.",
             ),
             "topics": Param([], type="array", items={"type": "string"}, description="Only topics that match; globs."),
-            "must_exist": Param(True, type="boolean", description="Make no new archive; false for the very first run."),
-            "bytes_per_second": Param(None, type=["null", "integer"], minimum=1, description="Of each task, at most."),
+            "must_exist": Param(
+                True, type="boolean", description="Do not create a new archive; set to false for the very first run."
+            ),
+            "bytes_per_second": Param(None, type=["null", "integer"], minimum=1, description="Limit for each task."),
         },
         tags=["tiering"],
         doc_md=__doc__,

@@ -36,13 +36,15 @@ def tiering_retention(
         render_template_as_native_obj=True,
         default_args={"retries": 2, "retry_delay": timedelta(minutes=5), **where},
         params={
-            "dry_run": Param(False, type="boolean", description="Only show what would be given up."),
+            "dry_run": Param(False, type="boolean", description="Only show what would expire."),
             "log_dir": Param(
-                log_dir, type=["null", "string"], description="On the worker; else the connection's, else the configuration's."
+                log_dir,
+                type=["null", "string"],
+                description="On the worker. Default: that of the connection, otherwise of the configuration.",
             ),
             "topics": Param([], type="array", items={"type": "string"}, description="Only topics that match; globs."),
             "settings": Param([], type="array", items={"type": "string"}, description="[TOPICS:]NAME=VALUE, by Kafka's names."),
-            "archive_alone": Param(archive_alone, type="boolean", description="There is no local log any more."),
+            "archive_alone": Param(archive_alone, type="boolean", description="There is no local log."),
         },
         tags=["tiering"],
         doc_md=__doc__,

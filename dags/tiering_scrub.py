@@ -25,9 +25,11 @@ def tiering_scrub(
         default_args={"retries": 2, "retry_delay": timedelta(minutes=5)},
         params={
             "topics": Param([], type="array", items={"type": "string"}, description="Only topics that match; globs."),
-            "deep": Param(False, type="boolean", description="Read segments from end to end."),
-            "sample": Param(None, type=["null", "number"], minimum=0, maximum=1, description="Only this fraction of them."),
-            "requests_max": Param(None, type=["null", "integer"], minimum=1, description="Ask the store no more often."),
+            "deep": Param(False, type="boolean", description="Read all segments."),
+            "sample": Param(
+                None, type=["null", "number"], minimum=0, maximum=1, description="Only this fraction of the segments."
+            ),
+            "requests_max": Param(None, type=["null", "integer"], minimum=1, description="Limit of store requests."),
         },
         tags=["tiering"],
         doc_md=__doc__,

@@ -26,7 +26,7 @@ def tiering_sweep(
         params={
             "dry_run": Param(False, type="boolean", description="Only show what would be deleted."),
             "topics": Param([], type="array", items={"type": "string"}, description="Only topics that match; globs."),
-            "grace_ms": Param(None, type=["null", "integer"], minimum=0, description="How old an object has to be to go."),
+            "grace_ms": Param(None, type=["null", "integer"], minimum=0, description="The age at which an object is deleted."),
         },
         tags=["tiering"],
         doc_md=__doc__,

@@ -105,9 +105,9 @@ class ArchivedTopic:
         if not self.others:
             return None
         return (
-            f"{1 + len(self.others)} topics named {self.name} are archived, as it was deleted and made anew, or as its history "
-            f"diverged: this is that with id {self.topic_id}, which got records last; for another one ask by its topic id: "
-            f"{', '.join(self.others)}"
+            f"{1 + len(self.others)} topics named {self.name} are archived, since it was deleted and created again or its "
+            f"history diverged: this is the one with id {self.topic_id}, which received records last; to read another one, give "
+            f"its topic id: {', '.join(self.others)}"
         )
 
 
@@ -229,7 +229,7 @@ def partitions_of(
         sound = {n: m for n, m in found.items() if isinstance(m, Manifest)}
         if only is not None or writes.are_of_one_moment(sound, found.keys() - sound.keys()):
             return {n: m for n, m in found.items() if not isinstance(m, Manifest) or not (m.is_deleted or was_never_there(m))}
-    raise Unavailable(f"{topic}: one write after the other is committed to it, and no two partitions show the same; try again")
+    raise Unavailable(f"{topic}: writes are being committed to it continuously, and its partitions do not agree; try again")
 
 
 def _loaded(store: ObjectStore, path: PartitionPath) -> Manifest | UnreadableManifest | None:

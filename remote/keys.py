@@ -45,7 +45,7 @@ class PartitionPath:
 
     def __post_init__(self) -> None:
         if not is_topic(self.topic):
-            raise Invalid(f"{self.topic!r} cannot be archived: it is no name of a Kafka topic, or the archive's own")
+            raise Invalid(f"{self.topic!r} cannot be archived: it is not the name of a Kafka topic, or it is reserved")
         if not is_topic_id(self.topic_id):
             raise Invalid(f"{self.topic_id!r} is no topic id; Kafka's have 22 characters of base64")
 

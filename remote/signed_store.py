@@ -138,15 +138,15 @@ class SignedStore:
                 return None
             read_json(body, key)  # what was cut short has lost its signature, and is to be brought back, not signed
             raise NotSigned(
-                "it is not signed, and may be of anybody who can write there. If the archive was begun before what is "
-                "committed was signed, sign it by tiering rotate-keys --allow-plain, or take it as it is by --allow-plain "
+                "it is not signed, and may come from anybody who can write there. If the archive is older than signatures, sign "
+                "it with tiering rotate-keys --allow-plain, or accept it with --allow-plain "
                 "(archive.encryption.required=false)",
                 file=key,
                 body=body,
             )
         mac_key = self._unwrapped(self._keys, key, signature)
         if mac_key is not None and not compare_digest(mac_of(mac_key, key, unsigned), signature.mac):
-            problem = "it is not what was signed: somebody has changed it, or put it here from elsewhere"
+            problem = "its signature is invalid: it was changed, or moved here from elsewhere"
             raise Corrupt(f"{problem}; {REMEDY}", file=key)
         return signature
 

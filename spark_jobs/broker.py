@@ -52,7 +52,7 @@ def describe(spark: SparkSession, kafka_options: Mapping[str, str], topics: Iter
         what = str(e.java_exception.getMessage())
         if "UnknownTopicOrPartition" in what:
             raise NotFound(f"the broker does not have all of the topics {', '.join(topics)}: {what}") from e
-        raise Unavailable(f"the broker does not answer: {what}; is its address right, and the network there?") from e
+        raise Unavailable(f"the broker does not respond: {what}; check its address and the network") from e
     finally:
         admin.close()
 

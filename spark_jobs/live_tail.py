@@ -110,9 +110,9 @@ def boundary_of(
 ) -> Boundary:
     """Where the archive ends now and the broker takes over, proved to be without a hole. `keys`: as for `starting_offsets`.
 
-    Raises NotFound for topics that the broker does not have, or has under another id: deleted and made anew, what is archived is
-    not the same log. Raises MissingRange where the broker has deleted what was not archived yet (unless failOnDataLoss is
-    false), OffsetOutOfRange where it ends before the archive does, and what `describe` raises.
+    Raises NotFound for topics that the broker does not have, or has under another id, since they were deleted and created again.
+    Raises MissingRange if the broker has deleted records that were not archived yet (unless failOnDataLoss is false),
+    OffsetOutOfRange if it ends before the archive, and what `describe` raises.
     """
     store = trusted(open_store(archive), keys)
     archives.open_archive(store)
@@ -131,10 +131,10 @@ def take_over(topic: BrokerTopic, manifests: Iterable[Manifest], *, lenient: boo
         if manifest.topic_id != topic.topic_id:
             raise NotFound(
                 f"topic {topic.name} has the id {topic.topic_id} on the broker and {manifest.topic_id} in the archive: it was "
-                "deleted and made anew, or this is another cluster; read each by itself"
+                "deleted and created again, or this is another cluster; read each separately"
             )
         if manifest.partition not in topic.offsets:
-            raise NotFound(f"the broker does not have the partition {name}, which is archived; read the archive by itself")
+            raise NotFound(f"the broker does not have the partition {name}, which is archived; read only the archive")
         earliest, latest = topic.offsets[manifest.partition]
         end = manifest.end_offset
         if end > latest:
@@ -159,7 +159,7 @@ def keep(store: ObjectStore, found: Boundary) -> Boundary:
         store.put_if_absent(BOUNDARY_KEY, found.starting_offsets().encode())
     except AlreadyExists:
         if _read_boundary(store.get(BOUNDARY_KEY), tuple(found.offsets)) != found:
-            raise Conflict(f"{store.url}: another start of the query has just kept another boundary; start again") from None
+            raise Conflict(f"{store.url}: another start of the query has just stored another boundary; start again") from None
     return found
 
 
@@ -180,10 +180,10 @@ def _sides(kafka_options: Options, archive_options: Options) -> tuple[Options, O
     """The options of the archive's side and of the broker's. Raises OptionError for what is set here."""
     for name in (*kafka_options, *archive_options):
         if name.lower() in _SET_HERE:
-            raise OptionError(f"option {name} cannot be given: both sides are read whole, and meet at the boundary")
+            raise OptionError(f"option {name} cannot be given: both sides are read completely, up to the boundary")
     for name in archive_options:
         if name.lower() in _BOTH:
-            raise OptionError(f"option {name} has to be the same on both sides; give it among the options of the Kafka source")
+            raise OptionError(f"option {name} must be the same on both sides; set it as an option of the Kafka source")
     both = {name: value for name, value in _given(kafka_options).items() if name in _BOTH}
     return {**both, **archive_options}, kafka_options
 

@@ -36,13 +36,13 @@ def is_local(master: str) -> bool:
 
 @click.command("submit")
 @click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Spark's master.")
-@click.option("--conf", multiple=True, metavar="NAME=VALUE", help="Any setting of Spark; may be given several times.")
+@click.option("--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark; may be given several times.")
 @click.option(
     "--py-files",
     "files",
     multiple=True,
     metavar="FILE",
-    help="What executors need and do not have, such as our wheel; may be given several times.",
+    help="A file to ship to the executors, such as dist/kafka_tiering.zip; may be given several times.",
 )
 @click.argument("job", type=click.Choice(JOBS))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)

@@ -93,7 +93,7 @@ def commit_write(
         if decision is not None:
             return decision
     raise Conflict(
-        f"write {write.write_id}: {COMMIT_ATTEMPTS_MAX} times others were faster; run fewer writes to one topic at once"
+        f"write {write.write_id}: {COMMIT_ATTEMPTS_MAX} times other writers were faster; run fewer concurrent writes to one topic"
     )
 
 

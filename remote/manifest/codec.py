@@ -92,7 +92,7 @@ def encode(manifest: Manifest) -> bytes:
             del value[name]  # what does not have it keeps the form from before there was any
     body = stamped({**manifest.unknown, **value})
     if len(body) > MANIFEST_BYTES_MAX:
-        raise Invalid(f"{manifest.path}: a manifest of {len(body)} bytes, and nobody reads more than {MANIFEST_BYTES_MAX}")
+        raise Invalid(f"{manifest.path}: a manifest of {len(body)} bytes, but the maximum is {MANIFEST_BYTES_MAX}")
     return body
 
 

@@ -17,7 +17,7 @@ def put_own(store: ObjectStore, clock: Clock, key: str, body: Body) -> None:
             found = store.get(key)
     except NotFound as e:
         raise Unknown(
-            f"{key}: nobody knows whether it was or will be written; nothing names it, run the same command again"
+            f"{key}: its state is unknown: the put was not confirmed. No manifest refers to it; run the same command again"
         ) from e
     if found != body:
         raise Corrupt("the store holds other bytes than were sent; run the same command again", file=key)

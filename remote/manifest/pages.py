@@ -67,7 +67,7 @@ def encode(level: int, items: Sequence[Item]) -> bytes:
     pq.write_table(kept, sink, compression="zstd", use_dictionary=["encoding"] if level == 0 else False)
     body = bytes(sink.getvalue())
     if len(body) > PAGE_BYTES_MAX:
-        raise Invalid(f"a page of {len(body)} bytes, and nobody reads more than {PAGE_BYTES_MAX}")
+        raise Invalid(f"a page of {len(body)} bytes, but the maximum is {PAGE_BYTES_MAX}")
     try:
         page_bounds.rows_of(body)
     except ValueError as e:

@@ -164,7 +164,7 @@ class ManifestWriter:
             if self._put(after) and self._is_in_chain(after):
                 return after
             seen = after.version
-        raise Conflict(f"{self.path}: {COMMIT_ATTEMPTS_MAX} commits in a row came too late; run fewer writers, then try again")
+        raise Conflict(f"{self.path}: {COMMIT_ATTEMPTS_MAX} commits in a row were too late; run fewer writers, then try again")
 
     def _signer(self, before: Manifest) -> str:
         """By which key the next version is signed, "" where none is. Raises NoKey where the chain would lose its signature."""
@@ -204,7 +204,7 @@ class ManifestWriter:
 
     def _unknown(self, manifest: Manifest) -> Unknown:
         return Unknown(
-            f"{self.path}: nobody knows whether manifest {manifest.version} is or will be in the chain; nothing was deleted, "
+            f"{self.path}: it is unknown whether manifest {manifest.version} is or will be in the chain; nothing was deleted, "
             "run the same command again"
         )
 

@@ -63,7 +63,7 @@ def decide(store: ObjectStore, clock: Clock, key: str, wanted: Decision) -> Deci
     if put.outcome is PutOutcome.done:
         return wanted
     if put.found is None:
-        raise Unknown(f"{key}: nobody knows whether the write is or will be committed; run it again with the same writeId")
+        raise Unknown(f"{key}: it is unknown whether the write is committed; run it again with the same writeId")
     return _decode(put.found, key)
 
 

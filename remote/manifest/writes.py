@@ -25,7 +25,7 @@ def intended(manifest: Manifest, pending: PendingWrite, expected: Manifest) -> M
     refuse_deleted(manifest)
     known = (expected.end_offset, expected.written, expected.local_log_start_offsets)
     if (manifest.end_offset, manifest.written, manifest.local_log_start_offsets) != known or manifest.pending:
-        raise Conflict(f"{manifest.path}: somebody else has written to it meanwhile; write again from its new end")
+        raise Conflict(f"{manifest.path}: another writer has written to it in the meantime; write again from its new end")
     return replace(manifest, pending=pending)
 
 

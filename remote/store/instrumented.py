@@ -107,7 +107,7 @@ class Meter:
             told.append(Trouble(now_s - failed[0], failed[1]))
         for call in under_way:
             if (silent_s := now_s - call.heard_s) > SILENT_S_MAX:
-                told.append(Trouble(silent_s, f"the store does not answer to {call.verb}; see whether it hangs, or the network"))
+                told.append(Trouble(silent_s, f"the store does not respond to {call.verb}; check the store and the network"))
         return max(told, key=lambda one: one.seconds, default=None)
 
     def snapshot(self) -> dict[str, Counted]:

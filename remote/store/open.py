@@ -111,7 +111,7 @@ def _refuses_second(store: ObjectStore, key: str) -> None:
         return
     raise Invalid(
         f"{store.url} ignores the put-if-absent condition (If-None-Match) and must not be used for an archive: "
-        "two writers would overwrite each other's commits; use a store that honours it"
+        "two writers would overwrite each other's commits; use a store that supports it"
     )
 
 

@@ -86,8 +86,8 @@ def agreed_now_ms(store: ObjectStore, clock: Clock, ids: Ids) -> int:
     off_ms = max(before_ms - theirs_ms, theirs_ms - clock.now_ms(), 0)
     if off_ms > DIFFERENCE_MAX_MS:
         raise Invalid(
-            f"{store.url}: its clock and this machine's are {off_ms // 1000} s apart, so nobody can tell what is old enough to "
-            "be deleted; nothing was: set this machine's clock (NTP), then run the same command again"
+            f"{store.url}: its clock and this machine's are {off_ms // 1000} s apart, so ages are unknown, "
+            "and nothing was deleted: set this machine's clock (NTP), then run the same command again"
         )
     return theirs_ms
 

@@ -70,8 +70,8 @@ class DecodedBytes:
         if self.plain_allowed or entry.is_encrypted:
             return
         raise NotEncrypted(
-            "it is not encrypted, and may be of anybody who can write there. If segments were archived before they were "
-            "encrypted, read them by --allow-plain (archive.encryption.required=false)",
+            "it is not encrypted, and may come from anybody who can write there. If segments were archived before they were "
+            "encrypted, read them with --allow-plain (archive.encryption.required=false)",
             file=path.segment(entry.log_name),
         )
 

@@ -62,7 +62,9 @@ def _from_file(path: str) -> KeyRing:
     except OSError as e:
         raise Invalid(f"key file {path!r} cannot be read: {e.strerror}; give the path of one that can") from e
     if mode & _OTHERS_MAY:
-        raise Invalid(f"key file {path!r} has mode {stat.S_IMODE(mode):04o}, so others may read or change it: chmod 600 it")
+        raise Invalid(
+            f"key file {path!r} has mode {stat.S_IMODE(mode):04o}, so other users can read or change it: run chmod 600 on it"
+        )
     if len(body) > KEY_FILE_BYTES_MAX:
         raise Invalid(f"key file {path!r} has more than {KEY_FILE_BYTES_MAX} bytes; give one that is a key ring")
     return read_key_ring(body, f"key file {path!r}")
@@ -79,6 +81,6 @@ def _from_plugin(scheme: str, address: str) -> KeyRing:
     known = {point.name: point for point in entry_points(group=PLUGINS)}
     if scheme not in known:
         others = listed(["a file", "env", "aws-kms", *sorted(known)])
-        raise BadAddress(f"{address!r} names no key ring; there are: {others}")
+        raise BadAddress(f"{address!r} is not the address of a key ring; there are: {others}")
     opened: Callable[[str], KeyRing] = known[scheme].load()
     return opened(address)

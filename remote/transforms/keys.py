@@ -89,7 +89,7 @@ def _key_ring(value: Any, place: str) -> LocalKeyRing:
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     names = [name for name, _ in pairs]
     if len(set(names)) != len(names):
-        raise _InvalidKeyRing(f"{next(n for n in names if names.count(n) > 1)!r} stands there twice")
+        raise _InvalidKeyRing(f"{next(n for n in names if names.count(n) > 1)!r} is there twice")
     return dict(pairs)
 
 

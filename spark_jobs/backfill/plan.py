@@ -50,7 +50,7 @@ def refuse_other_topics(covered: Iterable[Part], ranges: Iterable[Range]) -> Non
     for r in ranges:
         if ids.get(r.manifest.topic, r.manifest.topic_id) != r.manifest.topic_id:
             raise OptionError(
-                f"topic {r.manifest.topic} was deleted and made anew: the target has records of the one with the id "
+                f"topic {r.manifest.topic} was deleted and created again: the target has records of the one with the id "
                 f"{ids[r.manifest.topic]}, the archive of {r.manifest.topic_id}; choose an empty folder"
             )
 

@@ -58,7 +58,7 @@ def plan(order: Order, ranges: Iterable[Range]) -> Plan:
         head = commit_log.newest(store)  # another run may have published them just now
         if head is None:
             raise OptionError(
-                f"{order.target.url} holds {len(foreign)} files that no backfill has committed there, {foreign[0]} first; the "
+                f"{order.target.url} holds {len(foreign)} files that no backfill has committed, {foreign[0]} first; the "
                 "same offsets could be there twice: choose an empty folder"
             )
     head = head or commit_log.nothing(_settings(order))
@@ -95,7 +95,7 @@ def run(order: Order, ranges: Iterable[Range], clock: Clock, ids: Ids, master: s
         if error is not None:
             raise error
         return _report(order, commit, done, found, stopwatch() - started_s)
-    raise Conflict(f"{order.target.url}: {ROUNDS_MAX} other runs have committed meanwhile; run again when they have ended")
+    raise Conflict(f"{order.target.url}: {ROUNDS_MAX} other runs have committed in the meantime; run again when they have ended")
 
 
 def publish_all(target: Target, store: ObjectStore, head: Commit) -> None:

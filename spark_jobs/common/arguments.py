@@ -40,7 +40,7 @@ def source_options(command: Callable[P, Any]) -> Callable[P, Any]:
         kwargs["pairs"] = (*given, _TOPIC_IDS + ",".join(f"{t}={i}" for t, i in sorted(ids.items()))) if ids else given
         return command(*args, **kwargs)
 
-    text = "Any other option of the format tiering; may be given several times."
+    text = "Any other option of the data source; may be given several times."
     return topic_ids_option()(click.option("--option", "pairs", multiple=True, metavar="NAME=VALUE", help=text)(run))
 
 
@@ -54,13 +54,17 @@ def topic_ids_in(pairs: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]
 def interval_options(command: Callable[P, Any]) -> Callable[P, Any]:
     """The options of jobs that work on an interval: `--from-timestamp`, `--to-timestamp`, `--offsets`, `--resolve-only`."""
     for option in (
-        click.option("--resolve-only", is_flag=True, help="Print the offsets that a run would be of, and do nothing."),
+        click.option("--resolve-only", is_flag=True, help="Print the offsets of the run, and do nothing else."),
         click.option(
-            "--offsets", "vector", callback=_vector, metavar="JSON|FILE", help="Offsets, as --resolve-only prints them."
+            "--offsets", "vector", callback=_vector, metavar="JSON|FILE", help="Offsets in the form that --resolve-only prints."
         ),
-        click.option("--to-timestamp", "to_ms", callback=_moment, metavar="TIME", help="The interval's end, which is not in it."),
+        click.option("--to-timestamp", "to_ms", callback=_moment, metavar="TIME", help="The end of the interval (exclusive)."),
         click.option(
-            "--from-timestamp", "from_ms", callback=_moment, metavar="TIME", help="Its start: ms since 1970 or ISO 8601."
+            "--from-timestamp",
+            "from_ms",
+            callback=_moment,
+            metavar="TIME",
+            help="The start of the interval: ms since 1970 or ISO 8601.",
         ),
     ):
         command = option(command)
@@ -70,10 +74,14 @@ def interval_options(command: Callable[P, Any]) -> Callable[P, Any]:
 def price_options(command: Callable[P, Any]) -> Callable[P, Any]:
     """The options `--prices` and `--storage-class` of jobs that have `--dry-run`."""
     file = click.option(
-        "--prices", "prices_file", type=click.File("r", encoding="utf-8"), metavar="FILE", help="Prices by class."
+        "--prices",
+        "prices_file",
+        type=click.File("r", encoding="utf-8"),
+        metavar="FILE",
+        help="A file with prices by storage class.",
     )
     name = click.option(
-        "--storage-class", metavar="NAME", help="What the archive's objects are stored as, such as s3-glacier-ir."
+        "--storage-class", metavar="NAME", help="The storage class of the archive's objects, such as s3-glacier-ir."
     )
     return file(name(command))
 
@@ -87,7 +95,7 @@ def _moment(context: click.Context, param: click.Parameter, value: str | None) -
     try:
         time = datetime.fromisoformat(value)
     except ValueError as e:
-        raise click.BadParameter(f"{value!r} is no time; give ms since 1970, or such as 2026-11-21T05:00:00Z") from e
+        raise click.BadParameter(f"{value!r} is not a time; give ms since 1970, or a time such as 2026-11-21T05:00:00Z") from e
     since_1970 = (time if time.tzinfo else time.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
     if since_1970.days < 0:
         raise click.BadParameter(f"{value!r} is before 1970")
@@ -119,7 +127,7 @@ def given_options(pairs: Sequence[str], fixed: Mapping[str, str | None]) -> dict
         if not equals:
             raise OptionError(f"--option {pair!r} has no value; give NAME=VALUE")
         if name.lower() in {f.lower() for f in fixed}:
-            raise OptionError(f"--option {name} is not needed: the job has an option of its own for it")
+            raise OptionError(f"--option {name} is not allowed: the job has its own option for it")
         given[name] = value
     return {**given, **{name: value for name, value in fixed.items() if value is not None}}
 
@@ -149,13 +157,15 @@ def asked(
     fixed: dict[str, str | None] = {"archive": archive_url, "keys": keys_address}
     if vector is not None:
         if topics or from_ms is not None or to_ms is not None:
-            raise OptionError("--offsets names topics and bounds already; leave --topic, --from-timestamp and --to-timestamp out")
+            raise OptionError(
+                "--offsets sets the topics and the interval; leave out --topic, --from-timestamp and --to-timestamp"
+            )
         if any(map(is_bound, pairs)):
-            raise OptionError("--offsets names the bounds already; leave the options that start with starting and ending out")
+            raise OptionError("--offsets sets the interval; leave out the options that begin with starting and ending")
         options = _parsed(pairs, {**fixed, "subscribe": ",".join(vector)})
         return options, ranges_of(store, vector, options.topic_ids)
     if not topics:
-        raise OptionError("say which topics by --topic, or which offsets by --offsets")
+        raise OptionError("choose topics with --topic, or offsets with --offsets")
     if from_ms is not None:
         fixed |= {"startingTimestamp": str(from_ms), "startingOffsetsByTimestampStrategy": "latest"}
     if to_ms is not None:

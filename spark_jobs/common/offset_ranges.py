@@ -33,7 +33,7 @@ def parse(text: str) -> Vector:
     try:
         parsed: Any = json.loads(text)
     except (ValueError, RecursionError) as e:
-        raise OptionError(f"the offsets are no JSON ({e}); expected {_FORM}") from e
+        raise OptionError(f"the offsets are not JSON ({e}); expected {_FORM}") from e
     if not isinstance(parsed, dict) or not all(isinstance(partitions, dict) for partitions in parsed.values()):
         raise OptionError(f"expected {_FORM}")
     return {

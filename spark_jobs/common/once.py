@@ -17,5 +17,5 @@ def put_once(store: ObjectStore, key: str, body: bytes, clock: Clock = _CLOCK) -
     if put.outcome is PutOutcome.done:
         return body
     if put.found is None:
-        raise Unavailable(f"{store.url}: nobody knows whether {key} was put; try again later")
+        raise Unavailable(f"{store.url}: it is unknown whether {key} was put; try again later")
     return put.found

@@ -45,9 +45,9 @@ def _read(text: str) -> Table:
     try:
         parsed = tomllib.loads(text)
     except tomllib.TOMLDecodeError as e:
-        raise OptionError(f"the prices are no TOML: {e}") from e
+        raise OptionError(f"the prices are not TOML: {e}") from e
     if not parsed:
-        raise OptionError("the prices name no class of storage; give a table such as [s3-standard]")
+        raise OptionError("the prices contain no storage class; add a table such as [s3-standard]")
     return {name: _prices(name, given) for name, given in parsed.items()}
 
 
@@ -55,13 +55,13 @@ def prices_of(table: Table, url: str, name: str | None = None) -> Prices:
     """The prices of the class `name`, or of the one that is taken for the URL. Raises OptionError where there is none."""
     if name is not None:
         if name not in table:
-            raise OptionError(f"there are no prices for the class of storage {name!r}; there are: {listed(table)}")
+            raise OptionError(f"there are no prices for the storage class {name!r}; there are: {listed(table)}")
         return table[name]
     scheme = url.partition("://")[0].lower() if "://" in url else ""
     for prices in table.values():
         if scheme in prices.schemes:
             return prices
-    raise OptionError(f"there are no prices for {url!r}; name a class of storage: {listed(table)}")
+    raise OptionError(f"there are no prices for {url!r}; choose a storage class: {listed(table)}")
 
 
 def _prices(name: str, given: Any) -> Prices:

@@ -51,7 +51,7 @@ def _offsets(body: bytes, key: str, run: str, asked: Question) -> Vector:
         stated, was = whole(kept["format"], "format"), dict(kept["asked"])
         offsets = parse(json.dumps(kept["offsets"])) if stated == FORMAT else {}
     except (ValueError, RecursionError, TypeError, KeyError, OptionError) as e:
-        raise Corrupt(f"expected the offsets of run {run!r} ({e!r}); delete it, and the run resolves them anew", file=key) from e
+        raise Corrupt(f"expected the offsets of run {run!r} ({e!r}); delete it, and the run resolves them again", file=key) from e
     if stated != FORMAT:
         raise Newer(f"{key} has format {stated}, and this version reads {FORMAT}; upgrade")
     differing = [name for name in {*was, *asked} if was.get(name) != asked.get(name)]

@@ -59,18 +59,26 @@ def run(
 @click.command("backfill")
 @archive_option(required=True)
 @keys_option()
-@click.option("--to", callback=lasting, required=True, metavar="URL", help="The folder for the Parquet files: any fsspec URL.")
+@click.option(
+    "--to", callback=lasting, required=True, metavar="URL", help="The folder for the Parquet files: a path or an fsspec URL."
+)
 @topics_option()
 @source_options
 @interval_options
 @click.option(
     "--run", "run_name", callback=named, metavar="NAME",
-    help="Keep in the target which offsets this run is of: whoever runs again under the same name is of the same.",
+    help="A name under which the target stores the offsets of this run; a run with the same name uses the same offsets.",
 )  # fmt: skip
 @click.option(
-    "--by", type=click.Choice(list(By)), default=By.date, show_default=True, help="How finely files are parted by time, in UTC."
+    "--by", type=click.Choice(list(By)), default=By.date, show_default=True, help="How files are partitioned by time, in UTC."
 )
-@click.option("--compression", type=click.Choice(_COMPRESSIONS), default="snappy", show_default=True, help="Of Parquet files.")
+@click.option(
+    "--compression",
+    type=click.Choice(_COMPRESSIONS),
+    default="snappy",
+    show_default=True,
+    help="Compression of the Parquet files.",
+)
 @dry_run_option
 @price_options
 @master_option

@@ -108,7 +108,7 @@ def _to_parquet(rows: Rows, destination: Destination, url: str, run_id: str) -> 
     committed, before = reprocess_parquet.write(rows, Target(url), run_id, destination.compression)
     return {
         "target": url,
-        "delivery": "exactly once a run",
+        "delivery": "exactly once per run",
         "committed_before": before,
         "rows": sum(file.rows for file in committed.files),
         "bytes": sum(file.bytes for file in committed.files),
@@ -124,7 +124,7 @@ def _to_kafka(rows: Rows, destination: Destination, servers: str) -> Report:
     return {  # without a number of rows: this sink tells none, and an Observation of what it writes never ends
         "target": f"kafka://{servers}",
         "topic": destination.topic,
-        "delivery": "at least once: what is retried, or run again, is sent again",
+        "delivery": "at least once: retries and repeated runs send records again",
     }
 
 
@@ -139,7 +139,7 @@ def _to_archive(rows: Rows, destination: Destination, url: str, run_id: str, par
     return {
         "target": url,
         "topic": destination.topic,
-        "delivery": "exactly once a run",
+        "delivery": "exactly once per run",
         "rows": sum(r.end - r.start for r in added),
         "added": [{"topic": r.path.topic, "partition": r.path.partition, "start": r.start, "end": r.end} for r in added],
     }
@@ -151,12 +151,19 @@ def _to_archive(rows: Rows, destination: Destination, url: str, run_id: str, par
 @topics_option()
 @source_options
 @interval_options
-@click.option("--sql", callback=named, metavar="QUERY", help="A query over the view records.")
-@click.option("--function", callback=named, metavar="MODULE:NAME", help="A function that takes a DataFrame and gives one.")
-@click.option("--to-parquet", callback=lasting, metavar="URL", help="Write Parquet files below run=ID: any fsspec URL.")
-@click.option("--to-kafka", callback=named, metavar="SERVERS", help="Send to these bootstrap servers by Spark's Kafka sink.")
-@click.option("--to-archive", callback=lasting, metavar="URL", help="Add to a topic of this archive, which is made if need be.")
-@click.option("--to-topic", callback=named, metavar="TOPIC", help="The topic; without it, the column topic of each row.")
+@click.option("--sql", callback=named, metavar="QUERY", help="A query on the view records.")
+@click.option("--function", callback=named, metavar="MODULE:NAME", help="A function from DataFrame to DataFrame.")
+@click.option(
+    "--to-parquet",
+    callback=lasting,
+    metavar="URL",
+    help="Write Parquet files below run=ID in this folder: a path or an fsspec URL.",
+)
+@click.option("--to-kafka", callback=named, metavar="SERVERS", help="Send to these bootstrap servers with Spark's Kafka sink.")
+@click.option(
+    "--to-archive", callback=lasting, metavar="URL", help="Add to a topic in this archive, which is created if it does not exist."
+)
+@click.option("--to-topic", callback=named, metavar="TOPIC", help="The target topic. Default: the column topic of each row.")
 @click.option(
     "--to-option",
     "to_pairs",
@@ -164,8 +171,19 @@ def _to_archive(rows: Rows, destination: Destination, url: str, run_id: str, par
     metavar="NAME=VALUE",
     help="Any other option of the target's format; may be given several times.",
 )
-@click.option("--compression", type=click.Choice(_COMPRESSIONS), default="snappy", show_default=True, help="Of Parquet files.")
-@click.option("--run-id", callback=named, metavar="ID", help="What is written once; default: made from what is read and written.")
+@click.option(
+    "--compression",
+    type=click.Choice(_COMPRESSIONS),
+    default="snappy",
+    show_default=True,
+    help="Compression of the Parquet files.",
+)
+@click.option(
+    "--run-id",
+    callback=named,
+    metavar="ID",
+    help="The id of the run, whose rows are written once. Default: computed from what is read and written.",
+)
 @dry_run_option
 @price_options
 @master_option
@@ -225,7 +243,7 @@ def _destination(
     parquet: str | None, kafka: str | None, archive: str | None, topic: str | None, pairs: Sequence[str], compression: str
 ) -> Destination:
     if sum(target is not None for target in (parquet, kafka, archive)) != 1:
-        raise OptionError("say where the rows go by just one of --to-parquet, --to-kafka and --to-archive")
+        raise OptionError("choose exactly one of --to-parquet, --to-kafka and --to-archive")
     if parquet is not None and (topic is not None or pairs):
         raise OptionError("--to-topic and --to-option are for --to-kafka and --to-archive")
     taken = dict.fromkeys(("topic", "archive", "writeId", "kafka.bootstrap.servers"))

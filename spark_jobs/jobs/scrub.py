@@ -152,9 +152,11 @@ def plan(steps: Iterable[ScrubStep], budget: RequestBudget, task_bytes: int, pri
     default=TASK_BYTES,
     show_default=True,
     metavar="BYTES",
-    help="How much a task reads.",
+    help="How many bytes a task reads.",
 )
-@click.option("--report", type=click.File("w", encoding="utf-8", lazy=True), metavar="FILE", help="Write a JSON report there.")
+@click.option(
+    "--report", type=click.File("w", encoding="utf-8", lazy=True), metavar="FILE", help="Write a JSON report to this file."
+)
 @price_options
 @dry_run_option
 @master_option

@@ -72,17 +72,25 @@ def by_time(
 @archive_option(required=True)
 @keys_option()
 @topics_option()
-@click.option("--timestamp", type=Number(), metavar="MS", help="Answer the first offset as late as this.")
-@click.option("--key", metavar="TEXT", help="What the key is like; --key-match says how.")
-@click.option("--key-hex", metavar="HEX", help="The same, as bytes.")
-@click.option("--key-match", type=click.Choice(list(Match)), default=Match.exact, show_default=True, help="How --key is meant.")
-@click.option("--value", metavar="TEXT", help="What the value is like; --value-match says how.")
-@click.option("--value-hex", metavar="HEX", help="The same, as bytes.")
+@click.option("--timestamp", type=Number(), metavar="MS", help="Find the first offset at or after this time.")
+@click.option("--key", metavar="TEXT", help="Find records with this key; see --key-match.")
+@click.option("--key-hex", metavar="HEX", help="The same, as hexadecimal bytes.")
 @click.option(
-    "--value-match", type=click.Choice(list(Match)), default=Match.contains, show_default=True, help="How --value is meant."
+    "--key-match", type=click.Choice(list(Match)), default=Match.exact, show_default=True, help="How --key is compared."
 )
-@click.option("--limit", type=Number(1), default=100, show_default=True, metavar="N", help="As many records are enough.")
-@click.option("--encoding", type=click.Choice(["text", "base64"]), default="text", show_default=True, help="Of keys and values.")
+@click.option("--value", metavar="TEXT", help="Find records with this value; see --value-match.")
+@click.option("--value-hex", metavar="HEX", help="The same, as hexadecimal bytes.")
+@click.option(
+    "--value-match", type=click.Choice(list(Match)), default=Match.contains, show_default=True, help="How --value is compared."
+)
+@click.option("--limit", type=Number(1), default=100, show_default=True, metavar="N", help="Stop after this many records.")
+@click.option(
+    "--encoding",
+    type=click.Choice(["text", "base64"]),
+    default="text",
+    show_default=True,
+    help="The encoding of keys and values.",
+)
 @source_options
 @interval_options
 @dry_run_option
@@ -111,7 +119,7 @@ def main(
             answers, error = by_time(archive_url, topics, timestamp, master, keys_address, topic_ids)
             return _show_offsets(answers, error, output)
         if not (predicates or resolve_only):
-            raise OptionError("say what to look for: --timestamp, --key or --value")
+            raise OptionError("choose what to search for: --timestamp, --key or --value")
         meter = Meter()
         store = trusted(open_store(archive_url, meter=meter), keys_address)
         named = topics if topics or vector is not None else _topics(store, ())
@@ -143,7 +151,7 @@ def _predicate(column: str, text: str | None, hexadecimal: str | None, match: st
     if text is None and hexadecimal is None:
         return None
     if text is not None and hexadecimal is not None:
-        raise OptionError(f"--{column} and --{column}-hex say the same in two ways; give one of them")
+        raise OptionError(f"--{column} and --{column}-hex mean the same; give only one of them")
     try:
         pattern = bytes.fromhex(hexadecimal) if text is None and hexadecimal is not None else (text or "").encode()
     except ValueError as e:

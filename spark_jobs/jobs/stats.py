@@ -82,9 +82,15 @@ def write(measured: Sequence[Measured], target: Target, *, with_records: bool) -
 @keys_option()
 @topics_option()
 @click.option("--to", callback=lasting, metavar="URL", help="A folder for hours.parquet and partitions.parquet: any fsspec URL.")
-@click.option("--picture", "picture_file", callback=named, metavar="FILE", help="Draw records and bytes by hour (PNG).")
-@click.option("--headers-only", is_flag=True, help="Decode no records: no null keys, no record sizes, hours by batches.")
-@click.option("--report", type=click.File("w", encoding="utf-8", lazy=True), metavar="FILE", help="Write a JSON report there.")
+@click.option(
+    "--picture", "picture_file", callback=named, metavar="FILE", help="Draw a chart of records and bytes by hour (PNG)."
+)
+@click.option(
+    "--headers-only", is_flag=True, help="Decode no records: without null keys and record sizes, with the hours of batches."
+)
+@click.option(
+    "--report", type=click.File("w", encoding="utf-8", lazy=True), metavar="FILE", help="Write a JSON report to this file."
+)
 @source_options
 @interval_options
 @price_options

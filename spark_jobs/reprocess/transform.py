@@ -47,7 +47,7 @@ def by_function(name: str) -> Transform:
     def run(records: DataFrame) -> DataFrame:
         made = found(records)
         if not isinstance(made, DataFrame):
-            raise OptionError(f"the function {name} gave a {type(made).__name__}; it has to give a DataFrame")
+            raise OptionError(f"the function {name} gave a {type(made).__name__}; it must return a DataFrame")
         return made
 
     return run

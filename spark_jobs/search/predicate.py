@@ -33,7 +33,7 @@ class Predicate:
         try:
             return pc.fill_null(self._compared(column), False)
         except pa.ArrowInvalid as e:
-            raise OptionError(f"{self.pattern!r} is no regular expression: {e}") from e
+            raise OptionError(f"{self.pattern!r} is not a regular expression: {e}") from e
 
     def _compared(self, column: Any) -> Any:
         if self.match is Match.exact:

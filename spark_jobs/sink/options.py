@@ -80,7 +80,7 @@ def parse(options: Mapping[str, str]) -> WriteOptions:
     for other in LEVELS:
         if other is not codec and f"kafka.compression.{other.name}.level" in given:
             raise OptionError(
-                f"option kafka.compression.{other.name}.level has no meaning with kafka.compression.type {codec.name}"
+                f"option kafka.compression.{other.name}.level does not apply to kafka.compression.type {codec.name}"
             )
     return WriteOptions(
         archive=archive,
@@ -104,7 +104,7 @@ def _filled(text: str) -> str | None:
 
 def _write_id(text: str) -> str | None:
     if text.startswith("_"):
-        raise ValueError("ids that start with an underscore are those of writes that were given none")
+        raise ValueError("ids that begin with an underscore are reserved for writes without a writeId")
     return _filled(text)
 
 

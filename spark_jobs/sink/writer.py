@@ -137,7 +137,7 @@ def _joined(one: WrittenTopic, other: WrittenTopic) -> WrittenTopic:
     if one == other:
         return one
     if (one.topic_id, len(one.partitions)) != (other.topic_id, len(other.partitions)):
-        raise Invalid(f"topic {one.name} was deleted or made anew while it was written; run the write again")
+        raise Invalid(f"topic {one.name} was deleted or created again during the write; run the write again")
     pairs = zip(one.partitions, other.partitions, strict=True)
     return replace(one, partitions=tuple(min(pair, key=lambda p: p.writer_epoch) for pair in pairs))
 

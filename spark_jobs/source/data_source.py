@@ -70,7 +70,7 @@ class TieringDataSource(DataSource):
     def writer(self, schema: t.StructType, overwrite: bool) -> DataSourceWriter:
         """The writer of rows with this schema. Raises OptionError, NotOurs and what planning raises."""
         if overwrite:
-            raise OptionError("mode overwrite: a log is only added to; delete the topic first, or use mode append")
+            raise OptionError("mode overwrite: a log can only be appended to; delete the topic first, or use mode append")
         return ArchiveWriter(planned(parse_write(self.options), schema))
 
 

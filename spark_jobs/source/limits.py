@@ -42,7 +42,7 @@ class Offsets:
         offset = self.by_partition.get(topic, {}).get(partition)
         if offset is None:
             raise OptionError(
-                f"{option} names no offset for {topic}-{partition}; an offset for every partition is needed, -2 is earliest, "
+                f"{option} has no offset for {topic}-{partition}; an offset for every partition is needed, -2 is earliest, "
                 "-1 is latest"
             )
         return {EARLIEST_OFFSET: EARLIEST, LATEST_OFFSET: LATEST}.get(offset, offset)
@@ -61,7 +61,7 @@ class Times:
             return self.everywhere
         time_ms = self.by_partition.get(topic, {}).get(partition)
         if time_ms is None:
-            raise OptionError(f"{option} names no time for {topic}-{partition}; a time for every partition is needed")
+            raise OptionError(f"{option} has no time for {topic}-{partition}; a time for every partition is needed")
         return time_ms
 
 

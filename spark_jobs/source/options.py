@@ -173,7 +173,7 @@ def parse(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions
     ending = limit("ending", LATEST, EARLIEST)
     _refuse_end_before_start(starting, ending)
     if "asOfVersion" in given and "asOfTimestamp" in given:
-        raise OptionError("options asOfVersion and asOfTimestamp are given, and one of them says all; leave the other one out")
+        raise OptionError("options asOfVersion and asOfTimestamp are both given; leave one of them out")
     return ReadOptions(
         archive=given["archive"].strip(),
         keys=value("keys", _filled, None),
@@ -244,8 +244,8 @@ def _refusal(name: str) -> OptionError:
     near = nearest(name, _BY_LOWER)
     if (name.lower().startswith("kafka.") and not near) or name.lower() in _OF_A_BROKER_LOWER:
         return OptionError(
-            f"option {name} means nothing to the format tiering: an archive is read, no broker is asked and no consumer is made; "
-            "leave it out (of kafka.… there is kafka.isolation.level)"
+            f"option {name} does not apply to the format tiering, which uses no broker and no consumer; "
+            "leave it out (the only kafka.… option is kafka.isolation.level)"
         )
     return unknown(name, near, _KNOWN, "the format tiering")
 

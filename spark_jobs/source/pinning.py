@@ -68,7 +68,7 @@ def plan_pinned(store: ObjectStore, options: ReadOptions, clock: Clock, ids: Ids
             if is_past or not any(given_up):
                 return planned
         release(store, planned)
-    raise Conflict(f"{PLANS_MAX} plans in a row were overtaken by retention; start the read further on")
+    raise Conflict(f"{PLANS_MAX} plans in a row were invalidated by retention; start the read at a later offset")
 
 
 def release(store: ObjectStore, planned: Planned) -> None:

@@ -154,7 +154,7 @@ def _start(log: ArchivedLog, options: ReadOptions) -> int:
     found = _at_time(log, time_ms, options)
     if found is None and not options.latest_when_no_match:
         raise OptionError(
-            f"startingTimestamp {time_ms}: {log.manifest.topic}-{log.manifest.partition} has no record as late; set "
+            f"startingTimestamp {time_ms}: {log.manifest.topic}-{log.manifest.partition} has no record at or after it; set "
             "startingOffsetsByTimestampStrategy to latest to read nothing of such a partition"
         )
     return found.offset if found else log.end_offset

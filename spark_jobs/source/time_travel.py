@@ -76,7 +76,7 @@ def _at_time(store: ObjectStore, newest: Manifest, time_ms: int) -> Manifest | N
     if versions[0] > 1:
         raise NotFound(
             f"asOfTimestamp {time_ms}: the oldest stored version of {newest.topic}-{newest.partition} is {versions[0]}, of a "
-            "later time; what was before has been swept"
+            "later time; older versions have been swept"
         )
     return None
 

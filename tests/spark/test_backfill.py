@@ -237,7 +237,7 @@ def test_what_is_archived_later_is_added(
         ([], 2, "--topic"),
         (["--offsets", "[]"], 2, "--offsets"),
         (["--offsets", '{"g-txn": {"0": [5, 4]}}'], 2, "--offsets"),
-        (["--offsets", '{"g-txn": {"0": [0, 5]}}', "--topic", "g-txn"], 2, "leave --topic"),
+        (["--offsets", '{"g-txn": {"0": [0, 5]}}', "--topic", "g-txn"], 2, "leave out --topic"),
         (["--offsets", '{"g-txn": {"1": [0, 5]}}'], 4, "g-txn-1"),
         (["--offsets", '{"g-txn": {"0": [0, 9999]}}'], 4, "[0, 2744)"),
         (["--topic", "g-txn", "--from-timestamp", "yesterday"], 2, "--from-timestamp"),

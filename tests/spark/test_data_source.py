@@ -170,7 +170,7 @@ def test_a_plan_reads_what_it_was_planned_with_whatever_is_committed_meanwhile(
         ({"startingOffset": "earliest"}, "option startingoffset is unknown .*did you mean startingOffsets"),
         ({"subscribe": "g-nowhere"}, "topic g-nowhere is not in the archive .*g-codec-none"),
         ({"minPartitions": "few"}, "option minPartitions is 'few'"),
-        ({"startingTimestamp": "4000000000000"}, "startingTimestamp 4000000000000: g-tiny-0 has no record as late"),
+        ({"startingTimestamp": "4000000000000"}, "startingTimestamp 4000000000000: g-tiny-0 has no record at or after it"),
         ({"startingOffsets": json.dumps({"g-tiny": {"0": 9}})}, r"g-tiny-0: offset 9 is outside \[0, 1\)"),
     ],
 )

@@ -193,7 +193,7 @@ def test_a_hole_between_archive_and_broker_is_refused_unless_data_loss_is_allowe
 
 
 def test_topics_and_options_that_do_not_fit_are_refused(asked: Asked) -> None:
-    with pytest.raises(Exception, match="deleted and made anew"):
+    with pytest.raises(Exception, match="deleted and created again"):
         asked.read("anew")
     with pytest.raises(NotFound, match=r"^the broker does not have all of the topics nowhere"):
         asked.read("nowhere")

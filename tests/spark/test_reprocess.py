@@ -121,7 +121,7 @@ def test_records_are_copied_as_they_are(job: Job, expected: Expected, tmp_path: 
     assert rows_in(tmp_path / "to") == expected(TOPIC) + expected("g-txn")
     assert report["rows"] == len(expected(TOPIC)) + len(expected("g-txn"))
     assert {f["name"] for f in report["files"]} == visible(tmp_path / "to")
-    assert (report["delivery"], report["committed_before"]) == ("exactly once a run", False)
+    assert (report["delivery"], report["committed_before"]) == ("exactly once per run", False)
 
 
 @pytest.mark.spark

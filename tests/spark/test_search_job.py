@@ -201,10 +201,10 @@ def test_a_dry_run_of_a_search_says_what_it_would_read(search: Callable[..., Res
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ([], "say what to look for"),
-        (["--key", "a", "--key-hex", "61"], "give one of them"),
+        ([], "choose what to search for"),
+        (["--key", "a", "--key-hex", "61"], "give only one of them"),
         (["--value-hex", "6"], "not hexadecimal"),
-        (["--key", "(", "--key-match", "regex"], "no regular expression"),
+        (["--key", "(", "--key-match", "regex"], "not a regular expression"),
         (["--timestamp", "0", "--key", "a"], "--timestamp asks for offsets"),
         (["--key", "a", "--limit", "0"], "--limit"),
     ],

@@ -141,7 +141,7 @@ def test_an_archive_on_s3_is_written_like_one_in_a_folder(spark: SparkSession, n
         (["value"], {"topic": "rows", "kafka.compression.type": "brotli"}, "option kafka.compression.type is 'brotli'"),
         (["value"], {"topic": "rows/2"}, "rows/2"),
         (["value"], {"topic": "rows", "writeId": "_own"}, "option writeId is '_own': ids that start with an underscore"),
-        (["value"], {"topic": "rows", "mode": "overwrite"}, "a log is only added to"),
+        (["value"], {"topic": "rows", "mode": "overwrite"}, "a log can only be appended to"),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_a_task_starts(

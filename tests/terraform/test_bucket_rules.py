@@ -65,7 +65,7 @@ def test_doctor_would_tell_of_a_rule_that_hides_or_loses_objects(s3_client: Any,
     rules[1]["Expiration"] = {"Days": 400}
     s3_client.put_bucket_lifecycle_configuration(Bucket=s3_bucket, LifecycleConfiguration={"Rules": rules})
     result = CliRunner().invoke(main, ["doctor", "--archive", f"s3://{s3_bucket}/kafka"], catch_exceptions=False)
-    assert "moves objects to where they cannot be read at once" in result.stdout
+    assert "moves objects to a storage class that cannot be read directly" in result.stdout
     assert "will delete archived segments" in result.stdout
 
 

@@ -109,7 +109,7 @@ def _finding(check: str, ask: Callable[[], Finding | str]) -> Finding:
 _HARMS = {
     Harm.loses: (Verdict.fail, "archived data would be lost for good: take the archive's prefix out of the rule"),
     Harm.hides: (Verdict.warn, "reads would fail until objects are restored: take the archive's prefix out of the rule"),
-    Harm.costs: (Verdict.warn, "add such a rule to the bucket's lifecycle, or sweep the archive now and then"),
+    Harm.costs: (Verdict.warn, "add such a rule to the bucket's lifecycle, or sweep the archive from time to time"),
     Harm.unknown: (Verdict.warn, "check whether a lifecycle rule deletes or moves objects of the archive"),
 }
 

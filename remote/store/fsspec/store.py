@@ -180,12 +180,12 @@ class FsspecStore:
             raise AlreadyExists(key) from error
         except FileNotFoundError as error:
             if writing:
-                raise Invalid(f"{where}: {error}; make the bucket or container first") from error
+                raise Invalid(f"{where}: {error}; create the bucket or container first") from error
             raise NotFound(f"{self.url}: no object {key}") from error
         except (PermissionError, ImportError, NotImplementedError, TypeError) as error:
             raise Invalid(f"{where}: {error!r}; check the credentials and the versions of fsspec's packages") from error
         except Exception as error:
-            remedy = "see whether the store answers, then run it again"
+            remedy = "check whether the store responds, then run it again"
             raise (Unknown if writing else Unavailable)(f"{where}: {error!r}; {remedy}") from error
 
 

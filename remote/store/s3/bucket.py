@@ -22,15 +22,17 @@ def bucket_rules(client: Any, bucket: str, prefix: str, url: str) -> Iterator[Bu
         return
     rules = [r for r in lifecycle.get("Rules", ()) if r.get("Status") == "Enabled" and _concerns(r, prefix)]
     if versioning and versioning.get("Status") == "Enabled" and not any("NoncurrentVersionExpiration" in r for r in rules):
-        yield BucketRule(Harm.costs, "the bucket keeps old versions, and no rule ends them: what is deleted goes on costing")
+        yield BucketRule(
+            Harm.costs, "the bucket keeps old versions, and no rule expires them: deleted objects still cost storage"
+        )
     if not any("AbortIncompleteMultipartUpload" in r for r in rules):
-        yield BucketRule(Harm.costs, "no rule of the bucket frees the parts of uploads that broke off: they go on costing")
+        yield BucketRule(Harm.costs, "no rule of the bucket aborts incomplete uploads: their parts cost storage")
     for rule in rules:
         name = f"the bucket's rule {rule.get('ID', '')!r}"
         if {"Days", "Date"} & rule.get("Expiration", {}).keys():
             yield BucketRule(Harm.loses, f"{name} deletes objects by age: it will delete archived segments")
         if any(t.get("StorageClass") in _frozen for t in rule.get("Transitions", ())):
-            yield BucketRule(Harm.hides, f"{name} moves objects to where they cannot be read at once")
+            yield BucketRule(Harm.hides, f"{name} moves objects to a storage class that cannot be read directly")
 
 
 def _concerns(rule: dict[str, Any], prefix: str) -> bool:

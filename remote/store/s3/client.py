@@ -39,7 +39,7 @@ _not_applied = {"RequestTimeout", "BadDigest", "XAmzContentSHA256Mismatch", "Ope
 _never_sent = (sdk.EndpointConnectionError, sdk.ConnectTimeoutError, sdk.ProxyConnectionError)
 _broken_off = (sdk.HTTPClientError, sdk.ConnectionError, sdk.IncompleteReadError, sdk.FlexibleChecksumError)
 _remedies = {
-    "NoSuchBucket": "make the bucket, or correct its name",
+    "NoSuchBucket": "create the bucket, or correct its name",
     "AuthorizationHeaderMalformed": "set AWS_DEFAULT_REGION to the bucket's region",
     "PermanentRedirect": "set AWS_DEFAULT_REGION to the bucket's region",
     "RequestTimeTooSkewed": "set this machine's clock",
@@ -49,7 +49,7 @@ _remedies_by_status = {
     400: "correct the address; a HEAD is refused so, without a word, where the credentials have expired, too: renew them",
     403: "check the credentials, and that they have s3:GetObject, s3:PutObject, s3:DeleteObject, "
     "s3:AbortMultipartUpload and s3:ListBucket (without the last, S3 says 403 of a missing object too)",
-    501: "use a store that knows If-None-Match and CRC32C",
+    501: "use a store that supports If-None-Match and CRC32C",
 }
 
 
@@ -87,7 +87,7 @@ def translated(url: str, key: str, otherwise: type[LogError] = Unavailable) -> I
     except sdk.ClientError as error:
         raise _refusal(error.response, where, key, otherwise) from error
     except _never_sent as error:
-        raise Unavailable(f"{where}: {error}; see whether AWS_ENDPOINT_URL is right and the network there") from error
+        raise Unavailable(f"{where}: {error}; check AWS_ENDPOINT_URL and the network") from error
     except _broken_off as error:
         raise otherwise(f"{where}: {error}; {AGAIN}") from error
     except (sdk.CredentialRetrievalError, sdk.MetadataRetrievalError) as error:

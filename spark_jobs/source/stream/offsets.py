@@ -38,8 +38,8 @@ def decode(encoded: Mapping[str, Any]) -> StreamOffsets:
     foreign = sorted(topics.keys() - ids.keys())
     if foreign:
         raise OptionError(
-            f"the checkpoint names no id of topic {foreign[0]}: another source has written it; give this query a "
-            "checkpoint of its own, and take the offsets over as startingOffsets"
+            f"the checkpoint has no id of topic {foreign[0]}: another source has written it; use a new checkpoint "
+            "for this query, and pass the offsets as startingOffsets"
         )
     try:
         return {

@@ -17,7 +17,7 @@ STOP_AT = "stopAtOffsets"
 """Ours: where the stream ends for ever, as JSON; partitions that it does not name are not read."""
 
 _OF_A_BATCH = {
-    "endingOffsets": "a stream has no end; Trigger.AvailableNow reads what there is, and stopAtOffsets ends a stream for ever",
+    "endingOffsets": "a stream has no end; Trigger.AvailableNow reads what there is, and stopAtOffsets ends a stream for good",
     "endingTimestamp": "a stream has no end; filter by timestamp, or read a batch",
     "endingOffsetsByTimestamp": "a stream has no end; filter by timestamp, or read a batch",
     "asOfVersion": "a stream follows the newest version; read a batch",
@@ -51,7 +51,7 @@ def parse_stream(options: Mapping[str, str]) -> StreamOptions:
     for name in options:
         if name.lower() in refused:
             known = refused[name.lower()]
-            raise OptionError(f"option {known} has no meaning in a stream: {_OF_A_BATCH[known]}")
+            raise OptionError(f"option {known} does not apply to streams: {_OF_A_BATCH[known]}")
     own = {name.lower(): name for name in (*STREAM_ONLY, STOP_AT)}
     given = {own[name.lower()]: text.strip() for name, text in options.items() if name.lower() in own}
     rest = {name: text for name, text in options.items() if name.lower() not in own}

@@ -37,7 +37,7 @@ class DataLoss(NotFound):
     def __str__(self) -> str:
         missing = f"from {self.start} on" if self.end is None else f"[{self.start}, {self.end})"
         return (
-            f"{self.partition}: this stream has not read offsets {missing}, and they are not there any more: {self.reason}; to "
+            f"{self.partition}: this stream has not read offsets {missing}, and they no longer exist: {self.reason}; to "
             "go on without them, start the query again from its checkpoint with failOnDataLoss=false"
         )
 
@@ -92,7 +92,7 @@ def ranges(manifests: Manifests, start: StreamOffsets, end: StreamOffsets, *, fa
 def _pieces(manifests: Manifests, start: StreamOffsets, end: StreamOffsets) -> Iterator[Range | DataLoss]:
     for path in sorted(start.keys() - end.keys()):
         again = [p for p in end if (p.topic, p.partition) == (path.topic, path.partition)]
-        why = f"topic {path.topic} was deleted and made anew" if again else _GONE
+        why = f"topic {path.topic} was deleted and created again" if again else _GONE
         yield DataLoss(_name(path), start[path], None, why)
     for path, last in end.items():
         manifest = manifests.get(path)

@@ -43,7 +43,7 @@ def test_a_broker_that_ends_before_the_archive_is_refused() -> None:
 
 
 def test_a_topic_under_another_id_is_another_log() -> None:
-    with pytest.raises(NotFound, match="deleted and made anew, or this is another cluster"):
+    with pytest.raises(NotFound, match="deleted and created again, or this is another cluster"):
         take_over(topic((0, 150), topic_id="B" * 22), [ARCHIVED], lenient=True)
 
 

@@ -215,7 +215,7 @@ def test_wrong_key_material_is_told_by_key_and_manifest_and_by_a_scrub_by_segmen
 @pytest.mark.parametrize(
     ("bucket", "turns", "remedy"),
     [
-        ("gone", None, "404 NoSuchBucket: The specified bucket does not exist; make the bucket, or correct its name"),
+        ("gone", None, "404 NoSuchBucket: The specified bucket does not exist; create the bucket, or correct its name"),
         ("there", ClockIsOff, "403 RequestTimeTooSkewed: The difference is too large.; set this machine's clock"),
     ],
     ids=["a bucket that is not there", "a clock an hour off"],

@@ -98,7 +98,7 @@ def test_lost_answers_to_a_pages_put_change_nothing(store: MemoryStore, lost: tu
 
 def test_a_page_that_may_land_later_is_not_named(store: MemoryStore) -> None:
     late = AppliesLate(store, lambda verb, key: verb == "put_if_absent" and "/pages/" in key)
-    with pytest.raises(Unknown, match="nothing names it"):
+    with pytest.raises(Unknown, match="No manifest refers to it"):
         copy(late, FULL)
     assert held(store) == [0, 1, 2, 3]
     late.land()

@@ -115,7 +115,7 @@ def test_nothing_that_prints_a_key_ring_prints_its_keys() -> None:
         (text_of(keys={"new": 7}), "key 'new' is not base64 of 32 bytes"),
         (text_of(keys={"": "x"}), "a key id is empty, too long or not printable"),
         (text_of(keys={"a\nb": "x"}), "a key id is empty, too long or not printable"),
-        (text_of().replace('"old"', '"new"'), "'new' stands there twice"),
+        (text_of().replace('"old"', '"new"'), "'new' is there twice"),
     ],
 )
 def test_what_is_no_key_ring_is_refused_by_what_is_wrong_and_tells_no_secret(text: str | bytes, problem: str) -> None:
@@ -158,7 +158,7 @@ def test_a_key_file_may_be_read_by_its_owner_and_group(key_file: Path, mode: int
 @pytest.mark.parametrize("mode", [0o644, 0o604, 0o660, 0o602, 0o666, 0o601])
 def test_a_key_file_that_is_open_to_others_is_refused(key_file: Path, mode: int) -> None:
     key_file.chmod(mode)
-    with pytest.raises(Invalid, match=rf"has mode {mode:04o}, .*: chmod 600 it"):
+    with pytest.raises(Invalid, match=rf"has mode {mode:04o}, .*: run chmod 600 on it"):
         open_keys(str(key_file))
 
 
@@ -194,7 +194,7 @@ def test_a_package_can_bring_key_rings_of_its_own(monkeypatch: pytest.MonkeyPatc
     ring = open_keys("vault://secret/archive")
     assert isinstance(ring, LocalKeyRing)
     assert ring.place == "vault://secret/archive"
-    with pytest.raises(BadAddress, match="'volt://x' names no key ring; there are: a file, env, aws-kms, vault"):
+    with pytest.raises(BadAddress, match="'volt://x' is not the address of a key ring; there are: a file, env, aws-kms, vault"):
         open_keys("volt://x")
 
 

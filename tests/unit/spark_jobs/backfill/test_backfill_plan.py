@@ -63,7 +63,7 @@ def test_a_first_run_starts_where_the_log_does() -> None:
 def test_a_topic_that_was_made_anew_is_another_one() -> None:
     refuse_other_topics([PART], [Range(LOG, 0, 9)])
     refuse_other_topics([replace(PART, topic="other", topic_id="B" * 22)], [Range(LOG, 0, 9)])
-    with pytest.raises(OptionError, match="was deleted and made anew"):
+    with pytest.raises(OptionError, match="was deleted and created again"):
         refuse_other_topics([Part(PART.topic, "B" * 22, 7)], [Range(LOG, 0, 9)])
 
 

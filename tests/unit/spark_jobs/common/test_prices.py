@@ -53,8 +53,8 @@ def test_a_users_table_comes_before_ours() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no class of storage"),
-        ("cellar = ", "no TOML"),
+        ("", "no storage class"),
+        ("cellar = ", "not TOML"),
         ("cellar = 1", "'cellar' have to state"),
         (OURS.replace("region", "place"), "'cellar' have to state"),
         (OURS.replace("2.5", "-1"), "writes_per_1000 of 'cellar' is -1"),

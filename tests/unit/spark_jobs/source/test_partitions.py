@@ -119,7 +119,7 @@ def test_a_topic_of_which_nothing_is_archived_yet_is_not_found(store: ObjectStor
 
 
 def test_offsets_that_leave_a_partition_out_are_refused(store: ObjectStore) -> None:
-    with pytest.raises(OptionError, match="endingOffsets names no offset for g-txn-0"):
+    with pytest.raises(OptionError, match="endingOffsets has no offset for g-txn-0"):
         splits(store, "g-txn", endingOffsets={"g-txn": {"1": 1}})
 
 

@@ -44,7 +44,7 @@ def test_a_bucket_passes_and_is_as_it_was(run: Run, s3_client: Any, s3_bucket: s
     result = run("doctor", "--archive", f"s3://{s3_bucket}/prefix")
     assert result.exit_code == 0
     assert {check for check, verdict in verdicts(result.stdout).items() if verdict != "ok"} == {"bucket"}
-    assert "no rule of the bucket frees the parts of uploads that broke off" in result.stdout
+    assert "no rule of the bucket aborts incomplete uploads" in result.stdout
     assert [item["Key"] for item in s3_client.list_objects_v2(Bucket=s3_bucket)["Contents"]] == ["prefix/theirs"]
 
 
@@ -106,7 +106,7 @@ def test_a_server_that_does_not_answer_is_to_be_tried_again(run: Run, s3_server:
 def test_a_bucket_that_is_not_there_says_what_to_make(run: Run, s3_server: str) -> None:
     result = run("doctor", "--archive", "s3://no-such-bucket/prefix")
     assert result.exit_code == 1
-    assert "make the bucket" in result.stdout
+    assert "create the bucket" in result.stdout
 
 
 def test_an_address_that_names_no_store_is_a_wrong_usage(run: Run) -> None:

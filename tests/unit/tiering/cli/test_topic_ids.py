@@ -59,7 +59,7 @@ def test_a_command_reads_the_newer_topic_and_says_so_and_the_other_one_by_its_id
     words = (*READING[name], "--archive", url)
     told = run(*words)
     assert told.exit_code == 0
-    assert told.stderr.count(f"this is that with id {NEW}") == 1
+    assert told.stderr.count(f"this is the one with id {NEW}") == 1
     assert OLD in told.stderr
     chosen = run(*words, "--topic-id", OLD)
     assert (chosen.exit_code, chosen.stderr) == (0, "")

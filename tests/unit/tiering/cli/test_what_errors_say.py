@@ -230,4 +230,4 @@ def test_a_server_that_is_not_there_is_told_with_how_often_it_was_tried(
     monkeypatch.setattr("remote.store.retrying.Backoff.wait_s", lambda *_: 0.0)
     line = only_line(run("describe", "--archive", "s3://bucket/kafka"), Exit.retry)
     assert "http://127.0.0.1:9" in line
-    assert "see whether AWS_ENDPOINT_URL is right and the network there; tried 7 times" in line
+    assert "check AWS_ENDPOINT_URL and the network; tried 7 times" in line

@@ -266,7 +266,7 @@ def test_a_bucket_that_vanishes_in_the_midst_is_told_line_by_line(s3_client: Any
     s3_client.delete_bucket(Bucket=s3_bucket)
     rest = [*found]
     assert {finding.verdict for finding in rest if finding.check != "bucket"} == {Verdict.fail}
-    assert all("make the bucket" in finding.seen for finding in rest if finding.error)
+    assert all("create the bucket" in finding.seen for finding in rest if finding.error)
 
 
 def test_examining_that_is_given_up_leaves_nothing(memory: MemoryStore) -> None:

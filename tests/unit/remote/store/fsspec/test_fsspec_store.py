@@ -33,5 +33,5 @@ class TestFsspecOverS3(ObjectStoreConformance):
         return FsspecStore(f"s3://{s3_bucket}/prefix")
 
     def test_a_bucket_that_is_not_there_is_invalid_for_a_put(self, s3_server: str) -> None:
-        with pytest.raises(Invalid, match="make the bucket"):
+        with pytest.raises(Invalid, match="create the bucket"):
             FsspecStore("s3://no-such-bucket/prefix").put_if_absent("key", b"")

@@ -72,9 +72,9 @@ class TestS3(ObjectStoreConformance):
 
     def test_a_bucket_that_is_not_there_is_invalid(self, s3_server: str) -> None:
         store = open_backend("s3://no-such-bucket/prefix")
-        with pytest.raises(Invalid, match="make the bucket"):
+        with pytest.raises(Invalid, match="create the bucket"):
             store.put_if_absent("key", b"")
-        with pytest.raises(Invalid, match="make the bucket"):
+        with pytest.raises(Invalid, match="create the bucket"):
             list(store.list(""))
 
     def test_a_bucket_that_vanishes_is_invalid_for_every_verb_that_it_answers(
@@ -92,7 +92,7 @@ class TestS3(ObjectStoreConformance):
             lambda: store.delete("key"),
         ]
         for ask in asks:
-            with pytest.raises(Invalid, match="make the bucket"):
+            with pytest.raises(Invalid, match="create the bucket"):
                 ask()
 
     def test_an_object_that_breaks_off_on_its_way_is_unavailable_and_never_given_in_part(

@@ -54,7 +54,7 @@ def test_the_checkpoint_of_another_stream_says_where_to_start() -> None:
     ["endingOffsets", "endingtimestamp", "ENDINGOFFSETSBYTIMESTAMP", "asOfVersion", "asOfTimestamp", "pushdown", "pinHours"],
 )
 def test_what_has_no_meaning_in_a_stream_is_refused_by_name(name: str) -> None:
-    with pytest.raises(OptionError, match=f"(?i)option {name} has no meaning in a stream: "):
+    with pytest.raises(OptionError, match=f"(?i)option {name} does not apply to streams: "):
         parse_stream({**NEEDED, name: "latest"})
 
 

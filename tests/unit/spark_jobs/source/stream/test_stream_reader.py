@@ -259,7 +259,7 @@ def test_a_topic_made_anew_under_the_same_name_is_another_one_and_read_from_its_
     growing.grow(9, topic_id="B" * 22)  # its end is past the place that the stream had reached: offsets alone tell nothing
     end = stream.latestOffset(start, ALL)
     assert end == {TOPIC: {"0": growing.bases[9]}, f"{TOPIC}@{'B' * 22}": {}}
-    with pytest.raises(DataLoss, match="topic g-codec-none was deleted and made anew"):
+    with pytest.raises(DataLoss, match="topic g-codec-none was deleted and created again"):
         stream.partitions(start, end)
     assert offsets(reader(growing, failOnDataLoss="false"), start, end) == list(range(growing.bases[9]))
 
