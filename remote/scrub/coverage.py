@@ -46,7 +46,7 @@ def losses(manifest: Manifest) -> Iterator[Finding]:
         problem = f"offsets [{loss.start}, {loss.end}) are {told(loss)}"
         if not loss.acknowledged_at_ms:
             which = f"--topic {manifest.topic} --partition {manifest.partition}"
-            yield Finding(Kind.lost, prefix, f"{problem}; acknowledge it by tiering manifest acknowledge {which}")
+            yield Finding(Kind.lost, prefix, f"{problem}; acknowledge it with tiering manifest acknowledge {which}")
         elif loss.start >= manifest.end_offset:  # below it is a gap
             yield Finding(Kind.gap, prefix, f"{problem}; acknowledged by {loss.acknowledged_by}")
 

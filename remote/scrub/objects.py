@@ -51,7 +51,7 @@ class ListedSegment:
 def _compared(path: PartitionPath, stored: StoredObject, meta: ObjectMeta | None) -> Finding | None:
     key = path.segment(stored.name)
     if meta is None:
-        return Finding(Kind.missing_object, key, "the manifest names it, and it is not there")
+        return Finding(Kind.missing_object, key, "the manifest refers to it, but it does not exist")
     if meta.size != stored.size:
         return Finding(Kind.wrong_size, key, f"{meta.size} bytes where the manifest states {stored.size}")
     if meta.crc32c is not None and meta.crc32c != stored.crc32c:
@@ -68,15 +68,15 @@ def _unnamed(path: PartitionPath, meta: ObjectMeta, deleting: frozenset[str], no
 
 def foreign(meta: ObjectMeta) -> Finding:
     """The finding about a key that is not in the archive's format."""
-    return Finding(Kind.foreign_key, meta.key, "no key of an archive; move it elsewhere")
+    return Finding(Kind.foreign_key, meta.key, "not a key of an archive; move it elsewhere")
 
 
 def orphan(meta: ObjectMeta, now_ms: int) -> Finding:
     """The finding about an object that no manifest names, with its age if the store states it."""
     age_ms = None if meta.modified_ms is None else max(0, now_ms - meta.modified_ms)
     if age_ms is not None and age_ms < GRACE_MS:
-        return Finding(Kind.fresh_orphan, meta.key, "no manifest names it yet; a copy may be under way", age_ms=age_ms)
-    return Finding(Kind.orphan, meta.key, "no manifest names it; a sweep removes it", age_ms=age_ms)
+        return Finding(Kind.fresh_orphan, meta.key, "no manifest refers to it yet; a copy may be running", age_ms=age_ms)
+    return Finding(Kind.orphan, meta.key, "no manifest refers to it; a sweep deletes it", age_ms=age_ms)
 
 
 class _Listing:

@@ -67,7 +67,7 @@ class PartitionScrub:
         try:
             missing = [name for name in entries.page_names() if unnamed.pop(name, None) is None]
             for name in missing:
-                yield Finding(Kind.missing_object, listed.path.page(name), "the manifest names it, and it is not there")
+                yield Finding(Kind.missing_object, listed.path.page(name), "the manifest refers to it, but it does not exist")
             if not missing:
                 yield from self._check_segments(entries, listed)
                 return

@@ -123,9 +123,9 @@ def checked(config: Config) -> tuple[tuple[LogDir, ...], str]:
     """The log directories and the archive of a configuration. Raises Invalid where it does not say which."""
     settings = config.settings
     if not settings.log_dirs:
-        raise Invalid("no log directory is given: say log.dirs in the configuration, TIERING_LOG_DIRS or --log-dir")
+        raise Invalid("no log directory is given: set log.dirs in the configuration, TIERING_LOG_DIRS or --log-dir")
     if settings.archive_url is None:
-        raise Invalid("no archive is given: say archive.url in the configuration, TIERING_ARCHIVE_URL or --archive")
+        raise Invalid("no archive is given: set archive.url in the configuration, TIERING_ARCHIVE_URL or --archive")
     return tuple(log_dir(path) for path in settings.log_dirs), settings.archive_url
 
 
@@ -150,7 +150,7 @@ def build(config: Config, environment: Mapping[str, str], report: Callable[[str]
     store = _store(config, environment, clock, meter, controls)
     for one in dirs:
         if shares_a_folder(one, store):
-            raise BadAddress(f"{store.url} and the log directory {one.path} lie one in the other; give a folder beside it")
+            raise BadAddress(f"{store.url} and the log directory {one.path} are inside each other; give a folder outside")
     opening = Opening(partial(_open, store, clock, ids, must_exist=config.settings.archive_must_exist))
     cluster = cluster_of((config.settings.metadata_log_dir, *config.settings.log_dirs), clock)
     copied = cache(config.copies) if "copy" in config.settings.agent_tasks else None

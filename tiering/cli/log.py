@@ -41,7 +41,7 @@ def dump(folder: str, batches: bool, records: bool, snapshots: bool, output: str
     verbs = ((batches, of.batches), (records, of.records), (snapshots, of.snapshots))
     wanted = [verb for is_wanted, verb in verbs if is_wanted]
     if len(wanted) != 1:
-        raise click.UsageError("say what, one of them: --batches, --records or --snapshots")
+        raise click.UsageError("choose one of --batches, --records and --snapshots")
     emit(wanted[0](folder.rstrip("/")), output)
 
 
@@ -109,7 +109,9 @@ def recover(
         emit([state], output)
         return None
     if clean_shutdown or log_start_offset is not None or recovery_point is not None:
-        raise click.UsageError(f"{folder} is a whole log directory; leave out what its own files say of each partition")
+        raise click.UsageError(
+            f"{folder} is a whole log directory; leave out these options, since its checkpoint files have their values"
+        )
     recovered = log_dir_tools.recover_all(folder, config, progress_bar("Opening logs"))
     emit(recovered.rows, output)
     for message in recovered.notes:
@@ -133,7 +135,7 @@ def append(source: str, target: str, follower: bool, leader_epoch: int | None, s
     from tiering.log_tools import partition as log_tools
 
     if follower == (leader_epoch is not None):
-        raise click.UsageError("say how: either --follower or --leader-epoch N")
+        raise click.UsageError("choose either --follower or --leader-epoch N")
     with log_tools.opened(target, _config(settings), 0, 0, clean=True, is_made=True) as log:
         log_tools.append_all(source, log, leader_epoch)
         state = log_tools.state(log)

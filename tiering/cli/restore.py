@@ -112,7 +112,7 @@ def command(
     if until_offset is not None and until_ms is not None:
         raise click.UsageError("give --until-offset or --until-timestamp, not both")
     if (cluster_id is None) != (node_id is None):
-        raise click.UsageError("give both --cluster-id and --node-id, or neither of them")
+        raise click.UsageError("give both --cluster-id and --node-id, or neither")
     reading = open_reading(None, 0, None, keys_address)
     store, path = trusted(open_store(archive_url), keys_address), folder.rstrip("/") or "/"
     archive.open_archive(store)

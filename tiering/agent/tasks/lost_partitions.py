@@ -46,7 +46,7 @@ class LostPartitionsTask:
             state.queue.bring_forward(Job(self.kind, mark.folder), now_ms)
             if (records := view.unprotected(now_ms).records) > 0:
                 state.report(
-                    f"{view.partition} is gone from {view.log_dir}, and {records} of its offsets were not archived: where no "
+                    f"{view.partition} is gone from {view.log_dir}, and {records} of its offsets were not archived: if no "
                     "other broker has them, they are lost; see docs/operations.md, Offsets were lost"
                 )
         for _, mark in changes.noted:

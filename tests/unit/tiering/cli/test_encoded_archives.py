@@ -90,7 +90,7 @@ def offload(run: Run, logs: Path, url: str, *args: object) -> Result:
     [
         (("--encrypt",), 2, "--encrypt needs keys: give --keys or set TIERING_KEYS"),
         (("--keys", "{keys}"), 2, "--keys alone encrypts nothing: add --encrypt"),
-        (("--encrypt", "--keys", ""), 2, "it is empty"),
+        (("--encrypt", "--keys", ""), 2, "the value is empty"),
         (("--encrypt", "--keys", "{keys}.not"), 1, "cannot be read: No such file or directory"),
         (("--encrypt", "--keys", "{open}"), 1, "chmod 600"),
         (("--encrypt", "--keys", "{broken}"), 1, "not an object of current and keys"),
