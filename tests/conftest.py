@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import fast_java
+import memory
 import pytest
 import quick
 import strict_s3
@@ -142,6 +143,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not quick.is_marked(item)]
     order = {name: rank for rank, name in enumerate(_ORDER)}
     items.sort(key=lambda item: order.get(quick.folder(item.path), len(order)))
+
+
+def pytest_collection_finish() -> None:
+    memory.freeze()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    if nextitem is None or nextitem.path != item.path:
+        memory.give_back()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
