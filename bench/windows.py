@@ -10,7 +10,7 @@ from remote.store.instrumented import Meter
 from remote.store.open import open_store
 from spark_jobs.source.options import parse
 from spark_jobs.source.partitions import splits
-from spark_jobs.source.pushdown import Wanted
+from spark_jobs.source.pushdown import Pushdown
 from spark_jobs.source.ranges import resolve
 from spark_jobs.source.rows import read_split
 
@@ -34,7 +34,7 @@ def read_window(filled: Filled, codec: str, share: float) -> tuple[int, int, int
     end = filled.archived[codec]
     length = int(end * share)
     first = events.T0 + (end - length) // 2  # a record each ms
-    wanted = Wanted(times_ms=((first, first + length),))
+    wanted = Pushdown(times_ms=((first, first + length),))
     best = float("inf")
     for _ in range(3):
         meter, started, rows = Meter(), time.perf_counter(), 0

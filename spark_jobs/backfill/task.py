@@ -24,7 +24,7 @@ COLUMNS = ("key", "value", "partition", "offset", "timestamp", "timestampType", 
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class BackfillSpec:
     """What all tasks of a backfill have in common. `digest` is of its settings."""
 
     options: ReadOptions
@@ -39,16 +39,16 @@ class Order:
         return COLUMNS if self.options.include_headers else COLUMNS[:-1]
 
 
-def stage(order: Order, split: Split) -> Done:
+def stage(spec: BackfillSpec, split: Split) -> Done:
     """Stages a split's files, unless another attempt has done so. Raises Corrupt, NotFound, Unavailable, Invalid."""
     part, bounds = bounds_of(split)
-    stem = stem_of(order.digest, part, bounds)
-    store, key = order.target.store, mark_of(stem)
+    stem = stem_of(spec.digest, part, bounds)
+    store, key = spec.target.store, mark_of(stem)
     try:
         return decode(store.get(key), key)
     except NotFound:
         pass
-    written = _written(order, split, stem)
+    written = _written(spec, split, stem)
     done = decode(put_once(store, key, encode(written)), key)
     if done.attempt != written.attempt:
         for file in written.files:
@@ -56,28 +56,28 @@ def stage(order: Order, split: Split) -> Done:
     return done
 
 
-def _written(order: Order, split: Split, stem: str) -> Done:
+def _written(spec: BackfillSpec, split: Split, stem: str) -> Done:
     part, (start, end) = bounds_of(split)
     attempt, meter = RandomIds().new_id(), Meter()
-    schema = pa.schema([(name, FIELDS[name]) for name in order.columns])
+    schema = pa.schema([(name, FIELDS[name]) for name in spec.columns])
     names: dict[str, str] = {}  # by path
     folder, _, prefix = stem.rpartition("/")
-    with order.target.dropped(folder) as drop:
+    with spec.target.dropped(folder) as drop:
 
         def place(date_folder: str, number: int) -> str:
             path = drop.path(f"{prefix}.{attempt}-{len(names)}")
             names[path] = file_name(date_folder, split.partition, start, end, number)
             return path
 
-        files = ParquetFiles(schema, split.topic, order.by, order.compression, place)
+        files = ParquetFiles(schema, split.topic, spec.by, spec.compression, place)
         files.write_all(
             read_split(
-                open_store(order.options.archive, meter=meter),
+                open_store(spec.options.archive, meter=meter),
                 split,
-                order.columns,
-                read_committed=order.options.read_committed,
+                spec.columns,
+                read_committed=spec.options.read_committed,
                 first_bytes=CHUNK_BYTES,
-                keys=order.options.keys,
+                keys=spec.options.keys,
             )
         )
     staged = [

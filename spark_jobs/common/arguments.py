@@ -1,6 +1,7 @@
-"""The options that the jobs share."""
+"""The options that the jobs share: click's options, and the value that a job gets them as (see `options_as`)."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import wraps
 from typing import Any, ParamSpec, TextIO, cast
@@ -12,9 +13,9 @@ from remote.signed_store import trusted
 from remote.store.api import ObjectStore
 from remote.store.instrumented import Meter
 from remote.store.open import open_store
-from spark_jobs.common.offset_ranges import Vector, ranges_of
-from spark_jobs.common.offset_ranges import parse as parse_vector
-from spark_jobs.common.prices import Table, table
+from spark_jobs.common.offset_ranges import OffsetRanges, ranges_of
+from spark_jobs.common.offset_ranges import parse as parse_offset_ranges
+from spark_jobs.common.prices import Prices, Table, prices_of, table
 from spark_jobs.errors import OptionError
 from spark_jobs.source.options import ReadOptions, parse
 from spark_jobs.source.ranges import Range, resolve
@@ -23,6 +24,38 @@ from tiering.command.options import Number, topic_ids_option
 P = ParamSpec("P")
 
 _TOPIC_IDS = "topicId="
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobArguments:
+    """The options of every job: which archive and topics, a dry run and its prices, and Spark's master."""
+
+    archive_url: str
+    keys_address: str | None
+    topics: tuple[str, ...]
+    dry_run: bool
+    prices_file: TextIO | None
+    storage_class: str | None
+    master: str | None
+
+    def prices(self) -> Table:
+        """The price table that applies: the user's prices before ours. Raises OptionError."""
+        return table(None if self.prices_file is None else self.prices_file.read())
+
+    def archive_prices(self) -> Prices:
+        """The prices of the archive's storage class. Raises OptionError."""
+        return prices_of(self.prices(), self.archive_url, self.storage_class)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadArguments(JobArguments):
+    """The options of every job that reads offsets; `pairs` are NAME=VALUE of --option. Times are ms since 1970."""
+
+    pairs: tuple[str, ...]
+    from_ms: int | None
+    to_ms: int | None
+    offset_ranges: OffsetRanges | None
+    resolve_only: bool
 
 
 def master_option(command: Callable[P, Any]) -> Callable[P, Any]:
@@ -56,7 +89,11 @@ def interval_options(command: Callable[P, Any]) -> Callable[P, Any]:
     for option in (
         click.option("--resolve-only", is_flag=True, help="Print the offsets of the run, and do nothing else."),
         click.option(
-            "--offsets", "vector", callback=_vector, metavar="JSON|FILE", help="Offsets in the form that --resolve-only prints."
+            "--offsets",
+            "offset_ranges",
+            callback=_offset_ranges,
+            metavar="JSON|FILE",
+            help="Offsets in the form that --resolve-only prints.",
         ),
         click.option("--to-timestamp", "to_ms", callback=_moment, metavar="TIME", help="The end of the interval (exclusive)."),
         click.option(
@@ -102,13 +139,13 @@ def _moment(context: click.Context, param: click.Parameter, value: str | None) -
     return since_1970 // timedelta(milliseconds=1)
 
 
-def _vector(context: click.Context, param: click.Parameter, value: str | None) -> Vector | None:
-    """A vector as JSON, or in a file."""
+def _offset_ranges(context: click.Context, param: click.Parameter, value: str | None) -> OffsetRanges | None:
+    """A offset_ranges as JSON, or in a file."""
     if value is None:
         return None
     text = value if value.lstrip().startswith("{") else click.File("r", encoding="utf-8").convert(value, param, context).read()
     try:
-        return parse_vector(text)
+        return parse_offset_ranges(text)
     except OptionError as e:
         raise click.BadParameter(str(e)) from e
 
@@ -137,47 +174,34 @@ def is_bound(pair: str) -> bool:
     return pair.lower().startswith(("starting", "ending"))
 
 
-def asked(
-    archive_url: str,
-    keys_address: str | None,
-    topics: Collection[str],
-    pairs: Sequence[str],
-    from_ms: int | None,
-    to_ms: int | None,
-    vector: Vector | None,
-    *,
-    meter: Meter | None = None,
-) -> tuple[ReadOptions, tuple[Range, ...]]:
-    """What a job's arguments ask for: the options of the format and the offsets, resolved. `meter` counts what that takes.
+def resolve_ranges(arguments: ReadArguments, *, meter: Meter | None = None) -> tuple[ReadOptions, tuple[Range, ...]]:
+    """The options of the format and the offsets that a job reads. `meter` counts the requests.
 
-    An interval is from the first offset as late as its start up to the first as late as its end, so that intervals of time next
-    to each other have each offset once. Raises OptionError, and what `topics_of`, `resolve` and `ranges_of` raise.
+    An interval starts at the first offset at or after its start time and ends before the first at or after its end time, so
+    adjacent intervals have each offset once. Raises OptionError, and what `topics_of`, `resolve` and `ranges_of` raise.
     """
-    store = trusted(open_store(archive_url, meter=meter), keys_address)
-    fixed: dict[str, str | None] = {"archive": archive_url, "keys": keys_address}
-    if vector is not None:
-        if topics or from_ms is not None or to_ms is not None:
-            raise OptionError(
-                "--offsets sets the topics and the interval; leave out --topic, --from-timestamp and --to-timestamp"
-            )
-        if any(map(is_bound, pairs)):
-            raise OptionError("--offsets sets the interval; leave out the options that begin with starting and ending")
-        options = _parsed(pairs, {**fixed, "subscribe": ",".join(vector)})
-        return options, ranges_of(store, vector, options.topic_ids)
-    if not topics:
+    store = trusted(open_store(arguments.archive_url, meter=meter), arguments.keys_address)
+    fixed: dict[str, str | None] = {"archive": arguments.archive_url, "keys": arguments.keys_address}
+    if arguments.offset_ranges is not None:
+        _refuse_bounds_beside_offsets(arguments)
+        options = _parsed(arguments.pairs, {**fixed, "subscribe": ",".join(arguments.offset_ranges)})
+        return options, ranges_of(store, arguments.offset_ranges, options.topic_ids)
+    if not arguments.topics:
         raise OptionError("choose topics with --topic, or offsets with --offsets")
-    if from_ms is not None:
-        fixed |= {"startingTimestamp": str(from_ms), "startingOffsetsByTimestampStrategy": "latest"}
-    if to_ms is not None:
-        fixed |= {"endingTimestamp": str(to_ms)}
-    options = _parsed(pairs, {**fixed, "subscribe": ",".join(topics_of(store, topics))})
+    if arguments.from_ms is not None:
+        fixed |= {"startingTimestamp": str(arguments.from_ms), "startingOffsetsByTimestampStrategy": "latest"}
+    if arguments.to_ms is not None:
+        fixed |= {"endingTimestamp": str(arguments.to_ms)}
+    options = _parsed(arguments.pairs, {**fixed, "subscribe": ",".join(topics_of(store, arguments.topics))})
     return options, resolve(store, options)
+
+
+def _refuse_bounds_beside_offsets(arguments: ReadArguments) -> None:
+    if arguments.topics or (arguments.from_ms, arguments.to_ms) != (None, None):
+        raise OptionError("--offsets sets the topics and the interval; leave out --topic, --from-timestamp and --to-timestamp")
+    if any(map(is_bound, arguments.pairs)):
+        raise OptionError("--offsets sets the interval; leave out the options that begin with starting and ending")
 
 
 def _parsed(pairs: Sequence[str], fixed: Mapping[str, str | None]) -> ReadOptions:
     return parse({"includeHeaders": "true", **given_options(pairs, fixed)})
-
-
-def price_table(prices_file: TextIO | None) -> Table:
-    """The prices that hold: a user's before ours. Raises OptionError."""
-    return table(None if prices_file is None else prices_file.read())

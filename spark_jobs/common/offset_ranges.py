@@ -1,4 +1,4 @@
-"""Offset vectors: which offsets of which partitions a run is of, resolved once and handed to every retry of it.
+"""Offset ranges by topic and partition: what a run reads, resolved once and passed to every retry of it.
 
 {"orders": {"0": [0, 1200], "1": [17, 980]}}
 """
@@ -14,22 +14,22 @@ from remote.store.api import ObjectStore
 from spark_jobs.errors import OptionError
 from spark_jobs.source.ranges import NO_IDS, THREADS, Range, chosen
 
-Vector = dict[str, dict[int, tuple[int, int]]]
+OffsetRanges = dict[str, dict[int, tuple[int, int]]]
 """Offsets `[start, end)` by topic and partition."""
 
 _FORM = 'offsets by topic and partition, such as {"orders": {"0": [0, 1200]}}'
 
 
-def of_ranges(ranges: Iterable[Range]) -> Vector:
-    """The vector of what was resolved."""
-    vector: Vector = {}
+def of_ranges(ranges: Iterable[Range]) -> OffsetRanges:
+    """The offsets of ranges that were resolved."""
+    found: OffsetRanges = {}
     for r in ranges:
-        vector.setdefault(r.manifest.topic, {})[r.manifest.partition] = (r.start, max(r.start, r.end))
-    return vector
+        found.setdefault(r.manifest.topic, {})[r.manifest.partition] = (r.start, max(r.start, r.end))
+    return found
 
 
-def parse(text: str) -> Vector:
-    """A vector as it is printed. Raises OptionError."""
+def parse(text: str) -> OffsetRanges:
+    """Offset ranges as a job prints them. Raises OptionError."""
     try:
         parsed: Any = json.loads(text)
     except (ValueError, RecursionError) as e:
@@ -41,11 +41,11 @@ def parse(text: str) -> Vector:
     }
 
 
-def ranges_of(store: ObjectStore, vector: Vector, topic_ids: Mapping[str, str] = NO_IDS) -> tuple[Range, ...]:
-    """The ranges that a vector names, in order. Raises NotFound where the archive does not have the partition."""
+def ranges_of(store: ObjectStore, offsets: OffsetRanges, topic_ids: Mapping[str, str] = NO_IDS) -> tuple[Range, ...]:
+    """The ranges with their manifests, in order. Raises NotFound for a partition that the archive does not have."""
     archive.open_archive(store)
     ranges = []
-    for topic, partitions in sorted(vector.items()):
+    for topic, partitions in sorted(offsets.items()):
         found = archive.require_partitions(store, chosen(store, topic, topic_ids, THREADS))
         manifests = {m.partition: m for m in found.sound}
         for number, (start, end) in sorted(partitions.items()):

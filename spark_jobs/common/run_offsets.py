@@ -1,4 +1,4 @@
-"""The offsets of a run, resolved once: whoever runs again under its name is of the same, whatever time or retention did since.
+"""The offsets of a named run, resolved once: a run of the same name reads the same, whatever was archived or deleted since.
 
 _tiering/runs/<digest of the run's name>.json     in the job's target; the first one put stays
 """
@@ -11,7 +11,7 @@ from typing import Any
 from local_log.errors import Corrupt, Newer, NotFound
 from remote.manifest.numbers import whole
 from remote.store.api import ObjectStore
-from spark_jobs.common.offset_ranges import Vector, parse
+from spark_jobs.common.offset_ranges import OffsetRanges, parse
 from spark_jobs.common.once import put_once
 from spark_jobs.common.target import HIDDEN
 from spark_jobs.errors import OptionError
@@ -19,8 +19,8 @@ from spark_jobs.errors import OptionError
 RUNS = f"{HIDDEN}runs/"
 FORMAT = 1
 
-Question = Mapping[str, Any]
-"""What was asked for, as JSON has it: nobody is to get the offsets of another question."""
+RunQuery = Mapping[str, Any]
+"""The options of the run as JSON: a run with other options must not get its offsets."""
 
 
 def key_of(run: str) -> str:
@@ -28,8 +28,10 @@ def key_of(run: str) -> str:
     return f"{RUNS}{hashlib.sha256(run.encode()).hexdigest()[:32]}.json"
 
 
-def kept_offsets(store: ObjectStore, run: str, asked: Question, resolve: Callable[[], Vector], *, keep: bool = True) -> Vector:
-    """What the first run of this name resolved, and where this is the first what `resolve` gives; without `keep` nothing is put.
+def run_offsets(
+    store: ObjectStore, run: str, asked: RunQuery, resolve: Callable[[], OffsetRanges], *, keep: bool = True
+) -> OffsetRanges:
+    """What the first run of this name resolved; for the first one, what `resolve` returns. Nothing is stored without `keep`.
 
     Raises OptionError where that run was asked for something else, what `resolve` raises, Corrupt, Newer, Unavailable.
     """
@@ -45,7 +47,7 @@ def kept_offsets(store: ObjectStore, run: str, asked: Question, resolve: Callabl
     return _offsets(body, key, run, asked)
 
 
-def _offsets(body: bytes, key: str, run: str, asked: Question) -> Vector:
+def _offsets(body: bytes, key: str, run: str, asked: RunQuery) -> OffsetRanges:
     try:
         kept = json.loads(body)
         stated, was = whole(kept["format"], "format"), dict(kept["asked"])

@@ -8,9 +8,9 @@ next one continues where this one ended, and one that is run again, or twice at 
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from typing import Any, TextIO
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import click
 
@@ -19,41 +19,48 @@ from remote.signed_store import trusted
 from remote.store.instrumented import Meter
 from remote.store.open import open_store
 from spark_jobs.backfill import run as backfill_run
-from spark_jobs.backfill.task import Order
+from spark_jobs.backfill.task import BackfillSpec
 from spark_jobs.common import estimate
 from spark_jobs.common.arguments import (
-    asked,
+    ReadArguments,
     interval_options,
     is_bound,
     master_option,
     price_options,
-    price_table,
+    resolve_ranges,
     source_options,
 )
 from spark_jobs.common.estimate import Work, cost, counted, of_splits
 from spark_jobs.common.layout import By
-from spark_jobs.common.offset_ranges import Vector, of_ranges
+from spark_jobs.common.offset_ranges import of_ranges
 from spark_jobs.common.outcome import ending
 from spark_jobs.common.prices import Prices, prices_of
-from spark_jobs.common.run_offsets import kept_offsets
+from spark_jobs.common.run_offsets import run_offsets
 from spark_jobs.common.target import Target
 from spark_jobs.source.options import ReadOptions
 from spark_jobs.source.ranges import Range, resolve
-from tiering.command.options import archive_option, dry_run_option, keys_option, lasting, named, topics_option
+from tiering.command.options import archive_option, dry_run_option, keys_option, lasting, named, options_as, topics_option
 
 _COMPRESSIONS = ["snappy", "zstd", "lz4", "gzip", "none"]
 
-Question = tuple[Sequence[str], Sequence[str], int | None, int | None, Vector | None]
-"""Topics, options of the format, from and to in ms, offsets."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackfillArguments(ReadArguments):
+    """The options of this job."""
+
+    to: str
+    run_name: str | None
+    by: str
+    compression: str
 
 
 def run(
     options: ReadOptions, target: Target, compression: str = "snappy", by: By = By.date, master: str | None = None
 ) -> dict[str, Any]:
     """Writes what of `options` the target does not have, and gives the report. Raises what resolving and `backfill_run` raise."""
-    order = backfill_run.order_of(options, target, by, compression)
+    spec = backfill_run.spec_of(options, target, by, compression)
     ranges = resolve(trusted(open_store(options.archive), options.keys), options)
-    return backfill_run.run(order, ranges, SystemClock(), RandomIds(), master)
+    return backfill_run.run(spec, ranges, SystemClock(), RandomIds(), master)
 
 
 @click.command("backfill")
@@ -82,55 +89,55 @@ def run(
 @dry_run_option
 @price_options
 @master_option
-def main(
-    archive_url: str, keys_address: str | None, to: str, topics: tuple[str, ...], pairs: tuple[str, ...], from_ms: int | None,
-    to_ms: int | None, vector: Vector | None, resolve_only: bool, run_name: str | None, by: By, compression: str, dry_run: bool,
-    prices_file: TextIO | None, storage_class: str | None, master: str | None,
-) -> None:  # fmt: skip
+@options_as(BackfillArguments)
+def main(arguments: BackfillArguments) -> None:
     """Write archived records to Parquet files, each offset once. Prints a JSON report."""
-
-    def job() -> None:
-        meter = Meter()
-        asking = partial(asked, archive_url, keys_address, meter=meter)
-        question = topics, pairs, from_ms, to_ms, vector
-        if run_name is None:
-            options, ranges = asking(*question)
-        else:
-            options, ranges = _as_kept(asking, question, archive_url, Target(to), run_name, keep=not dry_run)
-        order = backfill_run.order_of(options, Target(to), By(by), compression)
-        if resolve_only:
-            report: dict[str, Any] = dict(of_ranges(ranges))
-        elif dry_run:
-            prices = price_table(prices_file)
-            report = dry(order, ranges, meter, prices_of(prices, archive_url, storage_class), prices_of(prices, to))
-        else:
-            report = backfill_run.run(order, ranges, SystemClock(), RandomIds(), master)
-        click.echo(json.dumps(report, indent=1))
-
-    ending("backfill", job)
+    ending("backfill", lambda: click.echo(json.dumps(_report(arguments), indent=1)))
 
 
-def _as_kept(
-    asking: Callable[..., tuple[ReadOptions, tuple[Range, ...]]],
-    question: Question,
-    archive_url: str,
-    target: Target,
-    run_name: str,
-    *,
-    keep: bool,
-) -> tuple[ReadOptions, tuple[Range, ...]]:
-    """What a run of this name is of: the offsets that its first try resolved, whatever there is in the archive by now."""
-    topics, pairs, from_ms, to_ms, vector = question
-    told = {"archive": archive_url, "topics": sorted(topics), "options": sorted(pairs), "from_ms": from_ms, "to_ms": to_ms}
-    told |= {"offsets": json.loads(json.dumps(vector))}
-    offsets = kept_offsets(target.store, run_name, told, lambda: of_ranges(asking(*question)[1]), keep=keep)
-    return asking((), tuple(p for p in pairs if not is_bound(p)), None, None, offsets)
+def _report(arguments: BackfillArguments) -> dict[str, Any]:
+    meter, target = Meter(), Target(arguments.to)
+    options, ranges = _ranges(arguments, target, meter)
+    spec = backfill_run.spec_of(options, target, By(arguments.by), arguments.compression)
+    if arguments.resolve_only:
+        return dict(of_ranges(ranges))
+    if arguments.dry_run:
+        prices = arguments.prices()
+        archive_prices = prices_of(prices, arguments.archive_url, arguments.storage_class)
+        return dry_run_report(spec, ranges, meter, archive_prices, prices_of(prices, arguments.to))
+    return backfill_run.run(spec, ranges, SystemClock(), RandomIds(), arguments.master)
 
 
-def dry(order: Order, ranges: Iterable[Range], meter: Meter, read_prices: Prices, write_prices: Prices) -> dict[str, Any]:
-    """What a run would read and write; `meter` has counted what it took to know. Raises what `backfill_run.plan` raises."""
-    todo = backfill_run.plan(order, ranges)
-    reading = of_splits(todo.splits, with_aborted=order.options.read_committed)
+def _ranges(arguments: BackfillArguments, target: Target, meter: Meter) -> tuple[ReadOptions, tuple[Range, ...]]:
+    """The offsets to write. A named run has those that its first attempt resolved, whatever the archive contains by now."""
+    if arguments.run_name is None:
+        return resolve_ranges(arguments, meter=meter)
+    query = {
+        "archive": arguments.archive_url,
+        "topics": sorted(arguments.topics),
+        "options": sorted(arguments.pairs),
+        "from_ms": arguments.from_ms,
+        "to_ms": arguments.to_ms,
+        "offsets": json.loads(json.dumps(arguments.offset_ranges)),
+    }
+    offsets = run_offsets(
+        target.store,
+        arguments.run_name,
+        query,
+        lambda: of_ranges(resolve_ranges(arguments, meter=meter)[1]),
+        keep=not arguments.dry_run,
+    )
+    pairs = tuple(p for p in arguments.pairs if not is_bound(p))
+    alone = replace(arguments, topics=(), pairs=pairs, from_ms=None, to_ms=None, offset_ranges=offsets)
+    return resolve_ranges(alone, meter=meter)
+
+
+def dry_run_report(
+    spec: BackfillSpec, ranges: Iterable[Range], meter: Meter, read_prices: Prices, write_prices: Prices
+) -> dict[str, Any]:
+    """What a run would read and write; `meter` has counted the requests so far. Raises what `backfill_run.plan` raises."""
+    todo = backfill_run.plan(spec, ranges)
+    reading = of_splits(todo.splits, with_aborted=spec.options.read_committed)
     splits = len(todo.splits)
     # Of each split: a look for its mark, a staged file, its mark, a copy. More where a split has several days or hours.
     writing = Work(reads=splits, writes=3 * splits) if splits else Work()

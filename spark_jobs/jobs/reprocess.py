@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
-from typing import Any, TextIO
+from typing import Any
 from urllib.parse import quote
 
 import click
@@ -24,18 +24,18 @@ from remote.store.instrumented import Meter
 from remote.store.open import open_store
 from spark_jobs.common import estimate
 from spark_jobs.common.arguments import (
-    asked,
+    ReadArguments,
     given_options,
     interval_options,
     master_option,
     price_options,
-    price_table,
+    resolve_ranges,
     source_options,
 )
 from spark_jobs.common.estimate import cost, counted, of_splits
-from spark_jobs.common.offset_ranges import Vector, of_ranges
+from spark_jobs.common.offset_ranges import OffsetRanges, of_ranges
 from spark_jobs.common.outcome import ending
-from spark_jobs.common.prices import prices_of
+from spark_jobs.common.prices import Prices
 from spark_jobs.common.target import Target
 from spark_jobs.common.task_error import raised_by_task
 from spark_jobs.reprocess import parquet as reprocess_parquet
@@ -43,7 +43,7 @@ from spark_jobs.reprocess.transform import Transform, by_function, by_sql, uncha
 from spark_jobs.source.options import OptionError, ReadOptions
 from spark_jobs.source.partitions import splits
 from spark_jobs.source.ranges import Range
-from tiering.command.options import archive_option, dry_run_option, keys_option, lasting, named, topics_option
+from tiering.command.options import archive_option, dry_run_option, keys_option, lasting, named, options_as, topics_option
 
 _COMPRESSIONS = ["snappy", "zstd", "lz4", "gzip", "none"]
 _BOUNDS = ("starting", "ending")
@@ -66,14 +66,29 @@ class Destination:
     compression: str = "snappy"
 
 
-def source_of(options: Mapping[str, str], vector: Vector) -> dict[str, str]:
-    """The options of the format tiering that read just the offsets of a vector, whatever bounds `options` has."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReprocessArguments(ReadArguments):
+    """The options of this job."""
+
+    sql: str | None
+    function: str | None
+    to_parquet: str | None
+    to_kafka: str | None
+    to_archive: str | None
+    to_topic: str | None
+    to_pairs: tuple[str, ...]
+    compression: str
+    run_id: str | None
+
+
+def source_of(options: Mapping[str, str], offset_ranges: OffsetRanges) -> dict[str, str]:
+    """The options of the format tiering that read just these offsets, whatever bounds `options` has."""
     kept = {name: value for name, value in options.items() if not name.lower().startswith(_BOUNDS)}
-    starts, ends = ({t: {str(p): b[end] for p, b in of.items()} for t, of in vector.items()} for end in (0, 1))
+    starts, ends = ({t: {str(p): b[end] for p, b in of.items()} for t, of in offset_ranges.items()} for end in (0, 1))
     return {
         "includeHeaders": "true",
         **kept,
-        "assign": json.dumps({topic: list(partitions) for topic, partitions in vector.items()}),
+        "assign": json.dumps({topic: list(partitions) for topic, partitions in offset_ranges.items()}),
         "startingOffsets": json.dumps(starts),
         "endingOffsets": json.dumps(ends),
     }
@@ -187,48 +202,44 @@ def _to_archive(rows: Rows, destination: Destination, url: str, run_id: str, par
 @dry_run_option
 @price_options
 @master_option
-def main(
-    archive_url: str, keys_address: str | None, topics: tuple[str, ...], pairs: tuple[str, ...], from_ms: int | None,
-    to_ms: int | None, vector: Vector | None, resolve_only: bool, sql: str | None, function: str | None, to_parquet: str | None,
-    to_kafka: str | None, to_archive: str | None, to_topic: str | None, to_pairs: tuple[str, ...], compression: str,
-    run_id: str | None, dry_run: bool, prices_file: TextIO | None, storage_class: str | None, master: str | None,
-) -> None:  # fmt: skip
+@options_as(ReprocessArguments)
+def main(arguments: ReprocessArguments) -> None:
     """Read archived records, have a query or a function make others of them, and write those. Prints a JSON report.
 
     Rows for Kafka and for an archive have the columns of Spark's Kafka sink: value, and key, headers, partition, topic where they
     have any; an archive takes timestamp, too.
     """
+    ending("reprocess", lambda: click.echo(json.dumps(_report(arguments), indent=1)))
 
-    def job() -> None:
-        started, meter = stopwatch(), Meter()
-        destination = _destination(to_parquet, to_kafka, to_archive, to_topic, to_pairs, compression)
-        transform = _transform(sql, function)
-        options, ranges = asked(archive_url, keys_address, topics, pairs, from_ms, to_ms, vector, meter=meter)
-        offsets = of_ranges(ranges)
-        fixed = {"archive": archive_url, "keys": keys_address}
-        source = source_of(given_options(pairs, fixed), offsets)
-        # As Hive writes it in a folder's name, whatever a scheduler calls its runs.
-        run_of = quote(run_id, safe="") if run_id else run_id_of(source, sql or function or "", destination)
-        report: Report = {"job": "reprocess", "run_id": run_of, "offsets": offsets}
-        if resolve_only:
-            report = dict(offsets)
-        elif dry_run:
-            report |= _dry(options, ranges, meter, prices_file, storage_class)
-        else:
-            from spark_jobs.session import session
 
-            spark = session("tiering reprocess", master=master)
-            partitions = 1 + max((r.manifest.partition for r in ranges), default=0)
-            try:
-                report |= run(spark, source, transform, destination, run_of, partitions)
-            except AnalysisException as e:
-                raise OptionError(str(e)) from e
-            except PySparkException as e:
-                raise raised_by_task(e) from e
-            report["seconds"] = round(stopwatch() - started, 3)
-        click.echo(json.dumps(report, indent=1))
+def _report(arguments: ReprocessArguments) -> Report:
+    started, meter = stopwatch(), Meter()
+    destination = _destination(arguments)
+    transform = _transform(arguments.sql, arguments.function)
+    options, ranges = resolve_ranges(arguments, meter=meter)
+    offsets = of_ranges(ranges)
+    if arguments.resolve_only:
+        return dict(offsets)
+    source = source_of(
+        given_options(arguments.pairs, {"archive": arguments.archive_url, "keys": arguments.keys_address}), offsets
+    )
+    # As Hive writes it in a folder's name, whatever a scheduler calls its runs.
+    own = quote(arguments.run_id, safe="") if arguments.run_id else None
+    run_id = own or run_id_of(source, arguments.sql or arguments.function or "", destination)
+    report: Report = {"job": "reprocess", "run_id": run_id, "offsets": offsets}
+    if arguments.dry_run:
+        return report | _dry_run_report(options, ranges, meter, arguments.archive_prices())
+    from spark_jobs.session import session
 
-    ending("reprocess", job)
+    spark = session("tiering reprocess", master=arguments.master)
+    partitions = 1 + max((r.manifest.partition for r in ranges), default=0)
+    try:
+        report |= run(spark, source, transform, destination, run_id, partitions)
+    except AnalysisException as e:
+        raise OptionError(str(e)) from e
+    except PySparkException as e:
+        raise raised_by_task(e) from e
+    return report | {"seconds": round(stopwatch() - started, 3)}
 
 
 def _transform(sql: str | None, function: str | None) -> Transform:
@@ -239,20 +250,18 @@ def _transform(sql: str | None, function: str | None) -> Transform:
     return unchanged if function is None else by_function(function)
 
 
-def _destination(
-    parquet: str | None, kafka: str | None, archive: str | None, topic: str | None, pairs: Sequence[str], compression: str
-) -> Destination:
-    if sum(target is not None for target in (parquet, kafka, archive)) != 1:
+def _destination(arguments: ReprocessArguments) -> Destination:
+    targets = arguments.to_parquet, arguments.to_kafka, arguments.to_archive
+    if sum(target is not None for target in targets) != 1:
         raise OptionError("choose exactly one of --to-parquet, --to-kafka and --to-archive")
-    if parquet is not None and (topic is not None or pairs):
+    if arguments.to_parquet is not None and (arguments.to_topic is not None or arguments.to_pairs):
         raise OptionError("--to-topic and --to-option are for --to-kafka and --to-archive")
     taken = dict.fromkeys(("topic", "archive", "writeId", "kafka.bootstrap.servers"))
-    return Destination(parquet, kafka, archive, topic, given_options(pairs, taken), compression)
+    return Destination(*targets, arguments.to_topic, given_options(arguments.to_pairs, taken), arguments.compression)
 
 
-def _dry(options: ReadOptions, ranges: Sequence[Range], meter: Meter, prices_file: TextIO | None, name: str | None) -> Report:
+def _dry_run_report(options: ReadOptions, ranges: Sequence[Range], meter: Meter, prices: Prices) -> Report:
     planned = splits(open_store(options.archive, meter=meter), ranges, options)
-    prices = prices_of(price_table(prices_file), options.archive, name)
     reading = of_splits(planned, with_aborted=options.read_committed)
     planning = counted(meter.snapshot())
     more = {"requests": planning.requests, "cost": cost(planning, prices)}

@@ -27,13 +27,12 @@ from remote.scrub.segment_runs import ScrubbedRun, SegmentRun, requests_of, requ
 from remote.scrub.settings import ScrubSettings
 from remote.scrub.steps import ScrubStep, SegmentToRead
 from remote.signed_store import trusted
-from remote.store.api import ObjectStore
 from remote.store.open import open_store
-from spark_jobs.common.arguments import master_option, price_options, price_table
+from spark_jobs.common.arguments import JobArguments, master_option, price_options
 from spark_jobs.common.estimate import Work, cost
 from spark_jobs.common.outcome import ending
-from spark_jobs.common.prices import Prices, prices_of
-from spark_jobs.common.tasks import spread
+from spark_jobs.common.prices import Prices
+from spark_jobs.common.tasks import TaskLimits, run_tasks
 from spark_jobs.scrub.task import Part, read_part
 from tiering.cli.scrub import row_of, sampling_options, settings_of, show, verdict
 from tiering.command.exit_codes import Exit
@@ -42,6 +41,7 @@ from tiering.command.options import (
     archive_option,
     dry_run_option,
     keys_option,
+    options_as,
     output_option,
     topic_ids_option,
     topics_option,
@@ -52,6 +52,19 @@ SEGMENTS_MAX = 50_000
 
 TASK_BYTES = 256 << 20
 """About what a task reads: mostly a segment or a few."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScrubArguments(JobArguments):
+    """The options of this job."""
+
+    topic_ids: dict[str, str]
+    sample: float | None
+    seed: int | None
+    requests_max: int | None
+    bytes_per_task: int
+    report: TextIO | None
+    output: str
 
 
 @dataclass(slots=True)
@@ -90,7 +103,9 @@ class SparkScrub:
         shares = [None] * len(runs) if left is None else requests_per_run(runs, left)
         parts = [Part(number, *of) for number, of in enumerate(zip(runs, shares, strict=True))]
         task = partial(read_part, self.url, self.keys)
-        done, error = spread("scrub", parts, task, lambda part: part.run.bytes, master=self.master, task_bytes=self.task_bytes)
+        done, error = run_tasks(
+            "scrub", parts, task, lambda part: part.run.bytes, limits=TaskLimits(self.master, self.task_bytes)
+        )
         self.error = self.error or error
         self.tasks += len(parts)
         self.segments += sum(len(s.entries) for s in runs)
@@ -161,54 +176,50 @@ def plan(steps: Iterable[ScrubStep], budget: RequestBudget, task_bytes: int, pri
 @dry_run_option
 @master_option
 @output_option()
-def main(
-    archive_url: str, keys_address: str | None, topics: tuple[str, ...], topic_ids: dict[str, str],
-    sample: float | None, seed: int | None,
-    requests_max: int | None, bytes_per_task: int, report: TextIO | None, prices_file: TextIO | None, storage_class: str | None,
-    dry_run: bool, master: str | None, output: str,
-) -> None:  # fmt: skip
+@options_as(ScrubArguments)
+def main(arguments: ScrubArguments) -> None:
     """Check that every manifest, object, batch and offset of an archive is there and sound. A line for each finding.
 
     What is found and the exit code are those of `tiering scrub --deep`. With --requests-max each task has its share, so a task
     that Spark runs once more asks once more.
     """
-    settings = settings_of(True, sample, seed)
-
-    def job() -> None:
-        started = stopwatch()
-        backend = trusted(open_store(archive_url), keys_address, unverified_allowed=True)
-        steps, budget = _walk(backend, settings, topics, topic_ids, requests_max)
-        if dry_run:
-            prices = prices_of(price_table(prices_file), archive_url, storage_class)
-            click.echo(json.dumps(plan(steps, budget, bytes_per_task, prices), indent=1))
-            return
-        decoder_with(keys_address)  # keys that cannot be had are told before anything is read
-        scrub = SparkScrub(archive_url, keys_address, budget, requests_max, bytes_per_task, master)
-        findings: list[Finding] = []
-        kinds = show(_noted(scrub.findings(steps), findings if report is not None else None), output)
-        code = verdict("scrub", kinds, budget.requests)
-        if report is not None:
-            summary = {
-                "job": "scrub", "archive": archive_url, "findings": [row_of(f) for f in findings], "kinds": kinds,
-                "segments": scrub.segments, "bytes": scrub.bytes, "requests": budget.requests, "tasks": scrub.tasks,
-                "failed": None if scrub.error is None else str(scrub.error), "seconds": round(stopwatch() - started, 3),
-            }  # fmt: skip
-            report.write(json.dumps(summary, indent=1) + "\n")
-        if scrub.error is not None and code is not Exit.corruption:
-            raise scrub.error
-        if code is not None:
-            sys.exit(code)
-
-    ending("scrub", job)
+    settings = settings_of(True, arguments.sample, arguments.seed)
+    ending("scrub", lambda: _scrub(arguments, settings))
 
 
-def _walk(
-    store: ObjectStore, settings: ScrubSettings, topics: tuple[str, ...], topic_ids: dict[str, str], requests_max: int | None
-) -> tuple[Iterator[ScrubStep], RequestBudget]:
+def _scrub(arguments: ScrubArguments, settings: ScrubSettings) -> None:
+    started = stopwatch()
+    steps, budget = _walk(arguments, settings)
+    if arguments.dry_run:
+        click.echo(json.dumps(plan(steps, budget, arguments.bytes_per_task, arguments.archive_prices()), indent=1))
+        return
+    decoder_with(arguments.keys_address)  # keys that cannot be had are reported before anything is read
+    scrub = SparkScrub(
+        arguments.archive_url, arguments.keys_address, budget, arguments.requests_max, arguments.bytes_per_task, arguments.master
+    )
+    findings: list[Finding] = []
+    found = _noted(scrub.findings(steps), findings if arguments.report is not None else None)
+    kinds = show(found, arguments.output)
+    code = verdict("scrub", kinds, budget.requests)
+    if arguments.report is not None:
+        summary = {
+            "job": "scrub", "archive": arguments.archive_url, "findings": [row_of(f) for f in findings], "kinds": kinds,
+            "segments": scrub.segments, "bytes": scrub.bytes, "requests": budget.requests, "tasks": scrub.tasks,
+            "failed": None if scrub.error is None else str(scrub.error), "seconds": round(stopwatch() - started, 3),
+        }  # fmt: skip
+        arguments.report.write(json.dumps(summary, indent=1) + "\n")
+    if scrub.error is not None and code is not Exit.corruption:
+        raise scrub.error
+    if code is not None:
+        sys.exit(code)
+
+
+def _walk(arguments: ScrubArguments, settings: ScrubSettings) -> tuple[Iterator[ScrubStep], RequestBudget]:
+    store = trusted(open_store(arguments.archive_url), arguments.keys_address, unverified_allowed=True)
     archive.open_archive(store)
-    wanted = archive.select_folders(store, topics, topic_ids)
-    budget = RequestBudget(store, requests_max)
-    return walk(budget, settings, SystemClock().now_ms(), wanted), budget
+    folders = archive.select_folders(store, arguments.topics, arguments.topic_ids)
+    budget = RequestBudget(store, arguments.requests_max)
+    return walk(budget, settings, SystemClock().now_ms(), folders), budget
 
 
 def _noted(findings: Iterable[Finding], into: list[Finding] | None) -> Iterator[Finding]:

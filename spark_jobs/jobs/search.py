@@ -8,7 +8,7 @@ With --timestamp it answers the first offset that is as late, for every partitio
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TextIO
+from dataclasses import dataclass, replace
 
 import click
 
@@ -20,29 +20,46 @@ from remote.store.instrumented import Meter
 from remote.store.open import open_store
 from spark_jobs.common import estimate
 from spark_jobs.common.arguments import (
-    asked,
+    ReadArguments,
     interval_options,
     master_option,
     price_options,
-    price_table,
+    resolve_ranges,
     source_options,
     topic_ids_in,
     topics_of,
 )
 from spark_jobs.common.estimate import counted, of_splits
-from spark_jobs.common.offset_ranges import Vector, of_ranges
+from spark_jobs.common.offset_ranges import of_ranges
 from spark_jobs.common.outcome import ending
-from spark_jobs.common.prices import prices_of
-from spark_jobs.common.tasks import spread
+from spark_jobs.common.tasks import TaskLimits, run_tasks
 from spark_jobs.errors import OptionError
 from spark_jobs.search.predicate import Match, Predicate, refuse_bad_pattern
 from spark_jobs.search.records import records, rows_of, shortened
-from spark_jobs.search.task import Question, offset_at
+from spark_jobs.search.task import SearchQuery, offset_at
 from spark_jobs.source.partitions import splits
 from spark_jobs.source.ranges import NO_IDS, chosen
 from tiering.cli.offsets import Answer, show
-from tiering.command.options import Number, archive_option, dry_run_option, keys_option, output_option, topics_option
+from tiering.command.options import Number, archive_option, dry_run_option, keys_option, options_as, output_option, topics_option
 from tiering.command.output import emit
+
+_TIMESTAMP_ALONE = "--timestamp asks for offsets, not for records: give it with --topic alone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchArguments(ReadArguments):
+    """The options of this job."""
+
+    timestamp: int | None
+    key: str | None
+    key_hex: str | None
+    key_match: str
+    value: str | None
+    value_hex: str | None
+    value_match: str
+    limit: int
+    encoding: str
+    output: str
 
 
 def by_time(
@@ -64,7 +81,7 @@ def by_time(
     def task(manifest: Manifest) -> Answer:
         return offset_at(archive, manifest, timestamp_ms, keys)
 
-    found, error = spread("search", manifests, task, lambda m: m.log_bytes, master=master)
+    found, error = run_tasks("search", manifests, task, lambda m: m.log_bytes, limits=TaskLimits(master))
     return tuple(sorted(found, key=lambda f: f[:2])), error
 
 
@@ -97,52 +114,61 @@ def by_time(
 @price_options
 @master_option
 @output_option()
-def main(
-    archive_url: str, keys_address: str | None, topics: tuple[str, ...], timestamp: int | None, key: str | None,
-    key_hex: str | None, key_match: str, value: str | None, value_hex: str | None, value_match: str, limit: int,
-    encoding: str, pairs: tuple[str, ...], from_ms: int | None, to_ms: int | None, vector: Vector | None, resolve_only: bool,
-    dry_run: bool, prices_file: TextIO | None, storage_class: str | None, master: str | None, output: str,
-) -> None:  # fmt: skip
+@options_as(SearchArguments)
+def main(arguments: SearchArguments) -> None:
     """Find records by time, key or value.
 
     With --timestamp: the first offset whose record is as late, for every archived partition. Else: the records whose keys and
     values match, of the offsets between the first as late as --from-timestamp and the first as late as --to-timestamp.
     """
-
-    def job() -> None:
-        patterns = (("key", key, key_hex, key_match), ("value", value, value_hex, value_match))
-        predicates = tuple(p for given in patterns if (p := _predicate(*given)) is not None)
-        if timestamp is not None:
-            others, topic_ids = topic_ids_in(pairs)
-            if predicates or others or dry_run or vector is not None or (from_ms, to_ms) != (None, None):
-                raise OptionError("--timestamp asks for offsets, not for records: give it with --topic alone")
-            answers, error = by_time(archive_url, topics, timestamp, master, keys_address, topic_ids)
-            return _show_offsets(answers, error, output)
-        if not (predicates or resolve_only):
-            raise OptionError("choose what to search for: --timestamp, --key or --value")
-        meter = Meter()
-        store = trusted(open_store(archive_url, meter=meter), keys_address)
-        named = topics if topics or vector is not None else _topics(store, ())
-        without_headers = ("includeHeaders=false", *pairs)
-        options, ranges = asked(archive_url, keys_address, named, without_headers, from_ms, to_ms, vector, meter=meter)
-        found = splits(store, ranges, options)
-        if resolve_only:
-            click.echo(json.dumps(of_ranges(ranges), indent=1))
-        elif dry_run:
-            prices = prices_of(price_table(prices_file), archive_url, storage_class)
-            reading = of_splits(found, with_aborted=options.read_committed)
-            report = estimate.dry_run("search", found, reading, prices, planning=counted(meter.snapshot()).requests)
-            click.echo(json.dumps(report, indent=1))
-        else:
-            rows = rows_of(records(Question(options, predicates, from_ms, to_ms, limit), found, master), encoding)
-            emit(rows, output, as_text=shortened)
-        return None
-
-    ending("search", job)
+    ending("search", lambda: _search(arguments))
 
 
-def _show_offsets(answers: tuple[Answer, ...], error: Exception | None, output: str) -> None:
-    show(answers, output)
+def _search(arguments: SearchArguments) -> None:
+    patterns = (
+        ("key", arguments.key, arguments.key_hex, arguments.key_match),
+        ("value", arguments.value, arguments.value_hex, arguments.value_match),
+    )
+    predicates = tuple(p for given in patterns if (p := _predicate(*given)) is not None)
+    if arguments.timestamp is not None:
+        if predicates:
+            raise OptionError(_TIMESTAMP_ALONE)
+        _show_offsets(arguments, arguments.timestamp)
+    elif predicates or arguments.resolve_only:
+        _show_records(arguments, predicates)
+    else:
+        raise OptionError("choose what to search for: --timestamp, --key or --value")
+
+
+def _show_records(arguments: SearchArguments, predicates: tuple[Predicate, ...]) -> None:
+    meter = Meter()
+    store = trusted(open_store(arguments.archive_url, meter=meter), arguments.keys_address)
+    is_named = arguments.topics or arguments.offset_ranges is not None
+    topics = arguments.topics if is_named else _topics(store, ())
+    without_headers = replace(arguments, topics=topics, pairs=("includeHeaders=false", *arguments.pairs))
+    options, ranges = resolve_ranges(without_headers, meter=meter)
+    found = splits(store, ranges, options)
+    if arguments.resolve_only:
+        click.echo(json.dumps(of_ranges(ranges), indent=1))
+    elif arguments.dry_run:
+        reading = of_splits(found, with_aborted=options.read_committed)
+        planning = counted(meter.snapshot()).requests
+        report = estimate.dry_run("search", found, reading, arguments.archive_prices(), planning=planning)
+        click.echo(json.dumps(report, indent=1))
+    else:
+        query = SearchQuery(options, predicates, arguments.from_ms, arguments.to_ms, arguments.limit)
+        emit(rows_of(records(query, found, arguments.master), arguments.encoding), arguments.output, as_text=shortened)
+
+
+def _show_offsets(arguments: SearchArguments, timestamp_ms: int) -> None:
+    others, topic_ids = topic_ids_in(arguments.pairs)
+    bounds = (arguments.from_ms, arguments.to_ms, arguments.offset_ranges)
+    if others or arguments.dry_run or bounds != (None, None, None):
+        raise OptionError(_TIMESTAMP_ALONE)
+    answers, error = by_time(
+        arguments.archive_url, arguments.topics, timestamp_ms, arguments.master, arguments.keys_address, topic_ids
+    )
+    show(answers, arguments.output)
     if error is not None:
         raise error
 

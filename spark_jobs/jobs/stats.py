@@ -5,6 +5,7 @@ python -m spark_jobs.jobs.stats --archive s3://bucket/prefix --topic orders --to
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TextIO
 
@@ -15,13 +16,19 @@ from remote.clock import RandomIds, stopwatch
 from remote.store.instrumented import Meter
 from remote.store.open import open_store
 from spark_jobs.common import estimate
-from spark_jobs.common.arguments import asked, interval_options, master_option, price_options, price_table, source_options
+from spark_jobs.common.arguments import (
+    ReadArguments,
+    interval_options,
+    master_option,
+    price_options,
+    resolve_ranges,
+    source_options,
+)
 from spark_jobs.common.estimate import bytes_of, of_splits
-from spark_jobs.common.offset_ranges import Vector, of_ranges
+from spark_jobs.common.offset_ranges import of_ranges
 from spark_jobs.common.outcome import ending
-from spark_jobs.common.prices import prices_of
 from spark_jobs.common.target import HIDDEN, Target
-from spark_jobs.common.tasks import spread
+from spark_jobs.common.tasks import TaskLimits, run_tasks
 from spark_jobs.source.options import ReadOptions
 from spark_jobs.source.partitions import Split, splits
 from spark_jobs.source.ranges import Range
@@ -29,11 +36,31 @@ from spark_jobs.stats import picture
 from spark_jobs.stats.sums import PartitionSums
 from spark_jobs.stats.tables import HOURS, PARTITIONS, Measured, hour_rows, line, partition_rows, table
 from spark_jobs.stats.task import measure_split
-from tiering.command.options import archive_option, dry_run_option, keys_option, lasting, named, output_option, topics_option
+from tiering.command.options import (
+    archive_option,
+    dry_run_option,
+    keys_option,
+    lasting,
+    named,
+    options_as,
+    output_option,
+    topics_option,
+)
 from tiering.command.output import emit
 
 _SHOWN = ("topic", "partition", "start", "end", "records", "batches", "stored_bytes", "compression_ratio", "producers")
 _WIDTH = 72
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatsArguments(ReadArguments):
+    """The options of this job."""
+
+    to: str | None
+    picture_file: str | None
+    headers_only: bool
+    report: TextIO | None
+    output: str
 
 
 def run(
@@ -46,8 +73,8 @@ def run(
 ) -> tuple[Measured, ...]:
     """The sums of all partitions, in the order of the ranges. Raises what `measure` raises, and Spark's errors."""
     task = partial(measure_split, options.archive, options.keys, with_records)
-    done, error = spread(
-        "stats", planned, task, bytes_of, master=master, task_bytes=options.bytes_per_split, tasks_min=options.min_partitions
+    done, error = run_tasks(
+        "stats", planned, task, bytes_of, limits=TaskLimits(master, options.bytes_per_split, options.min_partitions)
     )
     if error is not None:
         raise error
@@ -97,47 +124,43 @@ def write(measured: Sequence[Measured], target: Target, *, with_records: bool) -
 @dry_run_option
 @master_option
 @output_option()
-def main(
-    archive_url: str, keys_address: str | None, topics: tuple[str, ...], to: str | None, picture_file: str | None,
-    headers_only: bool, report: TextIO | None, pairs: tuple[str, ...], from_ms: int | None, to_ms: int | None,
-    vector: Vector | None, resolve_only: bool, prices_file: TextIO | None, storage_class: str | None,
-    dry_run: bool, master: str | None, output: str,
-) -> None:  # fmt: skip
+@options_as(StatsArguments)
+def main(arguments: StatsArguments) -> None:
     """Count what archived topics are made of, by partition and hour (UTC): records, bytes, batches, codecs, producers, nulls.
 
     A table shows the partitions, and their records by hour as lines of blocks; json and jsonl are the hours.
     """
+    ending("stats", lambda: _count(arguments))
 
-    def job() -> None:
-        started = stopwatch()
-        meter = Meter()
-        tolerant = ("failOnDataLoss=false", *pairs)  # a later one of the same name wins
-        options, ranges = asked(archive_url, keys_address, topics, tolerant, from_ms, to_ms, vector, meter=meter)
-        if resolve_only:
-            click.echo(json.dumps(of_ranges(ranges), indent=1))
-            return
-        planned = splits(open_store(archive_url, meter=meter), ranges, options)
-        if dry_run:
-            prices = prices_of(price_table(prices_file), archive_url, storage_class)
-            told = estimate.dry_run("stats", planned, of_splits(planned), prices, offsets=of_ranges(ranges))
-            click.echo(json.dumps(told, indent=1))
-            return
-        if picture_file is not None:
-            picture.check_available()
-        measured = run(options, ranges, planned, with_records=not headers_only, master=master)
-        files = write(measured, Target(to), with_records=not headers_only) if to is not None else []
-        if picture_file is not None:
-            picture.draw(measured, picture_file)
-        _show(measured, output, with_records=not headers_only)
-        if report is not None:
-            summary = {
-                "job": "stats", "archive": archive_url, "offsets": of_ranges(ranges), "target": to, "files": files,
-                "picture": picture_file, "partitions": partition_rows(measured, with_records=not headers_only),
-                "splits": len(planned), "bytes": sum(map(bytes_of, planned)), "seconds": round(stopwatch() - started, 3),
-            }  # fmt: skip
-            report.write(json.dumps(summary, indent=1) + "\n")
 
-    ending("stats", job)
+def _count(arguments: StatsArguments) -> None:
+    started, meter = stopwatch(), Meter()
+    tolerant = replace(arguments, pairs=("failOnDataLoss=false", *arguments.pairs))  # a later one of the same name wins
+    options, ranges = resolve_ranges(tolerant, meter=meter)
+    if arguments.resolve_only:
+        click.echo(json.dumps(of_ranges(ranges), indent=1))
+        return
+    planned = splits(open_store(arguments.archive_url, meter=meter), ranges, options)
+    if arguments.dry_run:
+        prices, offsets = arguments.archive_prices(), of_ranges(ranges)
+        click.echo(json.dumps(estimate.dry_run("stats", planned, of_splits(planned), prices, offsets=offsets), indent=1))
+        return
+    if arguments.picture_file is not None:
+        picture.check_available()
+    with_records = not arguments.headers_only
+    measured = run(options, ranges, planned, with_records=with_records, master=arguments.master)
+    files = write(measured, Target(arguments.to), with_records=with_records) if arguments.to is not None else []
+    if arguments.picture_file is not None:
+        picture.draw(measured, arguments.picture_file)
+    _show(measured, arguments.output, with_records=with_records)
+    if arguments.report is not None:
+        summary = {
+            "job": "stats", "archive": arguments.archive_url, "offsets": of_ranges(ranges), "target": arguments.to,
+            "files": files, "picture": arguments.picture_file,
+            "partitions": partition_rows(measured, with_records=with_records), "splits": len(planned),
+            "bytes": sum(map(bytes_of, planned)), "seconds": round(stopwatch() - started, 3),
+        }  # fmt: skip
+        arguments.report.write(json.dumps(summary, indent=1) + "\n")
 
 
 def _show(measured: Sequence[Measured], output: str, *, with_records: bool) -> None:

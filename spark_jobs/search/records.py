@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from spark_jobs.common.estimate import bytes_of
-from spark_jobs.common.tasks import spread
-from spark_jobs.search.task import Question, matches
+from spark_jobs.common.tasks import TaskLimits, run_tasks
+from spark_jobs.search.task import SearchQuery, matches
 from spark_jobs.source.partitions import Split
 
 FIRST_WAVE = 8
@@ -18,22 +18,25 @@ _SHOWN_MAX = 60
 Row = Mapping[str, Any]
 
 
-def records(question: Question, found: Sequence[Split], master: str | None = None) -> Iterator[pa.Table]:
+def records(query: SearchQuery, found: Sequence[Split], master: str | None = None) -> Iterator[pa.Table]:
     """The records that match, `limit` at most, in the order of topics, partitions and offsets.
 
     Splits are read in waves, so that a search that finds enough soon does not read the rest. Where splits fail, the records of
     the others come first; then the worst error is raised.
     """
-    left, wave, start, errors = question.limit, FIRST_WAVE, 0, []
+    left, wave, start, errors = query.limit, FIRST_WAVE, 0, []
     while start < len(found) and left:
 
         def task(split: Split) -> pa.Table:
-            return matches(question, split)
+            return matches(query, split)
 
-        tables, error = spread(
-            "search", found[start : start + wave], task, bytes_of, master=master,
-            task_bytes=question.options.bytes_per_split, tasks_min=question.options.min_partitions,
-        )  # fmt: skip
+        tables, error = run_tasks(
+            "search",
+            found[start : start + wave],
+            task,
+            bytes_of,
+            limits=TaskLimits(master, query.options.bytes_per_split, query.options.min_partitions),
+        )
         if error is not None:
             errors.append(error)
         if tables:

@@ -21,7 +21,7 @@ COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value")
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SearchQuery:
     """Which records of what `options` reads are looked for: those that meet all predicates, of times `[from_ms, to_ms)`."""
 
     options: ReadOptions
@@ -37,30 +37,30 @@ def offset_at(archive: str, manifest: Manifest, timestamp_ms: int, keys: str | N
     return manifest.topic, manifest.partition, log.offset_for_time(timestamp_ms, log.log_start_offset, log.end_offset)
 
 
-def matches(question: Question, split: Split) -> pa.Table:
+def matches(query: SearchQuery, split: Split) -> pa.Table:
     """The first `limit` records of a split that match, with COLUMNS; what is behind them is not read. Raises as `read_split`."""
     found: list[pa.RecordBatch] = []
     rows = 0
-    for batch in _matching(question, split):
-        found.append(batch.slice(0, question.limit - rows))
+    for batch in _matching(query, split):
+        found.append(batch.slice(0, query.limit - rows))
         rows += found[-1].num_rows
-        if rows == question.limit:
+        if rows == query.limit:
             break
     return pa.Table.from_batches(found, pa.schema([(name, FIELDS[name]) for name in COLUMNS]))
 
 
-def _matching(question: Question, split: Split) -> Iterator[pa.RecordBatch]:
-    asked = question.options
+def _matching(query: SearchQuery, split: Split) -> Iterator[pa.RecordBatch]:
+    asked = query.options
     batches = read_split(
         open_store(asked.archive), split, COLUMNS, read_committed=asked.read_committed, first_bytes=CHUNK_BYTES, keys=asked.keys
     )
     for batch in batches:
-        masks = [predicate.mask(batch) for predicate in question.predicates]
+        masks = [predicate.mask(batch) for predicate in query.predicates]
         times = batch.column("timestamp").cast(pa.int64())
-        if question.from_ms is not None:
-            masks.append(pc.greater_equal(times, question.from_ms * 1000))
-        if question.to_ms is not None:
-            masks.append(pc.less(times, question.to_ms * 1000))
+        if query.from_ms is not None:
+            masks.append(pc.greater_equal(times, query.from_ms * 1000))
+        if query.to_ms is not None:
+            masks.append(pc.less(times, query.to_ms * 1000))
         for mask in masks[1:]:
             masks[0] = pc.and_(masks[0], mask)
         # What is found is few of many: filtering copies it, so the batch is not kept for it.

@@ -13,7 +13,7 @@ from remote.store.open import open_store
 from spark_jobs.source.options import ReadOptions
 from spark_jobs.source.partitions import Split
 from spark_jobs.source.pinning import plan_pinned
-from spark_jobs.source.pushdown import EVERYTHING, wanted
+from spark_jobs.source.pushdown import EVERYTHING, pushdown_of
 from spark_jobs.source.rows import read_split
 from spark_jobs.work_division import PACK_BYTES, PackLimits, pack_neighbours
 from spark_jobs.worker import freeze_loaded_objects
@@ -38,12 +38,12 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: ReadOptions, columns: tuple[str, ...]) -> None:
         self.options = options
         self.columns = columns
-        self.wanted = EVERYTHING
+        self.pushdown = EVERYTHING
 
     def partitions(self) -> list[InputPartition]:
         """One for each task. Raises what `plan_pinned` raises."""
         store = trusted(open_store(self.options.archive), self.options.keys)
-        planned = plan_pinned(store, self.options, SystemClock(), RandomIds(), self.wanted)
+        planned = plan_pinned(store, self.options, SystemClock(), RandomIds(), self.pushdown)
         return input_partitions(planned.splits, self.options)
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
@@ -74,6 +74,6 @@ class PushdownReader(BatchReader):
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  # Spark's name
-        """Notes what is wanted, and has Spark ask all filters of each row again: batches hold more than what is wanted."""
-        self.wanted = wanted(filters)
+        """Keeps the filters, and returns all of them: batches hold more than what matches, so Spark applies them to each row."""
+        self.pushdown = pushdown_of(filters)
         return filters

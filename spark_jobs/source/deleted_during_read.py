@@ -1,4 +1,4 @@
-"""Retention that has deleted under a read what the read was planned with: told from damage, and named."""
+"""Tells segments that retention has deleted during a read from segments that are damaged."""
 
 from local_log.errors import BadRange, Corrupt, NotFound
 from remote.manifest.store import load_newest
@@ -6,7 +6,7 @@ from remote.store.api import ObjectStore
 from spark_jobs.source.partitions import Split
 
 
-class Overtaken(NotFound):
+class DeletedDuringRead(NotFound):
     """Offsets `[start, end)` of `partition` were there when the read was planned, with manifest `version`, and are deleted.
 
     `log_start_offset` is where the archive starts now, None where the topic was deleted.
@@ -29,8 +29,8 @@ class Overtaken(NotFound):
         )
 
 
-def overtaken(store: ObjectStore, split: Split, error: Corrupt) -> Overtaken | None:
-    """What to say of an object that a read did not find, None where it is damage. Asks for the newest manifest, and only then.
+def deleted_during_read(store: ObjectStore, split: Split, error: Corrupt) -> DeletedDuringRead | None:
+    """The error for a segment that retention has deleted since the read was planned; None if the segment is damaged.
 
     Raises Unavailable, and Corrupt or Newer where that cannot be read.
     """
@@ -42,4 +42,4 @@ def overtaken(store: ObjectStore, split: Split, error: Corrupt) -> Overtaken | N
         return None
     name = f"{split.topic}-{split.partition}"
     start = None if manifest is None else manifest.log_start_offset
-    return Overtaken(name, split.span.start, split.span.end, split.manifest.version, start)
+    return DeletedDuringRead(name, split.span.start, split.span.end, split.manifest.version, start)

@@ -18,7 +18,7 @@ from remote.read.plan import Span, check_start_offset, fetch_plan, first_missing
 from remote.segment.times import UNKNOWN, passed_by
 from remote.store.api import ObjectReader, ObjectStore
 from spark_jobs.source.options import ReadOptions
-from spark_jobs.source.pushdown import ALL, EVERYTHING, Wanted, hull
+from spark_jobs.source.pushdown import ALL, EVERYTHING, Pushdown, bounding_range
 from spark_jobs.source.ranges import THREADS, Range, resolve
 from spark_jobs.work_division import split_sizes
 
@@ -63,16 +63,18 @@ class Split:
         return tuple(_divided(self, [size * (i + 1) // count - size * i // count for i in range(count)]))
 
 
-def plan_splits(store: ObjectStore, options: ReadOptions, wanted: Wanted = EVERYTHING) -> tuple[Split, ...]:
-    """The splits of a read, in the order of topics, partitions and offsets; each offset that is wanted in one of them.
+def plan_splits(store: ObjectStore, options: ReadOptions, pushdown: Pushdown = EVERYTHING) -> tuple[Split, ...]:
+    """The splits of a read, in the order of topics, partitions and offsets; each offset that the filters leave in one of them.
 
     Raises what `resolve` and `splits` raise.
     """
-    return splits(store, resolve(store, options, wanted), options, wanted)
+    return splits(store, resolve(store, options, pushdown), options, pushdown)
 
 
-def splits(store: ObjectReader, ranges: Iterable[Range], options: ReadOptions, wanted: Wanted = EVERYTHING) -> tuple[Split, ...]:
-    """The splits of ranges, in their order; each offset that is wanted in one of them.
+def splits(
+    store: ObjectReader, ranges: Iterable[Range], options: ReadOptions, pushdown: Pushdown = EVERYTHING
+) -> tuple[Split, ...]:
+    """The splits of ranges, in their order; each offset that the filters leave in one of them.
 
     Raises OffsetOutOfRange where a range starts outside the archive, MissingRange (unless failOnDataLoss is false), what reading
     a page raises, and where a window of time is asked for what reading indexes raises.
@@ -80,7 +82,7 @@ def splits(store: ObjectReader, ranges: Iterable[Range], options: ReadOptions, w
     reading = ReadContext(decoder_with(options.keys))
 
     def of_range(r: Range) -> list[Split]:
-        return list(_of_range(store, r, options, wanted, reading))
+        return list(_of_range(store, r, options, pushdown, reading))
 
     with in_order(of_range, ranges, THREADS) as found:
         whole = [split for of_one in found for split in of_one]
@@ -89,31 +91,31 @@ def splits(store: ObjectReader, ranges: Iterable[Range], options: ReadOptions, w
     return tuple(part for split, of_split in zip(whole, divided, strict=True) for part in _divided(split, of_split))
 
 
-def _of_range(store: ObjectReader, r: Range, options: ReadOptions, wanted: Wanted, reading: ReadContext) -> Iterator[Split]:
+def _of_range(store: ObjectReader, r: Range, options: ReadOptions, pushdown: Pushdown, reading: ReadContext) -> Iterator[Split]:
     alone = replace(r.manifest, entries=(), pages=(), deleting=(), gaps=(), local_log_start_offsets={}, losses=())
-    for span in _spans(store, r, options, wanted, reading):
+    for span in _spans(store, r, options, pushdown, reading):
         split = Split(replace(alone, entries=(span.entry,)), span)
         yield from split.cut(-(-split.bytes // options.bytes_per_split))
 
 
-def _spans(store: ObjectReader, r: Range, options: ReadOptions, wanted: Wanted, reading: ReadContext) -> Iterator[Span]:
+def _spans(store: ObjectReader, r: Range, options: ReadOptions, pushdown: Pushdown, reading: ReadContext) -> Iterator[Span]:
     check_start_offset(r.manifest, r.start)
-    inside = hull(wanted.offsets, r.start, min(r.end, r.manifest.end_offset))
+    inside = bounding_range(pushdown.offsets, r.start, min(r.end, r.manifest.end_offset))
     if inside is None:
         return
     entries = Entries.of(store, r.manifest)
-    if wanted.times_ms == ALL:
+    if pushdown.times_ms == ALL:
         found = fetch_plan(r.manifest, entries.overlapping(*inside), *inside, fail_on_data_loss=options.fail_on_data_loss)
     else:
-        found = tuple(_in_time(store, entries, *inside, options, wanted, reading))
+        found = tuple(_in_time(store, entries, *inside, options, pushdown, reading))
     for span in found:
-        part = hull(wanted.offsets, span.start, span.end)
+        part = bounding_range(pushdown.offsets, span.start, span.end)
         if part is not None:
             yield replace(span, start=part[0], end=part[1])
 
 
 def _in_time(
-    store: ObjectReader, entries: Entries, start: int, end: int, options: ReadOptions, wanted: Wanted, reading: ReadContext
+    store: ObjectReader, entries: Entries, start: int, end: int, options: ReadOptions, pushdown: Pushdown, reading: ReadContext
 ) -> Iterator[Span]:
     """As `plan`, but for the segments that hold no record of a wanted time, and the pages that hold no such segments.
 
@@ -123,13 +125,13 @@ def _in_time(
     missing = first_missing(entries.manifest, start, end)
     if missing is not None and options.fail_on_data_loss:
         raise missing
-    if not wanted.times_ms:
+    if not pushdown.times_ms:
         return
-    late = entries.as_late_as(wanted.times_ms[0][0], start, end)
-    some = (e for e in late if hull(wanted.times_ms, _earliest(e), e.max_timestamp_ms + 1) is not None)
+    late = entries.as_late_as(pushdown.times_ms[0][0], start, end)
+    some = (e for e in late if bounding_range(pushdown.times_ms, _earliest(e), e.max_timestamp_ms + 1) is not None)
     source, first = reading.source(store), True
     for span in fetch_plan(entries.manifest, some, start, end, fail_on_data_loss=False):
-        part = hull(wanted.times_ms, _earliest(span.entry), span.entry.max_timestamp_ms + 1)
+        part = bounding_range(pushdown.times_ms, _earliest(span.entry), span.entry.max_timestamp_ms + 1)
         is_inside = part == (_earliest(span.entry), span.entry.max_timestamp_ms + 1)
         # Without a least time nothing tells which segments are worth a look; where the window begins, one surely is.
         if part is not None and not is_inside and (first or span.entry.min_timestamp_ms is not None):

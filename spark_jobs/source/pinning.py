@@ -21,7 +21,7 @@ from remote.parallel import in_order
 from remote.store.api import ObjectStore
 from spark_jobs.source.options import ReadOptions
 from spark_jobs.source.partitions import Split, plan_splits
-from spark_jobs.source.pushdown import EVERYTHING, Wanted
+from spark_jobs.source.pushdown import EVERYTHING, Pushdown
 from spark_jobs.source.ranges import THREADS
 
 PLANS_MAX = 5
@@ -46,7 +46,7 @@ class _Read:
     end: int
 
 
-def plan_pinned(store: ObjectStore, options: ReadOptions, clock: Clock, ids: Ids, wanted: Wanted = EVERYTHING) -> Planned:
+def plan_pinned(store: ObjectStore, options: ReadOptions, clock: Clock, ids: Ids, pushdown: Pushdown = EVERYTHING) -> Planned:
     """As `plan_splits`, with pins.
 
     A pin that comes after retention has looked is too late, so the newest manifests are asked for once more: where one has given
@@ -54,7 +54,7 @@ def plan_pinned(store: ObjectStore, options: ReadOptions, clock: Clock, ids: Ids
     `plan_splits` raises; Unavailable, Unknown; Conflict where retention is always faster.
     """
     for _ in range(PLANS_MAX):
-        splits = plan_splits(store, options, wanted)
+        splits = plan_splits(store, options, pushdown)
         if options.pin_hours == 0 or not splits:
             return Planned(splits)
         reads = _reads(splits)
@@ -79,10 +79,10 @@ def release(store: ObjectStore, planned: Planned) -> None:
 
 @contextmanager
 def pinned_splits(
-    store: ObjectStore, options: ReadOptions, clock: Clock, ids: Ids, wanted: Wanted = EVERYTHING
+    store: ObjectStore, options: ReadOptions, clock: Clock, ids: Ids, pushdown: Pushdown = EVERYTHING
 ) -> Iterator[tuple[Split, ...]]:
     """The splits of a read for as long as the block lasts, for who knows when all is read. Raises as `plan_pinned`."""
-    planned = plan_pinned(store, options, clock, ids, wanted)
+    planned = plan_pinned(store, options, clock, ids, pushdown)
     try:
         yield planned.splits
     finally:

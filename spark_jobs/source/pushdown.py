@@ -1,6 +1,6 @@
-"""Which records a query's filters can be true for, as ranges to leave the rest unread by. Pure.
+"""Filter pushdown: the topics, partitions, offsets and times that a query's filters can be true for. Pure.
 
-A filter that is not understood leaves everything in: Spark asks each filter of each row again, so too much is never wrong.
+A filter that is not understood restricts nothing. Spark applies all filters to each row again, so too much is never wrong.
 """
 
 from collections.abc import Callable, Iterable
@@ -40,8 +40,8 @@ _BEFORE: dict[type[Filter], Callable[[int, int], tuple[int, int]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a record has to be to be wanted: one of these topics (None: any), with numbers in these ranges; times in ms."""
+class Pushdown:
+    """What the filters leave: these topics (None: any), and numbers in these ranges; times in ms since 1970."""
 
     topics: frozenset[str] | None = None
     partitions: Ranges = ALL
@@ -49,24 +49,25 @@ class Wanted:
     times_ms: Ranges = ALL
 
     def has_topic(self, topic: str) -> bool:
-        """Whether records of the topic are wanted."""
+        """Whether the filters can be true for records of this topic."""
         return self.topics is None or topic in self.topics
 
     def has_partition(self, partition: int) -> bool:
-        """Whether records of partitions of this number are wanted."""
-        return hull(self.partitions, partition, partition + 1) is not None
+        """Whether the filters can be true for records of partitions of this number."""
+        return bounding_range(self.partitions, partition, partition + 1) is not None
 
 
-EVERYTHING: Final = Wanted()
+EVERYTHING: Final = Pushdown()
+"""No filters."""
 
 
-def hull(ranges: Ranges, start: int, end: int) -> tuple[int, int] | None:
-    """The least range that holds all of `[start, end)` that is in `ranges`, None where nothing is."""
+def bounding_range(ranges: Ranges, start: int, end: int) -> tuple[int, int] | None:
+    """The smallest range that contains every number of `[start, end)` that is in `ranges`; None if none is."""
     inside = [(max(start, a), min(end, b)) for a, b in ranges if a < end and b > start]
     return (inside[0][0], inside[-1][1]) if inside else None
 
 
-def wanted(filters: Iterable[Filter]) -> Wanted:
+def pushdown_of(filters: Iterable[Filter]) -> Pushdown:
     """The records for which all filters can be true."""
     found = EVERYTHING
     for one in filters:
@@ -74,7 +75,11 @@ def wanted(filters: Iterable[Filter]) -> Wanted:
     return found
 
 
-def _narrowed(found: Wanted, one: Filter) -> Wanted:
+wanted, Wanted = pushdown_of, Pushdown
+"""The names before 0.2, which programs import to call `plan_report`."""
+
+
+def _narrowed(found: Pushdown, one: Filter) -> Pushdown:
     if not isinstance(one, EqualTo | EqualNullSafe | GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual | In):
         return found
     column = ".".join(one.attribute)

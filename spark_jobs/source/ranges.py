@@ -16,8 +16,8 @@ from remote.store.api import ObjectStore
 from spark_jobs.errors import OptionError
 from spark_jobs.source.limits import EARLIEST, LATEST, Limit, Times
 from spark_jobs.source.options import Assign, ReadOptions, Subscribe, refuse_foreign
-from spark_jobs.source.pushdown import EVERYTHING, Wanted
-from spark_jobs.source.time_travel import as_of
+from spark_jobs.source.pushdown import EVERYTHING, Pushdown
+from spark_jobs.source.time_travel import time_travel
 
 INTERNAL_TOPICS = frozenset(["__consumer_offsets", "__transaction_state", "__share_group_state"])
 """Kafka's own, which no pattern finds."""
@@ -43,8 +43,8 @@ class Range:
         return f"{self.manifest.topic}-{self.manifest.partition}"
 
 
-def resolve(store: ObjectStore, options: ReadOptions, wanted: Wanted = EVERYTHING) -> tuple[Range, ...]:
-    """The range of every partition that is read and wanted, in the order of topics and partitions.
+def resolve(store: ObjectStore, options: ReadOptions, pushdown: Pushdown = EVERYTHING) -> tuple[Range, ...]:
+    """The range of every partition that is read and that the filters leave, in the order of topics and partitions.
 
     Raises NotFound, OffsetOutOfRange (unless failOnDataLoss is false), MissingRange, OptionError; Invalid for keys that cannot
     be had.
@@ -54,12 +54,12 @@ def resolve(store: ObjectStore, options: ReadOptions, wanted: Wanted = EVERYTHIN
     def ranged(manifest: Manifest) -> Range:
         return _range(ArchivedLog(store, manifest, reading=reading), options)
 
-    with in_order(ranged, manifests(store, options, wanted), THREADS) as found:
+    with in_order(ranged, manifests(store, options, pushdown), THREADS) as found:
         return tuple(found)
 
 
-def manifests(store: ObjectStore, options: ReadOptions, wanted: Wanted = EVERYTHING) -> tuple[Manifest, ...]:
-    """The manifests of the partitions that are read and wanted: the newest, or those of the version or time asked for.
+def manifests(store: ObjectStore, options: ReadOptions, pushdown: Pushdown = EVERYTHING) -> tuple[Manifest, ...]:
+    """The manifests of the partitions that are read and that the filters leave: the newest, or those of a version or time.
 
     Raises NotFound for a topic or an assigned partition that is not there (unless failOnDataLoss is false: then what is
     assigned and not there is left out), OptionError.
@@ -67,16 +67,16 @@ def manifests(store: ObjectStore, options: ReadOptions, wanted: Wanted = EVERYTH
     archive.open_archive(store)
     strategy = options.strategy
     if isinstance(strategy, Assign):
-        newest = _assigned(store, strategy.partitions, options, wanted)
+        newest = _assigned(store, strategy.partitions, options, pushdown)
     elif isinstance(strategy, Subscribe):
-        topics = [t for t in strategy.topics if wanted.has_topic(t)]
+        topics = [t for t in strategy.topics if pushdown.has_topic(t)]
         newest = each_topic(
             lambda t, threads: archive.require_partitions(store, chosen(store, t, options.topic_ids, threads)).sound, topics
         )
     else:
-        newest = _matching(store, strategy.pattern, options, wanted)
-    newest = [m for m in newest if wanted.has_partition(m.partition)]
-    with in_order(lambda m: as_of(store, m, options, are_many=len(newest) > 1), newest, THREADS) as found:
+        newest = _matching(store, strategy.pattern, options, pushdown)
+    newest = [m for m in newest if pushdown.has_partition(m.partition)]
+    with in_order(lambda m: time_travel(store, m, options, are_many=len(newest) > 1), newest, THREADS) as found:
         return tuple(m for m in found if m is not None)
 
 
@@ -87,8 +87,10 @@ def each_topic(ask: Callable[[str, int], Iterable[Manifest]], topics: Collection
         return [manifest for of_topic in found for manifest in of_topic]
 
 
-def _assigned(store: ObjectStore, assigned: Mapping[str, Iterable[int]], options: ReadOptions, wanted: Wanted) -> list[Manifest]:
-    topics = [t for t in assigned if wanted.has_topic(t)]
+def _assigned(
+    store: ObjectStore, assigned: Mapping[str, Iterable[int]], options: ReadOptions, pushdown: Pushdown
+) -> list[Manifest]:
+    topics = [t for t in assigned if pushdown.has_topic(t)]
     of_topics = each_topic(
         lambda t, threads: archive.require_partitions(store, chosen(store, t, options.topic_ids, threads)).sound, topics
     )
@@ -103,14 +105,14 @@ def _assigned(store: ObjectStore, assigned: Mapping[str, Iterable[int]], options
     return found
 
 
-def _matching(store: ObjectStore, pattern: str, options: ReadOptions, wanted: Wanted) -> list[Manifest]:
+def _matching(store: ObjectStore, pattern: str, options: ReadOptions, pushdown: Pushdown) -> list[Manifest]:
     """A topic that has no manifest yet is none: its folder is made before."""
     known, named = archive.topics(store), re.compile(pattern)
     names = [t for t in known if t not in INTERNAL_TOPICS and named.search(t)]
     if not names:
         raise NotFound(f"no topic in the archive {store.url} matches subscribePattern {pattern!r}; there are: {listed(known)}")
     _refuse_strangers(options, names)
-    asked = [t for t in names if wanted.has_topic(t)]
+    asked = [t for t in names if pushdown.has_topic(t)]
 
     def asked_for(topic: str, threads: int) -> archive.ArchivedTopic:
         found = chosen(store, topic, options.topic_ids, threads)

@@ -2,7 +2,7 @@
 
 PySpark gives a data source no way to show numbers of its own in Spark's UI, so this is asked for in Python:
 
-    plan_report(open_store(url), parse({"archive": url, "subscribe": "orders"}), wanted([EqualTo(("partition",), 3)]))
+    plan_report(open_store(url), parse({"archive": url, "subscribe": "orders"}), pushdown_of([EqualTo(("partition",), 3)]))
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from remote.store.api import ObjectStore
 from remote.store.instrumented import Instrumented, Meter
 from spark_jobs.source.options import ReadOptions
 from spark_jobs.source.partitions import splits
-from spark_jobs.source.pushdown import EVERYTHING, Wanted
+from spark_jobs.source.pushdown import EVERYTHING, Pushdown
 from spark_jobs.source.ranges import resolve
 
 
@@ -32,12 +32,12 @@ class PlanReport:
     requests: int
 
 
-def plan_report(store: ObjectStore, options: ReadOptions, wanted: Wanted = EVERYTHING) -> PlanReport:
+def plan_report(store: ObjectStore, options: ReadOptions, pushdown: Pushdown = EVERYTHING) -> PlanReport:
     """Plans without pins and counts. Raises what `plan_splits` raises."""
     meter = Meter()
     counted = Instrumented(store, meter, stopwatch)
-    ranges = resolve(counted, options, wanted)
-    found = splits(counted, ranges, options, wanted)
+    ranges = resolve(counted, options, pushdown)
+    found = splits(counted, ranges, options, pushdown)
     return PlanReport(
         partitions=len(ranges),
         splits=len(found),

@@ -14,7 +14,7 @@ from local_log.formats.visible_records import record_batches, visible
 from remote.read.context import ReadContext, decoder_with
 from remote.read.log import ArchivedLog
 from remote.store.api import ObjectStore
-from spark_jobs.source.deleted_during_read import overtaken
+from spark_jobs.source.deleted_during_read import deleted_during_read
 from spark_jobs.source.partitions import Split
 
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
@@ -50,14 +50,14 @@ def read_split(
 ) -> Iterator[pa.RecordBatch]:
     """The split's rows with these columns, in this order, a few MB at a time. Only what they need is decoded.
 
-    `keys` is where the keys of encrypted segments are. Raises Corrupt, Unavailable, NoKey, WrongKey, Invalid; Overtaken where
-    retention has deleted the segment since, unless data loss is allowed: then what is left of the split ends there.
+    `keys` is where the keys of encrypted segments are. Raises Corrupt, Unavailable, NoKey, WrongKey, Invalid. Raises
+    DeletedDuringRead if retention has deleted the segment since; if data loss is allowed, the rows end there instead.
     """
     columns = tuple(columns)
     try:
         yield from _rows(store, split, columns, read_committed, first_bytes, keys)
     except Corrupt as e:
-        loss = overtaken(store, split, e)
+        loss = deleted_during_read(store, split, e)
         if loss is None:
             raise
         if fail_on_data_loss:

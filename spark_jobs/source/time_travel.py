@@ -21,7 +21,7 @@ from spark_jobs.errors import OptionError
 from spark_jobs.source.options import ReadOptions
 
 
-def as_of(store: ObjectStore, newest: Manifest, options: ReadOptions, *, are_many: bool) -> Manifest | None:
+def time_travel(store: ObjectStore, newest: Manifest, options: ReadOptions, *, are_many: bool) -> Manifest | None:
     """The manifest that the options ask for; None where the partition came later than the time asked for.
 
     `are_many` says whether other partitions are read, too. Raises NotFound for a version that is not stored, or a time of which

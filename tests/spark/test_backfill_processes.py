@@ -46,7 +46,7 @@ if fate == "before publication":
     backfill_run.publish_all = lambda target, store, head: die() if head.version else None
 target = (DoomedTarget if fate == "tasks die" else Target)(to)
 options = parse({"archive": archive, "subscribe": "g-txn", "includeHeaders": "true", "minPartitions": "6"})
-order = backfill_run.order_of(options, target, By.date, "snappy")
+order = backfill_run.spec_of(options, target, By.date, "snappy")
 report = backfill_run.run(order, resolve(open_store(archive), options), SystemClock(), RandomIds(), "local[2,3]")
 print(report["rows"])
 """

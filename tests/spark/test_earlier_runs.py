@@ -40,15 +40,15 @@ def url(tmp_path: Path) -> str:
 def backfilled(monkeypatch: pytest.MonkeyPatch, url: str) -> Callable[[Path], dict[str, Any]]:
     """`backfilled(target)`: the report of a run with the options of then, whose tasks run here, one after the other."""
 
-    def spread(job: str, items: Sequence[Any], act: Any, size_of: Any, **_: Any) -> Any:
+    def run_tasks(job: str, items: Sequence[Any], act: Any, size_of: Any, **_: Any) -> Any:
         return settled([attempt(act, item) for item in items])
 
     def run(target: Path) -> dict[str, Any]:
         options = parse({"archive": url, "subscribe": TOPICS, "includeHeaders": "true"})
-        order = backfill_run.order_of(options, Target(str(target)), By.date, "snappy")
+        order = backfill_run.spec_of(options, Target(str(target)), By.date, "snappy")
         return backfill_run.run(order, resolve(open_store(url), options), SystemClock(), RandomIds())
 
-    monkeypatch.setattr(backfill_run, "spread", spread)
+    monkeypatch.setattr(backfill_run, "run_tasks", run_tasks)
     return run
 
 

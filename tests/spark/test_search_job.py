@@ -15,7 +15,7 @@ from remote.store.open import open_store
 from spark_jobs.jobs.search import main
 from spark_jobs.search import records as search_records
 from spark_jobs.search.predicate import Match, Predicate
-from spark_jobs.search.task import Question
+from spark_jobs.search.task import SearchQuery
 from spark_jobs.source.options import parse
 from spark_jobs.source.partitions import Split, plan_splits
 
@@ -170,15 +170,15 @@ def test_a_limit_gives_the_first_that_match(
 def test_splits_behind_the_limit_are_not_read(archive: str, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[Split] = []
 
-    def spread(job: str, items: Any, act: Any, size_of: Any, **_: Any) -> Any:
+    def run_tasks(job: str, items: Any, act: Any, size_of: Any, **_: Any) -> Any:
         read.extend(items)
         return [act(item) for item in items], None
 
-    monkeypatch.setattr(search_records, "spread", spread)
+    monkeypatch.setattr(search_records, "run_tasks", run_tasks)
     options = parse({"archive": archive, "subscribe": "g-txn", "minPartitions": "100"})
     found = plan_splits(open_store(archive), options)
-    question = Question(options, (Predicate("value", Match.contains, b""),), None, None, 5)
-    assert sum(table.num_rows for table in search_records.records(question, found)) == 5
+    query = SearchQuery(options, (Predicate("value", Match.contains, b""),), None, None, 5)
+    assert sum(table.num_rows for table in search_records.records(query, found)) == 5
     assert len(read) == search_records.FIRST_WAVE < len(found)
 
 

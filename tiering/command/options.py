@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable
 from fnmatch import fnmatchcase
 from functools import wraps
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -15,6 +15,21 @@ from tiering.command.output import say
 from tiering.config.shared import KEYS_VARIABLE
 
 P = ParamSpec("P")
+R = TypeVar("R")
+V = TypeVar("V")
+
+
+def options_as(kind: type[V]) -> Callable[[Callable[[V], R]], Callable[..., R]]:
+    """Passes a command its options as one value of a frozen dataclass, whose fields have the names of click's parameters."""
+
+    def take(command: Callable[[V], R]) -> Callable[..., R]:
+        @wraps(command)
+        def run(**given: Any) -> R:
+            return command(kind(**given))
+
+        return run
+
+    return take
 
 
 class Number(click.IntRange):

@@ -1,6 +1,6 @@
-"""A store that remembers the newest manifest of each partition, for who asks again and again whether there is a newer one.
+"""A store that caches the newest manifest of each partition, for a stream that polls for newer ones.
 
-A version is immutable, so where the listing still shows the same one, nothing has to be fetched.
+A version is immutable, so while the listing shows the same one, nothing is fetched.
 """
 
 from typing import Any, cast
@@ -9,15 +9,15 @@ from remote.keys import parse_manifest_key
 from remote.store.api import ObjectStore
 
 
-class _ManifestMemory:
-    """`inner`, with the last manifest that was got of each folder kept: as many bodies as there are partitions."""
+class _CachedManifests:
+    """Keeps the last manifest fetched from each folder: as many bodies as there are partitions."""
 
     def __init__(self, inner: ObjectStore) -> None:
         self.inner = inner
         self._last: dict[str, tuple[str, bytes]] = {}
 
     def get(self, key: str) -> bytes:
-        """As the inner store's."""
+        """As the inner store's; the newest manifest of a partition is fetched once."""
         if parse_manifest_key(key) is None:
             return self.inner.get(key)
         folder = key.rpartition("/")[0]
@@ -31,6 +31,6 @@ class _ManifestMemory:
         return getattr(self.inner, name)
 
 
-def remembering(store: ObjectStore) -> ObjectStore:
-    """`store`, with the newest manifests kept in memory."""
-    return cast(ObjectStore, _ManifestMemory(store))
+def cached_manifests(store: ObjectStore) -> ObjectStore:
+    """`store`, with the newest manifests cached in memory."""
+    return cast(ObjectStore, _CachedManifests(store))

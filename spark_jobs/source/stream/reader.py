@@ -31,7 +31,7 @@ from remote.store.open import open_store
 from spark_jobs.source.batch_reader import BatchReader, input_partitions
 from spark_jobs.source.partitions import splits
 from spark_jobs.source.ranges import resolve
-from spark_jobs.source.stream.cached_manifests import remembering
+from spark_jobs.source.stream.cached_manifests import cached_manifests
 from spark_jobs.source.stream.offsets import StreamOffsets, decode, encode, rate_limited
 from spark_jobs.source.stream.options import StreamOptions
 from spark_jobs.source.stream.plan import Manifests, begin, ends, newest, ranges, stops
@@ -113,7 +113,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _open(self) -> ObjectStore:
         if self._store is None:
-            self._store = remembering(trusted(open_store(self.options.read.archive), self.options.read.keys))
+            self._store = cached_manifests(trusted(open_store(self.options.read.archive), self.options.read.keys))
         return self._store
 
     def _is_too_little(self, start: StreamOffsets, until: StreamOffsets, least: int) -> bool:

@@ -15,7 +15,7 @@ import pytest
 from remote.clock import RandomIds, SystemClock
 from remote.store.open import open_store
 from spark_jobs.backfill import run as backfill_run
-from spark_jobs.backfill.task import Order, stage
+from spark_jobs.backfill.task import BackfillSpec, stage
 from spark_jobs.common import commit_log
 from spark_jobs.common.attempts import attempt
 from spark_jobs.common.layout import By
@@ -98,15 +98,15 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def tasks_run_here(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """The tasks of a job, one after the other, in this process."""
 
-    def spread(job: str, items: Sequence[Any], act: Any, size_of: Any, **_: Any) -> Any:
+    def run_tasks(job: str, items: Sequence[Any], act: Any, size_of: Any, **_: Any) -> Any:
         return collect_outcomes([attempt(act, item) for item in items])
 
-    monkeypatch.setattr(backfill_run, "spread", spread)
+    monkeypatch.setattr(backfill_run, "run_tasks", run_tasks)
 
 
-def order(archive: str, target: Target, **options: str) -> Order:
+def order(archive: str, target: Target, **options: str) -> BackfillSpec:
     asked = parse({"archive": archive, "subscribe": TOPICS, "includeHeaders": "true", **options})
-    return backfill_run.order_of(asked, target, By.date, "snappy")
+    return backfill_run.spec_of(asked, target, By.date, "snappy")
 
 
 def run(archive: str, target: Target, **options: str) -> Row:

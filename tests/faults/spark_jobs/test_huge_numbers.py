@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from local_log.errors import Corrupt
 from remote.store.open import open_store
-from spark_jobs.common.offset_ranges import parse as parse_vector
-from spark_jobs.common.run_offsets import kept_offsets, key_of
+from spark_jobs.common.offset_ranges import parse as parse_offset_ranges
+from spark_jobs.common.run_offsets import key_of, run_offsets
 from spark_jobs.errors import OptionError
 from spark_jobs.jobs import search
 from spark_jobs.source.options import parse
@@ -66,13 +66,13 @@ def test_a_checkpoint_with_such_an_offset_is_refused(partitions: Any) -> None:
 @pytest.mark.parametrize("vector", [{"0": [0, 2**63]}, {"0": [0, 10**400]}, {"0": [2**63, 2**63]}, {str(2**31): [0, 5]}])
 def test_a_vector_with_such_an_offset_is_refused_and_so_is_what_a_run_has_kept(vector: Any, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="outside of") as raised:
-        parse_vector(json.dumps({"orders": vector}))
+        parse_offset_ranges(json.dumps({"orders": vector}))
     assert len(str(raised.value)) < 300
     store = open_store(str(tmp_path))
     kept = {"format": 1, "run": "daily", "asked": {}, "offsets": {"orders": vector}}
     store.put_if_absent(key_of("daily"), json.dumps(kept).encode())
     with pytest.raises(Corrupt) as damaged:
-        kept_offsets(store, "daily", {}, dict)
+        run_offsets(store, "daily", {}, dict)
     assert damaged.value.file == key_of("daily")
 
 
@@ -82,7 +82,7 @@ def test_what_a_run_has_kept_of_another_form_is_damage(wrong: dict[str, Any], tm
     kept = {"format": 1, "run": "daily", "asked": {}, "offsets": {}} | wrong
     store.put_if_absent(key_of("daily"), json.dumps(kept).encode())
     with pytest.raises(Corrupt):
-        kept_offsets(store, "daily", {}, dict)
+        run_offsets(store, "daily", {}, dict)
 
 
 @pytest.mark.parametrize("option", ["--timestamp", "--limit", "--from-timestamp"])

@@ -50,7 +50,7 @@ def test_offsets_come_as_json_or_in_a_file(tmp_path: Path) -> None:
     vector = {"orders": {"0": [0, 12], "11": [5, 5]}}
     file = tmp_path / "offsets.json"
     file.write_text(json.dumps(vector))
-    assert asked("--offsets", json.dumps(vector))["vector"] == asked("--offsets", str(file))["vector"] == vector
+    assert asked("--offsets", json.dumps(vector))["offset_ranges"] == asked("--offsets", str(file))["offset_ranges"] == vector
 
 
 @pytest.mark.parametrize(

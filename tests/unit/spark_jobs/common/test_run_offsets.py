@@ -10,47 +10,47 @@ from made_archive import made
 
 from local_log.errors import Corrupt, Newer
 from remote.store.open import open_store
-from spark_jobs.common.offset_ranges import Vector
-from spark_jobs.common.run_offsets import kept_offsets, key_of
+from spark_jobs.common.offset_ranges import OffsetRanges
+from spark_jobs.common.run_offsets import key_of, run_offsets
 from spark_jobs.errors import OptionError
 from spark_jobs.jobs.backfill import main
 
-FIRST: Vector = {"orders": {0: (0, 1200), 3: (5, 5)}}
+FIRST: OffsetRanges = {"orders": {0: (0, 1200), 3: (5, 5)}}
 ASKED = {"topics": ["orders"], "from_ms": 5}
 
 
-def never() -> Vector:
+def never() -> OffsetRanges:
     raise AssertionError("resolved again")
 
 
 def test_the_first_run_of_a_name_resolves_and_all_others_get_what_it_has_resolved(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
-    assert kept_offsets(store, "daily/1", ASKED, lambda: FIRST) == FIRST
-    assert kept_offsets(store, "daily/1", ASKED, never) == FIRST
-    assert kept_offsets(store, "daily/2", ASKED, dict) == {}
+    assert run_offsets(store, "daily/1", ASKED, lambda: FIRST) == FIRST
+    assert run_offsets(store, "daily/1", ASKED, never) == FIRST
+    assert run_offsets(store, "daily/2", ASKED, dict) == {}
 
 
 def test_of_two_first_runs_both_get_what_one_has_resolved(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
 
-    def overtaken() -> Vector:
-        kept_offsets(store, "daily/1", ASKED, lambda: FIRST)
+    def overtaken() -> OffsetRanges:
+        run_offsets(store, "daily/1", ASKED, lambda: FIRST)
         return {"orders": {0: (0, 7)}}
 
-    assert kept_offsets(store, "daily/1", ASKED, overtaken) == FIRST
+    assert run_offsets(store, "daily/1", ASKED, overtaken) == FIRST
 
 
 def test_a_dry_run_keeps_nothing(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
-    assert kept_offsets(store, "daily/1", ASKED, lambda: FIRST, keep=False) == FIRST
+    assert run_offsets(store, "daily/1", ASKED, lambda: FIRST, keep=False) == FIRST
     assert list(store.list("")) == []
 
 
 def test_who_asks_for_something_else_is_refused(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
-    kept_offsets(store, "daily/1", ASKED, lambda: FIRST)
+    run_offsets(store, "daily/1", ASKED, lambda: FIRST)
     with pytest.raises(OptionError, match=r"run 'daily/1' was asked for from_ms 5, not 6; give another --run"):
-        kept_offsets(store, "daily/1", {**ASKED, "from_ms": 6}, never)
+        run_offsets(store, "daily/1", {**ASKED, "from_ms": 6}, never)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_what_is_damaged_or_newer_is_not_taken_for_offsets(tmp_path: Path, body:
     store = open_store(str(tmp_path))
     store.put_if_absent(key_of("daily/1"), body)
     with pytest.raises(error):
-        kept_offsets(store, "daily/1", ASKED, never)
+        run_offsets(store, "daily/1", ASKED, never)
 
 
 def resolved(archive: Path, out: Path, *args: str) -> Result:

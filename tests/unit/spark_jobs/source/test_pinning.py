@@ -16,10 +16,10 @@ from remote.store.api import Body, ObjectStore
 from remote.store.folder.store import FolderStore
 from remote.store.store_time import StoreRun
 from spark_jobs.source.batch_reader import BatchReader
-from spark_jobs.source.deleted_during_read import Overtaken
+from spark_jobs.source.deleted_during_read import DeletedDuringRead
 from spark_jobs.source.options import ReadOptions, parse
 from spark_jobs.source.pinning import pinned_splits, plan_pinned
-from spark_jobs.source.pushdown import Wanted
+from spark_jobs.source.pushdown import Pushdown
 from spark_jobs.source.rows import read_split
 from tiering.retention import expire as retention
 from tiering.retention.plan import Policy
@@ -88,7 +88,9 @@ def test_without_a_pin_the_read_says_what_retention_has_deleted_and_gives_no_sho
     give_up(store, 60)
     assert logs(store) == 3
     for split in planned.splits[:3]:
-        with pytest.raises(Overtaken, match=r"made-0: retention has deleted offsets \[\d+, \d+\).*starts at offset 60 now") as e:
+        with pytest.raises(
+            DeletedDuringRead, match=r"made-0: retention has deleted offsets \[\d+, \d+\).*starts at offset 60 now"
+        ) as e:
             offsets(store, [split])
         assert (e.value.partition, e.value.log_start_offset) == ("made-0", 60)
     assert offsets(store, planned.splits[3:]) == list(range(60, 120))
@@ -105,7 +107,7 @@ def test_an_object_that_is_gone_without_retention_is_damage(store: FolderStore) 
 
 def test_a_pin_covers_what_is_read_for_a_day_and_ends_with_the_block(store: FolderStore) -> None:
     asked = options(store, startingOffsets='{"made": {"0": 30}}')
-    with pinned_splits(store, asked, SystemClock(), RandomIds(), Wanted(offsets=((0, 70),))):
+    with pinned_splits(store, asked, SystemClock(), RandomIds(), Pushdown(offsets=((0, 70),))):
         (pin,) = pins(store).live
         assert (pin.start, pin.end, pin.version) == (30, 70, manifests(store, "made")[0].version)
         assert pin.expires_at_ms - pin.created_at_ms == DAY_MS
@@ -113,7 +115,7 @@ def test_a_pin_covers_what_is_read_for_a_day_and_ends_with_the_block(store: Fold
 
 
 def test_a_read_of_nothing_leaves_no_pin(store: FolderStore) -> None:
-    plan_pinned(store, options(store), SystemClock(), RandomIds(), Wanted(offsets=()))
+    plan_pinned(store, options(store), SystemClock(), RandomIds(), Pushdown(offsets=()))
     assert pins(store) == Pins()
 
 

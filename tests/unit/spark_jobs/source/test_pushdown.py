@@ -14,7 +14,7 @@ from remote.store.instrumented import Instrumented, Meter
 from spark_jobs.source import plan_report
 from spark_jobs.source.options import ReadOptions, parse
 from spark_jobs.source.partitions import plan_splits
-from spark_jobs.source.pushdown import Ranges, Wanted, hull
+from spark_jobs.source.pushdown import Pushdown, Ranges, bounding_range
 from spark_jobs.source.rows import read_split
 
 T0 = 1_700_000_000_000
@@ -32,7 +32,7 @@ def times_in_order(segments: int, batches: int) -> list[list[list[int]]]:
     return [[[next(at) for _ in range(RECORDS)] for _ in range(batches)] for _ in range(segments)]
 
 
-def read(store: ObjectStore, asked: ReadOptions, wanted: Wanted) -> tuple[list[tuple[int, int]], Meter]:
+def read(store: ObjectStore, asked: ReadOptions, wanted: Pushdown) -> tuple[list[tuple[int, int]], Meter]:
     """The offsets and timestamps of the rows that Spark would be given, and what it took to get them, planning and all."""
     meter = Meter()
     counted = Instrumented(store, meter, stopwatch)
@@ -58,11 +58,11 @@ def flat(segments: Sequence[Sequence[Sequence[int]]]) -> list[int]:
 
 
 def matching(segments: Sequence[Sequence[Sequence[int]]], times: Ranges) -> list[tuple[int, int]]:
-    return [(offset, t) for offset, t in enumerate(flat(segments)) if hull(times, t, t + 1)]
+    return [(offset, t) for offset, t in enumerate(flat(segments)) if bounding_range(times, t, t + 1)]
 
 
 def filtered(rows: list[tuple[int, int]], times: Ranges) -> list[tuple[int, int]]:
-    return [row for row in rows if hull(times, row[1], row[1] + 1)]
+    return [row for row in rows if bounding_range(times, row[1], row[1] + 1)]
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def test_a_window_of_one_percent_reads_less_than_three_percent(world: str, at: f
     all_times = flat(times)
     low = all_times[int(at * len(all_times))]
     window: Ranges = ((low, low + (all_times[-1] - T0) // 100),)
-    rows, meter = read(store, options(store), Wanted(times_ms=window))
+    rows, meter = read(store, options(store), Pushdown(times_ms=window))
     assert filtered(rows, window) == matching(times, window)
     total = sum(log_sizes(store))
     assert bytes_of(meter, "get_range") < 0.03 * total
@@ -105,7 +105,7 @@ def test_times_out_of_order_lose_no_row(tmp_path: Path, seed: int) -> None:
     for _ in range(12):
         low, high = sorted(r.choice(flat(times)) + r.randrange(-2, 3) for _ in range(2))
         window: Ranges = ((low, high),)
-        rows, _ = read(store, options(store, bytesPerSplit="50000"), Wanted(times_ms=window))
+        rows, _ = read(store, options(store, bytesPerSplit="50000"), Pushdown(times_ms=window))
         assert filtered(rows, window) == matching(times, window)
         assert len(rows) == len(set(rows))
 
@@ -114,14 +114,14 @@ def test_several_moments_read_no_more_than_their_segments(many: tuple[FolderStor
     store, times = many
     moments = [flat(times)[n] for n in (5, 16_000, 31_999)]
     wanted: Ranges = tuple((t, t + 1) for t in moments)
-    rows, meter = read(store, options(store), Wanted(times_ms=wanted))
+    rows, meter = read(store, options(store), Pushdown(times_ms=wanted))
     assert [t for _, t in filtered(rows, wanted)] == moments
     assert bytes_of(meter, "get_range") < 3 * 400_000
 
 
 def test_offsets_that_are_not_wanted_are_not_read(one: tuple[FolderStore, list[list[list[int]]]]) -> None:
     store, _ = one
-    rows, meter = read(store, options(store), Wanted(offsets=((50_000, 50_003), (50_100, 50_101))))
+    rows, meter = read(store, options(store), Pushdown(offsets=((50_000, 50_003), (50_100, 50_101))))
     assert rows[0][0] == 50_000
     assert rows[-1][0] == 50_100
     assert bytes_of(meter, "get_range") < 1_000_000
@@ -129,7 +129,7 @@ def test_offsets_that_are_not_wanted_are_not_read(one: tuple[FolderStore, list[l
 
 def test_what_no_record_can_be_costs_manifests_and_nothing_else(many: tuple[FolderStore, list[list[list[int]]]]) -> None:
     store, _ = many
-    for nothing in (Wanted(times_ms=((0, 5),)), Wanted(times_ms=()), Wanted(offsets=()), Wanted(topics=frozenset(["x"]))):
+    for nothing in (Pushdown(times_ms=((0, 5),)), Pushdown(times_ms=()), Pushdown(offsets=()), Pushdown(topics=frozenset(["x"]))):
         rows, meter = read(store, options(store), nothing)
         assert rows == []
         assert "get_range" not in meter.snapshot()
@@ -140,10 +140,10 @@ def test_planning_asks_for_no_index_unless_a_window_begins_or_ends_in_a_segment(
 ) -> None:
     store, times = many
     for wanted, indexes in (
-        (Wanted(), 0),
-        (Wanted(offsets=((100, 20_000),)), 0),
-        (Wanted(times_ms=((times[3][0][0], times[9][0][0]),)), 0),
-        (Wanted(times_ms=((times[3][5][0], times[9][7][0]),)), 2),
+        (Pushdown(), 0),
+        (Pushdown(offsets=((100, 20_000),)), 0),
+        (Pushdown(times_ms=((times[3][0][0], times[9][0][0]),)), 0),
+        (Pushdown(times_ms=((times[3][5][0], times[9][7][0]),)), 2),
     ):
         meter = Meter()
         plan_splits(Instrumented(store, meter, stopwatch), options(store, bytesPerSplit="100000"), wanted)
@@ -154,7 +154,7 @@ def test_planning_asks_for_no_index_unless_a_window_begins_or_ends_in_a_segment(
 
 def test_the_report_of_a_plan_says_what_is_left_to_read(many: tuple[FolderStore, list[list[list[int]]]]) -> None:
     store, times = many
-    report = plan_report(store, options(store), Wanted(times_ms=((times[3][0][0], times[4][0][0]),)))
+    report = plan_report(store, options(store), Pushdown(times_ms=((times[3][0][0], times[4][0][0]),)))
     assert (report.partitions, report.segments, report.segments_of) == (1, 1, 100)
     assert report.bytes_of == sum(log_sizes(store))
     assert report.bytes == log_sizes(store)[3]

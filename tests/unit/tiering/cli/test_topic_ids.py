@@ -16,7 +16,7 @@ from remote.manifest.model import never_archived
 from remote.manifest.store import claim
 from remote.store.api import ObjectStore
 from remote.store.folder.store import FolderStore
-from spark_jobs.common.arguments import asked
+from spark_jobs.common.arguments import ReadArguments, resolve_ranges
 from spark_jobs.errors import OptionError
 from spark_jobs.source.options import parse
 from spark_jobs.source.ranges import resolve
@@ -136,7 +136,21 @@ def test_spark_reads_the_topic_that_the_option_names_in_batches_and_streams(url:
 @pytest.mark.parametrize("vector", [None, {"made": {0: (0, 6)}}])
 def test_a_job_reads_the_topic_that_was_asked_for(url: str, vector: Any) -> None:
     topics = () if vector else ("made",)
-    _, ranges = asked(url, None, topics, (f"topicId=made={OLD}",), None, None, vector)
+    arguments = ReadArguments(
+        archive_url=url,
+        keys_address=None,
+        topics=topics,
+        dry_run=False,
+        prices_file=None,
+        storage_class=None,
+        master=None,
+        pairs=(f"topicId=made={OLD}",),
+        from_ms=None,
+        to_ms=None,
+        offset_ranges=vector,
+        resolve_only=False,
+    )
+    _, ranges = resolve_ranges(arguments)
     assert [(r.manifest.topic_id, r.start, r.end) for r in ranges] == [(OLD, 0, 6)]
 
 

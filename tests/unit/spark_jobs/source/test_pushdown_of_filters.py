@@ -20,7 +20,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from spark_jobs.source.pushdown import ALL, EVERYTHING, Wanted, hull, wanted
+from spark_jobs.source.pushdown import ALL, EVERYTHING, Pushdown, bounding_range, pushdown_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 HOLDS: dict[type[Filter], Any] = {
@@ -38,12 +38,12 @@ filters = st.one_of(comparisons, st.tuples(st.just(In), st.lists(numbers, max_si
 
 
 def has(ranges: Any, number: int) -> bool:
-    return hull(ranges, number, number + 1) is not None
+    return bounding_range(ranges, number, number + 1) is not None
 
 
 @given(st.lists(filters, max_size=4))
 def test_an_offset_is_wanted_if_all_filters_hold(asked: list[tuple[Any, Any]]) -> None:
-    offsets = wanted([kind(("offset",), value) for kind, value in asked]).offsets
+    offsets = pushdown_of([kind(("offset",), value) for kind, value in asked]).offsets
     for offset in range(-5, 15):
         assert has(offsets, offset) == all(HOLDS[kind](offset, value) for kind, value in asked)
 
@@ -55,14 +55,14 @@ def test_a_time_between_two_milliseconds_counts_as_it_compares(asked: list[tuple
     def moment(value: Any) -> Any:
         return tuple(map(moment, value)) if isinstance(value, tuple) else EPOCH + timedelta(microseconds=500 * value)
 
-    times = wanted([kind(("timestamp",), moment(value)) for kind, value in asked]).times_ms
+    times = pushdown_of([kind(("timestamp",), moment(value)) for kind, value in asked]).times_ms
     for ms in range(-4, 8):
         assert has(times, ms) == all(HOLDS[kind](EPOCH + timedelta(milliseconds=ms), moment(value)) for kind, value in asked)
 
 
 def test_topics_and_partitions_are_those_that_all_filters_name() -> None:
     asked = [In(("topic",), ("a", "b", None)), EqualTo(("topic",), "b"), LessThan(("partition",), 3)]
-    found = wanted(asked)
+    found = pushdown_of(asked)
     assert (found.has_topic("b"), found.has_topic("a")) == (True, False)
     assert [found.has_partition(n) for n in range(4)] == [True, True, True, False]
 
@@ -76,9 +76,9 @@ def test_topics_and_partitions_are_those_that_all_filters_name() -> None:
     ],
 )  # fmt: skip
 def test_a_filter_that_is_not_understood_leaves_everything_in(one: Filter) -> None:
-    assert wanted([one]) == EVERYTHING == Wanted(None, ALL, ALL, ALL)
+    assert pushdown_of([one]) == EVERYTHING == Pushdown(None, ALL, ALL, ALL)
 
 
 def test_a_null_in_a_list_equals_no_record() -> None:
-    assert wanted([In(("offset",), (None, 4))]).offsets == ((4, 5),)
-    assert wanted([In(("offset",), ())]).offsets == ()
+    assert pushdown_of([In(("offset",), (None, 4))]).offsets == ((4, 5),)
+    assert pushdown_of([In(("offset",), ())]).offsets == ()
