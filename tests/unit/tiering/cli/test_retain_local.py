@@ -7,6 +7,7 @@ from shutil import copytree
 from typing import Any
 
 import pytest
+from logs_to_archive import cut_finer, drop_segments_below
 from offloaded import Rows, Run, flip
 
 LOCAL = ["-c", "retention.ms=-1", "-c", "g-codec-none:local.retention.ms=1"]
@@ -93,6 +94,19 @@ def test_what_the_archive_does_not_have_stays(run: Run, rows: Rows, ours: Path, 
     back()
     assert [r["end"] for r in local_rows(rows, "--archive", url, "--own-log-dir", ours, *LOCAL, "--yes")] == [before[1]]
     assert bases(ours, "g-codec-none-0") == before[1:]
+
+
+def test_a_gap_that_ends_where_the_local_log_starts_keeps_nothing_there(run: Run, rows: Rows, ours: Path, url: str) -> None:
+    cut_finer(ours / "g-codec-none-0", 6)
+    before = bases(ours, "g-codec-none-0")
+    offload = ("offload", "--log-dir", ours, "--archive", url, "--topic", "g-codec-none")
+    flip(ours / "g-codec-none-0" / f"{before[1]:020d}.log", 100)
+    assert run(*offload).exit_code == 6
+    drop_segments_below(ours, "g-codec-none-0", before[2])
+    assert run(*offload).exit_code == 3
+    (done,) = local_rows(rows, "--archive", url, "--own-log-dir", ours, *LOCAL, "--yes")
+    assert (done["action"], done["start"], done["end"]) == ("delete locally", before[2], before[-1])
+    assert bases(ours, "g-codec-none-0")[0] == before[-1]
 
 
 def test_a_log_of_another_history_than_the_archive_s_stays(run: Run, own: str, ours: Path) -> None:
