@@ -7,7 +7,7 @@ from shutil import copytree
 from typing import Any
 
 import pytest
-from logs_to_archive import cut_finer, drop_segments_below
+from logs_to_archive import cut_finer, drop_segments_below, set_checkpoint
 from offloaded import Rows, Run, flip
 
 LOCAL = ["-c", "retention.ms=-1", "-c", "g-codec-none:local.retention.ms=1"]
@@ -117,6 +117,24 @@ def test_a_log_of_another_history_than_the_archive_s_stays(run: Run, own: str, o
     assert done.exit_code == 3
     assert "another history" in done.stderr
     assert bases(ours, "g-codec-none-0") == before
+
+
+def test_a_log_that_was_cut_below_the_archive_s_end_and_goes_on_from_there_in_another_epoch_stays(
+    run: Run, own: str, ours: Path
+) -> None:
+    """No record of that epoch is there yet: up to the log's end the two histories are one."""
+    folder = ours / "g-codec-none-0"
+    cut_finer(folder, 6)
+    *left, end, _ = bases(ours, "g-codec-none-0")
+    for file in folder.iterdir():
+        if file.stem.isdigit() and int(file.stem) >= end:
+            file.unlink()
+    set_checkpoint(ours / "replication-offset-checkpoint", "g-codec-none-0", end)
+    (folder / "leader-epoch-checkpoint").write_text(f"0\n2\n0 0\n7 {end}\n")
+    done = run("expire", "--archive", own, "--own-log-dir", ours, *LOCAL, "--yes")
+    assert done.exit_code == 3
+    assert "the log left the archive's history below" in done.stderr
+    assert bases(ours, "g-codec-none-0") == left
 
 
 def test_where_the_high_watermark_is_unknown_nothing_goes(rows: Rows, own: str, ours: Path) -> None:
