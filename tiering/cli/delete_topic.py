@@ -1,6 +1,8 @@
 """`tiering delete-topic`: deletes a topic from the archive, by its id."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import click
 
@@ -32,6 +34,20 @@ from tiering.retention.run import row, rows_of
 WRITER = "delete-topic"
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of `tiering delete-topic`."""
+
+    archive_url: str
+    keys_address: str | None
+    topic: str
+    topic_id: str | None
+    delay_ms: int
+    dry_run: bool
+    is_agreed: bool
+    output: str
+
+
 @click.command("delete-topic")
 @archive_option(required=True)
 @keys_option()
@@ -42,10 +58,7 @@ WRITER = "delete-topic"
 @yes_option
 @output_option()
 @reports_errors
-def command(
-    archive_url: str, keys_address: str | None, topic: str, topic_id: str | None, delay_ms: int, dry_run: bool, is_agreed: bool,
-    output: str,
-) -> Exit | None:  # fmt: skip
+def command(**given: Any) -> Exit | None:
     """Delete a topic from the archive: immediately for readers and writers, and its objects after a delay.
 
     It deletes the topic with this id. A late offload of it is rejected; an offload of a new topic with the same name is not.
@@ -56,17 +69,18 @@ def command(
       tiering delete-topic --archive s3://bucket/kafka --topic orders --dry-run
       tiering delete-topic --archive s3://bucket/kafka --topic orders --yes
     """
-    store = trusted(open_store(archive_url), keys_address)
-    archive.open_archive(store) if dry_run else archive.open_to_write(store, RandomIds())
-    found = delete_topic.partitions(store, topic, topic_id)
-    if dry_run:
-        emit(_planned(store, found, delay_ms), output)
+    options = Options(**given)
+    store = trusted(open_store(options.archive_url), options.keys_address)
+    archive.open_archive(store) if options.dry_run else archive.open_to_write(store, RandomIds())
+    found = delete_topic.partitions(store, options.topic, options.topic_id)
+    if options.dry_run:
+        emit(_planned(store, found, options.delay_ms), options.output)
         return None
-    if not is_agreed:
-        emit(_planned(store, found, delay_ms), output)
-        ask(f"Delete topic {topic} ({found[0].topic_id}) from {store.url} for good?")
+    if not options.is_agreed:
+        emit(_planned(store, found, options.delay_ms), options.output)
+        ask(f"Delete topic {options.topic} ({found[0].topic_id}) from {store.url} for good?")
     errors: list[Exception] = []
-    emit(_done(store, found, delay_ms, errors), output)
+    emit(_done(store, found, options.delay_ms, errors), options.output)
     return exit_code_of_all(errors, partly=len(errors) < len(found))
 
 

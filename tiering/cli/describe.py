@@ -1,7 +1,9 @@
 """`tiering describe`: what lies in which tier, per partition."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from shutil import get_terminal_size
+from typing import Any
 
 import click
 
@@ -13,6 +15,19 @@ from tiering.read.coverage import Coverage, as_json, coverage_of
 from tiering.read.coverage_chart import LEGEND, coverage_chart
 from tiering.read.tiered_log import TieredLog
 from tiering.wiring import Tiers, open_tiers
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of `tiering describe`."""
+
+    archive_url: str
+    log_dir_path: str | None
+    keys_address: str | None
+    topic: str | None
+    topic_id: str | None
+    coverage: bool | None
+    output: str
 
 
 @click.command("describe")
@@ -27,10 +42,7 @@ from tiering.wiring import Tiers, open_tiers
 )  # fmt: skip
 @output_option()
 @reports_errors
-def command(
-    archive_url: str, log_dir_path: str | None, keys_address: str | None, topic: str | None, topic_id: str | None,
-    coverage: bool | None, output: str,
-) -> Exit | None:  # fmt: skip
+def command(**given: Any) -> Exit | None:
     """Show the offsets, segments and bytes of each tier for every partition of all topics, or of TOPIC.
 
     For one TOPIC a chart of each partition follows, as wide as the terminal: one column for each range of offsets or time, one
@@ -44,33 +56,33 @@ def command(
       tiering describe --archive s3://bucket/kafka
       tiering describe --archive s3://bucket/kafka --log-dir /var/lib/kafka orders
     """
-    if topic_id is not None and topic is None:
+    options = Options(**given)
+    if options.topic_id is not None and options.topic is None:
         raise click.UsageError("--topic-id needs one TOPIC: name it")
-    tiers = open_tiers(log_dir_path, archive_url, tell=warn, keys_address=keys_address)
+    tiers = open_tiers(options.log_dir_path, options.archive_url, tell=warn, keys_address=options.keys_address)
     errors: list[Exception] = []
-    shown = 0
-    is_drawn = topic is not None if coverage is None else coverage
-    drawn: list[tuple[str, Coverage]] = []
+    shown: list[tuple[str, Coverage | None]] = []
+    rows = _rows(tiers, options, errors, shown)
+    emit(rows, options.output, as_text=lambda row: {name: value for name, value in row.items() if name != "coverage"})
+    charts = [(name, coverage) for name, coverage in shown if coverage is not None]
+    if options.output == "table" and charts:
+        _draw(charts)
+    return exit_code_of_all(errors, partly=bool(shown))
 
-    def rows() -> Iterator[Row]:
-        nonlocal shown
-        for name, number, log in _partitions(tiers, topic, topic_id):
-            try:
-                row = _row(name, number, log)
-                if is_drawn and isinstance(log, TieredLog):
-                    drawn.append((log.name, coverage_of(log)))
-                    row = {**row, "coverage": as_json(drawn[-1][1])}
-            except LogError as e:
-                say(f"tiering: {name}-{number}: {e}")
-                errors.append(e)
-            else:
-                shown += 1
-                yield row
 
-    emit(rows(), output, as_text=lambda row: {name: value for name, value in row.items() if name != "coverage"})
-    if output == "table" and drawn:
-        _draw(drawn)
-    return exit_code_of_all(errors, partly=shown > 0)
+def _rows(tiers: Tiers, options: Options, errors: list[Exception], shown: list[tuple[str, Coverage | None]]) -> Iterator[Row]:
+    """A row for each partition, noted in `shown` with the coverage to draw; what is wrong with the others is in `errors`."""
+    is_drawn = options.topic is not None if options.coverage is None else options.coverage
+    for name, number, log in _partitions(tiers, options.topic, options.topic_id):
+        try:
+            row = _row(name, number, log)
+            coverage = coverage_of(log) if is_drawn and isinstance(log, TieredLog) else None
+        except LogError as e:
+            say(f"tiering: {name}-{number}: {e}")
+            errors.append(e)
+            continue
+        shown.append((f"{name}-{number}", coverage))
+        yield row if coverage is None else {**row, "coverage": as_json(coverage)}
 
 
 def _draw(drawn: list[tuple[str, Coverage]]) -> None:

@@ -1,7 +1,9 @@
 """`tiering diverged`: partitions whose log and archive are of histories that have parted, as after an unclean election."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Any
 
 import click
 
@@ -79,6 +81,21 @@ def show(log_dir_path: str, archive_url: str, keys_address: str | None, topics: 
     return exit_code_of_all(errors, partly=shown > 0) or (Exit.partly if shown else None)
 
 
+@dataclass(frozen=True, slots=True)
+class ResolveOptions:
+    """The options of `tiering diverged resolve`."""
+
+    log_dir_path: str
+    archive_url: str
+    keys_address: str | None
+    topic: str
+    partition: int
+    bytes_per_second: int | None
+    dry_run: bool
+    is_agreed: bool
+    output: str
+
+
 @command.command("resolve")
 @log_dir_option(required=True)
 @archive_option(required=True)
@@ -90,10 +107,7 @@ def show(log_dir_path: str, archive_url: str, keys_address: str | None, topics: 
 @yes_option
 @output_option()
 @reports_errors
-def resolve(
-    log_dir_path: str, archive_url: str, keys_address: str | None, topic: str, partition: int, bytes_per_second: int | None,
-    dry_run: bool, is_agreed: bool, output: str,
-) -> Exit | None:  # fmt: skip
+def resolve(**given: Any) -> Exit | None:
     """Keep the archived history under another topic id, and continue the archive with the log's history.
 
     Run it on the host of the partition's leader. First the archived segments above the fork offset are copied to a topic with
@@ -105,25 +119,28 @@ def resolve(
       tiering diverged resolve --log-dir /var/lib/kafka --archive s3://bucket/kafka --topic orders --partition 3 --dry-run
       tiering diverged resolve --log-dir /var/lib/kafka --archive s3://bucket/kafka --topic orders --partition 3 --yes
     """
-    store = trusted(open_store(archive_url, bytes_per_second=bytes_per_second), keys_address)
+    options = ResolveOptions(**given)
+    store = trusted(open_store(options.archive_url, bytes_per_second=options.bytes_per_second), options.keys_address)
     clock, ids = SystemClock(), RandomIds()
-    archive.open_archive(store) if dry_run else archive.open_to_write(store, ids)
-    log = _log(log_dir_path, TopicPartition(topic, partition))
+    archive.open_archive(store) if options.dry_run else archive.open_to_write(store, ids)
+    log = _log(options.log_dir_path, TopicPartition(options.topic, options.partition))
     found = diverged.divergence_of(log, store)
     if found is None:
         say(f"tiering: {log.partition}: the log has not diverged from the archive; there is nothing to resolve")
         return None
     diverged.check_resolvable(found)
-    if dry_run or not is_agreed:
-        emit([_row(found)], output)
-    if dry_run:
+    if options.dry_run or not options.is_agreed:
+        emit([_row(found)], options.output)
+    if options.dry_run:
         return None
-    if not is_agreed:
+    if not options.is_agreed:
         ask(f"Give up {found.segments} segments of {log.partition} in {store.url}, and keep them under topic id {found.kept_id}?")
-    encryption = None if keys_address is None else transforms(compress=False, encrypt_with=keys_address).encryption
-    resolver = diverged.Resolver(store, clock, ids, decoder_with(keys_address)(store), encryption)
+    encryption = (
+        None if options.keys_address is None else transforms(compress=False, encrypt_with=options.keys_address).encryption
+    )
+    resolver = diverged.Resolver(store, clock, ids, decoder_with(options.keys_address)(store), encryption)
     after = resolver.resolve(log, found)
-    emit([{**_row(found), "archive_end_offset": after.end_offset}], output)
+    emit([{**_row(found), "archive_end_offset": after.end_offset}], options.output)
     return None
 
 

@@ -1,7 +1,9 @@
 """`tiering expire`: expires what a topic's retention no longer keeps, and deletes the objects of what has expired before."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import click
 
@@ -39,6 +41,26 @@ from tiering.retention.run import LocalTier, Planned, Retention, row, rows_of
 from tiering.wiring import cluster_of, log_dir
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of `tiering expire`."""
+
+    archive_url: str
+    keys_address: str | None
+    log_dir_path: str | None
+    topics: tuple[str, ...]
+    partition: int | None
+    settings: tuple[str, ...]
+    metadata_log_dir: str | None
+    archive_alone: bool
+    log_start_offset: int | None
+    follow_log_start_offset: bool
+    own_log_dir: str | None
+    dry_run: bool
+    is_agreed: bool
+    output: str
+
+
 @click.command("expire")
 @archive_option(required=True)
 @keys_option()
@@ -72,13 +94,7 @@ from tiering.wiring import cluster_of, log_dir
 @yes_option
 @output_option()
 @reports_errors
-def command(
-    archive_url: str, keys_address: str | None, log_dir_path: str | None,
-    topics: tuple[str, ...], partition: int | None, settings: tuple[str, ...],
-    metadata_log_dir: str | None, archive_alone: bool,
-    log_start_offset: int | None, follow_log_start_offset: bool, own_log_dir: str | None,
-    dry_run: bool, is_agreed: bool, output: str,
-) -> Exit | None:  # fmt: skip
+def command(**given: Any) -> Exit | None:
     """Expire archived segments that are older than retention.ms or more than retention.bytes, both tiers together.
 
     They first leave the manifest. A later run deletes their objects, after file.delete.delay.ms (default: one day) and when no
@@ -95,34 +111,38 @@ def command(
       tiering expire --archive s3://bucket/kafka --topic orders -c retention.ms=31536000000 --dry-run
       tiering expire --config tiering.toml --yes
     """
-    if log_start_offset is not None and (partition is None or len(topics) != 1):
-        raise click.UsageError("--log-start-offset needs one partition: choose it with --topic and --partition")
-    if follow_log_start_offset and log_dir_path is None:
-        raise click.UsageError("--follow-log-start-offset: choose the log with --log-dir")
-    log_dirs = _log_dirs(log_dir_path)
-    if archive_alone and not is_given("log_dir_path"):
-        log_dir_path = None
-    if archive_alone and log_dir_path is not None:
-        raise click.UsageError("--archive-alone: leave out --log-dir, or leave out --archive-alone to count what it has")
-    given = _given(settings, is_start_given=log_start_offset is not None or follow_log_start_offset)
-    store = trusted(open_store(archive_url), keys_address)
-    archive.open_archive(store) if dry_run else archive.open_to_write(store, RandomIds())
-    globs = topic_globs(topics)
+    options = Options(**given)
+    _refuse_contradictions(options)
+    # Without a local log the configured log directories say no sizes, and still which topics are compacted.
+    log_dir_path = None if options.archive_alone else options.log_dir_path
+    limits = _given(options.settings, is_start_given=options.log_start_offset is not None or options.follow_log_start_offset)
+    store = trusted(open_store(options.archive_url), options.keys_address)
+    archive.open_archive(store) if options.dry_run else archive.open_to_write(store, RandomIds())
+    globs = topic_globs(options.topics)
     found = archive.matching_topics(store, globs)
-    tell_unmatched(globs, found, store.url, "--topic" if topics else "topics.include")
+    tell_unmatched(globs, found, store.url, "--topic" if options.topics else "topics.include")
     names = tuple(name for name in found if not is_left_alone(name))
     local = LocalTier.of(log_dir(log_dir_path), lambda name: name in names) if log_dir_path is not None else None
     retention = Retention(
-        store, SystemClock(), RandomIds(), given, local, archive_alone, partition, log_start_offset, follow_log_start_offset,
-        cluster_of((metadata_log_dir, *log_dirs)),
+        store, SystemClock(), RandomIds(), limits, local, options.archive_alone, options.partition, options.log_start_offset,
+        options.follow_log_start_offset, cluster_of((options.metadata_log_dir, *_log_dirs(options.log_dir_path))),
     )  # fmt: skip
-    local_work = _Local(own_log_dir, store, given)
-    if dry_run or not is_agreed:
-        code = _emit(retention.planned(names), local_work.planned(), output)
-        if dry_run:
+    local_work = _Local(options.own_log_dir, store, limits)
+    if options.dry_run or not options.is_agreed:
+        code = _emit(retention.planned(names), local_work.planned(), options.output)
+        if options.dry_run:
             return code
-        ask(f"Delete this from {store.url}{f' and {own_log_dir}' if own_log_dir else ''} for good?")
-    return _emit(retention.done(names), local_work.done(), output)
+        ask(f"Delete this from {store.url}{f' and {options.own_log_dir}' if options.own_log_dir else ''} for good?")
+    return _emit(retention.done(names), local_work.done(), options.output)
+
+
+def _refuse_contradictions(options: Options) -> None:
+    if options.log_start_offset is not None and (options.partition is None or len(options.topics) != 1):
+        raise click.UsageError("--log-start-offset needs one partition: choose it with --topic and --partition")
+    if options.follow_log_start_offset and options.log_dir_path is None:
+        raise click.UsageError("--follow-log-start-offset: choose the log with --log-dir")
+    if options.archive_alone and is_given("log_dir_path"):
+        raise click.UsageError("--archive-alone: leave out --log-dir, or leave out --archive-alone to count what it has")
 
 
 def _log_dirs(log_dir_path: str | None) -> tuple[str, ...]:

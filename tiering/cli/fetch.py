@@ -2,8 +2,10 @@
 
 from base64 import b64decode
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
+from typing import Any
 
 import click
 
@@ -26,6 +28,23 @@ from tiering.wiring import CACHE_BYTES_MAX, open_reading, open_tiers, read_ahead
 
 THREADS = 4
 _TEXT_MAX = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of `tiering fetch`."""
+
+    archive_url: str | None
+    log_dir_path: str | None
+    keys_address: str | None
+    cache_dir: str | None
+    topic: str
+    topic_id: str | None
+    partition: int
+    offset: int
+    max_records: int | None
+    isolation: str
+    output: str
 
 
 @click.command("fetch")
@@ -52,10 +71,7 @@ _TEXT_MAX = 60
 )
 @output_option()
 @reports_errors
-def command(
-    archive_url: str | None, log_dir_path: str | None, keys_address: str | None, cache_dir: str | None,
-    topic: str, topic_id: str | None, partition: int, offset: int, max_records: int | None, isolation: str, output: str,
-) -> None:  # fmt: skip
+def command(**given: Any) -> None:
     """Read records from an offset on. In JSON, keys, values and headers are base64; the table shows the start of each as text.
 
     \b
@@ -63,15 +79,27 @@ def command(
       tiering fetch --archive s3://bucket/kafka --topic orders --partition 0 --offset 0 --max-records 10
       tiering fetch --config tiering.toml --topic orders --partition 0 --offset 4711 --output jsonl
     """
-    if archive_url is None and log_dir_path is None:
+    options = Options(**given)
+    if options.archive_url is None and options.log_dir_path is None:
         raise click.UsageError("give --archive, --log-dir or both")
     with read_ahead_pool(THREADS) as pool:
-        reading = open_reading(cache_dir, CACHE_BYTES_MAX, pool, keys_address)
-        tiers = open_tiers(log_dir_path, archive_url, reading, tell=warn, keys_address=keys_address, cache_dir=cache_dir)
-        log = tiers.partition(topic, partition, topic_id)
+        reading = open_reading(options.cache_dir, CACHE_BYTES_MAX, pool, options.keys_address)
+        tiers = open_tiers(
+            options.log_dir_path,
+            options.archive_url,
+            reading,
+            tell=warn,
+            keys_address=options.keys_address,
+            cache_dir=options.cache_dir,
+        )
+        log = tiers.partition(options.topic, options.partition, options.topic_id)
         if log.local is not None and log.local.unproven:
             say(f"tiering: {log.local.unproven}")
-        emit(islice(_rows(log, offset, Isolation(isolation)), max_records), output, as_text=_as_text)
+        emit(
+            islice(_rows(log, options.offset, Isolation(options.isolation)), options.max_records),
+            options.output,
+            as_text=_as_text,
+        )
 
 
 def _rows(log: TieredLog, offset: int, isolation: Isolation) -> Iterator[Row]:

@@ -1,6 +1,8 @@
 """`tiering manifest`: what the archive says of a topic's partitions, now and before."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import click
 
@@ -55,15 +57,31 @@ def version_option(verb: Callable[P, None]) -> Callable[P, None]:
     return click.option("--version", type=Number(1), metavar="N", help="A version of --partition. Default: the newest.")(verb)
 
 
+@dataclass(frozen=True, slots=True)
+class TopicOptions:
+    """What `of_topic` adds: the partitions of one topic of an archive."""
+
+    archive_url: str
+    keys_address: str | None
+    topic: str
+    topic_id: str | None
+    partition: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowOptions(TopicOptions):
+    """The options of `tiering manifest show`."""
+
+    version: int | None
+    output: str
+
+
 @command.command("show")
 @of_topic
 @version_option
 @output_option()
 @reports_errors
-def show(
-    archive_url: str, keys_address: str | None, topic: str,
-    topic_id: str | None, partition: int | None, version: int | None, output: str,
-) -> Exit | None:  # fmt: skip
+def show(**given: Any) -> Exit | None:
     """Show the manifest of each partition: one line in a table, or all fields as JSON.
 
     A partition that cannot be read is reported on standard error, and the others are shown.
@@ -73,27 +91,32 @@ def show(
       tiering manifest show --archive s3://bucket/kafka --topic orders
       tiering manifest show --archive s3://bucket/kafka --topic orders --partition 0 --version 7 --output json
     """
-    store, errors = trusted(open_store(archive_url), keys_address), list[Exception]()
+    options = ShowOptions(**given)
+    store, errors = trusted(open_store(options.archive_url), options.keys_address), list[Exception]()
     shown = 0
 
     def rows() -> Iterator[Row]:
         nonlocal shown
-        for manifest in _sound(_versions(store, topic, topic_id, partition, version), errors):
+        for manifest in _readable(_versions(store, options, options.version), errors):
             shown += 1
             yield tools.full_row(manifest, pins_of(store, manifest.path, SystemClock().now_ms()))
 
-    emit(rows(), output, as_text=tools.summary)
+    emit(rows(), options.output, as_text=tools.summary)
     return exit_code_of_all(errors, partly=shown > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryOptions(TopicOptions):
+    """The options of `tiering manifest history`."""
+
+    output: str
 
 
 @command.command("history")
 @of_topic
 @output_option()
 @reports_errors
-def history(
-    archive_url: str, keys_address: str | None, topic: str,
-    topic_id: str | None, partition: int | None, output: str,
-) -> Exit | None:  # fmt: skip
+def history(**given: Any) -> Exit | None:
     """List the stored versions, newest first: when and by whom they were written, and what changed.
 
     Versions that cannot be read, or that do not match the hash in the next version, are reported on standard error.
@@ -102,12 +125,13 @@ def history(
     Examples:
       tiering manifest history --archive s3://bucket/kafka --topic orders --partition 0
     """
-    store, errors = trusted(open_store(archive_url), keys_address), list[Exception]()
+    options = HistoryOptions(**given)
+    store, errors = trusted(open_store(options.archive_url), options.keys_address), list[Exception]()
     shown = 0
 
     def rows() -> Iterator[Row]:
         nonlocal shown
-        for path in _paths(_partitions(store, topic, topic_id, partition), errors):
+        for path in _paths(_partitions(store, options), errors):
             for row in tools.history(store, path):
                 if isinstance(row, Exception):
                     _note(row, errors)
@@ -115,8 +139,17 @@ def history(
                     shown += 1
                     yield row
 
-    emit(rows(), output)
+    emit(rows(), options.output)
     return exit_code_of_all(errors, partly=shown > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class DiffOptions(TopicOptions):
+    """The options of `tiering manifest diff`."""
+
+    before: int
+    after: int
+    output: str
 
 
 @command.command("diff")
@@ -125,20 +158,26 @@ def history(
 @click.argument("after", type=Number(1))
 @output_option()
 @reports_errors
-def diff(
-    archive_url: str, keys_address: str | None, topic: str,
-    topic_id: str | None, partition: int | None, before: int, after: int, output: str,
-) -> None:  # fmt: skip
+def diff(**given: Any) -> None:
     """Show the changes from version BEFORE to version AFTER of one partition: segments with their states, gaps, offsets.
 
     \b
     Examples:
       tiering manifest diff --archive s3://bucket/kafka --topic orders --partition 0 6 7
     """
-    store = trusted(open_store(archive_url), keys_address)
-    former = _only(_versions(store, topic, topic_id, partition, before))
-    later = _only(_versions(store, topic, former.topic_id, partition, after))
-    emit(tools.difference(Entries.of(store, former), Entries.of(store, later)), output)
+    options = DiffOptions(**given)
+    store = trusted(open_store(options.archive_url), options.keys_address)
+    former = _only(_versions(store, options, options.before))
+    later = _only(_versions(store, replace(options, topic_id=former.topic_id), options.after))
+    emit(tools.difference(Entries.of(store, former), Entries.of(store, later)), options.output)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions(TopicOptions):
+    """The options of `tiering manifest export`."""
+
+    version: int | None
+    target: str
 
 
 @command.command("export")
@@ -146,20 +185,28 @@ def diff(
 @version_option
 @click.option("--to", "target", required=True, type=click.Path(dir_okay=False), metavar="FILE", help="The Parquet file to write.")
 @reports_errors
-def export(
-    archive_url: str, keys_address: str | None, topic: str,
-    topic_id: str | None, partition: int | None, version: int | None, target: str,
-) -> None:  # fmt: skip
+def export(**given: Any) -> None:
     """Write all entries of all pages as one Parquet file, which any SQL engine reads.
 
     \b
     Examples:
       tiering manifest export --archive s3://bucket/kafka --topic orders --to orders.parquet
     """
-    store = trusted(open_store(archive_url), keys_address)
-    manifests = [_or_raise(found) for found in _versions(store, topic, topic_id, partition, version)]
-    written = tools.export((Entries.of(store, m) for m in manifests), OsWritableDisk(), target)
-    say(f"{target}: {written} segments")
+    options = ExportOptions(**given)
+    store = trusted(open_store(options.archive_url), options.keys_address)
+    manifests = [_or_raise(found) for found in _versions(store, options, options.version)]
+    written = tools.export((Entries.of(store, m) for m in manifests), OsWritableDisk(), options.target)
+    say(f"{options.target}: {written} segments")
+
+
+@dataclass(frozen=True, slots=True)
+class AcknowledgeOptions(TopicOptions):
+    """The options of `tiering manifest acknowledge`."""
+
+    by: str
+    dry_run: bool
+    is_agreed: bool
+    output: str
 
 
 @command.command("acknowledge")
@@ -176,17 +223,7 @@ def export(
 @yes_option
 @output_option()
 @reports_errors
-def acknowledge(
-    archive_url: str,
-    keys_address: str | None,
-    topic: str,
-    topic_id: str | None,
-    partition: int | None,
-    by: str,
-    dry_run: bool,
-    is_agreed: bool,
-    output: str,
-) -> Exit | None:
+def acknowledge(**given: Any) -> Exit | None:
     """Acknowledge a loss of offsets: they left every local log before they were archived.
 
     `tiering manifest show` still lists the loss, but scrubs and alerts no longer report it. Later losses are not acknowledged.
@@ -196,30 +233,31 @@ def acknowledge(
       tiering manifest acknowledge --archive s3://bucket/kafka --topic orders --dry-run
       tiering manifest acknowledge --archive s3://bucket/kafka --topic orders --partition 0 --who jo --yes
     """
-    store = trusted(open_store(archive_url), keys_address)
+    options = AcknowledgeOptions(**given)
+    store = trusted(open_store(options.archive_url), options.keys_address)
     archive.open_archive(store)
-    found = [*acknowledging.with_losses(store, topic, topic_id, partition)]
+    found = [*acknowledging.with_losses(store, options.topic, options.topic_id, options.partition)]
     if not found:
-        say(f"tiering: nothing of {topic} is lost that is not acknowledged")
+        say(f"tiering: nothing of {options.topic} is lost that is not acknowledged")
         return None
-    if dry_run or not is_agreed:
-        emit((row for manifest in found for row in _lost(manifest)), output)
-    if dry_run:
+    if options.dry_run or not options.is_agreed:
+        emit((row for manifest in found for row in _lost(manifest)), options.output)
+    if options.dry_run:
         return None
-    if not is_agreed:
-        ask(f"Acknowledge that these offsets of {topic} are lost?")
+    if not options.is_agreed:
+        ask(f"Acknowledge that these offsets of {options.topic} are lost?")
     errors = list[Exception]()
 
     def rows() -> Iterator[Row]:
         for manifest in found:
             try:
-                acknowledging.acknowledge(manifest, store, SystemClock(), RandomIds(), by)
+                acknowledging.acknowledge(manifest, store, SystemClock(), RandomIds(), options.by)
             except LogError as e:
                 _note(e, errors)
             else:
                 yield from _lost(manifest)
 
-    emit(rows(), output)
+    emit(rows(), options.output)
     return exit_code_of_all(errors, partly=len(errors) < len(found))
 
 
@@ -236,16 +274,16 @@ def _lost(manifest: Manifest) -> Iterator[Row]:
         }
 
 
-def _partitions(store: ObjectStore, topic: str, topic_id: str | None, partition: int | None) -> list[Found]:
+def _partitions(store: ObjectStore, options: TopicOptions) -> list[Found]:
     archive.open_archive(store)
-    of_name = archive.require_partitions(store, archive.find_topic(store, topic, topic_id))
+    of_name = archive.require_partitions(store, archive.find_topic(store, options.topic, options.topic_id))
     if of_name.warning is not None:
         warn(of_name.warning)
-    found = of_name.partitions
+    found, partition = of_name.partitions, options.partition
     if partition is None:
         return [*found.values()]
     if partition not in found:
-        raise NotFound(f"topic {topic} has no archived partition {partition}; there are: {', '.join(map(str, found))}")
+        raise NotFound(f"topic {options.topic} has no archived partition {partition}; there are: {', '.join(map(str, found))}")
     return [found[partition]]
 
 
@@ -259,8 +297,8 @@ def _paths(found: list[Found], errors: list[Exception]) -> Iterator[PartitionPat
             _note(one, errors)
 
 
-def _versions(store: ObjectStore, topic: str, topic_id: str | None, partition: int | None, version: int | None) -> list[Found]:
-    found = _partitions(store, topic, topic_id, partition)
+def _versions(store: ObjectStore, options: TopicOptions, version: int | None) -> list[Found]:
+    found = _partitions(store, options)
     if version is None:
         return found
     return [load_version(store, _only(found).path, version).manifest]
@@ -278,7 +316,7 @@ def _or_raise(found: Found) -> Manifest:
     return found
 
 
-def _sound(found: list[Found], errors: list[Exception]) -> Iterator[Manifest]:
+def _readable(found: list[Found], errors: list[Exception]) -> Iterator[Manifest]:
     """The manifests; what is wrong with the others is told, and kept."""
     for one in found:
         if isinstance(one, Manifest):

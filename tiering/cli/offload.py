@@ -2,11 +2,13 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import chain
+from typing import Any
 
 import click
 
@@ -21,9 +23,10 @@ from remote import archive
 from remote.clock import RandomIds, SystemClock
 from remote.manifest.model import ZSTD
 from remote.signed_store import trusted
+from remote.store.api import ObjectStore
 from remote.store.open import open_store
 from remote.transforms.chunk_index import CHUNK_BYTES_MAX
-from remote.transforms.encoder import CHUNK_BYTES
+from remote.transforms.encoder import CHUNK_BYTES, Transforms
 from tiering.command.config_option import is_left_alone, log_dirs, topic_globs
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.options import (
@@ -60,6 +63,27 @@ def _partitions(_context: click.Context, _param: click.Parameter, values: tuple[
     return frozenset(p for p in named.values() if p is not None)
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of `tiering offload`."""
+
+    log_dir_path: str
+    archive_url: str
+    topics: tuple[str, ...]
+    partitions: frozenset[TopicPartition]
+    bytes_per_second: int | None
+    threads: int
+    compress: str | None
+    encrypt: bool
+    keys_address: str | None
+    chunk_bytes: int
+    must_exist: bool
+    state_dir: str | None
+    copy_nothing: bool
+    dry_run: bool
+    output: str
+
+
 @click.command("offload")
 @log_dir_option(required=True)
 @archive_option(required=True)
@@ -92,12 +116,7 @@ def _partitions(_context: click.Context, _param: click.Parameter, values: tuple[
 @dry_run_option
 @output_option()
 @reports_errors
-def command(
-    log_dir_path: str, archive_url: str, topics: tuple[str, ...], partitions: frozenset[TopicPartition],
-    bytes_per_second: int | None, threads: int,
-    compress: str | None, encrypt: bool, keys_address: str | None, chunk_bytes: int, must_exist: bool,
-    state_dir: str | None, copy_nothing: bool, dry_run: bool, output: str,
-) -> Exit | None:  # fmt: skip
+def command(**given: Any) -> Exit | None:
     """Copy inactive segments below the last stable offset into the archive, with their indexes and snapshots.
 
     Run it as often as you like, also next to a live broker: archived segments are not copied again, and segments that the
@@ -114,77 +133,109 @@ def command(
       tiering offload --log-dir /var/lib/kafka --archive s3://bucket/kafka --topic 'orders*' --bytes-per-second 50000000
       tiering offload --config tiering.toml --must-exist
     """
-    _refuse_half_of_encryption(encrypt, keys_address)
-    how = transforms(compress=compress is not None, encrypt_with=keys_address if encrypt else None, chunk_bytes=chunk_bytes)
-    source = log_dir(log_dir_path)
-    globs = topic_globs(topics)
-    found = source.found(lambda name: not globs or any(fnmatchcase(name, glob) for glob in globs), partitions or None)
-    store = trusted(open_store(archive_url, bytes_per_second=bytes_per_second), keys_address)
-    memory = SeenFile.of(OsWritableDisk(), state_dir or state_folder(os.environ), source, store.url)
-    known = _remembered(memory)
-    gone = gone_logs(known, source, found, partial(_covers, globs, partitions), _elsewhere(source))
-    missing = sorted(map(str, partitions - {log.partition for log in (*found, *gone)}))
-    if missing:
-        raise NotFound(f"{source.path}: no partition {listed(missing)} there; check --log-dir and which topics are included")
-    if not found and not gone:
-        raise NotFound(f"{source.path}: no partition{' of ' + ', '.join(globs) if globs else ''} there; check --log-dir, --topic")
-    if not partitions:  # which narrow what is found to a few of the topics that match
-        tell_unmatched(
-            globs, {log.partition.topic for log in (*found, *gone)}, source.path, "--topic" if topics else "topics.include"
-        )
-    logs = tuple(log for log in found if not is_left_alone(log.partition.topic, is_copied=True))
-    if topics and len(logs) < len(found):
-        left = sorted({log.partition.topic for log in found} - {log.partition.topic for log in logs})
-        say(f"tiering: the configuration leaves {listed(left)} alone")
-    clock, ids = SystemClock(), RandomIds()
+    options = Options(**given)
+    _refuse_half_of_encryption(options)
+    how = transforms(
+        compress=options.compress is not None,
+        encrypt_with=options.keys_address if options.encrypt else None,
+        chunk_bytes=options.chunk_bytes,
+    )
+    source, globs = log_dir(options.log_dir_path), topic_globs(options.topics)
+    found = source.found(lambda name: not globs or any(fnmatchcase(name, glob) for glob in globs), options.partitions or None)
+    store = trusted(open_store(options.archive_url, bytes_per_second=options.bytes_per_second), options.keys_address)
+    memory = SeenFile.of(OsWritableDisk(), options.state_dir or state_folder(os.environ), source, store.url)
+    due = _due(options, source, found, memory)
     if shares_a_folder(source, store):
         raise click.BadParameter(
             f"{store.url} and the log directory {source.path} are inside each other, and only the broker may write there; "
             "give a folder outside",
             param_hint="--archive",
         )
-    is_new = False
-    if dry_run and not must_exist:
-        is_new = not archive.is_archive(store)
-    elif dry_run:
-        archive.open_archive(store)
-    elif must_exist:
-        archive.open_to_write(store, ids)
-    elif archive.create_archive(store, clock, ids):
-        is_new = True
-        with suppress(OSError):  # the work is done though nobody may read of it
-            say(f"tiering: created a new archive, {store.url}")
-    if is_new:  # what is remembered is of another one, that lay there before
-        known, gone = {}, ()
-    results: list[Done] = []
-    sizes = {
-        (log.partition, segment.base_offset): _READ_TIMES * _size(segment)
-        for log in logs
-        if isinstance(log, LogReader)
-        for segment in log.segments
-    }
-    bytes_moved = Work(sum(sizes.values()))
-    with shown("offload", lambda: bytes_moved.of_bytes, lambda: bytes_moved.done_bytes):
-        offload = OffloadLogs(store, clock, ids, source.id(), bytes_moved.did, how, dry_run, copy_nothing, known)
-
-        def work() -> Iterator[Result]:
-            for log, done in chain(offload.run(gone, threads), offload.run(logs, threads)):
-                results.append(done)
-                if done.entry is None and done.decision is not None and not done.is_lost:
-                    bytes_moved.needs_not(sizes.get((log.partition, done.decision.segment.base_offset), 0))
-                yield log, done
-
-        try:
-            _print(work(), output)
-        finally:
-            if not dry_run:
-                _remember(memory, offload.changes)
-    if output == "table":
+    if _is_new(options, store):  # what is remembered is of another archive, that lay there before
+        due = replace(due, known={}, gone=())
+    results = _run(options, due, how, store, source, memory)
+    if options.output == "table":
         say(_totals(results))
     errors = [done.error for done in results if done.error is not None]
     if not errors and any(done.is_lost for done in results):
         return Exit.partly
     return exit_code_of_all(errors, partly=any(done.entry for done in results))
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """The logs to offload, those that are gone, and what is remembered of both."""
+
+    logs: tuple[LogReader | Unopened, ...]
+    gone: tuple[GoneLog, ...]
+    known: Mapping[TopicPartition, SeenLog]
+
+
+def _due(options: Options, source: LogDir, found: Sequence[LogReader | Unopened], memory: SeenFile) -> _Due:
+    """What of the logs that were found is to be offloaded. Raises NotFound for a partition that is not there."""
+    globs = topic_globs(options.topics)
+    known = _remembered(memory)
+    gone = gone_logs(known, source, found, partial(_covers, globs, options.partitions), _elsewhere(source))
+    missing = sorted(map(str, options.partitions - {log.partition for log in (*found, *gone)}))
+    if missing:
+        raise NotFound(f"{source.path}: no partition {listed(missing)} there; check --log-dir and which topics are included")
+    if not found and not gone:
+        raise NotFound(f"{source.path}: no partition{' of ' + ', '.join(globs) if globs else ''} there; check --log-dir, --topic")
+    if not options.partitions:  # which narrow what is found to a few of the topics that match
+        said_by = "--topic" if options.topics else "topics.include"
+        tell_unmatched(globs, {log.partition.topic for log in (*found, *gone)}, source.path, said_by)
+    logs = tuple(log for log in found if not is_left_alone(log.partition.topic, is_copied=True))
+    if options.topics and len(logs) < len(found):
+        left = sorted({log.partition.topic for log in found} - {log.partition.topic for log in logs})
+        say(f"tiering: the configuration leaves {listed(left)} alone")
+    return _Due(logs, gone, known)
+
+
+def _is_new(options: Options, store: ObjectStore) -> bool:
+    """Opens the archive, and creates one where there is none; whether that is, or in a dry run would be, a new one."""
+    if options.dry_run and not options.must_exist:
+        return not archive.is_archive(store)
+    if options.dry_run:
+        archive.open_archive(store)
+        return False
+    if options.must_exist:
+        archive.open_to_write(store, RandomIds())
+        return False
+    is_new = archive.create_archive(store, SystemClock(), RandomIds())
+    if is_new:
+        with suppress(OSError):  # the work is done though nobody may read of it
+            say(f"tiering: created a new archive, {store.url}")
+    return is_new
+
+
+def _run(options: Options, due: _Due, how: Transforms, store: ObjectStore, source: LogDir, memory: SeenFile) -> list[Done]:
+    """Copies what is due and prints what becomes of it; gives all of that."""
+    results: list[Done] = []
+    sizes = {
+        (log.partition, segment.base_offset): _READ_TIMES * _size(segment)
+        for log in due.logs
+        if isinstance(log, LogReader)
+        for segment in log.segments
+    }
+    moved = Work(sum(sizes.values()))
+    with shown("offload", lambda: moved.of_bytes, lambda: moved.done_bytes):
+        offload = OffloadLogs(
+            store, SystemClock(), RandomIds(), source.id(), moved.did, how, options.dry_run, options.copy_nothing, due.known
+        )
+
+        def work() -> Iterator[Result]:
+            for log, done in chain(offload.run(due.gone, options.threads), offload.run(due.logs, options.threads)):
+                results.append(done)
+                if done.entry is None and done.decision is not None and not done.is_lost:
+                    moved.needs_not(sizes.get((log.partition, done.decision.segment.base_offset), 0))
+                yield log, done
+
+        try:
+            _print(work(), options.output)
+        finally:
+            if not options.dry_run:
+                _remember(memory, offload.changes)
+    return results
 
 
 def _covers(globs: tuple[str, ...], partitions: frozenset[TopicPartition], partition: TopicPartition) -> bool:
@@ -215,11 +266,11 @@ def _remember(memory: SeenFile, changes: Mapping[TopicPartition, SeenLog | None]
             say(f"tiering: {e}; partitions that disappear before the next run will not be noticed: give another --state-dir")
 
 
-def _refuse_half_of_encryption(encrypt: bool, keys_address: str | None) -> None:
+def _refuse_half_of_encryption(options: Options) -> None:
     """Nobody is to believe that something is encrypted when it is not. Keys from the environment may be for reading."""
-    if encrypt and keys_address is None:
+    if options.encrypt and options.keys_address is None:
         raise click.UsageError(f"--encrypt needs keys: give --keys or set {KEYS_VARIABLE}")
-    if keys_address is not None and not encrypt and is_given("keys_address"):
+    if options.keys_address is not None and not options.encrypt and is_given("keys_address"):
         raise click.UsageError("--keys alone encrypts nothing: add --encrypt, or leave both out")
 
 

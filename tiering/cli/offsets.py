@@ -1,6 +1,8 @@
 """`tiering offsets`: ListOffsets over both tiers, with the words and the form of kafka-get-offsets."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
 
 import click
 
@@ -43,6 +45,20 @@ def _time(_context: click.Context, _param: click.Parameter, value: str) -> str:
     raise click.BadParameter(f"{value!r} is neither milliseconds since 1970 nor one of {', '.join(_TIMES)}")
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of `tiering offsets`."""
+
+    archive_url: str | None
+    log_dir_path: str | None
+    keys_address: str | None
+    cache_dir: str | None
+    topic: str
+    topic_id: str | None
+    time: str
+    output: str
+
+
 @click.command("offsets")
 @archive_option()
 @log_dir_option()
@@ -55,10 +71,7 @@ def _time(_context: click.Context, _param: click.Parameter, value: str) -> str:
 )
 @output_option()
 @reports_errors
-def command(
-    archive_url: str | None, log_dir_path: str | None, keys_address: str | None, cache_dir: str | None,
-    topic: str, topic_id: str | None, time: str, output: str,
-) -> None:  # fmt: skip
+def command(**given: Any) -> None:
     """Find the first offset at or after a time, or one of the log's own offsets, for every partition.
 
     The table has lines `topic:partition:offset`, with nothing after the last colon if there is no such offset.
@@ -68,16 +81,24 @@ def command(
       tiering offsets --archive s3://bucket/kafka --topic orders --time earliest
       tiering offsets --archive s3://bucket/kafka --topic orders --time 1767225600000
     """
-    if archive_url is None and log_dir_path is None:
+    options = Options(**given)
+    if options.archive_url is None and options.log_dir_path is None:
         raise click.UsageError("give --archive, --log-dir or both")
-    find = _TIMES.get(time) or (lambda log: log.offset_for_time(int(time)))
-    reading = open_reading(cache_dir, CACHE_BYTES_MAX, None, keys_address)
-    tiers = open_tiers(log_dir_path, archive_url, reading, tell=warn, keys_address=keys_address, cache_dir=cache_dir)
-    logs = tiers.partitions(topic, topic_id)
+    find = _TIMES.get(options.time) or (lambda log: log.offset_for_time(int(options.time)))
+    reading = open_reading(options.cache_dir, CACHE_BYTES_MAX, None, options.keys_address)
+    tiers = open_tiers(
+        options.log_dir_path,
+        options.archive_url,
+        reading,
+        tell=warn,
+        keys_address=options.keys_address,
+        cache_dir=options.cache_dir,
+    )
+    logs = tiers.partitions(options.topic, options.topic_id)
     for log in logs.values():
         if log.local is not None and log.local.unproven:
             say(f"tiering: {log.local.unproven}")
-    show(((topic, n, find(log)) for n, log in logs.items()), output)
+    show(((options.topic, n, find(log)) for n, log in logs.items()), options.output)
 
 
 def show(answers: Iterable[Answer], output: str) -> None:

@@ -1,6 +1,7 @@
 """`tiering restore`: archived partitions as a log directory that a broker starts on."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -41,6 +42,24 @@ from tiering.wiring import log_dir, open_reading, shares_a_folder
 Failure = LogError
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of `tiering restore`."""
+
+    archive_url: str
+    folder: str
+    topics: tuple[str, ...]
+    until_offset: int | None
+    until_ms: int | None
+    topic_ids: dict[str, str]
+    from_ids: dict[str, str]
+    cluster_id: str | None
+    node_id: int | None
+    keys_address: str | None
+    dry_run: bool
+    output: str
+
+
 @click.command("restore")
 @archive_option(required=True)
 @click.option(
@@ -77,20 +96,7 @@ Failure = LogError
 @dry_run_option
 @output_option()
 @reports_errors
-def command(
-    archive_url: str,
-    folder: str,
-    topics: tuple[str, ...],
-    until_offset: int | None,
-    until_ms: int | None,
-    topic_ids: dict[str, str],
-    from_ids: dict[str, str],
-    cluster_id: str | None,
-    node_id: int | None,
-    keys_address: str | None,
-    dry_run: bool,
-    output: str,
-) -> Exit | None:
+def command(**given: Any) -> Exit | None:
     """Write archived partitions as a log directory, DIR, that a Kafka broker starts on.
 
     Segments, indexes and snapshots are the archived ones, byte for byte and verified; they are rebuilt, at a batch boundary,
@@ -109,31 +115,34 @@ def command(
       tiering restore --archive s3://bucket/kafka --to /var/lib/kafka
       tiering restore --archive s3://bucket/kafka --to /var/lib/kafka --topic orders --until-timestamp 1767225600000
     """
-    if until_offset is not None and until_ms is not None:
-        raise click.UsageError("give --until-offset or --until-timestamp, not both")
-    if (cluster_id is None) != (node_id is None):
-        raise click.UsageError("give both --cluster-id and --node-id, or neither")
-    reading = open_reading(None, 0, None, keys_address)
-    store, path = trusted(open_store(archive_url), keys_address), folder.rstrip("/") or "/"
+    options = Options(**given)
+    _refuse_contradictions(options)
+    reading = open_reading(None, 0, None, options.keys_address)
+    store, path = trusted(open_store(options.archive_url), options.keys_address), options.folder.rstrip("/") or "/"
     archive.open_archive(store)
     if shares_a_folder(log_dir(path), store):
         raise click.BadParameter(f"{store.url} and {path} are inside each other; give a folder outside", param_hint="--to")
-    wanted = _wanted(store, topics, from_ids)
-    plans, failures = _plans(store, reading, wanted, (until_offset, until_ms), topic_ids)
+    plans, failures = _plans(store, reading, options)
     for failure in failures:
         say(f"tiering: {failure}")
-    if dry_run:
-        emit((_row(plan, step) for plan in plans for step in plan.steps()), output)
+    if options.dry_run:
+        emit((_row(plan, step) for plan in plans for step in plan.steps()), options.output)
         return exit_code_of_all(failures, partly=bool(plans))
     with open_target(OsWritableDisk(), path) as target:
-        if cluster_id is not None and node_id is not None:
-            target.write_properties(cluster_id, node_id)
-        staged, errors = _run(plans, reading.source(store), target, output)
+        if options.cluster_id is not None and options.node_id is not None:
+            target.write_properties(options.cluster_id, options.node_id)
+        staged, errors = _run(plans, reading.source(store), target, options.output)
         unfinished = f"{path}/{UNFINISHED}"
         if target.disk.exists(unfinished):
             say(f"tiering: {unfinished} contains an incomplete restore; run the same command again, or remove it to abandon it")
-    failures += errors
-    return exit_code_of_all(failures, partly=staged)
+    return exit_code_of_all([*failures, *errors], partly=staged)
+
+
+def _refuse_contradictions(options: Options) -> None:
+    if options.until_offset is not None and options.until_ms is not None:
+        raise click.UsageError("give --until-offset or --until-timestamp, not both")
+    if (options.cluster_id is None) != (options.node_id is None):
+        raise click.UsageError("give both --cluster-id and --node-id, or neither")
 
 
 def _wanted(store: ObjectStore, topics: tuple[str, ...], from_ids: dict[str, str]) -> Iterator[archive.ArchivedTopic]:
@@ -151,24 +160,19 @@ def _wanted(store: ObjectStore, topics: tuple[str, ...], from_ids: dict[str, str
         yield topic
 
 
-def _plans(
-    store: ObjectStore,
-    reading: ReadContext,
-    wanted: Iterator[archive.ArchivedTopic],
-    limits: tuple[int | None, int | None],
-    topic_ids: dict[str, str],
-) -> tuple[list[RestorePlan], list[Failure]]:
-    until_offset, until_ms = limits
+def _plans(store: ObjectStore, reading: ReadContext, options: Options) -> tuple[list[RestorePlan], list[Failure]]:
     plans: list[RestorePlan] = []
     failures: list[Failure] = []
-    for topic in wanted:
+    for topic in _wanted(store, options.topics, options.from_ids):
         for manifest in topic.partitions.values():
             if not isinstance(manifest, Manifest):
                 failures.append(manifest)
                 continue
             try:
-                limit = until_offset if until_ms is None else _offset_at(ArchivedLog(store, manifest, reading=reading), until_ms)
-                plans.append(plan_restore(Entries.of(store, manifest), limit, topic_ids))
+                limit = options.until_offset
+                if options.until_ms is not None:
+                    limit = _offset_at(ArchivedLog(store, manifest, reading=reading), options.until_ms)
+                plans.append(plan_restore(Entries.of(store, manifest), limit, options.topic_ids))
             except LogError as e:
                 failures.append(e)
     return plans, failures

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, ParamSpec
 
 import click
@@ -51,6 +52,21 @@ def settings_of(deep: bool, sample: float | None, seed: int | None) -> ScrubSett
     return ScrubSettings(deep, 1.0 if sample is None else sample, seed or 0)
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of `tiering scrub`."""
+
+    archive_url: str
+    keys_address: str | None
+    topics: tuple[str, ...]
+    topic_ids: dict[str, str]
+    deep: bool
+    sample: float | None
+    seed: int | None
+    requests_max: int | None
+    output: str
+
+
 @click.command("scrub")
 @archive_option(required=True)
 @keys_option()
@@ -60,10 +76,7 @@ def settings_of(deep: bool, sample: float | None, seed: int | None) -> ScrubSett
 @sampling_options
 @output_option()
 @reports_errors
-def command(
-    archive_url: str, keys_address: str | None, topics: tuple[str, ...], topic_ids: dict[str, str], deep: bool,
-    sample: float | None, seed: int | None, requests_max: int | None, output: str,
-) -> Exit | None:  # fmt: skip
+def command(**given: Any) -> Exit | None:
     """Check that every manifest, object and offset of an archive is intact. Print a line for each finding; change nothing.
 
     Without --deep it needs a listing and one request per manifest, and finds objects that are missing, of a different size or
@@ -78,19 +91,20 @@ def command(
       tiering scrub --archive s3://bucket/kafka
       tiering scrub --archive s3://bucket/kafka --deep --sample 0.01 --seed 7
     """
-    settings = settings_of(deep, sample, seed)
-    decoded = decoder_with(keys_address)
+    options = Options(**given)
+    settings = settings_of(options.deep, options.sample, options.seed)
+    decoded = decoder_with(options.keys_address)
     meter = Meter()
-    backend = trusted(open_store(archive_url, meter=meter), keys_address, unverified_allowed=True)
+    backend = trusted(open_store(options.archive_url, meter=meter), options.keys_address, unverified_allowed=True)
     archive.open_archive(backend)
-    wanted = archive.select_folders(backend, topics, topic_ids)
-    tell_unmatched(topics, [folder.partition("/")[0] for folder in wanted or ()], backend.url)
-    store = RequestBudget(backend, requests_max)
-    is_shown = deep and requests_max is None and has_terminal()
-    unmetered = trusted(open_store(archive_url), keys_address, unverified_allowed=True)
-    of_bytes = _bytes_of(unmetered, settings, topics, topic_ids) if is_shown else 0
+    wanted = archive.select_folders(backend, options.topics, options.topic_ids)
+    tell_unmatched(options.topics, [folder.partition("/")[0] for folder in wanted or ()], backend.url)
+    store = RequestBudget(backend, options.requests_max)
+    is_shown = options.deep and options.requests_max is None and has_terminal()
+    unmetered = trusted(open_store(options.archive_url), options.keys_address, unverified_allowed=True)
+    of_bytes = _bytes_of(unmetered, settings, options.topics, options.topic_ids) if is_shown else 0
     with shown("scrub", lambda: of_bytes, lambda: sum(counted.bytes for counted in meter.snapshot().values())):
-        kinds = show(scrub(store, decoded, settings, SystemClock().now_ms(), wanted), output)
+        kinds = show(scrub(store, decoded, settings, SystemClock().now_ms(), wanted), options.output)
     return verdict("tiering", kinds, store.requests)
 
 

@@ -1,6 +1,8 @@
 """`tiering source-gone`: says that a log directory was taken out of service."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import click
 
@@ -27,6 +29,19 @@ from tiering.command.output import Row, emit, say
 from tiering.losses import source_gone
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of `tiering source-gone`."""
+
+    archive_url: str
+    source: str
+    topics: tuple[str, ...]
+    keys_address: str | None
+    dry_run: bool
+    is_agreed: bool
+    output: str
+
+
 @click.command("source-gone")
 @archive_option(required=True)
 @click.option(
@@ -42,9 +57,7 @@ from tiering.losses import source_gone
 @yes_option
 @output_option()
 @reports_errors
-def command(
-    archive_url: str, source: str, topics: tuple[str, ...], keys_address: str | None, dry_run: bool, is_agreed: bool, output: str
-) -> Exit | None:
+def command(**given: Any) -> Exit | None:
     """Record that a log directory and its partitions are gone: the broker was taken out of service.
 
     Until then the archive assumes that the directory still has what it had when it was last archived, and reports none of that
@@ -55,28 +68,32 @@ def command(
       tiering source-gone --archive s3://bucket/kafka --source 5nFBVDdgQYqYw8XhsLcxLA --dry-run
       tiering source-gone --archive s3://bucket/kafka --source 5nFBVDdgQYqYw8XhsLcxLA --yes
     """
-    store, clock, ids = trusted(open_store(archive_url), keys_address), SystemClock(), RandomIds()
+    options = Options(**given)
+    store, clock, ids = trusted(open_store(options.archive_url), options.keys_address), SystemClock(), RandomIds()
     archive.open_archive(store)
-    names = archive.matching_topics(store, topics)
-    tell_unmatched(topics, names, store.url)
-    found = source_gone.partitions_of_source(store, names, source)
-    if dry_run or not is_agreed:
-        emit((_row(m, source_gone.without_source(m, source, clock.now_ms()), source) for m in found), output)
-    if dry_run or not found:
+    names = archive.matching_topics(store, options.topics)
+    tell_unmatched(options.topics, names, store.url)
+    found = source_gone.partitions_of_source(store, names, options.source)
+    if options.dry_run or not options.is_agreed:
+        emit(
+            (_row(m, source_gone.without_source(m, options.source, clock.now_ms()), options.source) for m in found),
+            options.output,
+        )
+    if options.dry_run or not found:
         return None
-    if not is_agreed:
-        ask(f"Say that {source} is gone, in {store.url}?")
+    if not options.is_agreed:
+        ask(f"Say that {options.source} is gone, in {store.url}?")
     errors = list[Exception]()
 
     def rows() -> Iterator[Row]:
         for before in found:
             try:
-                yield _row(before, source_gone.record_gone(before, store, clock, ids, source), source)
+                yield _row(before, source_gone.record_gone(before, store, clock, ids, options.source), options.source)
             except LogError as e:
                 say(f"tiering: {e}")
                 errors.append(e)
 
-    emit(rows(), output)
+    emit(rows(), options.output)
     return exit_code_of_all(errors, partly=len(errors) < len(found))
 
 

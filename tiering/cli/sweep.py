@@ -1,6 +1,8 @@
 """`tiering sweep`: deletes objects that no manifest names."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import click
 
@@ -31,6 +33,19 @@ from tiering.sweep import writes as sweep_writes
 from tiering.sweep.plan import GRACE_MS, Garbage
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of `tiering sweep`."""
+
+    archive_url: str
+    keys_address: str | None
+    topics: tuple[str, ...]
+    grace_ms: int
+    dry_run: bool
+    is_agreed: bool
+    output: str
+
+
 @click.command("sweep")
 @archive_option(required=True)
 @keys_option()
@@ -40,10 +55,7 @@ from tiering.sweep.plan import GRACE_MS, Garbage
 @yes_option
 @output_option()
 @reports_errors
-def command(
-    archive_url: str, keys_address: str | None, topics: tuple[str, ...], grace_ms: int, dry_run: bool, is_agreed: bool,
-    output: str,
-) -> Exit | None:  # fmt: skip
+def command(**given: Any) -> Exit | None:
     """Delete leftovers of failed copies and lost commits, superseded versions of manifests, and expired pins.
 
     Records of writes from Spark are deleted as well, except for writes with a writeId: that id may be used again at any time,
@@ -58,17 +70,18 @@ def command(
       tiering sweep --archive s3://bucket/kafka --dry-run
       tiering sweep --archive s3://bucket/kafka --yes
     """
-    work = _Work(trusted(open_store(archive_url), keys_address), topics, grace_ms)
-    archive.open_archive(work.store) if dry_run else archive.open_to_write(work.store, RandomIds())
-    names = archive.matching_topics(work.store, topics)
-    tell_unmatched(topics, names, work.store.url)
-    if dry_run or not is_agreed:
-        emit(work.planned(names), output)
-        if dry_run:
+    options = Options(**given)
+    work = _Work(trusted(open_store(options.archive_url), options.keys_address), options.topics, options.grace_ms)
+    archive.open_archive(work.store) if options.dry_run else archive.open_to_write(work.store, RandomIds())
+    names = archive.matching_topics(work.store, options.topics)
+    tell_unmatched(options.topics, names, work.store.url)
+    if options.dry_run or not options.is_agreed:
+        emit(work.planned(names), options.output)
+        if options.dry_run:
             return work.exit_code()
         ask(f"Delete this from {work.store.url} for good?")
         work.errors.clear()
-    emit(work.done(names), output)
+    emit(work.done(names), options.output)
     return work.exit_code()
 
 
