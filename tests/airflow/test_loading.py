@@ -5,7 +5,7 @@ from importlib.metadata import entry_points
 import pytest
 from airflow_home import Airflow
 
-HEAVY = ("boto3", "botocore", "fsspec", "numba", "numpy", "pyarrow", "pydantic_settings", "pyspark")
+HEAVY = ("boto3", "botocore", "fsspec", "numba", "numpy", "pyarrow", "pyspark")
 OURS = (
     "remote.archive",
     "remote.store",
@@ -14,6 +14,7 @@ OURS = (
     "tiering.wiring",
     "tiering.cli",
     "tiering.config.config",
+    "tiering.config.settings",
 )
 
 

@@ -7,9 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo
-from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
 
 from local_log.engine.manager.config import read_manager_config
 from local_log.engine.settings import flag, fraction, long_from, one_of, whole
@@ -120,10 +118,10 @@ def refuse_no_pattern(name: str, pattern: str) -> None:
         )
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """The settings of the service as a whole; sizes in bytes, times in ms. `read_settings_of` makes one."""
 
-    model_config = SettingsConfigDict(frozen=True, extra="forbid", alias_generator=name_of, validate_default=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=name_of)
 
     log_dirs: Annotated[tuple[str, ...], _list(_folders), Field(description="The broker's log.dirs; they are only read.")] = ()
 
@@ -230,38 +228,10 @@ class Settings(BaseSettings):
 NAMES: Final = tuple(map(name_of, Settings.model_fields))
 
 
-class _CallbackCollector(PydanticBaseSettingsSource):
-    """What was given, by names. The library's own sources do not tell where a value stood."""
-
-    def __init__(self, settings: type[BaseSettings], values: Mapping[str, Value]) -> None:
-        super().__init__(settings)
-        self._values = values
-
-    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        name = name_of(field_name)
-        return self._values.get(name), name, False
-
-    def __call__(self) -> dict[str, Any]:
-        return dict(self._values)
-
-
 def read_settings_of(values: Mapping[str, Value]) -> tuple[Settings, dict[str, str]]:
     """The settings by these values, and what is wrong with which of them; those are at their defaults then."""
-
-    class Told(Settings):
-        @classmethod
-        def settings_customise_sources(
-            cls,
-            settings_cls: type[BaseSettings],
-            init_settings: PydanticBaseSettingsSource,
-            env_settings: PydanticBaseSettingsSource,
-            dotenv_settings: PydanticBaseSettingsSource,
-            file_secret_settings: PydanticBaseSettingsSource,
-        ) -> tuple[PydanticBaseSettingsSource, ...]:
-            return (_CallbackCollector(settings_cls, values),)
-
     try:
-        return Told(), {}
+        return Settings.model_validate(values), {}
     except ValidationError as e:
         wrong = {str(error["loc"][0]): _reason(error) for error in e.errors(include_url=False, include_input=False)}
     settings, _ = read_settings_of({name: value for name, value in values.items() if name not in wrong})
