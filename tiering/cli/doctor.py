@@ -9,7 +9,8 @@ from remote.store.open import open_backend, open_store
 from tiering.command.exit_codes import Exit, exit_code_of, reports_errors
 from tiering.command.options import archive_option, output_option
 from tiering.command.output import emit, printable
-from tiering.doctor.checks import Finding, Verdict, examine
+from tiering.doctor.checks import Finding, Verdict
+from tiering.doctor.report import examine
 
 
 @click.command("doctor")

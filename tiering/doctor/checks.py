@@ -1,11 +1,7 @@
-"""Asks a store for everything that an archive needs of it, one promise after the other, and says what a broken one means.
-
-All it makes are objects of its own under a fresh name at the archive's root; it reads `archive.json` and touches nothing else.
-What it made is deleted again, and the right to delete is the first thing that is tried.
-"""
+"""The checks of a store: each asks for one thing that an archive needs of it."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,9 +10,8 @@ from enum import StrEnum
 from local_log.errors import AlreadyExists, Invalid, LogError, NotFound
 from local_log.formats.checksum import crc32c
 from remote.archive import is_archive
-from remote.clock import Clock, Ids
-from remote.keys import PROBE_PREFIX
-from remote.store.api import Harm, HasRules, ObjectStore
+from remote.clock import Clock
+from remote.store.api import ObjectStore
 from remote.store.store_time import DIFFERENCE_MAX_MS, store_time_ms
 
 WRITERS = 32
@@ -30,7 +25,7 @@ ORDERED = ("!", "-", ".", "0", "A", "Z", "_", "a", "a-", "a0", "z", "~", "é")
 
 
 class Verdict(StrEnum):
-    """How a check ended."""
+    """How a check ended: as it should, with a warning, or with a promise broken."""
 
     ok = "ok"
     warn = "warn"
@@ -48,7 +43,7 @@ class Finding:
     error: LogError | None = None
 
 
-class _Broken(Exception):
+class Broken(Exception):
     """A promise that the store does not keep: what was seen, and what it means."""
 
     def __init__(self, seen: str, remedy: str) -> None:
@@ -58,77 +53,10 @@ class _Broken(Exception):
 
 
 _OVERWRITES = "two writers would overwrite each other's commits: do not put an archive there; use a store that supports it"
-_MEANINGS = {
-    "reach": "nothing can be read or written: correct the address, the network, the credentials or the right to list",
-    "archive": "an archive that cannot be read is not written to either: use a release that knows it, or restore the object",
-    "create": "nothing can be archived: allow creating objects (s3:PutObject)",
-    "read": "nothing can be verified or read back: allow reading objects (s3:GetObject)",
-    "delete": "retention and sweep cannot free anything: allow deleting objects (s3:DeleteObject); remove the object by hand",
-}
 
 
-def examine(store: ObjectStore, backend: ObjectStore, clock: Clock, ids: Ids) -> Iterator[Finding]:
-    """A finding for each promise, as it is found; none after one without which the others cannot be asked for.
-
-    `backend` is the bare store inside `store`, which retries.
-    """
-    patient = _Patient(store, f"{PROBE_PREFIX}{ids.new_id()}-", clock)
-    try:
-        for check, needed in (("reach", True), ("archive", False), ("create", True), ("read", False), ("delete", True)):
-            finding = _finding(check, getattr(patient, check))
-            yield finding
-            if needed and finding.verdict is Verdict.fail:
-                return
-        for check in ("range", "list", "condition", "race"):
-            yield _finding(check, getattr(patient, check))
-        upload = _finding("upload", patient.upload)
-        yield upload
-        if upload.verdict is Verdict.ok:
-            yield _finding("checksum", patient.checksum)
-        for check in ("clock", "leftovers"):
-            yield _finding(check, getattr(patient, check))
-        if isinstance(backend, HasRules):
-            yield from _rules(backend)
-        yield _finding("clean", patient.clean)
-    finally:
-        patient.clear()
-
-
-def _finding(check: str, ask: Callable[[], Finding | str]) -> Finding:
-    try:
-        seen = ask()
-    except _Broken as broken:
-        return Finding(check, Verdict.fail, broken.seen, broken.remedy)
-    except LogError as error:
-        return Finding(
-            check, Verdict.fail, str(error), _MEANINGS.get(check, "the store does not meet the requirements of an archive"), error
-        )
-    return seen if isinstance(seen, Finding) else Finding(check, Verdict.ok, seen)
-
-
-_HARMS = {
-    Harm.loses: (Verdict.fail, "archived data would be lost for good: take the archive's prefix out of the rule"),
-    Harm.hides: (Verdict.warn, "reads would fail until objects are restored: take the archive's prefix out of the rule"),
-    Harm.costs: (Verdict.warn, "add such a rule to the bucket's lifecycle, or sweep the archive from time to time"),
-    Harm.unknown: (Verdict.warn, "check whether a lifecycle rule deletes or moves objects of the archive"),
-}
-
-
-def _rules(backend: HasRules) -> Iterator[Finding]:
-    try:
-        rules = [*backend.rules()]
-    except LogError as error:
-        yield Finding("bucket", Verdict.warn, str(error), _HARMS[Harm.unknown][1], error)
-        return
-    if not rules:
-        yield Finding("bucket", Verdict.ok, "no rule of the bucket deletes, hides or keeps what it should not")
-    for rule in rules:
-        verdict, remedy = _HARMS[rule.harm]
-        yield Finding("bucket", verdict, rule.text, remedy)
-
-
-class _Patient:
-    """A store under examination. Each check gives what was seen, raises _Broken, or the store's own error."""
+class StoreProbe:
+    """One check a method: each gives what was seen, raises Broken, or the store's own error. All keys begin with `prefix`."""
 
     def __init__(self, store: ObjectStore, prefix: str, clock: Clock) -> None:
         self._store = store
@@ -146,16 +74,16 @@ class _Patient:
         return "there is an archive, which stays as it is" if is_archive(self._store) else "there is no archive yet"
 
     def create(self) -> str:
-        """Makes one object."""
+        """Creates one object."""
         self._put("first", b"0123456789")
         return "an object was created"
 
     def read(self) -> str:
-        """Reads it back."""
+        """Reads that object back: its bytes and its size."""
         self._expect("first", b"0123456789")
         size = self._store.head(self._prefix + "first").size
         if size != 10:
-            raise _Broken(
+            raise Broken(
                 f"an object of 10 bytes is said to have {size}", "what is archived cannot be verified: use another store"
             )
         return "its bytes and its size came back"
@@ -167,7 +95,7 @@ class _Patient:
         self._made.discard(key)
         with suppress(NotFound):
             self._store.get(key)
-            raise _Broken(
+            raise Broken(
                 f"{key} is still read after it was deleted", "readers would see what is gone: use a store without a cache"
             )
         return "it was deleted, and is gone at once"
@@ -180,13 +108,13 @@ class _Patient:
         for start, end in spans:
             got = self._store.get_range(self._prefix + "range", start, end)
             if got != body[start:end]:
-                raise _Broken(
+                raise Broken(
                     f"{len(got)} bytes, or others, for the range [{start}, {end})",
                     "archived segments are read by range: use a store that gives exactly what was asked for",
                 )
         with suppress(Invalid):
             self._store.get_range(self._prefix + "range", 1000, 1100)
-            raise _Broken("a range past an object's end was given", "a truncated object would go unnoticed: use another store")
+            raise Broken("a range past an object's end was given", "a truncated object would go unnoticed: use another store")
         return f"{len(spans)} ranges came back exactly, one past the end was refused"
 
     def list(self) -> str:
@@ -197,22 +125,22 @@ class _Patient:
         expected = [f"{self._prefix}list{end}" for end in ORDERED]
         listed = [meta.key for meta in self._store.list(self._prefix + "list")]
         if before or sorted(listed) != sorted(expected):
-            raise _Broken(
+            raise Broken(
                 f"{len(set(expected) & set(listed))} of {len(expected)} objects are listed just after they were written",
                 "commits would miss each other: use a store whose listing is consistent, and no cache before it",
             )
         if listed != expected:
-            raise _Broken(
+            raise Broken(
                 "the listing is not in the order of the keys' bytes",
                 "the newest manifest is the first one listed, and would not be found: use a store that lists in order",
             )
         first = [meta.key for meta in self._store.list(self._prefix + "list", limit=1)]
         if first != expected[:1]:
-            raise _Broken("a listing of one object gives another than the first", "the newest manifest would not be found")
+            raise Broken("a listing of one object gives another than the first", "the newest manifest would not be found")
         return f"{len(expected)} new objects are listed at once, in the order of their keys' bytes"
 
     def condition(self) -> str:
-        """Puts one key twice."""
+        """Puts one key twice, of which the second has to be refused."""
         self._put("condition", b"first")
         self._refused(lambda: self._put("condition", b"second"), "condition", b"first")
         return "a second put of one key is refused, and the first one stays"
@@ -232,7 +160,7 @@ class _Patient:
 
                 winners = [writer for writer, won in enumerate(pool.map(run, range(WRITERS))) if won]
                 if len(winners) != 1:
-                    raise _Broken(f"of {WRITERS} writers of one key at once {len(winners)} heard that they had won", _OVERWRITES)
+                    raise Broken(f"of {WRITERS} writers of one key at once {len(winners)} heard that they had won", _OVERWRITES)
                 self._expect(f"race{number}", b"writer %d" % winners[0])
         return f"of {WRITERS} writers of one key at once exactly one wins, {ROUNDS} times of {ROUNDS}"
 
@@ -242,7 +170,7 @@ class _Patient:
         self._upload("upload", parts)
         key, size = self._prefix + "upload", PART_BYTES + 3
         if self._store.head(key).size != size or self._store.get_range(key, PART_BYTES - 1, size) != b"\1end":
-            raise _Broken("an object in two parts came back as another", "segments would be damaged: use another store")
+            raise Broken("an object in two parts came back as another", "segments would be damaged: use another store")
         self._refused(lambda: self._upload("upload", (b"\2" * PART_BYTES, b"END")), "upload", b"".join(parts))
         return f"an object of {size:,} bytes in two parts came back, a second upload of its key is refused"
 
@@ -254,13 +182,13 @@ class _Patient:
             remedy = "every object is read back once to verify it: that costs a second transfer, and nothing else"
             return Finding("checksum", Verdict.warn, "the store keeps no CRC-32C of a whole object", remedy)
         if found != expected:
-            raise _Broken(
+            raise Broken(
                 f"the store says CRC-32C {found:08x} of bytes that have {expected:08x}", "no upload would pass: use another store"
             )
         return "the store keeps the CRC-32C of a whole object"
 
     def clock(self) -> Finding | str:
-        """What its clock says beside ours."""
+        """How far the store's clock is from this machine's."""
         before_ms = self._clock.now_ms()
         theirs_ms = store_time_ms(self._store, self._made_key("clock"))
         after_ms = self._clock.now_ms()
@@ -268,7 +196,7 @@ class _Patient:
         off_ms = max(theirs_ms - after_ms, before_ms - theirs_ms - 999, 0)
         seen = f"the store's clock and this machine's are {off_ms / 1000:.0f} s apart"
         if off_ms > DIFFERENCE_MAX_MS:
-            raise _Broken(seen, "S3 refuses requests, and pins end at the wrong time: set this machine's clock (NTP)")
+            raise Broken(seen, "S3 refuses requests, and pins end at the wrong time: set this machine's clock (NTP)")
         if off_ms > DIFFERENCE_OK_MS:
             return Finding(
                 "clock", Verdict.warn, seen, "times in manifests and pins are off by as much: set this machine's clock (NTP)"
@@ -294,7 +222,7 @@ class _Patient:
             self._store.delete(key)
             self._made.discard(key)
         if left := [meta.key for meta in self._store.list(self._prefix)]:
-            raise _Broken(f"{left[0]} is still listed after it was deleted", "a sweep would never end: use a consistent store")
+            raise Broken(f"{left[0]} is still listed after it was deleted", "a sweep would never end: use a consistent store")
         return "all that was made is deleted, and no longer listed"
 
     def clear(self) -> None:
@@ -318,7 +246,7 @@ class _Patient:
     def _expect(self, name: str, body: bytes) -> None:
         got = self._store.get(self._prefix + name)
         if got != body:
-            raise _Broken(
+            raise Broken(
                 f"{len(got)} bytes came back, or others, where {len(body)} were put", "use a store that keeps what it is given"
             )
 
@@ -328,4 +256,4 @@ class _Patient:
         except AlreadyExists:
             self._expect(name, body)
         else:
-            raise _Broken("If-None-Match is ignored: a second write of one key was let through", _OVERWRITES)
+            raise Broken("If-None-Match is ignored: a second write of one key was let through", _OVERWRITES)

@@ -25,7 +25,8 @@ from remote.archive import create_archive
 from remote.clock import SystemClock
 from remote.store.api import AbandonedUpload, Body, BucketRule, Harm, ObjectMeta
 from remote.store.open import open_backend, open_store
-from tiering.doctor.checks import UPLOAD_AGE_MS, Finding, Verdict, examine
+from tiering.doctor.checks import UPLOAD_AGE_MS, Finding, Verdict
+from tiering.doctor.report import examine
 
 EVERYTHING = ["reach", "archive", "create", "read", "delete", "range", "list", "condition", "race", "upload", "checksum", "clock"]
 EVERYTHING += ["leftovers", "clean"]
