@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from remote.manifest.ranges import Range
+from local_log.ranges import Range
 
 COMPACTED = "compacted"
 """The kind of a gap that compaction has made: readers pass over it, as Kafka's do."""

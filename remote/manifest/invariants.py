@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from local_log.errors import Invalid
 from local_log.formats.primitives import INT64_MAX
+from local_log.ranges import clipped, uncovered
 from remote.manifest.model import (
     LIMITS,
     Deleting,
@@ -18,7 +19,6 @@ from remote.manifest.model import (
     log_bytes_of,
     missing_ranges,
 )
-from remote.manifest.ranges import uncovered
 
 
 def check(before: Manifest, after: Manifest) -> None:
@@ -52,7 +52,7 @@ def check_page(manifest: Manifest, entries: Sequence[SegmentEntry], others: Iter
     start = max(start, manifest.log_start_offset)
     gaps = [(g.start, g.end) for g in manifest.gaps if g.start < end and g.end > start]
     holes = uncovered([(e.base_offset, e.end_offset) for e in entries], start, end)
-    told = [(max(a, start), min(b, end)) for a, b in gaps]
+    told = clipped(gaps, start, end)
     covered = sorted([*gaps, *((i.base_offset, i.end_offset) for i in others)])
     denied = [gap for gap in told if uncovered(holes, *gap)]
     untold = [hole for a, b in holes for hole in uncovered(covered, a, b)]

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from local_log.ranges import Range, clipped, joined, uncovered, without
 from remote.manifest.gaps import Gap
 from remote.manifest.model import Loss, Manifest, missing_ranges
-from remote.manifest.ranges import Range, joined, uncovered, without
 
 OVERTAKEN = "it had left the local log before it was archived, by retention or DeleteRecords"
 GONE = "it was gone with the whole partition before it was archived"
@@ -34,7 +34,7 @@ def lost_ranges(manifest: Manifest) -> tuple[Loss, ...]:
     """What is lost now, in order: the losses without what was archived after all, and without what retention has passed."""
     end = max((loss.end for loss in manifest.losses), default=0)
     missing = [*missing_ranges(manifest), (manifest.end_offset, max(end, manifest.end_offset))] if manifest.losses else []
-    cut = (replace(loss, start=a, end=b) for loss in manifest.losses for a, b in _common(missing, loss.start, loss.end))
+    cut = (replace(loss, start=a, end=b) for loss in manifest.losses for a, b in clipped(missing, loss.start, loss.end))
     return tuple(sorted(cut, key=lambda loss: loss.start))
 
 
@@ -76,7 +76,7 @@ def overtaken(manifest: Manifest, seen: Seen, now_ms: int) -> Manifest:
     known = manifest.local_log_start_offsets.get(seen.source)
     before = range_of(manifest.end_offset if known is None else max(known, manifest.end_offset), seen.log_start_offset)
     holes = (
-        [] if known is None else [hole for gap in _told_holes(manifest) for hole in _common([gap], known, seen.log_start_offset)]
+        [] if known is None else [hole for gap in _told_holes(manifest) for hole in clipped([gap], known, seen.log_start_offset)]
     )
     others = [range_of(start, manifest.local_log_end_offsets.get(o, start)) for o, start in _others(manifest, seen.source)]
     return _with(replace(manifest, losses=kept), without([*holes, before], [*seen.held, *others]), OVERTAKEN, now_ms)
@@ -91,7 +91,7 @@ def source_gone(manifest: Manifest, source: str, log_end_offset: int, now_ms: in
         return manifest
     end = max([log_end_offset, *manifest.local_log_end_offsets.values()])
     mine = manifest.local_log_start_offsets[source]
-    holes = [hole for gap in _told_holes(manifest) for hole in _common([gap], mine, end)]
+    holes = [hole for gap in _told_holes(manifest) for hole in clipped([gap], mine, end)]
     others = [range_of(start, end) for _, start in _others(manifest, source)]
     ends = {**manifest.local_log_end_offsets, source: max(log_end_offset, manifest.local_log_end_offsets.get(source, 0))}
     after = replace(manifest, gone={**manifest.gone, source: now_ms}, local_log_end_offsets=ends)
@@ -120,7 +120,7 @@ def acknowledged(manifest: Manifest, shown: Iterable[Range], by: str, now_ms: in
     ranges = sorted(shown)
 
     def split(loss: Loss) -> Iterator[Loss]:
-        inside = [] if loss.acknowledged_at_ms else _common(ranges, loss.start, loss.end)
+        inside = [] if loss.acknowledged_at_ms else clipped(ranges, loss.start, loss.end)
         yield from (replace(loss, start=a, end=b, acknowledged_at_ms=now_ms, acknowledged_by=by) for a, b in inside)
         yield from (replace(loss, start=a, end=b) for a, b in uncovered(inside, loss.start, loss.end))
 
@@ -159,10 +159,6 @@ def _explained(gap: Gap, new: list[Loss]) -> Gap:
 def _without(losses: Iterable[Loss], ranges: Iterable[Range]) -> tuple[Loss, ...]:
     known = sorted(ranges)
     return tuple(replace(loss, start=a, end=b) for loss in losses for a, b in uncovered(known, loss.start, loss.end))
-
-
-def _common(ranges: Iterable[Range], start: int, end: int) -> list[Range]:
-    return [(max(a, start), min(b, end)) for a, b in ranges if max(a, start) < min(b, end)]
 
 
 def _in_order(losses: Iterable[Loss]) -> tuple[Loss, ...]:

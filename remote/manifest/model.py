@@ -10,9 +10,9 @@ from enum import StrEnum
 from typing import Any
 
 from local_log.formats.checkpoints import EpochEntry
+from local_log.ranges import joined, uncovered
 from remote.keys import PartitionPath
 from remote.manifest.gaps import Divergence, Gap
-from remote.manifest.ranges import joined, uncovered
 
 IDENTITY = "identity"
 ZSTD = "zstd"

@@ -19,10 +19,10 @@ from typing import TypeVar
 from local_log.errors import Conflict, TopicDeleted
 from local_log.formats.checkpoints import EpochEntry, epoch_of, epochs_from
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
+from local_log.ranges import uncovered
 from remote.manifest.gaps import COMPACTED, NO_BATCH, Gap
 from remote.manifest.losses import reason_with
 from remote.manifest.model import LIMITS, Deleting, Item, Loss, Manifest, SegmentEntry, covers, never_archived
-from remote.manifest.ranges import uncovered
 
 _REMEDY = "see tiering diverged show"
 

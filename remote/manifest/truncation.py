@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from local_log.errors import Invalid
 from local_log.formats.primitives import INT64_MAX
+from local_log.ranges import uncovered
 from remote.manifest import invariants, pages
 from remote.manifest.gaps import DIVERGED_MAX, Divergence, Gap, reason_of
 from remote.manifest.model import (
@@ -25,7 +26,6 @@ from remote.manifest.model import (
     missing_ranges,
 )
 from remote.manifest.paging import NewPage, ReadPage
-from remote.manifest.ranges import uncovered
 from remote.manifest.transitions import parts_outside, waiting
 
 

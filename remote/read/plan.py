@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from local_log.errors import NotFound, OffsetOutOfRange
+from local_log.ranges import clipped, uncovered
 from remote.manifest.gaps import emptied_ranges, reason_of
 from remote.manifest.model import Manifest, SegmentEntry
-from remote.manifest.ranges import uncovered
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def check_start_offset(manifest: Manifest, start: int) -> None:
 
 def first_missing(manifest: Manifest, start: int, end: int) -> MissingRange | None:
     """The first offsets of `[start, end)` in a recorded gap, None without one. Gaps left by compaction do not count."""
-    missing = [(max(start, g.start), min(end, g.end)) for g in manifest.holes if g.start < end and g.end > start]
+    missing = clipped(((g.start, g.end) for g in manifest.holes), start, end)
     return _missing_range(manifest, *missing[0]) if missing else None
 
 

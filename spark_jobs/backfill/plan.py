@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 
 from local_log.errors import OffsetOutOfRange
+from local_log.ranges import uncovered
 from remote.manifest.model import Manifest
-from remote.manifest.ranges import uncovered
 from remote.read.plan import MissingRange
 from spark_jobs.common.commit_log import Bounds, Commit, Part, Settings
 from spark_jobs.errors import OptionError

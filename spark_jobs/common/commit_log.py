@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from local_log.errors import Corrupt, Newer
+from local_log.ranges import joined
 from remote.manifest.numbers import whole
 from remote.store.api import ObjectStore
 from spark_jobs.common.once import put_once
@@ -84,8 +85,8 @@ def following(head: Commit, run_id: str, now_ms: int, added: Iterable[tuple[Part
     covered = {part: list(ranges) for part, ranges in head.covered.items()}
     for part, bounds in added:
         covered.setdefault(part, []).append(bounds)
-    joined = {part: tuple(_joined(sorted(ranges))) for part, ranges in covered.items()}
-    return replace(head, version=head.version + 1, run_id=run_id, committed_at_ms=now_ms, covered=joined, files=tuple(files))
+    merged = {part: joined(sorted(ranges)) for part, ranges in covered.items()}
+    return replace(head, version=head.version + 1, run_id=run_id, committed_at_ms=now_ms, covered=merged, files=tuple(files))
 
 
 def newest(store: ObjectStore) -> Commit | None:
@@ -167,16 +168,3 @@ def file_of(value: Mapping[str, Any], below: str, staged_below: str) -> File:
     if not name.endswith(".parquet"):
         raise ValueError(f"{name!r} is no Parquet file")
     return File(name, staged, whole(value["rows"]), whole(value["bytes"]))
-
-
-def _joined(ranges: Iterable[Bounds]) -> Iterator[Bounds]:
-    held: Bounds | None = None
-    for start, end in ranges:
-        if held is not None and start <= held[1]:
-            held = held[0], max(held[1], end)
-        else:
-            if held is not None:
-                yield held
-            held = start, end
-    if held is not None:
-        yield held

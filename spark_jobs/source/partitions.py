@@ -8,6 +8,7 @@ ends in a segment, its indexes say where; there is one such segment for each end
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from local_log.ranges import bounding_range
 from remote.keys import PartitionPath
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest, SegmentEntry
@@ -18,7 +19,7 @@ from remote.read.plan import Span, check_start_offset, fetch_plan, first_missing
 from remote.segment.times import UNKNOWN, passed_by
 from remote.store.api import ObjectReader, ObjectStore
 from spark_jobs.source.options import ReadOptions
-from spark_jobs.source.pushdown import ALL, EVERYTHING, Pushdown, bounding_range
+from spark_jobs.source.pushdown import ALL, EVERYTHING, Pushdown
 from spark_jobs.source.ranges import THREADS, Range, resolve
 from spark_jobs.work_division import split_sizes
 

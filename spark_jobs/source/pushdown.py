@@ -19,8 +19,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-Ranges = tuple[tuple[int, int], ...]
-"""Whole numbers, as disjoint ranges `[start, end)` in order."""
+from local_log.ranges import Range, Ranges, bounding_range, intersection, joined
 
 _FIRST, _END = -(1 << 63), 1 << 63
 ALL: Final[Ranges] = ((_FIRST, _END),)
@@ -61,12 +60,6 @@ EVERYTHING: Final = Pushdown()
 """No filters."""
 
 
-def bounding_range(ranges: Ranges, start: int, end: int) -> tuple[int, int] | None:
-    """The smallest range that contains every number of `[start, end)` that is in `ranges`; None if none is."""
-    inside = [(max(start, a), min(end, b)) for a, b in ranges if a < end and b > start]
-    return (inside[0][0], inside[-1][1]) if inside else None
-
-
 def pushdown_of(filters: Iterable[Filter]) -> Pushdown:
     """The records for which all filters can be true."""
     found = EVERYTHING
@@ -91,10 +84,10 @@ def _narrowed(found: Pushdown, one: Filter) -> Pushdown:
     if ranges is None:
         return found
     if column == "partition":
-        return replace(found, partitions=_intersection(found.partitions, ranges))
+        return replace(found, partitions=intersection(found.partitions, ranges))
     if column == "offset":
-        return replace(found, offsets=_intersection(found.offsets, ranges))
-    return replace(found, times_ms=_intersection(found.times_ms, ranges))
+        return replace(found, offsets=intersection(found.offsets, ranges))
+    return replace(found, times_ms=intersection(found.times_ms, ranges))
 
 
 def _topics(one: Any) -> frozenset[str] | None:
@@ -110,9 +103,13 @@ def _ranges(one: Any, are_times: bool) -> Ranges | None:
     if isinstance(one, In):
         bounds = [_floor_and_ceiling(v, are_times) for v in one.value if v is not None]
         known = [b for b in bounds if b is not None]
-        return _joined((high, low + 1) for low, high in known) if len(known) == len(bounds) else None
+        return joined(sorted((high, low + 1) for low, high in known if high <= low)) if len(known) == len(bounds) else None
     bound = _floor_and_ceiling(one.value, are_times)
-    return None if bound is None else _joined([_BEFORE[type(one)](*bound)])
+    return None if bound is None else _nonempty(_BEFORE[type(one)](*bound))
+
+
+def _nonempty(one: Range) -> Ranges:
+    return (one,) if one[0] < one[1] else ()
 
 
 def _floor_and_ceiling(value: Any, is_time: bool) -> tuple[int, int] | None:
@@ -120,17 +117,3 @@ def _floor_and_ceiling(value: Any, is_time: bool) -> tuple[int, int] | None:
         microseconds = (value - _EPOCH) // _MICROSECOND
         return microseconds // 1000, -(-microseconds // 1000)
     return (value, value) if not is_time and type(value) is int else None
-
-
-def _joined(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    joined: list[tuple[int, int]] = []
-    for start, end in sorted(r for r in ranges if r[0] < r[1]):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(end, joined[-1][1])
-        else:
-            joined.append((start, end))
-    return tuple(joined)
-
-
-def _intersection(one: Ranges, other: Ranges) -> Ranges:
-    return _joined((max(a, c), min(b, d)) for a, b in one for c, d in other)

@@ -2,12 +2,9 @@
 
 from dataclasses import dataclass, replace
 
+from local_log.ranges import Ranges, clipped, uncovered
 from remote.manifest.losses import lost_offsets, lost_since_ms
 from remote.manifest.model import Manifest, SegmentEntry, count_of, log_bytes_of
-from remote.manifest.ranges import Range, uncovered
-
-Ranges = tuple[Range, ...]
-"""Offsets `[start, end)`, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +57,7 @@ class Archived:
     def lacks(self, start: int, end: int) -> Ranges:
         """The parts of `[start, end)` that are not archived and, by the archive's log start offset, still wanted."""
         start = max(start, self.log_start_offset)
-        inside = ((max(a, start), min(b, end)) for a, b in (*self.gaps, (self.end_offset, end)))
-        return tuple((a, b) for a, b in inside if a < b)
+        return clipped((*self.gaps, (self.end_offset, end)), start, end)
 
 
 NOTHING = Archived(0, 0, 0, 0, 0, 0)

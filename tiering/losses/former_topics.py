@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from functools import partial
 
+from local_log.ranges import Range
 from remote.clock import Clock, Ids
 from remote.keys import PartitionPath, is_topic_id
 from remote.manifest.losses import new_losses, source_gone
-from remote.manifest.ranges import Range
 from remote.manifest.store import ManifestWriter, load_newest
 from remote.store.api import ObjectStore
 

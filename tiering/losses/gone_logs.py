@@ -8,11 +8,11 @@ from local_log.errors import LogError
 from local_log.formats.filenames import TopicPartition, parse_partition_dir
 from local_log.log_dir import LogDir, Unopened
 from local_log.log_reader import LogReader
+from local_log.ranges import Range
 from remote.clock import Clock, Ids
 from remote.keys import PartitionPath
 from remote.manifest.losses import new_losses, source_gone
 from remote.manifest.model import Manifest, never_archived
-from remote.manifest.ranges import Range
 from remote.manifest.store import ManifestWriter, load_newest
 from remote.manifest.transitions import first_seen, source_seen
 from remote.store.api import ObjectStore

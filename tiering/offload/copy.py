@@ -12,6 +12,7 @@ from local_log.errors import FILE_ERRORS, LogError, NoSuchFile
 from local_log.formats.checkpoints import epochs_before
 from local_log.formats.filenames import LOG
 from local_log.log_reader import LogReader
+from local_log.ranges import Range
 from local_log.segment_reader import Segment
 from remote import archive
 from remote.clock import Clock, Ids
@@ -20,7 +21,6 @@ from remote.manifest.entries import Entries
 from remote.manifest.gaps import NO_BATCH
 from remote.manifest.losses import GONE, OVERTAKEN, new_losses
 from remote.manifest.model import LIMITS, Limits, Manifest, SegmentEntry, covers, never_archived
-from remote.manifest.ranges import Range
 from remote.manifest.store import ManifestWriter, load_newest, newest_version
 from remote.manifest.transitions import check_history, emptied, refuse_deleted, segment_copied, source_seen
 from remote.segment.upload import NO_TRANSFORMS, copy_segment

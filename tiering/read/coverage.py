@@ -6,13 +6,11 @@ from typing import Any, Final
 
 from local_log.errors import Corrupt
 from local_log.log_reader import LogReader
+from local_log.ranges import Range, joined, uncovered
 from local_log.segment_reader import Segment
 from remote.manifest.model import Item, Manifest, SegmentEntry
-from remote.manifest.ranges import uncovered
 from remote.segment.times import UNKNOWN, least_timestamps
 from tiering.read.tiered_log import TieredLog
-
-Range = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +108,5 @@ def _greatest(segment: Segment) -> int:
 
 
 def _merged(times: Iterable[Range]) -> tuple[Range, ...]:
-    joined: list[Range] = []
-    for first, last in sorted((max(first, 0), last) for first, last in times if last >= 0):
-        if joined and first <= joined[-1][1] + 1:
-            joined[-1] = joined[-1][0], max(last, joined[-1][1])
-        else:
-            joined.append((first, last))
-    return tuple(joined)
+    known = sorted((max(first, 0), last + 1) for first, last in times if last >= 0)
+    return tuple((start, end - 1) for start, end in joined(known))

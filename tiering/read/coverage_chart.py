@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Final
 
-from tiering.read.coverage import NO_COVERAGE, Coverage, Range
+from local_log.ranges import Range
+from tiering.read.coverage import NO_COVERAGE, Coverage
 
 LEGEND: Final = "# the tier has it   ! it lacks a part of it"
 WIDTH_MIN: Final = 60

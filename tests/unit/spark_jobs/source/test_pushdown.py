@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from made_archive import made
 
+from local_log.ranges import Ranges, bounding_range
 from remote.clock import stopwatch
 from remote.store.api import ObjectStore
 from remote.store.folder.store import FolderStore
@@ -14,7 +15,7 @@ from remote.store.instrumented import Instrumented, Meter
 from spark_jobs.source import plan_report
 from spark_jobs.source.options import ReadOptions, parse
 from spark_jobs.source.partitions import plan_splits
-from spark_jobs.source.pushdown import Pushdown, Ranges, bounding_range
+from spark_jobs.source.pushdown import Pushdown
 from spark_jobs.source.rows import read_split
 
 T0 = 1_700_000_000_000

@@ -20,7 +20,8 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from spark_jobs.source.pushdown import ALL, EVERYTHING, Pushdown, bounding_range, pushdown_of
+from local_log.ranges import bounding_range
+from spark_jobs.source.pushdown import ALL, EVERYTHING, Pushdown, pushdown_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 HOLDS: dict[type[Filter], Any] = {
