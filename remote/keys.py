@@ -37,7 +37,7 @@ _MANIFEST = re.compile(r"([0-9]{20})-v([1-9][0-9]{0,19})\.json")
 
 @dataclass(frozen=True, slots=True, order=True)
 class PartitionPath:
-    """Where a partition lies in the archive. The topic id keeps a topic apart from a deleted one of the same name."""
+    """The place of a partition in the archive. The topic id distinguishes a topic from a deleted one of the same name."""
 
     topic: str
     topic_id: str
@@ -51,50 +51,50 @@ class PartitionPath:
 
     @property
     def prefix(self) -> str:
-        """What every key of the partition starts with."""
+        """The prefix of every key of the partition."""
         return f"{self.topic}/{self.topic_id}/{self.partition}/"
 
     @property
     def manifests(self) -> str:
-        """What the key of every manifest starts with."""
+        """The prefix of the keys of manifests."""
         return f"{self.prefix}manifest/"
 
     @property
     def pages(self) -> str:
-        """What the key of every page starts with."""
+        """The prefix of the keys of pages."""
         return f"{self.manifests}pages/"
 
     @property
     def segments(self) -> str:
-        """What the key of every segment's object starts with."""
+        """The prefix of the keys of segment objects."""
         return f"{self.prefix}segments/"
 
     @property
     def pins(self) -> str:
-        """What the key of every pin starts with."""
+        """The prefix of the keys of pins."""
         return f"{self.prefix}pins/"
 
     def segment(self, name: str) -> str:
-        """The key of a segment's object by its name; a name that could lead elsewhere is refused."""
+        """The key of a segment's object. Raises Invalid for another name, which could lead to any key."""
         if not _SEGMENT.fullmatch(name):
             raise Invalid(f"{name!r} is no segment's name")
         return f"{self.segments}{name}"
 
     def page(self, name: str) -> str:
-        """The key of a page by its name; a name that could lead elsewhere is refused."""
+        """The key of a page. Raises Invalid for another name, which could lead to any key."""
         if not _PAGE.fullmatch(name):
             raise Invalid(f"{name!r} is no page's name")
         return f"{self.pages}{name}"
 
     def pin(self, pin_id: str) -> str:
-        """The key of a pin by its id; an id that could lead elsewhere is refused."""
+        """The key of a pin. Raises Invalid for an invalid id, which could lead to any key."""
         name = f"{pin_id}.json"
         if not _PIN.fullmatch(name):
             raise Invalid(f"{pin_id!r} is no pin's id")
         return f"{self.pins}{name}"
 
     def manifest(self, version: int) -> str:
-        """The key of a manifest version, 1 and up."""
+        """The key of a manifest version, 1 or higher. Raises Invalid."""
         if not 1 <= version <= _VERSION_MAX:
             raise Invalid(f"manifest version {version} is outside [1, 10^20)")
         return f"{self.manifests}{_VERSION_MAX - version:020d}-v{version}.json"
@@ -104,17 +104,17 @@ class PartitionPath:
 
 
 def is_topic(folder: str) -> bool:
-    """Whether a folder's name may be a topic's."""
+    """Whether a folder's name can be a topic's name."""
     return _TOPIC.fullmatch(folder) is not None and folder not in (".", "..", ARCHIVE)
 
 
 def is_topic_id(folder: str) -> bool:
-    """Whether a folder's name may be a topic's id."""
+    """Whether a folder's name can be a topic id."""
     return _TOPIC_ID.fullmatch(folder) is not None
 
 
 def topic_id_from(seed: bytes) -> str | None:
-    """The topic id that all make of a seed; None where it would begin with a hyphen, which Kafka avoids: take another seed."""
+    """A topic id derived from a seed; None if it would start with a hyphen, which Kafka avoids. Use another seed then."""
     digest = bytearray(hashlib.sha256(seed).digest()[:16])
     digest[6], digest[8] = digest[6] & 0x0F | 0x40, digest[8] & 0x3F | 0x80  # the form of a random UUID, as Kafka's ids have it
     text = urlsafe_b64encode(digest).decode().rstrip("=")
@@ -122,12 +122,12 @@ def topic_id_from(seed: bytes) -> str | None:
 
 
 def parse_partition(folder: str) -> int | None:
-    """The partition that a folder below a topic's id holds, None for a foreign folder."""
+    """The partition number of a folder below a topic id, None for another folder."""
     return int(folder) if _PARTITION.fullmatch(folder) else None
 
 
 def partition_of(key: str) -> PartitionPath | None:
-    """The partition that a key is of; None for a key of none."""
+    """The partition that a key belongs to, None for other keys."""
     topic, _, rest = key.partition("/")
     topic_id, _, rest = rest.partition("/")
     folder, slash, _ = rest.partition("/")
@@ -142,7 +142,7 @@ def partition_of(key: str) -> PartitionPath | None:
 
 @dataclass(frozen=True, slots=True)
 class WritePath:
-    """Where it lies how the attempts of a write ended, which may be one to several topics: in the folder of the first of them."""
+    """The folder of a write's outcome records. It is below the first of the write's topics."""
 
     topic: str
     topic_id: str
@@ -155,33 +155,33 @@ class WritePath:
 
     @property
     def prefix(self) -> str:
-        """What the key of every attempt starts with."""
+        """The prefix of the keys of all attempts."""
         return f"{writes_prefix(self.topic, self.topic_id)}{self.write_id}/"
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether somebody knows the write's id who may run it again."""
+        """Whether the write has a user's id and can be retried."""
         return not self.write_id.startswith("_")
 
     def attempt(self, attempt_id: str) -> str:
-        """The key of one attempt; an id that could lead elsewhere is refused."""
+        """The key of an attempt's record. Raises Invalid for an invalid id."""
         if not _ATTEMPT.fullmatch(f"{attempt_id}.json"):
             raise Invalid(f"{attempt_id!r} is no attempt's id")
         return f"{self.prefix}{attempt_id}.json"
 
 
 def own_write_id(new_id: str) -> str:
-    """The id of a write that was given none, so that nobody will run it again: of a form that no user's has."""
+    """The id of a write whose user gave none. Its form differs from every id that a user can give, so it is never retried."""
     return f"_{new_id}"
 
 
 def writes_prefix(topic: str, topic_id: str) -> str:
-    """What the key of every write's record starts with that lies with this topic."""
+    """The prefix of the records of all writes below this topic."""
     return f"{topic}/{topic_id}/writes/"
 
 
 def write_of(key: str) -> WritePath | None:
-    """The write that a key is of; None for a key of none."""
+    """The write that a key belongs to, None for other keys."""
     topic, _, rest = key.partition("/")
     topic_id, _, rest = rest.partition("/")
     folder, _, rest = rest.partition("/")
@@ -195,55 +195,55 @@ def write_of(key: str) -> WritePath | None:
 
 
 def segment_name(base_offset: int, leader_epoch: int, segment_id: str, suffix: str) -> str:
-    """The name of a segment's object; `segment_id` is 32 hexadecimal digits, new for every attempt to copy."""
+    """The name of a segment's object; `segment_id` is 32 hexadecimal digits, unique for each attempt to copy."""
     return f"{base_offset:020d}-{leader_epoch}-{segment_id}{suffix}"
 
 
 def parse_segment_name(name: str) -> tuple[int, int, str, str] | None:
-    """Base offset, leader epoch, segment id and suffix, or None for a name that is no segment's."""
+    """Base offset, leader epoch, segment id and suffix, or None for another name."""
     match = _SEGMENT.fullmatch(name)
     return None if match is None else (int(match[1]), int(match[2]), match[3], match[4])
 
 
 def page_name(base_offset: int, last_base_offset: int, page_id: str) -> str:
-    """The name of a page by the base offsets of its first and last entry; `page_id` is new for every page that is written."""
+    """The name of a page, with the base offsets of its first and last entry; `page_id` is unique for each written page."""
     return f"{base_offset:020d}-{last_base_offset:020d}-{page_id}.parquet"
 
 
 def parse_page_name(name: str) -> tuple[int, int, str] | None:
-    """First and last base offset and page id, or None for a name that is no page's."""
+    """First and last base offset and page id, or None for another name."""
     match = _PAGE.fullmatch(name)
     return None if match is None else (int(match[1]), int(match[2]), match[3])
 
 
 def parse_pin_name(name: str) -> str | None:
-    """A pin's id, or None for a name that is no pin's."""
+    """The id of a pin, or None for another name."""
     match = _PIN.fullmatch(name)
     return None if match is None else match[1]
 
 
 def check_segment_names(names: Iterable[str]) -> None:
-    """Raises ValueError for a name that is not that of a segment's object: with it a key could lead anywhere."""
+    """Raises ValueError for a name that is not a segment object's; such a name could lead to any key."""
     for name in names:
         if parse_segment_name(name) is None:
             raise ValueError(f"{name!r} is no name of a segment's object")
 
 
 def check_page_names(names: Iterable[str]) -> None:
-    """The same for pages."""
+    """Raises ValueError for a name that is not a page's; such a name could lead to any key."""
     for name in names:
         if parse_page_name(name) is None:
             raise ValueError(f"{name!r} is no name of a page")
 
 
 def manifest_of(key: str) -> tuple[PartitionPath, int] | None:
-    """The partition and the version that a key is of; None for a key of no manifest."""
+    """The partition and version of a manifest's key, None for other keys."""
     path, version = partition_of(key), parse_manifest_key(key)
     return (path, version) if path is not None and version is not None and key == path.manifest(version) else None
 
 
 def parse_manifest_key(key: str) -> int | None:
-    """The version that a manifest's key (or name) stands for, None for a foreign key."""
+    """The version of a manifest's key or name, None for other keys."""
     match = _MANIFEST.fullmatch(key.rpartition("/")[2])
     if match is None or int(match[1]) + int(match[2]) != _VERSION_MAX:
         return None

@@ -30,12 +30,12 @@ THREADS = 8
 
 PartitionEntries = Mapping[PartitionPath, tuple[SegmentEntry, ...]]
 PlaceEntries = Callable[[Mapping[PartitionPath, WrittenPartition]], PartitionEntries]
-"""Gives the entries of each partition that has any, from where the partition ends on; asked again when its end has moved."""
+"""Returns each partition's entries, with offsets from the partition's end on; called again after that end has moved."""
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A write to some topics under an id, and by whom. Partitions have the writer epochs of before anything was uploaded."""
+    """A write to some topics, with its id and writer. The partitions have the writer epochs of before the upload."""
 
     write_id: str
     topics: tuple[WrittenTopic, ...]
@@ -43,23 +43,25 @@ class Write:
 
     @property
     def home(self) -> WritePath:
-        """Where its outcome is told."""
+        """The path of the write's outcome records."""
         first = min(self.topics, key=lambda topic: topic.name)
         return WritePath(first.name, first.topic_id, self.write_id)
 
     @property
     def partitions(self) -> dict[PartitionPath, WrittenPartition]:
-        """All partitions of its topics: also those that get nothing, since a write is seen in all of a topic or in none."""
+        """All partitions of its topics, including those without rows, because a write is visible in all partitions of a topic
+        or in none.
+        """
         return {p.path: p for topic in self.topics for p in topic.partitions}
 
 
 def committed_before(store: ObjectStore, write: WritePath) -> Decision | None:
-    """The outcome of a write that has been committed, None where it was not. Raises Corrupt, Unavailable."""
+    """The committed outcome of a write, None if it is not committed. Raises Corrupt, Unavailable."""
     return next((decision for decision in decisions(store, write) if decision.committed), None)
 
 
 def _committed_before(store: ObjectStore, write: Write) -> Decision | None:
-    """As `committed_before`, also where the topic that the record lies with was deleted since, and another of them was not."""
+    """Like `committed_before`, but also finds the record if the first topic was deleted since and another one was not."""
     home = write.home
     done = committed_before(store, home)
     if done is not None or not home.is_repeatable or len(write.topics) == 1:
@@ -76,10 +78,10 @@ def _committed_before(store: ObjectStore, write: Write) -> Decision | None:
 def commit_write(
     store: ObjectStore, clock: Clock, ids: Ids, write: Write, place: PlaceEntries, *, threads: int = THREADS
 ) -> Decision:
-    """Commits the write, or finds that it has been; gives what it has added.
+    """Commits the write, or finds that it is committed already; returns the outcome with the added offsets.
 
-    Raises Conflict (others were always faster), Fenced (a sweep may have taken what was uploaded), NotOurs and Invalid (a topic
-    that was deleted), Unknown (run it again with the same id), Unavailable, Corrupt.
+    Raises Conflict (other writers always came first), Fenced (a sweep may have deleted the uploaded segments), NotOurs and
+    Invalid (a topic that was deleted), Unknown (retry with the same id), Unavailable, Corrupt.
     """
     commit = _Commit(store, clock, ids, write, write.partitions, threads)
     for _ in range(COMMIT_ATTEMPTS_MAX):
@@ -107,7 +109,7 @@ class _Commit:
     threads: int
 
     def manifests(self) -> dict[PartitionPath, Manifest]:
-        """The partitions as readers see them. Another write that is just being committed is waited for, for a while."""
+        """The manifests as readers see them. Waits a bounded time for other writes that are being committed."""
         waited = 0.0
         while True:
             loaded = dict(zip(self.partitions, self._each(self._newest), strict=True))
@@ -118,7 +120,7 @@ class _Commit:
             waited += WAIT_SECONDS
 
     def attempt(self, seen: Mapping[PartitionPath, Manifest], entries: PartitionEntries, attempt_id: str) -> Decision | None:
-        """What was decided, None where somebody came in between."""
+        """The outcome, or None if another writer has committed in between."""
         for path, manifest in seen.items():
             if manifest.local_log_start_offsets:
                 raise NotOurs(path.topic)
@@ -141,7 +143,7 @@ class _Commit:
         return decision if decision.committed else None
 
     def finish(self) -> None:
-        """Ends what is pending in the partitions. What fails is left to whoever comes next: nothing depends on it."""
+        """Completes the pending write in the partitions. Failures are ignored: the next writer or reader completes it."""
         self._each(self._finish)
 
     def _intend(self, seen: Manifest, entries: tuple[SegmentEntry, ...], attempt_id: str) -> Manifest:

@@ -14,12 +14,12 @@ from remote.store.api import ObjectStore
 
 PARTITIONS_MAX = 10_000
 FIRST_EPOCH = 0
-"""The leader epoch of a log that nobody ever led."""
+"""The leader epoch of a log without a broker."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenPartition:
-    """A partition as a writer finds it: where the next record goes, and the writer epoch under which it may say so."""
+    """A partition at the start of a write: its end offset, and the writer epoch for the commit."""
 
     path: PartitionPath
     end_offset: int
@@ -28,13 +28,13 @@ class WrittenPartition:
 
     @property
     def leader_epoch(self) -> int:
-        """That of the batches to come."""
+        """The leader epoch of new batches."""
         return self.lineage[-1].epoch
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenTopic:
-    """A topic and its partitions, by number."""
+    """A topic and its partitions, in order of their numbers."""
 
     name: str
     topic_id: str
@@ -42,10 +42,10 @@ class WrittenTopic:
 
 
 def written_topic(store: ObjectStore, name: str, partitions: int | None = None) -> WrittenTopic:
-    """The topic that rows are to be added to, which need not exist yet: then it is to have `partitions`, 1 by default.
+    """The topic to write to. A topic that does not exist yet gets `partitions`, 1 by default.
 
-    Raises NotOurs for a topic that a broker's logs are archived of, Invalid for another number of partitions than it has,
-    Corrupt, Newer, Unavailable.
+    Raises NotOurs for a topic that is archived from a broker, Invalid for another number of partitions than it has, Corrupt,
+    Newer, Unavailable.
     """
     found = newest_partitions(store, name)
     if not found:
@@ -63,16 +63,16 @@ def written_topic(store: ObjectStore, name: str, partitions: int | None = None) 
 
 
 def partition_of(manifest: Manifest) -> WrittenPartition:
-    """A partition as its manifest, as readers see it, has it."""
+    """The partition of a manifest, with the effect of a decided pending write."""
     lineage = manifest.leader_epochs or (EpochEntry(FIRST_EPOCH, manifest.end_offset),)
     return WrittenPartition(manifest.path, manifest.end_offset, manifest.writer_epoch, lineage)
 
 
 def _new_topic(store: ObjectStore, name: str, partitions: int) -> WrittenTopic:
-    """All who make a topic at the same time give it the same id, so that they meet; one that was deleted has another.
+    """A topic that readers do not see yet. Concurrent writers derive the same id; a deleted topic's successor gets another one.
 
-    Readers do not see it yet, and still a partition may have a manifest: of a first write that was given up, and of a sweep that
-    has claimed the partition since. Whoever writes next has to have the writer epoch of that.
+    Its partitions may have manifests already: of an aborted first write, or of a sweep that has claimed them. The next writer
+    then uses their writer epoch.
     """
     if not 1 <= partitions <= PARTITIONS_MAX:
         raise Invalid(f"a topic of {partitions} partitions; it may have 1 to {PARTITIONS_MAX}")
@@ -86,11 +86,11 @@ def _new_topic(store: ObjectStore, name: str, partitions: int) -> WrittenTopic:
 
 
 def _newest_of(store: ObjectStore, name: str, topic_id: str) -> dict[int, Manifest]:
-    """The newest manifest of every partition that has one, by number: also of those that readers do not see."""
+    """The newest manifest of every partition that has one, by number, visible to readers or not."""
     stored = ((path.partition, load_newest(store, path)) for path in partition_paths_of(store, name, topic_id))
     return {number: as_decided(store, found.manifest) for number, found in stored if found is not None}
 
 
 def _topic_id(origin: bytes, name: str, generation: int) -> str | None:
-    """The id of the topic's n-th life in this archive; None where there is none (see `topic_id_from`)."""
+    """The id of the topic's n-th incarnation in this archive; None if there is none (see `topic_id_from`)."""
     return topic_id_from(b"\0".join((origin, name.encode(), b"%d" % generation)))

@@ -43,7 +43,7 @@ class RotationResult:
 def partitions(
     store: ObjectStore, topics: Iterable[str]
 ) -> Iterator[tuple[PartitionPath, Manifest | archive.UnreadableManifest]]:
-    """The partitions of these topics, those of deleted topics of the same names, too. Raises Unavailable."""
+    """The partitions of these topics, including those of deleted topics with the same names. Raises Unavailable."""
     for topic in topics:
         for topic_id in filter(is_topic_id, store.list_folders(f"{topic}/")):
             for number, manifest in archive.partitions_of(store, topic, topic_id).items():
@@ -109,14 +109,14 @@ class Rotator:
 
 
 def _is_signed(store: ObjectStore, manifest: Manifest, key_id: str) -> bool:
-    """Whether there is nothing to be signed, or signed by another key; nothing ever is where the store does not sign."""
+    """Whether the manifest is signed with this key; always true in a store that does not sign."""
     if not signing_key_of(store):
         return True
     return manifest.signed_by == key_id and all(ref.sha256 is not None for ref in manifest.pages)
 
 
 def _committed(writer: ManifestWriter, manifest: Manifest, step: RotationStep) -> tuple[Manifest, int, bool]:
-    """The newest manifest after a step that was planned on `manifest`, how many were wrapped anew, and whether it was in vain."""
+    """Commits a step: the newest manifest, the number of rewrapped entries, and whether the step was lost to another writer."""
     for page in step.made:
         put_own(writer.store, writer.clock, writer.path.page(page.ref.name), page.body)
     count, is_lost = 0, False

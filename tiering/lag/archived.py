@@ -9,9 +9,9 @@ from remote.manifest.model import Manifest, SegmentEntry, count_of, log_bytes_of
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """A partition's entries and their bytes, what was given up and is still stored, and the offsets that are missing between.
+    """A partition's archived offsets, segments and bytes, those that are being deleted, and the gaps between.
 
-    `lost_offsets` were lost before they were archived and nobody has acknowledged it; that is known since `lost_since_ms`.
+    `lost_offsets` counts unacknowledged losses, `lost_since_ms` is when the first of them was recorded.
     """
 
     log_start_offset: int
@@ -26,22 +26,22 @@ class Archived:
 
     @classmethod
     def of(cls, manifest: Manifest) -> "Archived":
-        """Of one version."""
-        given_up = [d.item for d in manifest.deleting]
+        """The summary of a manifest version."""
+        deleting = [d.item for d in manifest.deleting]
         return cls(
             manifest.log_start_offset,
             manifest.end_offset,
             manifest.segment_count,
             manifest.log_bytes,
-            sum(map(count_of, given_up)),
-            sum(map(log_bytes_of, given_up)),
+            sum(map(count_of, deleting)),
+            sum(map(log_bytes_of, deleting)),
             lost_offsets(manifest),
             lost_since_ms(manifest),
             tuple((gap.start, gap.end) for gap in manifest.gaps),
         )
 
     def after(self, copied: SegmentEntry) -> "Archived":
-        """With one more segment."""
+        """The summary after one more segment was copied."""
         start, end = copied.base_offset, copied.end_offset
         gaps = [left for gap in self.gaps for left in uncovered([(start, end)], *gap)]
         if start > self.end_offset:
@@ -55,10 +55,10 @@ class Archived:
         )
 
     def lacks(self, start: int, end: int) -> Ranges:
-        """The parts of `[start, end)` that are not archived and, by the archive's log start offset, still wanted."""
+        """The parts of `[start, end)` that are not archived and not below the archive's log start offset."""
         start = max(start, self.log_start_offset)
         return clipped((*self.gaps, (self.end_offset, end)), start, end)
 
 
 NOTHING = Archived(0, 0, 0, 0, 0, 0)
-"""Of a partition of which nothing is known to be archived."""
+"""The summary of a partition without an archived segment."""

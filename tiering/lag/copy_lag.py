@@ -12,8 +12,8 @@ from tiering.offload.plan import Action
 class Lag:
     """Inactive segments that no manifest names, and their bytes.
 
-    `oldest_ms` is when the first of them was last written to, None where there is none. `waiting` are those of them that wait for
-    the last stable offset to pass them; `reason` says why they do.
+    `oldest_ms` is the modification time of the oldest, None without one. `waiting` counts those that are at or above the last
+    stable offset; `reason` explains it.
     """
 
     segments: int = 0
@@ -23,7 +23,7 @@ class Lag:
     reason: str = ""
 
     def age_ms(self, now_ms: int) -> int:
-        """For how long the oldest of them has been there, 0 where there is none."""
+        """The age of the oldest segment in ms, 0 without one."""
         return 0 if self.oldest_ms is None else max(0, now_ms - self.oldest_ms)
 
 
@@ -32,7 +32,7 @@ NO_LAG = Lag()
 
 @dataclass(frozen=True, slots=True)
 class WaitingSegments:
-    """The segments that a plan has left to wait, by base offset, and why the first of them does."""
+    """The base offsets of segments that a plan does not copy yet, and the reason for the first."""
 
     bases: frozenset[int] = frozenset()
     reason: str = ""
@@ -42,7 +42,7 @@ NO_WAITS = WaitingSegments()
 
 
 def waiting_segments(due: OffloadPlan) -> WaitingSegments:
-    """What a plan has left to wait."""
+    """The segments that a plan does not copy yet."""
     waiting = {
         d.segment.base_offset: d.reason
         for d in due.decisions
@@ -54,7 +54,7 @@ def waiting_segments(due: OffloadPlan) -> WaitingSegments:
 
 
 def lag_of(seen: LogSeen, waits: WaitingSegments) -> Lag:
-    """How far the archive lags behind what was seen on disk."""
+    """The copy lag of a log, from its last scan."""
     behind = [s for s in seen.segments if s.end_offset is not None and seen.lacks(s)]
     waiting = sum(s.base_offset in waits.bases for s in behind)
     return Lag(

@@ -21,7 +21,7 @@ _ENTRY_BYTES: Final = ENTRY.itemsize
 
 @dataclass(frozen=True, slots=True)
 class SegmentSeen:
-    """A segment's log file. `end_offset` is None for the active one; `position` counts the bytes of the log in front of it."""
+    """A segment's log file. `end_offset` is None for the active segment; `position` is the number of log bytes before it."""
 
     base_offset: int
     end_offset: int | None
@@ -32,9 +32,9 @@ class SegmentSeen:
 
 @dataclass(frozen=True, slots=True)
 class OldestUnarchived:
-    """The first offset that is not archived: the byte of its segment by which it lies, its time, its segment's greatest.
+    """The first offset that is not archived: its position in the segment, its timestamp, and the segment's largest timestamp.
 
-    The times are records', or where these have none that at which the file was last written to.
+    Without record timestamps both are the file's modification time.
     """
 
     offset: int
@@ -45,11 +45,11 @@ class OldestUnarchived:
 
 @dataclass(frozen=True, slots=True)
 class LogSeen:
-    """The segments of which the archive lacks something, in order; the active one is the last, whatever the archive has.
+    """A scan of a local log: the segments that are not completely archived, in order; the active segment is always the last.
 
-    `bytes` are those of the whole local log, `end_offset` is its high watermark as its broker has last noted it down (each few
-    seconds), or where that is unknown its end. `archived` is what the archive is known to have, `segments_of` what it was known
-    to have when its folder was listed. `start_offset` is the log start offset.
+    `bytes` is the size of the whole local log. `end_offset` is the high watermark of the last checkpoint (brokers write one
+    every few seconds), or the log end offset without one. `archived` is the current state of the archive, `segments_of` its
+    state when the folder was listed. `start_offset` is the log start offset.
     """
 
     segments: tuple[SegmentSeen, ...]
@@ -68,7 +68,7 @@ class LogSeen:
 
 
 def scan_log(log: LogReader, archived: Archived) -> LogSeen:
-    """Lists a log's segments. One that its broker deletes meanwhile is left out. Raises Unreadable, Corrupt."""
+    """Lists a log's segments; one that the broker deletes meanwhile is left out. Raises Unreadable, Corrupt."""
     found: list[SegmentSeen] = []
     position = 0
     for segment in log.segments:
@@ -86,7 +86,7 @@ def scan_log(log: LogReader, archived: Archived) -> LogSeen:
 
 
 def rescan_log(before: LogSeen, log: LogReader) -> LogSeen:
-    """The same log when nothing was rolled or deleted; `log` need not have listed its folder. Raises NotFound, Unreadable."""
+    """Updates a scan of a log without new or deleted segments; `log` needs no segments. Raises NotFound, Unreadable."""
     if not before.segments:
         return before
     active = before.segments[-1]
@@ -153,7 +153,7 @@ def _position(segment: Segment, offset: int) -> int:
 
 
 def _last_time(segment: Segment) -> int:
-    """The last timestamp of the time index, -1 where it has none: it is searched, since most of an active one is zeros."""
+    """The last timestamp of the time index, -1 if it is empty. A binary search, because the rest of an active index is zeros."""
     file = segment.path(TIME_INDEX)
     try:
         low, high = 0, segment.disk.size(file) // _ENTRY_BYTES

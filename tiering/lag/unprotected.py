@@ -10,7 +10,7 @@ from tiering.lag.local_log import LogSeen, SegmentSeen
 
 @dataclass(frozen=True, slots=True)
 class TopicRetention:
-    """How long a broker keeps a topic's local log, and how much of it; None for no limit."""
+    """A topic's retention time and size on its brokers; None for no limit."""
 
     ms: int | None
     bytes: int | None
@@ -18,10 +18,10 @@ class TopicRetention:
 
 @dataclass(frozen=True, slots=True)
 class Unprotected:
-    """`records` counts offsets (of a compacted log more than there are records), `bytes` goes back to an entry of the index.
+    """`records` counts offsets (a compacted log has fewer records), `bytes` counts from the nearest index entry.
 
-    `oldest_ms` is the time of the first of them, None where there is none. `deleted_ms` is when its broker deletes it, None where
-    it does not or where that is unknown: by age when the segment's last record is too old, by size as fast as the log has grown.
+    `oldest_ms` is the timestamp of the oldest, None without one. `deleted_ms` is when the broker will delete it, None if it
+    will not or if that is unknown: by age from the segment's last timestamp, by size from the log's growth so far.
     """
 
     bytes: int = 0
@@ -30,7 +30,7 @@ class Unprotected:
     deleted_ms: int | None = None
 
     def age_ms(self, now_ms: int) -> int:
-        """How old the oldest of them is, 0 where there is none."""
+        """The age of the oldest record in ms, 0 without one."""
         return 0 if self.oldest_ms is None else max(0, now_ms - self.oldest_ms)
 
 
@@ -38,7 +38,7 @@ PROTECTED = Unprotected()
 
 
 def unprotected_of(seen: LogSeen, retention: TopicRetention | None, now_ms: int) -> Unprotected:
-    """What of a log is not archived, by what was seen of it."""
+    """The unprotected records of a log, from its last scan."""
     lacking = [(segment, ranges) for segment in seen.segments if (ranges := seen.lacks(segment))]
     if not lacking:
         return PROTECTED
@@ -57,16 +57,16 @@ def unprotected_of(seen: LogSeen, retention: TopicRetention | None, now_ms: int)
 def _deleted_ms(
     seen: LogSeen, segment: SegmentSeen, oldest_ms: int, largest_ms: int, retention: TopicRetention, now_ms: int
 ) -> int | None:
-    """When retention takes a segment (UnifiedLog.deleteOldSegments): its last timestamp too old, or enough bytes behind it."""
-    told: list[int] = []
+    """When retention deletes a segment (UnifiedLog.deleteOldSegments): by its largest timestamp, or by the bytes after it."""
+    times_ms: list[int] = []
     if retention.ms is not None:
-        told.append(largest_ms + retention.ms)
+        times_ms.append(largest_ms + retention.ms)
     if retention.bytes is not None:
         behind = seen.bytes - segment.position - segment.size
         left = retention.bytes - behind
         written = seen.bytes - segment.position
         if left <= 0:
-            told.append(now_ms)
+            times_ms.append(now_ms)
         elif now_ms > oldest_ms and written:
-            told.append(now_ms + left * (now_ms - oldest_ms) // written)
-    return min(told, default=None)
+            times_ms.append(now_ms + left * (now_ms - oldest_ms) // written)
+    return min(times_ms, default=None)

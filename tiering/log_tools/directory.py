@@ -43,7 +43,7 @@ _OF_A_LOG_DIR = {
 
 @dataclass(frozen=True, slots=True)
 class RecoveryReport:
-    """A row a partition that was opened; what there is to say of the others and of the directory; what went wrong."""
+    """A row for each opened partition, notes about the others and the directory, and the errors."""
 
     rows: list[dict[str, Any]]
     notes: list[str]
@@ -51,7 +51,7 @@ class RecoveryReport:
 
 
 def is_log_dir(folder: str) -> bool:
-    """Whether a folder is one of log.dirs rather than a partition's: by the files that only those have, or by its folders."""
+    """Whether a folder is a log directory (log.dirs) rather than a partition's folder, by the files and folders in it."""
     disk = OsWritableDisk()
     if not disk.is_folder(folder):
         return False
@@ -60,7 +60,7 @@ def is_log_dir(folder: str) -> bool:
 
 
 def recover_all(folder: str, config: LogConfig, show: Callable[[int, int, str], None]) -> RecoveryReport:
-    """Opens and closes all logs of the directory, which is cleanly stopped then. Raises Invalid, Unreadable."""
+    """Opens and closes all logs of the directory, which counts as cleanly shut down afterwards. Raises Invalid, Unreadable."""
     disk = OsWritableDisk()
     topics = dict.fromkeys(_tiered_topics(disk, folder.rstrip("/")), replace(config, remote_storage_enable=True))
     settings = ManagerConfig(log_dirs=(folder,))
@@ -77,7 +77,7 @@ def recover_all(folder: str, config: LogConfig, show: Callable[[int, int, str], 
 
 @dataclass(frozen=True, slots=True)
 class LocalPlan:
-    """A log of ours, the settings that say how much of it stays, what the archive has of it, and the segments that go by that."""
+    """A log of our own engine, its retention settings, its archived state, and the segments to delete."""
 
     log: LogReader
     config: LogConfig
@@ -90,7 +90,8 @@ class LocalPlan:
 def plan_local(
     folder: str, store: ObjectStore, config_of: Callable[[str], LogConfig | None]
 ) -> Iterator[LocalPlan | tuple[TopicPartition, LogError]]:
-    """What goes of each log in a directory of ours; what is wrong with one in its place. `config_of` gives a topic's settings.
+    """Plans local retention for each log in a directory of our own engine; an error stands in the place of a plan. `config_of`
+    returns a topic's settings.
 
     Raises Invalid for a broker's directory, NotFound, Corrupt, Unreadable.
     """
@@ -111,7 +112,7 @@ def plan_local(
 
 
 def expire_local(folder: str, plans: Sequence[LocalPlan]) -> tuple[LogError, ...]:
-    """Lets the engine delete what the plans say, of no other log; what went wrong. Raises Invalid, Unreadable."""
+    """Lets the engine delete the planned segments, and no others; returns the errors. Raises Invalid, Unreadable."""
     path = folder.rstrip("/")
     now_ms = SystemClock().now_ms()
     known = {plan.log.partition: plan.known for plan in plans}
@@ -148,9 +149,9 @@ def _notes(started: Started) -> list[str]:
 
 
 def _tiered_topics(disk: Disk, folder: str) -> set[str]:
-    """Topics with a log that starts before its first segment here, so that the archive has the rest.
+    """Topics with a log whose start offset is below its first local segment, so the rest is archived.
 
-    A broker's settings would say it. Opened as another, such a log would forget where it starts.
+    A broker knows this from its settings. Without remote storage enabled, such a log would lose its start offset when opened.
     """
     starts: dict[TopicPartition, int] = {}
     with suppress(NotFound, Corrupt):

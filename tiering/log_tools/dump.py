@@ -24,7 +24,9 @@ _CODECS = {codec.value: codec.name for codec in Codec}
 
 
 def batches(folder: str) -> Iterator[Row]:
-    """Every batch header, of Kafka 0.7 every message, with whether its checksum holds. Raises NotFound, Corrupt."""
+    """A row for each batch header, or for each message of Kafka 0.7, and whether its checksum is right. Raises NotFound,
+    Corrupt.
+    """
     if (log_0_7 := open_log_0_7(OsDisk(), folder)).segments:
         yield from _messages_0_7(log_0_7)
         return
@@ -33,7 +35,7 @@ def batches(folder: str) -> Iterator[Row]:
 
 
 def records(folder: str) -> Iterator[Row]:
-    """Every record, control records too. Raises NotFound, Corrupt."""
+    """A row for each record, including control records. Raises NotFound, Corrupt."""
     if (log_0_7 := open_log_0_7(OsDisk(), folder)).segments:
         yield from _records_0_7(log_0_7)
         return
@@ -58,7 +60,7 @@ _PRODUCER = (
 
 
 def snapshots(folder: str) -> Iterator[Row]:
-    """Every producer in every snapshot. Raises NotFound, Corrupt."""
+    """A row for each producer in each snapshot. Raises NotFound, Corrupt."""
     disk = OsDisk()
     _partition(folder)
     for name in disk.names(folder):
@@ -139,7 +141,7 @@ def _sequences(b: Batches, offsets: Any) -> Any:
 
 
 def payload(record: Row) -> Row:
-    """Key, value and headers of a decoded record as JSON has them: in base64, None for null."""
+    """Key, value and headers of a decoded record for JSON, in base64; None for null."""
     headers = [[_base64(h["key"]), _base64(h["value"])] for h in record["headers"]]
     return {"key": _base64(record["key"]), "value": _base64(record["value"]), "headers": headers}
 

@@ -18,7 +18,7 @@ from tiering.log_tools import import_0_7
 
 
 def config_of(settings: Sequence[str]) -> LogConfig:
-    """A log's settings given as `name=value`. Raises Invalid."""
+    """The settings of a log, given as `name=value`. Raises Invalid."""
     pairs = [setting.partition("=") for setting in settings]
     for name, equals, _ in pairs:
         if not equals:
@@ -30,10 +30,10 @@ def config_of(settings: Sequence[str]) -> LogConfig:
 def opened(
     folder: str, config: LogConfig, log_start_offset: int, recovery_point: int, *, clean: bool, is_made: bool = False
 ) -> Iterator[UnifiedLog]:
-    """The log in `folder`, in order; closed in the end, unless an error has made its state unsure.
+    """Opens the log in `folder`, recovers it, and closes it at the end unless an error has left its state uncertain.
 
-    `is_made`: a folder that is not there is made. Raises NotFound for one that should be there, Invalid where a broker has the
-    log directory that it is in, and as `open_log`.
+    `is_made` creates a missing folder. Raises NotFound for a missing folder, Invalid if a broker uses its log directory, and
+    the errors of `open_log`.
     """
     disk, folder = OsWritableDisk(), folder.rstrip("/")
     if not is_made and not disk.is_folder(folder):
@@ -65,9 +65,9 @@ def _opened(
 
 
 def append_all(source: str, log: UnifiedLog, leader_epoch: int | None) -> None:
-    """Appends every batch of the segments in `source`, one by one: as a follower does, or as a leader of this epoch.
+    """Appends every batch of the segments in `source`, one by one, as a follower or as a leader with this epoch.
 
-    A folder of Kafka 0.7 is appended as a leader does, in batches of today. Raises NotFound, Invalid, Corrupt, Refused.
+    A log of Kafka 0.7 is appended as a leader, converted to record batches. Raises NotFound, Invalid, Corrupt, Refused.
     """
     disk = OsDisk()
     old = open_log_0_7(disk, source)
@@ -99,18 +99,18 @@ def _append(records: bytes, batch: MemoryBatch, log: UnifiedLog, leader_epoch: i
 
 
 def _from_offset_0(records: bytes) -> bytes:
-    """A batch as its producer sent it: the log is to give it its offsets. The base offset is under no checksum."""
+    """A batch as its producer sent it, with base offset 0; no checksum covers the base offset."""
     return bytes(8) + records[8:]
 
 
 def state(log: UnifiedLog) -> dict[str, Any]:
-    """What the log is, once everything in it is taken for replicated."""
+    """The state of the log with the high watermark at its end."""
     log.update_high_watermark(log.log_end_offset)
     return describe(log)
 
 
 def describe(log: UnifiedLog) -> dict[str, Any]:
-    """What the log is."""
+    """Offsets, leader epoch, segments and producers of the log, as a JSON object."""
     return {
         "log_start_offset": log.log_start_offset,
         "log_end_offset": log.log_end_offset,

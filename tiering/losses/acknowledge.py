@@ -13,9 +13,9 @@ from remote.store.api import ObjectStore
 
 
 def with_losses(store: ObjectStore, topic: str, topic_id: str | None, partition: int | None) -> Iterator[Manifest]:
-    """The manifests of a topic's partitions, or of one, that have losses which nobody has acknowledged.
+    """The manifests with unacknowledged losses, of all partitions of a topic or of one.
 
-    Unless an id is given also those of earlier topics of the same name.
+    Without an id, earlier topics of the same name are included.
 
     Raises NotFound for a topic that is not in the archive, Corrupt, Unavailable.
     """
@@ -29,7 +29,7 @@ def with_losses(store: ObjectStore, topic: str, topic_id: str | None, partition:
 
 
 def acknowledge(manifest: Manifest, store: ObjectStore, clock: Clock, ids: Ids, by: str) -> Manifest:
-    """Acknowledges what is lost by this version; what was lost since is not among it. Raises what a commit raises."""
+    """Acknowledges the losses of this version; later losses stay unacknowledged. Raises the errors of a commit."""
     shown = [(loss.start, loss.end) for loss in unacknowledged(manifest)]
     own = ManifestWriter(store, manifest.path, clock, ids, by, manifest.writer_epoch)
     return own.commit(manifest, partial(acknowledged, shown=shown, by=by, now_ms=clock.now_ms()))

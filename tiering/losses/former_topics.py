@@ -12,15 +12,15 @@ from remote.store.api import ObjectStore
 
 
 def former_ids(store: ObjectStore, path: PartitionPath) -> tuple[bool, tuple[str, ...]]:
-    """Whether the archive has the topic of this id already, and the ids of others of its name. Raises Unavailable."""
+    """Whether the archive has the topic with this id, and the ids of other topics of its name. Raises Unavailable."""
     found = [folder for folder in store.list_folders(f"{path.topic}/") if is_topic_id(folder)]
     return path.topic_id in found, tuple(topic_id for topic_id in found if topic_id != path.topic_id)
 
 
 def tell_gone(store: ObjectStore, path: PartitionPath, clock: Clock, ids: Ids, source: str) -> Iterator[Range]:
-    """Tells the manifest of a former topic's partition that `source` has it no more; gives what is lost by that, if any is.
+    """Records that `source` no longer has a former topic's partition; yields the offsets that are lost thereby.
 
-    Raises what a commit raises.
+    Raises the errors of a commit.
     """
     stored = load_newest(store, path)
     if stored is None:

@@ -21,8 +21,9 @@ from tiering.losses.seen_logs import SeenLog, SeenLogs
 
 @dataclass(frozen=True, slots=True)
 class GoneLog:
-    """A log that is there no more. `is_former`: another topic has its name now. `moved_to` is the id of the log directory that
-    has it, "" for none that is known."""
+    """A log that has disappeared. `is_former`: the folder now belongs to another topic. `moved_to` is the id of the log
+    directory that has the log now, "" if none is known.
+    """
 
     partition: TopicPartition
     seen: SeenLog
@@ -37,9 +38,9 @@ def gone_logs(
     covers: Callable[[TopicPartition], bool],
     partitions_of_others: Mapping[TopicPartition, str],
 ) -> tuple[GoneLog, ...]:
-    """What of `known` has gone, as far as `covers` lets, in order. Raises NotFound, Unreadable.
+    """The logs of `known` that have disappeared, as far as `covers` selects them, sorted. Raises NotFound, Unreadable.
 
-    Nothing has where the log directory is empty: that is a mount point without its disk.
+    Empty for an empty log directory, which is probably a mount point without its disk.
     """
     names = log_dir.disk.names(log_dir.path)
     if not names:
@@ -58,7 +59,7 @@ def gone_logs(
 
 
 def partitions_of_others(others: Iterable[LogDir]) -> dict[TopicPartition, str]:
-    """The partitions of a broker's other log directories, with the ids of these; one that cannot be read is passed over."""
+    """The partitions in a broker's other log directories, with the ids of these; unreadable directories are skipped."""
     found: dict[TopicPartition, str] = {}
     for other in others:
         with suppress(LogError):
@@ -69,9 +70,10 @@ def partitions_of_others(others: Iterable[LogDir]) -> dict[TopicPartition, str]:
 def record_gone(
     gone: GoneLog, store: ObjectStore, clock: Clock, ids: Ids, source: str, *, is_dry_run: bool
 ) -> tuple[Range, ...] | None:
-    """Tells the manifest, but on a dry run; gives what is lost by that. None: told later, when another directory has told of it.
+    """Records it in the manifest, except on a dry run; returns the lost offsets, or None while the new log directory is
+    unrecorded.
 
-    What was deleted from the archive has nothing to lose. Raises what a commit raises.
+    A deleted topic loses nothing. Raises the errors of a commit.
     """
     path = PartitionPath(gone.partition.topic, gone.seen.topic_id, gone.partition.partition)
     stored = load_newest(store, path)
@@ -99,7 +101,7 @@ def record_gone(
 
 
 def _with_seen_log(manifest: Manifest, seen: SeenLog, source: str) -> Manifest:
-    """The manifest that knows of the log what could not be told while it was there."""
+    """The manifest with the last state of the log, which could not be recorded while the log existed."""
     if seen.recorded_ms or manifest.is_deleted:
         return manifest
     told = source_seen if manifest.version else first_seen

@@ -9,10 +9,10 @@ from remote.manifest.transitions import first_seen, source_seen
 
 
 def told(manifest: Manifest, log: LogReader, start: int, source: str, now_ms: int) -> Manifest:
-    """The manifest that knows of a source's log what it is to know; the same where that is known already.
+    """The manifest with the state of a source's log; the same manifest if that is recorded already.
 
-    `start` is where what can be archived of the log starts. Of a log whose folder is still empty nothing is told. The log's end
-    is read only where there is something to tell.
+    `start` is the first offset that can be archived. Nothing is recorded for a folder without segments. The log's end is read
+    only if something has changed.
     """
     if not log.segments:
         return manifest
@@ -26,7 +26,7 @@ def told(manifest: Manifest, log: LogReader, start: int, source: str, now_ms: in
 
 
 def end_of(log: LogReader) -> int:
-    """Where a log ends; where its last segment is damaged, what is known of that."""
+    """The log end offset; if the last segment is damaged, the largest offset that is known."""
     try:
         return log.log_end_offset
     except LogError:

@@ -19,17 +19,17 @@ from remote.clock import Clock
 
 FORMAT: Final = 1
 RECORDED_MS_MAX: Final = 86_400_000
-"""After this the manifest is looked at again though the log has not moved: somebody may have changed or deleted it."""
+"""After this time the manifest is read again even if the log has not changed, because another writer may have changed it."""
 _ATTEMPTS_MAX: Final = 40
 _WAIT_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class SeenLog:
-    """A log as it was last seen. `single_base` is the base offset of its one segment, None where it has more.
+    """The last seen state of a log. `single_base` is the base offset of its only segment, None if it has several.
 
-    `end_offset` is its high watermark as its broker has last noted it down, or where that is unknown its end. Its manifest was
-    last known to be told of it at `recorded_ms`, 0 for never.
+    `end_offset` is the checkpointed high watermark, or the log end offset without one. `recorded_ms` is when the manifest was
+    last known to have this state, 0 for never.
     """
 
     topic_id: str
@@ -40,13 +40,13 @@ class SeenLog:
 
     @classmethod
     def of(cls, log: LogReader, recorded_ms: int) -> "SeenLog":
-        """The log as it is now. Raises LogError."""
+        """The current state of a log. Raises LogError."""
         high_watermark = log.checkpointed_high_watermark
         end = max(log.log_start_offset, log.log_end_offset if high_watermark is None else high_watermark)
         return cls(log.topic_id, log.log_start_offset, end, _single_base(log), recorded_ms)
 
     def is_recorded(self, log: LogReader, now_ms: int) -> bool:
-        """Whether the manifest knows of the log what there is to know, as only its active segment has grown. Raises LogError."""
+        """Whether the manifest is up to date, because only the active segment has grown since. Raises LogError."""
         is_fresh = self.recorded_ms > 0 and 0 <= now_ms - self.recorded_ms < RECORDED_MS_MAX
         if not is_fresh or self.single_base is None or self.single_base != _single_base(log):
             return False
@@ -58,7 +58,7 @@ SeenLogs = Mapping[TopicPartition, SeenLog]
 
 @dataclass(frozen=True, slots=True)
 class SeenFile:
-    """The memory in a file, which several processes may keep at a time."""
+    """The state file. Several processes may use it concurrently."""
 
     disk: WritableDisk
     folder: str
@@ -66,7 +66,8 @@ class SeenFile:
 
     @classmethod
     def of(cls, disk: WritableDisk, folder: str, log_dir: LogDir, archive: str) -> "SeenFile":
-        """That of a log directory and an archive. Without a `directory.id` those of one broker share an id, so its path counts.
+        """The state file of a log directory and an archive. Its name includes the path, because without `directory.id` the
+        directories of one broker share an id.
 
         Raises Corrupt.
         """
@@ -74,14 +75,14 @@ class SeenFile:
         return cls(disk, folder, f"logs-{digest[:16]}.json")
 
     def load(self) -> dict[TopicPartition, SeenLog]:
-        """What was kept; nothing where there is none, or where it cannot be understood. Raises Unreadable."""
+        """The saved states; empty if the file is missing or invalid. Raises Unreadable."""
         try:
             return _read(json.loads(self.disk.read(f"{self.folder}/{self.name}")))
         except (NotFound, ValueError, TypeError, KeyError, AttributeError):
             return {}
 
     def save(self, changes: Mapping[TopicPartition, SeenLog | None], clock: Clock) -> None:
-        """Keeps what has changed, None for what is to be forgotten, beside what others have kept meanwhile. Raises Unreadable."""
+        """Saves changed states and deletes those that are None; keeps what other processes have saved. Raises Unreadable."""
         if not changes:
             return
         self.disk.make_folder(self.folder)
@@ -97,7 +98,7 @@ class SeenFile:
                 self.disk.unlock(lock)
 
     def _lock(self, lock: str, clock: Clock) -> bool:
-        """Whoever has it needs it for milliseconds; to wait for ever for what is only a memory is not worth it."""
+        """Tries to lock for a bounded time: the file is only a hint, so it is written without the lock after that."""
         for _ in range(_ATTEMPTS_MAX):
             if self.disk.lock(lock):
                 return True

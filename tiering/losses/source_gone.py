@@ -18,9 +18,9 @@ WRITER = "source-gone"
 
 
 def partitions_of_source(store: ObjectStore, topics: Iterable[str], source: str) -> tuple[Manifest, ...]:
-    """The newest manifests, of these topics, of the partitions that `source` is believed to have.
+    """The newest manifests of these topics' partitions that `source` is recorded to have.
 
-    Raises NotFound where no manifest has ever been told of it; Corrupt, Newer, Unavailable.
+    Raises NotFound if no manifest has ever recorded the source; Corrupt, Newer, Unavailable.
     """
     newest = [*_newest(store, topics)]
     known = {name for manifest in newest for name in manifest.local_log_start_offsets}
@@ -30,12 +30,12 @@ def partitions_of_source(store: ObjectStore, topics: Iterable[str], source: str)
 
 
 def without_source(manifest: Manifest, source: str, now_ms: int) -> Manifest:
-    """The manifest of a partition that `source` has no more. What only that had is lost from now on, and named."""
+    """The manifest without the source's log. Offsets that only that log had become a recorded loss."""
     return source_gone(manifest, source, 0, now_ms)
 
 
 def record_gone(manifest: Manifest, store: ObjectStore, clock: Clock, ids: Ids, source: str) -> Manifest:
-    """Commits that. Raises what a commit raises."""
+    """Commits `without_source`. Raises the errors of a commit."""
     own = ManifestWriter(store, manifest.path, clock, ids, WRITER, manifest.writer_epoch)
     return own.commit(manifest, lambda newest: without_source(newest, source, clock.now_ms()))
 

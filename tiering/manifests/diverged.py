@@ -39,10 +39,10 @@ TRUNCATIONS_MAX = 50
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """A partition whose log contradicts the archive: where they part, and the archived segments that reach above that.
+    """A partition whose log contradicts the archive: the fork, and the archived segments above it.
 
-    `fork_offset` is None where one of the two has no leader epochs, so that nobody can tell; then `segments` are none.
-    `log_bytes` are those of the segments. `is_older`: the log is the one that is given up, by its broker.
+    `fork_offset` is None if the log or the archive has no leader epochs, so the fork is unknown; then `segments` is 0.
+    `log_bytes` counts these segments. `is_older`: the archive has a later leader epoch, so the broker will truncate the log.
     """
 
     manifest: Manifest
@@ -56,12 +56,12 @@ class Divergence:
 
     @property
     def kept_id(self) -> str:
-        """The id of the topic that keeps what the partition gives up, "" where it gives nothing up."""
+        """The id of the topic to which the segments move, "" if no segment moves."""
         return kept_topic_id(self.manifest, self.fork_offset) if self.fork_offset is not None and self.segments else ""
 
 
 def find_divergences(logs: Iterable[LogReader | Unopened], store: ObjectStore) -> Iterator[Divergence | LogError]:
-    """Those of the logs that the archive refuses as of another history, in order, and the error of each that cannot be asked."""
+    """The divergent logs, in order, and the error of each log that cannot be checked."""
     for log in logs:
         try:
             found = None if isinstance(log, Unopened) else divergence_of(log, store)
@@ -75,7 +75,7 @@ def find_divergences(logs: Iterable[LogReader | Unopened], store: ObjectStore) -
 
 
 def divergence_of(log: LogReader, store: ObjectStore) -> Divergence | None:
-    """The divergence of one log, None where there is none. Only reads. Raises Corrupt, NotFound, Unreadable, Unavailable."""
+    """The divergence of one log, None without one. Writes nothing. Raises Corrupt, NotFound, Unreadable, Unavailable."""
     if not log.segments:
         return None
     stored = load_newest(store, PartitionPath(log.partition.topic, log.topic_id, log.partition.partition))
@@ -104,12 +104,12 @@ def _diverged(manifest: Manifest, log: LogReader, store: ObjectStore) -> Diverge
 
 
 def _above(manifest: Manifest, fork: int, store: ObjectStore) -> Iterator[SegmentEntry]:
-    """The segments that have an offset at the fork or above it."""
+    """The segments with offsets at or above the fork."""
     return Entries.of(store, manifest).overlapping(fork, max(manifest.end_offset, fork))
 
 
 def check_resolvable(found: Divergence) -> None:
-    """Raises Invalid where nothing may be given up for this log."""
+    """Raises Invalid if the divergence must not be resolved with this log."""
     path = found.manifest.path
     if found.fork_offset is None:
         raise Invalid(
@@ -125,7 +125,7 @@ def check_resolvable(found: Divergence) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Resolver:
-    """Resolves divergences in an archive; `decoded` and `encryption` are for what is encrypted."""
+    """Resolves divergences in an archive; `decoded` and `encryption` are for encrypted segments."""
 
     store: ObjectStore
     clock: Clock
@@ -134,10 +134,11 @@ class Resolver:
     encryption: Encryption | None = None
 
     def resolve(self, log: LogReader, found: Divergence) -> Manifest:
-        """Keeps what the archive has above the fork, then gives it up; the partition's manifest after that.
+        """Copies the archived segments above the fork to the other topic, then truncates the partition; returns its new
+        manifest.
 
-        Raises Invalid (see `check_resolvable`), NoKey, Corrupt, Conflict where others still archive what is given up, and what a
-        commit raises. Nothing is given up before all of it is kept.
+        Raises Invalid (see `check_resolvable`), NoKey, Corrupt, Conflict if another writer still archives that history, and the
+        errors of a commit. The partition is truncated only after all segments are copied.
         """
         for _ in range(TRUNCATIONS_MAX):
             check_resolvable(found)
@@ -155,7 +156,7 @@ class Resolver:
         raise Conflict(f"{found.manifest.path}: others have committed {TRUNCATIONS_MAX} times in the meantime; stop them first")
 
     def _keep(self, found: Divergence, manifest: Manifest) -> None:
-        """Step 1, segment by segment; passes over what is kept already."""
+        """Step 1, segment by segment; skips segments that are copied already."""
         fork = found.fork_offset
         assert fork is not None
         target = replace(manifest.path, topic_id=found.kept_id)
@@ -170,7 +171,7 @@ class Resolver:
             known = writer.commit(first, partial(kept, entry=copies.copy(entry), of=manifest, now_ms=self.clock.now_ms()))
 
     def _truncated(self, log: LogReader, found: Divergence) -> Manifest | None:
-        """Step 2: the manifest after it, None where others have committed since the divergence was found."""
+        """Step 2: the manifest after the truncation, None if another writer has committed since the divergence was found."""
         manifest, fork = found.manifest, found.fork_offset
         assert fork is not None
         read, hashed = Pages(self.store, manifest.path).read, bool(signing_key_of(self.store))
@@ -191,6 +192,6 @@ class Resolver:
         return after if is_done else None
 
     def _check_useful(self, step: Truncation, found: Divergence, log: LogReader) -> None:
-        """Raises Conflict where the log would be refused after that, too: then nothing is given up."""
+        """Raises Conflict if the log would still contradict the archive after the truncation."""
         after = step.applied(found.manifest, found.kept_id, self.clock.now_ms())
         check_history(after, log.leader_epochs, log.log_end_offset)

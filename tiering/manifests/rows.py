@@ -32,7 +32,7 @@ _PARTITION_COLUMNS = (
 
 
 def full_row(manifest: Manifest, pins: Pins) -> Row:
-    """One version as it is stored, with the state of each segment, and the pins that there are now."""
+    """A manifest version as stored, with the state of each segment, and the current pins."""
     row: Row = codec.as_stored(manifest)
     row["entries"] = [{**entry, "state": SegmentState.copy_finished} for entry in row["entries"]]
     row["deleting"] = [{**item, "state": SegmentState.delete_started} for item in row["deleting"]]
@@ -52,7 +52,7 @@ def full_row(manifest: Manifest, pins: Pins) -> Row:
 
 
 def summary(row: Mapping[str, Any]) -> Row:
-    """What of `full_row` fits a line."""
+    """The columns of `full_row` that fit on a line."""
     names = ("partition", "version", "writer", "writer_epoch", "committed_at_ms", "log_start_offset", "end_offset")
     lengths = {name: len(row[name]) for name in ("pages", "deleting", "gaps")}
     pins = {"pins": len(row["pins"]["live"]) + len(row["pins"]["damaged"])}
@@ -61,7 +61,7 @@ def summary(row: Mapping[str, Any]) -> Row:
 
 
 def history(store: ObjectStore, path: PartitionPath) -> Iterator[Row | Corrupt | Newer]:
-    """A row for each stored version, the newest first, and what it changed; what is wrong with the chain in its place.
+    """A row for each stored version, newest first, with its changes; errors of the chain in their places.
 
     Raises Unavailable.
     """
@@ -93,7 +93,7 @@ def _step(manifest: Manifest, changed: Iterable[str]) -> Row:
 
 
 def changes(before: Manifest, after: Manifest) -> Iterator[str]:
-    """What one version changed, as far as the manifests themselves say it: no page is read."""
+    """What a version changed, from the manifests alone; no page is read."""
     if after.writer_epoch != before.writer_epoch:
         yield f"claimed with writer epoch {after.writer_epoch}"
     if after.log_start_offset != before.log_start_offset:
@@ -138,7 +138,7 @@ def _ranges(state: SegmentState, items: list[Item]) -> Iterator[str]:
 
 
 def difference(before: Entries, after: Entries) -> Iterator[Row]:
-    """A row for each segment, gap and offset that two versions do not have alike. Pages that both have are not read."""
+    """A row for each segment, gap and offset in which two versions differ. Pages that both name are not read."""
     was, now = before.manifest, after.manifest
     for name in ("log_start_offset", "end_offset", "writer_epoch"):
         if getattr(was, name) != getattr(now, name):
@@ -171,7 +171,7 @@ EntriesById = dict[str, EntryInState]
 
 
 def _differing(before: Entries, after: Entries) -> tuple[EntriesById, EntriesById]:
-    """The segments that one side has and the other has not, or in another state; what both have is never unfolded."""
+    """The segments that only one side has, or that differ in state; pages that both sides name stay unread."""
     sides = [(entries, _states(entries.manifest)) for entries in (before, after)]
     while True:
         both = sides[0][1].keys() & sides[1][1].keys()
@@ -198,7 +198,7 @@ def _states(manifest: Manifest) -> dict[tuple[str, SegmentState], Item]:
 
 
 class _SequentialFile(RawIOBase):
-    """A file that is written from start to end, through the disk."""
+    """A file on a `WritableDisk` that is written sequentially."""
 
     def __init__(self, disk: WritableDisk, file: str) -> None:
         super().__init__()
@@ -214,9 +214,10 @@ class _SequentialFile(RawIOBase):
 
 
 def export(partitions: Iterable[Entries], disk: WritableDisk, target: str) -> int:
-    """Writes all entries of these partitions as one Parquet file, those that are being deleted too; how many they are.
+    """Writes all entries of these partitions to one Parquet file, including expired ones; returns their number.
 
-    The columns are topic, topic_id, partition, version and state, then the fields of an entry. The file appears whole.
+    The columns are topic, topic_id, partition, version and state, then the fields of an entry. The file is renamed into place
+    when it is complete.
     """
     schema = pa.schema([*_PARTITION_COLUMNS, *pages.ENTRY_SCHEMA])
     part, written = f"{target}.part", 0

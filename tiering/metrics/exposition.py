@@ -29,7 +29,7 @@ class _CallbackCollector(Collector):
 
 
 def exposition(ask: Callable[[], Mapping[Series, Samples]]) -> Callable[[], bytes]:
-    """Gives, each time it is called, what `ask` says then, and what the process takes of its machine."""
+    """A function that renders the current series of `ask` and the metrics of the process."""
     registry = CollectorRegistry()
     registry.register(_CallbackCollector(ask))
     ProcessCollector(registry=registry)

@@ -15,7 +15,7 @@ _OURS: Final = "kafka_tiering_"
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A family of samples: a counter, whose name ends in _total, or a gauge. `bean` is "" where Kafka has none."""
+    """A metric: a counter, whose name ends in _total, or a gauge. `bean` is "" if Kafka has no MBean for it."""
 
     name: str
     help: str
@@ -24,7 +24,7 @@ class Series:
 
     @property
     def is_counter(self) -> bool:
-        """Whether it only grows, and starts at 0 with the process."""
+        """Whether the value only grows, from 0 at the start of the process."""
         return self.name.endswith("_total")
 
 
@@ -126,7 +126,7 @@ NOT_EXPORTED: Final = {
 
 
 def row(series: Series) -> dict[str, str]:
-    """A line of the table of all series."""
+    """A row of the table of all metrics."""
     return {
         "series": series.name,
         "type": "counter" if series.is_counter else "gauge",

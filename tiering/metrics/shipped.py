@@ -4,12 +4,12 @@ from pkgutil import get_data
 
 
 def dashboard() -> str:
-    """A Grafana dashboard, as JSON to be imported."""
+    """The Grafana dashboard, as JSON."""
     return _file("dashboard.json")
 
 
 def alerts() -> str:
-    """Prometheus' alerting rules, as YAML."""
+    """The alerting rules for Prometheus, as YAML."""
     return _file("alerts.yaml")
 
 

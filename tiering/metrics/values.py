@@ -13,7 +13,7 @@ Samples = Mapping[tuple[str, ...], float]
 
 
 def values(view: AgentView, counted: Mapping[str, Counted]) -> dict[Series, Samples]:
-    """Every series of `series.ALL`; one that has nothing to tell yet has no samples."""
+    """The samples of every series in `series.ALL`; empty for a series without a value yet."""
     topics = _by_topic(view.partitions)
     found: dict[Series, Samples] = {series: {} for series in of.ALL}
     found |= _of_topics(view, topics)

@@ -16,7 +16,7 @@ from remote.store.api import ObjectStore
 
 @dataclass(frozen=True, slots=True)
 class ArchivedThrough:
-    """A partition that is archived up to `end_offset`, which is not in it, with records as late as `through_ms`; -1 for none."""
+    """A partition that is archived up to `end_offset`, exclusive; `through_ms` is its largest timestamp, -1 without one."""
 
     partition: int
     end_offset: int
@@ -24,21 +24,21 @@ class ArchivedThrough:
 
 
 def archived_through(store: ObjectStore, topic: str) -> tuple[ArchivedThrough, ...]:
-    """Each partition of a topic of which something was copied, in order; none where the archive does not have the topic yet.
+    """Each archived partition of a topic, in order; empty if the topic is not archived yet.
 
-    Raises NotFound where there is no archive, Corrupt, Newer, Unavailable.
+    Raises NotFound if there is no archive, Corrupt, Newer, Unavailable.
     """
     archive.open_archive(store)
     return tuple(archived_through_of(manifest) for manifest in archive.newest_manifests(store, topic) if not manifest.only_seen)
 
 
 def archived_through_of(manifest: Manifest) -> ArchivedThrough:
-    """The same of one partition."""
+    """How far the partition of this manifest is archived."""
     latest = max((item.max_timestamp_ms for item in manifest.items), default=NO_TIMESTAMP)
     return ArchivedThrough(manifest.partition, manifest.end_offset, latest)
 
 
 def partitions_behind(found: Iterable[ArchivedThrough], through_ms: int, partitions: Collection[int] = ()) -> tuple[int, ...]:
-    """The partitions that are not archived through a time: of those that are there, or of `partitions` where some are named."""
+    """The partitions that are not archived through a time: of `partitions`, or of all archived ones if none are named."""
     latest = {through.partition: through.through_ms for through in found}
     return tuple(sorted(p for p in partitions or latest if latest.get(p, NO_TIMESTAMP) < through_ms))

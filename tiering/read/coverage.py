@@ -15,13 +15,13 @@ from tiering.read.tiered_log import TieredLog
 
 @dataclass(frozen=True, slots=True)
 class TierCoverage:
-    """`offsets` are ranges [start, end), with what compaction has left empty in them.
+    """`offsets` are ranges [start, end), including offsets that compaction removed.
 
-    `times_ms` are [first, last], both included, of whole segments: also of what they hold below the log start, and of what
-    compaction has left no record of. Of a local segment the first is that of its first batches.
-    Messages without a timestamp have none.
+    `times_ms` are ranges [first, last] of whole segments, both inclusive; they include records below the log start and records
+    that compaction removed. The first timestamp of a local segment is that of its first batches. Messages without timestamps
+    have none.
 
-    Both are in order, and what touches is one.
+    Both are sorted, and adjacent ranges are merged.
     """
 
     offsets: tuple[Range, ...]
@@ -30,7 +30,7 @@ class TierCoverage:
 
 @dataclass(frozen=True, slots=True)
 class CoverageGap:
-    """Offsets [start, end) that the archive lacks between its start and its end, and why."""
+    """Offsets [start, end) inside the archive that are missing, and why."""
 
     start: int
     end: int
@@ -39,7 +39,7 @@ class CoverageGap:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What each tier of a partition has; None for a tier that does not know it."""
+    """The coverage of each tier; None for a tier that does not have the partition."""
 
     archive: TierCoverage | None
     local: TierCoverage | None
@@ -50,7 +50,9 @@ NO_COVERAGE: Final = TierCoverage((), ())
 
 
 def coverage_of(log: TieredLog) -> Coverage:
-    """The coverage of both tiers. Raises what reading a segment's first batches, and an active one's last, raises."""
+    """The coverage of both tiers. Raises the errors of reading the first batches of local segments and the end of the active
+    one.
+    """
     manifest = log.archived.manifest if log.archived else None
     return Coverage(
         None if manifest is None else _archived(manifest),
@@ -60,7 +62,7 @@ def coverage_of(log: TieredLog) -> Coverage:
 
 
 def as_json(coverage: Coverage) -> dict[str, Any]:
-    """The same as JSON has it."""
+    """The coverage as a JSON object."""
     tiers = {"archive": coverage.archive, "local": coverage.local}
     return {
         **{name: tier and {"offsets": list(tier.offsets), "times_ms": list(tier.times_ms)} for name, tier in tiers.items()},
@@ -75,7 +77,7 @@ def _archived(manifest: Manifest) -> TierCoverage:
 
 
 def _times_of(item: Item) -> Range:
-    """Of a page the times of what lies below it, without reading it."""
+    """The timestamp range of an entry or a page; the page itself is not read."""
     oldest = item.min_timestamp_ms if isinstance(item, SegmentEntry) else item.bounds.oldest_ms if item.bounds else None
     return item.max_timestamp_ms if oldest is None else min(oldest, item.max_timestamp_ms), item.max_timestamp_ms
 
@@ -95,7 +97,7 @@ def _times_in(segments: Iterable[Segment]) -> Iterator[Range]:
 
 
 def _greatest(segment: Segment) -> int:
-    """A broker completes the time index when it rolls; until then its last entry is behind, and after damage there is none."""
+    """The largest timestamp of a segment. The time index is complete only in inactive segments, and missing if damaged."""
     try:
         known = segment.time_index().timestamps
     except Corrupt:

@@ -18,9 +18,9 @@ _GAPS_MAX: Final = 20
 
 
 def coverage_chart(name: str, coverage: Coverage, width: int) -> Iterator[str]:
-    """A partition's lines, none wider than `width` (within WIDTH_MIN and WIDTH_MAX) but for the reasons of gaps.
+    """The lines of a chart, none wider than `width` (within WIDTH_MIN and WIDTH_MAX) except for the reasons of gaps.
 
-    A gap shows in its column however small it is, and so does a segment; what lies under each other is in both tiers.
+    Every gap and every segment is visible in its column, however small. Both tiers use the same scale.
     """
     columns = min(max(width, WIDTH_MIN), WIDTH_MAX) - _LABEL
     archive, local = coverage.archive or NO_COVERAGE, coverage.local or NO_COVERAGE
@@ -40,7 +40,9 @@ def _half_open(times_ms: Sequence[Range]) -> Sequence[Range]:
 def _axis(
     label: str, tiers: tuple[Sequence[Range], Sequence[Range]], columns: int, label_of: Callable[[int], str], of_ends: int = 0
 ) -> Iterator[str]:
-    """A line with both ends, then one a tier; nothing to draw is said so. `of_ends`: what is taken off the end to tell it."""
+    """A line with both ends of the axis, then one line for each tier; "none" without ranges. `of_ends` is subtracted from the
+    end for its label.
+    """
     every = [*tiers[0], *tiers[1]]
     if not every:
         yield f"  {label:<{_LABEL - 2}}none"
@@ -53,7 +55,9 @@ def _axis(
 
 
 def _draw(ranges: Sequence[Range], start: int, end: int, columns: int, *, is_time: bool) -> str:
-    """Of offsets a column with a hole between two ranges lacks it; of times it has no record, which is no loss."""
+    """The line of a tier. Between two ranges of offsets something is missing; between two ranges of time there are just no
+    records.
+    """
     drawn = [_NONE] * columns
     for a, b in ranges:
         for column in range(_column(a, start, end, columns), _column(b - 1, start, end, columns) + 1):
@@ -70,7 +74,7 @@ def _column(at: int, start: int, end: int, columns: int) -> int:
 
 
 def _utc_text(ms: int) -> str:
-    """A time of day in UTC; what no calendar has stays a number."""
+    """A time in UTC; milliseconds if no calendar date exists for it."""
     try:
         return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):

@@ -34,7 +34,7 @@ from remote.read.plan import MissingRange
 
 
 class Isolation(StrEnum):
-    """Kafka's `isolation.level`."""
+    """Kafka's consumer setting `isolation.level`."""
 
     read_uncommitted = "read_uncommitted"
     read_committed = "read_committed"
@@ -45,8 +45,9 @@ _NOT_ARCHIVED: Final = "they left the local log before they were archived"
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What a fetch gives: whole batches as they lie in the log, the offset to go on from, and the aborted transactions among
-    them (none for read_uncommitted)."""
+    """The result of a fetch: whole batches as in the log, the offset to continue at, and the aborted transactions among them
+    (empty for read_uncommitted).
+    """
 
     records: bytes
     next_offset: int
@@ -55,14 +56,14 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class TieredLog:
-    """A partition in one tier or both; at least one is there."""
+    """A partition in the local tier, the archive, or both; not in neither."""
 
     local: LogReader | None
     archived: ArchivedLog | None
 
     @property
     def name(self) -> str:
-        """topic-partition."""
+        """Topic and partition, as in `orders-0`."""
         if self.local is not None:
             return str(self.local.partition)
         manifest = self._archive().manifest
@@ -70,12 +71,14 @@ class TieredLog:
 
     @property
     def log_start_offset(self) -> int:
-        """The first offset that may be read from either tier."""
+        """The first readable offset of both tiers."""
         starts = [t.log_start_offset for t in (self.local, self.archived) if t is not None]
         return min(starts)
 
     def end_offset(self, isolation: Isolation = Isolation.read_uncommitted) -> int:
-        """The offset up to which may be read: high watermark or last stable offset, without a local log the archive's end."""
+        """The offset up to which reads are allowed: the high watermark or last stable offset, or the archive's end without a
+        local log.
+        """
         archived = self.archived.end_offset if self.archived else 0
         if self.local is None:
             return archived
@@ -88,9 +91,9 @@ class TieredLog:
         isolation: Isolation = Isolation.read_uncommitted,
         want: Projection = EVERYTHING,
     ) -> Iterator[pa.RecordBatch]:
-        """The records of `[start_offset, end_offset)` for an application, as Arrow (see `columns.decode`), across the tiers.
+        """The visible records of `[start_offset, end_offset)` over both tiers, as Arrow (see `columns.decode`).
 
-        Raises OffsetOutOfRange, Corrupt, Unavailable; MissingRange when it comes to offsets that neither tier has.
+        Raises OffsetOutOfRange, Corrupt, Unavailable, and MissingRange on reaching offsets that neither tier has.
         """
         limit = self.end_offset(isolation)
         if not self.log_start_offset <= start_offset <= max(limit, self.end_offset()):
@@ -112,11 +115,11 @@ class TieredLog:
         *,
         min_one_message: bool = True,
     ) -> Fetched:
-        """Batches from the one that holds `offset` on, at most `max_bytes` of them, across segments and tiers (Kafka's Fetch).
+        """Kafka's Fetch: whole batches from the one with `offset` on, at most `max_bytes`, across segments and tiers.
 
-        With `min_one_message` the first is given however large it is. No batch is cut, none comes twice, and the CRC of each is
-        checked. Nothing comes from between the end offset and the log end offset. Raises OffsetOutOfRange, Corrupt,
-        Unavailable; MissingRange where neither tier has the offset.
+        With `min_one_message` the first batch is returned even if it is larger. The CRC of each batch is checked, and no batch
+        at or above the end offset is returned. Raises OffsetOutOfRange, Corrupt, Unavailable, and MissingRange if neither tier
+        has the offset.
         """
         if max_bytes < 0:
             raise Invalid(f"a fetch of {max_bytes} bytes; ask for 0 or more")
@@ -128,15 +131,15 @@ class TieredLog:
         size, next_offset = 0, offset
         try:
             for chunk in self._chunks(offset, end, max_bytes, isolation):
-                whole = _between(chunk, next_offset, end)
-                if not len(whole.batches):
+                inside = _between(chunk, next_offset, end)
+                if not len(inside.batches):
                     continue
-                fit = int(np.searchsorted(np.cumsum(whole.batches.size), max_bytes - size, side="right"))
+                fit = int(np.searchsorted(np.cumsum(inside.batches.size), max_bytes - size, side="right"))
                 taken = max(fit, 1 if min_one_message and not parts else 0)
                 if taken:
-                    parts.append(_bytes_of(whole.where(slice(taken))))
-                    size, next_offset = size + len(parts[-1]), int(whole.batches.last_offset[taken - 1]) + 1
-                if taken < len(whole.batches):
+                    parts.append(_bytes_of(inside.where(slice(taken))))
+                    size, next_offset = size + len(parts[-1]), int(inside.batches.last_offset[taken - 1]) + 1
+                if taken < len(inside.batches):
                     break
         except MissingRange:
             if not parts:
@@ -145,9 +148,9 @@ class TieredLog:
         return Fetched(b"".join(parts), next_offset, aborted)
 
     def list_offsets(self, timestamp: int, isolation: Isolation = Isolation.read_uncommitted) -> TimestampOffset | None:
-        """Kafka's ListOffsets: for a timestamp in ms, or for one of the numbers of `formats.search`; None where there is none.
+        """Kafka's ListOffsets for a timestamp in ms or a special timestamp of `formats.list_offsets`; None without an answer.
 
-        Raises Invalid for another number, and what the questions below raise.
+        Raises Invalid for an unknown special timestamp, and the errors of the methods below.
         """
         if timestamp == LATEST:
             return self._at(self.end_offset(isolation))
@@ -165,9 +168,9 @@ class TieredLog:
         return found if found is not None and found.offset < self.end_offset(isolation) else None
 
     def offset_for_time(self, timestamp_ms: int) -> TimestampOffset | None:
-        """The first record that is as late as `timestamp_ms`, below the end offset (ListOffsets).
+        """The first record at or after `timestamp_ms` below the end offset (ListOffsets), None if there is none.
 
-        Raises MissingRange where offsets before it are missing, since the record could be one of those.
+        Raises MissingRange if offsets before it are missing, because the record could be one of those.
         """
         for tier, start, end in self._split(self.log_start_offset, self.end_offset(), Isolation.read_uncommitted):
             found = tier.offset_for_time(timestamp_ms, start, end)
@@ -176,7 +179,7 @@ class TieredLog:
         return None
 
     def latest_timestamp(self) -> TimestampOffset | None:
-        """The record with the greatest timestamp (ListOffsets -3)."""
+        """The record with the largest timestamp (ListOffsets -3)."""
         best: TimestampOffset | None = None
         for tier in (self.archived, self.local):
             found = tier.latest_timestamp() if tier else None
@@ -204,7 +207,7 @@ class TieredLog:
     def earliest_pending_upload(self) -> TimestampOffset | None:
         """The first offset that is not archived yet (ListOffsets -6), None without an archive.
 
-        Also None where nothing is archived and yet the local log does not start where the log does: nobody knows then.
+        Also None if nothing is archived and the local log does not start at the log start offset, because then it is unknown.
         """
         if self.archived is None:
             return None
@@ -221,14 +224,14 @@ class TieredLog:
                 yield from tier.chunks(first, last)
 
     def _aborted(self, start: int, end: int, isolation: Isolation) -> tuple[AbortedTxn, ...]:
-        """Those with records in the range, wherever their markers are; both tiers may know of one."""
+        """The aborted transactions with records in the range, wherever their markers are; both tiers may report the same one."""
         return tuple(sorted({t for tier, first, last in self._split(start, end, isolation) for t in tier.aborted(first, last)}))
 
     def _split(self, start: int, end: int, isolation: Isolation) -> Iterator[tuple[LogReader | ArchivedLog, int, int]]:
-        """The range as the tiers answer it, in order: from the local log what it has and knows to be final, else the archive.
+        """Splits a range between the tiers, in order: the local log where it has committed offsets, else the archive.
 
-        Raises MissingRange when it comes to a hole between the two. A replica that lags behind may hold, above its own high
-        watermark, what was never committed.
+        Raises MissingRange on reaching a gap between the tiers. A lagging replica may have uncommitted records above its own
+        high watermark, which are not read.
         """
         local_start, local_end = end, end
         if self.local is not None:
@@ -249,15 +252,15 @@ class TieredLog:
         return self.local.last_stable_offset if isolation is Isolation.read_committed else self.local.high_watermark
 
     def _check_no_gap(self, start: int, end: int) -> None:
-        """Raises MissingRange where the local log starts behind the archive's end and the range has offsets in between."""
+        """Raises MissingRange if the local log starts above the archive's end and the range has offsets in between."""
         if self.archived is not None and self.local is not None:
-            hole_start, hole_end = self.archived.end_offset, self.local.log_start_offset
-            if hole_start < hole_end and start < hole_end and end > hole_start:
-                first, last = max(start, hole_start), min(end, hole_end)
+            gap_start, gap_end = self.archived.end_offset, self.local.log_start_offset
+            if gap_start < gap_end and start < gap_end and end > gap_start:
+                first, last = max(start, gap_start), min(end, gap_end)
                 raise MissingRange(self.name, first, last, reason_with(self.archived.manifest.losses, first, last, _NOT_ARCHIVED))
 
     def _at(self, offset: int) -> TimestampOffset:
-        """The lineage of the local log knows every epoch but those that have left it with the log's start."""
+        """An offset with its leader epoch; the local log may have truncated older epochs, which the archive still has."""
         from_local = self.local.at(offset) if self.local else None
         if from_local is not None and (from_local.leader_epoch >= 0 or self.archived is None):
             return from_local
@@ -270,13 +273,13 @@ class TieredLog:
 
 
 def _between(chunk: Chunk, start: int, end: int) -> Chunk:
-    """The batches that reach `start` or further and end below `end`."""
+    """The batches that end at or after `start` and below `end`."""
     last = chunk.batches.last_offset
     return chunk.where((last >= start) & (last < end))
 
 
 def _bytes_of(chunk: Chunk) -> bytes:
-    """The batches' bytes, which lie one after the other; their CRCs are checked."""
+    """The bytes of adjacent batches, after a check of their CRCs."""
     chunk.check()
     batches = chunk.batches
     return bytes(memoryview(chunk.buffer)[int(batches.positions[0]) : int(batches.end[-1])])

@@ -17,16 +17,16 @@ from local_log.producer_state import OpenTransaction
 from remote.segment.index_rebuild import rebuilt_indexes
 
 _COORDINATOR_EPOCH = 0
-"""Below any that a coordinator writes later, so that none of its markers is refused."""
+"""Lower than the epoch of any real coordinator, so that the broker accepts later markers."""
 
 Aborted = AbstractSet[tuple[int, int]]
-"""Producer id and first offset of the transactions that are known to be aborted."""
+"""Producer ids and first offsets of aborted transactions."""
 
 
 def active_segment(
     base_offset: int, ongoing: Sequence[OpenTransaction], aborted: Aborted, timestamp_ms: int, leader_epoch: int
 ) -> Mapping[str, bytes]:
-    """The files of a segment that ends these transactions, in their order, by suffix."""
+    """The files of a segment with the markers of these transactions, in their order; by suffix."""
     log = b"".join(_markers(base_offset, ongoing, aborted, timestamp_ms, leader_epoch))
     batches, _ = scan(log)
     if not len(batches):
@@ -61,9 +61,9 @@ def _entries(base_offset: int, ongoing: Sequence[OpenTransaction], aborted: Abor
 
 
 def is_active_segment(log: bytes, base_offset: int, timestamp_ms: int) -> bool:
-    """Whether these bytes of a log file are what `active_segment` may have written there, and no markers of a broker's own.
+    """Whether the bytes of a log file can be what `active_segment` has written, and not a broker's own markers.
 
-    A broker's have the time of their writing; ours the latest time of what lies before them.
+    A broker's markers have the time of the write; ours have the largest timestamp before them.
     """
     batches, end = scan(log)
     if end != len(log) or batches.are_messages or not batches.is_control.all():

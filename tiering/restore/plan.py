@@ -14,14 +14,14 @@ from remote.manifest.model import Manifest
 from remote.segment.stitch import DivergedSegment, Link, MissingOffsets, chain
 
 END_MAX: Final = INT64_MAX - INT32_MAX
-"""Behind this a log has no offsets left for one more segment, and none ends there but by a manifest that is wrong."""
+"""A log that ends above this has no offsets left for another segment; only a wrong manifest says so."""
 
 RestoreStep = Link | MissingOffsets | DivergedSegment
 
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """One partition up to `limit`, exclusive; `topic_id` is the one that its folder will state."""
+    """The restore of one partition up to `limit`, exclusive; `topic_id` is written to its partition.metadata."""
 
     entries: Entries
     limit: int
@@ -29,36 +29,36 @@ class RestorePlan:
 
     @property
     def manifest(self) -> Manifest:
-        """The version that is restored."""
+        """The manifest version that is restored."""
         return self.entries.manifest
 
     @property
     def partition(self) -> TopicPartition:
-        """Whose log it is; as text, the name of its folder."""
+        """The partition; its text is the name of the folder."""
         return TopicPartition(self.manifest.topic, self.manifest.partition)
 
     @property
     def is_cut(self) -> bool:
-        """Whether the archive goes on behind the limit, so that transactions may be undecided there."""
+        """Whether the limit is below the archive's end, so that transactions may be ongoing there."""
         return self.limit < self.manifest.end_offset
 
     def steps(self) -> Iterator[RestoreStep]:
-        """The segments that make up the log, in order, and what is missing or left out. Made anew each time.
+        """The segments of the log in order, and what is missing or left out. Computed anew at each call.
 
-        Raises what reading a page of entries raises: Corrupt, Invalid, Unavailable.
+        Raises the errors of reading a page: Corrupt, Invalid, Unavailable.
         """
         m, start = self.manifest, self.manifest.log_start_offset
         return chain(self.entries.overlapping(start, self.limit), m.gaps, m.leader_epochs, start, self.limit)
 
     def links(self) -> Iterator[Link]:
-        """Only the segments."""
+        """The segments alone, as ranges of a continuous log."""
         return (step for step in self.steps() if isinstance(step, Link))
 
 
 def plan_restore(entries: Entries, until_offset: int | None, topic_ids: Mapping[str, str]) -> RestorePlan:
-    """The plan of a partition: all of it, or the offsets below `until_offset`. `topic_ids` are new ids by topics' names.
+    """Plans a partition: all of it, or the offsets below `until_offset`. `topic_ids` maps topics to new ids.
 
-    Raises Corrupt where it would end behind `END_MAX`.
+    Raises Corrupt if the log would end above `END_MAX`.
     """
     manifest = entries.manifest
     end = manifest.end_offset
@@ -70,5 +70,5 @@ def plan_restore(entries: Entries, until_offset: int | None, topic_ids: Mapping[
 
 
 def restored_epochs(manifest: Manifest, end_offset: int) -> tuple[EpochEntry, ...]:
-    """The lineage of a log that starts where the archive's does and ends at `end_offset`, as Kafka truncates it."""
+    """The leader epochs of a log with the archive's start and this end, cut as Kafka truncates them."""
     return epochs_from(epochs_before(manifest.leader_epochs, end_offset), manifest.log_start_offset)

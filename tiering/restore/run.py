@@ -29,9 +29,9 @@ SEGMENTS_IN_FLIGHT_MAX = 4
 
 @dataclass(frozen=True, slots=True)
 class RestoreResult:
-    """What became of one step of a plan; without a step, of the partition: `staged`, or the error that kept it from that.
+    """The result of one step of a plan; without a step, of the partition: `staged`, or its error.
 
-    `ongoing` is how many transactions are open where the log was cut.
+    `ongoing` counts the transactions that are ongoing at the limit.
     """
 
     plan: RestorePlan
@@ -45,10 +45,10 @@ class RestoreResult:
 def restore(
     plans: Iterable[RestorePlan], source: SegmentBytes, target: RestoreTarget, threads: int = SEGMENTS_IN_FLIGHT_MAX
 ) -> Iterator[RestoreResult]:
-    """Does what the plans say, a result a step and one a partition.
+    """Carries out the plans; yields a result for each step and one for each partition.
 
-    Every error of a partition is in its result; Unavailable ends it all, since the others would wait for the same store. Raises
-    what is wrong with the directory as a whole: Unreadable, Corrupt (a checkpoint file), Invalid.
+    Errors of a partition are in its result. Unavailable ends the run, because the other partitions need the same store. Raises
+    errors of the whole directory: Unreadable, Corrupt (a checkpoint file), Invalid.
     """
     staged: list[StagedPartition] = []
     for plan in plans:
@@ -63,7 +63,7 @@ def restore(
 
 @dataclass(slots=True)
 class _PlacedSegments:
-    """What has been placed of a partition so far."""
+    """The segments of a partition that have been written so far."""
 
     log_end_offset: int
     first_base: int | None = None
@@ -109,7 +109,7 @@ def _take_step(plan: RestorePlan, source: SegmentBytes, disk: WritableDisk, fold
 
 
 def _complete_folder(plan: RestorePlan, disk: WritableDisk, folder: str, placed_segments: _PlacedSegments) -> RestoreResult:
-    """Adds what the folder has beside its archived segments, and takes away all else."""
+    """Writes the active segment and the partition's metadata files, and deletes all other files."""
     for name in disk.names(folder):
         if name not in placed_segments.names:
             disk.delete(f"{folder}/{name}")

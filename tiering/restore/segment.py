@@ -20,14 +20,14 @@ from remote.segment.stitch import Link
 from remote.segment_bytes import SegmentBytes
 
 _ALWAYS = (OFFSET_INDEX, TIME_INDEX)
-"""An index without an entry is an empty file; of a transaction index or a snapshot, none."""
+"""These files exist even if they are empty; an empty transaction index or snapshot has no file."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedSegment:
-    """A segment that is in its folder, on the device: the names of its files, where it ends, what was downloaded for it.
+    """A segment that is durable in its folder: the names of its files, its end offset, the bytes that were downloaded.
 
-    `aborted` are producer id and first offset of the aborted transactions whose marker lies in a later segment.
+    `aborted` holds producer id and first offset of aborted transactions whose marker is in a later segment.
     """
 
     names: tuple[str, ...]
@@ -38,7 +38,7 @@ class PlacedSegment:
 
 
 def place_segment(disk: WritableDisk, folder: str, source: SegmentBytes, path: PartitionPath, link: Link) -> PlacedSegment:
-    """Brings the segment's files into the folder. Raises Corrupt (its objects are damaged), Unavailable, Invalid, Unreadable."""
+    """Writes the segment's files into the folder. Raises Corrupt (its objects are damaged), Unavailable, Invalid, Unreadable."""
     later = read_part(source, path, link.entry, ABORTED_LATER)
     aborted = frozenset((t.producer_id, t.first_offset) for t in read_txn_index(later))
     return (_place_whole if link.is_whole else _place_cut)(disk, folder, source, path, link, aborted)
@@ -72,7 +72,7 @@ def _place_whole(
 def _place_cut(
     disk: WritableDisk, folder: str, source: SegmentBytes, path: PartitionPath, link: Link, aborted: frozenset[tuple[int, int]]
 ) -> PlacedSegment:
-    """Where a log lies there already, what it should be is found out first: only the archive's own is written over."""
+    """Writes a part of a segment. An existing log file is compared with the computed content first."""
     log = f"{folder}/{offset_file(link.start, LOG)}"
     cut = CutLog(source, path, link)
     is_new = not disk.exists(log)
@@ -111,7 +111,7 @@ def has_content(disk: WritableDisk, file: str, size: int, expected_crc32c: int) 
 
 
 def write_file(disk: WritableDisk, file: str, parts: Iterable[Buffer]) -> None:
-    """Makes these the file's bytes, whatever it had before."""
+    """Replaces the content of a file."""
     size = 0
     disk.write(file, 0, b"")
     for part in parts:

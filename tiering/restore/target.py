@@ -39,7 +39,7 @@ _MARKERS_BYTES_MAX = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class StagedPartition:
-    """A partition whose folder is complete, but for its name. `first_base` is where its first segment starts."""
+    """A partition whose staging folder is complete. `first_base` is the base offset of its first segment."""
 
     partition: TopicPartition
     first_base: int
@@ -49,19 +49,19 @@ class StagedPartition:
 
 @dataclass(frozen=True, slots=True)
 class RestoreTarget:
-    """The directory at `path`, locked. Make one with `open_target`."""
+    """A locked log directory. Use `open_target` to make one."""
 
     disk: WritableDisk
     path: str
 
     def staging(self, partition: TopicPartition) -> str:
-        """Where a partition's folder is while it is made."""
+        """The staging folder of a partition."""
         return f"{self.path}/{UNFINISHED}/{partition}"
 
     def stage(self, plan: RestorePlan, source: SegmentBytes) -> str:
-        """The partition's folder under its name for the while, with what an earlier restore has brought.
+        """Creates the staging folder, with the files of an earlier restore if there are any; returns its path.
 
-        Raises Invalid where there is a folder with anything that is not the archive's; Corrupt, Unavailable, Unreadable.
+        Raises Invalid if the partition's folder has other files than the archive's; Corrupt, Unavailable, Unreadable.
         """
         folder, staging = f"{self.path}/{plan.partition}", self.staging(plan.partition)
         if self.disk.exists(folder):
@@ -78,10 +78,10 @@ class RestoreTarget:
         return staging
 
     def finish(self, staged: Iterable[StagedPartition]) -> None:
-        """Tells the checkpoint files of the partitions, gives their folders their names, and lets brokers start.
+        """Updates the checkpoint files, renames the staging folders, and makes the directory usable for brokers.
 
-        There is no mark of a clean stop, one that is there goes: with it a broker would believe that a log without producer
-        snapshots has no producers. What it reads again without it is what lies at the recovery point, the end of the log.
+        The clean-shutdown file is deleted: with it a broker would trust the producer snapshots, and a log without them would
+        have no producers. Recovery then reads only what is after the recovery point, the end of the log.
         """
         done = tuple(staged)
         if not done:
@@ -103,7 +103,7 @@ class RestoreTarget:
                 self.disk.sync_folder(self.path)
 
     def _replace_offsets(self, name: str, offsets: Mapping[TopicPartition, int | None]) -> None:
-        """Puts these partitions' lines in place of those that the file has of them; None is no line."""
+        """Replaces the lines of these partitions in a checkpoint file; None removes the line."""
         file = f"{self.path}/{name}"
         try:
             with placed(file):
@@ -114,7 +114,7 @@ class RestoreTarget:
         replace_file(self.disk, file, write_offsets(kept | {p: offset for p, offset in offsets.items() if offset is not None}))
 
     def write_properties(self, cluster_id: str, node_id: int) -> None:
-        """Makes the directory that of a broker. Raises Invalid where it is another's."""
+        """Writes meta.properties for a broker. Raises Invalid if the file is another broker's."""
         file = f"{self.path}/{META_PROPERTIES}"
         wanted = {"version": "1", "cluster.id": cluster_id, "node.id": str(node_id)}
         try:
@@ -131,7 +131,7 @@ class RestoreTarget:
 
 @contextmanager
 def open_target(disk: WritableDisk, path: str) -> Iterator[RestoreTarget]:
-    """The directory, made where there is none, and locked. Raises Invalid where a broker has it, Unreadable."""
+    """Creates the directory if needed, and locks it. Raises Invalid if a broker uses it, Unreadable."""
     if not disk.exists(path):
         disk.make_folder(path)
         disk.sync_folder(parent_of(path))
@@ -147,7 +147,7 @@ def open_target(disk: WritableDisk, path: str) -> Iterator[RestoreTarget]:
 
 
 def check_replaceable(disk: WritableDisk, folder: str, plan: RestorePlan, source: SegmentBytes) -> None:
-    """Raises Invalid unless every log file in a partition's folder is empty, or one that the plan would write, byte for byte."""
+    """Raises Invalid unless every log file of the folder is empty or exactly what the plan would write."""
 
     def refuse(why: str) -> Invalid:
         return Invalid(f"{folder}: {why}; nothing in it was changed: move it away, or restore into another directory")
@@ -184,7 +184,7 @@ def check_replaceable(disk: WritableDisk, folder: str, plan: RestorePlan, source
 
 
 def _is_restored_active_segment(disk: WritableDisk, folder: str, name: str, plan: RestorePlan) -> bool:
-    """Whether a log file is the active segment that an earlier restore has made, of as much as the archive had then."""
+    """Whether a log file is the active segment of an earlier restore, from an earlier state of the archive."""
     parsed, file = parse_offset_file(name), f"{folder}/{name}"
     if parsed is None or disk.size(file) > _MARKERS_BYTES_MAX:
         return False
