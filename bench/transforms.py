@@ -31,7 +31,7 @@ from remote.store.open import open_store
 from remote.transforms.decoded_bytes import DecodedBytes
 from remote.transforms.encoder import Encryption, Transforms
 from remote.transforms.keys import LocalKeyRing
-from tiering.offload.copy import offload, plan
+from tiering.offload.copy import OffloadRun, offload, plan
 
 TOPIC = "events"
 SEGMENT_BYTES = 64 << 20
@@ -119,7 +119,8 @@ def archived(log_dir: Path, store: ObjectStore, how: Transforms) -> None:
     (log,) = local_logs(log_dir).values()
     clock, ids = SystemClock(), RandomIds()
     create_archive(store, clock, ids)
-    errors = [done.error for done in offload(plan(log, store), store, clock, ids, "bench", lambda _: None, how) if done.error]
+    run = OffloadRun(store, clock, ids, "bench", lambda _: None, how)
+    errors = [done.error for done in offload(plan(log, store), run) if done.error]
     if errors:
         raise errors[0]
 

@@ -12,6 +12,7 @@ put-if-absent. What may come back:
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from local_log.errors import Conflict, Corrupt, Fenced, NoKey, NotFound, Unavailable, Unknown
@@ -109,6 +110,14 @@ def _go_on_by_key(store: ObjectReader, path: PartitionPath, stored: Stored) -> S
 
 
 @dataclass(frozen=True, slots=True)
+class Committed:
+    """A version that was committed, and the newest one that was listed after it: most often the same."""
+
+    stored: Stored
+    newest: int
+
+
+@dataclass(frozen=True, slots=True)
 class ManifestWriter:
     """Commits to one partition's chain, as `writer` with `writer_epoch`; a chain with a higher epoch raises Fenced."""
 
@@ -128,43 +137,59 @@ class ManifestWriter:
         The times of a chain's versions never go back, whatever clocks do, so that a time is looked up by halves.
         Raises Conflict, Fenced, Unknown, Unavailable, Invalid (an invariant would break), Corrupt, NoKey (to sign it).
         """
+        return self.commit_on(None, first, change).stored.manifest
+
+    def commit_on(self, known: Stored | None, first: Manifest, change: Callable[[Manifest], Manifest]) -> Committed:
+        """The same for a caller who holds what was the newest version: it is loaded only where another has been put since."""
         seen = 0
         for _ in range(COMMIT_ATTEMPTS_MAX):
-            before = load_newest(self.store, self.path, at_least=seen) or Stored(first, "")
-            if before.manifest.writer_epoch > self.writer_epoch:
-                raise Fenced(
-                    f"{self.path}: writer epoch {before.manifest.writer_epoch} of {before.manifest.writer} has claimed the "
-                    f"partition from epoch {self.writer_epoch}; this writer stops"
-                )
-            base = ended(self.store, self.clock, before.manifest, self.writer)
-            changed = change(base)
-            if changed == before.manifest and not paging.is_due(changed, self.limits):
-                return changed
-            changed = replace(changed, signed_by=self._signer(before.manifest))
-            try:
-                paged, pages = self._within_limits(changed)
-            except Corrupt:
-                if newest_version(self.store, self.path) > before.manifest.version:
-                    continue  # a page is missing that a newer version has done without
-                raise
-            now_ms = max(self.clock.now_ms(), changed.committed_at_ms)
-            after = replace(
-                paged,
-                version=before.manifest.version + 1,
-                parent_sha256=before.sha256,
-                put_id=self.ids.new_id(),
-                writer=self.writer,
-                committed_at_ms=now_ms,
-                data_committed_at_ms=now_ms if brings_offsets(base, changed) else last_data_ms(base),
-            )
-            invariants.check(before.manifest, after)
-            invariants.check_bounds(after, self.limits)
-            for page in pages:
-                put_own(self.store, self.clock, self.path.page(page.ref.name), page.body)
-            if self._put(after) and self._is_in_chain(after):
-                return after
-            seen = after.version
+            before = known or load_newest(self.store, self.path, at_least=seen) or Stored(first, "")
+            committed = self._commit_once(before, change)
+            if committed is not None:
+                return committed
+            known, seen = None, before.manifest.version + 1
         raise Conflict(f"{self.path}: {COMMIT_ATTEMPTS_MAX} commits in a row were too late; run fewer writers, then try again")
+
+    def _commit_once(self, before: Stored, change: Callable[[Manifest], Manifest]) -> Committed | None:
+        """None where a newer version is to be asked for."""
+        old = before.manifest
+        if old.writer_epoch > self.writer_epoch:
+            raise Fenced(
+                f"{self.path}: writer epoch {old.writer_epoch} of {old.writer} has claimed the partition from epoch "
+                f"{self.writer_epoch}; this writer stops"
+            )
+        base = ended(self.store, self.clock, old, self.writer)
+        changed = change(base)
+        if changed == old and not paging.is_due(changed, self.limits):
+            return Committed(before, old.version)
+        changed = replace(changed, signed_by=self._signer(old))
+        try:
+            paged, pages = self._within_limits(changed)
+        except Corrupt:
+            if newest_version(self.store, self.path) > old.version:
+                return None  # a page is missing that a newer version has done without
+            raise
+        after = self._following(before, paged, brings_data=brings_offsets(base, changed), last_data_ms=last_data_ms(base))
+        invariants.check(old, after)
+        invariants.check_bounds(after, self.limits)
+        for page in pages:
+            put_own(self.store, self.clock, self.path.page(page.ref.name), page.body)
+        body = codec.encode(after)
+        stored = Stored(after, codec.sha256(body))
+        newest = self._newest_after(stored) if self._put(after, body) else None
+        return None if newest is None else Committed(stored, newest)
+
+    def _following(self, before: Stored, paged: Manifest, *, brings_data: bool, last_data_ms: int) -> Manifest:
+        now_ms = max(self.clock.now_ms(), paged.committed_at_ms)
+        return replace(
+            paged,
+            version=before.manifest.version + 1,
+            parent_sha256=before.sha256,
+            put_id=self.ids.new_id(),
+            writer=self.writer,
+            committed_at_ms=now_ms,
+            data_committed_at_ms=now_ms if brings_data else last_data_ms,
+        )
 
     def _signer(self, before: Manifest) -> str:
         """By which key the next version is signed, "" where none is. Raises NoKey where the chain would lose its signature."""
@@ -178,35 +203,40 @@ class ManifestWriter:
         read = Pages(self.store, self.path).read
         return paging.within_limits(manifest, read, self.ids.new_id, self.clock.now_ms(), self.limits)
 
-    def _put(self, manifest: Manifest) -> bool:
+    def _put(self, manifest: Manifest, body: bytes) -> bool:
         """Whether the version under the manifest's key is ours."""
         key = self.path.manifest(manifest.version)
-        put = conditional_put(
-            self.store, self.clock, key, codec.encode(manifest), lambda found: codec.decode(found, key).put_id == manifest.put_id
-        )
+        is_ours = partial(_has_put_id, key, manifest.put_id)
+        put = conditional_put(self.store, self.clock, key, body, is_ours)
         if put.outcome is PutOutcome.unknown:
             raise self._unknown(manifest)
         return put.outcome is PutOutcome.done
 
-    def _is_in_chain(self, manifest: Manifest) -> bool:
+    def _newest_after(self, ours: Stored) -> int | None:
+        """The newest version that is listed after a put that was won; None where ours is not in its chain."""
+        version = ours.manifest.version
         try:
             newest = newest_version(self.store, self.path)
-            if newest <= manifest.version:
-                if newest < manifest.version:
-                    raise self._unknown(manifest)
-                return True
-            child = load_version(self.store, self.path, manifest.version + 1)
+            if newest <= version:
+                if newest < version:
+                    raise self._unknown(ours.manifest)
+                return newest
+            child = load_version(self.store, self.path, version + 1)
         except NotFound:
-            return False
+            return None
         except Unavailable as e:
-            raise self._unknown(manifest) from e
-        return child.manifest.parent_sha256 == codec.sha256(codec.encode(manifest))
+            raise self._unknown(ours.manifest) from e
+        return newest if child.manifest.parent_sha256 == ours.sha256 else None
 
     def _unknown(self, manifest: Manifest) -> Unknown:
         return Unknown(
             f"{self.path}: it is unknown whether manifest {manifest.version} is or will be in the chain; nothing was deleted, "
             "run the same command again"
         )
+
+
+def _has_put_id(key: str, put_id: str, found: bytes) -> bool:
+    return codec.decode(found, key).put_id == put_id
 
 
 def claim(store: ObjectStore, first: Manifest, clock: Clock, ids: Ids, writer: str, limits: Limits = LIMITS) -> ManifestWriter:

@@ -19,7 +19,7 @@ from local_log.log_reader import LogReader
 from remote import archive
 from remote.keys import PartitionPath
 from remote.store.api import ObjectStore
-from tiering.offload.copy import Done, offload, plan
+from tiering.offload.copy import Done, OffloadRun, offload, plan
 
 
 def local_logs(folder: Path) -> dict[str, LogReader]:
@@ -45,7 +45,7 @@ def offload_all(
     clock, ids = clock or FixedClock(), ids or CountingIds()
     archive.create_archive(store, clock, ids)
     logs = [log for name, log in local_logs(folder).items() if only in (None, name)]
-    return [done for log in logs for done in offload(plan(log, store), store, clock, ids, source, lambda _: None)]
+    return [done for log in logs for done in offload(plan(log, store), OffloadRun(store, clock, ids, source, lambda _: None))]
 
 
 def copy_of(folder: Path, into: Path) -> Path:

@@ -7,7 +7,7 @@ from golden_logs import live
 
 from local_log.log_reader import LogReader
 from remote.store.api import ObjectStore
-from tiering.offload.copy import Done, offload, plan
+from tiering.offload.copy import Done, OffloadRun, offload, plan
 
 TXN = "g-txn-0"
 
@@ -25,4 +25,4 @@ def named(manifest: object) -> list[tuple[int, int]]:
 
 def run(store: ObjectStore, log: LogReader, *, prefix: str = "", progress: Callable[[int], None] = lambda _: None) -> list[Done]:
     """Plans and offloads one log."""
-    return list(offload(plan(log, store), store, FixedClock(), CountingIds(prefix), "source", progress))
+    return list(offload(plan(log, store), OffloadRun(store, FixedClock(), CountingIds(prefix), "source", progress)))

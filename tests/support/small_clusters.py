@@ -23,7 +23,7 @@ from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
 from remote.manifest.store import load_newest
 from remote.read.context import ReadContext
-from tiering.offload.copy import Done, offload, plan
+from tiering.offload.copy import Done, OffloadRun, offload, plan
 from tiering.read.tiered_log import Isolation, TieredLog
 from tiering.wiring import Tiers
 
@@ -91,7 +91,7 @@ class Cluster(Brokers):
                     leads = self.replicas.get(log.partition, [None])[0] == one.number
                     if one.number in brokers or (not brokers and leads):
                         due = plan(log, self.store)
-                        found += offload(due, self.store, self.clock, self.ids, log_dir.id(), lambda _: None)
+                        found += offload(due, OffloadRun(self.store, self.clock, self.ids, log_dir.id(), lambda _: None))
         return found
 
     def _is_copied(self, topic: str) -> bool:

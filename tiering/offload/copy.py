@@ -6,6 +6,7 @@ and the hole that it leaves is a named gap until a sound copy fills it.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from local_log.disk import FileState
 from local_log.errors import FILE_ERRORS, LogError, NoSuchFile
@@ -19,9 +20,10 @@ from remote.clock import Clock, Ids
 from remote.keys import PartitionPath
 from remote.manifest.entries import Entries
 from remote.manifest.gaps import NO_BATCH
+from remote.manifest.held_manifest import HeldManifest
 from remote.manifest.losses import GONE, OVERTAKEN, new_losses
 from remote.manifest.model import LIMITS, Limits, Manifest, SegmentEntry, covers, never_archived
-from remote.manifest.store import ManifestWriter, load_newest, newest_version
+from remote.manifest.store import ManifestWriter, Stored, load_newest
 from remote.manifest.transitions import check_history, emptied, refuse_deleted, segment_copied, source_seen
 from remote.segment.upload import NO_TRANSFORMS, copy_segment
 from remote.store.api import ObjectStore
@@ -38,9 +40,14 @@ class OffloadPlan:
 
     log: LogReader
     path: PartitionPath
-    manifest: Manifest
+    known: Stored
     decisions: tuple[Decision, ...]
     formers: tuple[str, ...] = ()
+
+    @property
+    def manifest(self) -> Manifest:
+        """The newest version, a version 0 where nothing is archived yet."""
+        return self.known.manifest
 
     @property
     def start(self) -> int:
@@ -57,6 +64,22 @@ class OffloadPlan:
     def told(self, manifest: Manifest, source: str, now_ms: int) -> Manifest:
         """A version of the manifest once it has been told of the log."""
         return told(emptied(manifest, self.empty), self.log, self.start, source, now_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class OffloadRun:
+    """What the offloads of many logs have in common: the archive, `source` as which they are told, and how segments are stored.
+
+    `progress` is told the bytes of the log files as they are read.
+    """
+
+    store: ObjectStore
+    clock: Clock
+    ids: Ids
+    source: str
+    progress: Callable[[int], None]
+    transforms: Transforms = NO_TRANSFORMS
+    limits: Limits = LIMITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,122 +107,129 @@ def plan(log: LogReader, store: ObjectStore) -> OffloadPlan:
     Raises Corrupt, NotFound, Unreadable, Unavailable, Invalid for a topic that was deleted from the archive.
     """
     path = PartitionPath(log.partition.topic, log.topic_id, log.partition.partition)
-    manifest = _newest(store, path) or _never_archived(path, log)
-    refuse_deleted(manifest)
+    known = load_newest(store, path) or Stored(_never_archived(path, log), "")
+    refuse_deleted(known.manifest)
     segments = tuple(LocalSegment(s.base_offset, s.next_base_offset, _is_empty(s)) for s in log.segments)
     stable = log.last_stable_offset if len(segments) > 1 else log.log_start_offset
-    decisions = plan_offload(segments, stable, manifest, unproven=log.unproven)
+    decisions = plan_offload(segments, stable, known.manifest, unproven=log.unproven)
     formers: tuple[str, ...] = ()
-    if not manifest.version and log.segments:
+    if not known.manifest.version and log.segments:
         is_known, formers = former_ids(store, path)
         if is_known:
             archive.refuse_deleted_topic(store, path.topic, path.topic_id)
-    return OffloadPlan(log, path, manifest, decisions, formers)
+    return OffloadPlan(log, path, known, decisions, formers)
 
 
-def offload(
-    due: OffloadPlan,
-    store: ObjectStore,
-    clock: Clock,
-    ids: Ids,
-    source: str,
-    progress: Callable[[int], None],
-    transforms: Transforms = NO_TRANSFORMS,
-    limits: Limits = LIMITS,
-) -> Iterator[Done]:
-    """Does what `due` says, a result a segment. `progress` is told the bytes of the log files as they are read.
+def offload(due: OffloadPlan, run: OffloadRun) -> Iterator[Done]:
+    """Does what `due` says, a result a segment.
 
     Every error of a segment is in its result. An error of the store stops the log: what follows would fail alike.
     Where the log is seen for the first time or its start has moved, the manifest is told, and what is lost by that; so it is
     where compaction has emptied what is a gap: with the first copy or, where there is none, at the end.
     """
-    writer = ManifestWriter(store, due.path, clock, ids, source, due.manifest.writer_epoch, limits)
-    first = _never_archived(due.path, due.log)
-    lost: list[Range] = []
+    yield from _of_formers(due, run)
+    copies = SegmentCopies(due, run)
+    for segment, decision in zip(due.log.segments, due.decisions, strict=True):
+        done = copies.copy_one(segment, decision) if decision.action is Action.copy else Done(decision)
+        yield from copies.newly_lost()
+        yield done
+        if copies.has_stopped:
+            return
+    yield from _contradiction(due.log, copies.held.manifest)
+    yield from copies.tell()
 
-    def seen(before: Manifest) -> Manifest:
-        after = due.told(before, source, clock.now_ms())
-        lost[:] = new_losses(before, after)
-        return after
 
-    yield from _of_formers(due, store, clock, ids, source)
-    known = due.manifest
-    gap_reason = "never archived: an earlier segment had left the local log before"
-    for listed, decision in zip(due.log.segments, due.decisions, strict=True):
-        if decision.action is not Action.copy:
-            yield Done(decision)
-            continue
+class SegmentCopies:
+    """The copies of one log's segments, one after the other, by a writer that holds the manifest.
+
+    `has_stopped`: the store failed or refused a commit, and what follows would fail alike.
+    """
+
+    def __init__(self, due: OffloadPlan, run: OffloadRun) -> None:
+        writer = ManifestWriter(run.store, due.path, run.clock, run.ids, run.source, due.manifest.writer_epoch, run.limits)
+        self.held = HeldManifest(writer, _never_archived(due.path, due.log), due.known)
+        self.has_stopped = False
+        self._due = due
+        self._run = run
+        self._gap_reason = "never archived: an earlier segment had left the local log before"
+        self._lost: tuple[Range, ...] = ()
+
+    def copy_one(self, listed: Segment, decision: Decision) -> Done:
+        """Uploads a segment and commits it. Every error is in the result."""
         segment = replace(listed, next_base_offset=decision.segment.end_offset)
-        end = segment_end(segment)
         notes: list[str] = []
         try:
-            known = _newest_after(store, known, first)
+            known, end = self.held.refresh(), segment_end(segment)
             if covers(known, segment.base_offset, end):
-                yield Done(_by_somebody_else(decision))
-                continue
-            check_history(known, epochs_before(due.log.leader_epochs, end), end)
-            entry = _copied(due, segment, store, clock, ids, progress, notes.append, transforms)
+                return Done(_by_somebody_else(decision))
+            check_history(known, epochs_before(self._due.log.leader_epochs, end), end)
+            entry = self._uploaded(segment, notes.append)
         except Changed as e:
-            gap_reason = f"skipped: {e}"
-            yield Done(replace(decision, action=Action.skipped, reason=str(e)))
-            continue
+            self._gap_reason = f"skipped: {e}"
+            return Done(replace(decision, action=Action.skipped, reason=str(e)))
         except FILE_ERRORS as e:
-            gap_reason = f"refused: {e}"
-            yield Done(decision, error=e)
-            continue
+            self._gap_reason = f"refused: {e}"
+            return Done(decision, error=e)
         except LogError as e:
-            yield Done(decision, error=e)
-            return
+            self.has_stopped = True
+            return Done(decision, error=e)
+        return self._committed(decision, entry, tuple(notes))
 
-        def change(before: Manifest, entry: SegmentEntry = entry, gap_reason: str = gap_reason) -> Manifest:
-            lineage = epochs_before(due.log.leader_epochs, entry.end_offset)
-            copied = segment_copied(known := seen(before), entry, lineage, gap_reason, clock.now_ms())
-            return known if copied is known else source_seen(emptied(copied, due.empty), source, due.start, end_of(due.log))
+    def newly_lost(self) -> Iterator[Done]:
+        """What the last commit has found lost, once."""
+        lost, self._lost = self._lost, ()
+        return map(as_lost, lost)
 
-        try:
-            known = writer.commit(first, change)
-            holds = Entries.of(store, known).holds(entry)
-        except LogError as e:
-            yield Done(decision, error=e)
+    def tell(self) -> Iterator[Done]:
+        """Tells the manifest what it has not been told of the log with a copy."""
+        if self._seen(self.held.manifest) == self.held.manifest:
             return
-        yield from map(as_lost, lost)
-        yield Done(decision, entry=entry, notes=tuple(notes)) if holds else Done(_by_somebody_else(decision))
-    yield from _contradiction(due.log, known)
-    if seen(known) != known:
         try:
-            writer.commit(first, seen)
+            self.held.commit(self._seen)
         except LogError as e:
             yield Done(None, error=e)
         else:
-            yield from map(as_lost, lost)
+            yield from self.newly_lost()
+
+    def _uploaded(self, segment: Segment, told: Told) -> SegmentEntry:
+        """The segment's objects are in the store, and it was the same from beginning to end. Raises Changed where it was not."""
+        due, run = self._due, self._run
+        before = seen_whole(due.log, segment)
+        try:
+            data = segment_data(due.log, segment, run.progress, told)
+            entry = copy_segment(run.store, due.path, data, run.clock, run.ids, run.transforms, told=told)
+        except NoSuchFile as e:
+            raise Changed(f"{e}; its broker has deleted or renamed it in the meantime") from e
+        except FILE_ERRORS:
+            _refuse_changed(due.log, segment, before)  # what the broker has done to it is no damage
+            raise
+        _refuse_changed(due.log, segment, before)
+        return entry
+
+    def _committed(self, decision: Decision, entry: SegmentEntry, notes: tuple[str, ...]) -> Done:
+        try:
+            known = self.held.commit(partial(self._with_entry, entry, self._gap_reason))
+            holds = Entries.of(self._run.store, known).holds(entry)
+        except LogError as e:
+            self.has_stopped, self._lost = True, ()
+            return Done(decision, error=e)
+        return Done(decision, entry=entry, notes=notes) if holds else Done(_by_somebody_else(decision))
+
+    def _with_entry(self, entry: SegmentEntry, gap_reason: str, before: Manifest) -> Manifest:
+        due, known = self._due, self._seen(before)
+        lineage = epochs_before(due.log.leader_epochs, entry.end_offset)
+        copied = segment_copied(known, entry, lineage, gap_reason, self._run.clock.now_ms())
+        return known if copied is known else source_seen(emptied(copied, due.empty), self._run.source, due.start, end_of(due.log))
+
+    def _seen(self, before: Manifest) -> Manifest:
+        after = self._due.told(before, self._run.source, self._run.clock.now_ms())
+        self._lost = new_losses(before, after)
+        return after
 
 
 def lost_before(due: OffloadPlan, source: str, now_ms: int) -> Iterator[Done]:
     """What an offload would find lost."""
     return map(as_lost, new_losses(due.manifest, due.told(due.manifest, source, now_ms)))
-
-
-def _copied(
-    due: OffloadPlan,
-    segment: Segment,
-    store: ObjectStore,
-    clock: Clock,
-    ids: Ids,
-    progress: Callable[[int], None],
-    told: Told,
-    transforms: Transforms,
-) -> SegmentEntry:
-    """The segment's objects are in the store, and it was the same from beginning to end. Raises Changed where it was not."""
-    before = seen_whole(due.log, segment)
-    try:
-        entry = copy_segment(store, due.path, segment_data(due.log, segment, progress, told), clock, ids, transforms, told=told)
-    except NoSuchFile as e:
-        raise Changed(f"{e}; its broker has deleted or renamed it in the meantime") from e
-    except FILE_ERRORS:
-        _refuse_changed(due.log, segment, before)  # what the broker has done to it is no damage
-        raise
-    _refuse_changed(due.log, segment, before)
-    return entry
 
 
 def _refuse_changed(log: LogReader, segment: Segment, before: FileState) -> None:
@@ -221,11 +251,11 @@ def _contradiction(log: LogReader, known: Manifest) -> Iterator[Done]:
         yield Done(None, error=e)
 
 
-def _of_formers(due: OffloadPlan, store: ObjectStore, clock: Clock, ids: Ids, source: str) -> Iterator[Done]:
+def _of_formers(due: OffloadPlan, run: OffloadRun) -> Iterator[Done]:
     for topic_id in due.formers:
         former = replace(due.path, topic_id=topic_id)
         try:
-            for offsets in tell_gone(store, former, clock, ids, source):
+            for offsets in tell_gone(run.store, former, run.clock, run.ids, run.source):
                 yield as_lost(offsets, f"of the former topic with id {topic_id}: {GONE}")
         except LogError as e:
             yield Done(None, error=e)
@@ -240,18 +270,6 @@ def as_lost(offsets: Range, why: str = OVERTAKEN) -> Done:
 
 def _by_somebody_else(decision: Decision) -> Decision:
     return Decision(decision.segment, Action.archived, "archived by another process in the meantime")
-
-
-def _newest(store: ObjectStore, path: PartitionPath) -> Manifest | None:
-    stored = load_newest(store, path)
-    return stored.manifest if stored else None
-
-
-def _newest_after(store: ObjectStore, known: Manifest, first: Manifest) -> Manifest:
-    """The newest manifest, which most often is the one that is known: then one request has told."""
-    if newest_version(store, first.path) == known.version:
-        return known
-    return _newest(store, first.path) or first
 
 
 def _is_empty(segment: Segment) -> bool:

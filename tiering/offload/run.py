@@ -17,7 +17,7 @@ from remote.store.api import ObjectStore
 from remote.transforms.encoder import Transforms
 from tiering.losses.gone_logs import GoneLog, record_gone
 from tiering.losses.seen_logs import SeenLog, SeenLogs
-from tiering.offload.copy import Done, OffloadPlan, as_lost, lost_before, offload, plan
+from tiering.offload.copy import Done, OffloadPlan, OffloadRun, as_lost, lost_before, offload, plan
 from tiering.offload.plan import Action, Decision, LocalSegment
 
 UNANSWERED_MAX = 3
@@ -106,7 +106,7 @@ class OffloadLogs:
             yield from self._done(due)
 
     def _done(self, due: OffloadPlan) -> Iterator[Done]:
-        return offload(due, self.store, self.clock, self.ids, self.source, self.progress, self.transforms)
+        return offload(due, OffloadRun(self.store, self.clock, self.ids, self.source, self.progress, self.transforms))
 
     def _gone(self, log: GoneLog) -> Iterator[Done]:
         """What is lost with a log that is there no more. Until its manifest has been told it stays remembered."""

@@ -31,7 +31,7 @@ from remote.manifest.model import PRODUCER_SNAPSHOT
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import claimed
 from remote.read.log import ArchivedLog
-from tiering.offload.copy import offload, plan
+from tiering.offload.copy import OffloadRun, offload, plan
 
 
 def flip(file: Path, position: int) -> None:
@@ -201,12 +201,13 @@ def test_an_error_of_the_store_stops_the_log_and_is_reported(txn: Path, verb: st
         return down and called == verb
 
     door = FailsBefore(store, error, fails)
-    results = list(offload(due, door, FixedClock(), CountingIds(), "source", lambda _: None))
+    results = list(offload(due, OffloadRun(door, FixedClock(), CountingIds(), "source", lambda _: None)))
     assert [(done.entry is not None, done.error is not None) for done in results] == [(True, False), (False, True)]
-    assert type(results[-1].error) is type(error)
+    # Listed is only what a commit has put: who cannot see whether it is in the chain does not know.
+    assert type(results[-1].error) is (Unknown if verb == "list" else type(error))
     assert verbs(door.calls).count("upload") <= 4
     assert "delete" not in verbs(door.calls)
-    assert named(assert_sound_archive(store, path_of(log))) == [(0, 102)]
+    assert named(assert_sound_archive(store, path_of(log))) == due_ranges(log)[: 2 if verb == "list" else 1]
     assert [done.error for done in run(store, log, prefix="b") if done.error] == []
     assert named(assert_sound_archive(store, path_of(log))) == due_ranges(log)
 
@@ -217,7 +218,7 @@ def test_a_fenced_writer_stops_before_the_next_segment(txn: Path) -> None:
     run(store, LogReader(log.disk, log.folder, log.partition, log.segments, 0, 150))
     due = plan(log, store)
     ManifestWriter(store, due.path, FixedClock(), CountingIds("c"), "other", 0).commit(due.manifest, claimed)
-    results = list(offload(due, store, FixedClock(), CountingIds("b"), "source", lambda _: None))
+    results = list(offload(due, OffloadRun(store, FixedClock(), CountingIds("b"), "source", lambda _: None)))
     assert isinstance(results[-1].error, Fenced)
     assert sum(done.error is not None for done in results) == 1
     assert [done.error for done in run(store, log, prefix="d") if done.error] == []

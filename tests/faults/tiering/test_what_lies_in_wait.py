@@ -18,7 +18,7 @@ from local_log.log_reader import LogReader, open_log
 from local_log.segment_reader import Segment
 from remote.manifest.store import load_newest
 from remote.read.log import ArchivedLog
-from tiering.offload.copy import offload, plan
+from tiering.offload.copy import OffloadRun, offload, plan
 from tiering.offload.plan import Action
 from tiering.read.tiered_log import Isolation, TieredLog
 
@@ -151,7 +151,7 @@ def test_a_file_that_cannot_be_read_names_itself_and_stops_only_its_segment(fine
     disk = FailingDisk(f"{base:020d}.log")
     log = open_log(disk, sound.folder, sound.partition, 0, sound.high_watermark)
     store = MemoryStore()
-    done = list(offload(plan(log, store), store, FixedClock(), CountingIds(), "s", lambda _: None))
+    done = list(offload(plan(log, store), OffloadRun(store, FixedClock(), CountingIds(), "s", lambda _: None)))
     assert [type(d.error) for d in done if d.error] == [Unreadable]
     assert sum(d.entry is not None for d in done) > 3
     assert "delete" not in verbs(store.calls)

@@ -20,7 +20,7 @@ from tiering.agent.tasks.task import nothing_to_do
 from tiering.agent.watch import Mark, has_changed
 from tiering.lag.archived import Archived
 from tiering.lag.copy_lag import waiting_segments
-from tiering.offload.copy import Done, OffloadPlan, offload, plan
+from tiering.offload.copy import Done, OffloadPlan, OffloadRun, offload, plan
 from tiering.offload.plan import Action
 
 OPEN_MAX: Final = 32
@@ -130,7 +130,7 @@ class CopyTask:
             self._open.pop(folder, None)
 
     def _offload(self, due: OffloadPlan, mark: Mark) -> Iterator[Done]:
-        return offload(due, self.store, self.clock, self.ids, mark.log_dir.id(), _no_bar, self.transforms)
+        return offload(due, OffloadRun(self.store, self.clock, self.ids, mark.log_dir.id(), _no_bar, self.transforms))
 
     def _keep(self, folder: str, run: Iterator[Done]) -> None:
         with self._turn:

@@ -19,7 +19,7 @@ from remote.read.log import ArchivedLog
 from remote.read.read_ahead import ReadAhead
 from remote.store.folder.store import FolderStore
 from remote.transforms.decoded_bytes import DecodedBytes
-from tiering.offload.copy import offload, plan
+from tiering.offload.copy import OffloadRun, offload, plan
 
 PARTITION = "g-codec-none-0"
 
@@ -29,7 +29,7 @@ def archived(folder: Path, encoding: str) -> tuple[Door, Manifest]:
     log = local_logs(broker_logs(folder / "logs", PARTITION))[PARTITION]
     store, clock, ids = FolderStore(str(folder / "archive")), FixedClock(), CountingIds()
     create_archive(store, clock, ids)
-    done = [*offload(plan(log, store), store, clock, ids, "source", lambda _: None, transforms(encoding))]
+    done = [*offload(plan(log, store), OffloadRun(store, clock, ids, "source", lambda _: None, transforms(encoding)))]
     assert [d.error for d in done] == [None] * len(done)
     newest = load_newest(store, path_of(log))
     assert newest is not None

@@ -12,7 +12,7 @@ from local_log.formats.filenames import LOG_START_OFFSET_CHECKPOINT, PARTITION_M
 from remote.manifest.losses import lost_ranges
 from remote.manifest.model import Manifest
 from remote.store.api import ObjectStore
-from tiering.offload.copy import Done, offload, plan
+from tiering.offload.copy import Done, OffloadRun, offload, plan
 
 TINY = "g-tiny-0"
 
@@ -26,7 +26,7 @@ def both(store: ObjectStore, folder: Path) -> list[list[Done]]:
     log = local_logs(folder)[TINY]
     plans = [plan(log, store), plan(log, store)]
     return [
-        list(offload(due, store, FixedClock(), CountingIds(prefix), "source", lambda _: None))
+        list(offload(due, OffloadRun(store, FixedClock(), CountingIds(prefix), "source", lambda _: None)))
         for due, prefix in zip(plans, "xy", strict=True)
     ]
 

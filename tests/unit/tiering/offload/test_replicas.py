@@ -24,7 +24,7 @@ from remote.manifest.entries import Entries
 from remote.manifest.model import Limits
 from remote.read.log import ArchivedLog
 from remote.store.api import ObjectStore
-from tiering.offload.copy import Done, offload, plan
+from tiering.offload.copy import Done, OffloadRun, offload, plan
 
 EPOCHS, TXN = "g-epochs-0", "g-txn-0"
 CUTS = (4, 7, 11)
@@ -45,7 +45,8 @@ def replicas(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def run(store: ObjectStore, log: LogReader, name: str) -> list[Done]:
     prefix = f"{int(name):x}".rjust(2, "f")
     due = plan(log, store)
-    return list(offload(due, store, FixedClock(), CountingIds(prefix), f"replica-{name}", lambda _: None, limits=LIMITS))
+    run = OffloadRun(store, FixedClock(), CountingIds(prefix), f"replica-{name}", lambda _: None, limits=LIMITS)
+    return list(offload(due, run))
 
 
 def end_of(log: LogReader) -> int:
