@@ -91,6 +91,13 @@ def test_a_hole_that_opens_within_a_page_is_a_gap_too(pages: Pages) -> None:
     assert [(g.start, g.end) for g in after.gaps] == [(10, 20)]
 
 
+def test_a_second_truncation_may_fork_below_the_first_one(pages: Pages) -> None:
+    once = pages.truncated(manifest(*(entry(a, b) for a, b in pairwise(range(0, 60, 10)))), 40)
+    twice = pages.truncated(once, 20)
+    assert [d.fork_offset for d in twice.diverged] == [40, 20]
+    assert [e.end_offset for e in twice.entries] == [10, 20]
+
+
 def test_a_truncation_applies_to_no_other_version_than_it_was_planned_on() -> None:
     some = manifest(entry(0, 10), entry(10, 20), put_id="a")
     step = truncation(some, 10, lambda ref: (), CountingIds().new_id)
