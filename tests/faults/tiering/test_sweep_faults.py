@@ -76,6 +76,15 @@ def test_the_sweep_takes_what_nobody_names_and_nothing_else(littered: World) -> 
     assert one.sweep(name="4") == []
 
 
+def test_what_is_no_page_stays_among_pages(littered: World) -> None:
+    one = littered.fork()
+    foreign = f"{PATH.pages}readme.txt"
+    one.store.put_if_absent(foreign, b"Somebody else's.")
+    one.hours(400 * 24)
+    assert one.sweep()
+    assert foreign in one.store.objects
+
+
 def check_sweep(littered: World, fault: str, number: int) -> None:
     """The same of the sweep."""
     one = littered.fork()

@@ -33,6 +33,11 @@ def test_overlapping_entries_are_legal() -> None:
     check(BEFORE, replace(AFTER, entries=entries))
 
 
+def test_entries_that_start_at_the_same_offset_are_legal() -> None:
+    """Replicas whose segments start together do not roll together."""
+    check(BEFORE, replace(AFTER, entries=(A, entry(0, 15), B, C)))
+
+
 @pytest.mark.parametrize("change", [{"topic": "other"}, {"topic_id": "B" + TOPIC_ID[1:]}, {"partition": 1}], ids=repr)
 def test_a_manifest_of_another_partition_may_not_follow(change: dict[str, object]) -> None:
     assert_broken(replace(AFTER, **change), "a manifest stays with its partition")
