@@ -119,32 +119,26 @@ class OsDisk:
     """The operating system's files."""
 
     def names(self, folder: str) -> list[str]:
-        """See Disk."""
         with _translated(folder):
             return sorted(os.listdir(folder))
 
     def is_folder(self, path: str) -> bool:
-        """See Disk."""
         return os.path.isdir(path)
 
     def size(self, file: str) -> int:
-        """See Disk."""
         with _translated(file):
             return os.stat(file).st_size
 
     def modified_ms(self, file: str) -> int:
-        """See Disk."""
         with _translated(file):
             return os.stat(file).st_mtime_ns // 1_000_000
 
     def state(self, file: str) -> FileState:
-        """See Disk."""
         with _translated(file):
             status = os.stat(file)
             return FileState(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
     def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
-        """See Disk."""
         with _translated(file):
             descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
             try:
@@ -153,7 +147,6 @@ class OsDisk:
                 os.close(descriptor)
 
     def read_large(self, file: str, start: int, end: int) -> Buffer:
-        """See Disk."""
         with _translated(file):
             descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
             try:
@@ -175,15 +168,12 @@ class OsWritableDisk(OsDisk):
         self._files = OpenFiles(open_files_max)
 
     def exists(self, path: str) -> bool:
-        """See WritableDisk."""
         return os.path.exists(path)
 
     def is_file(self, path: str) -> bool:
-        """See WritableDisk."""
         return os.path.isfile(path)
 
     def files(self, folder: str) -> list[str]:
-        """See WritableDisk."""
         with _translated(folder), os.scandir(folder) as entries:
             return sorted(entry.name for entry in entries if entry.is_file())
 
@@ -196,11 +186,9 @@ class OsWritableDisk(OsDisk):
             raise _translation(file, e) from e
 
     def write(self, file: str, start: int, data: bytes) -> None:
-        """See WritableDisk."""
         self._writer(file)(start, data)
 
     def writer(self, file: str) -> Writer:
-        """See WritableDisk."""
         return self._writer(file)
 
     def _writer(self, file: str) -> Writer:
@@ -218,19 +206,16 @@ class OsWritableDisk(OsDisk):
         return write
 
     def truncate(self, file: str, size: int) -> None:
-        """See WritableDisk."""
         with _translated(file):
             os.truncate(file, size)
 
     def rename(self, path: str, to: str) -> None:
-        """See WritableDisk."""
         self.release(path)
         self.release(to)
         with _translated(path):
             os.replace(path, to)
 
     def delete(self, file: str) -> bool:
-        """See WritableDisk."""
         self.release(file)
         with _translated(file):
             try:
@@ -240,24 +225,20 @@ class OsWritableDisk(OsDisk):
         return True
 
     def make_folder(self, folder: str) -> None:
-        """See WritableDisk."""
         with _translated(folder):
             os.makedirs(folder, exist_ok=True)
 
     def delete_folder(self, folder: str) -> None:
-        """See WritableDisk."""
         self.release(folder)
         with _translated(folder):
             shutil.rmtree(folder)
 
     def sync(self, file: str) -> None:
-        """See WritableDisk."""
         with _translated(file):
             opened = self._files.open(file)
             os.fsync(opened.number)
 
     def sync_folder(self, folder: str) -> None:
-        """See WritableDisk."""
         with _translated(folder):
             descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
             try:
@@ -266,12 +247,10 @@ class OsWritableDisk(OsDisk):
                 os.close(descriptor)
 
     def set_modified_ms(self, file: str, ms: int) -> None:
-        """See WritableDisk."""
         with _translated(file):
             os.utime(file, ns=(ms * 1_000_000, ms * 1_000_000))
 
     def real_path(self, path: str) -> str:
-        """See WritableDisk."""
         with _translated(path):
             return os.path.realpath(path)
 
@@ -297,7 +276,6 @@ class OsWritableDisk(OsDisk):
                 os.close(descriptor)  # the one who had it has removed it just now: what we lock is a file without a name
 
     def unlock(self, file: str) -> None:
-        """See WritableDisk."""
         with _translated(file), self._locking:
             descriptor = self._locks.pop(file, None)
             if descriptor is None:
@@ -311,7 +289,6 @@ class OsWritableDisk(OsDisk):
                 os.close(descriptor)
 
     def release(self, path: str) -> None:
-        """See WritableDisk."""
         # What a folder's new name makes of the names in it, nobody tells: all files in it are closed, too.
         self._files.release(path)
 

@@ -28,7 +28,6 @@ class OsFolderHolder:
         self._held: dict[str, int] = {}
 
     def hold(self, folder: str) -> bool:
-        """See FolderHolder."""
         try:
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError) as e:
@@ -47,5 +46,4 @@ class OsFolderHolder:
         return True
 
     def let_go(self, folder: str) -> None:
-        """See FolderHolder."""
         os.close(self._held.pop(folder))

@@ -186,7 +186,6 @@ class OffsetIndexFile(_Index):
     ENTRY = struct.Struct(">ii")
 
     def __init__(self, disk: WritableDisk, file: str, base_offset: int, size_max: int) -> None:
-        """See the base."""
         super().__init__(disk, file, base_offset, size_max)
         self.last_offset = self._last()
 
@@ -251,7 +250,6 @@ class TimeIndexFile(_Index):
     KEPT = 1
 
     def __init__(self, disk: WritableDisk, file: str, base_offset: int, size_max: int) -> None:
-        """See the base."""
         super().__init__(disk, file, base_offset, size_max)
         self.last_entry = self._last()
 
@@ -294,7 +292,7 @@ class TimeIndexFile(_Index):
         self._cut(at + 1 if keeps else max(at, 0))
 
     def resize(self, size: int) -> bool:
-        """See the base."""
+        """As every index is resized; its last entry may be cut off."""
         resized = super().resize(size)
         if resized:
             self.last_entry = self._last()
@@ -355,7 +353,7 @@ class TxnIndexFile:
             last = aborted.last_offset
 
     def reset(self) -> None:
-        """Drops all entries."""
+        """Empties the file, where there is one."""
         if self._exists:
             self._disk.truncate(self.file, 0)
         self._last_offset = None

@@ -133,54 +133,48 @@ class Instrumented:
         self._stopwatch = stopwatch
 
     def get(self, key: str) -> bytes:
-        """As the inner store's."""
         with self._counted("get") as call:
             body = self.inner.get(key)
             call.bytes = len(body)
             return body
 
     def get_range(self, key: str, start: int, end: int) -> Body:
-        """As the inner store's."""
         with self._counted("get_range") as call:
             body = self.inner.get_range(key, start, end)
             call.bytes = len(body)
             return body
 
     def head(self, key: str) -> ObjectMeta:
-        """As the inner store's."""
         with self._counted("head"):
             return self.inner.head(key)
 
     def list(self, prefix: str, *, limit: int | None = None, start_after: str = "") -> Iterator[ObjectMeta]:
-        """As the inner store's; counted when it ends or is given up, without the time that its reader takes."""
+        """Counted when it ends or is given up, without the time that its reader takes."""
         return self._items("list", lambda: self.inner.list(prefix, limit=limit, start_after=start_after))
 
     def list_folders(self, prefix: str) -> Iterator[str]:
-        """As the inner store's; counted as `list` is."""
+        """Counted as `list` is."""
         return self._items("list_folders", lambda: self.inner.list_folders(prefix))
 
     def put_if_absent(self, key: str, body: Body) -> None:
-        """As the inner store's."""
         with self._counted("put_if_absent") as call:
             self.inner.put_if_absent(key, body)
             call.bytes = memoryview(body).nbytes
 
     def upload(self, key: str, parts: Iterable[Body], *, size: int, crc32c: int) -> None:
-        """As the inner store's; counted without the time in which its parts are read."""
+        """Counted without the time in which its parts are read."""
         with self._counted("upload") as call:
             self.inner.upload(key, self._read(parts, call), size=size, crc32c=crc32c)
 
     def delete(self, key: str) -> None:
-        """As the inner store's."""
         with self._counted("delete"):
             self.inner.delete(key)
 
     def abandoned_uploads(self, prefix: str, before_ms: int) -> Iterator[AbandonedUpload]:
-        """As the inner store's; counted as `list` is."""
+        """Counted as `list` is."""
         return self._items("abandoned_uploads", lambda: self.inner.abandoned_uploads(prefix, before_ms))
 
     def abort_upload(self, upload: AbandonedUpload) -> None:
-        """As the inner store's."""
         with self._counted("abort_upload"):
             self.inner.abort_upload(upload)
 

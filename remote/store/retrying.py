@@ -46,19 +46,16 @@ class Retrying:
         self._backoff = backoff or Backoff()
 
     def get(self, key: str) -> bytes:
-        """As the inner store's."""
         return self._repeated(lambda: self.inner.get(key))
 
     def get_range(self, key: str, start: int, end: int) -> Body:
-        """As the inner store's."""
         return self._repeated(lambda: self.inner.get_range(key, start, end))
 
     def head(self, key: str) -> ObjectMeta:
-        """As the inner store's."""
         return self._repeated(lambda: self.inner.head(key))
 
     def list(self, prefix: str, *, limit: int | None = None, start_after: str = "") -> Iterator[ObjectMeta]:
-        """As the inner store's; each object that comes is a new start for patience."""
+        """Each object that comes is a new start for patience."""
         tries = self._tries()
         while True:
             try:
@@ -72,7 +69,7 @@ class Retrying:
                 return
 
     def list_folders(self, prefix: str) -> Iterator[str]:
-        """As the inner store's; one that breaks off starts again, and passes over what it has given."""
+        """One that breaks off starts again, and passes over what it has given."""
         tries, last = self._tries(), ""
         while True:
             try:
@@ -86,11 +83,11 @@ class Retrying:
                 return
 
     def put_if_absent(self, key: str, body: Body) -> None:
-        """As the inner store's. An Unknown is not repeated."""
+        """An Unknown is not repeated."""
         self._repeated(lambda: self.inner.put_if_absent(key, body))
 
     def upload(self, key: str, parts: Iterable[Body], *, size: int, crc32c: int) -> None:
-        """As the inner store's; made once where `parts` cannot be read again."""
+        """Made once where `parts` cannot be read again."""
         if iter(parts) is parts:
             self.inner.upload(key, parts, size=size, crc32c=crc32c)
             return
@@ -112,15 +109,13 @@ class Retrying:
                 return
 
     def delete(self, key: str) -> None:
-        """As the inner store's."""
         self._repeated(lambda: self.inner.delete(key))
 
     def abandoned_uploads(self, prefix: str, before_ms: int) -> Iterator[AbandonedUpload]:
-        """As the inner store's, all of them at once."""
+        """All of them at once."""
         return iter(self._repeated(lambda: [*self.inner.abandoned_uploads(prefix, before_ms)]))
 
     def abort_upload(self, upload: AbandonedUpload) -> None:
-        """As the inner store's."""
         self._repeated(lambda: self.inner.abort_upload(upload))
 
     def _holds(self, key: str, size: int, crc32c: int) -> bool:

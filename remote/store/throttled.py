@@ -42,48 +42,40 @@ class Throttled:
         self._start()
 
     def get(self, key: str) -> bytes:
-        """As the inner store's. How long it is shows afterwards, so the next call waits for it."""
+        """How long it is shows afterwards, so the next call waits for it."""
         self._wait_for(0)
         body = self.inner.get(key)
         self._reserve(len(body))
         return body
 
     def get_range(self, key: str, start: int, end: int) -> Body:
-        """As the inner store's."""
         self._wait_for(max(0, end - start))
         return self.inner.get_range(key, start, end)
 
     def head(self, key: str) -> ObjectMeta:
-        """As the inner store's."""
         return self.inner.head(key)
 
     def list(self, prefix: str, *, limit: int | None = None, start_after: str = "") -> Iterator[ObjectMeta]:
-        """As the inner store's."""
         return self.inner.list(prefix, limit=limit, start_after=start_after)
 
     def list_folders(self, prefix: str) -> Iterator[str]:
-        """As the inner store's."""
         return self.inner.list_folders(prefix)
 
     def put_if_absent(self, key: str, body: Body) -> None:
-        """As the inner store's."""
         self._wait_for(memoryview(body).nbytes)
         self.inner.put_if_absent(key, body)
 
     def upload(self, key: str, parts: Iterable[Body], *, size: int, crc32c: int) -> None:
-        """As the inner store's, part by part."""
+        """Part by part."""
         self.inner.upload(key, self._in_time(parts), size=size, crc32c=crc32c)
 
     def delete(self, key: str) -> None:
-        """As the inner store's."""
         self.inner.delete(key)
 
     def abandoned_uploads(self, prefix: str, before_ms: int) -> Iterator[AbandonedUpload]:
-        """As the inner store's."""
         return self.inner.abandoned_uploads(prefix, before_ms)
 
     def abort_upload(self, upload: AbandonedUpload) -> None:
-        """As the inner store's."""
         self.inner.abort_upload(upload)
 
     def _in_time(self, parts: Iterable[Body]) -> Iterator[Body]:

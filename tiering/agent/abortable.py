@@ -15,55 +15,45 @@ class Abortable:
         self._controls = controls
 
     def get(self, key: str) -> bytes:
-        """As the inner store's."""
         self._controls.check()
         return self.inner.get(key)
 
     def get_range(self, key: str, start: int, end: int) -> Body:
-        """As the inner store's."""
         self._controls.check()
         return self.inner.get_range(key, start, end)
 
     def head(self, key: str) -> ObjectMeta:
-        """As the inner store's."""
         self._controls.check()
         return self.inner.head(key)
 
     def list(self, prefix: str, *, limit: int | None = None, start_after: str = "") -> Iterator[ObjectMeta]:
-        """As the inner store's."""
         for meta in self.inner.list(prefix, limit=limit, start_after=start_after):
             self._controls.check()
             yield meta
 
     def list_folders(self, prefix: str) -> Iterator[str]:
-        """As the inner store's."""
         self._controls.check()
         return self.inner.list_folders(prefix)
 
     def put_if_absent(self, key: str, body: Body) -> None:
-        """As the inner store's."""
         self._controls.check()
         self.inner.put_if_absent(key, body)
 
     def upload(self, key: str, parts: Iterable[Body], *, size: int, crc32c: int) -> None:
-        """As the inner store's."""
         self._controls.check()
         is_once = iter(parts) is parts
         checked = _checked(parts, self._controls) if is_once else _Again(parts, self._controls)
         self.inner.upload(key, checked, size=size, crc32c=crc32c)
 
     def delete(self, key: str) -> None:
-        """As the inner store's."""
         self._controls.check()
         self.inner.delete(key)
 
     def abandoned_uploads(self, prefix: str, before_ms: int) -> Iterator[AbandonedUpload]:
-        """As the inner store's."""
         self._controls.check()
         return self.inner.abandoned_uploads(prefix, before_ms)
 
     def abort_upload(self, upload: AbandonedUpload) -> None:
-        """As the inner store's."""
         self._controls.check()
         self.inner.abort_upload(upload)
 

@@ -36,7 +36,6 @@ class InTurn:
         self._done.append(turn())
 
     def finished(self, wait_s: float) -> list[Outcome]:
-        """See Workers."""
         if not self._done and wait_s > 0:
             self._clock.sleep(wait_s)
         done, self._done = self._done, []
@@ -54,11 +53,9 @@ class Threads:
         self._done: SimpleQueue[Future[Outcome] | None] = SimpleQueue()
 
     def start(self, turn: Turn) -> None:
-        """See Workers."""
         self._pool.submit(turn).add_done_callback(self._done.put)
 
     def finished(self, wait_s: float) -> list[Outcome]:
-        """See Workers."""
         ended: list[Future[Outcome] | None] = []
         try:
             ended.append(self._done.get(timeout=max(0.0, wait_s)))
@@ -68,5 +65,4 @@ class Threads:
             return [future.result() for future in ended if future is not None]
 
     def wake(self) -> None:
-        """See Workers."""
         self._done.put(None)

@@ -55,96 +55,73 @@ class GuardedDisk:
             raise self.fail(str(e)) from e
 
     def names(self, folder: str) -> list[str]:
-        """See Disk."""
         return self._do(self._disk.names, folder)
 
     def is_folder(self, path: str) -> bool:
-        """See Disk."""
         return self._do(self._disk.is_folder, path)
 
     def size(self, file: str) -> int:
-        """See Disk."""
         return self._do(self._disk.size, file)
 
     def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
-        """See Disk."""
         return self._do(self._disk.read, file, start, end)
 
     def read_large(self, file: str, start: int, end: int) -> Buffer:
-        """See Disk."""
         return self._do(self._disk.read_large, file, start, end)
 
     def exists(self, path: str) -> bool:
-        """See WritableDisk."""
         return self._do(self._disk.exists, path)
 
     def is_file(self, path: str) -> bool:
-        """See WritableDisk."""
         return self._do(self._disk.is_file, path)
 
     def files(self, folder: str) -> list[str]:
-        """See WritableDisk."""
         return self._do(self._disk.files, folder)
 
     def write(self, file: str, start: int, data: bytes) -> None:
-        """See WritableDisk."""
         self._do(self._disk.write, file, start, data)
 
     def writer(self, file: str) -> Writer:
-        """See WritableDisk."""
         write = self._do(self._disk.writer, file)
         return lambda start, data: self._do(write, start, data)
 
     def truncate(self, file: str, size: int) -> None:
-        """See WritableDisk."""
         self._do(self._disk.truncate, file, size)
 
     def rename(self, path: str, to: str) -> None:
-        """See WritableDisk."""
         self._do(self._disk.rename, path, to)
 
     def delete(self, file: str) -> bool:
-        """See WritableDisk."""
         return self._do(self._disk.delete, file)
 
     def make_folder(self, folder: str) -> None:
-        """See WritableDisk."""
         self._do(self._disk.make_folder, folder)
 
     def delete_folder(self, folder: str) -> None:
-        """See WritableDisk."""
         self._do(self._disk.delete_folder, folder)
 
     def sync(self, file: str) -> None:
-        """See WritableDisk."""
         self._do(self._disk.sync, file)
 
     def sync_folder(self, folder: str) -> None:
-        """See WritableDisk."""
         self._do(self._disk.sync_folder, folder)
 
     def modified_ms(self, file: str) -> int:
-        """See WritableDisk."""
         return self._do(self._disk.modified_ms, file)
 
     def state(self, file: str) -> FileState:
-        """See Disk."""
         return self._do(self._disk.state, file)
 
     def set_modified_ms(self, file: str, ms: int) -> None:
-        """See WritableDisk."""
         self._do(self._disk.set_modified_ms, file, ms)
 
     def real_path(self, path: str) -> str:
-        """See WritableDisk."""
         return self._do(self._disk.real_path, path)
 
     def lock(self, file: str) -> bool:
-        """See WritableDisk."""
         return self._do(self._disk.lock, file)
 
     def unlock(self, file: str) -> None:
-        """See WritableDisk."""
         self._do(self._disk.unlock, file)
 
     def release(self, path: str) -> None:

@@ -17,7 +17,7 @@ class _CachedManifests:
         self._last: dict[str, tuple[str, bytes]] = {}
 
     def get(self, key: str) -> bytes:
-        """As the inner store's; the newest manifest of a partition is fetched once."""
+        """The newest manifest of a partition is fetched once."""
         if parse_manifest_key(key) is None:
             return self.inner.get(key)
         folder = key.rpartition("/")[0]
