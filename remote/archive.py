@@ -95,9 +95,9 @@ class ArchivedTopic:
     others: tuple[str, ...] = ()
 
     @property
-    def sound(self) -> tuple[Manifest, ...]:
+    def manifests(self) -> tuple[Manifest, ...]:
         """The manifests in order of partitions. Raises the first error among them."""
-        return tuple(map(_sound, self.partitions.values()))
+        return tuple(map(_readable, self.partitions.values()))
 
     @property
     def warning(self) -> str | None:
@@ -127,7 +127,7 @@ def select_folders(store: ObjectStore, globs: Collection[str], topic_ids: Mappin
 
 def manifests(store: ObjectStore, topic: str, *, threads: int = 1) -> tuple[Manifest, ...]:
     """The newest manifest of each partition of a topic, in order of partitions. Raises NotFound if there is none."""
-    return require_partitions(store, find_topic(store, topic, threads=threads)).sound
+    return require_partitions(store, find_topic(store, topic, threads=threads)).manifests
 
 
 def require_partitions(store: ObjectStore, topic: ArchivedTopic) -> ArchivedTopic:
@@ -151,7 +151,7 @@ def newest_manifests(store: ObjectStore, topic: str, *, threads: int = 1) -> tup
     If several topics have had the name, `find_topic` says which one is read. `threads` load manifests concurrently.
     Raises Corrupt, Newer, Unavailable.
     """
-    return find_topic(store, topic, threads=threads).sound
+    return find_topic(store, topic, threads=threads).manifests
 
 
 def newest_partitions(store: ObjectStore, topic: str, *, threads: int = 1) -> dict[int, Manifest | UnreadableManifest]:
@@ -226,8 +226,8 @@ def partitions_of(
             loaded = dict(zip(numbers, each, strict=True))
         # The outcome of a pending write is read after all manifests, so that every partition shows the same one.
         found = {n: _as_decided(store, m) if isinstance(m, Manifest) else m for n, m in loaded.items() if m is not None}
-        sound = {n: m for n, m in found.items() if isinstance(m, Manifest)}
-        if only is not None or writes.are_of_one_moment(sound, found.keys() - sound.keys()):
+        readable = {n: m for n, m in found.items() if isinstance(m, Manifest)}
+        if only is not None or writes.are_of_one_moment(readable, found.keys() - readable.keys()):
             return {n: m for n, m in found.items() if not isinstance(m, Manifest) or not (m.is_deleted or was_never_there(m))}
     raise Unavailable(f"{topic}: writes are being committed to it continuously, and its partitions do not agree; try again")
 
@@ -249,13 +249,13 @@ def _as_decided(store: ObjectStore, manifest: Manifest) -> Manifest | Unreadable
 
 def _last_data_ms(partitions: dict[int, Manifest | UnreadableManifest]) -> tuple[float, int]:
     """The time of the last new offsets of a topic, and of its last commit, for topics without offsets."""
-    sound = [m for m in partitions.values() if isinstance(m, Manifest)]
-    if not sound:
+    readable = [m for m in partitions.values() if isinstance(m, Manifest)]
+    if not readable:
         return inf, 0
-    return max(map(last_data_ms, sound)), max(m.committed_at_ms for m in sound)
+    return max(map(last_data_ms, readable)), max(m.committed_at_ms for m in readable)
 
 
-def _sound(manifest: Manifest | UnreadableManifest) -> Manifest:
+def _readable(manifest: Manifest | UnreadableManifest) -> Manifest:
     if not isinstance(manifest, Manifest):
         raise manifest
     return manifest

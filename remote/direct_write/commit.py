@@ -128,7 +128,7 @@ class _Commit:
         try:
             intents = self._each(lambda path: self._intend(seen[path], entries.get(path, ()), attempt_id))
         except LogError as e:
-            with suppress(LogError):  # else whoever comes next gives it up
+            with suppress(LogError):  # otherwise the next writer aborts it
                 decide(self.store, self.clock, key, Decision(False, self.clock.now_ms(), self.write.by))
                 self.finish()
             if isinstance(e, Conflict):
@@ -136,7 +136,7 @@ class _Commit:
             raise
         added = ((path, of) for path, of in sorted(entries.items()) if of)
         ranges = tuple(WrittenRange(path, of[0].base_offset, of[-1].end_offset) for path, of in added)
-        # No earlier than any of its intents, so that whoever reads as of a time finds it in all partitions or in none.
+        # No earlier than any of its intents, so that a time-travel read finds the write in all partitions or in none.
         decided_at_ms = max(self.clock.now_ms(), *(manifest.committed_at_ms for manifest in intents))
         decision = decide(self.store, self.clock, key, Decision(True, decided_at_ms, self.write.by, ranges))
         self.finish()

@@ -53,7 +53,7 @@ def lost_since_ms(manifest: Manifest) -> int | None:
     return min((loss.noticed_at_ms for loss in unacknowledged(manifest)), default=None)
 
 
-def told(loss: Loss) -> str:
+def describe_loss(loss: Loss) -> str:
     """Why a range is missing, for a gap's reason."""
     since = datetime.fromtimestamp(loss.noticed_at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return f"lost, known since {since}: {loss.reason}"
@@ -62,7 +62,7 @@ def told(loss: Loss) -> str:
 def reason_with(losses: Iterable[Loss], start: int, end: int, otherwise: str) -> str:
     """Why `[start, end)` is missing, of which some may be lost and the rest is missing `otherwise`."""
     here = [loss for loss in losses if loss.start < end and loss.end > start]
-    reasons = [told(loss) for loss in here]
+    reasons = [describe_loss(loss) for loss in here]
     if uncovered(sorted((loss.start, loss.end) for loss in here), start, end):
         reasons.append(otherwise)
     return "; ".join(dict.fromkeys(reasons))

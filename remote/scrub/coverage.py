@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from remote.manifest.losses import lost_ranges, told
+from remote.manifest.losses import describe_loss, lost_ranges
 from remote.manifest.model import Manifest, SegmentEntry
 from remote.scrub.finding import Finding, Kind
 from remote.segment.stitch import first_contradiction
@@ -43,7 +43,7 @@ def losses(manifest: Manifest) -> Iterator[Finding]:
     """Offsets that were lost before they were archived: an anomaly until acknowledged, then a note."""
     prefix = manifest.path.prefix
     for loss in lost_ranges(manifest):
-        problem = f"offsets [{loss.start}, {loss.end}) are {told(loss)}"
+        problem = f"offsets [{loss.start}, {loss.end}) are {describe_loss(loss)}"
         if not loss.acknowledged_at_ms:
             which = f"--topic {manifest.topic} --partition {manifest.partition}"
             yield Finding(Kind.lost, prefix, f"{problem}; acknowledge it with tiering manifest acknowledge {which}")

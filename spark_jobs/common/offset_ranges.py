@@ -47,7 +47,7 @@ def ranges_of(store: ObjectStore, offsets: OffsetRanges, topic_ids: Mapping[str,
     ranges = []
     for topic, partitions in sorted(offsets.items()):
         found = archive.require_partitions(store, chosen(store, topic, topic_ids, THREADS))
-        manifests = {m.partition: m for m in found.sound}
+        manifests = {m.partition: m for m in found.manifests}
         for number, (start, end) in sorted(partitions.items()):
             manifest = manifests.get(number)
             if manifest is None:

@@ -76,7 +76,7 @@ def by_time(
     a gap.
     """
     store = trusted(open_store(archive), keys)
-    manifests = [m for topic in _topics(store, topics) for m in chosen(store, topic, topic_ids, 1).sound]
+    manifests = [m for topic in _topics(store, topics) for m in chosen(store, topic, topic_ids, 1).manifests]
 
     def task(manifest: Manifest) -> Answer:
         return offset_at(archive, manifest, timestamp_ms, keys)

@@ -71,7 +71,7 @@ def manifests(store: ObjectStore, options: ReadOptions, pushdown: Pushdown = EVE
     elif isinstance(strategy, Subscribe):
         topics = [t for t in strategy.topics if pushdown.has_topic(t)]
         newest = each_topic(
-            lambda t, threads: archive.require_partitions(store, chosen(store, t, options.topic_ids, threads)).sound, topics
+            lambda t, threads: archive.require_partitions(store, chosen(store, t, options.topic_ids, threads)).manifests, topics
         )
     else:
         newest = _matching(store, strategy.pattern, options, pushdown)
@@ -92,7 +92,7 @@ def _assigned(
 ) -> list[Manifest]:
     topics = [t for t in assigned if pushdown.has_topic(t)]
     of_topics = each_topic(
-        lambda t, threads: archive.require_partitions(store, chosen(store, t, options.topic_ids, threads)).sound, topics
+        lambda t, threads: archive.require_partitions(store, chosen(store, t, options.topic_ids, threads)).manifests, topics
     )
     there = {(m.topic, m.partition): m for m in of_topics}
     found: list[Manifest] = []
@@ -118,7 +118,7 @@ def _matching(store: ObjectStore, pattern: str, options: ReadOptions, pushdown: 
         found = chosen(store, topic, options.topic_ids, threads)
         return archive.require_partitions(store, found) if topic in options.topic_ids else found
 
-    return each_topic(lambda t, threads: asked_for(t, threads).sound, asked)
+    return each_topic(lambda t, threads: asked_for(t, threads).manifests, asked)
 
 
 def chosen(store: ObjectStore, topic: str, topic_ids: Mapping[str, str], threads: int) -> archive.ArchivedTopic:

@@ -104,8 +104,8 @@ def _with_seen_log(manifest: Manifest, seen: SeenLog, source: str) -> Manifest:
     """The manifest with the last state of the log, which could not be recorded while the log existed."""
     if seen.recorded_ms or manifest.is_deleted:
         return manifest
-    told = source_seen if manifest.version else first_seen
-    return told(manifest, source, seen.start_offset, seen.end_offset)
+    record = source_seen if manifest.version else first_seen
+    return record(manifest, source, seen.start_offset, seen.end_offset)
 
 
 def _is_former(seen: SeenLog, log: LogReader) -> bool:

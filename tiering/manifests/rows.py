@@ -112,8 +112,8 @@ def changes(before: Manifest, after: Manifest) -> Iterator[str]:
     agreed = [loss for loss in after.losses if loss.acknowledged_at_ms and (loss.start, loss.end) not in seen]
     yield from (f"the loss of [{loss.start}, {loss.end}) acknowledged by {loss.acknowledged_by}" for loss in agreed)
     if after.diverged[-1:] != before.diverged[-1:]:
-        given_up = after.diverged[-1]
-        yield f"another history given up from {given_up.fork_offset} on, kept under topic id {given_up.topic_id or '(nothing)'}"
+        fork = after.diverged[-1]
+        yield f"truncated to offset {fork.fork_offset} as the log diverged; kept under topic id {fork.topic_id or '(nothing)'}"
     yield from (f"gone from {source}" for source in after.gone.keys() - before.gone.keys())
     for source, start in after.local_log_start_offsets.items():
         if before.local_log_start_offsets.get(source) != start:

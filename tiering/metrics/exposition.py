@@ -25,7 +25,7 @@ class _CallbackCollector(Collector):
             yield metric
 
     def describe(self) -> Iterable[Metric]:
-        return []  # so that nobody asks before there is something to tell
+        return []  # so that the registry does not collect at registration
 
 
 def exposition(ask: Callable[[], Mapping[Series, Samples]]) -> Callable[[], bytes]:

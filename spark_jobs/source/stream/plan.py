@@ -53,7 +53,7 @@ def newest(store: ObjectStore, strategy: Strategy, topic_ids: Mapping[str, str] 
     else:
         pattern = re.compile(strategy.pattern)
         topics = [t for t in archive.topics(store) if t not in INTERNAL_TOPICS and pattern.search(t)]
-    found = each_topic(lambda t, threads: chosen(store, t, topic_ids, threads).sound, topics)
+    found = each_topic(lambda t, threads: chosen(store, t, topic_ids, threads).manifests, topics)
     if isinstance(strategy, Assign):
         found = [m for m in found if m.partition in strategy.partitions[m.topic]]
     return {m.path: m for m in found}

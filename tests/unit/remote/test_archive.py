@@ -218,7 +218,7 @@ def test_of_topics_from_before_that_was_noted_the_one_with_the_youngest_copy_cou
     assert [m.topic_id for m in manifests(store, "topic")] == [NEW]
     claimed_at(store, OLD, 0, 10_000)
     assert [m.topic_id for m in manifests(store, "topic")] == [NEW]
-    noted = [m for m in find_topic(store, "topic", OLD).sound if m.version == 2]
+    noted = [m for m in find_topic(store, "topic", OLD).manifests if m.version == 2]
     assert [m.data_committed_at_ms for m in noted] == [1_000]
 
 
@@ -240,10 +240,10 @@ def test_each_of_several_topics_with_one_name_is_found_by_its_id_and_the_others_
     old = archived(store, "topic", OLD, 0, now_ms=1_000)
     new = archived(store, "topic", NEW, 0, now_ms=2_000)
     found = find_topic(store, "topic")
-    assert (found.topic_id, found.others, found.sound) == (NEW, (OLD,), (new,))
+    assert (found.topic_id, found.others, found.manifests) == (NEW, (OLD,), (new,))
     assert OLD in (found.warning or "")
     assert NEW in (found.warning or "")
-    assert find_topic(store, "topic", OLD).sound == (old,)
+    assert find_topic(store, "topic", OLD).manifests == (old,)
     assert find_topic(store, "topic", OLD).warning is None
     with pytest.raises(NotFound, match=f"of this name there are: {NEW}, {OLD}"):
         require_partitions(store, find_topic(store, "topic", "0" * 22))

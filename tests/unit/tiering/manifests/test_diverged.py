@@ -133,7 +133,7 @@ def test_the_history_that_goes_on_is_read_by_default_and_the_kept_one_by_its_id(
     assert (found.topic_id, found.others) == (path_of(B).topic_id, (kept_id,))
     assert "its history diverged" in (found.warning or "")
     asked = archive.find_topic(cluster.store, "topicB", kept_id)
-    assert read(cluster.store, asked.sound[0]) == values(4, 5, 6, 7)
+    assert read(cluster.store, asked.manifests[0]) == values(4, 5, 6, 7)
 
 
 def test_the_manifest_tells_where_the_other_history_is_kept(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_what_the_log_lacks_below_the_fork_is_a_gap_that_says_where_it_is_kept(t
     assert (gap.start, gap.end) == (4, 5)
     assert f"kept with the other history, under topic id {found.kept_id}" in gap.reason
     told = [text for m in (cluster.manifest(B),) for text in changes(replace(m, diverged=()), m)]
-    assert told == [f"another history given up from 5 on, kept under topic id {found.kept_id}"]
+    assert told == [f"truncated to offset 5 as the log diverged; kept under topic id {found.kept_id}"]
 
 
 def test_what_is_given_up_waits_to_be_deleted_and_its_copies_are_the_same_bytes(tmp_path: Path) -> None:
