@@ -34,6 +34,18 @@ def allows_plain(address: str) -> bool:
     return address.endswith(PLAIN_ALLOWED)
 
 
+def revision_of(address: str) -> str:
+    """A text that changes when the key file at `address` does. It is empty for every other address."""
+    scheme, separator, rest = address.removesuffix(PLAIN_ALLOWED).partition("://")
+    if separator and scheme != "file":
+        return ""
+    try:
+        found = os.stat(rest if separator else scheme)
+    except OSError:
+        return ""  # opening it says what is wrong
+    return f"{found.st_ino}-{found.st_size}-{found.st_mtime_ns}"
+
+
 def open_keys(address: str) -> KeyRing:
     """The key ring at `address`. Raises BadAddress, and Invalid for a missing file, one that others can read, or no key ring."""
     address = address.removesuffix(PLAIN_ALLOWED)

@@ -16,6 +16,7 @@ from spark_jobs.common.once import put_once
 from spark_jobs.common.parquet_files import ParquetFiles
 from spark_jobs.common.staging import Done, decode, encode, mark_of, stem_of
 from spark_jobs.common.target import Target
+from spark_jobs.read_context import read_context
 from spark_jobs.source.options import ReadOptions
 from spark_jobs.source.partitions import Split
 from spark_jobs.source.rows import FIELDS, read_split
@@ -77,7 +78,7 @@ def _written(spec: BackfillSpec, split: Split, stem: str) -> Done:
                 spec.columns,
                 read_committed=spec.options.read_committed,
                 first_bytes=CHUNK_BYTES,
-                keys=spec.options.keys,
+                context=read_context(spec.options.archive, spec.options.keys),
             )
         )
     staged = [

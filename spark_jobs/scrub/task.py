@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from remote.read.context import decoder_with
 from remote.scrub.budget import RequestBudget
 from remote.scrub.segment_runs import ScrubbedRun, SegmentRun, scrub_run
 from remote.store.open import open_store
+from spark_jobs.read_context import read_context
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,4 +19,4 @@ class Part:
 
 def read_part(url: str, keys: str | None, part: Part) -> tuple[int, ScrubbedRun]:
     """The number of the part, and what is wrong with its segments. Raises Unavailable; Invalid for keys that cannot be had."""
-    return part.number, scrub_run(RequestBudget(open_store(url), part.requests_max), decoder_with(keys), part.run)
+    return part.number, scrub_run(RequestBudget(open_store(url), part.requests_max), read_context(url, keys).decoded, part.run)

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 from local_log.formats.chunks import CHUNK_BYTES
 from local_log.formats.list_offsets import TimestampOffset
 from remote.manifest.model import Manifest
-from remote.read.context import ReadContext, decoder_with
 from remote.read.log import ArchivedLog
 from remote.store.open import open_store
+from spark_jobs.read_context import read_context
 from spark_jobs.search.predicate import Predicate
 from spark_jobs.source.options import ReadOptions
 from spark_jobs.source.partitions import Split
@@ -33,7 +33,7 @@ class SearchQuery:
 
 def offset_at(archive: str, manifest: Manifest, timestamp_ms: int, keys: str | None) -> tuple[str, int, TimestampOffset | None]:
     """The topic, the partition, and the first record in it that is as late as the timestamp. Raises as `offset_for_time`."""
-    log = ArchivedLog(open_store(archive), manifest, reading=ReadContext(decoder_with(keys)))
+    log = ArchivedLog(open_store(archive), manifest, reading=read_context(archive, keys))
     return manifest.topic, manifest.partition, log.offset_for_time(timestamp_ms, log.log_start_offset, log.end_offset)
 
 
@@ -52,7 +52,12 @@ def matches(query: SearchQuery, split: Split) -> pa.Table:
 def _matching(query: SearchQuery, split: Split) -> Iterator[pa.RecordBatch]:
     asked = query.options
     batches = read_split(
-        open_store(asked.archive), split, COLUMNS, read_committed=asked.read_committed, first_bytes=CHUNK_BYTES, keys=asked.keys
+        open_store(asked.archive),
+        split,
+        COLUMNS,
+        read_committed=asked.read_committed,
+        first_bytes=CHUNK_BYTES,
+        context=read_context(asked.archive, asked.keys),
     )
     for batch in batches:
         masks = [predicate.mask(batch) for predicate in query.predicates]

@@ -22,11 +22,11 @@ from remote.keys import PartitionPath, WritePath, own_write_id
 from remote.manifest.model import SegmentEntry
 from remote.manifest.write_record import Decision
 from remote.parallel import in_order
-from remote.read.context import decoder_with
 from remote.signed_store import trusted
 from remote.store.open import open_store
 from remote.transforms.encoder import Encryption, Transforms
 from remote.transforms.key_rings import open_keys
+from spark_jobs.read_context import read_context
 from spark_jobs.sink.columns import check_columns
 from spark_jobs.sink.handover import Handover
 from spark_jobs.sink.moving import moved
@@ -93,7 +93,7 @@ def run_task(write: PlannedWrite, batches: Iterable[Any]) -> TaskRows:
 def run_move(options: WriteOptions, move: Move) -> SegmentEntry:
     """Makes one move, wherever it runs. Raises what `moved` raises."""
     upload = upload_to(options)
-    return moved(move, decoder_with(options.keys)(upload.store), upload)
+    return moved(move, read_context(options.archive, options.keys).decoded(upload.store), upload)
 
 
 def run_moves_here(options: WriteOptions, moves: Sequence[Move]) -> Iterable[SegmentEntry]:

@@ -10,6 +10,7 @@ from local_log.formats.chunks import CHUNK_BYTES
 from remote.clock import RandomIds, SystemClock
 from remote.signed_store import trusted
 from remote.store.open import open_store
+from spark_jobs.read_context import read_context
 from spark_jobs.source.options import ReadOptions
 from spark_jobs.source.partitions import Split
 from spark_jobs.source.pinning import plan_pinned
@@ -60,8 +61,8 @@ class BatchReader(DataSourceReader):
                 self.columns,
                 read_committed=asked.read_committed,
                 first_bytes=CHUNK_BYTES,
-                keys=asked.keys,
                 fail_on_data_loss=asked.fail_on_data_loss,
+                context=read_context(asked.archive, asked.keys),
             )
 
 

@@ -11,7 +11,7 @@ from local_log.formats.chunks import Chunk
 from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.record_batch.columns import Projection, per_record
 from local_log.formats.visible_records import record_batches, visible
-from remote.read.context import ReadContext, decoder_with
+from remote.read.context import ReadContext
 from remote.read.log import ArchivedLog
 from remote.store.api import ObjectStore
 from spark_jobs.source.deleted_during_read import deleted_during_read
@@ -38,24 +38,25 @@ _LAST_MS = (2**63 - 1) // 1000
 """The last moment that a timestamp in microseconds can name, as milliseconds."""
 
 
-def read_split(
+def read_split(  # seven parameters: each of the four keywords is set by some callers only
     store: ObjectStore,
     split: Split,
     columns: Iterable[str],
     *,
     read_committed: bool,
     first_bytes: int,
-    keys: str | None = None,
     fail_on_data_loss: bool = True,
+    context: ReadContext | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The split's rows with these columns, in this order, a few MB at a time. Only what they need is decoded.
 
-    `keys` is where the keys of encrypted segments are. Raises Corrupt, Unavailable, NoKey, WrongKey, Invalid. Raises
+    `context` has the keys of encrypted segments; None: no keys. Raises Corrupt, Unavailable, NoKey, WrongKey, Invalid. Raises
     DeletedDuringRead if retention has deleted the segment since; if data loss is allowed, the rows end there instead.
     """
     columns = tuple(columns)
     try:
-        yield from _rows(store, split, columns, read_committed, first_bytes, keys)
+        log = ArchivedLog(store, split.manifest, first_bytes, context or ReadContext())
+        yield from _rows(log, split, columns, read_committed)
     except Corrupt as e:
         loss = deleted_during_read(store, split, e)
         if loss is None:
@@ -64,13 +65,10 @@ def read_split(
             raise loss from e
 
 
-def _rows(
-    store: ObjectStore, split: Split, columns: tuple[str, ...], read_committed: bool, first_bytes: int, keys: str | None
-) -> Iterator[pa.RecordBatch]:
+def _rows(log: ArchivedLog, split: Split, columns: tuple[str, ...], read_committed: bool) -> Iterator[pa.RecordBatch]:
     want = Projection(
         key="key" in columns, value="value" in columns, headers="headers" in columns, timestamp_type="timestampType" in columns
     )
-    log = ArchivedLog(store, split.manifest, first_bytes, ReadContext(decoder_with(keys)))
     span = split.span
     aborted = log.aborted(span.start, span.end) if read_committed else ()
     schema = pa.schema([(name, FIELDS[name]) for name in columns])

@@ -14,7 +14,7 @@ from local_log.formats.messages.magic_0_1 import held_set, read_message
 from local_log.formats.record import NO_PRODUCER, Codec
 from local_log.formats.record_batch.columns import Projection
 from local_log.formats.visible_records import record_batches
-from remote.read.context import ReadContext, decoder_with
+from remote.read.context import ReadContext
 from remote.read.log import ArchivedLog
 from remote.read.plan import Span
 from remote.store.api import ObjectReader
@@ -24,14 +24,14 @@ from spark_jobs.stats.sums import HOUR_MS, NO_HOUR, Hour, HourSums, OffsetSums, 
 _KEYS_AND_VALUES = Projection(headers=False)
 
 
-def measure(store: ObjectReader, split: Split, *, with_records: bool = True, keys: str | None = None) -> PartitionSums:
+def measure(store: ObjectReader, split: Split, *, with_records: bool = True, context: ReadContext | None = None) -> PartitionSums:
     """The sums of a split. A batch that a split's border cuts counts where its last record is; its records where they are.
 
     Without `with_records` nothing is decoded and no checksum is checked: a batch's records all count with it, in the hour of its
     latest one, and what only records tell stays 0. Raises as `read_split`.
     """
     span = split.span
-    log = ArchivedLog(store, split.manifest, CHUNK_BYTES, ReadContext(decoder_with(keys)))
+    log = ArchivedLog(store, split.manifest, CHUNK_BYTES, context or ReadContext())
     parts = (part for chunk in log.span_chunks(span) for part in _of_chunk(chunk, span, with_records))
     return PartitionSums(OffsetSums(span.end - span.start)) + merged(parts)
 

@@ -12,8 +12,9 @@ from remote.manifest.model import never_archived
 from remote.manifest.store import claim
 from remote.manifest.transitions import segment_copied
 from remote.segment.check import LogSegmentData
-from remote.segment.upload import copy_segment
+from remote.segment.upload import NO_TRANSFORMS, copy_segment
 from remote.store.api import ObjectStore
+from remote.transforms.encoder import Transforms
 
 TOPIC_ID = "A" * 22
 VALUE = bytes(1_000)
@@ -36,6 +37,7 @@ def made(
     topic_id: str = TOPIC_ID,
     first_ms: int = 0,
     tick_ms: int = 0,
+    transforms: Transforms = NO_TRANSFORMS,
 ) -> None:
     """Archives a partition: for each of its segments, the timestamps of each of its batches.
 
@@ -55,7 +57,7 @@ def made(
             offset += len(times)
         clock.sleep(tick_ms / 1000)
         log = b"".join(body)
-        entry = copy_segment(store, writer.path, _segment(start, offset, log), clock, ids)
+        entry = copy_segment(store, writer.path, _segment(start, offset, log), clock, ids, transforms)
         writer.commit(none_yet, partial(segment_copied, entry=entry, lineage=LINEAGE, gap_reason="tests", now_ms=0))
 
 
