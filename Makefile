@@ -14,7 +14,7 @@ quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out"; exit 1; }
 # A run starts hundreds of Python processes: without bytecode each compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lock lint test docs bench soak trial demo wheel clean
+.PHONY: help setup lock lint lint-types lint-style lint-contracts lint-tidy test docs bench soak trial demo wheel clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
@@ -55,10 +55,19 @@ lock: | $(VENV) ## renew requirements.txt from pyproject.toml; ARGS=--upgrade ta
 	@mv requirements.new requirements.txt
 
 lint: setup ## style, types, import contracts and the tidy test; silent when all is well
+	@$(MAKE) --silent --jobs 2 lint-types lint-style lint-contracts lint-tidy
+
+lint-types:
+	@$(BIN)/mypy --no-error-summary
+
+lint-style:
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
-	@$(BIN)/mypy --no-error-summary
+
+lint-contracts:
 	@$(call quietly,$(BIN)/lint-imports)
+
+lint-tidy:
 	@$(call quietly,$(BIN)/python -m pytest tests/test_tidy.py)
 
 test: setup ## all tests; ARGS="-k name" narrows them, ARGS=--quick leaves out all that needs Java or a server

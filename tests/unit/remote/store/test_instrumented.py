@@ -236,4 +236,4 @@ def test_a_call_that_hears_nothing_is_trouble_and_one_whose_caller_takes_its_tim
     Instrumented(Hangs(), meter, ticks).get("key")
     assert told[0] is None
     assert told[1] is not None
-    assert "does not answer to get" in told[1].problem
+    assert "does not respond to get" in told[1].problem
