@@ -1,14 +1,16 @@
 """The objects of what was given up go several at a time, and what cannot go keeps its place in the manifest."""
 
 import threading
+from dataclasses import replace
 
 import pytest
 from archive_fakes import CountingIds, Door, FailsBefore, MemoryStore, SleptClock
 from made_manifests import PATH
-from retained_worlds import AGE_MS, DELAY_MS, World
+from retained_worlds import AGE_MS, DELAY_MS, LIMITS, World
 
 from local_log.errors import Invalid, LogError, Unavailable
 from remote.manifest.entries import Entries
+from remote.manifest.paging import has_below
 from remote.store.api import ObjectStore
 from remote.store.store_time import StoreRun
 from tiering.retention import expire as retention
@@ -93,3 +95,13 @@ def test_the_sweep_deletes_several_at_a_time(world: World) -> None:
     gone = [*sweep.sweep(due, Meets(world.store, 4), world.clock, CountingIds("b"), now_ms, threads=4)]
     assert {piece.key for piece in gone} >= {piece.key for piece in due.unclaimed}
     assert not {piece.key for piece in due.unclaimed} & set(world.store.objects)
+
+
+def test_what_finds_no_room_among_what_waits_is_left_to_the_next_run() -> None:
+    clock = SleptClock()
+    one = World(MemoryStore(clock), clock)
+    one.copy(*range(3))
+    writer = replace(one.writer(), limits=replace(LIMITS, deleting_max=2))
+    after = retention.give_up(writer, 30, clock.now_ms())
+    assert (len(after.deleting), after.log_start_offset) == (2, 30)
+    assert has_below(after)
