@@ -46,7 +46,7 @@ $(READY): requirements.txt pyproject.toml | $(VENV)
 	@touch $@
 	@echo "Ready"
 
-lock: | $(VENV) ## renew requirements.txt from pyproject.toml; ARGS=--upgrade takes the newest of everything
+lock: | $(VENV) ## update requirements.txt from pyproject.toml; ARGS=--upgrade takes the newest versions
 	@echo '--editable .[spark]' | $(UV) pip compile - --group dev --quiet $(ARGS) --output-file requirements.txt \
 	  --universal --python-version 3.11 --generate-hashes --no-emit-package kafka-tiering \
 	  --no-emit-index-url --no-emit-find-links --no-annotate --no-header
@@ -73,28 +73,28 @@ lint-tidy:
 test: setup ## all tests; ARGS="-k name" narrows them, ARGS=--quick leaves out all that needs Java or a server
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-bench: setup ## how fast it is; ARGS go to bench/run.py
+bench: setup ## benchmarks; ARGS go to bench/run.py
 	@$(BIN)/python bench/run.py $(ARGS)
 
-docs: setup ## docs/_build/html: the pages of docs/, whose references are made from the code
+docs: setup ## docs/_build/html: the pages of docs/ as HTML
 	@$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
 
-soak: setup ## ten minutes of an agent beside a real broker, killed again and again; ARGS go to soak/soak_agent.py
+soak: setup ## run an agent next to a real broker for ten minutes and kill it repeatedly; ARGS go to soak/soak_agent.py
 	@$(BIN)/python soak/soak_agent.py $(ARGS)
 
-trial: setup ## three minutes of an operator's trouble: store away, records lost, disk lost; ARGS go to soak/trial.py
+trial: setup ## three minutes of failures: store unavailable, records lost, disk lost; ARGS go to soak/trial.py
 	@$(BIN)/python soak/trial.py $(ARGS)
 
-demo: setup ## a log's life on both tiers, in a minute; ARCHIVE=url keeps it in a bucket of yours
+demo: setup ## the life of a log on both tiers, in a minute; ARCHIVE=url keeps it in your bucket
 	@$(BIN)/python demo/run.py $(if $(ARCHIVE),--archive $(ARCHIVE))
 
-wheel: setup ## dist/: the wheel, and the same as kafka_tiering.zip, which spark-submit takes by --py-files
+wheel: setup ## dist/: the wheel, and the same as kafka_tiering.zip for spark-submit --py-files
 	@rm -rf dist
 	@$(call quietly,$(BIN)/python -m hatchling build --target wheel)
 	@cp dist/*.whl dist/kafka_tiering.zip
 	@ls dist/*
 
-clean: ## remove .venv, caches and whatever demo, bench and Spark left
+clean: ## remove .venv, caches and the output of demo, bench and Spark
 	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache \
 	  demo-out bench-out soak-out trial-out idle-out dist docs/_build spark-warehouse metastore_db derby.log
 	@find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

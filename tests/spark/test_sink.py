@@ -140,7 +140,7 @@ def test_an_archive_on_s3_is_written_like_one_in_a_folder(spark: SparkSession, n
         (["value"], {"topic": "rows", "partition": "3"}, "option partition is unknown .*did you mean partitions"),
         (["value"], {"topic": "rows", "kafka.compression.type": "brotli"}, "option kafka.compression.type is 'brotli'"),
         (["value"], {"topic": "rows/2"}, "rows/2"),
-        (["value"], {"topic": "rows", "writeId": "_own"}, "option writeId is '_own': ids that start with an underscore"),
+        (["value"], {"topic": "rows", "writeId": "_own"}, "option writeId is '_own': ids that begin with an underscore"),
         (["value"], {"topic": "rows", "mode": "overwrite"}, "a log can only be appended to"),
     ],
 )

@@ -196,7 +196,7 @@ def test_transactions_are_seen_as_the_isolation_level_says(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"endingOffsets": "latest"}, "option endingOffsets has no meaning in a stream"),
+        ({"endingOffsets": "latest"}, "option endingOffsets does not apply to streams"),
         ({"maxOffsetsPerTrigger": "none"}, "option maxOffsetsPerTrigger is 'none'"),
         ({"subscribe": "g-nowhere"}, "topic g-nowhere is not in the archive"),
     ],

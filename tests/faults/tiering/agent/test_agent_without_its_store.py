@@ -100,7 +100,7 @@ def test_a_store_that_hangs_is_failing_within_half_a_minute_though_no_job_has_en
     view = agent.view()
     assert view.row()["store_failing_since_ms"] == one.start_ms
     assert view.store is not None
-    assert "does not answer to list" in view.store.message
+    assert "does not respond to list" in view.store.message
 
 
 def test_what_is_unprotected_counts_the_active_segment_and_when_its_broker_deletes_it() -> None:

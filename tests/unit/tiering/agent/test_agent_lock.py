@@ -40,7 +40,7 @@ def test_all_log_directories_are_held_for_as_long_as_the_agent_lives() -> None:
 
 def test_of_two_agents_that_have_one_in_common_the_second_is_refused_and_holds_nothing() -> None:
     folders, clock = Folders(b=99), SleptClock()
-    with pytest.raises(Invalid, match="b: another agent has this log directory"), agent_lock(folders, ["a", "b"], clock):
+    with pytest.raises(Invalid, match="b: another agent uses this log directory"), agent_lock(folders, ["a", "b"], clock):
         raise AssertionError("it must not begin")
     assert folders.held == set()
     assert len(clock.slept) == ATTEMPTS_MAX

@@ -95,7 +95,7 @@ def offload(run: Run, logs: Path, url: str, *args: object) -> Result:
         (("--encrypt", "--keys", "{open}"), 1, "chmod 600"),
         (("--encrypt", "--keys", "{broken}"), 1, "not an object of current and keys"),
         (("--encrypt", "--keys", "env://NOT_SET"), 1, "the environment has no NOT_SET"),
-        (("--encrypt", "--keys", "pigeon://x"), 2, "'pigeon://x' names no key ring"),
+        (("--encrypt", "--keys", "pigeon://x"), 2, "'pigeon://x' is not the address of a key ring"),
         (("--compress", "brotli"), 2, "'brotli' is not 'zstd'"),
         (("--compress", "zstd", "--chunk-bytes", "1000"), 2, "1000 is not in the range"),
     ],

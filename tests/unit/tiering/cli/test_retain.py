@@ -207,7 +207,7 @@ def test_a_topic_that_no_setting_speaks_of_is_refused_and_left_alone(run: Run, o
     before = newest(own, "g-txn-0")
     done = run("expire", "--archive", own, "-c", "g-codec*:retention.ms=1", "--yes")
     assert done.exit_code == 3
-    assert "g-txn: nothing says what is to be kept of it" in done.stderr
+    assert "g-txn: its retention in the archive is not set" in done.stderr
     assert newest(own, "g-txn-0") == before
     assert newest(own, "g-codec-lz4-0").segment_count == 0
 

@@ -170,7 +170,7 @@ def test_a_folder_with_another_log_is_refused_and_left_alone(broker: Path, tmp_p
     results = run(store, str(tmp_path / "logs"))
     errors = {str(done.plan.partition): str(done.error) for done in results if done.error}
     assert errors.keys() == {"g-big-0", "g-txn-0"}
-    assert "has other bytes than the archive would give it; nothing in it was touched" in errors["g-txn-0"]
+    assert "has other bytes than the archive would give it; nothing in it was changed" in errors["g-txn-0"]
     assert files(tmp_path / "logs" / "g-txn-0") == before
 
 
