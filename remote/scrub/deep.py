@@ -28,7 +28,7 @@ from remote.manifest.model import (
 from remote.read.context import Decoder
 from remote.scrub.finding import Finding, Kind
 from remote.scrub.steps import SegmentToRead
-from remote.segment.check import CheckedSegment, LogSegmentData, SegmentFile, check_beside, check_log
+from remote.segment.check import LogSegmentData, SegmentCopy, SegmentFile, check_beside, check_log
 from remote.segment.download import verified
 from remote.segment_bytes import SegmentBytes, get_named
 from remote.store.api import ObjectReader
@@ -86,7 +86,7 @@ class PartitionDeepScrub:
         finding = _check_entry(entry, checked, log_key)
         if finding is None and aux_finding is None:
             try:
-                check_beside(segment, checked)
+                check_beside(checked)
             except Corrupt as e:
                 finding = Finding(Kind.bad_index, aux_key, e.problem, e.position)
         return tuple(f for f in (aux_finding, finding) if f is not None)
@@ -151,7 +151,6 @@ class PartitionDeepScrub:
             txn_index=file(TRANSACTION_INDEX),
             producer_snapshot=None,
             lineage=self.manifest.leader_epochs,
-            aborted_later=(),
             open_transactions=open_transactions,
         )
 
@@ -189,7 +188,7 @@ def _open_transactions(parts: Mapping[str, bytes]) -> Mapping[int, int]:
     return {p.producer_id: p.current_txn_first_offset for p in snapshot if p.current_txn_first_offset is not None}
 
 
-def _check_entry(entry: SegmentEntry, checked: CheckedSegment, key: str) -> Finding | None:
+def _check_entry(entry: SegmentEntry, checked: SegmentCopy, key: str) -> Finding | None:
     """Compares the entry with what was read of the log."""
     if checked.crc32c != entry.log_crc32c:
         return _wrong_crc(key, checked.crc32c, entry.log_crc32c)

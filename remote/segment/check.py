@@ -29,6 +29,10 @@ T = TypeVar("T")
 _NO_TRANSACTIONS: Mapping[int, int] = {}
 
 
+def _nothing_later(_open_transactions: Mapping[int, int]) -> tuple[AbortedTxn, ...]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class SegmentFile:
     """A file that lies beside a segment's log: its path, for messages, and its bytes."""
@@ -41,9 +45,10 @@ class SegmentFile:
 class LogSegmentData:
     """A segment to copy (Kafka's word). `read(start, end)` gives bytes of the log file at `path`, which has `size` of them.
 
-    `end_offset` is the next segment's base. `lineage` are the leader epochs up to there. `aborted_later` are the aborted
-    transactions with records in this segment whose marker lies in a later one. `open_transactions` are those that are open
-    where the segment starts: their first offsets by their producers' ids. Files that the segment lacks are None.
+    `end_offset` is the next segment's base. `lineage` are the leader epochs up to there. `open_transactions` are those that are
+    open where the segment starts: their first offsets by their producers' ids. `aborted_later` gives, of those that are open
+    where it ends, the aborted ones, whose marker lies in a later segment. Files that the segment lacks are None; `notes` say
+    which were made anew before, and why.
     """
 
     path: str
@@ -56,8 +61,9 @@ class LogSegmentData:
     txn_index: SegmentFile | None
     producer_snapshot: SegmentFile | None
     lineage: tuple[EpochEntry, ...]
-    aborted_later: tuple[AbortedTxn, ...]
+    aborted_later: Callable[[Mapping[int, int]], tuple[AbortedTxn, ...]] = _nothing_later
     open_transactions: Mapping[int, int] = field(default_factory=lambda: _NO_TRANSACTIONS)
+    notes: tuple[str, ...] = ()
 
     def beside(self, suffix: str) -> str:
         """The path of the segment's file with that suffix, whether it is there or not."""
@@ -65,9 +71,13 @@ class LogSegmentData:
 
 
 @dataclass(slots=True)
-class CheckedSegment:
-    """What reading the whole log file showed; the arrays have a value for each batch."""
+class SegmentCopy:
+    """A segment between its files and its entry: `data` as it lies there, and what reading its whole log file has shown.
 
+    The arrays have a value for each batch. `open_transactions` are those that are open where the segment ends.
+    """
+
+    data: LogSegmentData
     crc32c: int = 0
     size: int = 0
     record_count: int = 0
@@ -82,25 +92,27 @@ class CheckedSegment:
     """The transactions that abort markers end here, as a transaction index has them."""
     abort_markers: set[int] = field(default_factory=set)
     """Offsets of the abort markers that end transactions with records."""
+    open_transactions: Mapping[int, int] = field(default_factory=lambda: _NO_TRANSACTIONS)
 
 
-def check_beside(segment: LogSegmentData, checked: CheckedSegment) -> None:
+def check_beside(copy: SegmentCopy) -> None:
     """Checks the files beside a log file that `check_log` has read. Raises Corrupt, placed in the file at fault."""
-    check_indexes(segment, checked)
-    check_txn_index(segment, checked)
-    check_snapshot(segment)
+    check_indexes(copy)
+    check_txn_index(copy)
+    check_snapshot(copy)
 
 
-def check_snapshot(segment: LogSegmentData) -> None:
+def check_snapshot(copy: SegmentCopy) -> None:
     """Checks the producer snapshot, if there is one. Raises Corrupt."""
-    if segment.producer_snapshot is not None:
-        _parsed(segment.producer_snapshot, read_producer_snapshot)
+    if copy.data.producer_snapshot is not None:
+        _parsed(copy.data.producer_snapshot, read_producer_snapshot)
 
 
-def check_indexes(segment: LogSegmentData, checked: CheckedSegment) -> None:
+def check_indexes(copy: SegmentCopy) -> None:
     """Checks the offset index and the time index. Raises Corrupt, placed in the one at fault."""
-    offset_index = _check_offset_index(segment, checked, _needed(segment, segment.offset_index, OFFSET_INDEX))
-    _check_time_index(segment, checked, offset_index, _needed(segment, segment.time_index, TIME_INDEX))
+    data = copy.data
+    offset_index = _check_offset_index(copy, _needed(data, data.offset_index, OFFSET_INDEX))
+    _check_time_index(copy, offset_index, _needed(data, data.time_index, TIME_INDEX))
 
 
 def _needed(segment: LogSegmentData, file: SegmentFile | None, suffix: str) -> SegmentFile:
@@ -109,9 +121,9 @@ def _needed(segment: LogSegmentData, file: SegmentFile | None, suffix: str) -> S
     return file
 
 
-def check_log(segment: LogSegmentData) -> CheckedSegment:
+def check_log(segment: LogSegmentData) -> SegmentCopy:
     """Reads the log file once and checks every batch. Raises Corrupt, placed in it."""
-    checked = CheckedSegment()
+    checked = SegmentCopy(segment)
     transactions = Transactions(segment.open_transactions)
     before = segment.base_offset - 1
     columns: list[tuple[Any, Any, Any, Any]] = []
@@ -126,7 +138,7 @@ def check_log(segment: LogSegmentData) -> CheckedSegment:
         checked.compressed_bytes += int(batches.size[batches.codec != Codec.none].sum())
         positions = batches.positions.astype(np.int64) + chunk.position
         columns.append((positions, batches.last_offset, batches.max_timestamp, least_timestamps(chunk)))
-        _check_epochs(chunk, checked, segment)
+        _check_epochs(chunk, checked)
         for ended in transactions.follow(chunk):
             if ended.is_aborted:
                 checked.aborted.append(ended.txn)
@@ -143,6 +155,7 @@ def check_log(segment: LogSegmentData) -> CheckedSegment:
         raise Corrupt("an inactive segment without a batch; let its broker recover the log", file=segment.path)
     joined = map(np.concatenate, zip(*columns, strict=True))
     checked.positions, checked.last_offsets, checked.max_timestamps, checked.min_timestamps = joined
+    checked.open_transactions = transactions.open
     return checked
 
 
@@ -159,15 +172,15 @@ def _check_order(chunk: Chunk, before: int, segment: LogSegmentData) -> None:
         )
 
 
-def _check_epochs(chunk: Chunk, checked: CheckedSegment, segment: LogSegmentData) -> None:
+def _check_epochs(chunk: Chunk, checked: SegmentCopy) -> None:
     """No CRC covers a batch's leader epoch; what it must be, the log's lineage says. Messages of magic 0 and 1 have none."""
     batches, known = chunk.batches, checked.leader_epochs
     if batches.are_messages:
         return
     epochs, offsets = batches.header["partition_leader_epoch"], batches.base_offset
     before = np.concatenate([[known[-1].epoch if known else NO_EPOCH], epochs[:-1]])
-    lineage = np.array([NO_EPOCH, *(e.epoch for e in segment.lineage)])
-    expected = lineage[np.searchsorted([e.start_offset for e in segment.lineage], offsets, side="right")]
+    lineage = np.array([NO_EPOCH, *(e.epoch for e in checked.data.lineage)])
+    expected = lineage[np.searchsorted([e.start_offset for e in checked.data.lineage], offsets, side="right")]
     wrong = np.flatnonzero((epochs < before) | ((expected != NO_EPOCH) & (epochs != expected)))
     if len(wrong):
         row = int(wrong[0])
@@ -180,9 +193,9 @@ def _check_epochs(chunk: Chunk, checked: CheckedSegment, segment: LogSegmentData
     known.extend(EpochEntry(int(epochs[row]), int(offsets[row])) for row in np.flatnonzero(epochs != before))
 
 
-def _check_offset_index(segment: LogSegmentData, checked: CheckedSegment, file: SegmentFile) -> OffsetIndex:
+def _check_offset_index(checked: SegmentCopy, file: SegmentFile) -> OffsetIndex:
     """An entry is the last offset of a batch and the position where the append that wrote it starts."""
-    index = _parsed(file, lambda body: read_offset_index(body, segment.base_offset))
+    index = _parsed(file, lambda body: read_offset_index(body, checked.data.base_offset))
     starts, ends = np.searchsorted(checked.positions, index.positions), np.searchsorted(checked.last_offsets, index.offsets)
     known = np.isin(index.positions, checked.positions) & np.isin(index.offsets, checked.last_offsets)
     sound = known & (starts <= ends) & (starts > np.concatenate([[-1], ends[:-1]]))
@@ -190,12 +203,13 @@ def _check_offset_index(segment: LogSegmentData, checked: CheckedSegment, file: 
     return index
 
 
-def _check_time_index(segment: LogSegmentData, checked: CheckedSegment, offset_index: OffsetIndex, file: SegmentFile) -> None:
+def _check_time_index(checked: SegmentCopy, offset_index: OffsetIndex, file: SegmentFile) -> None:
     """An entry (T, O) says that no record before O is later than T.
 
     A roll writes the latest time of all as the last entry; every other entry was written together with one of the offset
     index. So both show that they are whole: without their ends, each read by time or offset would go through all the rest.
     """
+    segment = checked.data
     index = _parsed(file, lambda body: read_time_index(body, segment.base_offset))
     latest = np.concatenate([[-1], np.maximum.accumulate(checked.max_timestamps)])
     before = np.searchsorted(checked.last_offsets, index.offsets, side="left")
@@ -214,11 +228,12 @@ def _cut_short(file: str, size: int, why: str) -> Corrupt:
     return Corrupt(f"the index is cut short: {why}", file=file, position=size)
 
 
-def check_txn_index(segment: LogSegmentData, checked: CheckedSegment) -> None:
+def check_txn_index(copy: SegmentCopy) -> None:
     """Without an entry for each abort, read_committed would give out aborted records for ever. Raises Corrupt."""
+    segment = copy.data
     aborted = _parsed(segment.txn_index, read_txn_index) if segment.txn_index else ()
     marked = {t.last_offset for t in aborted}
-    missing = checked.abort_markers - marked
+    missing = copy.abort_markers - marked
     outside = {o for o in marked if not segment.base_offset <= o < segment.end_offset}
     if missing or outside:
         problem = f"lacks the abort at offset {min(missing)}" if missing else f"has an abort at {min(outside)}, outside"

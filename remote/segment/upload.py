@@ -3,7 +3,7 @@
 An uploader never deletes. What a copy that fails leaves behind has a segment id of its own and no manifest names it.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -29,8 +29,7 @@ from remote.manifest.model import (
     AuxRange,
     SegmentEntry,
 )
-from remote.segment.check import CheckedSegment, LogSegmentData, check_log
-from remote.segment.repair import SoundFiles, sound_files
+from remote.segment.check import LogSegmentData, SegmentCopy, SegmentFile
 from remote.segment.times import UNKNOWN, write_least_time_index
 from remote.store.api import Body, ObjectReader, ObjectStore
 from remote.transforms.encoder import Transforms, encode
@@ -40,56 +39,20 @@ NO_TRANSFORMS = Transforms()
 
 
 def copy_segment(
-    store: ObjectStore,
-    path: PartitionPath,
-    segment: LogSegmentData,
-    clock: Clock,
-    ids: Ids,
-    transforms: Transforms = NO_TRANSFORMS,
-    *,
-    told: Callable[[str], None] = lambda mended: None,
+    store: ObjectStore, path: PartitionPath, copy: SegmentCopy, clock: Clock, ids: Ids, transforms: Transforms = NO_TRANSFORMS
 ) -> SegmentEntry:
     """Uploads data, then aux, verifies both and gives the entry that names them. Nothing names them yet.
 
-    Of what `transforms` wants, only a segment that is not compressed already is compressed. Files beside the log that are missing
-    or do not fit it are made anew or left out, and `told` which and why. Raises Corrupt, placed in the segment's log file, before
-    anything is written, or under the object's key when the file changed meanwhile; Unavailable, Unknown; NoKey, before anything
-    is written.
+    `copy` is what `checked_copy` gives. Of what `transforms` wants, only a segment that is not compressed already is compressed.
+    Raises Corrupt under the object's key when the file has changed since; Unavailable, Unknown; NoKey, before a write.
     """
-    checked = check_log(segment)
-    files = sound_files(segment, checked)
-    for mended in files.mended:
-        told(mended)
-    aux, ranges = _aux(segment, files, checked)
-    segment_id = ids.new_id()
-    epoch = checked.leader_epochs[0].epoch if checked.leader_epochs else NO_EPOCH
-    log_name = object_keys.segment_name(segment.base_offset, epoch, segment_id, object_keys.LOG)
-    aux_name = object_keys.segment_name(segment.base_offset, epoch, segment_id, object_keys.AUX)
-    entry = SegmentEntry(
-        segment_id=segment_id,
-        base_offset=segment.base_offset,
-        end_offset=segment.end_offset,
-        last_offset=int(checked.last_offsets[-1]),
-        max_timestamp_ms=int(checked.max_timestamps.max()),
-        record_count=checked.record_count,
-        leader_epochs=tuple(checked.leader_epochs),
-        log_name=log_name,
-        log_size=segment.size,
-        log_crc32c=checked.crc32c,
-        aux_name=aux_name,
-        aux_size=len(aux),
-        aux_crc32c=crc32c(aux),
-        aux_ranges=ranges,
-        txn_index_empty=TRANSACTION_INDEX not in ranges and ABORTED_LATER not in ranges,
-        encoding=IDENTITY,
-        copied_at_ms=0,
-        min_timestamp_ms=_least(checked),
-    )
-    if transforms.compress and checked.compressed_bytes * 2 > checked.size:
+    aux, ranges = _aux(copy)
+    entry = _entry(copy, ids.new_id(), aux, ranges)
+    if transforms.compress and copy.compressed_bytes * 2 > copy.size:
         transforms = replace(transforms, compress=False)
-    parts: tuple[Iterable[Body], Iterable[Body]] = _Parts(segment), [aux]
+    parts: tuple[Iterable[Body], Iterable[Body]] = _Parts(copy.data), [aux]
     if transforms.compress or transforms.encryption:
-        encoded = encode(path, entry, segment.read, aux, transforms)
+        encoded = encode(path, entry, copy.data.read, aux, transforms)
         entry, parts = encoded.entry, (encoded.log.in_parts(PART_BYTES), encoded.aux.in_parts(PART_BYTES))
     objects = entry.stored_log, entry.stored_aux
     for stored, body in zip(objects, parts, strict=True):
@@ -113,22 +76,47 @@ def verify(store: ObjectReader, key: str, size: int, expected_crc32c: int) -> No
         raise Corrupt(f"the store holds CRC-32C {found:08x} where {expected_crc32c:08x} was sent; offload again", file=key)
 
 
-def _least(checked: CheckedSegment) -> int | None:
-    least = int(checked.min_timestamps.min())
+def _entry(copy: SegmentCopy, segment_id: str, aux: bytes, ranges: dict[str, AuxRange]) -> SegmentEntry:
+    """The entry of a segment that is stored as it is, copied at no time yet."""
+    data = copy.data
+    epoch = copy.leader_epochs[0].epoch if copy.leader_epochs else NO_EPOCH
+    return SegmentEntry(
+        segment_id=segment_id,
+        base_offset=data.base_offset,
+        end_offset=data.end_offset,
+        last_offset=int(copy.last_offsets[-1]),
+        max_timestamp_ms=int(copy.max_timestamps.max()),
+        record_count=copy.record_count,
+        leader_epochs=tuple(copy.leader_epochs),
+        log_name=object_keys.segment_name(data.base_offset, epoch, segment_id, object_keys.LOG),
+        log_size=data.size,
+        log_crc32c=copy.crc32c,
+        aux_name=object_keys.segment_name(data.base_offset, epoch, segment_id, object_keys.AUX),
+        aux_size=len(aux),
+        aux_crc32c=crc32c(aux),
+        aux_ranges=ranges,
+        txn_index_empty=TRANSACTION_INDEX not in ranges and ABORTED_LATER not in ranges,
+        encoding=IDENTITY,
+        copied_at_ms=0,
+        min_timestamp_ms=_least(copy),
+    )
+
+
+def _least(copy: SegmentCopy) -> int | None:
+    least = int(copy.min_timestamps.min())
     return None if least == UNKNOWN else least
 
 
-def _aux(segment: LogSegmentData, files: SoundFiles, checked: CheckedSegment) -> tuple[bytes, dict[str, AuxRange]]:
+def _aux(copy: SegmentCopy) -> tuple[bytes, dict[str, AuxRange]]:
+    data = copy.data
     parts = {
-        OFFSET_INDEX: files.offset_index,
-        TIME_INDEX: files.time_index,
-        TRANSACTION_INDEX: files.txn_index,
-        ABORTED_LATER: write_txn_index(segment.aborted_later),
-        LEAST_TIME_INDEX: write_least_time_index(
-            segment.base_offset, checked.positions, checked.last_offsets, checked.min_timestamps
-        ),
-        PRODUCER_SNAPSHOT: files.producer_snapshot,
-        LEADER_EPOCH_CHECKPOINT: write_epochs(segment.lineage),
+        OFFSET_INDEX: _body(data.offset_index),
+        TIME_INDEX: _body(data.time_index),
+        TRANSACTION_INDEX: _body(data.txn_index),
+        ABORTED_LATER: write_txn_index(data.aborted_later(copy.open_transactions)),
+        LEAST_TIME_INDEX: write_least_time_index(data.base_offset, copy.positions, copy.last_offsets, copy.min_timestamps),
+        PRODUCER_SNAPSHOT: _body(data.producer_snapshot),
+        LEADER_EPOCH_CHECKPOINT: write_epochs(data.lineage),
     }
     present = {name: body for name, body in parts.items() if body}
     ends = np.cumsum([0, *(len(body) for body in present.values())]).tolist()
@@ -137,6 +125,10 @@ def _aux(segment: LogSegmentData, files: SoundFiles, checked: CheckedSegment) ->
         for (name, body), (start, end) in zip(present.items(), pairwise(ends), strict=True)
     }
     return b"".join(present.values()), ranges
+
+
+def _body(file: SegmentFile | None) -> bytes:
+    return b"" if file is None else file.body
 
 
 @dataclass(frozen=True, slots=True)

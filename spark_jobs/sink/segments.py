@@ -15,6 +15,7 @@ from remote.clock import Clock, Ids
 from remote.direct_write.topic import WrittenPartition
 from remote.manifest.model import SegmentEntry
 from remote.segment.check import LogSegmentData, SegmentFile
+from remote.segment.repair import checked_copy
 from remote.segment.upload import copy_segment
 from remote.store.api import ObjectStore
 from remote.transforms.encoder import Transforms
@@ -39,9 +40,9 @@ class Upload:
         path = f"{partition.path}/{offset_file(base_offset, LOG)}"
         snapshot = SegmentFile(f"{partition.path}/{offset_file(end_offset, SNAPSHOT)}", write_producer_snapshot(()))
         data = LogSegmentData(
-            path, base_offset, end_offset, spool.size, spool.read, None, None, None, snapshot, partition.lineage, ()
+            path, base_offset, end_offset, spool.size, spool.read, None, None, None, snapshot, partition.lineage
         )
-        return copy_segment(self.store, partition.path, data, self.clock, self.ids, self.transforms)
+        return copy_segment(self.store, partition.path, checked_copy(data), self.clock, self.ids, self.transforms)
 
 
 @dataclass(frozen=True, slots=True)

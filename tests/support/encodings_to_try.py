@@ -14,6 +14,7 @@ from made_manifests import PATH, entry
 from local_log.errors import Corrupt
 from remote.manifest.model import AuxRange, SegmentEntry
 from remote.segment.check import LogSegmentData
+from remote.segment.repair import checked_copy
 from remote.segment.upload import copy_segment
 from remote.store.api import ObjectStore
 from remote.transforms.chunk_index import write_chunk_index
@@ -38,7 +39,7 @@ def transforms(
 
 
 def copied(store: ObjectStore, segment: LogSegmentData, how: Transforms) -> SegmentEntry:
-    return copy_segment(store, PATH, segment, FixedClock(), CountingIds(), how)
+    return copy_segment(store, PATH, checked_copy(segment), FixedClock(), CountingIds(), how)
 
 
 def source_entry(log: bytes, aux: bytes, aux_ends: tuple[int, ...]) -> SegmentEntry:

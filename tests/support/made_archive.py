@@ -12,6 +12,7 @@ from remote.manifest.model import never_archived
 from remote.manifest.store import claim
 from remote.manifest.transitions import segment_copied
 from remote.segment.check import LogSegmentData
+from remote.segment.repair import checked_copy
 from remote.segment.upload import NO_TRANSFORMS, copy_segment
 from remote.store.api import ObjectStore
 from remote.transforms.encoder import Transforms
@@ -57,7 +58,7 @@ def made(
             offset += len(times)
         clock.sleep(tick_ms / 1000)
         log = b"".join(body)
-        entry = copy_segment(store, writer.path, _segment(start, offset, log), clock, ids, transforms)
+        entry = copy_segment(store, writer.path, checked_copy(_segment(start, offset, log)), clock, ids, transforms)
         writer.commit(none_yet, partial(segment_copied, entry=entry, lineage=LINEAGE, gap_reason="tests", now_ms=0))
 
 
@@ -74,5 +75,4 @@ def _segment(base_offset: int, end_offset: int, log: bytes) -> LogSegmentData:
         txn_index=None,
         producer_snapshot=None,
         lineage=LINEAGE,
-        aborted_later=(),
     )

@@ -9,6 +9,7 @@ from made_manifests import PATH
 from local_log.errors import Corrupt
 from remote.manifest.model import SegmentEntry
 from remote.segment.check import LogSegmentData, check_beside, check_log
+from remote.segment.repair import checked_copy
 from remote.segment.upload import copy_segment
 from remote.store.api import ObjectStore
 
@@ -20,7 +21,7 @@ def with_body(segment: LogSegmentData, body: bytes | bytearray) -> LogSegmentDat
 
 
 def copy(store: ObjectStore, segment: LogSegmentData) -> SegmentEntry:
-    return copy_segment(store, PATH, segment, FixedClock(), CountingIds())
+    return copy_segment(store, PATH, checked_copy(segment), FixedClock(), CountingIds())
 
 
 def refused(segment: LogSegmentData) -> Corrupt:
@@ -36,7 +37,7 @@ def found_beside(segment: LogSegmentData) -> Corrupt:
     """The finding in one of the files beside a segment's log."""
     checked = check_log(segment)
     with pytest.raises(Corrupt) as raised:
-        check_beside(segment, checked)
+        check_beside(checked)
     return raised.value
 
 

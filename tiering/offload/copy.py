@@ -25,13 +25,14 @@ from remote.manifest.losses import GONE, OVERTAKEN, new_losses
 from remote.manifest.model import LIMITS, Limits, Manifest, SegmentEntry, covers, never_archived
 from remote.manifest.store import ManifestWriter, Stored, load_newest
 from remote.manifest.transitions import check_history, emptied, refuse_deleted, segment_copied, source_seen
+from remote.segment.repair import checked_copy
 from remote.segment.upload import NO_TRANSFORMS, copy_segment
 from remote.store.api import ObjectStore
 from remote.transforms.encoder import Transforms
 from tiering.losses.former_topics import former_ids, tell_gone
 from tiering.losses.report import end_of, told
 from tiering.offload.plan import Action, Decision, LocalSegment, plan_offload
-from tiering.offload.source import Changed, Told, seen_whole, segment_data, segment_end
+from tiering.offload.source import Changed, seen_whole, segment_data, segment_end
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +158,12 @@ class SegmentCopies:
     def copy_one(self, listed: Segment, decision: Decision) -> Done:
         """Uploads a segment and commits it. Every error is in the result."""
         segment = replace(listed, next_base_offset=decision.segment.end_offset)
-        notes: list[str] = []
         try:
             known, end = self.held.refresh(), segment_end(segment)
             if covers(known, segment.base_offset, end):
                 return Done(_by_somebody_else(decision))
             check_history(known, epochs_before(self._due.log.leader_epochs, end), end)
-            entry = self._uploaded(segment, notes.append)
+            entry, notes = self._uploaded(segment)
         except Changed as e:
             self._gap_reason = f"skipped: {e}"
             return Done(replace(decision, action=Action.skipped, reason=str(e)))
@@ -173,7 +173,7 @@ class SegmentCopies:
         except LogError as e:
             self.has_stopped = True
             return Done(decision, error=e)
-        return self._committed(decision, entry, tuple(notes))
+        return self._committed(decision, entry, notes)
 
     def newly_lost(self) -> Iterator[Done]:
         """What the last commit has found lost, once."""
@@ -191,20 +191,20 @@ class SegmentCopies:
         else:
             yield from self.newly_lost()
 
-    def _uploaded(self, segment: Segment, told: Told) -> SegmentEntry:
+    def _uploaded(self, segment: Segment) -> tuple[SegmentEntry, tuple[str, ...]]:
         """The segment's objects are in the store, and it was the same from beginning to end. Raises Changed where it was not."""
         due, run = self._due, self._run
         before = seen_whole(due.log, segment)
         try:
-            data = segment_data(due.log, segment, run.progress, told)
-            entry = copy_segment(run.store, due.path, data, run.clock, run.ids, run.transforms, told=told)
+            copy = checked_copy(segment_data(due.log, segment, run.progress))
+            entry = copy_segment(run.store, due.path, copy, run.clock, run.ids, run.transforms)
         except NoSuchFile as e:
             raise Changed(f"{e}; its broker has deleted or renamed it in the meantime") from e
         except FILE_ERRORS:
             _refuse_changed(due.log, segment, before)  # what the broker has done to it is no damage
             raise
         _refuse_changed(due.log, segment, before)
-        return entry
+        return entry, copy.data.notes
 
     def _committed(self, decision: Decision, entry: SegmentEntry, notes: tuple[str, ...]) -> Done:
         try:

@@ -4,7 +4,8 @@ A broker renames, deletes and compacts segments whenever it likes, and tells nob
 after it, and the log file has to be the same one, untouched, at both times: `seen_whole` gives what is to be compared.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from local_log.disk import FileState
 from local_log.errors import Corrupt, LogError
@@ -20,14 +21,12 @@ from local_log.formats.filenames import (
     offset_file,
     parse_offset_file,
 )
+from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.primitives import Buffer
 from local_log.formats.producer_snapshot import read_producer_snapshot, write_producer_snapshot
-from local_log.formats.transactions import Transactions
 from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from remote.segment.check import LogSegmentData, SegmentFile
-
-Told = Callable[[str], None]
 
 
 class Changed(LogError):
@@ -77,13 +76,8 @@ def _offsets(names: list[str]) -> tuple[set[int], set[int]]:
     return logs, others
 
 
-def segment_data(
-    log: LogReader, segment: Segment, progress: Callable[[int], None], told: Told = lambda _: None
-) -> LogSegmentData:
-    """An inactive segment as the uploader takes it; `told` is what had to be made anew, or left out, and why.
-
-    Raises Corrupt, NotFound, Unreadable.
-    """
+def segment_data(log: LogReader, segment: Segment, progress: Callable[[int], None]) -> LogSegmentData:
+    """An inactive segment as the uploader takes it. Raises Corrupt, NotFound, Unreadable."""
     end = segment_end(segment)
     file = segment.path(LOG)
 
@@ -91,7 +85,7 @@ def segment_data(
         progress(stop - start)
         return segment.disk.read_large(file, start, stop)
 
-    open_at_start = _open_at_start(log, segment)
+    snapshot, notes = _snapshot(log, segment, end)
     return LogSegmentData(
         path=file,
         base_offset=segment.base_offset,
@@ -101,10 +95,11 @@ def segment_data(
         offset_index=_optional(segment, OFFSET_INDEX),
         time_index=_optional(segment, TIME_INDEX),
         txn_index=_optional(segment, TXN_INDEX),
-        producer_snapshot=_snapshot(log, segment, end, told),
+        producer_snapshot=snapshot,
         lineage=epochs_before(log.leader_epochs, end),
-        aborted_later=log.aborted_later(_open_at_end(log, segment, end, open_at_start), end),
-        open_transactions=open_at_start,
+        aborted_later=partial(_aborted_later, log, end),
+        open_transactions=_open_at_start(log, segment),
+        notes=notes,
     )
 
 
@@ -119,37 +114,36 @@ def _open_at_start(log: LogReader, segment: Segment) -> dict[int, int]:
         return {}
 
 
-def _open_at_end(log: LogReader, segment: Segment, end: int, open_at_start: dict[int, int]) -> dict[int, int]:
+def _aborted_later(log: LogReader, end: int, followed: Mapping[int, int]) -> tuple[AbortedTxn, ...]:
+    """Those that are open at `end` and aborted later on; `followed` are open there as the segment's batches say.
+
+    A snapshot says more than the batches: compaction may have taken all that a transaction had in the segment.
+    """
     try:
-        return log.transactions_at(end)
+        open_at_end: Mapping[int, int] = log.transactions_at(end)
     except LogError:
-        following = Transactions(open_at_start)
-        for chunk in segment.chunks():
-            for _ in following.follow(chunk):
-                pass
-        return following.open
+        open_at_end = followed
+    return log.aborted_later(open_at_end, end)
 
 
-def _snapshot(log: LogReader, segment: Segment, end: int, told: Told) -> SegmentFile | None:
+def _snapshot(log: LogReader, segment: Segment, end: int) -> tuple[SegmentFile | None, tuple[str, ...]]:
     """The producer snapshot where the segment ends: its own, else one made anew from an earlier one and the log, else none."""
     file = _optional(segment, SNAPSHOT)
     try:
         if file is not None:
             read_producer_snapshot(file.body)
-            return file
+            return file, ()
         problem = f"{segment.path(SNAPSHOT)} is missing"
     except Corrupt as e:
         problem = str(e.at(file.path) if file else e)
     if not log.knows_all_producers_at(end):
-        told(f"there is no producer snapshot: {problem}, and the log does not reach back far enough to rebuild it")
-        return None
+        return None, (f"there is no producer snapshot: {problem}, and the log does not reach back far enough to rebuild it",)
     try:
         producers = log.producers_at(end)
     except LogError as e:
-        told(f"there is no producer snapshot: {problem}, and the log does not give one: {e}")
-        return None
-    told(f"the producer snapshot was rebuilt: {problem}")
-    return SegmentFile(segment.path(SNAPSHOT), write_producer_snapshot(producers))
+        return None, (f"there is no producer snapshot: {problem}, and the log does not give one: {e}",)
+    made = SegmentFile(segment.path(SNAPSHOT), write_producer_snapshot(producers))
+    return made, (f"the producer snapshot was rebuilt: {problem}",)
 
 
 def _optional(segment: Segment, suffix: str) -> SegmentFile | None:

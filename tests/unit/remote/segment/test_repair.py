@@ -21,6 +21,7 @@ from local_log.formats.filenames import LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX
 from local_log.formats.indexes.transaction import read_txn_index
 from remote.manifest import model
 from remote.segment.check import LogSegmentData, SegmentFile
+from remote.segment.repair import checked_copy
 from remote.segment.upload import copy_segment
 from tiering.offload.source import segment_data
 
@@ -28,11 +29,11 @@ Parts = dict[str, bytes]
 
 
 def archived(segment: LogSegmentData) -> tuple[Parts, list[str]]:
-    """The parts of a copy's aux object, and what was told of them."""
-    store, told = MemoryStore(), list[str]()
-    entry = copy_segment(store, PATH, segment, FixedClock(), CountingIds(), told=told.append)
+    """The parts of a copy's aux object, and what was noted of them."""
+    store, copy = MemoryStore(), checked_copy(segment)
+    entry = copy_segment(store, PATH, copy, FixedClock(), CountingIds())
     aux = store.objects[PATH.segment(entry.aux_name)]
-    return {name: aux[r.start : r.end] for name, r in entry.aux_ranges.items()}, told
+    return {name: aux[r.start : r.end] for name, r in entry.aux_ranges.items()}, list(copy.data.notes)
 
 
 def recovered(segment: LogSegmentData, folder: Path) -> Parts:

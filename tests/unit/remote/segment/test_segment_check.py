@@ -259,7 +259,7 @@ def test_a_transaction_index_that_lacks_an_abort_marker_of_the_segment_is_found_
 
 
 def test_files_that_a_segment_need_not_have_may_be_missing(segment: LogSegmentData) -> None:
-    bare = replace(segment, producer_snapshot=None, lineage=(), aborted_later=())
+    bare = replace(segment, producer_snapshot=None, lineage=(), aborted_later=lambda _: ())
     entry = copy(MemoryStore(), bare)
     assert PRODUCER_SNAPSHOT not in entry.aux_ranges
     assert read_producer_snapshot(segment.producer_snapshot.body if segment.producer_snapshot else b"")

@@ -12,6 +12,7 @@ from local_log.formats.indexes.transaction import read_txn_index
 from remote.manifest.model import OFFSET_INDEX, TRANSACTION_INDEX, SegmentEntry
 from remote.segment.check import LogSegmentData
 from remote.segment.download import CutLog, file_names, read_part, whole_log
+from remote.segment.repair import checked_copy
 from remote.segment.stitch import Link
 from remote.segment.upload import copy_segment
 from remote.segment_bytes import StoredBytes
@@ -24,7 +25,7 @@ def store() -> MemoryStore:
 
 @pytest.fixture
 def entry(store: MemoryStore, segment: LogSegmentData) -> SegmentEntry:
-    return copy_segment(store, PATH, segment, FixedClock(), CountingIds())
+    return copy_segment(store, PATH, checked_copy(segment), FixedClock(), CountingIds())
 
 
 def test_the_whole_log_comes_in_parts_and_is_what_was_archived(

@@ -21,6 +21,7 @@ from remote.manifest import codec
 from remote.manifest.gaps import Gap
 from remote.manifest.model import SegmentEntry, missing_ranges
 from remote.manifest.store import load_newest
+from remote.segment.repair import checked_copy
 from remote.segment.stitch import DivergedSegment, Link, MissingOffsets
 from remote.segment.upload import copy_segment
 from tiering.offload.copy import segment_data
@@ -46,7 +47,8 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def copies(store: MemoryStore, replica: Path, prefix: str) -> list[SegmentEntry]:
     """All inactive segments of a replica in the store, named by nobody yet."""
     log, ids = local_logs(replica)[TXN], CountingIds(prefix)
-    return [copy_segment(store, path_of(log), segment_data(log, s, lambda _: None), FixedClock(), ids) for s in log.segments[:-1]]
+    inactive = (checked_copy(segment_data(log, s, lambda _: None)) for s in log.segments[:-1])
+    return [copy_segment(store, path_of(log), one, FixedClock(), ids) for one in inactive]
 
 
 def name(store: MemoryStore, replica: Path, entries: Iterable[SegmentEntry]) -> None:
