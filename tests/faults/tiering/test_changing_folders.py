@@ -130,7 +130,7 @@ def test_a_segment_that_changes_while_it_is_read_is_skipped_and_not_committed(
     assert skipped.decision is not None
     assert skipped.decision.action is Action.skipped
     assert skipped.entry is None
-    assert "offload again" in skipped.decision.reason or "meanwhile" in skipped.decision.reason
+    assert "offload again" in skipped.decision.reason or "in the meantime" in skipped.decision.reason
     manifest = assert_sound_archive(store, path_of(log))
     assert all(e.base_offset != 102 for e in manifest.entries)
     assert [g.reason.startswith("skipped: ") for g in manifest.gaps] == [True] * len(manifest.gaps)
