@@ -25,7 +25,7 @@ FROM = "{{ params.from_timestamp or data_interval_start.isoformat() }}"
 TO = "{{ params.to_timestamp or data_interval_end.isoformat() }}"
 
 
-def tiering_backfill(
+def tiering_backfill(  # the parameters are the interface of users' DAG files; most lines state them
     dag_id: str = "tiering_backfill",
     *,
     topics: Sequence[str] = (),

@@ -21,7 +21,7 @@ from airflow.sdk import DAG, Param
 from tiering.airflow.operators import ArchivedThroughOperator, OffloadOperator, OffloadPlanOperator
 
 
-def tiering_offload(
+def tiering_offload(  # most lines state the parameters of the DAG
     dag_id: str = "tiering_offload",
     *,
     log_dir: str | None = None,

@@ -1,4 +1,4 @@
-"""Gives up what retention no longer keeps, and deletes what was given up a day before and no reader's pin covers.
+"""Expires segments by retention, and deletes those that expired more than a day ago unless a reader's pin covers them.
 
 Nothing is guessed: what is to be kept stands in the configuration, or in the Param `settings`, such as `retention.ms=604800000`
 or `orders*:retention.ms=-1`. A topic that its brokers compact, as their metadata in `log_dir` or `metadata_log_dir` says, is
@@ -11,10 +11,10 @@ from typing import Any
 
 from airflow.sdk import DAG, Param
 
-from tiering.airflow.operators import RetainOperator
+from tiering.airflow.operators import ExpireOperator
 
 
-def tiering_retention(
+def tiering_retention(  # most lines state the parameters of the DAG
     dag_id: str = "tiering_retention",
     *,
     log_dir: str | None = None,
@@ -24,7 +24,7 @@ def tiering_retention(
     schedule: str | None = "@hourly",
     tiering_conn_id: str | None = "tiering_default",
 ) -> DAG:
-    """A DAG that retains an archive's topics."""
+    """A DAG that expires segments of an archive's topics. Its parameters are the interface of users' DAG files."""
     where: dict[str, Any] = {"queue": queue} if queue is not None else {}
     with DAG(
         dag_id,
@@ -49,8 +49,8 @@ def tiering_retention(
         tags=["tiering"],
         doc_md=__doc__,
     ) as dag:
-        RetainOperator(
-            task_id="retain",
+        ExpireOperator(
+            task_id="retain",  # as it has been called in every history of runs
             tiering_conn_id=tiering_conn_id,
             log_dir="{{ params.log_dir }}",
             metadata_log_dir=metadata_log_dir,

@@ -34,7 +34,6 @@ from spark_jobs.common.outcome import ending
 from spark_jobs.common.prices import Prices
 from spark_jobs.common.tasks import TaskLimits, run_tasks
 from spark_jobs.scrub.task import Part, read_part
-from tiering.cli.scrub import row_of, sampling_options, settings_of, show, verdict
 from tiering.command.exit_codes import Exit
 from tiering.command.options import (
     Number,
@@ -46,6 +45,7 @@ from tiering.command.options import (
     topic_ids_option,
     topics_option,
 )
+from tiering.command.scrub_report import row_of, sampling_options, settings_of, show, verdict
 
 SEGMENTS_MAX = 50_000
 """How many segments the driver holds at a time: the walk goes on when they are read."""

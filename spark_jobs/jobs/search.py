@@ -39,7 +39,7 @@ from spark_jobs.search.records import records, rows_of, shortened
 from spark_jobs.search.task import SearchQuery, offset_at
 from spark_jobs.source.partitions import splits
 from spark_jobs.source.ranges import NO_IDS, chosen
-from tiering.cli.offsets import Answer, show
+from tiering.command.offset_table import Answer, show
 from tiering.command.options import Number, archive_option, dry_run_option, keys_option, options_as, output_option, topics_option
 from tiering.command.output import emit
 

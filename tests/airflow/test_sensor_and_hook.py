@@ -151,10 +151,10 @@ def test_a_task_without_its_log_directory_starts_no_command_and_says_what_to_do(
 ) -> None:
     from airflow.sdk.exceptions import AirflowFailException
 
-    from tiering.airflow.operators import OffloadOperator, OffloadPlanOperator, RetainOperator
+    from tiering.airflow.operators import ExpireOperator, OffloadOperator, OffloadPlanOperator
 
     connect(monkeypatch, {"archive": "s3://bucket/prefix", **given})
-    for operator in (OffloadPlanOperator, OffloadOperator, RetainOperator)[: 3 if given else 2]:
+    for operator in (OffloadPlanOperator, OffloadOperator, ExpireOperator)[: 3 if given else 2]:
         with pytest.raises(AirflowFailException, match=problem):
             operator(task_id="task").execute({})
 
@@ -199,3 +199,10 @@ def test_the_same_archive_is_the_same_asset_however_its_address_ends() -> None:
 
     assert archived_asset("s3://bucket/a prefix/", "orders").uri == "tiering://s3/bucket/a%20prefix/orders"
     assert archived_asset("/data/archive", "orders") == archived_asset("file:///data/archive", "orders")
+
+
+def test_the_former_name_of_the_operator_that_expires_still_works() -> None:
+    from tiering.airflow import operators
+
+    with pytest.warns(DeprecationWarning, match="use ExpireOperator"):
+        assert operators.RetainOperator is operators.ExpireOperator

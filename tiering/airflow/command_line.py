@@ -40,7 +40,7 @@ class CommandLine:
         return process.returncode
 
     def end(self) -> None:
-        """Has the command end, soon."""
+        """Terminates the command, and does not wait for it."""
         if self._process is not None:
             self._process.terminate()
 

@@ -49,7 +49,7 @@ class CommandOperator(BaseOperator):
 
     @property
     def hook(self) -> TieringHook:
-        """The connection."""
+        """The hook of this task's connection."""
         return TieringHook(self.tiering_conn_id)
 
     def run_command(self, words: Iterable[str], out: Callable[[str], None]) -> tuple[int, str]:

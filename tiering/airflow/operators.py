@@ -1,4 +1,4 @@
-"""An operator for each command that Airflow runs: offload (planned, done, told), retain, sweep, scrub, restore.
+"""An operator for each command that Airflow runs: offload (plan, copy, report), expire, sweep, scrub, restore.
 
 Arguments are named after the command's options. All are templates; a DAG with `render_template_as_native_obj=True` hands lists
 and truths on as what they are.
@@ -7,6 +7,7 @@ and truths on as what they are.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
+from warnings import warn
 
 from local_log.errors import Invalid
 from tiering.airflow.assets import archived_asset
@@ -33,7 +34,7 @@ class RowsOperator(CommandOperator):
     """The column that says of which kind a row is."""
 
     def words(self) -> list[str]:
-        """The command and its options."""
+        """The command line behind `tiering`; raises Invalid where the connection lacks something."""
         raise NotImplementedError
 
     def work(self, context: Context) -> Any:
@@ -64,7 +65,7 @@ class OffloadOperator(RowsOperator):
         "tiering_conn_id", "log_dir", "topics", "partitions", "must_exist", "bytes_per_second", "threads", "is_dry_run",
     )  # fmt: skip
 
-    def __init__(
+    def __init__(  # the parameters are the interface of DAGs
         self, *, log_dir: str | None = None, topics: Sequence[str] | str = (), partitions: Sequence[str] | str = (),
         must_exist: bool | str = True, bytes_per_second: int | str | None = None, threads: int | str | None = None,
         is_dry_run: bool | str = False, **kwargs: Any,
@@ -170,8 +171,8 @@ class ArchivedThroughOperator(CommandOperator):
         return told
 
 
-class RetainOperator(RowsOperator):
-    """`tiering retain --yes`: gives up what retention no longer keeps, and deletes what was given up before.
+class ExpireOperator(RowsOperator):
+    """`tiering expire --yes`: removes segments that are past retention from the manifests, and deletes those removed before.
 
     `settings`: as `-c` takes them, beside those of the configuration. `archive_alone`: there is no local log to count.
     `metadata_log_dir`: where the cluster's metadata says which topics are compacted, if that is not `log_dir`.
@@ -188,7 +189,7 @@ class RetainOperator(RowsOperator):
         "is_dry_run",
     )
 
-    def __init__(
+    def __init__(  # the parameters are the interface of DAGs
         self, *, log_dir: str | None = None, topics: Sequence[str] | str = (), settings: Sequence[str] | str = (),
         archive_alone: bool | str = False, follow_log_start_offset: bool | str = False, is_dry_run: bool | str = False,
         metadata_log_dir: str | None = None, **kwargs: Any,
@@ -203,13 +204,20 @@ class RetainOperator(RowsOperator):
         self.is_dry_run = is_dry_run
 
     def words(self) -> list[str]:
-        """The command and its options."""
+        """See RowsOperator."""
         if not flag("", self.archive_alone):
             self.hook.log_dir(self.log_dir)
-        words = ["retain", *option("--log-dir", self.log_dir), *option("--topic", self.topics), *option("-c", self.settings)]
+        words = ["expire", *option("--log-dir", self.log_dir), *option("--topic", self.topics), *option("-c", self.settings)]
         words += option("--metadata-log-dir", self.metadata_log_dir)
         words += [*flag("--archive-alone", self.archive_alone), *flag("--follow-log-start-offset", self.follow_log_start_offset)]
         return words + (flag("--dry-run", self.is_dry_run) or ["--yes"])
+
+
+def __getattr__(name: str) -> Any:
+    if name == "RetainOperator":  # before `tiering retain` became `tiering expire`
+        warn("tiering.airflow.operators.RetainOperator is deprecated; use ExpireOperator", DeprecationWarning, stacklevel=2)
+        return ExpireOperator
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class SweepOperator(RowsOperator):
@@ -232,7 +240,7 @@ class SweepOperator(RowsOperator):
         self.is_dry_run = is_dry_run
 
     def words(self) -> list[str]:
-        """The command and its options."""
+        """See RowsOperator."""
         words = ["sweep", *option("--topic", self.topics), *option("--grace-ms", self.grace_ms)]
         return words + (flag("--dry-run", self.is_dry_run) or ["--yes"])
 
@@ -255,7 +263,7 @@ class ScrubOperator(RowsOperator):
         self.requests_max = requests_max
 
     def words(self) -> list[str]:
-        """The command and its options."""
+        """See RowsOperator."""
         words = ["scrub", *option("--topic", self.topics), *flag("--deep", self.deep), *option("--sample", self.sample)]
         return [*words, *option("--seed", self.seed), *option("--requests-max", self.requests_max)]
 
@@ -282,7 +290,7 @@ class RestoreOperator(RowsOperator):
         self.is_dry_run = is_dry_run
 
     def words(self) -> list[str]:
-        """The command and its options."""
+        """See RowsOperator."""
         words = [
             "restore",
             *option("--to", self.to),

@@ -33,7 +33,7 @@ class SparkJobOperator(CommandOperator):
         self.py_files = py_files
 
     def words(self) -> list[str]:
-        """What Python is called with."""
+        """The module that Python runs, and its arguments."""
         own = ["--archive", self.hook.archive_url(), *option("--keys", self.hook.keys()), *_flat(self.arguments)]
         if self.master is None:
             return [f"spark_jobs.jobs.{self.job}", *own]

@@ -1,6 +1,6 @@
 """`tiering offsets`: ListOffsets over both tiers, with the words and the form of kafka-get-offsets."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +8,7 @@ import click
 
 from local_log.formats.list_offsets import TimestampOffset
 from tiering.command.exit_codes import reports_errors
+from tiering.command.offset_table import show
 from tiering.command.options import (
     archive_option,
     cache_dir_option,
@@ -17,12 +18,9 @@ from tiering.command.options import (
     topic_id_option,
     topic_option,
 )
-from tiering.command.output import Row, emit, say, warn
+from tiering.command.output import say, warn
 from tiering.read.tiered_log import TieredLog
 from tiering.wiring import CACHE_BYTES_MAX, open_reading, open_tiers
-
-Answer = tuple[str, int, TimestampOffset | None]
-"""Topic, partition, and what was found there."""
 
 _TIMES: dict[str, Callable[[TieredLog], TimestampOffset | None]] = {
     "latest": TieredLog.latest,
@@ -99,23 +97,3 @@ def command(**given: Any) -> None:
         if log.local is not None and log.local.unproven:
             say(f"tiering: {log.local.unproven}")
     show(((options.topic, n, find(log)) for n, log in logs.items()), options.output)
-
-
-def show(answers: Iterable[Answer], output: str) -> None:
-    """Prints answers, here and in the job that searches: as rows, the table in the form of kafka-get-offsets."""
-    rows = (_row(*answer) for answer in answers)
-    if output == "table":
-        for row in rows:
-            click.echo(f"{row['topic']}:{row['partition']}:{'' if row['offset'] is None else row['offset']}")
-    else:
-        emit(rows, output)
-
-
-def _row(topic: str, partition: int, found: TimestampOffset | None) -> Row:
-    return {
-        "topic": topic,
-        "partition": partition,
-        "offset": found.offset if found else None,
-        "timestamp": found.timestamp if found else None,
-        "leader_epoch": found.leader_epoch if found else None,
-    }

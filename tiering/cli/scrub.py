@@ -1,9 +1,7 @@
 """`tiering scrub`: the proof that an archive is what its manifests say."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ParamSpec
+from typing import Any
 
 import click
 
@@ -12,7 +10,6 @@ from remote.clock import SystemClock
 from remote.manifest.model import Manifest
 from remote.read.context import decoder_with
 from remote.scrub.budget import RequestBudget
-from remote.scrub.finding import NOTES, Finding, Kind
 from remote.scrub.scrub import scrub
 from remote.scrub.settings import ScrubSettings
 from remote.signed_store import trusted
@@ -21,7 +18,6 @@ from remote.store.instrumented import Meter
 from remote.store.open import open_store
 from tiering.command.exit_codes import Exit, reports_errors
 from tiering.command.options import (
-    Number,
     archive_option,
     keys_option,
     output_option,
@@ -29,27 +25,9 @@ from tiering.command.options import (
     topic_ids_option,
     topics_option,
 )
-from tiering.command.output import Row, counted, emit, has_terminal, say
+from tiering.command.output import has_terminal
 from tiering.command.progress import shown
-
-P = ParamSpec("P")
-
-
-def sampling_options(command: Callable[P, Any]) -> Callable[P, Any]:
-    """The options that bound what a deep scrub reads, the same here and for Spark's."""
-    sample = click.option("--sample", type=click.FloatRange(0, 1), metavar="F", help="Read only this fraction of the segments.")
-    seed = click.option("--seed", type=int, metavar="N", help="With --sample: a different number selects different segments.")
-    text = "Limit of store requests; findings say what was left out."
-    return sample(seed(click.option("--requests-max", type=Number(1), metavar="N", help=text)(command)))
-
-
-def settings_of(deep: bool, sample: float | None, seed: int | None) -> ScrubSettings:
-    """What the options ask for. Raises UsageError where they make no sense."""
-    if sample is not None and not deep:
-        raise click.UsageError("--sample picks the segments that --deep reads; give --deep, too")
-    if seed is not None and sample is None:
-        raise click.UsageError("--seed picks the segments of --sample; give --sample, too")
-    return ScrubSettings(deep, 1.0 if sample is None else sample, seed or 0)
+from tiering.command.scrub_report import sampling_options, settings_of, show, verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,37 +92,3 @@ def _bytes_of(store: ObjectStore, settings: ScrubSettings, topics: tuple[str, ..
     newest = (archive.find_topic(store, topic, topic_ids.get(topic)).partitions.values() for topic in names)
     sound = (one for of_topic in newest for one in of_topic if isinstance(one, Manifest))
     return int(settings.sample * sum(one.log_bytes + one.aux_bytes for one in sound))
-
-
-def show(findings: Iterable[Finding], output: str) -> Mapping[Kind, int]:
-    """Prints findings as they come, a line each; gives how many there are of each kind."""
-    kinds: Counter[Kind] = Counter()
-
-    def rows() -> Iterator[Row]:
-        for finding in findings:
-            kinds[finding.kind] += 1
-            yield row_of(finding)
-
-    emit(rows(), output)
-    return kinds
-
-
-def verdict(job: str, kinds: Mapping[Kind, int], requests: int) -> Exit | None:
-    """Says how many findings there are, and gives the exit code that goes with them."""
-    anomalies, unreadable = sum(n for kind, n in kinds.items() if kind not in NOTES), kinds.get(Kind.unreadable, 0)
-    not_read = f"{counted(unreadable, 'segment')} unreadable; " if unreadable else ""
-    say(f"{job}: {counted(anomalies, 'anomaly', 'anomalies')}; {not_read}{counted(requests, 'request')}")
-    if anomalies:
-        return Exit.corruption
-    return Exit.partly if unreadable else None
-
-
-def row_of(finding: Finding) -> Row:
-    """A finding as it is printed."""
-    return {
-        "kind": str(finding.kind),
-        "key": finding.key,
-        "position": finding.position,
-        "age_ms": finding.age_ms,
-        "problem": finding.problem,
-    }

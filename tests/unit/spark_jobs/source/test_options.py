@@ -102,7 +102,7 @@ def test_partitions_are_assigned_or_topics_subscribed_or_matched() -> None:
 def test_versions_are_one_or_one_for_each_partition() -> None:
     assert of(asOfVersion='{"orders": {"0": 3, "1": 4}}').as_of_version == {"orders": {0: 3, 1: 4}}
     assert of(asOfTimestamp="1700000000000").as_of_timestamp == 1_700_000_000_000
-    with pytest.raises(OptionError, match="asOfVersion and asOfTimestamp are given"):
+    with pytest.raises(OptionError, match="asOfVersion and asOfTimestamp are both given"):
         of(asOfVersion="3", asOfTimestamp="5")
 
 
