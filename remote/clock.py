@@ -44,11 +44,9 @@ class SystemClock:
     """The system clock."""
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970-01-01 UTC."""
         return time.time_ns() // 1_000_000  # noqa: TID251  # this is the door
 
     def sleep(self, seconds: float) -> None:
-        """Sleeps for so many seconds."""
         time.sleep(seconds)
 
 
@@ -56,7 +54,6 @@ class RandomIds:
     """Random UUIDs (122 random bits)."""
 
     def new_id(self) -> str:
-        """32 hexadecimal digits."""
         return uuid.uuid4().hex  # noqa: TID251  # this is the door
 
 
@@ -64,7 +61,6 @@ class SystemRandomness:
     """The operating system's secure random source."""
 
     def random_bytes(self, count: int) -> bytes:
-        """Random bytes, fit for keys."""
         return secrets.token_bytes(count)
 
 

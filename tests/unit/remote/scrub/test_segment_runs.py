@@ -39,7 +39,7 @@ def test_the_requests_of_a_stretch_are_foretold_where_segments_are_small(store: 
 
 
 @pytest.mark.parametrize("requests_max", [0, 1, 7, 26, 10_000])
-def test_stretches_share_all_requests_and_no_more(store: MemoryStore, requests_max: int) -> None:
+def test_runs_share_all_requests_and_no_more(store: MemoryStore, requests_max: int) -> None:
     parts = cut(store, 30_000)
     shares = requests_per_run(parts, requests_max)
     assert len(shares) == len(parts)
