@@ -45,7 +45,7 @@ _REMEDIES: Final[Mapping[int, str]] = {
 
 
 class LogError(Exception):
-    """Base of everything that these packages raise on purpose."""
+    """Base of every error that these packages raise on purpose."""
 
 
 class Corrupt(LogError):

@@ -12,7 +12,7 @@ from local_log.errors import NoSuchFile, Unreadable, of_system
 
 
 class FolderHolder(Protocol):
-    """Holds folders."""
+    """Takes and gives back the lock of a log directory."""
 
     def hold(self, folder: str) -> bool:
         """Takes the folder; False where somebody has it. Raises NotFound, Unreadable."""

@@ -195,6 +195,7 @@ class LocalLog:
             segment = self.segments.higher(segment.base_offset)
         return Fetched(self.end, b"", aborted=aborted)
 
+    # What `read` was asked, and what it has found: the rest of one function.
     def _read(
         self,
         segment: Segment,

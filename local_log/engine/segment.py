@@ -50,6 +50,7 @@ above and what it may be, how many bytes may be due to the indexes. A tuple, sin
 class Segment:
     """A segment in `folder`. `suffix` follows its files' names while they are temporary."""
 
+    # Seven: where the segment lies, its settings and its clock, and two that only some segments have.
     def __init__(
         self,
         disk: WritableDisk,

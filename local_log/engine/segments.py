@@ -55,7 +55,7 @@ class Segments:
                 self.active = self._of[self._bases[-1]]
 
     def clear(self) -> None:
-        """Lets all go."""
+        """Forgets all segments; their files stay."""
         self._bases.clear()
         self._of.clear()
 

@@ -13,7 +13,7 @@ from local_log.disk import WritableDisk, parent_of
 from local_log.engine.append.analyze import AppendInfo, analyze
 from local_log.engine.append.fast_path import append_one
 from local_log.engine.append.leader import prepare
-from local_log.engine.append.producer_checks import judge
+from local_log.engine.append.producer_checks import ProducerChanges, judge
 from local_log.engine.config import LogConfig
 from local_log.engine.epochs import LeaderEpochs
 from local_log.engine.errors import RecordListTooLarge, UnexpectedAppendOffset
@@ -230,15 +230,18 @@ class UnifiedLog:
         segment = self._maybe_roll(len(records), info)
         changes = judge(self.producers, records, batches, origin, transaction_version, verification)
         if changes.duplicate is not None:
-            known = changes.duplicate
-            return info._replace(
-                first_offset=known.first_offset,
-                last_offset=known.last_offset,
-                log_append_time=known.timestamp,
-                is_duplicate=True,
-            )
+            first, last, timestamp = changes.duplicate.first_offset, changes.duplicate.last_offset, changes.duplicate.timestamp
+            return info._replace(first_offset=first, last_offset=last, log_append_time=timestamp, is_duplicate=True)
         self.local.append(info.last_offset, records, batches)
         self._high_watermark_follows_end()
+        self._apply(changes, segment)
+        self.producers.map_end_offset = info.last_offset + 1
+        self._update_first_unstable()
+        if self.local.unflushed_messages >= self.folder.config.flush_messages:
+            self.flush()
+        return info
+
+    def _apply(self, changes: ProducerChanges, segment: Segment) -> None:
         for update in changes.updates:
             self.producers.update(update)
         for txn in changes.completed:
@@ -246,11 +249,6 @@ class UnifiedLog:
             if txn.is_aborted:
                 segment.txn_index.append(AbortedTxn(txn.first_offset, txn.last_offset, txn.producer_id, last_stable))
             self.producers.complete(txn)
-        self.producers.map_end_offset = info.last_offset + 1
-        self._update_first_unstable()
-        if self.local.unflushed_messages >= self.folder.config.flush_messages:
-            self.flush()
-        return info
 
     # Segments
 
@@ -347,7 +345,7 @@ class UnifiedLog:
         return first
 
     def offset_for(self, timestamp: int) -> TimestampOffset | None:
-        """As Kafka's ListOffsets: see `list_offsets`."""
+        """The answer of Kafka's ListOffsets for a timestamp; see `list_offsets`."""
         return offset_for(timestamp, self._bounds(), self.local.segments, self.epochs)
 
     def offsets_before(self, timestamp: int, count_max: int) -> list[int]:
@@ -359,6 +357,7 @@ class UnifiedLog:
         return Bounds(self.log_start_offset, self.local_log_start_offset, self.log_end_offset, archived)
 
 
+# The ten are what a log manager knows of a log, each by its own way; a value for them would be made for this call alone.
 def open_log(
     disk: WritableDisk,
     path: str,

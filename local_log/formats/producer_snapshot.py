@@ -44,7 +44,7 @@ class ProducerEntry:
 
     @property
     def first_sequence(self) -> int:
-        """Of its last batch."""
+        """The first sequence number of its last batch."""
         return previous_sequence(self.last_sequence, self.offset_delta) if self.last_offset >= 0 else NO_SEQUENCE
 
 
@@ -62,6 +62,7 @@ def read_producer_snapshot(buffer: Buffer) -> tuple[ProducerEntry, ...]:
     return tuple(_producer(*fields) for fields in _PRODUCER.iter_unpack(memoryview(buffer)[_HEADER.size :]))
 
 
+# The fields of `_PRODUCER`, in their order.
 def _producer(
     producer_id: int, epoch: int, last_sequence: int, last_offset: int, offset_delta: int, timestamp: int,
     coordinator_epoch: int, txn_first_offset: int,

@@ -8,6 +8,7 @@ from local_log.engine.producers.state import Origin
 from local_log.formats.record import Codec
 
 
+# The seven are the log's state that an append is checked against, as it is at that moment.
 def prepare(
     records: bytes, origin: Origin, leader_epoch: int, *, log_start: int, log_end: int, now_ms: int, config: LogConfig
 ) -> tuple[AppendInfo, bytes, list[MemoryBatch]]:

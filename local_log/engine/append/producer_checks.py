@@ -10,6 +10,7 @@ from local_log.engine.producers.state import (
     BatchMetadata,
     CompletedTxn,
     DataBatch,
+    Marker,
     Origin,
     Producer,
     ProducerUpdate,
@@ -59,10 +60,7 @@ def judge(
         if update is None:
             update = updates[producer_id] = producers.prepare(producer_id, origin)
         if batch.is_control:
-            try:
-                marker = marker_of(batch, records)
-            except Corrupt as e:
-                raise InvalidRecord(f"a control batch of producer {producer_id}: {e.problem}") from e
+            marker = _marker(batch, records)
             txn = None if marker is None else update.end(marker, transaction_version)
             if txn is not None:
                 completed.append(txn)
@@ -71,6 +69,13 @@ def judge(
         if batch.is_transactional:
             producers.verified(producer_id, batch.producer_epoch, is_marker=batch.is_control)
     return ProducerChanges(list(updates.values()), completed)
+
+
+def _marker(batch: MemoryBatch, records: Buffer) -> Marker | None:
+    try:
+        return marker_of(batch, records)
+    except Corrupt as e:
+        raise InvalidRecord(f"a control batch of producer {batch.producer_id}: {e.problem}") from e
 
 
 def _data(batch: MemoryBatch) -> DataBatch:

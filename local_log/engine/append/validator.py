@@ -109,6 +109,7 @@ def rules_of(config: LogConfig) -> Rules:
     )
 
 
+# The eight are those of Kafka's LogValidator, of which `rules` are seven more.
 def validate(
     records: Buffer,
     batches: Sequence[MemoryBatch],
@@ -147,8 +148,7 @@ def validate(
     if keep:
         made = _kept(records, batch, last_offset, leader_epoch, latest, append_time=rules.is_append_time)
         return Validated(made, latest, last_offset, 0, is_rebuilt=False)
-    new = _new_batch(batch, first_offset, target, now_ms, rules, leader_epoch)
-    made = _rebuilt(records, batch, section, new)
+    made = _rebuilt(records, batch, section, _new_batch(batch, first_offset, target, now_ms, rules, leader_epoch))
     return Validated(made, latest, last_offset, batch.records_count, is_rebuilt=True)
 
 

@@ -55,6 +55,7 @@ class LogManager:
     a tiered log goes by retention before it is archived.
     """
 
+    # The doors (disk, clock, randomness, ids) and the settings; a value for the doors would be made for this call alone.
     def __init__(
         self,
         disk: WritableDisk,

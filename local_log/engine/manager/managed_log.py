@@ -26,7 +26,7 @@ class ManagedLog:
 
     @property
     def is_online(self) -> bool:
-        """Whether its directory is."""
+        """Whether its log directory is online: its disk has not failed."""
         return self.directory.failure is None
 
     def assign_topic_id(self, topic_id: str) -> None:

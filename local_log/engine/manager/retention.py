@@ -83,7 +83,7 @@ def is_copied(config: LogConfig) -> bool:
 
 
 def below(start: int) -> Breach[Aged]:
-    """Rule 1."""
+    """Rule 1: all of it lies below the log start offset."""
     return lambda segment, following: following is not None and following.base_offset <= start
 
 
@@ -102,7 +102,7 @@ def beyond_size(bytes_over: int) -> Breach[Aged]:
 
 
 def older_than(retention_ms: int, now_ms: int) -> Breach[Aged]:
-    """Rule 3."""
+    """Rule 3: its greatest timestamp is too long ago."""
     return lambda segment, _following: now_ms - segment.largest_timestamp > retention_ms
 
 

@@ -95,7 +95,7 @@ class Producer:
         self.last_timestamp = newer.last_timestamp
 
     def entry(self) -> ProducerEntry:
-        """As a snapshot has it."""
+        """The entry that a producer snapshot has for it."""
         last = self.batches[-1] if self.batches else BatchMetadata(NO_SEQUENCE, -1, 0, NO_TIMESTAMP)
         return ProducerEntry(
             self.producer_id,

@@ -125,6 +125,7 @@ def write_emptied(old: BatchHeader) -> bytes:
     return joined(old._replace(attributes=kept, base_timestamp=NO_TIMESTAMP, records_count=0), b"")
 
 
+# What a marker says: its place, its time, its type, and whose transaction it ends. All but the first three go by name.
 def write_marker(
     base_offset: int,
     timestamp: int,
