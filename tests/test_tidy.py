@@ -76,6 +76,24 @@ def test_files_are_touched_only_at_the_doors():
     assert touching <= DOORS | OUTSIDE
 
 
+THIS_MACHINE_S = {"OsDisk", "OsWritableDisk", "OsFolderHolder", "open_store", "open_backend", "SystemClock", "RandomIds"}
+THIS_MACHINE_S |= {"SystemRandomness"}
+
+
+def test_one_module_of_tiering_knows_which_disk_store_clock_and_ids_are_used():
+    knowing = {
+        name_of(path)
+        for path, tree in tree_of.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        and (node.module or "").startswith(("local_log.", "remote."))
+        and THIS_MACHINE_S & {alias.name for alias in node.names}
+    }
+    # Airflow's triggerer and its hooks import what they need inside their calls: they load as little as they can.
+    lazy = {"tiering/airflow/hooks.py", "tiering/airflow/triggers.py"}
+    assert {name for name in knowing if name.startswith("tiering/")} - lazy == {"tiering/machine.py"}
+
+
 def test_no_module_is_an_orphan():
     used = {name for tree in tree_of.values() for name in imports_of(tree)}
     used |= imports_of(ast.parse((ROOT / "pyspark_tiering.py").read_text()))

@@ -1,16 +1,15 @@
-"""Where components are built: addresses in, tiers out. The only place that knows which disk, store, clock and ids are used."""
+"""Where components are built: addresses in, tiers out. What they are built of is `machine`'s."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from local_log.disk import OsDisk, OsWritableDisk
 from local_log.errors import LogError, NotFound, listed
 from local_log.log_dir import LogDir, Unopened
 from local_log.log_reader import LogReader
 from remote import archive
-from remote.clock import Clock, RandomIds, SystemClock, SystemRandomness
+from remote.clock import Clock
 from remote.manifest.model import Manifest
 from remote.read import chunk_cache, index_cache
 from remote.read.cache_files import CacheFiles
@@ -19,11 +18,11 @@ from remote.read.log import ArchivedLog
 from remote.read.read_ahead import ReadAhead
 from remote.signed_store import trusted
 from remote.store.api import ObjectStore
-from remote.store.open import open_store
 from remote.transforms.encoder import CHUNK_BYTES, Encryption, Transforms
 from remote.transforms.key_rings import open_keys
 from remote.transforms.keys import check_key_ring
 from tiering.cluster import Cluster
+from tiering.machine import CLOCK, IDS, RANDOMNESS, local_disk, open_store, writable_disk
 from tiering.read.tiered_log import TieredLog
 
 CACHE_BYTES_MAX = 5 << 30
@@ -35,12 +34,12 @@ Tell = Callable[[str], object]
 
 def log_dir(path: str) -> LogDir:
     """The log directory at a path of this machine."""
-    return LogDir(OsDisk(), path.rstrip("/") or "/")
+    return LogDir(local_disk(), path.rstrip("/") or "/")
 
 
 def cluster_of(paths: Iterable[str | None], clock: Clock | None = None) -> Cluster:
     """What the brokers whose log directories these are say of topics."""
-    return Cluster(tuple(log_dir(path) for path in dict.fromkeys(paths) if path is not None), clock or SystemClock())
+    return Cluster(tuple(log_dir(path) for path in dict.fromkeys(paths) if path is not None), clock or CLOCK)
 
 
 def shares_a_folder(source: LogDir, store: ObjectStore) -> bool:
@@ -154,7 +153,7 @@ def open_reading(
     decoded = decoder_with(keys_address)
     if cache_dir is None:
         return ReadContext(decoded, ahead=ReadAhead(pool))
-    disk, clock, ids = OsWritableDisk(), SystemClock(), RandomIds()
+    disk, clock, ids = writable_disk(), CLOCK, IDS
     of_indexes = min(index_cache.FILES_BYTES_MAX, cache_bytes_max // 5)
     indexes = CacheFiles(disk, f"{cache_dir}/indexes", index_cache.SUFFIX, of_indexes, clock, ids)
     chunks = CacheFiles(disk, f"{cache_dir}/chunks", chunk_cache.SUFFIX, cache_bytes_max - of_indexes, clock, ids)
@@ -175,7 +174,7 @@ def remembered(folder: str | None) -> CacheFiles | None:
     """Where the newest versions that were seen are remembered, so that an older one in their place is found; None for nowhere."""
     if folder is None:
         return None
-    return CacheFiles(OsWritableDisk(), f"{folder}/seen", ".seen", SEEN_BYTES_MAX, SystemClock(), RandomIds())
+    return CacheFiles(writable_disk(), f"{folder}/seen", ".seen", SEEN_BYTES_MAX, CLOCK, IDS)
 
 
 def open_tiers(
@@ -209,6 +208,6 @@ def transforms(*, compress: bool, encrypt_with: str | None, chunk_bytes: int = C
     """
     if encrypt_with is None:
         return Transforms(compress, None, chunk_bytes)
-    keys, randomness = open_keys(encrypt_with), SystemRandomness()
+    keys, randomness = open_keys(encrypt_with), RANDOMNESS
     check_key_ring(keys, randomness)
     return Transforms(compress, Encryption(keys, randomness), chunk_bytes)

@@ -1,4 +1,4 @@
-"""Where an agent is built: a configuration in, an agent out. As in `service`, here is known which disk and store are used."""
+"""Where an agent is built: a configuration in, an agent out. What it is built of is `machine`'s."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -7,19 +7,16 @@ from functools import cache, partial
 from socket import gethostname
 from typing import Final
 
-from local_log.disk import OsDisk, OsWritableDisk
 from local_log.errors import BadAddress, Invalid, LogError, Unavailable, Unknown
-from local_log.folder_lock import OsFolderHolder
 from local_log.log_dir import LogDir
 from local_log.user_cache import state_folder
 from remote import archive
-from remote.clock import Clock, Ids, RandomIds, SystemClock, jitter, stopwatch
+from remote.clock import Clock, Ids, jitter, stopwatch
 from remote.parallel import as_completed
 from remote.read.context import decoder_with
 from remote.signed_store import trusted
 from remote.store.api import ObjectStore
 from remote.store.instrumented import Meter
-from remote.store.open import open_store
 from remote.transforms.key_rings import allowing_plain
 from tiering.agent.abortable import Abortable
 from tiering.agent.agent import Agent
@@ -40,6 +37,7 @@ from tiering.agent.topic_retention import known_retention
 from tiering.agent.workers import Threads
 from tiering.cluster import Cluster
 from tiering.config.config import Config
+from tiering.machine import CLOCK, IDS, folder_holder, local_disk, open_store, writable_disk
 from tiering.wiring import cluster_of, log_dir, remembered, shares_a_folder, transforms
 
 TOKEN_CHARACTERS_MIN: Final = 16
@@ -85,7 +83,7 @@ def keys_address(config: Config) -> str | None:
 def memory_file(config: Config, environment: Mapping[str, str]) -> MemoryFile:
     """Where the agent of a configuration keeps its memory. Raises Invalid without log directories or an archive."""
     dirs, url = checked(config)
-    return MemoryFile.of(OsWritableDisk(), state_dir(config, environment), [d.path for d in dirs], url)
+    return MemoryFile.of(writable_disk(), state_dir(config, environment), [d.path for d in dirs], url)
 
 
 def addresses(config: Config, environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -110,7 +108,7 @@ def token(config: Config) -> str:
     file = config.settings.agent_http_token_file
     if file is None:
         return ""
-    text = OsDisk().read(file, 0, TOKEN_CHARACTERS_MAX + 1).decode(errors="replace").strip()
+    text = local_disk().read(file, 0, TOKEN_CHARACTERS_MAX + 1).decode(errors="replace").strip()
     if not TOKEN_CHARACTERS_MIN <= len(text) <= TOKEN_CHARACTERS_MAX or not (text.isascii() and text.isprintable()):
         raise Invalid(
             f"{file}: no token; expected {TOKEN_CHARACTERS_MIN} to {TOKEN_CHARACTERS_MAX} printable characters, such as "
@@ -132,7 +130,7 @@ def checked(config: Config) -> tuple[tuple[LogDir, ...], str]:
 def alone(config: Config) -> AbstractContextManager[None]:
     """Nobody else has an agent for the log directories of a configuration. Raises Invalid where somebody has, or none is said."""
     dirs, _ = checked(config)
-    return agent_lock(OsFolderHolder(), [one.path for one in dirs], SystemClock())
+    return agent_lock(folder_holder(), [one.path for one in dirs], CLOCK)
 
 
 def build(config: Config, environment: Mapping[str, str], report: Callable[[str], None]) -> Built:
@@ -146,7 +144,7 @@ def build(config: Config, environment: Mapping[str, str], report: Callable[[str]
     dirs, _ = checked(config)
     for one in dirs:
         one.partitions()
-    clock, ids = AbortableClock(SystemClock(), controls), RandomIds()
+    clock, ids = AbortableClock(CLOCK, controls), IDS
     store = _store(config, environment, clock, meter, controls)
     for one in dirs:
         if shares_a_folder(one, store):

@@ -6,9 +6,7 @@ from typing import Final
 
 import click
 
-from local_log.disk import OsDisk
 from local_log.errors import BadAddress
-from remote.store.open import open_backend
 from tiering.command.completion import files
 from tiering.command.exit_codes import Exit, reports_errors
 from tiering.command.options import named, output_option, topic_option
@@ -19,6 +17,7 @@ from tiering.config.assignment import BadConfig, Place, Problem, shown
 from tiering.config.config import Config
 from tiering.config.load import load_config
 from tiering.config.shared import CONFIG_VARIABLE, VARIABLES
+from tiering.machine import local_disk, open_backend
 
 _NOTHING: Final = f"give a file, or set {CONFIG_VARIABLE} or variables such as {VARIABLES}LOG_DIRS"
 
@@ -34,7 +33,7 @@ def command() -> None:
 
 def _loaded(file: str | None) -> Config:
     """Raises BadConfig, for an address that names no store, too."""
-    config = load_config(file, os.environ, OsDisk())
+    config = load_config(file, os.environ, local_disk())
     if config.settings.archive_url is not None:
         try:
             open_backend(config.settings.archive_url)
@@ -69,7 +68,7 @@ def check(file: str | None) -> Exit | None:
     if config.is_empty:
         say(f"tiering: no settings given: {_NOTHING if file is None else f'{shown(file)} and the environment have none'}")
         return Exit.usage
-    found = tuple(config_paths.problems(config, OsDisk()))
+    found = tuple(config_paths.problems(config, local_disk()))
     if found:
         return _refused(found)
     say(f"tiering: {file or 'the environment'} is valid")

@@ -7,11 +7,8 @@ from typing import Any
 import click
 
 from remote import archive
-from remote.clock import RandomIds, SystemClock
 from remote.manifest.model import Manifest
-from remote.signed_store import trusted
 from remote.store.api import ObjectStore
-from remote.store.open import open_store
 from remote.store.store_time import StoreRun
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.options import (
@@ -26,6 +23,7 @@ from tiering.command.options import (
     yes_option,
 )
 from tiering.command.output import Row, emit, say
+from tiering.machine import CLOCK, IDS, open_archive_store
 from tiering.retention import delete_topic
 from tiering.retention import expire as retention
 from tiering.retention.plan import DELETE_DELAY_MS, Policy
@@ -70,8 +68,8 @@ def command(**given: Any) -> Exit | None:
       tiering delete-topic --archive s3://bucket/kafka --topic orders --yes
     """
     options = Options(**given)
-    store = trusted(open_store(options.archive_url), options.keys_address)
-    archive.open_archive(store) if options.dry_run else archive.open_to_write(store, RandomIds())
+    store = open_archive_store(options.archive_url, options.keys_address)
+    archive.open_archive(store) if options.dry_run else archive.open_to_write(store, IDS)
     found = delete_topic.partitions(store, options.topic, options.topic_id)
     if options.dry_run:
         emit(_planned(store, found, options.delay_ms), options.output)
@@ -86,7 +84,7 @@ def command(**given: Any) -> Exit | None:
 
 def _planned(store: ObjectStore, found: Iterable[Manifest], delay_ms: int) -> Iterator[Row]:
     """A row for what each partition has to read, or, once it is deleted, for what becomes of its objects."""
-    now_ms = SystemClock().now_ms()
+    now_ms = CLOCK.now_ms()
     for m in found:
         if m.is_deleted:
             yield from rows_of(m.path, retention.plan(m, store, Policy(delete_delay_ms=delay_ms), now_ms))
@@ -96,7 +94,7 @@ def _planned(store: ObjectStore, found: Iterable[Manifest], delay_ms: int) -> It
 
 def _done(store: ObjectStore, found: Iterable[Manifest], delay_ms: int, errors: list[Exception]) -> Iterator[Row]:
     """The same rows, each when it is done."""
-    run = StoreRun(store, SystemClock(), RandomIds())
+    run = StoreRun(store, CLOCK, IDS)
     for m in found:
         rows = [*_planned(store, [m], delay_ms)]
         if m.is_deleted:

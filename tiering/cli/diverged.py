@@ -11,10 +11,7 @@ from local_log.errors import NotFound
 from local_log.formats.filenames import TopicPartition
 from local_log.log_reader import LogReader
 from remote import archive
-from remote.clock import RandomIds, SystemClock
 from remote.read.context import decoder_with
-from remote.signed_store import trusted
-from remote.store.open import open_store
 from tiering.command.config_option import topic_globs
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.options import (
@@ -32,6 +29,7 @@ from tiering.command.options import (
     yes_option,
 )
 from tiering.command.output import Row, emit, say
+from tiering.machine import CLOCK, IDS, open_archive_store
 from tiering.manifests import diverged
 from tiering.manifests.diverged import Divergence
 from tiering.wiring import log_dir, transforms
@@ -60,7 +58,7 @@ def show(log_dir_path: str, archive_url: str, keys_address: str | None, topics: 
     Examples:
       tiering diverged show --log-dir /var/lib/kafka --archive s3://bucket/kafka
     """
-    store = trusted(open_store(archive_url), keys_address)
+    store = open_archive_store(archive_url, keys_address)
     archive.open_archive(store)
     globs = topic_globs(topics)
     logs = log_dir(log_dir_path).found(lambda name: not globs or any(fnmatchcase(name, glob) for glob in globs))
@@ -120,8 +118,8 @@ def resolve(**given: Any) -> Exit | None:
       tiering diverged resolve --log-dir /var/lib/kafka --archive s3://bucket/kafka --topic orders --partition 3 --yes
     """
     options = ResolveOptions(**given)
-    store = trusted(open_store(options.archive_url, bytes_per_second=options.bytes_per_second), options.keys_address)
-    clock, ids = SystemClock(), RandomIds()
+    store = open_archive_store(options.archive_url, options.keys_address, bytes_per_second=options.bytes_per_second)
+    clock, ids = CLOCK, IDS
     archive.open_archive(store) if options.dry_run else archive.open_to_write(store, ids)
     log = _log(options.log_dir_path, TopicPartition(options.topic, options.partition))
     found = diverged.divergence_of(log, store)

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 
 import click
 
-from remote.clock import RandomIds, SystemClock
-from remote.store.open import open_backend, open_store
 from tiering.command.exit_codes import Exit, exit_code_of, reports_errors
 from tiering.command.options import archive_option, output_option
 from tiering.command.output import emit, printable
 from tiering.doctor.checks import Finding, Verdict
 from tiering.doctor.report import examine
+from tiering.machine import CLOCK, IDS, open_backend, open_store
 
 
 @click.command("doctor")
@@ -30,7 +29,7 @@ def command(archive_url: str, output: str) -> Exit | None:
     findings: list[Finding] = []
 
     def found() -> Iterator[Finding]:
-        for finding in examine(open_store(archive_url), open_backend(archive_url), SystemClock(), RandomIds()):
+        for finding in examine(open_store(archive_url), open_backend(archive_url), CLOCK, IDS):
             findings.append(finding)
             yield finding
 

@@ -9,11 +9,8 @@ import click
 
 from local_log.errors import LogError
 from remote import archive
-from remote.clock import RandomIds, SystemClock
 from remote.keys import PartitionPath
-from remote.signed_store import trusted
 from remote.store.api import ObjectStore
-from remote.store.open import open_store
 from tiering.command.completion import folders
 from tiering.command.config_option import configured, is_left_alone, topic_globs
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
@@ -35,6 +32,7 @@ from tiering.command.options import (
 )
 from tiering.command.output import Row, emit, say
 from tiering.log_tools import directory as log_dir_tools
+from tiering.machine import CLOCK, IDS, open_archive_store
 from tiering.retention.plan import RetentionPlan
 from tiering.retention.policy import Given, local_config_of, read_given
 from tiering.retention.run import LocalTier, Planned, Retention, row, rows_of
@@ -116,15 +114,15 @@ def command(**given: Any) -> Exit | None:
     # Without a local log the configured log directories say no sizes, and still which topics are compacted.
     log_dir_path = None if options.archive_alone else options.log_dir_path
     limits = _given(options.settings, is_start_given=options.log_start_offset is not None or options.follow_log_start_offset)
-    store = trusted(open_store(options.archive_url), options.keys_address)
-    archive.open_archive(store) if options.dry_run else archive.open_to_write(store, RandomIds())
+    store = open_archive_store(options.archive_url, options.keys_address)
+    archive.open_archive(store) if options.dry_run else archive.open_to_write(store, IDS)
     globs = topic_globs(options.topics)
     found = archive.matching_topics(store, globs)
     tell_unmatched(globs, found, store.url, "--topic" if options.topics else "topics.include")
     names = tuple(name for name in found if not is_left_alone(name))
     local = LocalTier.of(log_dir(log_dir_path), lambda name: name in names) if log_dir_path is not None else None
     retention = Retention(
-        store, SystemClock(), RandomIds(), limits, local, options.archive_alone, options.partition, options.log_start_offset,
+        store, CLOCK, IDS, limits, local, options.archive_alone, options.partition, options.log_start_offset,
         options.follow_log_start_offset, cluster_of((options.metadata_log_dir, *_log_dirs(options.log_dir_path))),
     )  # fmt: skip
     local_work = _Local(options.own_log_dir, store, limits)

@@ -6,19 +6,15 @@ from typing import Any
 
 import click
 
-from local_log.disk import OsWritableDisk
 from local_log.errors import Corrupt, LogError, NotFound
 from remote import archive
-from remote.clock import RandomIds, SystemClock
 from remote.keys import PartitionPath, partition_of
 from remote.manifest.entries import Entries
 from remote.manifest.losses import unacknowledged
 from remote.manifest.model import Manifest
 from remote.manifest.pins import pins_of
 from remote.manifest.store import load_version
-from remote.signed_store import trusted
 from remote.store.api import ObjectStore
-from remote.store.open import open_store
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.options import (
     Number,
@@ -35,6 +31,7 @@ from tiering.command.options import (
 )
 from tiering.command.output import Row, emit, say, warn
 from tiering.losses import acknowledge as acknowledging
+from tiering.machine import CLOCK, IDS, open_archive_store, writable_disk
 from tiering.manifests import rows as tools
 
 Found = Manifest | LogError
@@ -92,14 +89,14 @@ def show(**given: Any) -> Exit | None:
       tiering manifest show --archive s3://bucket/kafka --topic orders --partition 0 --version 7 --output json
     """
     options = ShowOptions(**given)
-    store, errors = trusted(open_store(options.archive_url), options.keys_address), list[Exception]()
+    store, errors = open_archive_store(options.archive_url, options.keys_address), list[Exception]()
     shown = 0
 
     def rows() -> Iterator[Row]:
         nonlocal shown
         for manifest in _readable(_versions(store, options, options.version), errors):
             shown += 1
-            yield tools.full_row(manifest, pins_of(store, manifest.path, SystemClock().now_ms()))
+            yield tools.full_row(manifest, pins_of(store, manifest.path, CLOCK.now_ms()))
 
     emit(rows(), options.output, as_text=tools.summary)
     return exit_code_of_all(errors, partly=shown > 0)
@@ -126,7 +123,7 @@ def history(**given: Any) -> Exit | None:
       tiering manifest history --archive s3://bucket/kafka --topic orders --partition 0
     """
     options = HistoryOptions(**given)
-    store, errors = trusted(open_store(options.archive_url), options.keys_address), list[Exception]()
+    store, errors = open_archive_store(options.archive_url, options.keys_address), list[Exception]()
     shown = 0
 
     def rows() -> Iterator[Row]:
@@ -166,7 +163,7 @@ def diff(**given: Any) -> None:
       tiering manifest diff --archive s3://bucket/kafka --topic orders --partition 0 6 7
     """
     options = DiffOptions(**given)
-    store = trusted(open_store(options.archive_url), options.keys_address)
+    store = open_archive_store(options.archive_url, options.keys_address)
     former = _only(_versions(store, options, options.before))
     later = _only(_versions(store, replace(options, topic_id=former.topic_id), options.after))
     emit(tools.difference(Entries.of(store, former), Entries.of(store, later)), options.output)
@@ -193,9 +190,9 @@ def export(**given: Any) -> None:
       tiering manifest export --archive s3://bucket/kafka --topic orders --to orders.parquet
     """
     options = ExportOptions(**given)
-    store = trusted(open_store(options.archive_url), options.keys_address)
+    store = open_archive_store(options.archive_url, options.keys_address)
     manifests = [_or_raise(found) for found in _versions(store, options, options.version)]
-    written = tools.export((Entries.of(store, m) for m in manifests), OsWritableDisk(), options.target)
+    written = tools.export((Entries.of(store, m) for m in manifests), writable_disk(), options.target)
     say(f"{options.target}: {written} segments")
 
 
@@ -234,7 +231,7 @@ def acknowledge(**given: Any) -> Exit | None:
       tiering manifest acknowledge --archive s3://bucket/kafka --topic orders --partition 0 --who jo --yes
     """
     options = AcknowledgeOptions(**given)
-    store = trusted(open_store(options.archive_url), options.keys_address)
+    store = open_archive_store(options.archive_url, options.keys_address)
     archive.open_archive(store)
     found = [*acknowledging.with_losses(store, options.topic, options.topic_id, options.partition)]
     if not found:
@@ -251,7 +248,7 @@ def acknowledge(**given: Any) -> Exit | None:
     def rows() -> Iterator[Row]:
         for manifest in found:
             try:
-                acknowledging.acknowledge(manifest, store, SystemClock(), RandomIds(), options.by)
+                acknowledging.acknowledge(manifest, store, CLOCK, IDS, options.by)
             except LogError as e:
                 _note(e, errors)
             else:

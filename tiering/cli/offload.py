@@ -12,7 +12,6 @@ from typing import Any
 
 import click
 
-from local_log.disk import OsWritableDisk
 from local_log.errors import LogError, NotFound, listed
 from local_log.formats.filenames import TopicPartition, parse_partition_dir
 from local_log.log_dir import LogDir, Unopened
@@ -20,11 +19,8 @@ from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from local_log.user_cache import state_folder
 from remote import archive
-from remote.clock import RandomIds, SystemClock
 from remote.manifest.model import ZSTD
-from remote.signed_store import trusted
 from remote.store.api import ObjectStore
-from remote.store.open import open_store
 from remote.transforms.chunk_index import CHUNK_BYTES_MAX
 from remote.transforms.encoder import CHUNK_BYTES, Transforms
 from tiering.command.config_option import is_left_alone, log_dirs, topic_globs
@@ -46,6 +42,7 @@ from tiering.command.progress import Work, shown
 from tiering.config.shared import CHUNK_BYTES_MIN, KEYS_VARIABLE, THREADS, THREADS_MAX
 from tiering.losses.gone_logs import GoneLog, gone_logs, partitions_of_others
 from tiering.losses.seen_logs import SeenFile, SeenLog
+from tiering.machine import CLOCK, IDS, open_archive_store, writable_disk
 from tiering.offload.copy import Done
 from tiering.offload.plan import Action
 from tiering.offload.run import OffloadLogs, Result
@@ -142,8 +139,8 @@ def command(**given: Any) -> Exit | None:
     )
     source, globs = log_dir(options.log_dir_path), topic_globs(options.topics)
     found = source.found(lambda name: not globs or any(fnmatchcase(name, glob) for glob in globs), options.partitions or None)
-    store = trusted(open_store(options.archive_url, bytes_per_second=options.bytes_per_second), options.keys_address)
-    memory = SeenFile.of(OsWritableDisk(), options.state_dir or state_folder(os.environ), source, store.url)
+    store = open_archive_store(options.archive_url, options.keys_address, bytes_per_second=options.bytes_per_second)
+    memory = SeenFile.of(writable_disk(), options.state_dir or state_folder(os.environ), source, store.url)
     due = _due(options, source, found, memory)
     if shares_a_folder(source, store):
         raise click.BadParameter(
@@ -199,9 +196,9 @@ def _is_new(options: Options, store: ObjectStore) -> bool:
         archive.open_archive(store)
         return False
     if options.must_exist:
-        archive.open_to_write(store, RandomIds())
+        archive.open_to_write(store, IDS)
         return False
-    is_new = archive.create_archive(store, SystemClock(), RandomIds())
+    is_new = archive.create_archive(store, CLOCK, IDS)
     if is_new:
         with suppress(OSError):  # the work is done though nobody may read of it
             say(f"tiering: created a new archive, {store.url}")
@@ -219,9 +216,7 @@ def _run(options: Options, due: _Due, how: Transforms, store: ObjectStore, sourc
     }
     moved = Work(sum(sizes.values()))
     with shown("offload", lambda: moved.of_bytes, lambda: moved.done_bytes):
-        offload = OffloadLogs(
-            store, SystemClock(), RandomIds(), source.id(), moved.did, how, options.dry_run, options.copy_nothing, due.known
-        )
+        offload = OffloadLogs(store, CLOCK, IDS, source.id(), moved.did, how, options.dry_run, options.copy_nothing, due.known)
 
         def work() -> Iterator[Result]:
             for log, done in chain(offload.run(due.gone, options.threads), offload.run(due.logs, options.threads)):
@@ -260,7 +255,7 @@ def _remembered(memory: SeenFile) -> dict[TopicPartition, SeenLog]:
 def _remember(memory: SeenFile, changes: Mapping[TopicPartition, SeenLog | None]) -> None:
     """The work is done though nobody remembers it."""
     try:
-        memory.save(changes, SystemClock())
+        memory.save(changes, CLOCK)
     except LogError as e:
         with suppress(OSError):
             say(f"tiering: {e}; partitions that disappear before the next run will not be noticed: give another --state-dir")

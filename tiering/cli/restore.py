@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from local_log.disk import OsWritableDisk
 from local_log.errors import LogError, NotFound
 from local_log.formats.primitives import INT32_MAX
 from remote import archive
@@ -16,9 +15,7 @@ from remote.read.context import ReadContext
 from remote.read.log import ArchivedLog
 from remote.segment.stitch import DivergedSegment, Link, MissingOffsets
 from remote.segment_bytes import SegmentBytes
-from remote.signed_store import trusted
 from remote.store.api import ObjectStore
-from remote.store.open import open_store
 from tiering.command.completion import folders
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.options import (
@@ -34,6 +31,7 @@ from tiering.command.options import (
 )
 from tiering.command.output import Row, emit, say, warn
 from tiering.command.progress import Work, shown
+from tiering.machine import open_archive_store, writable_disk
 from tiering.restore.plan import RestorePlan, RestoreStep, plan_restore
 from tiering.restore.run import RestoreResult, restore
 from tiering.restore.target import UNFINISHED, RestoreTarget, open_target
@@ -118,7 +116,7 @@ def command(**given: Any) -> Exit | None:
     options = Options(**given)
     _refuse_contradictions(options)
     reading = open_reading(None, 0, None, options.keys_address)
-    store, path = trusted(open_store(options.archive_url), options.keys_address), options.folder.rstrip("/") or "/"
+    store, path = open_archive_store(options.archive_url, options.keys_address), options.folder.rstrip("/") or "/"
     archive.open_archive(store)
     if shares_a_folder(log_dir(path), store):
         raise click.BadParameter(f"{store.url} and {path} are inside each other; give a folder outside", param_hint="--to")
@@ -128,7 +126,7 @@ def command(**given: Any) -> Exit | None:
     if options.dry_run:
         emit((_row(plan, step) for plan in plans for step in plan.steps()), options.output)
         return exit_code_of_all(failures, partly=bool(plans))
-    with open_target(OsWritableDisk(), path) as target:
+    with open_target(writable_disk(), path) as target:
         if options.cluster_id is not None and options.node_id is not None:
             target.write_properties(options.cluster_id, options.node_id)
         staged, errors = _run(plans, reading.source(store), target, options.output)

@@ -6,12 +6,9 @@ import click
 
 from local_log.errors import Unavailable
 from remote import archive
-from remote.clock import RandomIds, SystemClock, SystemRandomness
 from remote.keys import PartitionPath
 from remote.manifest.model import Manifest
-from remote.signed_store import trusted
 from remote.store.api import ObjectStore
-from remote.store.open import open_store
 from remote.transforms.key_rings import open_keys
 from remote.transforms.keys import KeyRing, check_key_ring
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
@@ -19,6 +16,7 @@ from tiering.command.options import archive_option, dry_run_option, keys_option,
 from tiering.command.output import Row, emit, say
 from tiering.keys import rotate as engine
 from tiering.keys.rotate import RotationResult
+from tiering.machine import CLOCK, IDS, RANDOMNESS, open_archive_store
 
 
 @click.command("rotate-keys")
@@ -41,9 +39,9 @@ def command(archive_url: str, keys_address: str, topics: tuple[str, ...], dry_ru
       tiering rotate-keys --archive s3://bucket/kafka --keys /etc/tiering/keys.json
     """
     keys = open_keys(keys_address)
-    check_key_ring(keys, SystemRandomness())
-    store = trusted(open_store(archive_url), keys_address, unverified_allowed=dry_run)
-    archive.open_archive(store) if dry_run else archive.open_to_write(store, RandomIds())
+    check_key_ring(keys, RANDOMNESS)
+    store = open_archive_store(archive_url, keys_address, unverified_allowed=dry_run)
+    archive.open_archive(store) if dry_run else archive.open_to_write(store, IDS)
     wanted = archive.matching_topics(store, topics)
     tell_unmatched(topics, wanted, store.url)
     results: list[RotationResult] = []
@@ -68,7 +66,7 @@ def _rotated(
     if not isinstance(manifest, Manifest):
         return RotationResult(path, error=manifest)
     planned = engine.plan_rotation(store, manifest, keys.current)
-    rotator = engine.Rotator(store, keys, SystemClock(), RandomIds(), "rotate-keys")
+    rotator = engine.Rotator(store, keys, CLOCK, IDS, "rotate-keys")
     return planned if dry_run else rotator.rotate(planned, manifest)
 
 

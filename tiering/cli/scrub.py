@@ -6,16 +6,13 @@ from typing import Any
 import click
 
 from remote import archive
-from remote.clock import SystemClock
 from remote.manifest.model import Manifest
 from remote.read.context import decoder_with
 from remote.scrub.budget import RequestBudget
 from remote.scrub.scrub import scrub
 from remote.scrub.settings import ScrubSettings
-from remote.signed_store import trusted
 from remote.store.api import ObjectStore
 from remote.store.instrumented import Meter
-from remote.store.open import open_store
 from tiering.command.exit_codes import Exit, reports_errors
 from tiering.command.options import (
     archive_option,
@@ -28,6 +25,7 @@ from tiering.command.options import (
 from tiering.command.output import has_terminal
 from tiering.command.progress import shown
 from tiering.command.scrub_report import sampling_options, settings_of, show, verdict
+from tiering.machine import CLOCK, open_archive_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +71,16 @@ def command(**given: Any) -> Exit | None:
     settings = settings_of(options.deep, options.sample, options.seed)
     decoded = decoder_with(options.keys_address)
     meter = Meter()
-    backend = trusted(open_store(options.archive_url, meter=meter), options.keys_address, unverified_allowed=True)
+    backend = open_archive_store(options.archive_url, options.keys_address, unverified_allowed=True, meter=meter)
     archive.open_archive(backend)
     wanted = archive.select_folders(backend, options.topics, options.topic_ids)
     tell_unmatched(options.topics, [folder.partition("/")[0] for folder in wanted or ()], backend.url)
     store = RequestBudget(backend, options.requests_max)
     is_shown = options.deep and options.requests_max is None and has_terminal()
-    unmetered = trusted(open_store(options.archive_url), options.keys_address, unverified_allowed=True)
+    unmetered = open_archive_store(options.archive_url, options.keys_address, unverified_allowed=True)
     of_bytes = _bytes_of(unmetered, settings, options.topics, options.topic_ids) if is_shown else 0
     with shown("scrub", lambda: of_bytes, lambda: sum(counted.bytes for counted in meter.snapshot().values())):
-        kinds = show(scrub(store, decoded, settings, SystemClock().now_ms(), wanted), options.output)
+        kinds = show(scrub(store, decoded, settings, CLOCK.now_ms(), wanted), options.output)
     return verdict("tiering", kinds, store.requests)
 
 

@@ -8,11 +8,8 @@ import click
 
 from local_log.errors import LogError
 from remote import archive
-from remote.clock import RandomIds, SystemClock
 from remote.manifest.losses import lost_offsets
 from remote.manifest.model import Manifest
-from remote.signed_store import trusted
-from remote.store.open import open_store
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.options import (
     archive_option,
@@ -27,6 +24,7 @@ from tiering.command.options import (
 )
 from tiering.command.output import Row, emit, say
 from tiering.losses import source_gone
+from tiering.machine import CLOCK, IDS, open_archive_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,7 @@ def command(**given: Any) -> Exit | None:
       tiering source-gone --archive s3://bucket/kafka --source 5nFBVDdgQYqYw8XhsLcxLA --yes
     """
     options = Options(**given)
-    store, clock, ids = trusted(open_store(options.archive_url), options.keys_address), SystemClock(), RandomIds()
+    store, clock, ids = open_archive_store(options.archive_url, options.keys_address), CLOCK, IDS
     archive.open_archive(store)
     names = archive.matching_topics(store, options.topics)
     tell_unmatched(options.topics, names, store.url)

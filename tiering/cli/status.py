@@ -9,12 +9,10 @@ from typing import Any
 import click
 
 from local_log.errors import Invalid, Unavailable
-from local_log.folder_lock import OsFolderHolder
-from remote.clock import SystemClock, stopwatch
+from remote.clock import stopwatch
 from remote.signed_store import trusted
 from remote.store.api import ObjectStore
 from remote.store.instrumented import Meter
-from remote.store.open import open_store
 from tiering.agent import status as of
 from tiering.agent.topic_retention import known_retention
 from tiering.agent.wiring import addresses, checked, keys_address, memory_file
@@ -23,6 +21,7 @@ from tiering.command.exit_codes import Exit, reports_errors
 from tiering.command.options import output_option
 from tiering.command.output import Row, counted, emit, printable, warn
 from tiering.config.config import Config
+from tiering.machine import CLOCK, folder_holder, open_store
 from tiering.wiring import cluster_of
 
 _IN_TABLE = (
@@ -59,7 +58,7 @@ def command(config_file: str | None, overrides: tuple[str, ...], output: str) ->
         dirs, _store(url, config, meter), config, memory, addresses(config, os.environ), known_retention(config, cluster),
         lambda patience_s: meter.trouble(stopwatch(), patience_s),
     )  # fmt: skip
-    found = of.status(places, OsFolderHolder(), SystemClock())
+    found = of.status(places, folder_holder(), CLOCK)
     if output == "json":
         click.echo(json.dumps(found, indent=1))
     else:

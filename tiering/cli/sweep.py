@@ -8,10 +8,7 @@ import click
 
 from local_log.errors import LogError, Unavailable
 from remote import archive
-from remote.clock import RandomIds, SystemClock
-from remote.signed_store import trusted
 from remote.store.api import ObjectStore
-from remote.store.open import open_store
 from remote.store.store_time import store_now_ms
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.options import (
@@ -26,6 +23,7 @@ from tiering.command.options import (
     yes_option,
 )
 from tiering.command.output import Row, emit, say
+from tiering.machine import CLOCK, IDS, open_archive_store
 from tiering.retention.expire import DELETES_MAX
 from tiering.retention.run import paths_of
 from tiering.sweep import collect as sweep
@@ -71,8 +69,8 @@ def command(**given: Any) -> Exit | None:
       tiering sweep --archive s3://bucket/kafka --yes
     """
     options = Options(**given)
-    work = _Work(trusted(open_store(options.archive_url), options.keys_address), options.topics, options.grace_ms)
-    archive.open_archive(work.store) if options.dry_run else archive.open_to_write(work.store, RandomIds())
+    work = _Work(open_archive_store(options.archive_url, options.keys_address), options.topics, options.grace_ms)
+    archive.open_archive(work.store) if options.dry_run else archive.open_to_write(work.store, IDS)
     names = archive.matching_topics(work.store, options.topics)
     tell_unmatched(options.topics, names, work.store.url)
     if options.dry_run or not options.is_agreed:
@@ -90,7 +88,7 @@ class _Work:
 
     def __init__(self, store: ObjectStore, topics: tuple[str, ...], grace_ms: int) -> None:
         self.store, self.topics, self.grace_ms = store, topics, grace_ms
-        self.clock, self.ids = SystemClock(), RandomIds()
+        self.clock, self.ids = CLOCK, IDS
         self.errors: list[Exception] = []
         self.partitions = 0
 

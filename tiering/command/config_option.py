@@ -106,12 +106,12 @@ def whole_config_options(command: Callable[P, Any]) -> Callable[P, Any]:
 
 def whole_config(file: str | None, overrides: tuple[str, ...]) -> "Config":
     """The configuration by these and the environment. Raises UsageError with all that is wrong with it."""
-    from local_log.disk import OsDisk
     from tiering.config.assignment import BadConfig
     from tiering.config.load import load_config
+    from tiering.machine import local_disk
 
     try:
-        return load_config(file, os.environ, OsDisk(), overrides)
+        return load_config(file, os.environ, local_disk(), overrides)
     except BadConfig as e:
         raise click.UsageError(str(e)) from e
 

@@ -9,10 +9,10 @@ from local_log.formats.filenames import TopicPartition
 from local_log.log_dir import LogDir
 from remote.keys import ARCHIVE
 from remote.store.folder.store import FolderStore
-from remote.store.open import open_backend
 from remote.transforms.key_rings import open_keys
 from tiering.config.assignment import Place, Problem
 from tiering.config.config import Config
+from tiering.machine import open_backend
 from tiering.wiring import shares_a_folder
 
 _LOCAL_KEYS = ("", "file", "env")

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from local_log.disk import Disk, OsDisk, OsWritableDisk
+from local_log.disk import Disk
 from local_log.engine.config import LogConfig
 from local_log.engine.manager.config import ManagerConfig
 from local_log.engine.manager.log_manager import LogManager, Started
@@ -27,9 +27,10 @@ from local_log.formats.filenames import (
 from local_log.log_dir import LogDir, Unopened
 from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
-from remote.clock import RandomIds, SystemClock, jitter
+from remote.clock import jitter
 from remote.store.api import ObjectStore
 from tiering.log_tools.partition import describe
+from tiering.machine import CLOCK, IDS, local_disk, writable_disk
 from tiering.retention.local import NOTHING, Held, held, planned, refuse_brokers
 
 _OF_A_LOG_DIR = {
@@ -52,7 +53,7 @@ class RecoveryReport:
 
 def is_log_dir(folder: str) -> bool:
     """Whether a folder is a log directory (log.dirs) rather than a partition's folder, by the files and folders in it."""
-    disk = OsWritableDisk()
+    disk = writable_disk()
     if not disk.is_folder(folder):
         return False
     names = disk.names(folder)
@@ -61,10 +62,10 @@ def is_log_dir(folder: str) -> bool:
 
 def recover_all(folder: str, config: LogConfig, show: Callable[[int, int, str], None]) -> RecoveryReport:
     """Opens and closes all logs of the directory, which counts as cleanly shut down afterwards. Raises Invalid, Unreadable."""
-    disk = OsWritableDisk()
+    disk = writable_disk()
     topics = dict.fromkeys(_tiered_topics(disk, folder.rstrip("/")), replace(config, remote_storage_enable=True))
     settings = ManagerConfig(log_dirs=(folder,))
-    manager = LogManager(disk, settings, SystemClock().now_ms, jitter, RandomIds().new_id, default=config, topics=topics)
+    manager = LogManager(disk, settings, CLOCK.now_ms, jitter, IDS.new_id, default=config, topics=topics)
     started = manager.start(lambda progress: show(progress.logs - progress.logs_left, progress.logs, _progress_text(progress)))
     try:
         rows = [{"topic": p.topic, "partition": p.partition, **describe(manager.log(p))} for p in manager.partitions()]
@@ -95,7 +96,7 @@ def plan_local(
 
     Raises Invalid for a broker's directory, NotFound, Corrupt, Unreadable.
     """
-    source = LogDir(OsDisk(), folder.rstrip("/"))
+    source = LogDir(local_disk(), folder.rstrip("/"))
     refuse_brokers(source)
     for log in source.found():
         if isinstance(log, Unopened):
@@ -106,7 +107,7 @@ def plan_local(
             if config is not None:
                 known = held(store, log)
                 sizes = {s.base_offset: s.size() for s in log.segments}
-                yield LocalPlan(log, config, known, planned(log, config, known, SystemClock().now_ms()), sizes)
+                yield LocalPlan(log, config, known, planned(log, config, known, CLOCK.now_ms()), sizes)
         except LogError as e:
             yield log.partition, e
 
@@ -114,13 +115,13 @@ def plan_local(
 def expire_local(folder: str, plans: Sequence[LocalPlan]) -> tuple[LogError, ...]:
     """Lets the engine delete the planned segments, and no others; returns the errors. Raises Invalid, Unreadable."""
     path = folder.rstrip("/")
-    now_ms = SystemClock().now_ms()
+    now_ms = CLOCK.now_ms()
     known = {plan.log.partition: plan.known for plan in plans}
     keeps_all = LogConfig(retention_ms=-1)
-    topics = dict.fromkeys(_tiered_topics(OsWritableDisk(), path), replace(keeps_all, remote_storage_enable=True))
+    topics = dict.fromkeys(_tiered_topics(writable_disk(), path), replace(keeps_all, remote_storage_enable=True))
     topics |= {plan.log.partition.topic: replace(plan.config, file_delete_delay_ms=0) for plan in plans}
     manager = LogManager(
-        OsWritableDisk(), ManagerConfig(log_dirs=(path,), initial_task_delay_ms=0), lambda: now_ms, jitter, RandomIds().new_id,
+        writable_disk(), ManagerConfig(log_dirs=(path,), initial_task_delay_ms=0), lambda: now_ms, jitter, IDS.new_id,
         default=keeps_all, topics=topics, archived_through=lambda partition: known.get(partition, NOTHING).through,
     )  # fmt: skip
     started = manager.start()

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from local_log.disk import OsDisk
 from local_log.errors import NotFound, placed
 from local_log.formats.chunks import Chunk
 from local_log.formats.filenames import LOG, SNAPSHOT, TopicPartition, parse_offset_file
@@ -17,6 +16,7 @@ from local_log.formats.record_batch.batch_v2 import Batches, crcs
 from local_log.formats.record_batch.columns import per_record
 from local_log.log_0_7 import Log07, open_log_0_7
 from local_log.log_reader import LogReader, open_log
+from tiering.machine import local_disk
 
 Row = dict[str, Any]
 
@@ -27,7 +27,7 @@ def batches(folder: str) -> Iterator[Row]:
     """A row for each batch header, or for each message of Kafka 0.7, and whether its checksum is right. Raises NotFound,
     Corrupt.
     """
-    if (log_0_7 := open_log_0_7(OsDisk(), folder)).segments:
+    if (log_0_7 := open_log_0_7(local_disk(), folder)).segments:
         yield from _messages_0_7(log_0_7)
         return
     for segment, chunk in _chunks(folder):
@@ -36,7 +36,7 @@ def batches(folder: str) -> Iterator[Row]:
 
 def records(folder: str) -> Iterator[Row]:
     """A row for each record, including control records. Raises NotFound, Corrupt."""
-    if (log_0_7 := open_log_0_7(OsDisk(), folder)).segments:
+    if (log_0_7 := open_log_0_7(local_disk(), folder)).segments:
         yield from _records_0_7(log_0_7)
         return
     for _, chunk in _chunks(folder):
@@ -61,7 +61,7 @@ _PRODUCER = (
 
 def snapshots(folder: str) -> Iterator[Row]:
     """A row for each producer in each snapshot. Raises NotFound, Corrupt."""
-    disk = OsDisk()
+    disk = local_disk()
     _partition(folder)
     for name in disk.names(folder):
         parsed = parse_offset_file(name)
@@ -79,7 +79,7 @@ def _chunks(folder: str) -> Iterator[tuple[str, Chunk]]:
 
 
 def _partition(folder: str) -> LogReader:
-    log = open_log(OsDisk(), folder, TopicPartition("", 0))
+    log = open_log(local_disk(), folder, TopicPartition("", 0))
     if not log.segments:
         raise NotFound(f"{folder}: no segment files there; name one partition's folder, such as orders-0 in a log directory")
     return log

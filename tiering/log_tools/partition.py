@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from local_log.disk import OsDisk, OsWritableDisk, parent_of
+from local_log.disk import WritableDisk, parent_of
 from local_log.engine.config import LogConfig, read_config
 from local_log.engine.errors import Refused
 from local_log.engine.memory_records import MemoryBatch, memory_batches
@@ -13,8 +13,9 @@ from local_log.engine.unified_log import UnifiedLog, open_log
 from local_log.errors import Invalid, NotFound
 from local_log.formats.filenames import LOCK, LOG, parse_offset_file
 from local_log.log_0_7 import open_log_0_7
-from remote.clock import SystemClock, jitter
+from remote.clock import jitter
 from tiering.log_tools import import_0_7
+from tiering.machine import CLOCK, local_disk, writable_disk
 
 
 def config_of(settings: Sequence[str]) -> LogConfig:
@@ -35,7 +36,7 @@ def opened(
     `is_made` creates a missing folder. Raises NotFound for a missing folder, Invalid if a broker uses its log directory, and
     the errors of `open_log`.
     """
-    disk, folder = OsWritableDisk(), folder.rstrip("/")
+    disk, folder = writable_disk(), folder.rstrip("/")
     if not is_made and not disk.is_folder(folder):
         raise NotFound(f"{folder}: no such folder; name one partition's, such as orders-0 in a log directory")
     lock = f"{parent_of(folder)}/{LOCK}"
@@ -48,13 +49,13 @@ def opened(
 
 
 def _opened(
-    disk: OsWritableDisk, folder: str, config: LogConfig, log_start_offset: int, recovery_point: int, *, clean: bool
+    disk: WritableDisk, folder: str, config: LogConfig, log_start_offset: int, recovery_point: int, *, clean: bool
 ) -> Iterator[UnifiedLog]:
     log = open_log(
         disk,
         folder,
         config,
-        SystemClock().now_ms,
+        CLOCK.now_ms,
         jitter,
         log_start_offset=log_start_offset,
         recovery_point=recovery_point,
@@ -69,7 +70,7 @@ def append_all(source: str, log: UnifiedLog, leader_epoch: int | None) -> None:
 
     A log of Kafka 0.7 is appended as a leader, converted to record batches. Raises NotFound, Invalid, Corrupt, Refused.
     """
-    disk = OsDisk()
+    disk = local_disk()
     old = open_log_0_7(disk, source)
     if old.segments:
         if leader_epoch is None:

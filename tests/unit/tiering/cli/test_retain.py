@@ -237,7 +237,7 @@ def test_without_a_yes_and_without_a_terminal_nothing_is_destroyed(run: Run, own
 
 
 def test_a_machine_whose_clock_is_an_hour_off_retains_nothing_away(run: Run, own: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expire_verb, "SystemClock", Jumped)
+    monkeypatch.setattr(expire_verb, "CLOCK", Jumped())
     before = contents(open_store(own))
     refused = run("expire", "--archive", own, "-c", "retention.ms=1", "--yes")
     assert refused.exit_code == 1
@@ -298,7 +298,7 @@ def test_the_sweep_takes_what_failed_copies_left_and_old_versions_and_nothing_th
     before = {name: m.entries for name, m in manifests(store).items()}
     plan = rows(*args, "--dry-run")
     assert {row["key"] for row in plan if row["what"] != "manifest"} == {orphan, "probe-left"}
-    monkeypatch.setattr(sweep_verb, "SystemClock", Jumped)
+    monkeypatch.setattr(sweep_verb, "CLOCK", Jumped())
     assert without_age(rows(*args, "--yes")) == without_age(plan)
     assert {name: m.entries for name, m in manifests(store).items()} == before
     assert {"/manifest/" in key for key in keys(store)} == {True, False}
@@ -315,7 +315,7 @@ def test_an_hour_s_difference_of_clocks_changes_nothing_that_is_swept(
     store.put_if_absent(young, b"an offload is under way")
     before = contents(store)
     args = ["sweep", "--archive", own, "--grace-ms", 1_800_000, "--yes"]
-    monkeypatch.setattr(sweep_verb, "SystemClock", Jumped)
+    monkeypatch.setattr(sweep_verb, "CLOCK", Jumped())
     assert rows(*args) == []
     assert contents(store) == before
     monkeypatch.setattr(sweep_verb, "store_now_ms", lambda store, ids: Jumped().now_ms())  # a sweep by the machine's clock

@@ -1,0 +1,58 @@
+"""This machine's disk, clock, ids and way to stores: the only place that knows which of each are used. A test holds it.
+
+What is built of them is in `tiering.wiring` and `tiering.agent.wiring`. This module loads little, so that every command may.
+"""
+
+from typing import Final
+
+from local_log.disk import OsDisk, OsWritableDisk
+from local_log.folder_lock import FolderHolder, OsFolderHolder
+from remote.clock import Clock, Ids, RandomIds, Randomness, SystemClock, SystemRandomness
+from remote.signed_store import trusted
+from remote.store.api import ObjectStore
+from remote.store.instrumented import Meter
+from remote.store.open import open_backend, open_store
+
+CLOCK: Final[Clock] = SystemClock()
+IDS: Final[Ids] = RandomIds()
+RANDOMNESS: Final[Randomness] = SystemRandomness()
+
+__all__ = [
+    "CLOCK",
+    "IDS",
+    "RANDOMNESS",
+    "folder_holder",
+    "local_disk",
+    "open_archive_store",
+    "open_backend",
+    "open_store",
+    "writable_disk",
+]
+
+
+def local_disk() -> OsDisk:
+    """A disk that is only read; it keeps files open."""
+    return OsDisk()
+
+
+def writable_disk() -> OsWritableDisk:
+    """A disk that may be written, too."""
+    return OsWritableDisk()
+
+
+def folder_holder() -> FolderHolder:
+    """Holds folders for as long as it, or this process, lives."""
+    return OsFolderHolder()
+
+
+def open_archive_store(
+    url: str,
+    keys_address: str | None,
+    *,
+    bytes_per_second: int | None = None,
+    meter: Meter | None = None,
+    unverified_allowed: bool = False,
+) -> ObjectStore:
+    """An archive's store; with keys, manifests are held against their signatures. Raises BadAddress, Invalid."""
+    store = open_store(url, bytes_per_second=bytes_per_second, meter=meter)
+    return trusted(store, keys_address, unverified_allowed=unverified_allowed)
