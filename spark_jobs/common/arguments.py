@@ -59,7 +59,7 @@ class ReadArguments(JobArguments):
 
 
 def master_option(command: Callable[P, Any]) -> Callable[P, Any]:
-    """The option `--master`."""
+    """Adds the option `--master`, which the session takes."""
     text = "Spark's master; default: the one of spark-submit, or all cores of this machine."
     return click.option("--master", metavar="URL", help=text)(command)
 

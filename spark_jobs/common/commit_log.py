@@ -128,7 +128,7 @@ def _newest_version(store: ObjectStore, prefix: str) -> int:
 
 
 def encode(commit: Commit) -> bytes:
-    """As it is stored."""
+    """The commit as indented JSON, the body of its object."""
     partitions = [{**asdict(part), "ranges": ranges} for part, ranges in sorted(commit.covered.items())]
     document = {
         "format": FORMAT,

@@ -25,7 +25,7 @@ class Work:
 
     @property
     def requests(self) -> int:
-        """All of them."""
+        """Reads and writes together, each one request."""
         return self.reads + self.writes
 
     def __add__(self, other: "Work") -> "Work":
@@ -53,7 +53,7 @@ def bytes_of(split: Split) -> int:
 
 
 def of_splits(splits: Iterable[Split], *, with_aborted: bool = False) -> Work:
-    """The sum of all splits."""
+    """What reading all of these splits takes."""
     return sum((of_split(split, with_aborted=with_aborted) for split in splits), Work())
 
 

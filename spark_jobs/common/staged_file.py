@@ -16,15 +16,15 @@ class StagedFile(io.RawIOBase):
         self._size = 0
 
     def writable(self) -> bool:
-        """It is."""
+        """Always true: Arrow asks before it writes."""
         return True
 
     def tell(self) -> int:
-        """Bytes so far."""
+        """The number of bytes written so far."""
         return self._size
 
     def write(self, data: Body) -> int:  # type: ignore[override]  # what Arrow gives
-        """Takes all of it."""
+        """Writes all of `data`; returns its size in bytes."""
         size = memoryview(data).nbytes
         self._behind.write(data)
         self._size += size

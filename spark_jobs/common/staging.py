@@ -3,7 +3,7 @@
     _tiering/staging/<settings>/<topic>/<topic id>/<partition>-<start>-<end>.done.json           put if absent: one attempt wins
     _tiering/staging/<settings>/<topic>/<topic id>/<partition>-<start>-<end>.<attempt>-<number>  a file that an attempt wrote
 
-An attempt writes under names of its own, so a retry, a speculative twin or another run overwrites nothing. The first mark
+An attempt writes under names of its own, so a retry, a speculative duplicate or another run overwrites nothing. The first mark
 stays; who comes second drops its own files. A mark outlives its run: after a driver died, the next run finds it and need not
 do the split again.
 """
@@ -56,7 +56,7 @@ def mark_of(stem: str) -> str:
 
 
 def encode(done: Done) -> bytes:
-    """As it is stored."""
+    """The mark as indented JSON, the body of its object."""
     return json.dumps(asdict(done), indent=1).encode() + b"\n"
 
 

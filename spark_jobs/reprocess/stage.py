@@ -41,7 +41,7 @@ class Run:
 
     @property
     def staging(self) -> str:
-        """What this driver's tasks leave."""
+        """The folder in which this driver's tasks stage files."""
         return f"{self.folder}{self.writer}"
 
     @property
@@ -71,11 +71,11 @@ class ReprocessedSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The format's name."""
+        """The name that `format` takes; see DataSource."""
         return FORMAT
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        """The writer of any rows."""
+        """A writer for rows of any schema; the run is in the options."""
         return StagingWriter(Run(*(self.options[name] for name in ("url", "run_id", "writer", "compression"))))
 
 
@@ -90,7 +90,7 @@ class StagingWriter(DataSourceArrowWriter):
         return Staged(stage(iterator, self._run))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Commits unless a twin has done so before. Raises Unavailable, Invalid."""
+        """Commits unless a duplicate of the task has done so before. Raises Unavailable, Invalid."""
         files = [message.file for message in messages if isinstance(message, Staged) and message.file is not None]
         committed = Committed(self._run.run_id, self._run.writer, tuple(sorted(files, key=lambda f: f.name)))
         put_once(Target(self._run.url).store, self._run.commit_key, encode(committed))
@@ -117,7 +117,7 @@ def stage(batches: Iterator[pa.RecordBatch], run: Run) -> File | None:
 
 
 def encode(committed: Committed) -> bytes:
-    """As it is stored."""
+    """The commit as indented JSON, the body of its object."""
     return json.dumps(asdict(committed), indent=1).encode() + b"\n"
 
 

@@ -14,7 +14,7 @@ Transform = Callable[[DataFrame], DataFrame]
 
 
 def unchanged(records: DataFrame) -> DataFrame:
-    """The records as they are."""
+    """Returns the records unchanged, to copy them to the target."""
     return records
 
 

@@ -11,7 +11,7 @@ from spark_jobs.errors import OptionError
 
 
 class Match(StrEnum):
-    """How a pattern is compared."""
+    """How a pattern is compared with a key or value."""
 
     exact = "exact"
     prefix = "prefix"

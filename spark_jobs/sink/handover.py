@@ -24,7 +24,7 @@ class Handover:
             pickle.dump(tuple(tasks), file)
 
     def taken(self) -> tuple[TaskRows, ...]:
-        """Reads it."""
+        """Reads what `give` has written, in the driver."""
         with open(self.path, "rb") as file:
             tasks: tuple[TaskRows, ...] = pickle.load(file)  # noqa: S301  # our own, out of our own folder
             return tasks

@@ -15,16 +15,16 @@ class Spool:
         self.size = 0
 
     def append(self, data: Buffer) -> None:
-        """Adds bytes at the end."""
+        """Appends bytes; `size` grows by as many."""
         self._file.seek(self.size)
         self._file.write(data)
         self.size += len(data)
 
     def read(self, start: int, end: int) -> bytes:
-        """Bytes `[start, end)`."""
+        """The bytes `[start, end)` that were appended."""
         self._file.seek(start)
         return self._file.read(end - start)
 
     def close(self) -> None:
-        """Gives the space back."""
+        """Frees the memory and deletes the file."""
         self._file.close()

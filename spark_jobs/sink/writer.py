@@ -143,13 +143,13 @@ def _joined(one: WrittenTopic, other: WrittenTopic) -> WrittenTopic:
 
 
 class ArchiveWriter(DataSourceArrowWriter):
-    """Writes what `planned` says."""
+    """Spark's writer for one write that `planned` has prepared."""
 
     def __init__(self, write: PlannedWrite) -> None:
         self.planned = write
 
     def write(self, iterator: Iterator[Any]) -> TaskMessage:
-        """Runs on an executor."""
+        """Writes the rows of one task, on an executor."""
         return TaskMessage(run_task(self.planned, iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:

@@ -36,11 +36,11 @@ COLUMNS = (
 
 
 class TieringDataSource(DataSource):
-    """The format `tiering`."""
+    """Spark's data source with the name `tiering`: batches, streams and writes."""
 
     @classmethod
     def name(cls) -> str:
-        """The format's name."""
+        """The name that `format` takes; see DataSource."""
         return "tiering"
 
     def schema(self) -> t.StructType:

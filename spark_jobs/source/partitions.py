@@ -115,7 +115,7 @@ def _spans(store: ObjectReader, r: Range, options: ReadOptions, pushdown: Pushdo
             yield replace(span, start=part[0], end=part[1])
 
 
-def _in_time(
+def _in_time(  # seven parameters: those of `_spans`, and the range that it has found
     store: ObjectReader, entries: Entries, start: int, end: int, options: ReadOptions, pushdown: Pushdown, reading: ReadContext
 ) -> Iterator[Span]:
     """As `plan`, but for the segments that hold no record of a wanted time, and the pages that hold no such segments.

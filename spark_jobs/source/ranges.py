@@ -39,7 +39,7 @@ class Range:
 
     @property
     def name(self) -> str:
-        """Topic and partition, for messages."""
+        """Topic and partition with a hyphen between, for messages."""
         return f"{self.manifest.topic}-{self.manifest.partition}"
 
 

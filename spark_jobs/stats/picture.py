@@ -39,7 +39,7 @@ def check_available() -> None:
 
 
 def draw(measured: Sequence[Measured], file: str) -> None:
-    """Writes the picture as PNG."""
+    """Draws the chart and writes it to `file` as PNG."""
     figure_of(measured).savefig(file, format="png")
 
 

@@ -79,7 +79,7 @@ class PartitionSums:
 
     @property
     def total(self) -> HourSums:
-        """Of all hours together."""
+        """The sums over all hours of the partition."""
         return sum(self.hours.values(), HourSums())
 
     @property
