@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from local_log.errors import Corrupt
-from spark_jobs.common.tasks import run_tasks
+from spark_jobs.common.tasks import TaskLimits, run_tasks
 
 pytestmark = pytest.mark.spark
 
@@ -16,7 +16,7 @@ def test_every_item_is_done_once(spark: SparkSession) -> None:
 
 
 def test_no_items_need_no_master() -> None:
-    assert run_tasks("test", [], lambda n: n, lambda n: 1, master="no such master") == ([], None)
+    assert run_tasks("test", [], lambda n: n, lambda n: 1, limits=TaskLimits("no such master")) == ([], None)
 
 
 def test_an_item_that_fails_stops_no_other_and_corruption_is_told_first(spark: SparkSession) -> None:
