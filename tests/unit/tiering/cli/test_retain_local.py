@@ -133,7 +133,7 @@ def test_a_log_that_was_cut_below_the_archive_s_end_and_goes_on_from_there_in_an
     (folder / "leader-epoch-checkpoint").write_text(f"0\n2\n0 0\n7 {end}\n")
     done = run("expire", "--archive", own, "--own-log-dir", ours, *LOCAL, "--yes")
     assert done.exit_code == 3
-    assert "the log left the archive's history below" in done.stderr
+    assert "the log diverged from the archive below" in done.stderr
     assert bases(ours, "g-codec-none-0") == left
 
 
