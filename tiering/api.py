@@ -119,7 +119,7 @@ class Reader:
         found = find_topic(self._tiers.store, topic)
         return (found.topic_id, *found.others) if found.partitions else ()
 
-    def read(
+    def read(  # nine parameters, as keywords: what a user's script says at once
         self,
         topic: str,
         partition: int | None = None,

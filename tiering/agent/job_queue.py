@@ -30,7 +30,7 @@ class JobQueue:
         self.waiting.pop(job, None)
 
     def start(self, job: Job) -> None:
-        """The job runs."""
+        """The job waits no more, and runs."""
         self.running[job] = self.waiting.pop(job)
 
     def end(self, job: Job) -> Waiting:

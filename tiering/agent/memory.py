@@ -32,7 +32,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class MemoryFile:
-    """A memory in a file."""
+    """The file `name` in `folder`, which holds a memory as JSON."""
 
     disk: WritableDisk
     folder: str

@@ -13,7 +13,7 @@ SILENT_MS_MAX: Final = 60_000
 
 
 def pages_of(view: Callable[[], AgentView], controls: Controls, metrics: Callable[[], Page]) -> Pages:
-    """The pages of an agent."""
+    """What an agent answers, by method and path; `metrics` makes the page for Prometheus."""
 
     def told(act: Callable[[], None]) -> Callable[[], Page]:
         def page() -> Page:

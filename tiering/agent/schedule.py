@@ -84,7 +84,7 @@ class Gate:
         return len(self.failed) >= FAILED_MAX
 
     def after_failure(self, subject: str, now_ms: int, backoff: Backoff, chance: float, problem: str = "") -> "Gate":
-        """Another job has failed."""
+        """The gate after a job of `subject` has failed; shut when FAILED_MAX different ones have."""
         failed = self.failed if self.is_shut else self.failed | {subject}
         gate = replace(self, failed=failed)
         if not self.failed:

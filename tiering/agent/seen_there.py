@@ -69,7 +69,7 @@ class SeenThere:
         return tuple(one for one in gone if not one.moved_to)
 
     def keep(self, views: Views, marks: Mapping[str, Mark], now_ms: int) -> None:
-        """Keeps what is there now."""
+        """Notes down what has changed of the partitions that are there now; growth alone every KEEP_MS."""
         for log_dir in self._log_dirs:
             known = self._known.get(log_dir.path)
             if known is None:

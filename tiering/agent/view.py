@@ -169,7 +169,7 @@ class Counts:
     delete_errors: int = 0
 
     def after(self, outcome: Outcome) -> "Counts":
-        """After a turn."""
+        """With one more turn counted: copies and deletions, each with their errors."""
         failed = int(outcome.error is not None) + int(outcome.refused is not None)
         if outcome.job.kind in (Kind.copy, Kind.lost):
             size = outcome.copied.log_size if outcome.copied else 0
@@ -233,7 +233,7 @@ class AgentView:
 
     @property
     def state(self) -> str:
-        """In a word."""
+        """stopping, paused, starting, failing (the store answers nobody) or running."""
         if self.is_stopping:
             return "stopping"
         if self.is_paused:

@@ -142,12 +142,7 @@ def command(**given: Any) -> Exit | None:
     store = open_archive_store(options.archive_url, options.keys_address, bytes_per_second=options.bytes_per_second)
     memory = SeenFile.of(writable_disk(), options.state_dir or state_folder(os.environ), source, store.url)
     due = _due(options, source, found, memory)
-    if shares_a_folder(source, store):
-        raise click.BadParameter(
-            f"{store.url} and the log directory {source.path} are inside each other, and only the broker may write there; "
-            "give a folder outside",
-            param_hint="--archive",
-        )
+    _refuse_a_shared_folder(source, store)
     if _is_new(options, store):  # what is remembered is of another archive, that lay there before
         due = replace(due, known={}, gone=())
     results = _run(options, due, how, store, source, memory)
@@ -259,6 +254,15 @@ def _remember(memory: SeenFile, changes: Mapping[TopicPartition, SeenLog | None]
     except LogError as e:
         with suppress(OSError):
             say(f"tiering: {e}; partitions that disappear before the next run will not be noticed: give another --state-dir")
+
+
+def _refuse_a_shared_folder(source: LogDir, store: ObjectStore) -> None:
+    if shares_a_folder(source, store):
+        raise click.BadParameter(
+            f"{store.url} and the log directory {source.path} are inside each other, and only the broker may write there; "
+            "give a folder outside",
+            param_hint="--archive",
+        )
 
 
 def _refuse_half_of_encryption(options: Options) -> None:

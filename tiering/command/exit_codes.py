@@ -15,7 +15,7 @@ P = ParamSpec("P")
 
 
 class Exit(IntEnum):
-    """The exit codes."""
+    """What a command ends with; EXIT_MEANS says what each tells a script."""
 
     done = 0
     failure = 1

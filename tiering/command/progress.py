@@ -33,12 +33,12 @@ class Work:
         self._turn = threading.Lock()
 
     def did(self, size: int) -> None:
-        """These bytes have been moved."""
+        """Counts bytes that have been moved."""
         with self._turn:
             self.done_bytes += size
 
     def needs_not(self, size: int) -> None:
-        """These need not be moved."""
+        """Takes off bytes that turned out not to be needed."""
         with self._turn:
             self.of_bytes -= size
 

@@ -25,7 +25,7 @@ _SETTINGS: Final = {variable_of(name): name for name in KNOWN} | {KEYS_VARIABLE:
 
 
 def read_environment(environment: Mapping[str, str]) -> Parsed:
-    """What the environment says."""
+    """The settings that variables give, each with the variable as its place."""
     assignments: dict[str, Assignment] = {}
     problems: list[Problem] = []
     for variable in sorted(v for v in environment if v.startswith(VARIABLES) and v != CONFIG_VARIABLE):

@@ -28,7 +28,7 @@ _END_OF_HEAD: Final = (b"\r\n\r\n", b"\n\n")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """An answer."""
+    """What is answered: a body, its content type and HTTP's status."""
 
     body: bytes
     content_type: str = TEXT
@@ -86,7 +86,7 @@ class _Server(ThreadingHTTPServer):
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """The thread's work."""
+        """Answers in that thread, and lets the next connection in."""
         try:
             super().process_request_thread(request, client_address)
         finally:
@@ -99,6 +99,7 @@ class _Server(ThreadingHTTPServer):
 
 
 def _handler(pages: Pages, guard: Guard) -> type[BaseHTTPRequestHandler]:
+    # One function around a class: the standard library makes a handler itself, and hands it neither pages nor guard.
     class Handler(BaseHTTPRequestHandler):
         timeout = REQUEST_S_MAX
         server_version = "kafka-tiering"

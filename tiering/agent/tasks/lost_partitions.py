@@ -54,7 +54,7 @@ class LostPartitionsTask:
                 self._forget(mark.folder, state)
 
     def turn(self, job: Job, state: AgentState) -> Callable[[], Outcome]:
-        """Tells the manifest of one."""
+        """Tells the manifest of one partition that its log is gone."""
         view = state.gone.get(job.subject)
         if view is None or view.seen is None:
             return nothing_to_do(job)

@@ -50,7 +50,7 @@ class ScrubTask:
             put_piece(self._round.begin(topics, now_ms), state.queue, now_ms)
 
     def turn(self, job: Job, state: AgentState) -> Callable[[], Outcome]:
-        """Scrubs one topic."""
+        """Scrubs one topic, all of its partitions."""
         return partial(self._topic, job)
 
     def done(self, outcome: Outcome, was: Waiting, state: AgentState, now_ms: int) -> None:
