@@ -53,6 +53,7 @@ class Pins:
     damaged: tuple[Corrupt | Newer, ...] = ()
 
 
+# What a pin says, one by one, and the doors.
 def create(
     store: ObjectStore, path: PartitionPath, owner: str, version: int, start: int, end: int, lasts_ms: int, clock: Clock, ids: Ids
 ) -> Pin:

@@ -115,14 +115,14 @@ class World:
             self.copied = max(self.copied, number + 1)
             self.hours(1)
 
-    def retain(self, store: ObjectStore | None = None, *, off_ms: int = 0, name: str = "a") -> retention.Done:
+    def retain(self, store: ObjectStore | None = None, *, off_ms: int = 0, name: str = "a") -> retention.Expired:
         """As the command does it, from the plan on."""
         door, clock = store or self.store, Jumping(self.clock, off_ms)
         stored = load_newest(door, PATH)
         assert stored is not None
         due = retention.plan(stored.manifest, door, Policy(AGE_MS, None, DELAY_MS), clock.now_ms())
         if due.is_empty:
-            return retention.Done(0, stored.manifest.log_start_offset)
+            return retention.Expired(0, stored.manifest.log_start_offset)
         return retention.expire(due, StoreRun(door, clock, CountingIds(name)), "retain")
 
     def sweep(self, store: ObjectStore | None = None, *, off_ms: int = 0, name: str = "b") -> list[Garbage]:

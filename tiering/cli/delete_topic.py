@@ -99,7 +99,7 @@ def _done(store: ObjectStore, found: Iterable[Manifest], delay_ms: int, errors: 
         rows = [*_planned(store, [m], delay_ms)]
         if m.is_deleted:
             due = retention.plan(m, store, Policy(delete_delay_ms=delay_ms), run.now_ms())
-            done = retention.Done(0, m.log_start_offset)
+            done = retention.Expired(0, m.log_start_offset)
             if not due.is_empty:
                 done = retention.expire(due, run, WRITER, threads=retention.DELETES_MAX)
         else:

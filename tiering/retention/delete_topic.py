@@ -16,7 +16,7 @@ from remote.manifest.store import ManifestWriter, load_newest
 from remote.manifest.transitions import topic_deleted
 from remote.store.api import ObjectStore
 from remote.store.store_time import StoreRun
-from tiering.retention.expire import Done, give_up, newest_manifest
+from tiering.retention.expire import Expired, give_up, newest_manifest
 
 
 def partitions(store: ObjectStore, topic: str, topic_id: str | None) -> tuple[Manifest, ...]:
@@ -37,14 +37,14 @@ def partitions(store: ObjectStore, topic: str, topic_id: str | None) -> tuple[Ma
     return tuple(m for path, m in sorted(wanted.items()) if path.topic_id == ids[0])
 
 
-def delete_partition(manifest: Manifest, run: StoreRun, writer: str) -> Done:
+def delete_partition(manifest: Manifest, run: StoreRun, writer: str) -> Expired:
     """Step 1 for one partition; one that is deleted already stays as it is. Every error is in the result."""
     try:
         clock = run.agreed()
         after = _delete(manifest, ManifestWriter(run.store, manifest.path, clock, run.ids, writer, 0), clock.now_ms())
     except LogError as e:
-        return Done(0, manifest.log_start_offset, e)
-    return Done(0, after.log_start_offset)
+        return Expired(0, manifest.log_start_offset, e)
+    return Expired(0, after.log_start_offset)
 
 
 def _delete(manifest: Manifest, own: ManifestWriter, now_ms: int) -> Manifest:

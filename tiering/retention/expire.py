@@ -35,7 +35,7 @@ DELETES_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class Expired:
     """What became of a plan: how many items' objects went, where the log starts now, and what is wrong with the rest."""
 
     deleted: int
@@ -75,7 +75,7 @@ def plan(
     )
 
 
-def expire(due: RetentionPlan, run: StoreRun, writer: str, *, threads: int = 1) -> Done:
+def expire(due: RetentionPlan, run: StoreRun, writer: str, *, threads: int = 1) -> Expired:
     """Does what the plan says, `threads` deletions at a time. Nothing is done where the machine's clock is far from the store's.
 
     Every error is in the result: what was done before it stays done, and the same command goes on from there.
@@ -91,8 +91,8 @@ def expire(due: RetentionPlan, run: StoreRun, writer: str, *, threads: int = 1) 
         if error is None or not isinstance(error, Unavailable | Unknown):
             start = give_up(own, due.log_start_offset, now_ms).log_start_offset if due.is_to_commit else start
     except LogError as e:
-        return Done(count, start, e)
-    return Done(count, start, error)
+        return Expired(count, start, e)
+    return Expired(count, start, error)
 
 
 def give_up(writer: ManifestWriter, log_start_offset: int, now_ms: int) -> Manifest:

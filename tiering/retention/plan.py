@@ -159,17 +159,17 @@ def _share(segment: LocalBytes, missing: list[tuple[int, int]], archived_end: in
 def _cuts(entries: Entries, start: int, policy: Policy, now_ms: int, over: int) -> tuple[Cut, ...]:
     """What goes where the log has `over` bytes too many. A page is opened only where its entries may not all fare alike."""
     cuts: list[Cut] = []
-    in_order = InOrder(entries, start)
+    in_order, judge = InOrder(entries, start), _Judge(entries.manifest, policy, start, now_ms)
     while (item := in_order.item) is not None:
         own = in_order.own_bytes(item)
         if isinstance(item, PageRef):
-            reasons = () if own is None else _reasons(item, own, start, policy, now_ms, over)
+            reasons = () if own is None else judge.of_page(item, own, over)
             if len(reasons) != 1:
                 in_order.open_page(item)
                 continue
             reason = reasons[0]
         else:
-            reason = _reason(item, own or 0, start, entries.manifest, policy, now_ms, over)
+            reason = judge.of_entry(item, own or 0, over)
         if reason is None:
             break
         in_order.go_on(item)
@@ -183,33 +183,40 @@ def _joined(first: Cut, more: Cut) -> Cut:
     return replace(first, end=max(first.end, more.end), segments=first.segments + more.segments, bytes=first.bytes + more.bytes)
 
 
-def _reason(
-    entry: SegmentEntry, size: int, start: int, manifest: Manifest, policy: Policy, now_ms: int, over: int
-) -> Reason | None:
-    if entry.end_offset <= start:
-        return Reason.log_start_offset
-    if is_unreferenced(entry, manifest):
-        return Reason.leader_epochs
-    if policy.retention_ms is not None and entry.written_ms < now_ms - policy.retention_ms:
-        return Reason.retention_ms
-    return Reason.retention_bytes if over > 0 and size <= over else None
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """Why an entry, or all entries of a page, go of a log that is to start at `start`."""
 
+    manifest: Manifest
+    policy: Policy
+    start: int
+    now_ms: int
 
-def _reasons(ref: PageRef, size: int, start: int, policy: Policy, now_ms: int, over: int) -> tuple[Reason | None, ...]:
-    """What `_reason` says of every entry of a page of which `size` bytes count; (None,) where the first of them stays already.
+    def of_entry(self, entry: SegmentEntry, size: int, over: int) -> Reason | None:
+        """Why an entry goes of which `size` bytes count, where the log has `over` bytes too many; None where it stays."""
+        if entry.end_offset <= self.start:
+            return Reason.log_start_offset
+        if is_unreferenced(entry, self.manifest):
+            return Reason.leader_epochs
+        if self.policy.retention_ms is not None and entry.written_ms < self.now_ms - self.policy.retention_ms:
+            return Reason.retention_ms
+        return Reason.retention_bytes if over > 0 and size <= over else None
 
-    More than one, or none, where only they can tell.
-    """
-    if ref.end_offset <= start:
-        return (Reason.log_start_offset,)
-    if ref.bounds is None:
-        return ()
-    if policy.retention_ms is not None:
-        before_ms = now_ms - policy.retention_ms
-        if ref.bounds.youngest_ms < before_ms:
-            return (Reason.retention_ms,)
-        if ref.bounds.oldest_ms < before_ms:
+    def of_page(self, ref: PageRef, size: int, over: int) -> tuple[Reason | None, ...]:
+        """What `of_entry` says of every entry of a page of which `size` bytes count; (None,) where the first of them stays.
+
+        More than one, or none, where only they can tell.
+        """
+        if ref.end_offset <= self.start:
+            return (Reason.log_start_offset,)
+        if ref.bounds is None:
             return ()
-    if ref.bounds.first_log_size > over or over <= 0:
-        return (None,)
-    return (Reason.retention_bytes,) if size < over else ()
+        if self.policy.retention_ms is not None:
+            before_ms = self.now_ms - self.policy.retention_ms
+            if ref.bounds.youngest_ms < before_ms:
+                return (Reason.retention_ms,)
+            if ref.bounds.oldest_ms < before_ms:
+                return ()
+        if ref.bounds.first_log_size > over or over <= 0:
+            return (None,)
+        return (Reason.retention_bytes,) if size < over else ()

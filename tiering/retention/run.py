@@ -228,6 +228,7 @@ def _refuse_compacted(path: PartitionPath, due: RetentionPlan, entries: Entries)
         )
 
 
+# A parameter a column.
 def row(path: PartitionPath, action: str, start: int | None, end: int | None, segments: int, size: int, reason: str) -> Row:
     """One line of a plan."""
     return {

@@ -43,7 +43,7 @@ def world() -> World:
     return one
 
 
-def retain(world: World, door: Door, threads: int) -> retention.Done:
+def retain(world: World, door: Door, threads: int) -> retention.Expired:
     due = retention.plan(world.manifest, door, Policy(AGE_MS, None, DELAY_MS), world.clock.now_ms())
     return retention.expire(due, StoreRun(door, world.clock, CountingIds("e")), "retain", threads=threads)
 
