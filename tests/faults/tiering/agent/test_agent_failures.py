@@ -127,7 +127,7 @@ ROUND_MS = 10 * MINUTE_MS
 
 
 def small_world() -> tuple[World, list[tuple[int, int]]]:
-    world = World().has(SMALL, segments=4)
+    world = World().has(SMALL, segments=6)
     world.clock.set(2_000_000_000_000)  # all of its records are old
     return world, due_ranges(world.logs()[SMALL])
 
