@@ -16,7 +16,7 @@ from remote.store.open import open_store
 from spark_jobs.backfill import run as backfill_run
 from spark_jobs.common.attempts import attempt
 from spark_jobs.common.layout import By
-from spark_jobs.common.outcome import settled
+from spark_jobs.common.outcome import collect_outcomes
 from spark_jobs.common.target import Target
 from spark_jobs.source.options import parse
 from spark_jobs.source.ranges import resolve
@@ -41,7 +41,7 @@ def backfilled(monkeypatch: pytest.MonkeyPatch, url: str) -> Callable[[Path], di
     """`backfilled(target)`: the report of a run with the options of then, whose tasks run here, one after the other."""
 
     def run_tasks(job: str, items: Sequence[Any], act: Any, size_of: Any, **_: Any) -> Any:
-        return settled([attempt(act, item) for item in items])
+        return collect_outcomes([attempt(act, item) for item in items])
 
     def run(target: Path) -> dict[str, Any]:
         options = parse({"archive": url, "subscribe": TOPICS, "includeHeaders": "true"})
