@@ -242,7 +242,10 @@ def test_a_driver_that_is_killed_before_its_commit_leaves_nothing_visible_and_th
     driver = subprocess.Popen(
         [sys.executable, "-m", "spark_jobs.jobs.reprocess", "--archive", archive, *args, "--master", "local[2]"],
         cwd=root,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(root / "tests" / "support")])},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(root), str(Path(__file__).parent), str(root / "tests" / "support")]),
+        },
         stdin=subprocess.DEVNULL,
         start_new_session=True,
     )
