@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 from kafka_log import NOW, KafkaLog, kafka_log
 
-from local_log.disk import OsWritableDisk
 from local_log.engine.config import read_config
 from local_log.engine.unified_log import UnifiedLog, open_log
 from local_log.formats.checksum import crc32c
 from local_log.formats.filenames import LOG, OFFSET_INDEX, TIME_INDEX, offset_file
+from local_log.os_disk import OsWritableDisk
 
 T0 = 1_700_000_000_000
 LOG_BYTES = 500_000_000

@@ -16,18 +16,15 @@ from local_log.formats.checkpoints import EpochEntry
 from remote.keys import AUX, LOG, PartitionPath, segment_name
 from remote.manifest import codec, pages, paging
 from remote.manifest.entries import Entries
-from remote.manifest.model import (
+from remote.manifest.model import LIMITS, Manifest, PageRef, never_archived
+from remote.manifest.segment_entry import (
     IDENTITY,
     LEADER_EPOCH_CHECKPOINT,
-    LIMITS,
     OFFSET_INDEX,
     PRODUCER_SNAPSHOT,
     TIME_INDEX,
     AuxRange,
-    Manifest,
-    PageRef,
     SegmentEntry,
-    never_archived,
 )
 from remote.manifest.store import ManifestWriter, load_newest
 from remote.manifest.transitions import retained, segment_copied

@@ -17,8 +17,8 @@ from typing import Any
 import real_kafka
 import strict_s3
 
-from local_log.disk import OsDisk
 from local_log.formats.checksum import crc32c
+from local_log.os_disk import OsDisk
 from remote.segment.upload import PART_BYTES
 from remote.store.api import ObjectStore
 from remote.store.open import open_store

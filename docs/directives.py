@@ -18,7 +18,7 @@ from docutils.parsers.rst import Directive
 from nodes_of import literal, paragraph, section, table
 from sphinx.application import Sphinx
 
-from remote.manifest import codec, gaps, model, pins
+from remote.manifest import codec, gaps, model, pins, segment_entry
 
 TABLES: dict[str, tuple[Sequence[str], Callable[[], Any]]] = {
     "settings": (("setting", "default", "variable", "meaning"), reference.settings),
@@ -32,7 +32,7 @@ TABLES: dict[str, tuple[Sequence[str], Callable[[], Any]]] = {
     "beans-not-here": (("bean", "why"), reference.beans_not_here),
 }
 KINDS: dict[str, type] = {kind.__name__: kind for kind in (
-    model.Manifest, model.SegmentEntry, model.EncodingInfo, model.PageRef, model.PageBounds, gaps.Gap, model.Loss,
+    model.Manifest, segment_entry.SegmentEntry, segment_entry.EncodingInfo, model.PageRef, model.PageBounds, gaps.Gap, model.Loss,
     gaps.Divergence, model.WriteMark, model.PendingWrite, pins.Pin,
 )}  # fmt: skip
 EXAMPLES = "Examples:"

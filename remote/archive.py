@@ -11,8 +11,8 @@ from local_log.errors import AlreadyExists, Corrupt, Newer, NoKey, NotFound, Una
 from remote.clock import Clock, Ids
 from remote.keys import ARCHIVE, PartitionPath, is_topic, is_topic_id, parse_partition
 from remote.manifest import writes
-from remote.manifest.codec import MAJOR, MINOR, check_format, read_json
 from remote.manifest.model import Manifest
+from remote.manifest.stamped_json import MAJOR, MINOR, check_format, read_json
 from remote.manifest.store import load_newest
 from remote.manifest.transitions import last_data_ms, refuse_deleted
 from remote.manifest.write_record import as_decided

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from local_log.errors import BadRange, Corrupt, Newer, NotFound
 from remote.keys import PartitionPath
-from remote.manifest.model import IDENTITY, SegmentEntry
+from remote.manifest.segment_entry import IDENTITY, SegmentEntry
 from remote.store.api import Body, ObjectReader
 
 

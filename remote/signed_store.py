@@ -14,8 +14,8 @@ from typing import Protocol
 from local_log.errors import Corrupt, NoKey, NotFound, WrongKey
 from remote.clock import Randomness, SystemRandomness
 from remote.keys import PartitionPath, manifest_of, partition_of, write_of
-from remote.manifest.codec import REMEDY, read_json
 from remote.manifest.signatures import MAC_KEY_BYTES, NotSigned, Signature, mac_of, signed, split
+from remote.manifest.stamped_json import REMEDY, read_json
 from remote.store.api import AbandonedUpload, Body, ObjectMeta, ObjectStore
 from remote.transforms.key_rings import allows_plain, open_keys
 from remote.transforms.keys import KeyRing

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = ("local_log", "remote", "tiering", "spark_jobs", "dags")
 MODULES = sorted(p for package in PACKAGES for p in (ROOT / package).rglob("*.py"))
 
-DOORS = {"local_log/disk.py", "local_log/open_files.py", "remote/store/folder/store.py", "remote/store/folder/write_behind.py"}
+DOORS = {"local_log/os_disk.py", "local_log/open_files.py", "remote/store/folder/store.py", "remote/store/folder/write_behind.py"}
 DOORS |= {"remote/transforms/key_rings.py", "spark_jobs/common/target.py", "spark_jobs/common/staged_file.py"}
 DOORS |= {"spark_jobs/sink/handover.py", "local_log/folder_lock.py"}
 """Where files are opened, renamed and listed."""

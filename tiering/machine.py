@@ -5,8 +5,8 @@ What is built of them is in `tiering.wiring` and `tiering.agent.wiring`. This mo
 
 from typing import Final
 
-from local_log.disk import OsDisk, OsWritableDisk
 from local_log.folder_lock import FolderHolder, OsFolderHolder
+from local_log.os_disk import OsDisk, OsWritableDisk
 from remote.clock import Clock, Ids, RandomIds, Randomness, SystemClock, SystemRandomness
 from remote.signed_store import trusted
 from remote.store.api import ObjectStore

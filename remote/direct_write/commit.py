@@ -14,7 +14,8 @@ from local_log.errors import Conflict, LogError, NotOurs
 from remote.clock import Clock, Ids
 from remote.direct_write.topic import WrittenPartition, WrittenTopic, partition_of
 from remote.keys import PartitionPath, WritePath, is_topic_id
-from remote.manifest.model import Manifest, PendingWrite, SegmentEntry, WriteMark, never_archived
+from remote.manifest.model import Manifest, PendingWrite, WriteMark, never_archived
+from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.store import ManifestWriter, load_newest
 from remote.manifest.write_record import Decision, WrittenRange, as_decided, decide, decisions, read_decision, record_of
 from remote.manifest.writes import intended

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from local_log.errors import Corrupt, Newer, NotFound
 from remote.keys import PartitionPath, parse_manifest_key
-from remote.manifest import codec
+from remote.manifest import codec, stamped_json
 from remote.manifest.model import CLOCK_DIFFERENCE_MS_MAX, Manifest
 from remote.manifest.signatures import NotSigned
 from remote.store.api import ObjectLister, ObjectMeta, ObjectReader, ReadableStore
@@ -69,7 +69,7 @@ def _is_built_on(store: ObjectReader, path: PartitionPath, child: int, version: 
         return False
     try:
         key = path.manifest(child)
-        return codec.decode(store.get(key), key).parent_sha256 == codec.sha256(store.get(path.manifest(version)))
+        return codec.decode(store.get(key), key).parent_sha256 == stamped_json.sha256(store.get(path.manifest(version)))
     except NotFound:
         return False
     except (Corrupt, Newer):
@@ -97,8 +97,8 @@ def walk_chain(store: ObjectReader, path: PartitionPath, versions: Iterable[int]
             yield e
             child = None
             continue
-        if child is not None and codec.sha256(body) != child.parent_sha256:
-            yield BrokenChain(_problem(codec.sha256(body), child), file=key)
+        if child is not None and stamped_json.sha256(body) != child.parent_sha256:
+            yield BrokenChain(_problem(stamped_json.sha256(body), child), file=key)
         try:
             child = codec.decode(body, key)
         except (Corrupt, Newer) as e:
@@ -121,7 +121,7 @@ def _vouched_for(store: ObjectReader, key: str, child: Manifest | None) -> bytes
     try:
         return store.get(key)
     except NotSigned as e:
-        if child is None or codec.sha256(e.body) != child.parent_sha256:
+        if child is None or stamped_json.sha256(e.body) != child.parent_sha256:
             raise
         return e.body
 

@@ -6,49 +6,38 @@ there were signatures refuse that, since they would commit without one. A major 
 not know, of a newer minor version, are kept as they are.
 """
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import fields
 from functools import cache
 from typing import Any
 
-from local_log.errors import Corrupt, Invalid, Newer
+from local_log.errors import Corrupt, Invalid
 from local_log.formats.checkpoints import EpochEntry
-from local_log.formats.checksum import crc32c
 from remote.keys import WritePath, check_page_names, check_segment_names
-from remote.manifest import signatures
 from remote.manifest.gaps import Divergence, Gap
-from remote.manifest.model import (
-    AuxRange,
-    Deleting,
-    EncodingInfo,
-    Loss,
-    Manifest,
-    PageBounds,
-    PageRef,
-    PendingWrite,
-    SegmentEntry,
-    WriteMark,
-)
+from remote.manifest.model import Deleting, Loss, Manifest, PageBounds, PageRef, PendingWrite, WriteMark
 from remote.manifest.numbers import bounds_of, whole
-from remote.manifest.signatures import Signature
+from remote.manifest.segment_entry import AuxRange, EncodingInfo, SegmentEntry
+from remote.manifest.stamped_json import (
+    MAJOR,
+    MANIFEST_BYTES_MAX,
+    MINOR,
+    REMEDY,
+    SIGNED_MAJOR,
+    _is_unstamped,
+    _read_stamped,
+    read_signed,
+    stamped,
+)
 
-MAJOR, MINOR = 1, 1
-SIGNED_MAJOR = 2
-MANIFEST_BYTES_MAX = 256 << 20
-_CHECKSUM = "~crc32c"
 _LEFT_OUT = (
     "deleted_at_ms", "written", "pending", "local_log_end_offsets", "gone", "losses", "only_seen", "data_committed_at_ms",
     "diverged", "kept_from",
 )  # fmt: skip
 """The fields of a manifest that are not stored where they say nothing."""
-REMEDY = "restore it from a copy or the store's own versions, and delete nothing"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 NOT_STORED = {"unknown", "signed_by"}
-_STAMP = b',"~crc32c":"%08x"}\n'
 
 
 @cache
@@ -61,13 +50,6 @@ def _plain_types(kind: type) -> tuple[tuple[str, Any, int, int], ...]:
     """Of each field that JSON has as it is: name, type, and for a number the least and the greatest that it may be."""
     plain = (f for f in fields(kind) if f.type in (int, str, bool) and f.name not in NOT_STORED)
     return tuple((f.name, f.type, *bounds_of(f.name)) for f in plain)
-
-
-def sha256(body: bytes) -> str:
-    """The hash by which a version names its parent: of what is stored, without its signature."""
-    with suppress(ValueError):  # who decodes it finds what is wrong with a signature
-        body, _ = signatures.split(body)
-    return hashlib.sha256(body).hexdigest()
 
 
 def encode(manifest: Manifest) -> bytes:
@@ -129,69 +111,6 @@ def decode(body: bytes, key: str) -> Manifest:
     except (KeyError, TypeError, ValueError, AttributeError, Invalid) as e:
         raise Corrupt(f"not a manifest: {e!r}; {REMEDY}", file=key) from e
     return manifest
-
-
-def stamped(value: Mapping[str, Any]) -> bytes:
-    """A JSON object as it is stored, with its checksum as the last field."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":")).encode()[:-1]
-    return text + _STAMP % crc32c(text)
-
-
-def read_stamped(body: bytes, key: str) -> dict[str, Any]:
-    """The JSON object stored under `key` without its checksum and signature. Raises Corrupt, Newer."""
-    return read_signed(body, key)[0]
-
-
-def read_signed(body: bytes, key: str) -> tuple[dict[str, Any], Signature | None]:
-    """The same, and the signature, which is not held against anything here."""
-    try:
-        body, signature = signatures.split(body)
-    except ValueError as e:
-        raise Corrupt(f"{e}; {REMEDY}", file=key) from e
-    return _read_stamped(body, key, SIGNED_MAJOR if signature else MAJOR), signature
-
-
-def _read_stamped(body: bytes, key: str, major_max: int) -> dict[str, Any]:
-    value = read_json(body, key)
-    check_format(value, key, major_max)
-    if value.pop(_CHECKSUM, None) is None:
-        if not _is_unstamped(value):
-            raise Corrupt(f"{_CHECKSUM} is missing; {REMEDY}", file=key)
-        return value
-    text, stamp = body[: -len(_STAMP % 0)], body[-len(_STAMP % 0) :]
-    if stamp != _STAMP % crc32c(text):
-        raise Corrupt(f"its CRC-32C is {crc32c(text):08x}, which is not what it ends in; {REMEDY}", file=key)
-    return value
-
-
-def _is_unstamped(value: Mapping[str, Any]) -> bool:
-    """Whether it is from before there were checksums, and pages."""
-    return bool(value["format"].get("minor") == 0)
-
-
-def read_json(body: bytes, key: str) -> dict[str, Any]:
-    """A stored JSON object. Raises Corrupt for anything else."""
-    if len(body) > MANIFEST_BYTES_MAX:
-        raise Corrupt(f"{len(body)} bytes where at most {MANIFEST_BYTES_MAX} can be; {REMEDY}", file=key)
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError) as e:
-        raise Corrupt(f"not JSON: {e}; {REMEDY}", file=key) from e
-    if not isinstance(value, dict):
-        raise Corrupt(f"not a JSON object; {REMEDY}", file=key)
-    return value
-
-
-def check_format(value: Mapping[str, Any], key: str, major_max: int = MAJOR) -> None:
-    """Raises Newer unless the object under `key` is of a format that we know, Corrupt where it states none."""
-    form = value.get("format")
-    major = form.get("major") if isinstance(form, dict) else None
-    try:
-        major = whole(major, "major")
-    except (TypeError, ValueError) as e:
-        raise Corrupt(f"no format version ({e}); {REMEDY}", file=key) from e
-    if major > major_max:
-        raise Newer(f"{key} is of format {major}; this version reads up to {major_max}: upgrade kafka-tiering")
 
 
 def _by_source(value: Any, name: str = "offset") -> dict[str, int]:

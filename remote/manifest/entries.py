@@ -7,7 +7,8 @@ from heapq import merge
 from local_log.errors import Corrupt, NotFound
 from remote.keys import PartitionPath
 from remote.manifest import pages
-from remote.manifest.model import Deleting, Item, Manifest, PageRef, SegmentEntry
+from remote.manifest.model import Deleting, Item, Manifest, PageRef
+from remote.manifest.segment_entry import SegmentEntry
 from remote.store.api import ObjectReader
 
 PAGES_MAX = 8

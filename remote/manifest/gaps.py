@@ -14,7 +14,7 @@ COMPACTED = "compacted"
 NO_BATCH = "compaction has left no batch in it"
 """Its reason."""
 
-_NOTHING: Mapping[str, Any] = {}
+NO_FIELDS: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Gap:
     reason: str
     noticed_at_ms: int
     kind: str = ""
-    unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    unknown: Mapping[str, Any] = field(default_factory=lambda: NO_FIELDS)
 
     @property
     def is_of_compaction(self) -> bool:
@@ -53,7 +53,7 @@ class Divergence:
     end: int
     topic_id: str
     resolved_at_ms: int
-    unknown: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    unknown: Mapping[str, Any] = field(default_factory=lambda: NO_FIELDS)
 
 
 def reason_of(gaps: Iterable[Gap], start: int, end: int) -> str:

@@ -13,12 +13,12 @@ from remote.manifest.model import (
     Limits,
     Manifest,
     PageRef,
-    SegmentEntry,
     count_of,
     item_id,
     log_bytes_of,
     missing_ranges,
 )
+from remote.manifest.segment_entry import SegmentEntry
 
 
 def check(before: Manifest, after: Manifest) -> None:

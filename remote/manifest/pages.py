@@ -20,9 +20,10 @@ from local_log.errors import Corrupt, Invalid
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.checksum import crc32c
 from remote.keys import check_page_names, check_segment_names, page_name
-from remote.manifest import codec, page_bounds
-from remote.manifest.model import AuxRange, Item, PageBounds, PageRef, SegmentEntry, count_of
+from remote.manifest import codec, page_bounds, stamped_json
+from remote.manifest.model import Item, PageBounds, PageRef, count_of
 from remote.manifest.numbers import whole
+from remote.manifest.segment_entry import AuxRange, SegmentEntry
 
 PAGE_BYTES_MAX = 64 << 20
 _OTHER = "other_fields"
@@ -57,7 +58,7 @@ REF_SCHEMA = _schema(PageRef)
 
 def encode(level: int, items: Sequence[Item]) -> bytes:
     """The page's stored form. Raises Invalid for one that is too large to be read again."""
-    form = json.dumps({"major": codec.MAJOR, "minor": codec.MINOR}).encode()
+    form = json.dumps({"major": stamped_json.MAJOR, "minor": stamped_json.MINOR}).encode()
     kept = table(REF_SCHEMA if level else ENTRY_SCHEMA, items).replace_schema_metadata(
         {_FORMAT: form, _LEVEL: str(level).encode()}
     )
@@ -148,20 +149,20 @@ def decode(body: bytes, ref: PageRef, key: str) -> tuple[Item, ...]:
     """
     if len(body) != ref.size or crc32c(body) != ref.crc32c or len(body) > PAGE_BYTES_MAX:
         problem = f"{len(body)} bytes with CRC-32C {crc32c(body):08x} where the manifest states {ref.size} and {ref.crc32c:08x}"
-        raise Corrupt(f"{problem}; {codec.REMEDY}", file=key)
+        raise Corrupt(f"{problem}; {stamped_json.REMEDY}", file=key)
     if ref.sha256 is not None and hashlib.sha256(body).hexdigest() != ref.sha256:
-        raise Corrupt(f"its SHA-256 is not the one that the manifest states; {codec.REMEDY}", file=key)
+        raise Corrupt(f"its SHA-256 is not the one that the manifest states; {stamped_json.REMEDY}", file=key)
     try:
         _check_rows(page_bounds.rows_of(body), ref)
         file = pq.ParquetFile(pa.BufferReader(body))
         metadata = file.schema_arrow.metadata or {}
-        codec.check_format({"format": json.loads(metadata.get(_FORMAT, b"null"))}, key)
+        stamped_json.check_format({"format": json.loads(metadata.get(_FORMAT, b"null"))}, key)
         if metadata.get(_LEVEL) != str(ref.level).encode():
             raise Corrupt(f"a page of level {metadata.get(_LEVEL)!r} where one of {ref.level} should be", file=key)
         items = _items(file.read(use_threads=False), REF_SCHEMA if ref.level else ENTRY_SCHEMA)
         _check_count(items, ref)
     except (pa.ArrowException, KeyError, TypeError, ValueError, OSError) as e:
-        raise Corrupt(f"not a page: {e!r}; {codec.REMEDY}", file=key) from e
+        raise Corrupt(f"not a page: {e!r}; {stamped_json.REMEDY}", file=key) from e
     return items
 
 

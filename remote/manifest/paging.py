@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from remote.manifest import invariants, pages
-from remote.manifest.model import Item, Limits, Manifest, PageRef, SegmentEntry, item_id
+from remote.manifest.model import Item, Limits, Manifest, PageRef, item_id
+from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.transitions import waiting
 
 ReadPage = Callable[[PageRef], tuple[Item, ...]]

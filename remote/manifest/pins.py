@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from local_log.errors import Corrupt, Invalid, Newer, NotFound
 from remote.clock import Clock, Ids
 from remote.keys import PartitionPath, parse_pin_name
-from remote.manifest import codec
+from remote.manifest import codec, stamped_json
 from remote.manifest.model import CLOCK_DIFFERENCE_MS_MAX, Item
 from remote.manifest.own_objects import put_own
 from remote.store.api import ObjectReader, ObjectStore, ReadableStore
@@ -104,13 +104,15 @@ def covered_by_pin(pins: Pins, item: Item) -> bool:
 
 
 def _encode(pin: Pin) -> bytes:
-    value = {f.name: getattr(pin, f.name) for f in fields(Pin)} | {"format": {"major": codec.MAJOR, "minor": codec.MINOR}}
-    return codec.stamped(value)
+    value = {f.name: getattr(pin, f.name) for f in fields(Pin)} | {
+        "format": {"major": stamped_json.MAJOR, "minor": stamped_json.MINOR}
+    }
+    return stamped_json.stamped(value)
 
 
 def _read(store: ObjectReader, path: PartitionPath, pin_id: str) -> Pin:
     key = path.pin(pin_id)
-    value = codec.read_stamped(store.get(key), key)
+    value = stamped_json.read_stamped(store.get(key), key)
     try:
         pin = Pin(**codec.read_plain(Pin, value))
     except (KeyError, TypeError, ValueError) as e:

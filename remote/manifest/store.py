@@ -18,7 +18,7 @@ from typing import TypeVar
 from local_log.errors import Conflict, Corrupt, Fenced, NoKey, NotFound, Unavailable, Unknown
 from remote.clock import Clock, Ids
 from remote.keys import PartitionPath, parse_manifest_key
-from remote.manifest import codec, invariants, paging
+from remote.manifest import codec, invariants, paging, stamped_json
 from remote.manifest.entries import Pages
 from remote.manifest.model import LIMITS, Limits, Manifest
 from remote.manifest.own_objects import put_own
@@ -50,7 +50,7 @@ def load_version(store: ObjectReader, path: PartitionPath, version: int) -> Stor
     manifest = codec.decode(body, key)
     if (manifest.path, manifest.version) != (path, version):
         raise Corrupt(f"the manifest of {manifest.path.prefix}, version {manifest.version}, lies under another's key", file=key)
-    return Stored(manifest, codec.sha256(body))
+    return Stored(manifest, stamped_json.sha256(body))
 
 
 def newest_version(store: ObjectLister, path: PartitionPath) -> int:
@@ -175,7 +175,7 @@ class ManifestWriter:
         for page in pages:
             put_own(self.store, self.clock, self.path.page(page.ref.name), page.body)
         body = codec.encode(after)
-        stored = Stored(after, codec.sha256(body))
+        stored = Stored(after, stamped_json.sha256(body))
         newest = self._newest_after(stored) if self._put(after, body) else None
         return None if newest is None else Committed(stored, newest)
 

@@ -22,7 +22,8 @@ from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from local_log.ranges import uncovered
 from remote.manifest.gaps import COMPACTED, NO_BATCH, Gap
 from remote.manifest.losses import reason_with
-from remote.manifest.model import LIMITS, Deleting, Item, Loss, Manifest, SegmentEntry, covers, never_archived
+from remote.manifest.model import LIMITS, Deleting, Item, Loss, Manifest, covers, never_archived
+from remote.manifest.segment_entry import SegmentEntry
 
 _REMEDY = "see tiering diverged show"
 

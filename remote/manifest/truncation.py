@@ -16,16 +16,9 @@ from local_log.formats.primitives import INT64_MAX
 from local_log.ranges import uncovered
 from remote.manifest import invariants, pages
 from remote.manifest.gaps import DIVERGED_MAX, Divergence, Gap, reason_of
-from remote.manifest.model import (
-    LIMITS,
-    Item,
-    Manifest,
-    PageRef,
-    SegmentEntry,
-    item_id,
-    missing_ranges,
-)
+from remote.manifest.model import LIMITS, Item, Manifest, PageRef, item_id, missing_ranges
 from remote.manifest.paging import NewPage, ReadPage
+from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.transitions import parts_outside, waiting
 
 

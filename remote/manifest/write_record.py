@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from local_log.errors import Corrupt, Invalid, NotFound, Unknown
 from remote.clock import Clock
 from remote.keys import PartitionPath, WritePath
-from remote.manifest.codec import MAJOR, MINOR, REMEDY, read_stamped, stamped
 from remote.manifest.model import Manifest, PendingWrite
 from remote.manifest.numbers import whole
+from remote.manifest.stamped_json import MAJOR, MINOR, REMEDY, read_stamped, stamped
 from remote.manifest.writes import resolved
 from remote.store.api import ObjectReader, ObjectStore, ReadableStore
 from remote.store.conditional_put import PutOutcome, conditional_put

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Final
 
 from remote.keys import PartitionPath
-from remote.manifest.model import SegmentEntry
+from remote.manifest.segment_entry import SegmentEntry
 from remote.read.cache_files import CacheFiles
 from remote.segment_bytes import SegmentBytes
 from remote.store.api import Body

@@ -16,7 +16,7 @@ from local_log.formats.indexes.offset import OffsetIndex, read_offset_index
 from local_log.formats.indexes.time import TimeIndex, read_time_index
 from local_log.formats.indexes.transaction import AbortedTxn, read_txn_index
 from remote.keys import PartitionPath
-from remote.manifest.model import (
+from remote.manifest.segment_entry import (
     ABORTED_LATER,
     LEAST_TIME_INDEX,
     OFFSET_INDEX,

@@ -20,7 +20,8 @@ from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP
 from local_log.formats.record_batch.columns import EVERYTHING, Projection
 from local_log.formats.visible_records import record_batches
 from remote.manifest.entries import Entries
-from remote.manifest.model import Manifest, SegmentEntry
+from remote.manifest.model import Manifest
+from remote.manifest.segment_entry import SegmentEntry
 from remote.read.context import ReadContext
 from remote.read.index_cache import SegmentIndexes
 from remote.read.plan import Span, check_start_offset, fetch_plan, first_missing, spans_and_gaps

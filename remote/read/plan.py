@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from local_log.errors import NotFound, OffsetOutOfRange
 from local_log.ranges import clipped, uncovered
 from remote.manifest.gaps import emptied_ranges, reason_of
-from remote.manifest.model import Manifest, SegmentEntry
+from remote.manifest.model import Manifest
+from remote.manifest.segment_entry import SegmentEntry
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from remote.manifest.losses import describe_loss, lost_ranges
-from remote.manifest.model import Manifest, SegmentEntry
+from remote.manifest.model import Manifest
+from remote.manifest.segment_entry import SegmentEntry
 from remote.scrub.finding import Finding, Kind
 from remote.segment.stitch import first_contradiction
 

@@ -12,7 +12,8 @@ from local_log.formats.indexes.offset import read_offset_index
 from local_log.formats.indexes.time import read_time_index
 from local_log.formats.indexes.transaction import read_txn_index
 from local_log.formats.producer_snapshot import read_producer_snapshot
-from remote.manifest.model import (
+from remote.manifest.model import Manifest
+from remote.manifest.segment_entry import (
     ABORTED_LATER,
     IDENTITY,
     LEADER_EPOCH_CHECKPOINT,
@@ -21,7 +22,6 @@ from remote.manifest.model import (
     PRODUCER_SNAPSHOT,
     TIME_INDEX,
     TRANSACTION_INDEX,
-    Manifest,
     SegmentEntry,
     StoredObject,
 )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from remote.keys import PartitionPath
-from remote.manifest.model import SegmentEntry, StoredObject
+from remote.manifest.segment_entry import SegmentEntry, StoredObject
 from remote.scrub.finding import Finding, Kind
 from remote.scrub.inventory import is_segment
 from remote.store.api import ObjectMeta

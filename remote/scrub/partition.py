@@ -7,8 +7,9 @@ from local_log.errors import Corrupt, Newer
 from remote.keys import PartitionPath
 from remote.manifest.chain import chain_of
 from remote.manifest.entries import Entries
-from remote.manifest.model import Manifest, SegmentEntry, without_entries
+from remote.manifest.model import Manifest, without_entries
 from remote.manifest.pins import Pin, pins_of
+from remote.manifest.segment_entry import SegmentEntry
 from remote.scrub.budget import RequestBudget, RequestsExhausted
 from remote.scrub.chain import check_chain
 from remote.scrub.coverage import CoverageCheck, losses

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from local_log.formats.chunks import CHUNK_BYTES
-from remote.manifest.model import IDENTITY, Manifest, SegmentEntry
+from remote.manifest.model import Manifest
+from remote.manifest.segment_entry import IDENTITY, SegmentEntry
 from remote.read.context import Decoder
 from remote.scrub.budget import RequestBudget, RequestsExhausted
 from remote.scrub.deep import DeepScrub

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from remote.keys import PartitionPath
-from remote.manifest.model import Manifest, SegmentEntry
+from remote.manifest.model import Manifest
+from remote.manifest.segment_entry import SegmentEntry
 from remote.scrub.finding import Finding
 
 

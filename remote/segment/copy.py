@@ -11,7 +11,7 @@ from local_log.errors import NoKey
 from remote import keys as object_keys
 from remote.clock import Ids
 from remote.keys import PartitionPath, parse_segment_name
-from remote.manifest.model import IDENTITY, SegmentEntry, StoredObject
+from remote.manifest.segment_entry import IDENTITY, SegmentEntry, StoredObject
 from remote.segment.upload import PART_BYTES, verify
 from remote.segment_bytes import SegmentBytes, get_named
 from remote.store.api import Body, ObjectStore

@@ -14,7 +14,7 @@ from local_log.formats.chunks import CHUNK_BYTES, Chunk, read_chunks
 from local_log.formats.indexes.transaction import read_txn_index, write_txn_index
 from local_log.formats.primitives import Buffer
 from remote.keys import PartitionPath
-from remote.manifest.model import OFFSET_INDEX, PRODUCER_SNAPSHOT, TIME_INDEX, TRANSACTION_INDEX, AuxRange, SegmentEntry
+from remote.manifest.segment_entry import OFFSET_INDEX, PRODUCER_SNAPSHOT, TIME_INDEX, TRANSACTION_INDEX, AuxRange, SegmentEntry
 from remote.segment.index_rebuild import rebuilt_indexes
 from remote.segment.stitch import Link
 from remote.segment_bytes import SegmentBytes

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from local_log.formats.checkpoints import EpochEntry, epoch_of
 from local_log.ranges import uncovered
 from remote.manifest.gaps import Gap, emptied_ranges, reason_of
-from remote.manifest.model import SegmentEntry
+from remote.manifest.segment_entry import SegmentEntry
 
 
 @dataclass(frozen=True, slots=True)

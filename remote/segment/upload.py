@@ -17,7 +17,7 @@ from local_log.formats.record import NO_EPOCH
 from remote import keys as object_keys
 from remote.clock import Clock, Ids
 from remote.keys import PartitionPath
-from remote.manifest.model import (
+from remote.manifest.segment_entry import (
     ABORTED_LATER,
     IDENTITY,
     LEADER_EPOCH_CHECKPOINT,

@@ -7,7 +7,7 @@ once.
 from local_log.errors import Corrupt, Invalid
 from local_log.formats.primitives import Buffer
 from remote.keys import PartitionPath
-from remote.manifest.model import IDENTITY, SegmentEntry
+from remote.manifest.segment_entry import IDENTITY, SegmentEntry
 from remote.segment_bytes import StoredBytes, get_named
 from remote.store.api import Body, ObjectReader
 from remote.transforms.encoded_segment import EncodedObject, EncodedSegment, encoded_segment, source_chunk_bytes

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from local_log.errors import Corrupt, Newer, NoKey, WrongKey, placed
 from local_log.formats.primitives import Buffer
 from remote.keys import PartitionPath
-from remote.manifest.model import ZSTD, AuxRange, EncodingInfo, SegmentEntry
+from remote.manifest.segment_entry import ZSTD, AuxRange, EncodingInfo, SegmentEntry
 from remote.transforms.chunk_codec import ChunkCodec
 from remote.transforms.chunk_index import ChunkIndex, make_chunk_index, read_chunk_bytes, read_chunk_index
 from remote.transforms.encryption import AUX_OBJECT, DATA_KEY_BYTES, LOG_OBJECT, NONCE_BYTES, ChunkPlace, SegmentCipher

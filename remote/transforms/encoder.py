@@ -16,7 +16,7 @@ from local_log.formats.checksum import crc32c
 from local_log.formats.primitives import Buffer
 from remote.clock import Randomness
 from remote.keys import PartitionPath
-from remote.manifest.model import IDENTITY, EncodingInfo, SegmentEntry
+from remote.manifest.segment_entry import IDENTITY, EncodingInfo, SegmentEntry
 from remote.transforms.chunk_codec import ChunkCodec
 from remote.transforms.chunk_index import chunk_ends, write_chunk_index
 from remote.transforms.encoded_segment import ENCODINGS, aux_ends

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from local_log.errors import Corrupt, NoKey, WrongKey
 from remote.manifest import pages
-from remote.manifest.model import Item, Manifest, PageRef, SegmentEntry, item_id
+from remote.manifest.model import Item, Manifest, PageRef, item_id
 from remote.manifest.paging import NewPage, ReadPage
+from remote.manifest.segment_entry import SegmentEntry
 from remote.transforms.keys import KeyRing
 
 PAGES_PER_STEP_MAX = 16

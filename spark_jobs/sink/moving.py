@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from local_log.formats.chunks import CHUNK_BYTES, Chunk, read_chunks
-from remote.manifest.model import SegmentEntry
+from remote.manifest.segment_entry import SegmentEntry
 from remote.segment_bytes import SegmentBytes
 from spark_jobs.sink.placement import Move
 from spark_jobs.sink.segments import Upload

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from remote.direct_write.topic import WrittenPartition
 from remote.keys import PartitionPath
-from remote.manifest.model import SegmentEntry
+from remote.manifest.segment_entry import SegmentEntry
 from spark_jobs.sink.task import Part
 
 

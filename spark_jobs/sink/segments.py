@@ -13,7 +13,7 @@ from local_log.formats.record import Codec
 from local_log.formats.record_batch.writer import RECORDS, NewBatch, write_batch
 from remote.clock import Clock, Ids
 from remote.direct_write.topic import WrittenPartition
-from remote.manifest.model import SegmentEntry
+from remote.manifest.segment_entry import SegmentEntry
 from remote.segment.check import LogSegmentData, SegmentFile
 from remote.segment.repair import checked_copy
 from remote.segment.upload import copy_segment

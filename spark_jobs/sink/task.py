@@ -14,7 +14,7 @@ import pyarrow as pa
 from local_log.errors import Invalid
 from remote.direct_write.topic import WrittenTopic, written_topic
 from remote.keys import PartitionPath
-from remote.manifest.model import SegmentEntry
+from remote.manifest.segment_entry import SegmentEntry
 from spark_jobs.sink.columns import rows_of
 from spark_jobs.sink.partitioner import Partitioner, divided
 from spark_jobs.sink.segments import PartitionRows, Shape, Upload

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from pyspark.sql import DataFrame
 
-from remote.manifest.model import SegmentEntry
+from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.write_record import Decision
 from spark_jobs.sink.handover import handover
 from spark_jobs.sink.options import TASKS_TO, parse

@@ -19,7 +19,7 @@ from remote.clock import RandomIds, SystemClock, SystemRandomness
 from remote.direct_write.commit import PartitionEntries, Write, commit_write, committed_before
 from remote.direct_write.topic import WrittenPartition, WrittenTopic, written_topic
 from remote.keys import PartitionPath, WritePath, own_write_id
-from remote.manifest.model import SegmentEntry
+from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.write_record import Decision
 from remote.parallel import in_order
 from remote.signed_store import trusted

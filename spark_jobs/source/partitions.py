@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from local_log.ranges import bounding_range
 from remote.keys import PartitionPath
 from remote.manifest.entries import Entries
-from remote.manifest.model import Manifest, SegmentEntry
+from remote.manifest.model import Manifest
+from remote.manifest.segment_entry import SegmentEntry
 from remote.parallel import in_order
 from remote.read.context import ReadContext, decoder_with
 from remote.read.index_cache import SegmentIndexes

@@ -9,8 +9,8 @@ import pytest
 from archive_fakes import MemoryStore
 from earlier_state import Asked, Row, answers, key_file, run, unpacked
 
-from local_log.disk import OsDisk, OsWritableDisk
 from local_log.log_dir import LogDir
+from local_log.os_disk import OsDisk, OsWritableDisk
 from remote import archive as archives
 from remote.signed_store import RolledBack, SignedStore
 from remote.store.open import open_store

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from local_log.disk import OsDisk
+from local_log.os_disk import OsDisk
 from tiering.config.assignment import BadConfig
 from tiering.config.config import Config
 from tiering.config.load import load_config

@@ -12,7 +12,7 @@ from crc32c import crc32c
 from made_manifests import PATH, entry
 
 from local_log.errors import Corrupt
-from remote.manifest.model import AuxRange, SegmentEntry
+from remote.manifest.segment_entry import AuxRange, SegmentEntry
 from remote.segment.check import LogSegmentData
 from remote.segment.repair import checked_copy
 from remote.segment.upload import copy_segment

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from local_log.disk import OsDisk, OsWritableDisk
 from local_log.engine.config import read_config
 from local_log.engine.memory_records import memory_batches
 from local_log.engine.producers.state import Origin
@@ -25,6 +24,7 @@ from local_log.formats import compression
 from local_log.formats.filenames import TopicPartition
 from local_log.formats.record_batch import columns
 from local_log.log_reader import open_log as open_for_reading
+from local_log.os_disk import OsDisk, OsWritableDisk
 from tiering.cli import main
 
 LARGE = {"max.message.bytes": str((1 << 31) - 1), "segment.bytes": str((1 << 31) - 1), "segment.index.bytes": "4096"}

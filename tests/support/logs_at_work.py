@@ -6,7 +6,6 @@ from pathlib import Path
 from hand_made import TRANSACTIONAL, batch, decoded, record
 from small_logs import NOW, Clock
 
-from local_log.disk import OsWritableDisk
 from local_log.engine.config import LogConfig, read_config
 from local_log.engine.folder import LogFolder
 from local_log.engine.local_log import LocalLog
@@ -14,6 +13,7 @@ from local_log.engine.memory_records import memory_batches
 from local_log.engine.scan import scan_any
 from local_log.engine.segments import Segments
 from local_log.engine.unified_log import UnifiedLog, open_log
+from local_log.os_disk import OsWritableDisk
 
 FOLLOWED_EPOCH = 1 << 30
 """A leader epoch that no batch of a test is above."""

@@ -10,12 +10,12 @@ import pyarrow as pa
 from archive_fakes import CountingIds, FixedClock
 from golden_logs import broker_logs, live, partitions
 
-from local_log.disk import OsDisk
 from local_log.formats.indexes.transaction import AbortedTxn, read_txn_index, write_txn_index
 from local_log.formats.record_batch.batch_v2 import Batches, scan
 from local_log.formats.record_batch.columns import decode, per_record
 from local_log.log_dir import LogDir
 from local_log.log_reader import LogReader
+from local_log.os_disk import OsDisk
 from remote import archive
 from remote.keys import PartitionPath
 from remote.store.api import ObjectStore

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from small_logs import Clock, small_config
 
-from local_log.disk import OsWritableDisk
 from local_log.engine.config import LogConfig
 from local_log.engine.segment import Segment
+from local_log.os_disk import OsWritableDisk
 
 
 def segment(folder: Path, base_offset: int = 40, config: LogConfig | None = None, clock: Clock | None = None) -> Segment:

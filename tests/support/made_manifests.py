@@ -11,7 +11,8 @@ from remote.keys import AUX, LOG, PartitionPath, segment_name
 from remote.manifest import invariants, pages
 from remote.manifest.chain import stored_versions, walk_chain
 from remote.manifest.gaps import Gap
-from remote.manifest.model import AuxRange, Manifest, PageRef, SegmentEntry, missing_ranges, never_archived
+from remote.manifest.model import Manifest, PageRef, missing_ranges, never_archived
+from remote.manifest.segment_entry import AuxRange, SegmentEntry
 from remote.manifest.store import load_newest, load_version
 from remote.store.api import ObjectStore
 

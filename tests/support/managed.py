@@ -6,7 +6,7 @@ from typing import Any
 
 from hand_made import batch, record
 
-from local_log.disk import OsWritableDisk, Writer
+from local_log.disk import Writer
 from local_log.engine.config import LogConfig
 from local_log.engine.manager.config import ManagerConfig
 from local_log.engine.manager.log_manager import LogManager
@@ -14,6 +14,7 @@ from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import Unreadable
 from local_log.formats.checkpoints import read_offsets
 from local_log.formats.filenames import TopicPartition
+from local_log.os_disk import OsWritableDisk
 
 T0 = 1_700_000_000_000
 SMALL = LogConfig(segment_bytes=1024, segment_index_bytes=4096, retention_ms=600_000)

@@ -5,18 +5,8 @@ from hypothesis import strategies as st
 from local_log.formats.checkpoints import EpochEntry
 from remote.keys import AUX, LOG, is_topic, page_name, segment_name
 from remote.manifest.gaps import Divergence, Gap
-from remote.manifest.model import (
-    AuxRange,
-    Deleting,
-    EncodingInfo,
-    Loss,
-    Manifest,
-    PageBounds,
-    PageRef,
-    PendingWrite,
-    SegmentEntry,
-    WriteMark,
-)
+from remote.manifest.model import Deleting, Loss, Manifest, PageBounds, PageRef, PendingWrite, WriteMark
+from remote.manifest.segment_entry import AuxRange, EncodingInfo, SegmentEntry
 
 ints = st.integers(0, 2**31 - 1)  # what every field of a manifest may have
 times = st.integers(-(2**63), 2**63 - 1)

@@ -8,7 +8,8 @@ from click.testing import Result
 from logs_to_archive import due
 
 from remote import archive as archives
-from remote.manifest.model import OFFSET_INDEX, PRODUCER_SNAPSHOT, TIME_INDEX, TRANSACTION_INDEX, Manifest
+from remote.manifest.model import Manifest
+from remote.manifest.segment_entry import OFFSET_INDEX, PRODUCER_SNAPSHOT, TIME_INDEX, TRANSACTION_INDEX
 from remote.store.api import ObjectStore
 
 Row = dict[str, Any]

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from small_logs import NOW, Clock
 
-from local_log.disk import OsWritableDisk
 from local_log.engine.producers.manager import ProducerStateManager
 from local_log.engine.producers.state import CompletedTxn, DataBatch, Marker, Origin, Producer, ProducerUpdate
+from local_log.os_disk import OsWritableDisk
 
 DAY_MS = 86_400_000
 EXPIRATION_MS = DAY_MS

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from local_log.disk import Disk, OsWritableDisk, WritableDisk
+from local_log.disk import Disk, WritableDisk
 from local_log.formats.checkpoints import read_offsets
 from local_log.log_dir import LogDir
+from local_log.os_disk import OsWritableDisk
 from remote import archive
 from remote.manifest.entries import Entries
 from remote.segment_bytes import StoredBytes

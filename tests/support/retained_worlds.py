@@ -27,8 +27,9 @@ from local_log.errors import Corrupt, LogError, NotFound, Unavailable
 from local_log.formats.checkpoints import EpochEntry
 from remote.manifest import pins
 from remote.manifest.entries import Entries
-from remote.manifest.model import Limits, Manifest, SegmentEntry, never_archived
+from remote.manifest.model import Limits, Manifest, never_archived
 from remote.manifest.pins import Pin
+from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.store import ManifestWriter, load_newest
 from remote.manifest.transitions import segment_copied
 from remote.store import store_time as store_clock

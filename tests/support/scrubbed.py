@@ -13,7 +13,8 @@ from logs_to_archive import cut_finer, offload_all
 from remote import archive
 from remote.keys import PartitionPath
 from remote.manifest import codec
-from remote.manifest.model import Manifest, SegmentEntry
+from remote.manifest.model import Manifest
+from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.store import Stored, load_newest
 from remote.scrub.budget import RequestBudget
 from remote.scrub.finding import Finding, Kind

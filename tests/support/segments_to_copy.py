@@ -7,7 +7,7 @@ from archive_fakes import CountingIds, FixedClock, MemoryStore
 from made_manifests import PATH
 
 from local_log.errors import Corrupt
-from remote.manifest.model import SegmentEntry
+from remote.manifest.segment_entry import SegmentEntry
 from remote.segment.check import LogSegmentData, check_beside, check_log
 from remote.segment.repair import checked_copy
 from remote.segment.upload import copy_segment

@@ -1,7 +1,7 @@
 """A disk with one file, for tests that make thousands of them."""
 
-from local_log.disk import OsDisk
 from local_log.errors import NotFound
+from local_log.os_disk import OsDisk
 
 
 class OneFile(OsDisk):

@@ -14,7 +14,6 @@ from typing import NamedTuple, Self
 import pyarrow as pa
 from archive_fakes import SleptClock
 
-from local_log.disk import OsDisk, OsWritableDisk
 from local_log.engine.config import LogConfig, read_config
 from local_log.engine.manager.config import ManagerConfig
 from local_log.engine.manager.log_manager import LogManager
@@ -25,6 +24,7 @@ from local_log.formats.control import ControlType
 from local_log.formats.filenames import TopicPartition
 from local_log.formats.record_batch.writer import RECORDS, NewBatch, write_batch, write_marker
 from local_log.log_dir import LogDir
+from local_log.os_disk import OsDisk, OsWritableDisk
 
 A, B = TopicPartition("topicA", 0), TopicPartition("topicB", 0)
 CHECK_MS = 1_000

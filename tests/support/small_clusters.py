@@ -12,11 +12,11 @@ import pyarrow as pa
 from archive_fakes import CountingIds, Door, MemoryStore
 from small_brokers import CHECK_MS, Brokers, topic_id
 
-from local_log.disk import OsDisk
 from local_log.formats.filenames import TopicPartition
 from local_log.formats.record_batch.batch_v2 import scan
 from local_log.formats.record_batch.columns import decode, per_record
 from local_log.log_dir import LogDir
+from local_log.os_disk import OsDisk
 from remote import archive
 from remote.keys import PartitionPath, parse_segment_name
 from remote.manifest.entries import Entries

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from hand_made import ABORT_KEY, COMMIT_KEY, CONTROL, GZIP, TRANSACTIONAL, batch, compressed, record
 
-from local_log.disk import OsWritableDisk
 from local_log.engine.config import LogConfig, read_config
 from local_log.engine.memory_records import memory_batches
 from local_log.engine.segment import BatchFacts, Segment
 from local_log.engine.unified_log import UnifiedLog, open_log
 from local_log.formats.primitives import Buffer
+from local_log.os_disk import OsWritableDisk
 
 NOW = 1_700_000_000_000
 SMALL = {"segment.index.bytes": "1200", "index.interval.bytes": "1"}

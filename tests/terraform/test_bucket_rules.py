@@ -9,7 +9,8 @@ from modules import labelled, parsed, resource
 
 from local_log.formats.checkpoints import EpochEntry
 from remote.manifest import codec
-from remote.manifest.model import LIMITS, Deleting, EncodingInfo, PageRef, SegmentEntry
+from remote.manifest.model import LIMITS, Deleting, PageRef
+from remote.manifest.segment_entry import EncodingInfo, SegmentEntry
 from tiering.cli import main
 
 CLASSES = ("STANDARD_IA", "GLACIER_IR")

@@ -24,7 +24,7 @@ from remote.direct_write.commit import PartitionEntries, Write, commit_write
 from remote.direct_write.topic import WrittenPartition, written_topic
 from remote.keys import PartitionPath, own_write_id
 from remote.manifest import pins
-from remote.manifest.codec import MAJOR, MINOR, stamped
+from remote.manifest.stamped_json import MAJOR, MINOR, stamped
 from remote.store.api import ObjectStore
 from remote.store.open import open_store
 from tiering.cli import main

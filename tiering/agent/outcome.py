@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from local_log.errors import LogError
-from remote.manifest.model import SegmentEntry
+from remote.manifest.segment_entry import SegmentEntry
 from tiering.agent.schedule import Job
 from tiering.lag.archived import Archived
 from tiering.lag.copy_lag import WaitingSegments

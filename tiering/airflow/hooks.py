@@ -71,7 +71,7 @@ class TieringHook(BaseHook):
 
     def config(self) -> "Config":
         """The configuration that commands go by, read on this machine. Raises BadConfig and what `environment` raises."""
-        from local_log.disk import OsDisk
+        from local_log.os_disk import OsDisk
         from tiering.config.load import load_config
 
         environment = {**os.environ, **self.environment()}
@@ -99,7 +99,7 @@ class TieringHook(BaseHook):
 
         Raises Invalid where there are several, or no such folder on this machine, and what `config` raises.
         """
-        from local_log.disk import OsDisk
+        from local_log.os_disk import OsDisk
 
         folders = (given,) if given else self.config().settings.log_dirs
         if len(folders) > 1:

@@ -19,7 +19,7 @@ from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from local_log.user_cache import state_folder
 from remote import archive
-from remote.manifest.model import ZSTD
+from remote.manifest.segment_entry import ZSTD
 from remote.store.api import ObjectStore
 from remote.transforms.chunk_index import CHUNK_BYTES_MAX
 from remote.transforms.encoder import CHUNK_BYTES, Transforms

@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 
 from local_log.ranges import Ranges, clipped, uncovered
 from remote.manifest.losses import lost_offsets, lost_since_ms
-from remote.manifest.model import Manifest, SegmentEntry, count_of, log_bytes_of
+from remote.manifest.model import Manifest, count_of, log_bytes_of
+from remote.manifest.segment_entry import SegmentEntry
 
 
 @dataclass(frozen=True, slots=True)

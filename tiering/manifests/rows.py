@@ -15,8 +15,9 @@ from remote.manifest import codec, pages
 from remote.manifest.chain import stored_versions, walk_chain
 from remote.manifest.entries import Entries
 from remote.manifest.losses import lost_offsets, new_losses
-from remote.manifest.model import Deleting, Item, Manifest, PageRef, SegmentEntry, SegmentState, count_of, item_id, never_archived
+from remote.manifest.model import Deleting, Item, Manifest, PageRef, count_of, item_id, never_archived
 from remote.manifest.pins import Pins
+from remote.manifest.segment_entry import SegmentEntry, SegmentState
 from remote.store.api import ObjectStore
 
 Row = dict[str, Any]

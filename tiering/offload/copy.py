@@ -22,7 +22,8 @@ from remote.manifest.entries import Entries
 from remote.manifest.gaps import NO_BATCH
 from remote.manifest.held_manifest import HeldManifest
 from remote.manifest.losses import GONE, OVERTAKEN, new_losses
-from remote.manifest.model import LIMITS, Limits, Manifest, SegmentEntry, covers, never_archived
+from remote.manifest.model import LIMITS, Limits, Manifest, covers, never_archived
+from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.store import ManifestWriter, Stored, load_newest
 from remote.manifest.transitions import check_history, emptied, refuse_deleted, segment_copied, source_seen
 from remote.segment.repair import checked_copy

@@ -8,7 +8,8 @@ from local_log.errors import Corrupt
 from local_log.log_reader import LogReader
 from local_log.ranges import Range, joined, uncovered
 from local_log.segment_reader import Segment
-from remote.manifest.model import Item, Manifest, SegmentEntry
+from remote.manifest.model import Item, Manifest
+from remote.manifest.segment_entry import SegmentEntry
 from remote.segment.times import UNKNOWN, least_timestamps
 from tiering.read.tiered_log import TieredLog
 

@@ -8,9 +8,9 @@ from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry, epochs_before, epochs_from
 from local_log.formats.filenames import TopicPartition
 from local_log.formats.primitives import INT32_MAX, INT64_MAX
-from remote.manifest.codec import REMEDY
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
+from remote.manifest.stamped_json import REMEDY
 from remote.segment.stitch import DivergedSegment, Link, MissingOffsets, chain
 
 END_MAX: Final = INT64_MAX - INT32_MAX

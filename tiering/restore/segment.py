@@ -14,7 +14,7 @@ from local_log.formats.filenames import LOG, offset_file
 from local_log.formats.indexes.transaction import read_txn_index
 from local_log.formats.primitives import Buffer
 from remote.keys import PartitionPath
-from remote.manifest.model import ABORTED_LATER, OFFSET_INDEX, TIME_INDEX
+from remote.manifest.segment_entry import ABORTED_LATER, OFFSET_INDEX, TIME_INDEX
 from remote.segment.download import PART_BYTES, CutLog, file_names, read_part, whole_log
 from remote.segment.stitch import Link
 from remote.segment_bytes import SegmentBytes

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 
 from remote.manifest.entries import Entries
-from remote.manifest.model import Item, Manifest, PageRef, SegmentEntry
+from remote.manifest.model import Item, Manifest, PageRef
+from remote.manifest.segment_entry import SegmentEntry
 
 
 @dataclass(slots=True)

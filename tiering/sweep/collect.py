@@ -22,8 +22,9 @@ from remote.clock import Clock, Ids
 from remote.keys import PROBE_PREFIX, PartitionPath, parse_page_name, parse_segment_name
 from remote.manifest.chain import StoredVersion, listed_versions
 from remote.manifest.entries import Entries
-from remote.manifest.model import CLOCK_DIFFERENCE_MS_MAX, Manifest, PageRef, SegmentEntry, never_archived
+from remote.manifest.model import CLOCK_DIFFERENCE_MS_MAX, Manifest, PageRef, never_archived
 from remote.manifest.pins import pins_of
+from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.store import claim, load_newest, load_version
 from remote.parallel import in_order
 from remote.store.api import ObjectMeta, ObjectStore

@@ -6,9 +6,9 @@ from pathlib import Path
 import golden_logs
 import pytest
 
-from local_log.disk import OsWritableDisk
 from local_log.engine.config import read_config
 from local_log.engine.unified_log import UnifiedLog, open_log
+from local_log.os_disk import OsWritableDisk
 from tiering.log_tools import dump
 
 NOW = 1_795_230_000_000

@@ -24,7 +24,7 @@ from made_manifests import PATH
 
 from local_log.errors import Corrupt
 from remote.keys import PartitionPath
-from remote.manifest.model import SegmentEntry
+from remote.manifest.segment_entry import SegmentEntry
 from remote.transforms.decoded_bytes import DecodedBytes
 
 CHUNK = 100

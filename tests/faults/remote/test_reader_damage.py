@@ -14,7 +14,7 @@ from local_log.errors import Corrupt, Invalid, LogError
 from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.visible_records import record_batches
 from local_log.segment_reader import Segment
-from remote.manifest.model import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, SegmentEntry
+from remote.manifest.segment_entry import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, SegmentEntry
 from remote.read.log import ArchivedLog
 from remote.read.plan import MissingRange
 

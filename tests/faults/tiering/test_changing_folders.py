@@ -13,11 +13,11 @@ from logs_to_archive import copy_of, drop_segments_below, local_logs, path_of
 from made_manifests import assert_sound_archive
 from one_offload import TXN, due_ranges, named, run
 
-from local_log.disk import OsDisk
 from local_log.errors import Corrupt
 from local_log.formats.primitives import Buffer
 from local_log.formats.record_batch.batch_v2 import scan
 from local_log.log_reader import LogReader, open_log
+from local_log.os_disk import OsDisk
 from remote.manifest.store import load_newest
 from tiering.offload.copy import Done
 from tiering.offload.plan import Action

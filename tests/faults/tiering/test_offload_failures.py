@@ -27,7 +27,7 @@ from local_log.errors import Conflict, Corrupt, Fenced, Unavailable, Unknown
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHECKPOINT
 from local_log.formats.producer_snapshot import ProducerEntry, read_producer_snapshot
 from local_log.log_reader import LogReader
-from remote.manifest.model import PRODUCER_SNAPSHOT
+from remote.manifest.segment_entry import PRODUCER_SNAPSHOT
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import claimed
 from remote.read.log import ArchivedLog

@@ -10,11 +10,11 @@ from archive_fakes import CountingIds, FixedClock, MemoryStore, verbs
 from golden_logs import broker_logs, live
 from logs_to_archive import copy_of, local_logs, offload_all, path_of, set_checkpoint
 
-from local_log.disk import OsDisk
 from local_log.errors import Conflict, Corrupt, Unreadable
 from local_log.formats.indexes.transaction import AbortedTxn, write_txn_index
 from local_log.formats.primitives import Buffer
 from local_log.log_reader import LogReader, open_log
+from local_log.os_disk import OsDisk
 from local_log.segment_reader import Segment
 from remote.manifest.store import load_newest
 from remote.read.log import ArchivedLog

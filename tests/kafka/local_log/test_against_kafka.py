@@ -12,13 +12,13 @@ import real_kafka
 from damage import damage
 from kafka_log import NOW, Answer, KafkaLog, files, kafka_log
 
-from local_log.disk import OsWritableDisk
 from local_log.engine.config import read_config
 from local_log.engine.errors import Refused
 from local_log.engine.memory_records import memory_batches
 from local_log.engine.producers.state import Origin
 from local_log.engine.unified_log import UnifiedLog, open_log
 from local_log.errors import LogError
+from local_log.os_disk import OsWritableDisk
 from tiering.log_tools import partition as log_tools
 
 pytestmark = [

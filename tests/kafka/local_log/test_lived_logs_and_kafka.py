@@ -12,7 +12,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from logs_at_work import batch_of
 from small_logs import bases, marker
 
-from local_log.disk import OsWritableDisk
 from local_log.engine.config import LogConfig
 from local_log.engine.manager.config import ManagerConfig
 from local_log.engine.manager.log_manager import LogManager
@@ -20,6 +19,7 @@ from local_log.engine.producers.state import Origin
 from local_log.engine.unified_log import UnifiedLog
 from local_log.formats.filenames import CLEAN_SHUTDOWN, LOCK, TopicPartition
 from local_log.formats.record import Codec
+from local_log.os_disk import OsWritableDisk
 from remote.clock import RandomIds, SystemClock, jitter
 
 pytestmark = [

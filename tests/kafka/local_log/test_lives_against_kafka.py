@@ -16,13 +16,13 @@ from logs_at_work import batch_of
 from producers_at_work import DAY_MS
 from small_logs import Clock, marker
 
-from local_log.disk import OsWritableDisk
 from local_log.engine.append.analyze import AppendInfo
 from local_log.engine.config import read_config
 from local_log.engine.manager.retention import delete_old_segments
 from local_log.engine.producers.state import Origin
 from local_log.engine.unified_log import Isolation, UnifiedLog, open_log
 from local_log.errors import LogError
+from local_log.os_disk import OsWritableDisk
 from tiering.log_tools.partition import describe
 
 pytestmark = [

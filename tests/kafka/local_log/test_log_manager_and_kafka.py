@@ -13,12 +13,12 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from hand_made import batch, record
 
-from local_log.disk import OsWritableDisk
 from local_log.engine.config import LogConfig
 from local_log.engine.manager.config import ManagerConfig
 from local_log.engine.manager.log_manager import LogManager
 from local_log.errors import Invalid
 from local_log.formats import filenames
+from local_log.os_disk import OsWritableDisk
 from remote.clock import RandomIds, SystemClock, jitter
 
 pytestmark = [

@@ -12,11 +12,11 @@ import real_kafka
 from hand_made import batch, record
 from kafka_log import NOW, KafkaLog, files, kafka_log
 
-from local_log.disk import OsWritableDisk
 from local_log.engine.config import LogConfig, read_config
 from local_log.engine.manager.retention import delete_old_segments
 from local_log.engine.unified_log import UnifiedLog, open_log
 from local_log.errors import Invalid
+from local_log.os_disk import OsWritableDisk
 from tiering.log_tools.partition import describe
 
 pytestmark = [

@@ -11,8 +11,9 @@ from disk_promises import DiskConformance
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_log.disk import OPEN_FILES_MAX, OsDisk, OsWritableDisk, parent_of
+from local_log.disk import parent_of
 from local_log.errors import NotFound
+from local_log.os_disk import OPEN_FILES_MAX, OsDisk, OsWritableDisk
 
 CONTENT = bytes(range(100))
 
@@ -84,7 +85,7 @@ class TestOsWritableDisk(DiskConformance):
 
 def in_another_process(file: str) -> "subprocess.Popen[str]":
     """A process that tries the lock, says whether it has it, and keeps it until its input ends."""
-    code = "import sys; from local_log.disk import OsWritableDisk as D; d = D(); print(d.lock(sys.argv[1]), flush=True); input()"
+    code = "import sys, local_log.os_disk as o; d = o.OsWritableDisk(); print(d.lock(sys.argv[1]), flush=True); input()"
     return subprocess.Popen([sys.executable, "-c", code, file], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 

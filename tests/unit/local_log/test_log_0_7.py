@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_log import log_0_7
-from local_log.disk import OsDisk
 from local_log.errors import Corrupt, NotFound, OffsetOutOfRange
 from local_log.formats.filenames import position_file
 from local_log.formats.messages.kafka_0_7 import scan, write_message
 from local_log.log_0_7 import EARLIEST_TIME, LATEST_TIME, Log07, open_log_0_7
+from local_log.os_disk import OsDisk
 
 START = 700
 NOW_MS = 9_000

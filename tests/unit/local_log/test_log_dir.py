@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from golden_logs import broker_logs, live, partitions
 
-from local_log.disk import OsDisk
 from local_log.errors import Corrupt, NotFound, Unreadable
 from local_log.formats.filenames import TopicPartition
 from local_log.formats.primitives import Buffer
 from local_log.formats.visible_records import record_batches
 from local_log.log_dir import LogDir, Unopened
 from local_log.log_reader import LogReader
+from local_log.os_disk import OsDisk
 
 
 class RecordingDisk:

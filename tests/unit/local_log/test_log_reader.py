@@ -12,7 +12,6 @@ from hand_made import COMMIT_KEY, CONTROL, TRANSACTIONAL, batch, decoded, record
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_log.disk import OsDisk
 from local_log.errors import Corrupt, NotFound, OffsetOutOfRange
 from local_log.formats.filenames import TopicPartition, offset_file, parse_partition_dir
 from local_log.formats.list_offsets import TimestampOffset
@@ -21,6 +20,7 @@ from local_log.formats.record_batch.batch_v2 import scan
 from local_log.formats.visible_records import record_batches
 from local_log.log_dir import LogDir
 from local_log.log_reader import LogReader, open_log
+from local_log.os_disk import OsDisk
 
 NAMED = TopicPartition("orders", 0)
 

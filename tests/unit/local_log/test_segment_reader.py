@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from golden_logs import expected_batches, segments
 
-from local_log.disk import OsDisk
 from local_log.errors import Corrupt, NotFound
 from local_log.formats.filenames import LOG, OFFSET_INDEX, SNAPSHOT, TIME_INDEX, TXN_INDEX, offset_file
+from local_log.os_disk import OsDisk
 from local_log.segment_reader import Segment
 
 NAME = "g-txn-0"

@@ -25,8 +25,9 @@ from local_log.errors import AlreadyExists, Corrupt, Invalid, NotFound, Unknown
 from local_log.formats.checkpoints import EpochEntry
 from remote.archive import create_archive, find_topic, manifests, newest_partition, open_archive, require_partitions, topics
 from remote.keys import ARCHIVE, PartitionPath
-from remote.manifest.codec import MAJOR, MINOR, encode
+from remote.manifest.codec import encode
 from remote.manifest.model import Manifest, never_archived
+from remote.manifest.stamped_json import MAJOR, MINOR
 from remote.manifest.store import ManifestWriter, claim
 from remote.manifest.transitions import deleted, retained, segment_copied
 from remote.store.api import ObjectStore

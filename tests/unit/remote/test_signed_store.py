@@ -11,7 +11,7 @@ from made_manifests import PATH, TOPIC_ID, assert_sound_chain, entry
 from local_log.errors import Corrupt, Newer, NoKey, WrongKey
 from remote import archive
 from remote.keys import PartitionPath, WritePath
-from remote.manifest import codec
+from remote.manifest import stamped_json
 from remote.manifest.entries import Entries
 from remote.manifest.model import Limits, Manifest, never_archived
 from remote.manifest.signatures import NotSigned
@@ -107,7 +107,7 @@ def forged(body: bytes, **change: object) -> bytes:
     mac = value.pop("~mac")
     del value["~crc32c"]
     return (
-        codec.stamped(value | change)[:-2]
+        stamped_json.stamped(value | change)[:-2]
         + b',"~mac":'
         + json.dumps(mac, sort_keys=True, separators=(",", ":")).encode()
         + b"}\n"
@@ -217,7 +217,7 @@ def test_the_record_of_a_write_is_signed_too() -> None:
     key = WritePath(PATH.topic, PATH.topic_id, "w").attempt("a" * 32)
     decide(with_keys(store), FixedClock(), key, Decision(True, 5, "me"))
     assert read_decision(with_keys(store), key) == read_decision(store, key) == Decision(True, 5, "me")
-    store.objects[key] = codec.stamped(
+    store.objects[key] = stamped_json.stamped(
         {"format": {"major": 1, "minor": 1}, "outcome": "given up", "decided_at_ms": 5, "by": "eve", "ranges": []}
     )
     with pytest.raises(NotSigned):

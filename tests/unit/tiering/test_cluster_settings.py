@@ -7,8 +7,8 @@ from archive_fakes import FixedClock
 from golden_logs import metadata_log
 
 from local_log.cluster.image import ClusterTopic
-from local_log.disk import OsDisk
 from local_log.log_dir import LogDir
+from local_log.os_disk import OsDisk
 from tiering.cluster import BrokerRetention, Cluster, kept_of
 
 IDS = {"state": "VynhzvMTTY-9vvHg1k-Qhg", "orders": "EMeNEVgnQ2-9nf7l6Rr3rw", "plain": "VVka0l47TeCfwRQMpgPXiQ"}

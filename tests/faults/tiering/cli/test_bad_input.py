@@ -19,7 +19,7 @@ from logs_to_archive import offload_all, roll
 from s3_servers import ClockIsOff, serving
 
 from remote import archive
-from remote.manifest import codec
+from remote.manifest import codec, stamped_json
 from remote.manifest.model import Manifest
 from remote.store.open import open_store
 
@@ -95,9 +95,9 @@ def rewrite(file: Path, body: bytes) -> None:
 def restated(url: Path, change: Callable[[dict[str, Any]], None]) -> None:
     """Changes the newest manifest of g-txn, and makes its checksum fit."""
     _, file = newest(url)
-    value = codec.read_stamped(file.read_bytes(), "")
+    value = stamped_json.read_stamped(file.read_bytes(), "")
     change(value)
-    rewrite(file, codec.stamped(value))
+    rewrite(file, stamped_json.stamped(value))
 
 
 def cut(url: Path, name: str) -> None:

@@ -11,8 +11,8 @@ import pytest
 from click.testing import Result
 from key_files import write_keys
 
-from remote.manifest.codec import stamped
 from remote.manifest.signatures import split
+from remote.manifest.stamped_json import stamped
 
 Row = dict[str, Any]
 Rows = Callable[..., list[Row]]

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from made_archive import TOPIC_ID, made
 
 from remote.keys import PartitionPath
-from remote.manifest.codec import stamped
+from remote.manifest.stamped_json import stamped
 from remote.manifest.store import newest_version
 from remote.store.open import open_store
 from tiering.cli import main

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from remote.manifest.codec import stamped
+from remote.manifest.stamped_json import stamped
 
 Row = dict[str, Any]
 Rows = Callable[..., list[Row]]

@@ -7,9 +7,9 @@ from golden_logs import live, metadata_log
 
 from local_log.cluster.image import ClusterImage, ImageBuilder
 from local_log.cluster.metadata import read_cluster_image
-from local_log.disk import OsDisk
 from local_log.errors import Corrupt, NotFound
 from local_log.formats.metadata_records import ConfigSet, LeaderNamed, TopicMade, TopicRemoved, TransactionMark
+from local_log.os_disk import OsDisk
 
 FOLDER = "__cluster_metadata-0"
 LOG = "00000000000000000000.log"

@@ -7,13 +7,13 @@ from hand_made import batch, record
 from lone_segments import found_offset, segment
 from small_logs import INT32_MAX, NOW, Clock, append, records, small_config
 
-from local_log.disk import OsWritableDisk
 from local_log.engine.folder import LogFolder
 from local_log.engine.index_file import OffsetOverflow
 from local_log.engine.list_offsets import find_by_timestamp
 from local_log.engine.local_log import LocalLog, OffsetMetadata
 from local_log.engine.segment import BatchFacts, Segment
 from local_log.engine.segments import Segments
+from local_log.os_disk import OsWritableDisk
 
 
 def log_of(one: Segment, folder: Path, end: int) -> LocalLog:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from local_log.disk import OsWritableDisk
 from local_log.engine.epochs import LeaderEpochs
 from local_log.errors import Corrupt, Invalid
 from local_log.formats.checkpoints import EpochEntry
+from local_log.os_disk import OsWritableDisk
 
 Entries = list[tuple[int, int]]
 

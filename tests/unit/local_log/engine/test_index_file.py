@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local_log.disk import OsWritableDisk
 from local_log.engine.index_file import IndexFull, InvalidOffset, OffsetIndexFile, OffsetOverflow, TimeIndexFile
 from local_log.errors import Corrupt, Invalid
 from local_log.formats.indexes.offset import ENTRY as OFFSET_ENTRY
 from local_log.formats.indexes.offset import read_offset_index
 from local_log.formats.indexes.time import ENTRY as TIME_ENTRY
 from local_log.formats.indexes.time import read_time_index
+from local_log.os_disk import OsWritableDisk
 
 BASE = 700
 ROOM = 24

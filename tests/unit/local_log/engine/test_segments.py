@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from small_logs import Clock, append, records, small_config
 
-from local_log.disk import OsWritableDisk
 from local_log.engine.segment import Segment
 from local_log.engine.segments import Segments
 from local_log.errors import Invalid, Unreadable
+from local_log.os_disk import OsWritableDisk
 
 BASES = (10, 30, 50, 70)
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from small_logs import Clock, small_config
 
-from local_log.disk import OsWritableDisk
 from local_log.engine.folder import LogFolder
 from local_log.engine.index_file import CorruptIndex, TxnIndexFile
 from local_log.engine.local_log import LocalLog
 from local_log.engine.segments import Segments
 from local_log.errors import Corrupt, Invalid
 from local_log.formats.indexes.transaction import AbortedTxn, read_txn_index
+from local_log.os_disk import OsWritableDisk
 
 ABORTED = (
     AbortedTxn(first_offset=2, last_offset=12, producer_id=70, last_stable_offset=9),

@@ -9,7 +9,7 @@ from manifest_writers import PUT, Writer, sweep
 
 from local_log.errors import Corrupt, Invalid
 from remote.manifest.chain import BrokenChain, stored_versions
-from remote.manifest.codec import stamped
+from remote.manifest.stamped_json import stamped
 from remote.manifest.store import newest_version
 
 

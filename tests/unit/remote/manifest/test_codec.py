@@ -11,8 +11,9 @@ from manifest_values import manifests
 
 from local_log.errors import Corrupt, Newer
 from local_log.formats.checkpoints import EpochEntry
-from remote.manifest.codec import MAJOR, MINOR, decode, encode, sha256, stamped
+from remote.manifest.codec import decode, encode
 from remote.manifest.model import Manifest
+from remote.manifest.stamped_json import MAJOR, MINOR, sha256, stamped
 
 KEY = "topic/id/0/manifest/1"
 

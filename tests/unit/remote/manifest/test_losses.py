@@ -5,7 +5,7 @@ from dataclasses import replace
 from made_manifests import entry, manifest
 
 from local_log.formats.checkpoints import EpochEntry
-from remote.manifest.codec import decode, encode, read_stamped
+from remote.manifest.codec import decode, encode
 from remote.manifest.gaps import NO_BATCH, Gap
 from remote.manifest.losses import (
     GONE,
@@ -21,6 +21,7 @@ from remote.manifest.losses import (
     unacknowledged,
 )
 from remote.manifest.model import Loss, Manifest
+from remote.manifest.stamped_json import read_stamped
 from remote.manifest.transitions import first_seen, retained, segment_copied, source_seen, topic_deleted
 
 EPOCHS = (EpochEntry(0, 0),)

@@ -14,11 +14,13 @@ from local_log.formats.checkpoints import EpochEntry
 from remote.archive import is_archive
 from remote.keys import ARCHIVE
 from remote.manifest import pins
-from remote.manifest.codec import decode, encode, stamped
-from remote.manifest.model import Deleting, EncodingInfo, PendingWrite, WriteMark
+from remote.manifest.codec import decode, encode
+from remote.manifest.model import Deleting, PendingWrite, WriteMark
 from remote.manifest.pages import decode as decode_page
 from remote.manifest.pages import encode as encode_page
 from remote.manifest.pages import ref_of
+from remote.manifest.segment_entry import EncodingInfo
+from remote.manifest.stamped_json import stamped
 from remote.manifest.write_record import read_decision
 from remote.transforms.chunk_index import CHUNK_BYTES_MAX, read_chunk_index
 

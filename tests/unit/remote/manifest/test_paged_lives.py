@@ -11,8 +11,9 @@ from made_manifests import PATH, assert_sound_chain, entry
 from local_log.formats.checkpoints import EpochEntry
 from remote.manifest import codec, invariants
 from remote.manifest.entries import Entries, Pages
-from remote.manifest.model import Limits, Manifest, PageRef, SegmentEntry, covers, missing_ranges, never_archived
+from remote.manifest.model import Limits, Manifest, PageRef, covers, missing_ranges, never_archived
 from remote.manifest.paging import has_below
+from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import deleted, retained, segment_copied
 from remote.read.plan import Span, spans_and_gaps

@@ -15,8 +15,9 @@ from manifest_values import entries, refs
 from local_log.errors import Corrupt, Newer
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.checksum import crc32c
-from remote.manifest.model import Item, PageBounds, PageRef, SegmentEntry
+from remote.manifest.model import Item, PageBounds, PageRef
 from remote.manifest.pages import ENTRY_SCHEMA, REF_SCHEMA, decode, encode, ref_of, table
+from remote.manifest.segment_entry import SegmentEntry
 
 KEY = "topic/id/0/manifest/pages/1.parquet"
 SAMPLE = [entry(10 * n, 10 * n + 10, leader_epochs=(EpochEntry(0, 0), EpochEntry(n, 10 * n))) for n in range(20)]

@@ -8,8 +8,9 @@ from made_manifests import entry, manifest, paged
 
 from local_log.errors import Invalid
 from remote.manifest.gaps import Gap
-from remote.manifest.model import Item, Limits, Manifest, PageRef, SegmentEntry
+from remote.manifest.model import Item, Limits, Manifest, PageRef
 from remote.manifest.paging import NewPage, has_below, is_due, within_limits
+from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.transitions import retained
 
 LIMITS = Limits(inline_max=4, page_entries=3, fan_out=2, deleting_max=8)

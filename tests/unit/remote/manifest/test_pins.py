@@ -7,9 +7,9 @@ from archive_fakes import AppliesLate, CountingIds, FixedClock, KeepsNoTime, Los
 from made_manifests import PATH, entry, paged
 
 from local_log.errors import Corrupt, Invalid, Unknown
-from remote.manifest.codec import stamped
 from remote.manifest.model import CLOCK_DIFFERENCE_MS_MAX
 from remote.manifest.pins import PIN_MS_MAX, Pin, Pins, covered_by_pin, create, pins_of, release, renew
+from remote.manifest.stamped_json import stamped
 from remote.store.api import ObjectStore
 
 NOW = FixedClock().now_ms()

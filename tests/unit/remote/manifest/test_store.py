@@ -9,7 +9,8 @@ from manifest_writers import FIRST, Writer, held, sweep
 
 from local_log.errors import Conflict, Corrupt, Invalid, Unavailable, Unknown
 from local_log.formats.checkpoints import EpochEntry
-from remote.manifest.codec import encode, sha256
+from remote.manifest.codec import encode
+from remote.manifest.stamped_json import sha256
 from remote.manifest.store import load_newest, load_version, newest_version
 from remote.manifest.transitions import segment_copied
 

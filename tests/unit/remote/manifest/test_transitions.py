@@ -13,7 +13,8 @@ from local_log.errors import Conflict
 from local_log.formats.checkpoints import EpochEntry
 from remote.manifest import invariants
 from remote.manifest.gaps import Gap
-from remote.manifest.model import Manifest, SegmentEntry, covers, missing_ranges
+from remote.manifest.model import Manifest, covers, missing_ranges
+from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.transitions import claimed, deleted, retained, segment_copied, source_seen
 
 EMPTY = manifest(version=0)

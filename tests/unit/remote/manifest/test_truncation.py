@@ -12,8 +12,9 @@ from local_log.errors import Invalid
 from local_log.formats.checkpoints import EpochEntry
 from remote.manifest import invariants
 from remote.manifest.gaps import Gap
-from remote.manifest.model import Deleting, Item, Limits, Loss, Manifest, PageRef, SegmentEntry
+from remote.manifest.model import Deleting, Item, Limits, Loss, Manifest, PageRef
 from remote.manifest.paging import within_limits
+from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.truncation import truncation
 
 LIMITS = Limits(inline_max=2, page_entries=2, fan_out=2)

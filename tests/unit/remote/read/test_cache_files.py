@@ -9,8 +9,8 @@ import pytest
 from archive_fakes import CountingIds, FixedClock
 from simulated_disk import SimulatedDisk
 
-from local_log.disk import OsWritableDisk
 from local_log.errors import Unreadable
+from local_log.os_disk import OsWritableDisk
 from remote.read.cache_files import HEADER, TEMPORARY_MS_MAX, CacheFiles
 
 BODY = bytes(range(100))

@@ -8,9 +8,9 @@ from archive_fakes import CountingIds, Door, FixedClock
 from archived_worlds import World, read
 from logs_to_archive import offsets_of
 
-from local_log.disk import OsWritableDisk
 from local_log.errors import Corrupt
-from remote.manifest.model import SegmentEntry
+from local_log.os_disk import OsWritableDisk
+from remote.manifest.segment_entry import SegmentEntry
 from remote.read.cache_files import CacheFiles
 from remote.read.chunk_cache import SUFFIX, CachedBytes, ChunkCache
 from remote.read.context import ReadContext

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from made_manifests import entry, manifest
 
 from local_log.errors import OffsetOutOfRange
-from remote.manifest.model import Manifest, SegmentEntry
+from remote.manifest.model import Manifest
+from remote.manifest.segment_entry import SegmentEntry
 from remote.read.plan import MissingRange, Span, fetch_plan
 
 END = 40

@@ -10,10 +10,10 @@ import pytest
 from archive_fakes import CountingIds, Door, FixedClock, MemoryStore
 from archived_worlds import World
 
-from local_log.disk import OsWritableDisk
 from local_log.errors import Corrupt
+from local_log.os_disk import OsWritableDisk
 from remote.keys import PartitionPath
-from remote.manifest.model import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, SegmentEntry
+from remote.manifest.segment_entry import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, SegmentEntry
 from remote.read.cache_files import CacheFiles
 from remote.read.index_cache import SUFFIX, IndexCache, SegmentIndexes
 from remote.segment_bytes import StoredBytes

@@ -30,7 +30,7 @@ from local_log.formats.indexes.transaction import read_txn_index
 from local_log.formats.list_offsets import TimestampOffset
 from local_log.formats.record import NO_TIMESTAMP
 from local_log.formats.visible_records import record_batches
-from remote.manifest.model import ABORTED_LATER
+from remote.manifest.segment_entry import ABORTED_LATER
 from remote.store.folder.store import FolderStore
 
 

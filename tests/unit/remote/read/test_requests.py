@@ -12,7 +12,7 @@ from golden_logs import broker_logs
 from logs_to_archive import cut_finer, local_logs, offload_all, offsets_of, path_of
 from pools import LazyPool
 
-from local_log.disk import OsWritableDisk
+from local_log.os_disk import OsWritableDisk
 from remote.manifest.model import Limits
 from remote.manifest.store import ManifestWriter, load_newest
 from remote.read.cache_files import CacheFiles

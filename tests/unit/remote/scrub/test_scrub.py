@@ -18,7 +18,8 @@ from local_log.formats.indexes.transaction import read_txn_index
 from remote import archive
 from remote.manifest import codec
 from remote.manifest.gaps import Gap
-from remote.manifest.model import AuxRange, Manifest
+from remote.manifest.model import Manifest
+from remote.manifest.segment_entry import AuxRange
 from remote.scrub.finding import Kind
 from remote.scrub.objects import GRACE_MS
 from remote.store.api import ObjectStore

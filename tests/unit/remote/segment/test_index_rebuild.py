@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from golden_logs import broker_logs, legacy_logs, legacy_partitions, partitions
 
-from local_log.disk import OsWritableDisk
 from local_log.engine.config import LogConfig
 from local_log.engine.epochs import LeaderEpochs
 from local_log.engine.producers.manager import ProducerStateManager
 from local_log.engine.recovery.segment import recover
 from local_log.engine.segment import Segment
 from local_log.formats.chunks import CHUNK_BYTES, read_chunks
+from local_log.os_disk import OsWritableDisk
 from remote.segment.index_rebuild import RebuiltIndexes, rebuilt_indexes
 
 

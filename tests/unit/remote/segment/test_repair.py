@@ -11,7 +11,6 @@ from logs_to_archive import cut_finer, local_logs
 from made_manifests import PATH
 from segments_to_copy import PARTITIONS
 
-from local_log.disk import OsWritableDisk
 from local_log.engine.config import LogConfig
 from local_log.engine.epochs import LeaderEpochs
 from local_log.engine.producers.manager import ProducerStateManager
@@ -19,7 +18,8 @@ from local_log.engine.recovery.segment import recover
 from local_log.engine.segment import Segment
 from local_log.formats.filenames import LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX
 from local_log.formats.indexes.transaction import read_txn_index
-from remote.manifest import model
+from local_log.os_disk import OsWritableDisk
+from remote.manifest import segment_entry
 from remote.segment.check import LogSegmentData, SegmentFile
 from remote.segment.repair import checked_copy
 from remote.segment.upload import copy_segment
@@ -50,14 +50,18 @@ def recovered(segment: LogSegmentData, folder: Path) -> Parts:
     one.resize_indexes(10 << 20)
     recover(one, producers, LeaderEpochs(disk, str(folder)))
     one.close()
-    names = {model.OFFSET_INDEX: OFFSET_INDEX, model.TIME_INDEX: TIME_INDEX, model.TRANSACTION_INDEX: TXN_INDEX}
+    names = {
+        segment_entry.OFFSET_INDEX: OFFSET_INDEX,
+        segment_entry.TIME_INDEX: TIME_INDEX,
+        segment_entry.TRANSACTION_INDEX: TXN_INDEX,
+    }
     files = {part: log.with_suffix(suffix) for part, suffix in names.items()}
     return {part: body for part, file in files.items() if file.exists() and (body := file.read_bytes())}
 
 
 def indexes(parts: Parts) -> Parts:
     """Those that a broker has, too."""
-    return {name: body for name, body in parts.items() if name.endswith("index") and name != model.LEAST_TIME_INDEX}
+    return {name: body for name, body in parts.items() if name.endswith("index") and name != segment_entry.LEAST_TIME_INDEX}
 
 
 @pytest.mark.parametrize("partition", PARTITIONS)
@@ -67,7 +71,11 @@ def test_sound_files_are_archived_as_they_are_and_nobody_is_told(
     for one in inactive[partition]:
         parts, told = archived(one)
         assert told == []
-        files = {model.OFFSET_INDEX: one.offset_index, model.TIME_INDEX: one.time_index, model.TRANSACTION_INDEX: one.txn_index}
+        files = {
+            segment_entry.OFFSET_INDEX: one.offset_index,
+            segment_entry.TIME_INDEX: one.time_index,
+            segment_entry.TRANSACTION_INDEX: one.txn_index,
+        }
         assert indexes(parts) == {name: file.body for name, file in files.items() if file and file.body}
 
 
@@ -92,7 +100,7 @@ def test_transaction_indexes_of_finely_cut_transactions_are_made_as_a_recovery_m
     for segment in log.segments[:-1]:
         one = segment_data(log, segment, lambda _: None)
         parts, told = archived(replace(one, txn_index=None))
-        made = parts.get(model.TRANSACTION_INDEX, b"")
+        made = parts.get(segment_entry.TRANSACTION_INDEX, b"")
         assert made == (one.txn_index.body if one.txn_index else b"")
         assert bool(made) == any("transaction index was rebuilt" in t for t in told)
         last_stable |= {t.last_offset: t.last_stable_offset for t in read_txn_index(made)}
@@ -119,9 +127,9 @@ def test_an_index_that_does_not_fit_the_log_is_made_anew_and_said_so(
     damaged = replace(file, body=damage(file.body))  # type: ignore[operator]
     parts, told = archived(replace(segment, **{field: damaged}))
     expected = recovered(segment, tmp_path)
-    assert parts[model.OFFSET_INDEX] == expected[model.OFFSET_INDEX]
-    assert parts[model.TIME_INDEX] == expected[model.TIME_INDEX]
-    assert parts[model.TRANSACTION_INDEX] == (segment.txn_index.body if segment.txn_index else b"")
+    assert parts[segment_entry.OFFSET_INDEX] == expected[segment_entry.OFFSET_INDEX]
+    assert parts[segment_entry.TIME_INDEX] == expected[segment_entry.TIME_INDEX]
+    assert parts[segment_entry.TRANSACTION_INDEX] == (segment.txn_index.body if segment.txn_index else b"")
     assert len(told) == 1
     assert file.path in told[0]
 
@@ -133,11 +141,11 @@ def test_a_transaction_index_that_lacks_an_abort_is_made_anew(segment: LogSegmen
     entries = list(entry.iter_unpack(segment.txn_index.body))[:kept]
     fewer = replace(segment.txn_index, body=b"".join(entry.pack(*e) for e in entries))
     parts, told = archived(replace(segment, txn_index=fewer))
-    assert parts[model.TRANSACTION_INDEX] == segment.txn_index.body
+    assert parts[segment_entry.TRANSACTION_INDEX] == segment.txn_index.body
     assert "lacks the abort" in told[0]
 
 
 def test_a_broken_snapshot_is_not_archived(segment: LogSegmentData) -> None:
     parts, told = archived(replace(segment, producer_snapshot=SegmentFile("s", b"\0\1broken")))
-    assert model.PRODUCER_SNAPSHOT not in parts
+    assert segment_entry.PRODUCER_SNAPSHOT not in parts
     assert told[0].startswith("the producer snapshot was left out: s at byte")

@@ -13,7 +13,7 @@ from local_log.formats.header_layout import ATTRIBUTES_AT, BATCH_HEADER, BATCH_H
 from local_log.formats.indexes.transaction import read_txn_index, write_txn_index
 from local_log.formats.producer_snapshot import read_producer_snapshot
 from local_log.formats.record_batch.batch_v2 import Batches
-from remote.manifest.model import PRODUCER_SNAPSHOT
+from remote.manifest.segment_entry import PRODUCER_SNAPSHOT
 from remote.segment.check import LogSegmentData, SegmentFile
 
 # damage in the log file

@@ -9,7 +9,7 @@ from made_manifests import PATH
 from local_log.errors import Corrupt
 from local_log.formats.batches import scan
 from local_log.formats.indexes.transaction import read_txn_index
-from remote.manifest.model import OFFSET_INDEX, TRANSACTION_INDEX, SegmentEntry
+from remote.manifest.segment_entry import OFFSET_INDEX, TRANSACTION_INDEX, SegmentEntry
 from remote.segment.check import LogSegmentData
 from remote.segment.download import CutLog, file_names, read_part, whole_log
 from remote.segment.repair import checked_copy

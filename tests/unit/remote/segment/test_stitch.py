@@ -7,7 +7,7 @@ from made_manifests import entry
 
 from local_log.formats.checkpoints import EpochEntry
 from remote.manifest.gaps import Gap
-from remote.manifest.model import SegmentEntry
+from remote.manifest.segment_entry import SegmentEntry
 from remote.segment.stitch import DivergedSegment, Link, MissingOffsets, chain, first_contradiction
 
 LINEAGE = (EpochEntry(0, 0),)

@@ -28,7 +28,7 @@ from local_log.formats.indexes.time import read_time_index
 from local_log.formats.indexes.transaction import AbortedTxn, read_txn_index
 from local_log.formats.record_batch.batch_v2 import Batches, scan
 from remote.keys import segment_name
-from remote.manifest.model import (
+from remote.manifest.segment_entry import (
     ABORTED_LATER,
     LEADER_EPOCH_CHECKPOINT,
     LEAST_TIME_INDEX,

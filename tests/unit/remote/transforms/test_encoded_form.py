@@ -13,7 +13,7 @@ from encodings_to_try import ENCODED, ENCRYPTED, KEY, bodies, copied, stored, tr
 from made_manifests import PATH, TOPIC_ID, manifest
 
 from remote.manifest.codec import encode
-from remote.manifest.model import SegmentEntry
+from remote.manifest.segment_entry import SegmentEntry
 from remote.segment.check import LogSegmentData
 from remote.transforms import encryption
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from made_manifests import PATH
 
 from local_log.errors import Invalid, NoKey, WrongKey
-from remote.manifest.model import SegmentEntry
+from remote.manifest.segment_entry import SegmentEntry
 from remote.transforms.keys import LocalKeyRing
 
 LOG = bytes(n % 7 * n % 256 for n in range(450))

@@ -16,7 +16,7 @@ from local_log.formats.producer_snapshot import read_producer_snapshot
 from local_log.formats.record import Codec
 from remote import archive
 from remote.keys import PartitionPath
-from remote.manifest.model import PRODUCER_SNAPSHOT
+from remote.manifest.segment_entry import PRODUCER_SNAPSHOT
 from remote.scrub.budget import RequestBudget
 from remote.scrub.finding import Kind
 from remote.scrub.scrub import scrub

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local_log.disk import OsWritableDisk
+from local_log.os_disk import OsWritableDisk
 from tiering.agent.memory import Memory, MemoryFile
 from tiering.agent.view import Scrub
 from tiering.lag.archived import Archived

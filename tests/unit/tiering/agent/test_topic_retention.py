@@ -6,8 +6,8 @@ import pytest
 from archive_fakes import FixedClock
 from golden_logs import metadata_log
 
-from local_log.disk import OsDisk
 from local_log.log_dir import LogDir
+from local_log.os_disk import OsDisk
 from tiering.agent.topic_retention import known_retention
 from tiering.cluster import Cluster
 from tiering.config.load import load_config

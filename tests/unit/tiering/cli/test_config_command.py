@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from local_log.disk import OsDisk
 from local_log.errors import Unreadable
+from local_log.os_disk import OsDisk
 from tiering.config import paths as config_paths
 from tiering.config.load import load_config
 

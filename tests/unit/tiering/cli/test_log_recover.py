@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 from golden_logs import broker_logs, live
 
-from local_log.disk import OsWritableDisk
+from local_log.os_disk import OsWritableDisk
 
 Run = Callable[..., Result]
 SMALL_INDEXES = ("-c", "segment.index.bytes=65536")

@@ -15,8 +15,9 @@ from local_log.formats.checkpoints import EpochEntry
 from remote.archive import create_archive
 from remote.clock import SystemClock
 from remote.manifest import pins
-from remote.manifest.codec import MAJOR
-from remote.manifest.model import Limits, Manifest, SegmentEntry, never_archived
+from remote.manifest.model import Limits, Manifest, never_archived
+from remote.manifest.segment_entry import SegmentEntry
+from remote.manifest.stamped_json import MAJOR
 from remote.manifest.store import ManifestWriter, claim, load_newest
 from remote.manifest.transitions import deleted, retained, segment_copied, source_seen
 from remote.store.folder.store import FolderStore

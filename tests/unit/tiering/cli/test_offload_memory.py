@@ -13,10 +13,10 @@ from logs_to_archive import drop_segments_below, local_logs, path_of, set_checkp
 from made_manifests import assert_sound_chain
 from offloaded import Run, contents, manifests
 
-from local_log.disk import OsDisk, OsWritableDisk
 from local_log.errors import Unavailable
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, PARTITION_METADATA, TopicPartition
 from local_log.log_dir import LogDir
+from local_log.os_disk import OsDisk, OsWritableDisk
 from remote.archive import create_archive
 from remote.clock import SystemClock
 from remote.manifest.losses import lost_ranges

@@ -12,8 +12,8 @@ from golden_logs import broker_logs, expected_batches, legacy_logs
 from logs_to_archive import due
 from offloaded import Rows, Run, assert_holds_exactly, flip, keys, manifests
 
-from local_log.disk import OsDisk
 from local_log.errors import Unreadable
+from local_log.os_disk import OsDisk
 from remote.store.open import open_store
 
 

@@ -153,7 +153,7 @@ def test_an_archive_on_a_full_disk_is_told_and_loses_nothing(
 def test_a_log_directory_that_the_system_does_not_give_is_named(
     run: Run, archive: str, broker: Path, monkeypatch: pytest.MonkeyPatch, command: str, number: int, remedy: str
 ) -> None:
-    monkeypatch.setattr("local_log.disk.os.listdir", failing(number))
+    monkeypatch.setattr("local_log.os_disk.os.listdir", failing(number))
     line = only_line(run(command, "--archive", archive, "--log-dir", broker), Exit.failure)
     assert line == f"tiering: {broker}: {remedy}"
 

@@ -26,7 +26,8 @@ from made_manifests import PATH, assert_sound_chain, entry
 
 from local_log.errors import Corrupt, LogError, NoKey, Unavailable, WrongKey
 from remote.manifest.entries import Entries
-from remote.manifest.model import EncodingInfo, Limits, Manifest, SegmentEntry, never_archived
+from remote.manifest.model import Limits, Manifest, never_archived
+from remote.manifest.segment_entry import EncodingInfo, SegmentEntry
 from remote.manifest.store import ManifestWriter, load_newest
 from remote.manifest.transitions import segment_copied
 from remote.store.api import ObjectStore

@@ -8,7 +8,8 @@ from made_manifests import PATH, entry
 
 from local_log.formats.checkpoints import EpochEntry
 from remote.manifest.entries import Entries
-from remote.manifest.model import Limits, Manifest, SegmentEntry, never_archived
+from remote.manifest.model import Limits, Manifest, never_archived
+from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.store import ManifestWriter, load_version
 from remote.manifest.transitions import retained, segment_copied
 from tiering.manifests.rows import difference, history

@@ -11,10 +11,10 @@ from logs_to_archive import copy_of, local_logs, path_of
 from made_manifests import assert_sound_archive
 from one_offload import due_ranges, named
 
-from local_log.disk import OsDisk
 from local_log.errors import Corrupt, NotFound, Unavailable, Unreadable
 from local_log.log_dir import LogDir, Unopened
 from local_log.log_reader import LogReader
+from local_log.os_disk import OsDisk
 from remote.manifest.store import load_newest
 from remote.store.api import ObjectStore
 from tiering.offload.copy import Done

@@ -13,7 +13,7 @@ from logs_to_archive import due
 
 from remote import archive
 from remote.keys import PartitionPath, parse_manifest_key
-from remote.manifest.codec import sha256
+from remote.manifest.stamped_json import sha256
 from remote.store.api import ObjectStore
 from remote.store.open import open_store
 

@@ -10,7 +10,6 @@ from golden_logs import broker_logs, live
 from logs_to_archive import all_records, cut_finer, due, for_applications, local_logs, offload_all, offsets_of, roll
 from restored_logs import checkpoint, downloaded, files, offsets, plans, run, run_soundly
 
-from local_log.disk import OsDisk, OsWritableDisk
 from local_log.engine.config import LogConfig
 from local_log.engine.unified_log import open_log
 from local_log.errors import Invalid
@@ -19,6 +18,7 @@ from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LOG_START_OFF
 from local_log.formats.record_batch.writer import write_marker
 from local_log.formats.visible_records import record_batches
 from local_log.log_reader import LogReader
+from local_log.os_disk import OsDisk, OsWritableDisk
 from remote.manifest.entries import Entries
 from remote.segment_bytes import StoredBytes
 from remote.store.api import ObjectStore

@@ -11,15 +11,16 @@ from golden_logs import broker_logs
 from logs_to_archive import all_records, cut_finer, for_applications, local_logs, offload_all, path_of
 from restored_logs import downloaded, files, plans, run, run_soundly
 
-from local_log.disk import OsWritableDisk
 from local_log.engine.config import LogConfig
 from local_log.engine.unified_log import open_log
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.indexes.offset import read_offset_index
+from local_log.os_disk import OsWritableDisk
 from remote.manifest import codec
 from remote.manifest.gaps import Gap
-from remote.manifest.model import SegmentEntry, missing_ranges
+from remote.manifest.model import missing_ranges
+from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.store import load_newest
 from remote.segment.repair import checked_copy
 from remote.segment.stitch import DivergedSegment, Link, MissingOffsets

@@ -14,7 +14,8 @@ from local_log.errors import Conflict
 from local_log.formats.checkpoints import EpochEntry
 from remote.manifest import pages
 from remote.manifest.entries import Entries
-from remote.manifest.model import Item, Limits, Manifest, PageRef, SegmentEntry
+from remote.manifest.model import Item, Limits, Manifest, PageRef
+from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import segment_copied
 from tiering.retention.accounting import InOrder

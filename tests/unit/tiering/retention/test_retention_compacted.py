@@ -8,13 +8,14 @@ from archive_fakes import CountingIds, MemoryStore, SleptClock
 from golden_logs import metadata_log
 from made_manifests import entry
 
-from local_log.disk import OsDisk
 from local_log.errors import Invalid
 from local_log.formats.checkpoints import EpochEntry
 from local_log.log_dir import LogDir
+from local_log.os_disk import OsDisk
 from remote.keys import PartitionPath
 from remote.manifest.gaps import NO_BATCH
-from remote.manifest.model import SegmentEntry, never_archived
+from remote.manifest.model import never_archived
+from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import emptied, segment_copied
 from tiering.cluster import Cluster

@@ -11,7 +11,8 @@ from made_manifests import PATH, entry, manifest
 
 from local_log.formats.checkpoints import EpochEntry
 from remote.manifest.entries import Entries
-from remote.manifest.model import Deleting, Item, Limits, Manifest, SegmentEntry, never_archived
+from remote.manifest.model import Deleting, Item, Limits, Manifest, never_archived
+from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import segment_copied
 from tiering.retention.plan import Cut, LocalBytes, Policy, Reason, RetentionPlan, local_only_bytes, plan_retention

@@ -8,12 +8,12 @@ import pytest
 from hand_made import GZIP, batch, record
 from kafka_log import files
 
-from local_log.disk import OsWritableDisk
 from local_log.engine import unified_log
 from local_log.engine.config import read_config
 from local_log.engine.unified_log import UnifiedLog, open_log
 from local_log.errors import LogError
 from local_log.formats.primitives import INT64_MAX
+from local_log.os_disk import OsWritableDisk
 from tiering.log_tools import partition as log_tools
 
 SETTINGS = read_config({"internal.segment.bytes": "3000", "segment.index.bytes": "1200", "index.interval.bytes": "300"})

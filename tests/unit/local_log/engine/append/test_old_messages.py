@@ -8,12 +8,12 @@ import pytest
 from hand_made import APPEND_TIME, GZIP, LZ4, SNAPPY, ZSTD, compressed, xerial
 from small_logs import INT32_MAX, NOW, Clock, append, base_offsets, old_compressed, old_records, opened, small_config
 
-from local_log.disk import OsWritableDisk
 from local_log.engine.list_offsets import find_by_timestamp
 from local_log.engine.scan import Scanned, scan_any
 from local_log.engine.segment import Segment
 from local_log.errors import Corrupt
 from local_log.formats.list_offsets import MAX_TIMESTAMP
+from local_log.os_disk import OsWritableDisk
 
 THREE = old_records(0, time=5) + old_records(1, time=9, key=b"key") + old_records(3, time=7, value=None)
 

@@ -14,7 +14,7 @@ OWNER = """
 import sys
 from local_log.engine.manager.log_manager import LogManager
 from local_log.engine.manager.config import ManagerConfig
-from local_log.disk import OsWritableDisk
+from local_log.os_disk import OsWritableDisk
 manager = LogManager(OsWritableDisk(), ManagerConfig(log_dirs=(sys.argv[1],)), lambda: 0, lambda: 0.0, lambda: "id")
 manager.start()
 print("started", flush=True)

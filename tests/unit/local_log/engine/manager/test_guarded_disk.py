@@ -6,10 +6,10 @@ import pytest
 from disk_promises import DiskConformance
 from managed import ORDERS, PAYMENTS, World, append, one
 
-from local_log.disk import OsWritableDisk
 from local_log.engine.manager.guarded_disk import GuardedDisk, Offline
 from local_log.engine.manager.log_manager import LogManager
 from local_log.errors import Unreadable
+from local_log.os_disk import OsWritableDisk
 
 
 class TestGuardedDisk(DiskConformance):

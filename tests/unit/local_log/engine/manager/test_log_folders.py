@@ -8,7 +8,6 @@ import pytest
 from logs_at_work import batch_of, settings
 from small_logs import Clock
 
-from local_log.disk import OsWritableDisk
 from local_log.engine.manager.config import read_manager_config
 from local_log.engine.manager.log_manager import LogManager
 from local_log.engine.manager.managed_log import InconsistentTopicId, ManagedLog
@@ -25,6 +24,7 @@ from local_log.formats.filenames import (
     parse_log_dir,
 )
 from local_log.formats.partition_metadata import read_topic_id
+from local_log.os_disk import OsWritableDisk
 
 ID = "0123456789abcdef" * 2
 DELAY_MS = 60_000

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from managed import ORDERS, PAYMENTS, World, append, checkpoint
 
-from local_log.disk import OsWritableDisk
 from local_log.engine.manager.guarded_disk import Offline
 from local_log.formats.checkpoints import read_offsets
+from local_log.os_disk import OsWritableDisk
 
 MARK = ".kafka_cleanshutdown"
 

@@ -10,7 +10,6 @@ from hand_made import batch, record
 from lone_segments import found_offset, segment
 from small_logs import INT32_MAX, Clock, append, base_offsets, marker, old_records, produced, records, small_config
 
-from local_log.disk import OsWritableDisk
 from local_log.engine.epochs import LeaderEpochs
 from local_log.engine.folder import LogFolder
 from local_log.engine.list_offsets import find_by_timestamp
@@ -23,6 +22,7 @@ from local_log.engine.segments import Segments
 from local_log.errors import Invalid
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.indexes.transaction import AbortedTxn
+from local_log.os_disk import OsWritableDisk
 
 
 def recovered(one: Segment, folder: Path, producers: ProducerStateManager | None = None) -> int:
