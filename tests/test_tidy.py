@@ -27,6 +27,7 @@ FILE_CALLS |= {"os.link", "os.mkdir", "os.makedirs", "os.rmdir", "os.stat", "os.
 FILE_METHODS = {"read_bytes", "read_text", "write_bytes", "write_text", "iterdir", "rglob", "mkdir", "unlink", "touch", "rmdir"}
 """Of pathlib: no other class here has methods of these names."""
 LINES_MAX = 400
+FUNCTION_LINES_MAX, PARAMETERS_MAX = 40, 6
 
 tree_of = {path: ast.parse(path.read_text()) for path in MODULES}
 
@@ -106,6 +107,24 @@ def test_no_module_is_an_orphan():
 def test_no_file_is_two_modules():
     lengths = {name_of(p): len(p.read_text().splitlines()) for p in MODULES}
     assert {name: n for name, n in lengths.items() if n > LINES_MAX} == {}
+
+
+def is_large(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    given = function.args
+    parameters = [a for a in (*given.posonlyargs, *given.args, *given.kwonlyargs) if a.arg not in ("self", "cls")]
+    return function.end_lineno - function.lineno + 1 > FUNCTION_LINES_MAX or len(parameters) > PARAMETERS_MAX
+
+
+def test_a_large_function_has_its_reason_beside_it():
+    without = []
+    for path, tree in tree_of.items():
+        lines = path.read_text().splitlines()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and "kernels" not in path.parts and is_large(node):
+                beside = lines[min(d.lineno for d in (node, *node.decorator_list)) - 2 : node.body[0].lineno]
+                if not any("# " in line for line in beside):
+                    without.append(f"{name_of(path)}:{node.lineno} {node.name}")
+    assert without == []
 
 
 def test_every_verb_of_the_command_line_has_a_file_and_the_other_way_round():
