@@ -197,8 +197,8 @@ def open_reader(
         raise Invalid("nothing to read: give archive=, log_dir= or both")
     pool = read_ahead_pool(threads)
     reading = open_reading(cache_dir, cache_bytes_max, pool, keys)
-    tell = lambda warning: warnings.warn(warning, stacklevel=2)  # noqa: E731
-    return Reader(open_tiers(log_dir, archive, reading, tell=tell, keys_address=keys, cache_dir=cache_dir), pool)
+    warn = lambda warning: warnings.warn(warning, stacklevel=2)  # noqa: E731
+    return Reader(open_tiers(log_dir, archive, reading, warn=warn, keys_address=keys, cache_dir=cache_dir), pool)
 
 
 def _coverage(log: TieredLog | LogError) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from tiering.read.tiered_log import TieredLog
 CACHE_BYTES_MAX = 5 << 30
 SEEN_BYTES_MAX = 64 << 20
 
-Tell = Callable[[str], object]
+Warn = Callable[[str], object]
 """Takes a warning, a sentence for a person."""
 
 
@@ -53,12 +53,15 @@ def shares_a_folder(source: LogDir, store: ObjectStore) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Tiers:
-    """A log directory, an archive, or both, and how the archive is read; `tell` is told where it has several topics of a name."""
+    """A log directory, an archive, or both, and how the archive is read.
+
+    `warn` is called if the archive has several topics with the same name.
+    """
 
     log_dir: LogDir | None
     store: ObjectStore | None
     reading: ReadContext = field(default_factory=ReadContext, compare=False)
-    tell: Tell = field(default=lambda _: None, compare=False)
+    warn: Warn = field(default=lambda _: None, compare=False)
 
     def topics(self) -> tuple[str, ...]:
         """Every topic that either tier has, in order."""
@@ -122,7 +125,7 @@ class Tiers:
             if topic_id is not None and only is None and not local:
                 archive.require_partitions(self.store, of_name)
             if of_name.warning is not None:
-                self.tell(of_name.warning)
+                self.warn(of_name.warning)
         return {n: ArchivedLog(self.store, m, reading=self.reading) if isinstance(m, Manifest) else m for n, m in found.items()}
 
 
@@ -182,7 +185,7 @@ def open_tiers(
     archive_url: str | None,
     reading: ReadContext | None = None,
     *,
-    tell: Tell = lambda _: None,
+    warn: Warn = lambda _: None,
     keys_address: str | None = None,
     cache_dir: str | None = None,
 ) -> Tiers:
@@ -198,7 +201,7 @@ def open_tiers(
         archive.open_archive(store)
         if store.url.startswith("file://"):
             reading = replace(reading, ahead=replace(reading.ahead, pool=None))
-    return Tiers(log_dir(log_dir_path) if log_dir_path is not None else None, store, reading, tell)
+    return Tiers(log_dir(log_dir_path) if log_dir_path is not None else None, store, reading, warn)
 
 
 def transforms(*, compress: bool, encrypt_with: str | None, chunk_bytes: int = CHUNK_BYTES) -> Transforms:

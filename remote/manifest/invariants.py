@@ -52,14 +52,14 @@ def check_page(manifest: Manifest, entries: Sequence[SegmentEntry], others: Iter
     start = max(start, manifest.log_start_offset)
     gaps = [(g.start, g.end) for g in manifest.gaps if g.start < end and g.end > start]
     holes = uncovered([(e.base_offset, e.end_offset) for e in entries], start, end)
-    told = clipped(gaps, start, end)
+    named = clipped(gaps, start, end)
     covered = sorted([*gaps, *((i.base_offset, i.end_offset) for i in others)])
-    denied = [gap for gap in told if uncovered(holes, *gap)]
-    untold = [hole for a, b in holes for hole in uncovered(covered, a, b)]
-    if denied or untold:
+    denied = [gap for gap in named if uncovered(holes, *gap)]
+    unnamed = [hole for a, b in holes for hole in uncovered(covered, a, b)]
+    if denied or unnamed:
         raise Invalid(
             f"{manifest.path}: a page of [{start}, {end}) is not written: "
-            f"the gaps {denied} have entries in it, the ranges {untold} have none and are no gaps"
+            f"the gaps {denied} have entries in it, the ranges {unnamed} have none and are no gaps"
         )
 
 
@@ -79,18 +79,18 @@ def _holes_are_named(_: Manifest, after: Manifest) -> bool:
     return {(g.start, g.end) for g in after.gaps} == set(missing_ranges(after))
 
 
-def _entries_are_sound(_: Manifest, after: Manifest) -> bool:
+def _entries_are_valid(_: Manifest, after: Manifest) -> bool:
     ordered = all(a.base_offset <= b.base_offset for a, b in pairwise(after.entries))
     ids = [item_id(i) for i in (*after.items, *(d.item for d in after.deleting))]
     return ordered and len(set(ids)) == len(ids) and all(e.base_offset <= e.last_offset < e.end_offset for e in after.entries)
 
 
-def _pages_are_sound(_: Manifest, after: Manifest) -> bool:
+def _pages_are_valid(_: Manifest, after: Manifest) -> bool:
     ordered = all(a.last_base_offset <= b.base_offset and a.level >= b.level for a, b in pairwise(after.pages))
-    return ordered and all(map(_is_sound, after.pages))
+    return ordered and all(map(_is_valid, after.pages))
 
 
-def _is_sound(ref: PageRef) -> bool:
+def _is_valid(ref: PageRef) -> bool:
     in_order = ref.base_offset <= ref.last_base_offset < ref.end_offset and ref.base_offset < ref.min_end_offset <= ref.end_offset
     return in_order and ref.count > 0 and ref.level >= 0
 
@@ -139,8 +139,8 @@ _RULES = {
     "a version follows the one before it": _one_step,
     "log start offset and writer epoch never go back": _starts_and_epochs_never_go_back,
     "every missing range is a named gap": _holes_are_named,
-    "entries are in order, unique and not empty": _entries_are_sound,
-    "pages are in order and not empty": _pages_are_sound,
+    "entries are in order, unique and not empty": _entries_are_valid,
+    "pages are in order and not empty": _pages_are_valid,
     "only what lies below the log start offset, or above a fork, is deleted": _deleting_is_given_up,
     "a topic that was deleted stays so, with nothing to read": _deleted_stays_deleted,
     "leader epochs and their start offsets grow": _lineage_grows,

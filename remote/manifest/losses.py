@@ -14,7 +14,7 @@ from local_log.ranges import Range, clipped, joined, uncovered, without
 from remote.manifest.gaps import Gap
 from remote.manifest.model import Loss, Manifest, missing_ranges
 
-OVERTAKEN = "it had left the local log before it was archived, by retention or DeleteRecords"
+DELETED_BEFORE_COPY = "it had left the local log before it was archived, by retention or DeleteRecords"
 GONE = "it was gone with the whole partition before it was archived"
 
 
@@ -68,7 +68,7 @@ def reason_with(losses: Iterable[Loss], start: int, end: int, otherwise: str) ->
     return "; ".join(dict.fromkeys(reasons))
 
 
-def overtaken(manifest: Manifest, seen: Seen, now_ms: int) -> Manifest:
+def local_deletions_recorded(manifest: Manifest, seen: Seen, now_ms: int) -> Manifest:
     """The manifest that knows what a source has lost since it was last told of it; what the source still has is not lost."""
     if manifest.is_deleted or not manifest.version:
         return manifest
@@ -76,10 +76,12 @@ def overtaken(manifest: Manifest, seen: Seen, now_ms: int) -> Manifest:
     known = manifest.local_log_start_offsets.get(seen.source)
     before = range_of(manifest.end_offset if known is None else max(known, manifest.end_offset), seen.log_start_offset)
     holes = (
-        [] if known is None else [hole for gap in _told_holes(manifest) for hole in clipped([gap], known, seen.log_start_offset)]
+        []
+        if known is None
+        else [hole for gap in _gaps_not_of_compaction(manifest) for hole in clipped([gap], known, seen.log_start_offset)]
     )
     others = [range_of(start, manifest.local_log_end_offsets.get(o, start)) for o, start in _others(manifest, seen.source)]
-    return _with(replace(manifest, losses=kept), without([*holes, before], [*seen.held, *others]), OVERTAKEN, now_ms)
+    return _with(replace(manifest, losses=kept), without([*holes, before], [*seen.held, *others]), DELETED_BEFORE_COPY, now_ms)
 
 
 def source_gone(manifest: Manifest, source: str, log_end_offset: int, now_ms: int) -> Manifest:
@@ -91,7 +93,7 @@ def source_gone(manifest: Manifest, source: str, log_end_offset: int, now_ms: in
         return manifest
     end = max([log_end_offset, *manifest.local_log_end_offsets.values()])
     mine = manifest.local_log_start_offsets[source]
-    holes = [hole for gap in _told_holes(manifest) for hole in clipped([gap], mine, end)]
+    holes = [hole for gap in _gaps_not_of_compaction(manifest) for hole in clipped([gap], mine, end)]
     others = [range_of(start, end) for _, start in _others(manifest, source)]
     ends = {**manifest.local_log_end_offsets, source: max(log_end_offset, manifest.local_log_end_offsets.get(source, 0))}
     after = replace(manifest, gone={**manifest.gone, source: now_ms}, local_log_end_offsets=ends)
@@ -110,7 +112,7 @@ def new_losses(before: Manifest, after: Manifest) -> tuple[Range, ...]:
     return without(now, known)
 
 
-def has_nothing_to_tell(manifest: Manifest) -> bool:
+def has_nothing_for_readers(manifest: Manifest) -> bool:
     """Whether a log directory has the partition and that is all: readers of the archive have nothing of it, nor miss anything."""
     return manifest.only_seen and not (manifest.entries or manifest.pages or manifest.deleting or manifest.losses)
 
@@ -132,7 +134,7 @@ def range_of(start: int, end: int) -> Range:
     return start, max(start, end)
 
 
-def _told_holes(manifest: Manifest) -> Iterator[Range]:
+def _gaps_not_of_compaction(manifest: Manifest) -> Iterator[Range]:
     return ((gap.start, gap.end) for gap in manifest.gaps if not gap.is_of_compaction)
 
 

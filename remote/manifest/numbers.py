@@ -14,7 +14,7 @@ _TIMES = {
     "committed_at_ms", "data_committed_at_ms", "copied_at_ms", "since_ms", "noticed_at_ms", "deleted_at_ms", "decided_at_ms",
     "acknowledged_at_ms", "resolved_at_ms", "swept_ms", "started_ms", "ended_ms",
 }  # fmt: skip
-_TOLD_BITS_MAX = 128
+_SHOWN_BITS_MAX = 128
 
 
 @cache
@@ -44,10 +44,10 @@ def whole(value: Any, name: str = "number") -> int:
 def within(number: int, least: int, most: int, name: str = "number") -> int:
     """The same number, where it lies in `[least, most]`. Raises ValueError."""
     if not least <= number <= most:
-        raise ValueError(f"{name} is {_told(number)}, outside of [{least}, {most}]")
+        raise ValueError(f"{name} is {_shown(number)}, outside of [{least}, {most}]")
     return number
 
 
-def _told(number: int) -> str:
+def _shown(number: int) -> str:
     """A number for a message: one of thousands of digits would be the message."""
-    return str(number) if number.bit_length() <= _TOLD_BITS_MAX else f"a number of {number.bit_length()} bits"
+    return str(number) if number.bit_length() <= _SHOWN_BITS_MAX else f"a number of {number.bit_length()} bits"

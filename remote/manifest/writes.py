@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from local_log.errors import Conflict
-from remote.manifest.losses import has_nothing_to_tell
+from remote.manifest.losses import has_nothing_for_readers
 from remote.manifest.model import Manifest, PendingWrite
 from remote.manifest.transitions import last_data_ms, refuse_deleted
 
@@ -56,7 +56,7 @@ def was_never_there(manifest: Manifest) -> bool:
 
     To readers there is no such partition.
     """
-    if has_nothing_to_tell(manifest):
+    if has_nothing_for_readers(manifest):
         return True
     is_empty = not (manifest.entries or manifest.pages or manifest.deleting or manifest.gaps or manifest.log_start_offset)
     is_nobodys = manifest.written is None and not manifest.local_log_start_offsets and not manifest.is_deleted

@@ -39,7 +39,7 @@ def refuse_other_settings(head: Commit, settings: Settings) -> None:
         now = asdict(settings)[name]
         if now != was:
             raise OptionError(
-                f"the target was written with {name} {_told(was)}, not {_told(now)}; choose an empty folder, or the options of "
+                f"the target was written with {name} {_shown(was)}, not {_shown(now)}; choose an empty folder, or the options of "
                 "before"
             )
 
@@ -74,5 +74,5 @@ def missing(ranges: Iterable[Range], covered: Mapping[Part, tuple[Bounds, ...]],
         yield from (Range(r.manifest, start, end) for start, end in todo)
 
 
-def _told(value: object) -> str:
+def _shown(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)

@@ -16,11 +16,11 @@ def raised_by_task(error: PySparkException) -> Exception:
     for module, name, message in reversed(_OURS.findall(str(error))):
         kind = getattr(import_module(module), name, None)
         if isinstance(kind, type) and issubclass(kind, LogError | OptionError):
-            return _told(kind, message)
+            return _rebuilt(kind, message)
     return error
 
 
-def _told(kind: type[Exception], message: str) -> Exception:
+def _rebuilt(kind: type[Exception], message: str) -> Exception:
     """An error of this kind whose fields stayed with the task."""
     of_text = {"__init__": Exception.__init__, "__str__": Exception.__str__}
     made: Exception = type(kind.__name__, (kind,), of_text)(message)

@@ -111,7 +111,7 @@ def _matching(store: ObjectStore, pattern: str, options: ReadOptions, pushdown: 
     names = [t for t in known if t not in INTERNAL_TOPICS and named.search(t)]
     if not names:
         raise NotFound(f"no topic in the archive {store.url} matches subscribePattern {pattern!r}; there are: {listed(known)}")
-    _refuse_strangers(options, names)
+    _refuse_unread_topics(options, names)
     asked = [t for t in names if pushdown.has_topic(t)]
 
     def asked_for(topic: str, threads: int) -> archive.ArchivedTopic:
@@ -129,7 +129,7 @@ def chosen(store: ObjectStore, topic: str, topic_ids: Mapping[str, str], threads
     return found
 
 
-def _refuse_strangers(options: ReadOptions, topics: Iterable[str]) -> None:
+def _refuse_unread_topics(options: ReadOptions, topics: Iterable[str]) -> None:
     """What could not be said of a pattern before its topics were known."""
     for option, limit in (("startingOffsets", options.starting), ("endingOffsets", options.ending)):
         try:

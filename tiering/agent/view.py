@@ -55,7 +55,7 @@ class PartitionView:
     is_left_alone: bool = False
     retention: TopicRetention | None = None
     gone_ms: int = 0
-    is_gone_told: bool = False
+    is_gone_recorded: bool = False
 
     def on_disk(self, seen: LogSeen, retention: TopicRetention | None) -> "PartitionView":
         """With what lies on disk now."""
@@ -83,7 +83,7 @@ class PartitionView:
         if self.seen is None or self.is_left_alone:
             return told
         if self.gone_ms:
-            return told if self.is_gone_told else told + self.unprotected(self.gone_ms).records
+            return told if self.is_gone_recorded else told + self.unprotected(self.gone_ms).records
         if self.error is None or self.archived is None or told:
             return told
         return max(0, self.seen.start_offset - max(self.archived.end_offset, self.archived.log_start_offset))

@@ -59,7 +59,7 @@ def command(**given: Any) -> Exit | None:
     options = Options(**given)
     if options.topic_id is not None and options.topic is None:
         raise click.UsageError("--topic-id needs one TOPIC: name it")
-    tiers = open_tiers(options.log_dir_path, options.archive_url, tell=warn, keys_address=options.keys_address)
+    tiers = open_tiers(options.log_dir_path, options.archive_url, warn=warn, keys_address=options.keys_address)
     errors: list[Exception] = []
     shown: list[tuple[str, Coverage | None]] = []
     rows = _rows(tiers, options, errors, shown)

@@ -88,7 +88,7 @@ def command(**given: Any) -> None:
         options.log_dir_path,
         options.archive_url,
         reading,
-        tell=warn,
+        warn=warn,
         keys_address=options.keys_address,
         cache_dir=options.cache_dir,
     )

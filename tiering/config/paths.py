@@ -26,14 +26,14 @@ def problems(config: Config, disk: Disk) -> Iterator[Problem]:
     """
     settings = config.settings
     for path in settings.log_dirs:
-        yield from _told(config, "log.dirs", _of_log_dir(path, disk))
+        yield from _problem(config, "log.dirs", _of_log_dir(path, disk))
     if settings.archive_url is not None:
-        yield from _told(config, "archive.url", _of_archive(settings.archive_url, config, disk))
+        yield from _problem(config, "archive.url", _of_archive(settings.archive_url, config, disk))
     if settings.archive_keys is not None:
-        yield from _told(config, "archive.keys", _of_keys(settings.archive_keys))
+        yield from _problem(config, "archive.keys", _of_keys(settings.archive_keys))
 
 
-def _told(config: Config, name: str, reason: str | None) -> Iterator[Problem]:
+def _problem(config: Config, name: str, reason: str | None) -> Iterator[Problem]:
     if reason is not None:
         yield Problem(config.places.get(name, Place("default")), f"{name}: {reason}")
 

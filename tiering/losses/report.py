@@ -3,12 +3,12 @@
 from local_log.errors import LogError
 from local_log.formats.primitives import INT64_MAX
 from local_log.log_reader import LogReader
-from remote.manifest.losses import Seen, overtaken
+from remote.manifest.losses import Seen, local_deletions_recorded
 from remote.manifest.model import Manifest
 from remote.manifest.transitions import first_seen, source_seen
 
 
-def told(manifest: Manifest, log: LogReader, start: int, source: str, now_ms: int) -> Manifest:
+def log_recorded(manifest: Manifest, log: LogReader, start: int, source: str, now_ms: int) -> Manifest:
     """The manifest with the state of a source's log; the same manifest if that is recorded already.
 
     `start` is the first offset that can be archived. Nothing is recorded for a folder without segments. The log's end is read
@@ -21,7 +21,7 @@ def told(manifest: Manifest, log: LogReader, start: int, source: str, now_ms: in
     first, active = log.segments[0].base_offset, log.segments[-1].base_offset
     end = end_of(log) if manifest.losses else INT64_MAX
     held = ((first, active), (max(log.log_start_offset, active), end))
-    after = source_seen(overtaken(manifest, Seen(source, log.log_start_offset, held), now_ms), source, start)
+    after = source_seen(local_deletions_recorded(manifest, Seen(source, log.log_start_offset, held), now_ms), source, start)
     return manifest if after == manifest else source_seen(after, source, start, end_of(log))
 
 

@@ -21,7 +21,7 @@ from remote.keys import PartitionPath
 from remote.manifest.entries import Entries
 from remote.manifest.gaps import NO_BATCH
 from remote.manifest.held_manifest import HeldManifest
-from remote.manifest.losses import GONE, OVERTAKEN, new_losses
+from remote.manifest.losses import DELETED_BEFORE_COPY, GONE, new_losses
 from remote.manifest.model import LIMITS, Limits, Manifest, covers, never_archived
 from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.store import ManifestWriter, Stored, load_newest
@@ -30,8 +30,8 @@ from remote.segment.repair import checked_copy
 from remote.segment.upload import NO_TRANSFORMS, copy_segment
 from remote.store.api import ObjectStore
 from remote.transforms.encoder import Transforms
-from tiering.losses.former_topics import former_ids, tell_gone
-from tiering.losses.report import end_of, told
+from tiering.losses.former_topics import former_ids, record_gone
+from tiering.losses.report import end_of, log_recorded
 from tiering.offload.plan import Action, Decision, LocalSegment, plan_offload
 from tiering.offload.source import Changed, seen_whole, segment_data, segment_end
 
@@ -63,9 +63,9 @@ class OffloadPlan:
         segments = ((d.segment, d.segment.end_offset) for d in self.decisions if d.reason == NO_BATCH)
         return tuple((segment.base_offset, end) for segment, end in segments if end)
 
-    def told(self, manifest: Manifest, source: str, now_ms: int) -> Manifest:
+    def log_recorded(self, manifest: Manifest, source: str, now_ms: int) -> Manifest:
         """A version of the manifest once it has been told of the log."""
-        return told(emptied(manifest, self.empty), self.log, self.start, source, now_ms)
+        return log_recorded(emptied(manifest, self.empty), self.log, self.start, source, now_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def offload(due: OffloadPlan, run: OffloadRun) -> Iterator[Done]:
         if copies.has_stopped:
             return
     yield from _contradiction(due.log, copies.held.manifest)
-    yield from copies.tell()
+    yield from copies.record_log()
 
 
 class SegmentCopies:
@@ -181,7 +181,7 @@ class SegmentCopies:
         lost, self._lost = self._lost, ()
         return map(as_lost, lost)
 
-    def tell(self) -> Iterator[Done]:
+    def record_log(self) -> Iterator[Done]:
         """Tells the manifest what it has not been told of the log with a copy."""
         if self._seen(self.held.manifest) == self.held.manifest:
             return
@@ -223,14 +223,14 @@ class SegmentCopies:
         return known if copied is known else source_seen(emptied(copied, due.empty), self._run.source, due.start, end_of(due.log))
 
     def _seen(self, before: Manifest) -> Manifest:
-        after = self._due.told(before, self._run.source, self._run.clock.now_ms())
+        after = self._due.log_recorded(before, self._run.source, self._run.clock.now_ms())
         self._lost = new_losses(before, after)
         return after
 
 
 def lost_before(due: OffloadPlan, source: str, now_ms: int) -> Iterator[Done]:
     """What an offload would find lost."""
-    return map(as_lost, new_losses(due.manifest, due.told(due.manifest, source, now_ms)))
+    return map(as_lost, new_losses(due.manifest, due.log_recorded(due.manifest, source, now_ms)))
 
 
 def _refuse_changed(log: LogReader, segment: Segment, before: FileState) -> None:
@@ -256,13 +256,13 @@ def _of_formers(due: OffloadPlan, run: OffloadRun) -> Iterator[Done]:
     for topic_id in due.formers:
         former = replace(due.path, topic_id=topic_id)
         try:
-            for offsets in tell_gone(run.store, former, run.clock, run.ids, run.source):
+            for offsets in record_gone(run.store, former, run.clock, run.ids, run.source):
                 yield as_lost(offsets, f"of the former topic with id {topic_id}: {GONE}")
         except LogError as e:
             yield Done(None, error=e)
 
 
-def as_lost(offsets: Range, why: str = OVERTAKEN) -> Done:
+def as_lost(offsets: Range, why: str = DELETED_BEFORE_COPY) -> Done:
     """The result that says that offsets are lost."""
     start, end = offsets
     reason = f"offsets [{start}, {end}) are lost: {why}; see docs/operations.md"

@@ -13,7 +13,7 @@ from remote import archive
 from remote.clock import Clock, Ids
 from remote.keys import PartitionPath
 from remote.manifest.entries import Entries
-from remote.manifest.losses import has_nothing_to_tell
+from remote.manifest.losses import has_nothing_for_readers
 from remote.manifest.model import Deleting, Manifest, count_of, log_bytes_of
 from remote.manifest.store import load_newest, of_newest
 from remote.store.api import ObjectStore
@@ -50,7 +50,7 @@ def manifests_of(store: ObjectStore, topics: Iterable[str]) -> Iterator[tuple[Pa
         except (Corrupt, Newer, NoKey, WrongKey) as e:
             yield path, e
         else:
-            if stored is not None and not has_nothing_to_tell(stored.manifest):
+            if stored is not None and not has_nothing_for_readers(stored.manifest):
                 yield path, stored.manifest
 
 

@@ -118,17 +118,19 @@ def _handler(pages: Pages, guard: Guard) -> type[BaseHTTPRequestHandler]:
             self._answer("GET", has_body=False)
 
         def do_POST(self) -> None:
-            refusal = guard.refuses_change(self._told(), str(self.connection.getsockname()[0]), str(self.client_address[0]))
+            refusal = guard.refuses_change(
+                self._request_headers(), str(self.connection.getsockname()[0]), str(self.client_address[0])
+            )
             self._answer("POST", refusal=refusal)
 
-        def _told(self) -> Headers:
+        def _request_headers(self) -> Headers:
             return {name.lower(): self.headers.get_all(name, ()) for name in self.headers}
 
         def log_message(self, format: str, *args: object) -> None:
             """A scrape every few seconds is no news."""
 
         def _answer(self, method: str, *, has_body: bool = True, refusal: Refusal | None = None) -> None:
-            refusal = guard.refuses(self._told(), str(self.connection.getsockname()[0])) or refusal
+            refusal = guard.refuses(self._request_headers(), str(self.connection.getsockname()[0])) or refusal
             if refusal is not None:
                 self._send(Page(f"{refusal.text}\n".encode(), status=refusal.status), has_body=has_body)
                 return

@@ -91,9 +91,9 @@ class CopyTask:
         self._forget(mark.folder)
         try:
             due = plan(_log(mark), self.store)
-            told = due.told(due.manifest, mark.log_dir.id(), self.clock.now_ms())
-            waits, archived = waiting_segments(due), Archived.of(told) if told.version else None
-            if told == due.manifest and not any(decision.action is Action.copy for decision in due.decisions):
+            recorded = due.log_recorded(due.manifest, mark.log_dir.id(), self.clock.now_ms())
+            waits, archived = waiting_segments(due), Archived.of(recorded) if recorded.version else None
+            if recorded == due.manifest and not any(decision.action is Action.copy for decision in due.decisions):
                 return Outcome(job, waits=waits, archived=archived)
             self._keep(mark.folder, self._offload(due, mark))
         except NoSuchFile:

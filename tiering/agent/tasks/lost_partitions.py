@@ -72,11 +72,11 @@ class LostPartitionsTask:
         if outcome.archived is None and not outcome.is_left_alone and view.lost_offsets:
             return
         state.there.forget(self._marks[folder])
-        after: PartitionView = replace(view, archived=outcome.archived, is_gone_told=True)
+        after: PartitionView = replace(view, archived=outcome.archived, is_gone_recorded=True)
         if not after.lost_offsets:
             self._forget(folder, state)
             return
-        if not view.is_gone_told:
+        if not view.is_gone_recorded:
             state.report(after.lost_message())
         state.gone[folder] = after
         state.queue.put(outcome.job, Waiting(now_ms + LOST_MS))

@@ -11,7 +11,7 @@ from made_manifests import PATH, entry
 
 from local_log.formats.checkpoints import EpochEntry
 from remote.archive import create_archive
-from remote.manifest.losses import Seen, lost_offsets, overtaken
+from remote.manifest.losses import Seen, local_deletions_recorded, lost_offsets
 from remote.manifest.model import Manifest, never_archived
 from remote.manifest.store import ManifestWriter, load_newest
 from remote.manifest.transitions import segment_copied, source_seen
@@ -40,21 +40,21 @@ def newest(url: str) -> Manifest:
     return stored.manifest
 
 
-def overtaken_at_120(manifest: Manifest) -> int:
+def lost_with_start_at_120(manifest: Manifest) -> int:
     """How many offsets are lost when broker a's log starts at 120."""
-    return lost_offsets(overtaken(manifest, Seen("a", 120, ((120, 130),)), 9))
+    return lost_offsets(local_deletions_recorded(manifest, Seen("a", 120, ((120, 130),)), 9))
 
 
 def test_what_a_broker_had_that_is_out_of_service_is_not_believed_to_be_there_any_more(rows: Rows, url: str) -> None:
     asked = ("source-gone", "--archive", url, "--source", "b")
     before = newest(url)
-    assert overtaken_at_120(before) == 10
+    assert lost_with_start_at_120(before) == 10
     (planned,) = rows(*asked, "--dry-run")
     assert (planned["partition"], planned["local_log_start_offset"], planned["newly_lost_offsets"]) == (0, 50, 0)
     assert newest(url) == before
     assert rows(*asked, "--yes") == [planned]
     assert set(newest(url).gone) == {"b"}
-    assert overtaken_at_120(newest(url)) == 20
+    assert lost_with_start_at_120(newest(url)) == 20
     assert rows(*asked, "--yes") == []
     assert newest(url).version == before.version + 1
 
