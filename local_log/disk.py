@@ -1,6 +1,6 @@
-"""The file system as our code sees it: `Disk` only reads, as in a live broker's folder; `WritableDisk` is what an engine needs.
+"""The file system. `Disk` only reads, as from a live broker's folder; `WritableDisk` is what the storage engine uses.
 
-`local_log.os_disk` is the real one, and the only module that touches it.
+`local_log.os_disk` implements both, and is the only module that accesses the operating system's files.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Writer = Callable[[int, bytes], None]
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """What tells a file from another one that has taken its name, and from itself before it was written to."""
+    """Identifies a file and its version: it differs for another file of the same name, and after a write."""
 
     device: int
     inode: int
@@ -24,8 +24,8 @@ class FileState:
 
 
 class Disk(Protocol):
-    """Files and folders by path. Every verb raises NotFound for a path that is not there (a broker deletes under our feet)
-    and Unreadable for one that the operating system does not give."""
+    """Files and folders by path. Every method raises NotFound for a missing path (a live broker deletes files at any time)
+    and Unreadable for one that the operating system cannot read."""
 
     def names(self, folder: str) -> list[str]:
         """The names in a folder, sorted."""
@@ -34,82 +34,82 @@ class Disk(Protocol):
         """Whether the path is a folder."""
 
     def size(self, file: str) -> int:
-        """Bytes of a file."""
+        """The file's size in bytes."""
 
     def modified_ms(self, file: str) -> int:
-        """When the file was last written, in milliseconds since 1970."""
+        """When the file was last written, in ms since 1970."""
 
     def state(self, file: str) -> FileState:
-        """Which file it is, and as of when."""
+        """The file's identity and version."""
 
     def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
-        """Bytes `[start, end)` of a file, fewer where it ends sooner. They are copied: a mapped file that shrinks kills us."""
+        """Bytes `[start, end)`, fewer if the file ends sooner. They are copied: a mapped file that shrinks kills the process."""
 
     def read_large(self, file: str, start: int, end: int) -> Buffer:
-        """The same of a range of megabytes, into memory that is used again: fresh pages would cost more than the reading."""
+        """As `read`, for ranges of megabytes: it reuses memory, since page faults of new memory would cost more than the read."""
 
 
 class WritableDisk(Disk, Protocol):
-    """What an engine does to its files. As in Disk, NotFound and Unreadable are what can go wrong.
+    """A disk with the writes that the storage engine needs. Raises as Disk does.
 
-    What was written is sure to be there after a power failure only when `sync` of the file has returned; that a file is there
-    under its name, only when `sync_folder` of its folder has.
+    A file's bytes survive a power failure only after `sync` of the file has returned, its name only after `sync_folder` of its
+    folder has.
     """
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or a folder."""
+        """Whether a file or folder of this path exists."""
 
     def is_file(self, path: str) -> bool:
-        """Whether there is a file."""
+        """Whether a file of this path exists."""
 
     def files(self, folder: str) -> list[str]:
-        """The names of the files in a folder, sorted."""
+        """The names of a folder's files, sorted."""
 
     def write(self, file: str, start: int, data: bytes) -> None:
-        """Puts bytes at a position, making the file where there is none; a gap before them is zeros."""
+        """Writes bytes at a position. Creates the file if it is missing, and fills a gap before the position with zeros."""
 
     def writer(self, file: str) -> Writer:
-        """`write` of one file, for who writes to it again and again, until it is renamed or deleted."""
+        """A function that writes to one file as `write` does. It is valid until the file is renamed or deleted."""
 
     def truncate(self, file: str, size: int) -> None:
-        """Cuts the file, or lengthens it with zeros, to `size` bytes."""
+        """Cuts the file to `size` bytes, or extends it with zeros."""
 
     def rename(self, path: str, to: str) -> None:
-        """Gives a file or folder another name in one step; a file of that name is replaced."""
+        """Renames a file or folder atomically, and replaces a file of the new name."""
 
     def delete(self, file: str) -> bool:
-        """Removes a file; False where there is none."""
+        """Deletes a file; False if there was none."""
 
     def make_folder(self, folder: str) -> None:
-        """Makes a folder and those above it that are missing."""
+        """Creates a folder and its missing parents."""
 
     def delete_folder(self, folder: str) -> None:
-        """Removes a folder and all that is in it."""
+        """Deletes a folder and everything in it."""
 
     def sync(self, file: str) -> None:
-        """Returns when the file's bytes are on the device."""
+        """Flushes the file's bytes to the device (fsync)."""
 
     def sync_folder(self, folder: str) -> None:
-        """Returns when the folder's names are on the device."""
+        """Flushes the folder's entries to the device (fsync)."""
 
     def set_modified_ms(self, file: str, ms: int) -> None:
-        """States when the file was last written."""
+        """Sets when the file was last written, in ms since 1970."""
 
     def real_path(self, path: str) -> str:
-        """The path without links, the same for all names of one folder."""
+        """The canonical path, without symbolic links."""
 
     def lock(self, file: str) -> bool:
-        """Takes the file's lock, making it where there is none; False where somebody has it, in this process or another."""
+        """Locks the file and creates it if it is missing; False if another owner, in any process, has the lock."""
 
     def unlock(self, file: str) -> None:
-        """Lets go of a lock that `lock` took, and removes the file."""
+        """Releases a lock that `lock` acquired, and deletes the file."""
 
     def release(self, path: str) -> None:
-        """Lets go of what is kept open of a file or of a folder's files. They may be used again."""
+        """Closes the descriptors that are open for a file, or for the files of a folder. Later calls open them again."""
 
 
 def replace_file(disk: WritableDisk, file: str, data: bytes) -> None:
-    """Puts `data` in place of a file's content: the old content or the new one is there at every moment, also after a crash."""
+    """Replaces a file's content atomically: after a crash the file has the old content or the new."""
     temporary = f"{file}.tmp"
     disk.write(temporary, 0, data)
     disk.truncate(temporary, len(data))

@@ -1,27 +1,27 @@
-"""What can go wrong with a log, on a broker's disk or in the archive, named by what to do about it.
+"""The error classes of a log, on a broker's disk or in the archive: each stands for one remedy.
 
     LogError
-    ├── Corrupt         bytes that are not what was written: quarantine the file, restore it from a replica or the archive
-    ├── Unreadable      the operating system does not give a file: correct rights or disk, then try again
-    ├── Unavailable     the store did not answer, and nothing was changed there: retry later
-    ├── Unknown         a write whose outcome nobody knows: read back before anything else, delete nothing
-    ├── AlreadyExists   put-if-absent found the key taken: read it back
-    ├── Conflict        another writer committed first and this change no longer makes sense: reload
-    ├── Fenced          a writer with a higher epoch has claimed the partition: stop
+    ├── Corrupt         bytes differ from what was written: quarantine the file, restore it from a replica or the archive
+    ├── Unreadable      the operating system cannot read a file: fix permissions or disk, then retry
+    ├── Unavailable     the store did not answer, and nothing changed there: retry later
+    ├── Unknown         the outcome of a write is unknown: read back first, delete nothing
+    ├── AlreadyExists   put-if-absent found an object with this key: read it back
+    ├── Conflict        another writer committed first, and this change no longer applies: reload
+    ├── Fenced          a writer with a higher epoch owns the partition: stop
     ├── NotFound        no such object, topic or partition
-    │   ├── NoSuchFile         no such file or folder: its broker may have deleted it
+    │   ├── NoSuchFile         no such file or folder: the broker may have deleted it
     │   └── OffsetOutOfRange   Kafka's OFFSET_OUT_OF_RANGE
-    └── Invalid         a question, a setting or an archive that cannot be used as it stands: fix it
-        ├── BadAddress  an address that names no store: correct it
-        ├── NotOurs     a topic whose log a broker writes: no rows are added to it here
-        ├── TopicDeleted    what was deleted from the archive stays deleted: leave it out
-        ├── BadRange    bytes that an object does not have: of an object that a manifest names, it is damage
+    └── Invalid         a request, a setting or an archive that cannot be used as it is: fix it
+        ├── BadAddress  an address that does not name a store: correct it
+        ├── NotOurs     a topic whose log a broker writes: it cannot be written here
+        ├── TopicDeleted    a topic that was deleted from the archive is not archived again: exclude it
+        ├── BadRange    bytes that an object does not have: damage, if a manifest names the object
         ├── Newer       written by a newer version of this project: upgrade
-        ├── NoKey       what is encrypted needs a key that is not at hand: give the key ring that has it
-        └── WrongKey    a key of the right name is not the one that was used: give that one
+        ├── NoKey       a key that decryption needs is missing: use the key ring that has it
+        └── WrongKey    a key has the right name but did not wrap the data key: use the right one
 
-`engine.errors` has what an append is refused for. No subclass says where it happened: an error of bytes, an object's as a file's,
-is a Corrupt.
+`engine.errors` has the errors for refused appends. There is no subclass by place: damaged bytes of a file and of an object are
+both Corrupt.
 """
 
 import errno
@@ -45,14 +45,14 @@ _REMEDIES: Final[Mapping[int, str]] = {
 
 
 class LogError(Exception):
-    """Base of every error that these packages raise on purpose."""
+    """Base of every error that these packages raise deliberately."""
 
 
 class Corrupt(LogError):
-    """Bytes that fail their checksum or break their format.
+    """Bytes that do not match their checksum or their format.
 
-    `file` is a path, an object key or "" for a bare buffer; `position` is the byte in it; `problem` says what was found there
-    against what was expected.
+    `file` is a path, an object key or "" for a buffer; `position` is the byte in it; `problem` says what was found and what was
+    expected.
     """
 
     def __init__(self, problem: str, *, file: str = "", position: int = 0) -> None:
@@ -65,7 +65,7 @@ class Corrupt(LogError):
         return f"{self.file or 'buffer'} at byte {self.position}: {self.problem}"
 
     def at(self, file: str, start: int = 0) -> "Corrupt":
-        """The same finding, placed in `file`, whose byte `start` was the buffer's first."""
+        """The same error for `file`, where the buffer starts at byte `start`."""
         return Corrupt(self.problem, file=file, position=self.position + start)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -78,7 +78,7 @@ def _corrupt(problem: str, file: str, position: int) -> Corrupt:
 
 @contextmanager
 def placed(file: str, start: int = 0) -> Iterator[None]:
-    """Places what is Corrupt in a buffer in `file`, whose byte `start` was the buffer's first."""
+    """Adds `file`, where the buffer starts at byte `start`, to a Corrupt that is raised inside."""
     try:
         yield
     except Corrupt as e:
@@ -86,27 +86,27 @@ def placed(file: str, start: int = 0) -> Iterator[None]:
 
 
 class Unreadable(LogError):
-    """A file that is there and that the operating system does not give: rights, a failing disk, too many open files."""
+    """An existing file that the operating system cannot read: permissions, a failing disk, too many open files."""
 
 
 class Unavailable(LogError):
-    """The store did not answer, and nothing was changed there."""
+    """The store did not answer, and nothing changed there."""
 
 
 class Unknown(LogError):
-    """A write that may or may not have happened."""
+    """A write that may or may not have succeeded."""
 
 
 class AlreadyExists(LogError):
-    """Put-if-absent found the key taken; the first argument is the key."""
+    """Put-if-absent found an existing object; the first argument is its key."""
 
 
 class Conflict(LogError):
-    """Another commit came first and ours no longer applies."""
+    """Another commit came first, and this one no longer applies."""
 
 
 class Fenced(LogError):
-    """A writer with a higher writer epoch owns this partition now."""
+    """A writer with a higher writer epoch owns the partition."""
 
 
 class NotFound(LogError):
@@ -114,7 +114,7 @@ class NotFound(LogError):
 
 
 class NoSuchFile(NotFound):
-    """No such file or folder; one of a log that a broker runs may have been deleted or renamed meanwhile."""
+    """No such file or folder; a running broker may have deleted or renamed it."""
 
 
 class OffsetOutOfRange(NotFound):
@@ -132,15 +132,15 @@ class OffsetOutOfRange(NotFound):
 
 
 class Invalid(LogError):
-    """A question, a setting or an archive that cannot be used as it stands; the message says what would do."""
+    """A request, a setting or an archive that cannot be used as it is; the message says what would work."""
 
 
 class BadAddress(Invalid):
-    """An address that names no store, or one that cannot be used from here; the message says what would do."""
+    """An address that does not name a store, or a store that cannot be used from here; the message says what would work."""
 
 
 class NotOurs(Invalid):
-    """A topic whose log a broker writes: what was added to it here would be another history than the broker's."""
+    """A topic whose log a broker writes: records that were added here would contradict the broker's log."""
 
     def __init__(self, topic: str) -> None:
         super().__init__(topic)
@@ -154,19 +154,19 @@ class NotOurs(Invalid):
 
 
 class TopicDeleted(Invalid):
-    """A topic that was deleted from the archive under this id: nothing of it is archived any more."""
+    """A topic that was deleted from the archive under this id: it is not archived again."""
 
 
 class BadRange(Invalid):
-    """A range that is not inside its object."""
+    """A byte range outside of its object."""
 
 
 class Newer(Invalid):
-    """What a newer version has written in a form that this one does not read."""
+    """Data of a newer version, in a format that this version cannot read."""
 
 
 class NoKey(Invalid):
-    """What is encrypted (`file`, an object key, where one is read) needs the key `key_id`; `reason` says what is at hand."""
+    """Decryption needs the key `key_id`. `file` is the object key, if one is read; `reason` names the keys that are there."""
 
     def __init__(self, key_id: str, reason: str, file: str = "") -> None:
         super().__init__(key_id, reason, file)
@@ -179,7 +179,7 @@ class NoKey(Invalid):
 
 
 class WrongKey(Invalid):
-    """The key that `place` has as `key_id` is not the one that the data key of `file`, an object key, was wrapped with."""
+    """`place` has a key `key_id`, but it is not the one that wrapped the data key of `file`, an object key."""
 
     def __init__(self, key_id: str, place: str, file: str = "") -> None:
         super().__init__(key_id, place, file)
@@ -203,12 +203,12 @@ def _prefix(file: str) -> str:
 
 
 def of_system(where: str, error: Exception) -> str:
-    """What the operating system said of a file or folder, once, and what to do about it."""
+    """The operating system's error for a file or folder, and the remedy, as a message."""
     number, said = getattr(error, "errno", None), getattr(error, "strerror", None)
     return f"{where}: {said or error}; {_REMEDIES.get(number or 0, 'mend it')}, then try again"
 
 
 def listed(names: Iterable[str]) -> str:
-    """The first few of what there is, for a message that says what else could have been asked for."""
+    """The first few names, for a message that lists the alternatives."""
     first = list(islice(names, _LISTED_MAX + 1))
     return ", ".join(first[:_LISTED_MAX]) + (", …" if len(first) > _LISTED_MAX else "") if first else "none"

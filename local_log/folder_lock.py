@@ -1,7 +1,7 @@
-"""Holds on folders: one process at a time has a folder for itself, and nothing is written there.
+"""Exclusive locks on log directories: one process at a time reads a folder, and nothing is written there.
 
-For who only reads a live broker's folder, and still wants to be the only one who does. Kafka's own lock is of another kind, on a
-file of its own, so neither is in the other's way. A hold ends with its process, however that ends.
+They are for a process that only reads a live broker's folder and must be its only reader. Kafka locks a file of its own
+(`.lock`) with another kind of lock, so neither blocks the other. A lock ends with its process, even if the process is killed.
 """
 
 import fcntl
@@ -12,17 +12,17 @@ from local_log.errors import NoSuchFile, Unreadable, of_system
 
 
 class FolderHolder(Protocol):
-    """Takes and gives back the lock of a log directory."""
+    """Locks and unlocks log directories."""
 
     def hold(self, folder: str) -> bool:
-        """Takes the folder; False where somebody has it. Raises NotFound, Unreadable."""
+        """Locks the folder; False if another owner has it. Raises NotFound, Unreadable."""
 
     def let_go(self, folder: str) -> None:
-        """Gives a folder back that `hold` took."""
+        """Unlocks a folder that `hold` locked."""
 
 
 class OsFolderHolder:
-    """The operating system's advisory locks (flock) on folders."""
+    """Advisory locks (flock) on folders."""
 
     def __init__(self) -> None:
         self._held: dict[str, int] = {}

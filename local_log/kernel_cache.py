@@ -1,10 +1,10 @@
-"""Where numba keeps the compiled kernels when their code is no plain file, or lies where nobody may write.
+"""Where numba stores the compiled kernels when their source is in a zip or in a folder that cannot be written.
 
-Numba keeps machine code beside the source, or in the user's cache under the source's path. Code that is shipped to Spark's
-executors lies in a zip, for which numba has no place (a wheel or an egg: it refuses to import), or one under the path of the zip,
-which is another for every application, so that each would compile them anew. Here the place goes by what the sources
-say: the user's cache or, where there is none to be written, as for the users that run containers, a temporary folder of theirs.
-NUMBA_CACHE_DIR comes first where it is set. Imported before the first kernel is declared.
+Numba stores machine code beside the source, or in the user's cache under the source's path. Code that is shipped to Spark's
+executors is in a zip. Numba refuses a zip (a wheel or an egg cannot be imported at all), or uses the zip's path, which differs
+for every application, so that each would compile the kernels again. This module uses a path from the sources' digest instead: in
+the user's cache or, if that cannot be written, as in many containers, in a temporary folder of the user. NUMBA_CACHE_DIR takes
+precedence. This module is imported before the first kernel is declared.
 """
 
 import hashlib
@@ -20,13 +20,13 @@ from numba.core.caching import CacheImpl, _CacheLocator
 
 from local_log.user_cache import cache_folders
 
-_config: Any = numba.core.config  # its names are made when it is loaded
+_config: Any = numba.core.config  # numba sets its names when it is loaded
 _OURS = "local_log."
 _ZIP = "ZipCacheLocator"
 
 
 class ShippedCode(_CacheLocator):
-    """Numba's protocol for one function's place; numba makes it by name, see `register`."""
+    """Numba's protocol for the cache location of one function; numba creates it by its name, see `register`."""
 
     def __init__(self, folder: Path, stamp: str, line: int) -> None:
         self._folder = folder
@@ -34,20 +34,20 @@ class ShippedCode(_CacheLocator):
         self._line = line
 
     def get_cache_path(self) -> str:
-        """The folder of the compiled code."""
+        """The folder of the machine code."""
         return str(self._folder)
 
     def get_source_stamp(self) -> str:
-        """What changes with the sources."""
+        """A digest that changes with the sources."""
         return self._stamp
 
     def get_disambiguator(self) -> str:
-        """What tells functions of one name in one file apart."""
+        """Distinguishes functions of the same name in one file."""
         return str(self._line)
 
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> "ShippedCode | None":
-        """The place for a kernel of ours, None for anybody else's function. Raises OSError where nothing can be written."""
+        """The location for a kernel of `local_log`, None for any other function. Raises OSError if no folder can be written."""
         if not py_func.__module__.startswith(_OURS):
             return None
         stamp = _sources_digest()
@@ -64,7 +64,7 @@ class ShippedCode(_CacheLocator):
 
 
 def register() -> None:
-    """Has numba ask `ShippedCode` where its own places will not do, unless the user has said whom to ask."""
+    """Makes numba use `ShippedCode` where its own locators fail, unless the user has configured locators."""
     if not _config.CACHE_LOCATOR_CLASSES:
         names = [c.__name__ for c in CacheImpl._locator_classes if c.__name__ != _ZIP]
         _config.CACHE_LOCATOR_CLASSES = ",".join([*names, f"{__name__}.{ShippedCode.__name__}", _ZIP])
@@ -77,7 +77,7 @@ def _folders() -> Iterator[Path]:
 
 
 def kernel_sources() -> list[Traversable]:
-    """All kernels together, since they are compiled into each other, and the numbers that are compiled into them."""
+    """All kernels' sources, since kernels are inlined into each other, and those of the constants compiled into them."""
     kernels = sorted((f for f in files("local_log.formats.kernels").iterdir() if f.name.endswith(".py")), key=lambda f: f.name)
     return [*kernels, files("local_log.formats") / "header_layout.py"]
 

@@ -1,7 +1,6 @@
-"""A partition's log as Kafka 0.7 left it in its folder, for reading: segments named by the position of their first byte.
+"""Reads a partition's log of Kafka 0.7. Its segments are named by the position of their first byte.
 
-There are no indexes: an offset is a position, so it says itself where its message lies. Source: the design page of 0.7; its
-classes Log and FileMessageSet.
+There are no indexes: an offset is a byte position. Source: Kafka 0.7's design page, its classes Log and FileMessageSet.
 """
 
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ SPAN_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class MessageSpan:
-    """Whole messages of `file`, from its byte `position` on, which is `offset` in the log."""
+    """Whole messages of `file` from byte `position` on. Their first byte has `offset` in the log."""
 
     file: str
     position: int
@@ -32,18 +31,18 @@ class MessageSpan:
 
     @property
     def next_offset(self) -> int:
-        """Where to go on behind the last message."""
+        """The offset after the last message, where the next read starts."""
         return self.offset + self.messages[-1].next_position
 
     def records(self) -> Iterator[pa.RecordBatch]:
-        """The records (see `message_0_7.decode`). Raises Corrupt, placed in the file."""
+        """The records (see `kafka_0_7.decode`). Raises Corrupt with the file and the position."""
         with placed(self.file, self.position):
             yield from decode(self.messages, self.offset)
 
 
 @dataclass(frozen=True, slots=True)
 class Segment07:
-    """A segment: `path`, the offset of its first byte, and its bytes."""
+    """A segment: its `path`, the offset of its first byte, and its size in bytes."""
 
     path: str
     start: int
@@ -51,13 +50,13 @@ class Segment07:
 
     @property
     def end(self) -> int:
-        """The offset behind its last byte."""
+        """The offset after its last byte."""
         return self.start + self.size
 
 
 @dataclass(frozen=True)
 class Log07:
-    """The log in `folder`, as it was when its folder was listed."""
+    """The log in `folder`, as of the listing of the folder."""
 
     disk: Disk
     folder: str
@@ -65,12 +64,12 @@ class Log07:
 
     @property
     def log_start_offset(self) -> int:
-        """The first offset that may be read."""
+        """The first offset that can be read."""
         return self.segments[0].start if self.segments else 0
 
     @cached_property
     def log_end_offset(self) -> int:
-        """The offset behind the last sound message: what follows in the newest segment, Kafka cuts off when it recovers."""
+        """The offset after the last valid message. Kafka's recovery truncates what follows it in the newest segment."""
         if not self.segments:
             return 0
         newest = self.segments[-1]
@@ -86,7 +85,7 @@ class Log07:
         return end
 
     def read(self, offset: int, bytes_max: int) -> bytes:
-        """What a fetch of `bytes_max` is answered: bytes from `offset` on, of one segment, the last message perhaps cut.
+        """The bytes that a fetch of `bytes_max` returns: from `offset` on, of one segment; the last message may be incomplete.
 
         Raises OffsetOutOfRange.
         """
@@ -97,22 +96,22 @@ class Log07:
         return self.disk.read(segment.path, offset - segment.start, end - segment.start)
 
     def spans(self, offset: int) -> Iterator[MessageSpan]:
-        """The messages from `offset` on, where one has to start. Raises OffsetOutOfRange, Corrupt, NotFound."""
+        """The messages from `offset` on, which must be the start of one. Raises OffsetOutOfRange, Corrupt, NotFound."""
         if self._segment_of(offset) is None:
             return
         for segment in self.segments:
             yield from self._spans(segment, max(offset, segment.start), min(segment.end, self.log_end_offset))
 
     def records(self, offset: int) -> Iterator[pa.RecordBatch]:
-        """The records from `offset` on (see `message_0_7.decode`). Raises as `spans`."""
+        """The records from `offset` on (see `kafka_0_7.decode`). Raises as `spans` does."""
         for span in self.spans(offset):
             yield from span.records()
 
     def offsets_before(self, time_ms: int, count: int, now_ms: int) -> tuple[int, ...]:
-        """At most `count` offsets, descending, at which a segment starts that was last changed at or before `time_ms`.
+        """At most `count` start offsets of segments, descending, that were last modified at or before `time_ms`.
 
-        With LATEST_TIME the end of the log comes first, with EARLIEST_TIME its start is all. The end of the log counts as
-        changed `now_ms`. Raises NotFound. (SimpleConsumer.getOffsetsBefore)
+        LATEST_TIME puts the end of the log first; EARLIEST_TIME gives only its start. The end of the log counts as modified at
+        `now_ms`. Raises NotFound. (SimpleConsumer.getOffsetsBefore)
         """
         known = [(segment.start, self.disk.modified_ms(segment.path)) for segment in self.segments]
         if not known:
@@ -128,13 +127,13 @@ class Log07:
         return tuple(offset for offset, _ in known[:last])[::-1][: max(0, count)]
 
     def _segment_of(self, offset: int) -> Segment07 | None:
-        """The segment that holds `offset`, None for the end of the log."""
+        """The segment that contains `offset`, None for the end of the log."""
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(self.folder, offset, self.log_start_offset, self.log_end_offset)
         return next((s for s in self.segments if s.start <= offset < min(s.end, self.log_end_offset)), None)
 
     def _spans(self, segment: Segment07, start: int, end: int) -> Iterator[MessageSpan]:
-        """The messages of `[start, end)`. The newest segment may end in part of one; of another that is damage."""
+        """The messages of `[start, end)`. Only the newest segment may end in an incomplete message; elsewhere that is Corrupt."""
         want = SPAN_BYTES
         while start < end:
             position = start - segment.start
@@ -145,7 +144,7 @@ class Log07:
                 yield MessageSpan(segment.path, position, start, messages)
                 start, want = start + stop, SPAN_BYTES
             elif len(buffer) >= want and want < INT32_MAX:
-                want = min(want * 4, INT32_MAX)  # one message is larger than the span: ask again for more
+                want = min(want * 4, INT32_MAX)  # one message is larger than the range that was read
             elif segment is self.segments[-1]:
                 return
             else:
@@ -155,7 +154,7 @@ class Log07:
 
 
 def open_log_0_7(disk: Disk, folder: str) -> Log07:
-    """Lists a partition's folder. Raises NotFound; Corrupt where a segment does not start where the one before it ends."""
+    """Lists a partition's folder. Raises NotFound; Corrupt if a segment does not start where the one before it ends."""
     found = [(start, f"{folder}/{name}") for name in disk.names(folder) if (start := parse_position_file(name)) is not None]
     segments = tuple(Segment07(path, start, disk.size(path)) for start, path in sorted(found))
     for before, after in pairwise(segments):

@@ -1,4 +1,4 @@
-"""A log directory (one of `log.dirs`): a folder a partition, and the checkpoint files that speak of all of them."""
+"""A log directory (one of `log.dirs`): a folder for each partition, and the checkpoint files for all of them."""
 
 from collections.abc import Callable, Container
 from contextlib import suppress
@@ -19,7 +19,7 @@ from local_log.log_reader import LogReader, open_log
 
 @dataclass(frozen=True, slots=True)
 class Unopened:
-    """A partition whose folder the operating system does not give, and what it said."""
+    """A partition whose folder cannot be read, and the operating system's error."""
 
     partition: TopicPartition
     error: Unreadable
@@ -27,18 +27,18 @@ class Unopened:
 
 @dataclass(frozen=True, slots=True)
 class LogDir:
-    """The log directory at `path`. Nothing is kept: each question reads what lies there now."""
+    """The log directory at `path`. Nothing is cached: each call reads the current files."""
 
     disk: Disk
     path: str
 
     def partitions(self) -> tuple[TopicPartition, ...]:
-        """The partitions that have a folder here, in order. Raises NotFound."""
+        """The partitions that have a folder here, sorted. Raises NotFound."""
         found = (parse_partition_dir(name) for name in self.disk.names(self.path) if self.disk.is_folder(f"{self.path}/{name}"))
         return tuple(sorted(p for p in found if p is not None))
 
     def logs(self, wanted: Callable[[str], bool] = lambda topic: True) -> tuple[LogReader, ...]:
-        """The logs of all partitions of the wanted topics, with what the checkpoint files say of them.
+        """The logs of all partitions of the wanted topics, with their offsets from the checkpoint files.
 
         Raises NotFound, Corrupt, Unreadable.
         """
@@ -47,16 +47,16 @@ class LogDir:
     def found(
         self, wanted: Callable[[str], bool] = lambda topic: True, only: Container[TopicPartition] | None = None
     ) -> tuple[LogReader | Unopened, ...]:
-        """As `logs`, but a folder that cannot be read keeps only its own partition from being opened; `only` these, if given.
+        """As `logs`, but a folder that cannot be read gives an Unopened and does not fail the others. `only` selects partitions.
 
-        Raises NotFound, Corrupt, Unreadable: the directory itself, or a checkpoint file.
+        Raises NotFound, Corrupt and Unreadable for the directory itself or a checkpoint file.
         """
         starts = self.checkpoint(LOG_START_OFFSET_CHECKPOINT)
         high_watermarks = self.checkpoint(HIGH_WATERMARK_CHECKPOINT)
         found: list[LogReader | Unopened] = []
         for p in self.partitions():
             if wanted(p.topic) and (only is None or p in only):
-                with suppress(NotFound):  # a topic that is deleted meanwhile is not there
+                with suppress(NotFound):  # the topic has been deleted since the listing
                     try:
                         found.append(open_log(self.disk, f"{self.path}/{p}", p, starts.get(p), high_watermarks.get(p)))
                     except Unreadable as e:
@@ -64,14 +64,14 @@ class LogDir:
         return tuple(found)
 
     def id(self) -> str:
-        """What tells this directory from another replica's: its `directory.id`, else its broker's id, else its path.
+        """The id that distinguishes this directory from other replicas': its `directory.id`, else its broker's id, else its path.
 
-        Raises Corrupt for a file that ends within a line: an id that is cut may be another's.
+        Raises Corrupt if the file does not end with a line end: a truncated id may be another directory's.
         """
         return self._properties().get("directory.id") or self.broker_id() or self.path
 
     def broker_id(self) -> str:
-        """The id of the broker whose directory this is, "" where nothing says so. Raises Corrupt."""
+        """The id of the broker that owns the directory, "" if meta.properties does not say it. Raises Corrupt."""
         properties = self._properties()
         return properties.get("node.id") or properties.get("broker.id") or ""
 
@@ -86,7 +86,7 @@ class LogDir:
         return dict(line.partition("=")[::2] for line in text.splitlines() if not line.startswith("#"))
 
     def checkpoint(self, name: str) -> dict[TopicPartition, int]:
-        """The offsets of one of the checkpoint files, none where it is not there. Raises Corrupt, Unreadable."""
+        """The offsets in a checkpoint file, none if the file is missing. Raises Corrupt, Unreadable."""
         file = f"{self.path}/{name}"
         try:
             with placed(file):

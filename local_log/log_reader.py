@@ -1,4 +1,4 @@
-"""One partition's log as it lies in its folder, for reading: its segments, its offsets and what lies between them."""
+"""Reads one partition's log from its folder: segments, offsets, records."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -31,10 +31,10 @@ from local_log.segment_reader import Segment
 
 @dataclass(frozen=True)
 class LogReader:
-    """The log of `partition` in `folder`, as it was when its folder was listed. Later appends are not seen.
+    """The log of `partition` in `folder`, as of the listing of the folder. Later appends are not seen.
 
-    `checkpointed_start` and `checkpointed_high_watermark` come from the log directory's checkpoint files, None where they
-    have no line for the partition.
+    `checkpointed_start` and `checkpointed_high_watermark` come from the log directory's checkpoint files. None if these have no
+    entry for the partition.
     """
 
     disk: Disk
@@ -48,7 +48,7 @@ class LogReader:
 
     @cached_property
     def log_start_offset(self) -> int:
-        """The first offset that may be read."""
+        """The first offset that can be read."""
         first = self.segments[0].base_offset if self.segments else 0
         return max(first, self.checkpointed_start or 0)
 
@@ -59,7 +59,7 @@ class LogReader:
             return self.log_start_offset
         active = self.segments[-1]
         end = active.base_offset
-        # After a crash the index may point behind what is left of the log: then all of the segment is read.
+        # After a crash the index may point past the end of the log: the whole segment is read then.
         for start in (active.last_indexed_offset(), active.base_offset):
             for chunk in active.chunks(start):
                 end = chunk.batches.next_offset
@@ -69,13 +69,13 @@ class LogReader:
 
     @cached_property
     def high_watermark(self) -> int:
-        """The checkpointed high watermark; without one nothing is known to be replicated, and it is the log start offset."""
+        """The checkpointed high watermark; without a checkpoint the log start offset: no record is known to be replicated."""
         known = self.log_start_offset if self.checkpointed_high_watermark is None else self.checkpointed_high_watermark
         return max(self.log_start_offset, min(known, self.log_end_offset))
 
     @property
     def unproven(self) -> str:
-        """Why nothing of the log is known to be replicated, and what to do; empty where the high watermark is known."""
+        """Why no record is known to be replicated, and the remedy; empty if the high watermark is known."""
         if self.checkpointed_high_watermark is not None:
             return ""
         file = f"{self.folder.rpartition('/')[0]}/{HIGH_WATERMARK_CHECKPOINT}"
@@ -87,19 +87,19 @@ class LogReader:
 
     @cached_property
     def last_stable_offset(self) -> int:
-        """The offset below which every transaction is decided and replicated."""
+        """The offset below which every transaction is ended and replicated."""
         offset, producers = self._snapshot()
         return max(self.log_start_offset, last_stable_offset(producers, self._chunks(offset), self.high_watermark))
 
     @cached_property
     def open_transactions(self) -> tuple[OpenTransaction, ...]:
-        """The transactions that are open at the high watermark, in the order of their first offsets."""
+        """The transactions open at the high watermark, by first offset."""
         offset, producers = self._snapshot()
         return open_transactions(producers, self._chunks(offset), self.high_watermark)
 
     @cached_property
     def topic_id(self) -> str:
-        """The topic's id, all zeros for a folder from before there were any."""
+        """The topic's id, all zeros for a folder from before topic ids."""
         try:
             with placed(f"{self.folder}/{PARTITION_METADATA}"):
                 return read_topic_id(self._file(PARTITION_METADATA))
@@ -108,7 +108,7 @@ class LogReader:
 
     @cached_property
     def leader_epochs(self) -> tuple[EpochEntry, ...]:
-        """The leader-epoch lineage, empty for a folder that has none."""
+        """The leader epochs with their start offsets; empty if the folder has no leader-epoch checkpoint."""
         try:
             with placed(f"{self.folder}/{LEADER_EPOCH_CHECKPOINT}"):
                 return read_epochs(self._file(LEADER_EPOCH_CHECKPOINT))
@@ -116,7 +116,7 @@ class LogReader:
             return ()
 
     def chunks(self, start_offset: int, end_offset: int) -> Iterator[Chunk]:
-        """The batches of `[start_offset, end_offset)`, and a few around them. Raises OffsetOutOfRange, Corrupt."""
+        """The batches of `[start_offset, end_offset)`, possibly with a few before and after. Raises OffsetOutOfRange, Corrupt."""
         if not self.log_start_offset <= start_offset <= self.log_end_offset:
             raise OffsetOutOfRange(str(self.partition), start_offset, self.log_start_offset, self.log_end_offset)
         for chunk in self._chunks(start_offset):
@@ -125,12 +125,12 @@ class LogReader:
             yield chunk
 
     def aborted(self, start_offset: int, end_offset: int) -> tuple[AbortedTxn, ...]:
-        """The aborted transactions with records in `[start_offset, end_offset)`: their markers may lie far behind."""
+        """The aborted transactions with records in `[start_offset, end_offset)`. Their markers may be in much later segments."""
         found = (t for segment in self._from(start_offset) for t in segment.aborted())
         return tuple(t for t in found if t.first_offset < end_offset and t.last_offset >= start_offset)
 
     def offset_for_time(self, timestamp_ms: int, start_offset: int, end_offset: int) -> TimestampOffset | None:
-        """The first record of `[start_offset, end_offset)` that is as late as `timestamp_ms`."""
+        """The first record of `[start_offset, end_offset)` with a timestamp at or after `timestamp_ms`."""
         for segment in self._from(start_offset):
             if segment.base_offset >= end_offset:
                 return None
@@ -146,7 +146,7 @@ class LogReader:
         )
 
     def producers_at(self, offset: int) -> tuple[ProducerEntry, ...]:
-        """The producers at `offset`, where a batch starts: by the newest sound snapshot up to there and the batches after it.
+        """The producers at `offset`, the start of a batch: from the newest valid snapshot at or before it and the batches since.
 
         Raises Corrupt, NotFound.
         """
@@ -161,18 +161,18 @@ class LogReader:
         return producers
 
     def knows_all_producers_at(self, offset: int) -> bool:
-        """Whether `producers_at` leaves none out: there is a snapshot, or the log is there from its first offset on."""
+        """Whether `producers_at` is complete: there is a snapshot, or the log still has its first offset."""
         return self.log_start_offset == 0 or self._newest_snapshot(offset) is not None
 
     def transactions_at(self, offset: int) -> dict[int, int]:
-        """The transactions that are open at `offset`: where each starts, by its producer's id. Raises Corrupt, NotFound."""
+        """The transactions open at `offset`: their first offsets by producer id. Raises Corrupt, NotFound."""
         found = ((p.producer_id, p.current_txn_first_offset) for p in self.producers_at(offset))
         return {producer_id: first for producer_id, first in found if first is not None}
 
     def aborted_later(self, open_transactions: Mapping[int, int], offset: int) -> tuple[AbortedTxn, ...]:
-        """Those of the transactions open at `offset` that turn out to be aborted: by their markers, wherever those lie.
+        """Those of the transactions open at `offset` that are aborted later, from their markers in any later segment.
 
-        No index is asked: one that a broker has lost looks like one of a segment in which nothing was aborted.
+        No transaction index is used: a lost one cannot be distinguished from one of a segment without aborted transactions.
         Raises Corrupt, NotFound.
         """
         following = Transactions(open_transactions)
@@ -189,7 +189,7 @@ class LogReader:
         return tuple(aborted)
 
     def at(self, offset: int) -> TimestampOffset:
-        """`offset` with its leader epoch, as ListOffsets answers questions that are not about time."""
+        """`offset` with its leader epoch, as ListOffsets answers the special timestamps."""
         epoch = epoch_of(self.leader_epochs, offset)
         return TimestampOffset(offset, NO_TIMESTAMP, NO_EPOCH if epoch is None else epoch)
 
@@ -201,16 +201,16 @@ class LogReader:
         return tuple(s for s in self.segments if s.next_base_offset is None or s.next_base_offset > offset)
 
     def _snapshot(self) -> tuple[int, tuple[ProducerEntry, ...]]:
-        """The newest sound snapshot not above the high watermark, or the log's start with no producers."""
+        """The newest valid snapshot at or below the high watermark, else the log start offset and no producers."""
         return self._newest_snapshot(self.high_watermark) or (self.log_start_offset, ())
 
     def _newest_snapshot(self, up_to: int) -> tuple[int, tuple[ProducerEntry, ...]] | None:
-        """The newest sound snapshot not above an offset: most often there is one at that offset."""
+        """The newest valid snapshot at or below an offset. Most often one is at that offset."""
         for offset in chain([up_to], self._snapshot_offsets(up_to)):
             try:
                 return offset, read_producer_snapshot(self._file(offset_file(offset, SNAPSHOT)))
             except (Corrupt, NotFound):
-                continue  # Kafka, too, drops a broken snapshot and replays more of the log
+                continue  # Kafka, too, skips a damaged snapshot and replays more of the log
         return None
 
     def _snapshot_offsets(self, up_to: int) -> Iterator[int]:

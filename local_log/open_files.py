@@ -1,4 +1,4 @@
-"""Descriptors of files: how they are read, and which of them stay open. Everything here raises OSError."""
+"""File descriptors: reads, and a cache of open files. Everything here raises OSError."""
 
 import os
 import threading
@@ -7,7 +7,7 @@ import pyarrow as pa
 
 
 class OpenFile:
-    """An open file. It is closed when nobody has it any more: neither those that are kept open nor a thread that is at it."""
+    """An open file. It is closed when neither the cache nor a thread references it."""
 
     __slots__ = ("number",)
 
@@ -20,7 +20,7 @@ class OpenFile:
 
 
 class OpenFiles:
-    """The last files opened, for many threads. Who keeps one in a variable keeps it open, whatever becomes of it here."""
+    """The most recently opened files, for many threads. A file that a caller references stays open after the cache evicts it."""
 
     def __init__(self, files_max: int) -> None:
         self._files_max = files_max
@@ -28,7 +28,7 @@ class OpenFiles:
         self._lock = threading.Lock()
 
     def open(self, file: str, flags: int = 0) -> OpenFile:
-        """A file, opened if it is not."""
+        """The open file; opens it if the cache does not have it."""
         with self._lock:
             found = self._open.get(file)
             if found is None:
@@ -38,14 +38,14 @@ class OpenFiles:
             return found
 
     def release(self, path: str) -> None:
-        """Lets go of a file, or of all files of a folder."""
+        """Removes a file, or all files of a folder, from the cache."""
         with self._lock:
             for file in [f for f in self._open if f == path or f.startswith(f"{path}/")]:
                 del self._open[file]
 
 
 def read(descriptor: int, start: int, end: int | None) -> bytes:
-    """Bytes `[start, end)`, fewer where the file ends sooner."""
+    """Bytes `[start, end)`, fewer if the file ends sooner."""
     left = (os.fstat(descriptor).st_size if end is None else end) - start
     parts: list[bytes] = []
     while left > 0 and (part := os.pread(descriptor, left, start)):
@@ -56,7 +56,7 @@ def read(descriptor: int, start: int, end: int | None) -> bytes:
 
 
 def read_large(descriptor: int, start: int, end: int) -> memoryview:
-    """The same, into memory of Arrow's pool, which keeps its pages where Python gives them back."""
+    """As `read`, into memory of Arrow's pool, which keeps its pages; Python returns them to the system."""
     data = memoryview(pa.allocate_buffer(max(0, end - start))).cast("B")
     done = 0
     while done < len(data) and (more := os.preadv(descriptor, [data[done:]], start + done)):

@@ -1,4 +1,4 @@
-"""The operating system's files: the disk that everything runs on outside tests."""
+"""The operating system's file system: the disk that everything uses outside tests."""
 
 import errno
 import fcntl
@@ -58,7 +58,7 @@ class OsDisk:
 
 
 class OsWritableDisk(OsDisk):
-    """The operating system's files, writable, by many threads. The last few written stay open: an append is one system call."""
+    """The operating system's files, writable, for many threads. Recently written files stay open: one system call an append."""
 
     _locked: ClassVar[set[tuple[int, int]]] = set()
     """Device and inode of what this process has locked: the system's locks do not keep a process from itself, and it loses them
@@ -80,7 +80,7 @@ class OsWritableDisk(OsDisk):
             return sorted(entry.name for entry in entries if entry.is_file())
 
     def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
-        """See Disk. What is read again and again stays open."""
+        """See Disk. Files that are read often stay open."""
         try:
             opened = self._files.open(file)
             return read(opened.number, start, end)
@@ -98,7 +98,7 @@ class OsWritableDisk(OsDisk):
             opened = self._files.open(file, os.O_CREAT)
 
         def write(start: int, data: bytes) -> None:
-            try:  # what _translated does, without its price: nothing is called as often as this
+            try:  # as _translated does, but without its cost: this is the most frequent call
                 written = os.pwrite(opened.number, data, start)
                 while written < len(data):
                     written += os.pwrite(opened.number, memoryview(data)[written:], start + written)
@@ -157,7 +157,7 @@ class OsWritableDisk(OsDisk):
             return os.path.realpath(path)
 
     def lock(self, file: str) -> bool:
-        """See WritableDisk. It is a record lock, as Java's FileChannel takes it."""
+        """See WritableDisk. It is a POSIX record lock, as Java's FileChannel uses."""
         with _translated(file), self._locking:
             while True:
                 if _inode(file) in self._locked:
@@ -175,7 +175,7 @@ class OsWritableDisk(OsDisk):
                     self._locked.add(inode)
                     self._locks[file] = descriptor
                     return True
-                os.close(descriptor)  # the one who had it has removed it just now: what we lock is a file without a name
+                os.close(descriptor)  # the previous owner has just deleted the file: the lock is on a file without a name
 
     def unlock(self, file: str) -> None:
         with _translated(file), self._locking:
@@ -191,7 +191,7 @@ class OsWritableDisk(OsDisk):
                 os.close(descriptor)
 
     def release(self, path: str) -> None:
-        # What a folder's new name makes of the names in it, nobody tells: all files in it are closed, too.
+        # A folder's rename changes the paths of the files in it, so these are closed, too.
         self._files.release(path)
 
 

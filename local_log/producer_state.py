@@ -1,4 +1,4 @@
-"""What a log's batches say of its producers: which transactions are open, what a snapshot would hold (ProducerStateManager)."""
+"""The producers' state from a log's batches: open transactions, producer snapshot entries (ProducerStateManager)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from local_log.formats.record import NO_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, Codec
 
 @dataclass(frozen=True, slots=True, order=True)
 class OpenTransaction:
-    """A transaction that no marker has ended: where it starts, and who writes it."""
+    """A transaction without a marker yet: its first offset and its producer."""
 
     first_offset: int
     producer_id: int
@@ -24,8 +24,8 @@ class OpenTransaction:
 def last_stable_offset(snapshot: Iterable[ProducerEntry], chunks: Iterable[Chunk], high_watermark: int) -> int:
     """The first offset of the earliest transaction still open at the high watermark, or the high watermark.
 
-    `snapshot` is the producers' state at some offset not above the high watermark; `chunks` are the log from there on. A
-    transaction whose marker lies at or above the high watermark is open: the marker may still be truncated away.
+    `snapshot` is the producers' state at some offset not above the high watermark; `chunks` are the log from that offset on. A
+    transaction whose marker is at or above the high watermark is open: the marker may still be truncated.
     """
     return min((t.first_offset for t in open_transactions(snapshot, chunks, high_watermark)), default=high_watermark)
 
@@ -33,7 +33,7 @@ def last_stable_offset(snapshot: Iterable[ProducerEntry], chunks: Iterable[Chunk
 def open_transactions(
     snapshot: Iterable[ProducerEntry], chunks: Iterable[Chunk], high_watermark: int
 ) -> tuple[OpenTransaction, ...]:
-    """The transactions that are open at the high watermark, in order, as `last_stable_offset` knows them."""
+    """The transactions open at the high watermark, by first offset, by the rules of `last_stable_offset`."""
     found = {
         p.producer_id: OpenTransaction(p.current_txn_first_offset, p.producer_id, p.producer_epoch)
         for p in snapshot
@@ -45,7 +45,7 @@ def open_transactions(
         columns = (header["producer_id"], header["producer_epoch"], batches.is_control, batches.base_offset, batches.count)
         for producer, epoch, is_marker, offset, count in zip(*(column.tolist() for column in columns), strict=True):
             # A transactional control batch is an abort or a commit marker: either ends the producer's transaction. One that
-            # compaction has emptied says nothing any more (ProducerAppendInfo.append).
+            # compaction has emptied ends nothing (ProducerAppendInfo.append).
             if is_marker:
                 if count:
                     found.pop(producer, None)
@@ -57,9 +57,9 @@ def open_transactions(
 
 
 def producers_at(snapshot: Iterable[ProducerEntry], chunks: Iterable[Chunk], start: int, end: int) -> tuple[ProducerEntry, ...]:
-    """The producers at offset `end`: `snapshot` is their state at `start`, `chunks` are the log from there on.
+    """The producers at offset `end`. `snapshot` is their state at `start`, `chunks` are the log from there on.
 
-    As a replayed log has it: nobody is refused, nobody has been idle for too long. Raises Corrupt.
+    As in a replay of the log, no batch is rejected and no idle producer expires. Raises Corrupt.
     """
     found = {p.producer_id: p for p in snapshot}
     for chunk in chunks:
@@ -101,7 +101,7 @@ def _after_batch(known: ProducerEntry, chunk: Chunk, row: int) -> ProducerEntry:
 def _after_marker(known: ProducerEntry, chunk: Chunk, row: int) -> ProducerEntry:
     b = chunk.batches
     if not b.count[row]:
-        return known  # compaction has emptied it
+        return known  # compaction has emptied the marker
     payload = memoryview(chunk.buffer)[int(b.positions[row]) + BATCH_HEADER_BYTES : int(b.end[row])]
     codec = Codec(int(b.codec[row]))
     try:

@@ -1,4 +1,4 @@
-"""Arithmetic on ranges of whole numbers [start, end), such as offsets or times, in the order of their starts. Pure."""
+"""Arithmetic on ranges of integers `[start, end)`, such as offsets or times, sorted by start. Pure."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ Ranges = tuple[Range, ...]
 
 
 def uncovered(ranges: Iterable[Range], start: int, end: int) -> Ranges:
-    """The parts of `[start, end)` that none of the ranges, in the order of their starts, covers."""
+    """The parts of `[start, end)` that no range covers. `ranges` are sorted by start."""
     missing = []
     for range_start, range_end in ranges:
         if range_start >= end:
@@ -19,12 +19,12 @@ def uncovered(ranges: Iterable[Range], start: int, end: int) -> Ranges:
 
 
 def clipped(ranges: Iterable[Range], start: int, end: int) -> Ranges:
-    """The parts of the ranges that lie in `[start, end)`, without those of which nothing does."""
+    """The intersections of the ranges with `[start, end)`, without empty ones."""
     return tuple((max(a, start), min(b, end)) for a, b in ranges if max(a, start) < min(b, end))
 
 
 def joined(ranges: Iterable[Range]) -> Ranges:
-    """Ranges in the order of their starts, those that touch made one."""
+    """The ranges sorted by start, overlapping and adjacent ones merged."""
     found: list[Range] = []
     for start, end in ranges:
         if found and start <= found[-1][1]:
@@ -35,18 +35,18 @@ def joined(ranges: Iterable[Range]) -> Ranges:
 
 
 def without(ranges: Iterable[Range], others: Iterable[Range]) -> Ranges:
-    """What the others leave of the ranges."""
+    """The ranges without the parts that `others` cover."""
     known = sorted(others)
     return tuple(left for start, end in ranges for left in uncovered(known, start, end))
 
 
 def intersection(one: Iterable[Range], other: Iterable[Range]) -> Ranges:
-    """What is in both, in order."""
+    """The parts that are in both, sorted."""
     others = tuple(other)
     return joined(sorted(both for start, end in one for both in clipped(others, start, end)))
 
 
 def bounding_range(ranges: Iterable[Range], start: int, end: int) -> Range | None:
-    """The least range that holds all of `[start, end)` that is in the ranges, None where nothing is."""
+    """The smallest range that contains every part of the ranges in `[start, end)`, None if there is none."""
     parts = clipped(ranges, start, end)
     return (parts[0][0], max(b for _, b in parts)) if parts else None

@@ -1,4 +1,4 @@
-"""Folders of this user's own for what may be lost at any time: compiled code, a wrapper around a Java, what was seen last."""
+"""The user's folders for files that may be deleted at any time: compiled code, the Java launcher, the programs' state."""
 
 import os
 import tempfile
@@ -10,11 +10,11 @@ NAME = "kafka-tiering"
 
 
 def cache_folders() -> Iterator[Path]:
-    """The user's cache, which need not exist yet nor be writable; then a folder in the shared temporary directory.
+    """The user's cache, which may not exist or be writable, then a folder in the shared temporary directory.
 
-    The second one comes only where it is this user's: what others could have put there is never run.
+    The second is given only if this user owns it: files that another user could have put there are never executed.
     """
-    with suppress(RuntimeError):  # a user without a home
+    with suppress(RuntimeError):  # the user has no home directory
         yield Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser().absolute() / NAME
     shared = Path(tempfile.gettempdir(), f"{NAME}-{os.getuid()}")
     with suppress(OSError):
@@ -24,7 +24,7 @@ def cache_folders() -> Iterator[Path]:
 
 
 def state_folder(environment: Mapping[str, str]) -> str:
-    """Where programs remember from one run to the next: where systemd says, else with what the user's other programs keep."""
+    """Where programs keep state between runs: the folder that systemd gives, else the one for the user's programs."""
     systemd = environment.get("STATE_DIRECTORY", "").partition(":")[0]
     if systemd:
         return systemd

@@ -1,1 +1,1 @@
-"""The cluster's metadata as a broker has it on disk: the log and the snapshots of `__cluster_metadata-0`."""
+"""A KRaft cluster's metadata, read from a broker's copy of `__cluster_metadata-0`: the log and its snapshots."""

@@ -1,13 +1,13 @@
-"""What a KRaft cluster's metadata says of its topics, as a value: ids, settings, leaders. Pure; `cluster_metadata` reads it.
+"""The topics of a KRaft cluster as an immutable value: ids, settings, leaders. Pure; `cluster.metadata` builds it from files.
 
-    topic = image.topic("orders", topic_id)          None where there is none of that id
-    image.settings(topic)                            its settings by the names of topics: own ones over the brokers'
-    image.settings(topic).get("retention.ms")        None where nobody has set it: then the brokers' server.properties say it
-    topic.leaders[0]                                 the broker that leads partition 0, -1 for none
+        topic = image.topic("orders", topic_id)          None if no topic of this name has this id
+        image.settings(topic)                            the settings in effect, by the names of topic settings
+        image.settings(topic).get("retention.ms")        None if it is not set in the metadata: server.properties applies then
+        topic.leaders[0]                                 the id of the broker that leads partition 0, -1 for none
 
-A topic's own settings override its brokers' dynamic ones, and one broker's those of all (DynamicBrokerConfig). What stands in a
-broker's server.properties alone is nowhere in its metadata. Of brokers only the settings of logs (`log.…`) are kept: others may
-be secrets.
+A topic's own settings override the broker's dynamic ones, and a broker's own override those for all brokers
+(DynamicBrokerConfig). Settings that are only in a broker's server.properties are not in the metadata. Of a broker's settings
+only `log.…` are kept, since others may be secrets.
 """
 
 from collections.abc import Iterable, Mapping
@@ -44,7 +44,7 @@ _SYNONYMS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ClusterTopic:
-    """A topic: its own settings, and the broker that leads each of its partitions (-1 for none)."""
+    """A topic: its own settings, and the id of each partition's leader (-1 for none)."""
 
     name: str
     topic_id: str
@@ -54,7 +54,7 @@ class ClusterTopic:
 
 @dataclass(frozen=True, slots=True)
 class ClusterImage:
-    """The topics at `end_offset` of the metadata log, the settings of logs of all brokers, and of single ones by their id."""
+    """The topics at `end_offset` of the metadata log, the log settings for all brokers, and those of single brokers by id."""
 
     end_offset: int
     topics: Mapping[str, ClusterTopic]
@@ -62,12 +62,12 @@ class ClusterImage:
     brokers: Mapping[str, Mapping[str, str]]
 
     def topic(self, name: str, topic_id: str) -> ClusterTopic | None:
-        """The topic of this name and id; None where it was deleted, or is another one now."""
+        """The topic of this name and id. None if it was deleted, or if the name belongs to another topic now."""
         found = self.topics.get(name)
         return found if found is not None and found.topic_id == topic_id else None
 
     def settings(self, topic: ClusterTopic, broker: str = "") -> dict[str, str]:
-        """What is set of a topic as the broker with this id sees it, by the names of a topic's settings."""
+        """The settings in effect for a topic on the broker with this id, by the names of topic settings."""
         of_brokers = {**self.broker_defaults, **self.brokers.get(broker, {})}
         known = {_SYNONYMS[theirs]: value for theirs, value in of_brokers.items() if theirs in _SYNONYMS}
         return known | dict(topic.configs)
@@ -75,7 +75,7 @@ class ClusterImage:
 
 @dataclass(slots=True)
 class ImageBuilder:
-    """The image that records make, one after the other. Those of a transaction count when it has ended."""
+    """Builds the image from records in log order. The records of a transaction apply when it ends."""
 
     _names: dict[str, str] = field(default_factory=dict)
     _leaders: dict[str, dict[int, int]] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class ImageBuilder:
     _in_transaction: list[MetadataRecord] | None = None
 
     def replay(self, record: MetadataRecord) -> None:
-        """Applies one record. Raises Corrupt for one of a topic that there is not."""
+        """Applies one record. Raises Corrupt if it refers to an unknown topic."""
         if isinstance(record, TransactionMark):
             ended = self._in_transaction if record is TransactionMark.end else None
             self._in_transaction = [] if record is TransactionMark.begin else None
@@ -95,7 +95,7 @@ class ImageBuilder:
             self._apply((record,))
 
     def image(self, end_offset: int) -> ClusterImage:
-        """All of it; a transaction that has not ended is left out."""
+        """The image so far, without the records of an open transaction."""
         topics = (
             ClusterTopic(name, topic_id, dict(self._configs.get(name, {})), dict(self._leaders[topic_id]))
             for topic_id, name in self._names.items()

@@ -1,12 +1,12 @@
-"""Reads what a KRaft cluster knows of its topics from the files that every broker and controller keeps of its metadata.
+"""Reads a KRaft cluster's topics from the metadata log that every broker and controller keeps.
 
-`read_cluster_image(disk, log_dir)` is the door: the ClusterImage of the folder `__cluster_metadata-0` of a log directory, None
-where there is none. A broker has that folder in the first of its `log.dirs`, or in `metadata.log.dir`; clusters that
-ZooKeeper keeps have none. It may be a live broker's: nothing is written, and what it deletes meanwhile is listed anew.
+`read_cluster_image(disk, log_dir)` gives the ClusterImage of the folder `__cluster_metadata-0` in a log directory, None if there
+is no such folder. A broker has it in the first of its `log.dirs`, or in `metadata.log.dir`; a cluster that uses ZooKeeper has
+none. The broker may be running: nothing is written, and the folder is listed again when the broker deletes a file meanwhile.
 
-The newest snapshot (`<end offset>-<epoch>.checkpoint`) is read, and of the log what comes after it, up to the last whole batch.
-A broker writes down nowhere how far its metadata is committed: the last records of the file, of milliseconds, may be some that a
-new leader takes back. Of a topic's settings that is at worst a change that was asked for and failed.
+It reads the newest snapshot (`<end offset>-<epoch>.checkpoint`), then the log after it up to the last whole batch. A broker does
+not persist how far its metadata is committed, so a new leader may still truncate the last records, a few milliseconds' worth.
+At worst the image then has a change of a topic's settings that was requested but failed.
 """
 
 from collections.abc import Iterator
@@ -29,16 +29,16 @@ _VALUES = Projection(key=False, headers=False)
 
 
 def read_cluster_image(disk: Disk, log_dir: str) -> ClusterImage | None:
-    """The topics of the cluster whose metadata lies in a log directory, None where none does.
+    """The cluster's topics by the metadata in a log directory, None if it has none.
 
-    Raises Corrupt, Unreadable; NotFound where its broker deletes what was listed again and again.
+    Raises Corrupt and Unreadable; NotFound if the broker deleted listed files again and again.
     """
     folder = f"{log_dir}/{_PARTITION}"
     for _ in range(_LISTINGS_MAX - 1):
         try:
             return _read(disk, folder) if disk.is_folder(folder) else None
         except NotFound:
-            continue  # the broker has a newer snapshot by now
+            continue  # the broker has written a newer snapshot and deleted this one
     return _read(disk, folder)
 
 
@@ -64,7 +64,7 @@ def _read(disk: Disk, folder: str) -> ClusterImage:
 
 
 def _replay_snapshot(disk: Disk, file: str, builder: ImageBuilder) -> None:
-    """Raises Corrupt where it lacks its beginning or its end."""
+    """Raises Corrupt if the snapshot has no header or no footer record."""
     types: list[int] = []
     at, size = 0, disk.size(file)
     for chunk in read_chunks(lambda a, b: disk.read_large(file, a, b), file, 0, size):
