@@ -1,4 +1,4 @@
-"""The archive as a whole: its format version, and the topics and partitions in it."""
+"""The archive: its format version, its topics and its partitions."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -112,7 +112,7 @@ class ArchivedTopic:
 
 
 def select_folders(store: ObjectStore, globs: Collection[str], topic_ids: Mapping[str, str]) -> tuple[str, ...] | None:
-    """The folders to process: matching topics, and of those in `topic_ids` the one with that id; None for the whole archive.
+    """The folders to process: matching topics, and of those in `topic_ids` the one with that id. None stands for all topics.
 
     Raises NotFound for a glob or an id without a topic.
     """

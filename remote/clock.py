@@ -44,7 +44,7 @@ class SystemClock:
     """The system clock."""
 
     def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000  # noqa: TID251  # this is the door
+        return time.time_ns() // 1_000_000  # noqa: TID251  # the only place that reads the time
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -54,7 +54,7 @@ class RandomIds:
     """Random UUIDs (122 random bits)."""
 
     def new_id(self) -> str:
-        return uuid.uuid4().hex  # noqa: TID251  # this is the door
+        return uuid.uuid4().hex  # noqa: TID251  # the only place that makes ids
 
 
 class SystemRandomness:
@@ -66,7 +66,7 @@ class SystemRandomness:
 
 def jitter() -> float:
     """A random number in [0, 1), to spread retries in time."""
-    return uuid.uuid4().int / (1 << 128)  # noqa: TID251  # this is the door
+    return uuid.uuid4().int / (1 << 128)  # noqa: TID251  # the only place that makes random numbers
 
 
 def stopwatch() -> float:

@@ -40,10 +40,10 @@ def stored_versions(store: ReadableStore, path: PartitionPath) -> Sequence[Store
 
 
 def chain_of(store: ObjectReader, path: PartitionPath, listed: Sequence[StoredVersion]) -> Sequence[StoredVersion]:
-    """Those of the listed versions, the newest first, that are of the chain, whether they are sound or not.
+    """The listed versions, newest first, that belong to the chain, including damaged ones.
 
-    Nothing is read unless the last ones were made long after the one above them: such a one counts if that was built on it, since
-    it may have been restored from a copy.
+    A version is read only if it was made long after the version that follows it. Such a version may have been restored from a
+    copy. It belongs to the chain if the version that follows it names its hash.
     """
     end = _late_from(listed)
     while end < len(listed) and _is_built_on(store, path, listed[end - 1].version, listed[end].version):
@@ -73,7 +73,7 @@ def _is_built_on(store: ObjectReader, path: PartitionPath, child: int, version: 
     except NotFound:
         return False
     except (Corrupt, Newer):
-        return True  # nobody can tell
+        return True  # an unreadable child does not show its parent, so the version is kept
 
 
 def walk_chain(store: ObjectReader, path: PartitionPath, versions: Iterable[int]) -> Iterator[Manifest | Corrupt | Newer]:

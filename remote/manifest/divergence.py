@@ -20,8 +20,9 @@ from remote.manifest.transitions import check_history, contradict
 def fork_offset(manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offset: int) -> int | None:
     """The greatest offset up to which the archive and a log with these leader epochs up to `end_offset` are of one history.
 
-    None where they do not contradict each other, or where one of them has no leader epochs, so that nobody can tell. Histories
-    part where an epoch starts; where they have no epoch in common, where the log starts: below that nothing is known of it.
+    None if they do not contradict each other, or if one of them has no leader epochs and cannot be compared. Two histories
+    diverge at the start offset of an epoch. If they have no epoch in common, they diverge where the log starts: nothing is known
+    of the log below that offset.
     """
     known = manifest.leader_epochs
     if not is_another_history(manifest, lineage, end_offset) or not lineage or not known:

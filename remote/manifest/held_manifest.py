@@ -38,9 +38,9 @@ class HeldManifest:
         return self.known.manifest
 
     def refresh(self) -> Manifest:
-        """The version that is held, or the newest where there is a newer one or nobody has asked for long.
+        """The newest version: the held one, or a newer one, which is looked for if the last listing is older than HELD_MS_MAX.
 
-        No request where the last commit was just now and has listed nothing newer. Raises Unavailable, Corrupt, Newer.
+        Costs no request if a commit has just listed the versions and found none newer. Raises Unavailable, Corrupt, Newer.
         """
         age_ms = self.writer.clock.now_ms() - self._asked_ms
         if not 0 <= age_ms <= HELD_MS_MAX:

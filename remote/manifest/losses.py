@@ -1,9 +1,10 @@
-"""What left every local log before it was archived: pure, from what a manifest knows of its sources and of its own holes.
+"""Losses: offsets that every local log deleted before they were archived. Pure; computed from the manifest's sources and gaps.
 
-A source is a log directory. Of each the manifest keeps where the partition's log started and ended when it was last told. What a
-source had then, has no more, and the archive does not hold is lost, unless another source may have it: one that is not gone, and
-whose log had these offsets when it was last told. Retention by the archive itself is no loss: below the log start offset nothing
-is missing. Nor is what compaction has emptied: segments without batches stay where they are, or are named by their gap.
+A source is a log directory. For each source the manifest records the start and end offsets of the partition's log. An offset is
+lost if a source had it at the last record, no longer has it, and the archive does not hold it, unless another source may still
+have it: a source that is not gone and whose recorded log contains the offset. Offsets below the archive's log start offset are
+not lost: the archive's own retention deleted them. Offsets that compaction emptied are not lost either: their segments stay in
+the log, or their gap says so.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,9 +21,9 @@ GONE = "it was gone with the whole partition before it was archived"
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a source has of a partition now: its log start offset, and the ranges that it can still give.
+    """What a source has of a partition now: its log start offset, and the ranges of offsets that can be copied from it.
 
-    The ranges reach below the log start offset where inactive segments do: they are archived whole.
+    The ranges reach below the log start offset if an inactive segment does, since a segment is copied with all of its batches.
     """
 
     source: str
@@ -31,7 +32,7 @@ class Seen:
 
 
 def lost_ranges(manifest: Manifest) -> tuple[Loss, ...]:
-    """What is lost now, in order: the losses without what was archived after all, and without what retention has passed."""
+    """The current losses by start offset: those recorded, minus offsets archived later or deleted by the archive's retention."""
     end = max((loss.end for loss in manifest.losses), default=0)
     missing = [*missing_ranges(manifest), (manifest.end_offset, max(end, manifest.end_offset))] if manifest.losses else []
     cut = (replace(loss, start=a, end=b) for loss in manifest.losses for a, b in clipped(missing, loss.start, loss.end))
@@ -39,17 +40,17 @@ def lost_ranges(manifest: Manifest) -> tuple[Loss, ...]:
 
 
 def unacknowledged(manifest: Manifest) -> tuple[Loss, ...]:
-    """Those of the lost ranges that nobody has acknowledged."""
+    """The lost ranges that are not acknowledged."""
     return tuple(loss for loss in lost_ranges(manifest) if not loss.acknowledged_at_ms)
 
 
 def lost_offsets(manifest: Manifest) -> int:
-    """How many offsets are lost that nobody has acknowledged."""
+    """The number of lost offsets that are not acknowledged."""
     return sum(loss.end - loss.start for loss in unacknowledged(manifest))
 
 
 def lost_since_ms(manifest: Manifest) -> int | None:
-    """Since when there is something lost that nobody has acknowledged, None where there is nothing."""
+    """When the earliest loss that is not acknowledged was noticed, None if there is none."""
     return min((loss.noticed_at_ms for loss in unacknowledged(manifest)), default=None)
 
 
@@ -69,7 +70,7 @@ def reason_with(losses: Iterable[Loss], start: int, end: int, otherwise: str) ->
 
 
 def local_deletions_recorded(manifest: Manifest, seen: Seen, now_ms: int) -> Manifest:
-    """The manifest that knows what a source has lost since it was last told of it; what the source still has is not lost."""
+    """The manifest with the losses of a source since its last record; offsets that the source still has are not lost."""
     if manifest.is_deleted or not manifest.version:
         return manifest
     kept = _without(manifest.losses, seen.held)
@@ -85,9 +86,9 @@ def local_deletions_recorded(manifest: Manifest, seen: Seen, now_ms: int) -> Man
 
 
 def source_gone(manifest: Manifest, source: str, log_end_offset: int, now_ms: int) -> Manifest:
-    """The manifest of a partition that `source` does not have any more; its log ended at `log_end_offset` or behind that.
+    """The manifest of a partition that `source` no longer has; the log of the source ended at `log_end_offset` or later.
 
-    Where another source has it, or is believed to, nothing is lost by that.
+    Offsets that another source is recorded to have are not lost.
     """
     if manifest.is_deleted or source in manifest.gone or source not in manifest.local_log_start_offsets:
         return manifest
@@ -101,24 +102,24 @@ def source_gone(manifest: Manifest, source: str, log_end_offset: int, now_ms: in
 
 
 def gone_since_ms(manifest: Manifest) -> int | None:
-    """Since when no source has the partition any more, None where one has it, or none ever had."""
+    """When the last source lost the partition, None if a source still has it or none ever had it."""
     starts = manifest.local_log_start_offsets
     return max(manifest.gone.values()) if starts and starts.keys() <= manifest.gone.keys() else None
 
 
 def new_losses(before: Manifest, after: Manifest) -> tuple[Range, ...]:
-    """The offsets that are lost by one version and were not by another."""
+    """The offsets that are lost in the version `after` and not in `before`."""
     known, now = ([(loss.start, loss.end) for loss in m.losses] for m in (before, after))
     return without(now, known)
 
 
 def has_nothing_for_readers(manifest: Manifest) -> bool:
-    """Whether a log directory has the partition and that is all: readers of the archive have nothing of it, nor miss anything."""
+    """Whether the manifest only records a log directory: no segment was archived, and none is missing."""
     return manifest.only_seen and not (manifest.entries or manifest.pages or manifest.deleting or manifest.losses)
 
 
 def acknowledged(manifest: Manifest, shown: Iterable[Range], by: str, now_ms: int) -> Manifest:
-    """The manifest in which somebody has said that the loss of these offsets is known; what is lost later is not among them."""
+    """The manifest with the losses of these offsets acknowledged. Later losses are not."""
     ranges = sorted(shown)
 
     def split(loss: Loss) -> Iterator[Loss]:
@@ -144,7 +145,7 @@ def _others(manifest: Manifest, source: str) -> Iterator[tuple[str, int]]:
 
 
 def _with(manifest: Manifest, lost: Iterable[Range], reason: str, now_ms: int) -> Manifest:
-    """The manifest with these losses, too, where they are news."""
+    """The manifest with these losses added, without those that it has already."""
     known = [(loss.start, loss.end) for loss in manifest.losses]
     wanted = joined(sorted((max(a, manifest.log_start_offset), b) for a, b in lost if b > manifest.log_start_offset and a < b))
     new = [Loss(start, end, reason, now_ms) for start, end in without(wanted, known)]
@@ -164,7 +165,7 @@ def _without(losses: Iterable[Loss], ranges: Iterable[Range]) -> tuple[Loss, ...
 
 
 def _in_order(losses: Iterable[Loss]) -> tuple[Loss, ...]:
-    """In the order of their starts, those made one that touch and that nobody has acknowledged, since the first of them."""
+    """Losses by start offset. Adjacent ones with one reason are merged if not acknowledged, and keep the time of the first."""
     found: list[Loss] = []
     for loss in sorted(losses, key=lambda one: one.start):
         if found and _goes_on(found[-1], loss):

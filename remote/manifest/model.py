@@ -99,8 +99,10 @@ class Deleting:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Offsets `[start, end)` that left every local log before they were archived, why, since when that is known, and who has
-    acknowledged it and when, "" and 0 for nobody. What is missing of them now is said by `losses.lost_ranges`.
+    """Offsets `[start, end)` that every local log deleted before they were archived, with the reason and the time of discovery.
+
+    `acknowledged_by` and `acknowledged_at_ms` are "" and 0 if the loss is not acknowledged. `losses.lost_ranges` gives the part
+    that is still missing.
     """
 
     start: int
@@ -124,9 +126,9 @@ class WriteMark:
 
 @dataclass(frozen=True, slots=True)
 class PendingWrite:
-    """What a write adds here if it is committed, which its record alone says (see `writes`): nobody reads it before.
+    """What a write adds to this partition once its record says that it is committed (see `writes`). No reader sees it before.
 
-    `topic` and `topic_id` are where that record lies. `lineage` are the partition's leader epochs with these entries.
+    `topic` and `topic_id` locate the record. `lineage` are the partition's leader epochs with these entries.
     """
 
     topic: str
@@ -139,17 +141,17 @@ class PendingWrite:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One version. Version 0 is the partition that nobody has archived yet; it is never stored.
+    """One version. Version 0 is a partition without any archived segment or record; it is never stored.
 
     `parent_sha256` is the hash of the stored bytes of version - 1, "" for version 1. `put_id` is new for every commit, so
     that a writer whose answer was lost knows its own. `local_log_start_offsets` is by source (a log directory's id), as last
     seen. `entries` and `pages` are in the order of their base offsets. Entries that came late, below what the pages hold, stay
-    among `entries` until there are too many of those. `gaps` are of the whole partition, whatever lies in pages.
+    among `entries` until there are too many of those. `gaps` are all gaps of the partition, inside of pages too.
     `deleted_at_ms` is when the topic with this id was deleted, 0 where it was not: nothing is archived under it any more.
     `written` is the last committed write of rows that no broker had, None for a partition that only a broker's logs are in;
     `pending` is one that is not known here to be committed or given up.
     `local_log_end_offsets` are where the sources' logs ended at their last commits, `gone` since when sources have the partition
-    no more. `losses` are of the whole partition, also of offsets behind `end_offset`. `only_seen`: nothing was ever copied.
+    no more. `losses` are all losses of the partition, also of offsets after `end_offset`. `only_seen`: nothing was ever copied.
     `diverged` are histories that were given up, the latest last; `kept_from` is the topic id from which what is here was, or "".
     `data_committed_at_ms` is when the last commit was that brought offsets which the archive did not have, 0 where none is known.
     `signed_by` is the key that has wrapped the key of its signature, "" where it is not signed (see `signatures`).

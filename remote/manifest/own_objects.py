@@ -1,4 +1,4 @@
-"""Writes objects under keys that nobody else has: pages and pins, which have an id of their own."""
+"""Writes objects under keys that no other writer uses: pages and pins, whose keys contain a random id."""
 
 from local_log.errors import Corrupt, NotFound, Unknown
 from remote.clock import Clock
@@ -7,7 +7,7 @@ from remote.store.conditional_put import conditional_put
 
 
 def put_own(store: ObjectStore, clock: Clock, key: str, body: Body) -> None:
-    """Writes an object and reads it back, so that it may be named. A key that is taken is ours: a lost answer looks like this.
+    """Writes an object and reads it back, so that a manifest may name it. If the key is taken, an earlier try has written it.
 
     Raises Unknown where it is not there (yet), Unavailable, Corrupt where the store holds something else.
     """

@@ -128,7 +128,7 @@ def _list(fields: Any, field: int) -> list[Any]:
 
 
 def _struct(body: bytes, at: int, end: int, depth: int = 0) -> tuple[dict[int, Any], int]:
-    """The whole numbers, structs and lists of a struct of the compact protocol, by field; other fields are passed over."""
+    """The integers, structs and lists of a struct of Thrift's compact protocol, by field; other fields are skipped."""
     if depth > _DEPTH_MAX:
         raise ValueError(f"structs {depth} deep")
     found: dict[int, Any] = {}

@@ -100,22 +100,25 @@ class _Draft:
 
     def trimmed(self, manifest: Manifest, now_ms: int) -> Manifest:
         """One page that reaches over the log start offset, without what lies below it."""
-        over, room = _reaching_over(manifest), self.limits.deleting_max - len(manifest.deleting)
-        if over is None or room <= 0:
+        over, count_max = _reaching_over(manifest), self.limits.deleting_max - len(manifest.deleting)
+        if over is None or count_max <= 0:
             return manifest
-        left, gone = self._split(over, manifest.log_start_offset, room)
+        left, gone = self._split(over, manifest.log_start_offset, count_max)
         refs = tuple(left if ref is over else ref for ref in manifest.pages)
         return replace(manifest, pages=refs, deleting=waiting(manifest, gone, now_ms))
 
-    def _split(self, ref: PageRef, start: int, room: int) -> tuple[PageRef, list[Item]]:
-        """A page without what lies below `start`, and that: whole items, and those of the first page that reaches over it."""
+    def _split(self, ref: PageRef, start: int, count_max: int) -> tuple[PageRef, list[Item]]:
+        """A page without at most `count_max` of the items that end at or below `start`, and these items.
+
+        An item that is a page across `start` is split the same way.
+        """
         items = self.items(ref)
-        gone = [i for i in items if i.end_offset <= start][:room]
+        gone = [i for i in items if i.end_offset <= start][:count_max]
         names = {item_id(i) for i in gone}
         kept = [i for i in items if item_id(i) not in names]
         for at, item in enumerate(kept):
-            if isinstance(item, PageRef) and item.min_end_offset <= start < item.end_offset and len(gone) < room:
-                kept[at], below = self._split(item, start, room - len(gone))
+            if isinstance(item, PageRef) and item.min_end_offset <= start < item.end_offset and len(gone) < count_max:
+                kept[at], below = self._split(item, start, count_max - len(gone))
                 gone += below
                 break
         return self.page(ref.level, kept), gone

@@ -43,9 +43,9 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """The pins of a partition: those that are obeyed, those that are over, and those that nobody can read.
+    """The pins of a partition: those in force, those that have expired, and those that cannot be read.
 
-    A damaged one may be anybody's, and when it ends is not known: it covers everything until somebody deletes its object.
+    The offsets and the expiry of a damaged pin are unknown, so it protects all offsets until its object is deleted.
     """
 
     live: tuple[Pin, ...] = ()
@@ -53,7 +53,7 @@ class Pins:
     damaged: tuple[Corrupt | Newer, ...] = ()
 
 
-# What a pin says, one by one, and the doors.
+# Creating, reading and deleting pins.
 def create(
     store: ObjectStore, path: PartitionPath, owner: str, version: int, start: int, end: int, lasts_ms: int, clock: Clock, ids: Ids
 ) -> Pin:

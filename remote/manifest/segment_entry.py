@@ -28,12 +28,12 @@ LEADER_EPOCH_CHECKPOINT = "leader_epoch_checkpoint"
 
 
 class SegmentState(StrEnum):
-    """Kafka's RemoteLogSegmentState, and what of it stands for each.
+    """Kafka's RemoteLogSegmentState, and what each state is in the archive.
 
-    COPY_SEGMENT_STARTED      objects that no manifest names (yet): uploaded, or left behind by a copy that failed
+    COPY_SEGMENT_STARTED      objects that no manifest names: a copy is under way, or has failed
     COPY_SEGMENT_FINISHED     an entry, in the manifest or in a page
-    DELETE_SEGMENT_STARTED    in `deleting`: nobody new reads it, its objects are still there
-    DELETE_SEGMENT_FINISHED   its objects are gone, and no manifest names it any more
+    DELETE_SEGMENT_STARTED    in `deleting`: new reads do not use it, its objects still exist
+    DELETE_SEGMENT_FINISHED   its objects are deleted, and the manifest does not name it
     """
 
     copy_started = "COPY_SEGMENT_STARTED"

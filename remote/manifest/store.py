@@ -1,13 +1,13 @@
-"""Loads the newest manifest and commits the next one: optimistic, by put-if-absent, with no other lock.
+"""Loads the newest manifest and commits the next one with optimistic concurrency: put-if-absent is the only lock.
 
-A commit is: load version N; end a write that is pending there (see `decisions`); apply a pure transition; write the pages that
-keep N+1 short, read them back; check the invariants; write N+1, which names N's hash and carries a fresh put id, with
-put-if-absent. What may come back:
+A commit loads version N, ends a write that is pending in it (see `decisions`), applies a pure transition, writes the pages that
+keep version N+1 short and reads them back, checks the invariants, and writes version N+1 with put-if-absent. Version N+1 contains
+the hash of version N and a new put id. The outcomes of the put:
 
-    done              list once more: ours must be the newest, or an ancestor of it. The key of a version that a sweep has
-                      deleted is free again, so a writer that slept can win a put that nobody will ever build on
-    key taken         read it back: with our own put id we won (a lost first answer looks like this), else reload and go again
-    unknown           the same put again, then read back; still unknown: stop with Unknown, delete nothing
+    done              The versions are listed again: ours must be the newest or an ancestor of the newest. After a sweep has
+                      deleted old versions their keys are free, so a stale writer's put can succeed on a version outside the chain
+    key taken         The object is read. If it has our put id, a lost first answer was a success; else reload and try again
+    unknown           The put is repeated and the object is read. If that does not decide it, raise Unknown and delete nothing
 """
 
 from collections.abc import Callable

@@ -1,14 +1,14 @@
-"""What may happen to a manifest: pure functions from one to the next. Applied twice, each gives the same.
+"""The transitions of a manifest: pure functions from one version to the next. Each is idempotent.
 
-segment_copied      a verified copy joins; gaps that it fills go, ranges that it leaves open are named
-emptied             gaps turn out to be where compaction has left nothing
-retained            the log start offset grows; whole entries and pages below it wait to be deleted
-deleted             what waited is gone from the store
-source_seen         where a source's local log starts and ends now
-first_seen          the same of a partition of which nothing has been copied yet
-claimed             the writer epoch grows: writers from before are fenced
-kept                another history has one entry more of those that are to be given up (see `truncation`)
-topic_deleted       the same, all that there is waits to be deleted, and nothing is archived any more
+segment_copied      adds a verified copy, removes the gaps that it fills, adds gaps for ranges that are still missing
+emptied             marks gaps as ranges in which compaction left no batch
+retained            raises the log start offset; entries and pages that end at or below it are moved to `deleting`
+deleted             removes items of `deleting` whose objects are deleted
+source_seen         records where a source's local log starts and ends
+first_seen          the same for a partition of which no segment is archived
+claimed             raises the writer epoch, which fences earlier writers
+kept                adds an entry of a diverged history to the topic that keeps it (see `truncation`)
+topic_deleted       raises the writer epoch, moves all items to `deleting`, and forbids further copies
 """
 
 from collections.abc import Iterable, Sequence
@@ -124,9 +124,9 @@ def retained(manifest: Manifest, log_start_offset: int, now_ms: int, *, deleting
 
 
 def moved(manifest: Manifest, now_ms: int, deleting_max: int) -> Manifest:
-    """The manifest whose whole entries and pages below the log start offset wait to be deleted, as far as there is room."""
-    room = max(0, deleting_max - len(manifest.deleting))
-    below = [item for item in manifest.items if item.end_offset <= manifest.log_start_offset][:room]
+    """The manifest with items that end at or below the log start offset moved to `deleting`, up to `deleting_max` in all."""
+    count_max = max(0, deleting_max - len(manifest.deleting))
+    below = [item for item in manifest.items if item.end_offset <= manifest.log_start_offset][:count_max]
     if not below:
         return manifest
     gone = {id(item) for item in below}
@@ -139,19 +139,19 @@ def moved(manifest: Manifest, now_ms: int, deleting_max: int) -> Manifest:
 
 
 def waiting(manifest: Manifest, items: Iterable[Item], now_ms: int) -> tuple[Deleting, ...]:
-    """What waits to be deleted, with these items."""
+    """The manifest's `deleting` with these items added."""
     return (*manifest.deleting, *(Deleting(item, now_ms) for item in items))
 
 
 def deleted(manifest: Manifest, ids: Iterable[str]) -> Manifest:
-    """The manifest without what waited under these ids (`Deleting.id`): its objects are gone."""
+    """The manifest without the items of `deleting` with these ids (`Deleting.id`), whose objects are deleted."""
     gone = set(ids)
     left = tuple(d for d in manifest.deleting if d.id not in gone)
     return manifest if len(left) == len(manifest.deleting) else replace(manifest, deleting=left)
 
 
 def source_seen(manifest: Manifest, source: str, log_start_offset: int, log_end_offset: int | None = None) -> Manifest:
-    """The manifest that knows where the local log of `source` starts, and ends where that is told; it is not gone."""
+    """The manifest that records the start of the source's log, and its end if given. The source no longer counts as gone."""
     starts = {**manifest.local_log_start_offsets, source: log_start_offset}
     ends = manifest.local_log_end_offsets
     if log_end_offset is not None:
@@ -162,21 +162,21 @@ def source_seen(manifest: Manifest, source: str, log_start_offset: int, log_end_
 
 
 def first_seen(manifest: Manifest, source: str, log_start_offset: int, log_end_offset: int) -> Manifest:
-    """The manifest of a partition that a log directory has and of which nothing is archived yet; of any other the same."""
+    """The manifest of a partition that a log directory has and of which nothing is archived; any other is not changed."""
     if manifest.version:
         return manifest
     return replace(source_seen(manifest, source, log_start_offset, log_end_offset), only_seen=True)
 
 
 def claimed(manifest: Manifest) -> Manifest:
-    """The manifest with the next writer epoch, which whoever commits this owns."""
+    """The manifest with the next writer epoch. The writer that commits it owns that epoch."""
     return replace(manifest, writer_epoch=manifest.writer_epoch + 1)
 
 
 def topic_deleted(manifest: Manifest, now_ms: int, *, deleting_max: int = LIMITS.deleting_max) -> Manifest:
-    """The manifest of a topic that is deleted at `now_ms`: writers from before are fenced, and those who come later refused.
+    """The manifest of a topic that is deleted at `now_ms`: earlier writers are fenced, and later ones are refused.
 
-    Everything waits to be deleted, as far as there is room (see `retained`); nothing changes where that is so already.
+    All items move to `deleting`, up to `deleting_max` (see `retained`). A manifest that is in this state is not changed.
     """
     if not manifest.is_deleted:
         manifest = replace(claimed(manifest), deleted_at_ms=now_ms, losses=())
@@ -193,7 +193,7 @@ def refuse_deleted(manifest: Manifest) -> None:
 
 
 def parts_outside(gap: Missing, start: int, end: int) -> Iterable[Missing]:
-    """What is left of a gap or a loss outside of `[start, end)` keeps its reason and time."""
+    """The parts of a gap or a loss outside of `[start, end)`, with its reason and time."""
     return (replace(gap, start=a, end=b) for a, b in uncovered([(start, end)], gap.start, gap.end))
 
 

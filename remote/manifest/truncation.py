@@ -1,10 +1,10 @@
-"""Gives up a history from a fork on, for another that goes on from there: pure but for `read`, which gives the items of a page.
+"""Truncates the archive of a partition at a fork, where the log's history diverges. Pure, except that `read` loads pages.
 
     entries   |---------|---------|------f--|---------|        f  the fork
-    after     |---------|---------|                            what has f inside, or lies above it, waits to be deleted
+    after     |---------|---------|                            segments that contain f or start above it are in `deleting`
 
-A segment that has the fork inside goes as a whole: below the fork it is the other history's, too, so it is archived again from
-the log that has that. Kafka's word for what happens to the log is truncation (`UnifiedLog.truncateTo`), to the leader epochs
+A segment that contains the fork is removed, also its batches below the fork: these are part of both histories, so they are copied
+again from the local log. Kafka truncates a log the same way (`UnifiedLog.truncateTo`), and its leader epochs with
 `LeaderEpochFileCache.truncateFromEnd`.
 """
 
@@ -24,9 +24,9 @@ from remote.manifest.transitions import parts_outside, waiting
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """What stays of a manifest's items and what goes; the pages that were made anew are to be written before the commit.
+    """The items of a manifest that a truncation keeps and removes, and the pages to be written before the commit.
 
-    It was planned on the version with the put id `planned_on`, and applies to that one alone (see `transforms.rotation`).
+    It was planned on the version with the put id `planned_on`, and applies only to that version (see `transforms.rotation`).
     """
 
     planned_on: str
@@ -36,9 +36,10 @@ class Truncation:
     made: tuple[NewPage, ...]
 
     def applied(self, manifest: Manifest, kept_id: str, now_ms: int, *, deleting_max: int = LIMITS.deleting_max) -> Manifest:
-        """The manifest that ends where the fork is, or below it; unchanged where others have committed meanwhile.
+        """The manifest that ends at the fork or below it; unchanged if another writer has committed since the plan.
 
-        `kept_id` is the id of the topic under which is kept what goes. Raises Invalid where too much waits to be deleted already.
+        `kept_id` is the id of the topic that keeps the removed segments. Raises Invalid if `deleting` would be longer than
+        `deleting_max`.
         """
         if manifest.put_id != self.planned_on:
             return manifest
@@ -48,14 +49,14 @@ class Truncation:
                 f"be {deleting_max}. Run tiering expire until fewer wait, then run the same command again"
             )
         start = min((item.base_offset for item in self.gone), default=self.fork_offset)
-        told = Divergence(self.fork_offset, start, manifest.end_offset, kept_id, now_ms)
+        divergence = Divergence(self.fork_offset, start, manifest.end_offset, kept_id, now_ms)
         short = replace(
             manifest,
             entries=tuple(i for i in self.kept if isinstance(i, SegmentEntry)),
             pages=tuple(i for i in self.kept if isinstance(i, PageRef)),
             deleting=waiting(manifest, self.gone, now_ms),
             leader_epochs=tuple(e for e in manifest.leader_epochs if e.start_offset < self.fork_offset),
-            diverged=(*manifest.diverged, told)[-DIVERGED_MAX:],
+            diverged=(*manifest.diverged, divergence)[-DIVERGED_MAX:],
         )
         losses = tuple(left for loss in manifest.losses for left in parts_outside(loss, short.end_offset, INT64_MAX))
         after = replace(short, losses=losses, gaps=self._gaps(short, now_ms))

@@ -73,7 +73,7 @@ def record_of(pending: PendingWrite) -> str:
 
 
 def as_decided(store: ObjectReader, manifest: Manifest) -> Manifest:
-    """The manifest as readers see it: with a pending write that was committed, without any other. Raises Corrupt, Unavailable."""
+    """The manifest as readers see it: with its pending write only if that was committed. Raises Corrupt, Unavailable."""
     if manifest.pending is None:
         return manifest
     decision = read_decision(store, record_of(manifest.pending))
@@ -81,7 +81,7 @@ def as_decided(store: ObjectReader, manifest: Manifest) -> Manifest:
 
 
 def ended(store: ObjectStore, clock: Clock, manifest: Manifest, by: str) -> Manifest:
-    """The manifest without a pending write, which is given up where nobody has decided yet.
+    """The manifest without a pending write. A write that is not decided is aborted.
 
     Raises Unknown, Unavailable, Corrupt.
     """
@@ -92,7 +92,7 @@ def ended(store: ObjectStore, clock: Clock, manifest: Manifest, by: str) -> Mani
 
 
 def decisions(store: ReadableStore, write: WritePath) -> Iterator[Decision]:
-    """How the attempts of a write ended that have. Raises Corrupt, Unavailable."""
+    """The decisions on the attempts of a write, of those that are decided. Raises Corrupt, Unavailable."""
     for meta in store.list(write.prefix):
         decision = read_decision(store, meta.key)
         if decision is not None:

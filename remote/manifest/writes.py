@@ -1,11 +1,11 @@
-"""What a write over many partitions does to the manifest of each: all of them have it, or none. Pure.
+"""The steps of an atomic write over many partitions, in the manifest of each partition. Pure.
 
-    intended    the write's entries stand in `pending`, in every partition of its topics; nobody reads them
-    (decided)   one record, put if absent, says for all of them at once whether the write is committed: see `decisions`
-    resolved    committed, the entries join the others; given up, they are forgotten
+    intended    the write's entries are in `pending`, in every partition of its topics; no reader sees them
+    (decided)   one record, put if absent, decides for all partitions whether the write is committed: see `decisions`
+    resolved    the entries join the others if the write was committed, else they are removed
 
-A write that is cut off between the first step and the last is ended by whoever comes next: readers see it as its record says,
-and every commit to such a partition resolves it first. So a partition's end never moves while a write is pending there.
+If a writer fails between the first step and the last, the next one completes them: readers follow the record, and every commit
+to a partition resolves its pending write first. So a partition's end offset never changes while a write is pending.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,9 +18,9 @@ from remote.manifest.transitions import last_data_ms, refuse_deleted
 
 
 def intended(manifest: Manifest, pending: PendingWrite, expected: Manifest) -> Manifest:
-    """The manifest with a write that nobody sees yet, whose entries follow `expected`, as readers see that.
+    """The manifest with a pending write whose entries follow `expected`, which is the manifest as readers see it.
 
-    Raises Conflict where somebody else has come in between, Invalid for a topic that was deleted.
+    Raises Conflict if another writer has committed since then, Invalid for a topic that was deleted.
     """
     refuse_deleted(manifest)
     known = (expected.end_offset, expected.written, expected.local_log_start_offsets)
@@ -30,10 +30,10 @@ def intended(manifest: Manifest, pending: PendingWrite, expected: Manifest) -> M
 
 
 def resolved(manifest: Manifest, committed_at_ms: int | None) -> Manifest:
-    """The manifest without the write that was pending: with its entries if it was committed, else as if it had never been.
+    """The manifest with the entries of its pending write if that was committed, else without them.
 
-    `committed_at_ms` is when it was decided to be committed, None where it was not. From then on it is there, in all of its
-    partitions, whenever each of their manifests takes it in.
+    `committed_at_ms` is the time of the decision to commit, None if the write was aborted. Readers see the write in all of its
+    partitions from that time on, also before every manifest is resolved.
     """
     pending = manifest.pending
     if pending is None:
@@ -52,15 +52,15 @@ def resolved(manifest: Manifest, committed_at_ms: int | None) -> Manifest:
 
 
 def was_never_there(manifest: Manifest) -> bool:
-    """Whether all that a partition ever had is a write that was not committed, or a log that nothing was copied of.
+    """Whether a partition only ever had an aborted write, or a local log of which no segment was copied.
 
-    To readers there is no such partition.
+    Readers do not see such a partition.
     """
     if has_nothing_for_readers(manifest):
         return True
     is_empty = not (manifest.entries or manifest.pages or manifest.deleting or manifest.gaps or manifest.log_start_offset)
-    is_nobodys = manifest.written is None and not manifest.local_log_start_offsets and not manifest.is_deleted
-    return manifest.version > 0 and is_empty and is_nobodys
+    is_unused = manifest.written is None and not manifest.local_log_start_offsets and not manifest.is_deleted
+    return manifest.version > 0 and is_empty and is_unused
 
 
 def are_of_one_moment(partitions: Mapping[int, Manifest], unreadable: Iterable[int] = ()) -> bool:
