@@ -76,7 +76,7 @@ def findings_of(steps: Iterable[ScrubStep], read: Callable[[SegmentToRead], tupl
 
 
 def _listed(store: RequestBudget, topics: tuple[str, ...] | None) -> Iterator[ObjectMeta]:
-    """The objects of topics, or of single topic ids written as `topic/id`; of the whole archive without any."""
+    """The objects of topics, or of topic ids written as `topic/id`; without any, those of all topics."""
     for prefix in ("",) if topics is None else (f"{topic}/" for topic in topics):
         yield from store.list(prefix)
 

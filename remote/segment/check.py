@@ -72,9 +72,9 @@ class LogSegmentData:
 
 @dataclass(slots=True)
 class SegmentCopy:
-    """A segment between its files and its entry: `data` as it lies there, and what reading its whole log file has shown.
+    """A segment whose log file was read and checked: `data` are its files, the other fields are the results.
 
-    The arrays have a value for each batch. `open_transactions` are those that are open where the segment ends.
+    The arrays have a value for each batch. `open_transactions` are those that are open at the segment's end.
     """
 
     data: LogSegmentData
@@ -142,7 +142,7 @@ def check_log(segment: LogSegmentData) -> SegmentCopy:
         for ended in transactions.follow(chunk):
             if ended.is_aborted:
                 checked.aborted.append(ended.txn)
-                if ended.has_records:  # what compaction has emptied nobody can be given
+                if ended.has_records:  # without records, as after compaction, readers need no marker
                     checked.abort_markers.add(ended.txn.last_offset)
     if checked.size != segment.size:
         raise Corrupt(
@@ -198,8 +198,8 @@ def _check_offset_index(checked: SegmentCopy, file: SegmentFile) -> OffsetIndex:
     index = _parsed(file, lambda body: read_offset_index(body, checked.data.base_offset))
     starts, ends = np.searchsorted(checked.positions, index.positions), np.searchsorted(checked.last_offsets, index.offsets)
     known = np.isin(index.positions, checked.positions) & np.isin(index.offsets, checked.last_offsets)
-    sound = known & (starts <= ends) & (starts > np.concatenate([[-1], ends[:-1]]))
-    _refuse_unless(sound, file, 8, "batch and position are not those of a batch")
+    valid = known & (starts <= ends) & (starts > np.concatenate([[-1], ends[:-1]]))
+    _refuse_unless(valid, file, 8, "batch and position are not those of a batch")
     return index
 
 
@@ -207,14 +207,14 @@ def _check_time_index(checked: SegmentCopy, offset_index: OffsetIndex, file: Seg
     """An entry (T, O) says that no record before O is later than T.
 
     A roll writes the latest time of all as the last entry; every other entry was written together with one of the offset
-    index. So both show that they are whole: without their ends, each read by time or offset would go through all the rest.
+    index. So both indexes prove to be complete. Without its end, each read by time or offset would scan the rest of the log.
     """
     segment = checked.data
     index = _parsed(file, lambda body: read_time_index(body, segment.base_offset))
     latest = np.concatenate([[-1], np.maximum.accumulate(checked.max_timestamps)])
     before = np.searchsorted(checked.last_offsets, index.offsets, side="left")
-    sound = (index.timestamps >= latest[before]) & (index.offsets < segment.end_offset)
-    _refuse_unless(sound, file, 12, "a record before its offset is later than its time, or the offset is outside")
+    valid = (index.timestamps >= latest[before]) & (index.offsets < segment.end_offset)
+    _refuse_unless(valid, file, 12, "a record before its offset is later than its time, or the offset is outside")
     if latest[-1] > (index.timestamps[-1] if len(index.timestamps) else NO_TIMESTAMP):
         raise _cut_short(file.path, len(file.body), f"its last entry is not the segment's latest time {latest[-1]}")
     if len(index.offsets) > 1 and index.offsets[-2] > (offset_index.offsets[-1] if len(offset_index.offsets) else -1):
@@ -240,9 +240,9 @@ def check_txn_index(copy: SegmentCopy) -> None:
         raise Corrupt(f"the transaction index {problem} of its segment", file=segment.beside(TXN_INDEX))
 
 
-def _refuse_unless(sound: Any, file: SegmentFile, entry_bytes: int, problem: str) -> None:
-    if not sound.all():
-        at = int(np.argmin(sound))
+def _refuse_unless(valid: Any, file: SegmentFile, entry_bytes: int, problem: str) -> None:
+    if not valid.all():
+        at = int(np.argmin(valid))
         raise Corrupt(f"index entry {at} does not fit the log: {problem}", file=file.path, position=at * entry_bytes)
 
 

@@ -1,4 +1,4 @@
-"""One archived segment brought back: its log whole or cut at batches, and the files that lay beside it, every byte verified."""
+"""Downloads an archived segment: all of its log or a range of batches, and its other files, with every byte verified."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

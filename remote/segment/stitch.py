@@ -15,7 +15,7 @@ from remote.manifest.segment_entry import SegmentEntry
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The batches of one segment that lie in `[start, end)`; the whole segment where `is_whole`."""
+    """The batches of one segment in `[start, end)`; if `is_whole`, all of its batches."""
 
     entry: SegmentEntry
     start: int

@@ -1,8 +1,8 @@
-"""The earliest timestamps of a segment, which Kafka's files do not have: without them nobody knows where a time has passed.
+"""The least timestamps of a segment, which Kafka's files do not have. A read up to a time needs them to know where to end.
 
-Kafka's time index has the greatest timestamps up to an offset, so it tells where a time begins. A least-time index is its mirror
-image and has its form: an entry (T, O) says that no record from offset O on is earlier than T, and both columns grow. What lies
-between the two is all that a window of time needs, however much records are out of order.
+Kafka's time index has the greatest timestamp up to an offset, so it gives the offset where a read from a time starts. The
+least-time index has the same format: an entry (T, O) says that no record from offset O on is earlier than T, and both columns
+grow. A read of a time range needs only the offsets between the two, also if records are out of order.
 """
 
 from contextlib import suppress
@@ -30,9 +30,9 @@ _TIMES_ONLY = Projection(key=False, value=False, headers=False)
 
 
 def least_timestamps(chunk: Chunk) -> Any:
-    """The least timestamp of each batch (int64, ms). Only batches whose header does not tell are looked into.
+    """The least timestamp of each batch (int64, ms). Records are read only if the batch header does not give it.
 
-    A batch with a sound checksum whose records have no sound form is archived as it is: its times are UNKNOWN.
+    A batch with a valid checksum and malformed records is archived unchanged: its times are UNKNOWN.
     """
     batches = chunk.batches
     least = np.array(batches.max_timestamp, np.int64)
@@ -58,9 +58,9 @@ def _of_batches(chunk: Chunk) -> Any:
     for row in np.flatnonzero(~plain).tolist():
         with suppress(Corrupt):
             section = np.frombuffer(inflate(int(batches.codec[row]), view[int(starts[row]) : int(ends[row])]), np.uint8)
-            whole = np.array([len(section)], np.uint64)
+            length = np.array([len(section)], np.uint64)
             one = slice(row, row + 1)
-            record_kernels.least_timestamps(section, _START, whole, counts[one], base[one], UNKNOWN, least[one])
+            record_kernels.least_timestamps(section, _START, length, counts[one], base[one], UNKNOWN, least[one])
     return least
 
 

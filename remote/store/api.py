@@ -1,12 +1,12 @@
-"""The object store as the archive needs it: a few verbs, in protocols so narrow that code asks for the least.
+"""The interface of an object store: a few methods, in small protocols, so that code can require only what it uses.
 
 Keys are relative to the archive's root, with "/" between their parts. Bodies are bytes-like; ranges are `[start, end)`.
 Every backend raises the errors of `local_log.errors` and nothing else: what a docstring names, and Invalid where the address, the
 rights or the key are at fault.
 
-Who repeats what, so that nothing is repeated twice: `retrying` every call that has changed nothing for certain, reads,
-listings, deletions, and uploads, whose key is theirs alone; a backend only the requests inside one upload, which nobody else
-sees; `conditional_put` a put of unknown outcome, since its caller alone can tell its own object from another's.
+Each call is retried in one place. `retrying` repeats calls that have certainly changed nothing, reads, listings, deletions, and
+uploads, whose key no other writer uses. A backend repeats only the requests inside one upload. `conditional_put` repeats a put of
+unknown outcome, since only its caller can distinguish its own object from another writer's.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,9 +19,9 @@ Body = bytes | bytearray | memoryview
 
 @dataclass(frozen=True, slots=True)
 class ObjectMeta:
-    """An object as the store describes it: its key, size in bytes, and what not every store tells.
+    """An object as the store describes it: its key, its size in bytes, and two values that not every store has.
 
-    That is the whole object's CRC-32C, and when it was made, in ms since 1970 by the store's own clock.
+    These are the CRC-32C of all its bytes, and the time of its creation, in ms since 1970 by the store's clock.
     """
 
     key: str
@@ -32,7 +32,7 @@ class ObjectMeta:
 
 @dataclass(frozen=True, slots=True)
 class AbandonedUpload:
-    """What an upload that never ended has left behind: no object, but space. `started_ms` is by the store's own clock."""
+    """A multipart upload that was not completed: it is no object, but uses space. `started_ms` is by the store's clock."""
 
     key: str
     upload_id: str
@@ -43,7 +43,7 @@ class ObjectReader(Protocol):
     """Reads objects."""
 
     def get(self, key: str) -> bytes:
-        """The whole object. Raises NotFound, Unavailable."""
+        """All bytes of an object. Raises NotFound, Unavailable."""
 
     def get_range(self, key: str, start: int, end: int) -> Body:
         """Exactly bytes `[start, end)`; `end` may not pass the object's end. Raises NotFound, Unavailable, BadRange."""
@@ -82,7 +82,7 @@ class ObjectWriter(Protocol):
         """
 
     def upload(self, key: str, parts: Iterable[Body], *, size: int, crc32c: int) -> None:
-        """Creates an object of any size under a key that nobody else uses, durable on return, with the given CRC-32C.
+        """Creates an object of any size under a key that no other writer uses, durable on return, with the given CRC-32C.
 
         `parts` come in order, each of the same length but the last, and at least 5 MiB unless there is only one. Where they can
         be read again from the start (a list can, an iterator cannot), a failed upload can be repeated.

@@ -1,10 +1,10 @@
-"""Put-if-absent with all its answers: the one place that decides whether an object under a key is ours.
+"""Put-if-absent with all its outcomes: the only module that decides whether an object under a key is ours.
 
-    done         the store took it, or holds it already: a lost first answer looks like this
-    key taken    somebody else's object has the key, or had it and is deleted since
-    unknown      no try was answered, and nothing is there (yet): it may still arrive, so nobody may act on either outcome
+    done         the object was written, by this try or by an earlier one whose answer was lost
+    key taken    another writer's object has the key, or had it and was deleted since
+    unknown      no try was answered and there is no object yet; a request may still arrive, so callers assume neither
 
-`remote.store.api` says who repeats which calls: puts of unknown outcome are repeated here and nowhere else. Loaded by executors.
+Puts of unknown outcome are retried only here; `remote.store.api` says where other calls are. Loaded by executors.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A store that counts what is asked of it: calls, failures, bytes and seconds, by verb; and tells when it answers nobody."""
+"""A store with metrics by method: calls, failures, bytes and seconds. It also reports when the store does not respond."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -37,16 +37,16 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """No call has been answered for so many seconds, and what the first of them was told, or that it was told nothing."""
+    """A store that has not responded for `seconds`; `problem` is the first call's error, or says that it got no answer."""
 
     seconds: float
     problem: str
 
 
 class _Call:
-    """One call under way: the bytes that it has moved, and the seconds in which the store was not the one to wait for.
+    """A call in progress: the bytes that it has transferred, and `away_s`, the seconds in which it did not wait for the store.
 
-    `heard_s` is when it last heard of the store, infinite while the store is not the one to wait for.
+    `heard_s` is when the store last responded to it, infinite while it does not wait for the store.
     """
 
     __slots__ = ("away_s", "bytes", "heard_s", "verb")
@@ -96,19 +96,19 @@ class Meter:
             self._counted[verb] = Counted(was.calls + 1, was.failures + failed, was.bytes + size, was.seconds + seconds)
 
     def trouble(self, now_s: float, failing_s_max: float = FAILING_S_MAX) -> Trouble | None:
-        """What is the matter where nobody is answered, None where all is well; of any thread, at once.
+        """The problem if the store does not respond, else None. Returns at once; safe to call from any thread.
 
-        `failing_s_max` is what is left to retries, 0 for who asks when these are over.
+        Failures count after `failing_s_max` seconds, the time of the retries; 0 is for callers that ask when these have ended.
         """
         with self._turn:
             failed, under_way = self._failed, tuple(self._under_way)
-        told: list[Trouble] = []
+        problems: list[Trouble] = []
         if failed is not None and now_s - failed[0] > failing_s_max:
-            told.append(Trouble(now_s - failed[0], failed[1]))
+            problems.append(Trouble(now_s - failed[0], failed[1]))
         for call in under_way:
             if (silent_s := now_s - call.heard_s) > SILENT_S_MAX:
-                told.append(Trouble(silent_s, f"the store does not respond to {call.verb}; check the store and the network"))
-        return max(told, key=lambda one: one.seconds, default=None)
+                problems.append(Trouble(silent_s, f"the store does not respond to {call.verb}; check the store and the network"))
+        return max(problems, key=lambda one: one.seconds, default=None)
 
     def snapshot(self) -> dict[str, Counted]:
         """What has been counted up to now, by verb, in the verbs' order."""
@@ -124,7 +124,7 @@ def _is_of_the_store(error: Exception | None, verb: str) -> bool:
 
 
 class Instrumented:
-    """`inner`, with what is asked of it told to `meter`."""
+    """The store `inner`, with its calls counted by `meter`."""
 
     def __init__(self, inner: ObjectStore, meter: Meter, stopwatch: Stopwatch) -> None:
         self.inner = inner

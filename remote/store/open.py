@@ -88,10 +88,10 @@ def _folder(path: str) -> ObjectStore:
 
 
 def probe(store: ObjectStore, key: str) -> None:
-    """Proves that `store` honours put-if-absent, by two puts of `key`, a fresh one, and that it lists by keys, and at once.
+    """Checks that `store` supports put-if-absent, with two puts of the new key `key`, and that it lists objects at once, by key.
 
-    What it makes is deleted afterwards: three puts, a listing, two deletions. Raises Invalid when the second put is let through,
-    or the first one is not, or the listing is in another order; else what the verbs raise.
+    Costs three puts, a listing, and two deletions of what it wrote. Raises Invalid if the second put succeeds, the first one does
+    not, or the listing is in another order, and the errors of the store's methods.
     """
     try:
         store.put_if_absent(key, b"first")

@@ -1,7 +1,7 @@
-"""The proof that a store keeps its word, made once by each process that writes an archive there.
+"""Checks that a store supports put-if-absent and ordered listings, once in each process that writes to an archive there.
 
-An archive may be moved to another store, and a store be replaced behind its address, so what was proved when the archive was made
-proves nothing of where it lies now. It costs six requests: three puts, a listing and two deletions.
+An archive may be moved to another store, and the store at an address may be replaced, so a check when the archive was created is
+not enough. The check costs six requests: three puts, a listing and two deletions.
 """
 
 from weakref import WeakSet
@@ -13,7 +13,7 @@ from remote.store.open import probe
 
 
 class _Proven:
-    """Which stores this process has proved, of any thread: by address; one in memory by itself, as it may be any other's."""
+    """The stores that this process has checked: by address; in-memory stores by identity, since several have one address."""
 
     def __init__(self) -> None:
         self._addresses: set[str] = set()
@@ -23,7 +23,7 @@ class _Proven:
         is_in_memory = store.url.startswith("memory:")
         if store in self._in_memory if is_in_memory else store.url in self._addresses:
             return
-        probe(store, f"{PROBE_PREFIX}{ids.new_id()}")  # two threads may do it at once, which proves it twice
+        probe(store, f"{PROBE_PREFIX}{ids.new_id()}")  # two threads may do it at once; a second check does no harm
         if is_in_memory:
             self._in_memory.add(store)
         else:

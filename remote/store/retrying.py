@@ -1,13 +1,13 @@
-"""A store whose calls are made again when they have changed nothing for certain, and when making them twice does no harm.
+"""A store that retries calls which have certainly changed nothing, and calls that may safely be repeated.
 
-    Unavailable     nothing was changed (409, 429, a refused connection; for what only reads or deletes, 5xx and time-outs too):
-                    the call is made again, after a wait that grows, until attempts or time run out
-    Unknown         of put_if_absent: handed to the caller, who alone can tell its own object from another's
-                    of upload, whose key is nobody else's: made again; a key that is then taken by an object of this size and
-                    checksum was taken by the first try
-    all others      say what to do instead, and trying again is not it
+    Unavailable     nothing was changed (409, 429, a refused connection; for reads and deletions 5xx and time-outs too):
+                    the call is retried with a growing delay, until attempts or time run out
+    Unknown         put_if_absent: raised, since only the caller can distinguish its own object from another writer's
+                    upload, whose key no other writer uses: retried; if the key is then taken by an object of this size and
+                    checksum, the first try has written it
+    other errors    raised: a retry does not help
 
-S3Store and the committer rely on this being the only layer that does so; what repeats what stands in `remote.store.api`.
+S3Store and the committer rely on this being the only layer that retries; `remote.store.api` has the list of who repeats what.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -13,7 +13,7 @@ DIFFERENCE_MAX_MS = 15 * 60_000
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """A clock that shows one moment, as the store told it, and waits as another one does."""
+    """A clock that stands still at a time which the store gave, and sleeps by another clock."""
 
     at_ms: int
     clock: Clock
@@ -29,11 +29,11 @@ class At:
 
 @dataclass(slots=True)
 class StoreRun:
-    """One run over many partitions of a store, and its clock: the machine's, until the store is asked once; then what it told.
+    """One run over many partitions of a store, and its clock: the machine's clock, then the store's time once that was read.
 
-    The store is asked when something is first to be destroyed, so a run that finds nothing to do costs no request. What it told
-    is never later than its clock shows, however long the run lasts: what is old enough by it is old enough. Plans go by the same
-    moment from then on, so a machine's clock that is set forward in a run makes nothing older.
+    The store's time is read before the first deletion, so a run that deletes nothing costs no request. This time is never later
+    than the store's clock, however long the run lasts, so what is old enough by it is old enough. Later plans use the same time,
+    so nothing becomes older if the machine's clock is set forward during the run.
     """
 
     store: ObjectStore
@@ -42,7 +42,7 @@ class StoreRun:
     _agreed: At | None = field(default=None, init=False)
 
     def now_ms(self) -> int:
-        """The time that a plan goes by."""
+        """The current time for plans."""
         return self.clock.now_ms() if self._agreed is None else self._agreed.now_ms()
 
     def sleep(self, seconds: float) -> None:

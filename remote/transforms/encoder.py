@@ -79,7 +79,7 @@ class SourceObject:
 class EncodedBody:
     """An object in its stored form: the CRC-32C of each chunk's source, and each chunk's stored length in bytes.
 
-    `crc32c` is that of the whole stored object. `buffered` are its first chunks, encoded.
+    `crc32c` is that of all bytes of the stored object. `buffered` are its first chunks, encoded.
     """
 
     source: SourceObject
@@ -140,7 +140,7 @@ class Encoded:
 
 
 def encode(path: PartitionPath, entry: SegmentEntry, read_log: Read, aux: bytes, transforms: Transforms) -> Encoded:
-    """Encodes a segment. `entry` describes it without encoding, `aux` is its whole aux object. Reads the log once.
+    """Encodes a segment. `entry` describes it without encoding, `aux` are all bytes of its aux object. Reads the log once.
 
     Raises NoKey, Unavailable, what `read_log` raises, and Corrupt where the log no longer has the CRC-32C of the entry.
     """
@@ -184,7 +184,7 @@ def _with_new_data_key(path: PartitionPath, entry: SegmentEntry, encryption: Enc
 def _encoded(source: SourceObject, codec: ChunkCodec, buffered_bytes_max: int) -> EncodedBody:
     """Encodes every chunk once, for their lengths and checksums, and keeps the first ones in memory.
 
-    Raises Corrupt unless the whole source has the CRC-32C that it states.
+    Raises Corrupt if the source's bytes do not have the CRC-32C that it states.
     """
     crcs: list[int] = []
     lengths: list[int] = []

@@ -17,7 +17,7 @@ def former_ids(store: ObjectStore, path: PartitionPath) -> tuple[bool, tuple[str
     return path.topic_id in found, tuple(topic_id for topic_id in found if topic_id != path.topic_id)
 
 
-def record_gone(store: ObjectStore, path: PartitionPath, clock: Clock, ids: Ids, source: str) -> Iterator[Range]:
+def record_former_topic_gone(store: ObjectStore, path: PartitionPath, clock: Clock, ids: Ids, source: str) -> Iterator[Range]:
     """Records that `source` no longer has a former topic's partition; yields the offsets that are lost thereby.
 
     Raises the errors of a commit.

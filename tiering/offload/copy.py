@@ -30,7 +30,7 @@ from remote.segment.repair import checked_copy
 from remote.segment.upload import NO_TRANSFORMS, copy_segment
 from remote.store.api import ObjectStore
 from remote.transforms.encoder import Transforms
-from tiering.losses.former_topics import former_ids, record_gone
+from tiering.losses.former_topics import former_ids, record_former_topic_gone
 from tiering.losses.report import end_of, log_recorded
 from tiering.offload.plan import Action, Decision, LocalSegment, plan_offload
 from tiering.offload.source import Changed, seen_whole, segment_data, segment_end
@@ -256,7 +256,7 @@ def _of_formers(due: OffloadPlan, run: OffloadRun) -> Iterator[Done]:
     for topic_id in due.formers:
         former = replace(due.path, topic_id=topic_id)
         try:
-            for offsets in record_gone(run.store, former, run.clock, run.ids, run.source):
+            for offsets in record_former_topic_gone(run.store, former, run.clock, run.ids, run.source):
                 yield as_lost(offsets, f"of the former topic with id {topic_id}: {GONE}")
         except LogError as e:
             yield Done(None, error=e)

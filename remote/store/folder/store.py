@@ -39,7 +39,7 @@ class FolderStore:
         self.url = f"file://{self.root}"
 
     def get(self, key: str) -> bytes:
-        """The whole object. Raises NotFound, Unavailable, Invalid."""
+        """All bytes of an object. Raises NotFound, Unavailable, Invalid."""
         with self._opened(key) as (descriptor, found):
             return bytes(_read(descriptor, 0, found.st_size))
 

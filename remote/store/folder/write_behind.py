@@ -27,9 +27,9 @@ ATTRIBUTE: Final = "user.crc32c"
 
 
 class WriteBehind:
-    """Writes to a descriptor; when the block ends, nobody is at work on it. Its verbs raise OSError.
+    """Writes to a descriptor, and syncs it in a thread that has ended when the block ends. Its methods raise OSError.
 
-    A system tells of a failed sync only once, so each is asked how it ended before the file counts as synced.
+    The operating system reports a failed sync only once, so the result of each is checked before the file counts as synced.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -97,7 +97,7 @@ class WriteBehind:
 
 
 def noted_crc32c(file: int) -> int | None:
-    """What `prove` has noted of an open file, None where nobody did."""
+    """The CRC-32C that `prove` has stored with an open file, None if there is none."""
     try:
         return int(os.getxattr(file, ATTRIBUTE), 16)
     except (OSError, ValueError):

@@ -2,8 +2,8 @@
 
 Only file systems whose `pipe_file` is their own are taken, since the one they inherit asks "is it there?" and then
 writes: two writers in a row pass that, two at once both win. fsspec's listing cache is switched off; it would
-hide other writers' commits. An upload goes through `pipe_file` too and is held in memory whole, because an exclusive
-`open` is worse everywhere: it shows half an object (memory), or completes one when closed after an error (the others).
+hide other writers' commits. An upload uses `pipe_file` too, with all of its bytes in memory, because an exclusive `open` is
+worse everywhere: it shows half an object (memory), or completes one when closed after an error (the others).
 """
 
 import threading
@@ -55,7 +55,7 @@ class FsspecStore:
         return {**self.__dict__, "_made": None}
 
     def get(self, key: str) -> bytes:
-        """The whole object. Raises NotFound, Unavailable, Invalid."""
+        """All bytes of an object. Raises NotFound, Unavailable, Invalid."""
         check_key(key)
         with self._translated(key):
             body: bytes = self._fs.cat_file(self._path(key))
@@ -64,7 +64,7 @@ class FsspecStore:
     def get_range(self, key: str, start: int, end: int) -> bytes:
         """Bytes `[start, end)`. Raises NotFound, Unavailable, Invalid, BadRange."""
         check_key(key)
-        # An empty range is not asked for, since s3fs gives the whole object for it; nor a negative one, which counts
+        # An empty range is not asked for, since s3fs returns all bytes for it; nor a negative one, which counts
         # from the end.
         body: bytes = b""
         if 0 <= start < end:
@@ -90,7 +90,7 @@ class FsspecStore:
             return _described(key, found)
 
     def list(self, prefix: str, *, limit: int | None = None, start_after: str = "") -> Iterator[ObjectMeta]:
-        """Asks for one folder at a time, whole, whatever the limit. Raises Unavailable, Invalid."""
+        """Lists one folder at a time, with all of its names, also if `limit` is smaller. Raises Unavailable, Invalid."""
         check_prefix(prefix)
         return walk(prefix, self._entries, _described, limit, start_after)
 
@@ -109,16 +109,16 @@ class FsspecStore:
             fs.pipe_file(self._path(key), data, mode="create")
 
     def upload(self, key: str, parts: Iterable[Body], *, size: int, crc32c: int) -> None:
-        """Held in memory whole. Raises AlreadyExists, Unknown, Unavailable, Invalid.
+        """Keeps all parts in memory. Raises AlreadyExists, Unknown, Unavailable, Invalid.
 
-        And Corrupt, for other parts than promised.
+        Raises Corrupt if the parts do not match `size` and `crc32c`.
         """
         if size > upload_bytes_max:
             raise Invalid(f"{self.url}: {key}: {size} bytes are more than {upload_bytes_max}; roll smaller segments")
-        whole = BytesIO()
+        body = BytesIO()
         for part in checked(key, parts, size, crc32c):
-            whole.write(part)
-        self.put_if_absent(key, whole.getvalue())
+            body.write(part)
+        self.put_if_absent(key, body.getvalue())
 
     def delete(self, key: str) -> None:
         """Removes the object, if it is there. Raises Unavailable, Invalid."""

@@ -1,10 +1,10 @@
-"""botocore's clients for S3, and what S3's answers mean in our words.
+"""botocore's clients for S3, and the translation of S3's errors to ours.
 
-Of two clients, one sends every request once: what may be repeated is repeated by `stores/retrying`, and what If-None-Match
-guards by nobody here: were the SDK to repeat a put whose answer was lost, the caller would hear "taken" of its own object and
-never learn that a try went unanswered. The other one retries by itself, for the requests inside an upload.
+There are two clients. One sends every request once: `remote.store.retrying` repeats what may be repeated, and a put with
+If-None-Match is not repeated here. If the SDK repeated a put whose answer was lost, the caller would get "key taken" for its own
+object and would not know that a try got no answer. The other client retries by itself, for the requests inside an upload.
 
-Credentials, region and endpoint are its own affair (AWS_PROFILE, AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, …).
+botocore finds credentials, region and endpoint (AWS_PROFILE, AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, …).
 """
 
 from collections.abc import Iterator

@@ -53,7 +53,7 @@ class S3Store:
         return {**self.__dict__, "_clients": {}}
 
     def get(self, key: str) -> bytes:
-        """The whole object. Raises NotFound, Unavailable, Invalid."""
+        """All bytes of an object. Raises NotFound, Unavailable, Invalid."""
         with translated(self.url, key):
             body: bytes = self._client(once).get_object(**self._at(key))["Body"].read()
             return body
@@ -76,7 +76,7 @@ class S3Store:
             return body
 
     def head(self, key: str) -> ObjectMeta:
-        """Size, time, and the CRC-32C if S3 holds one of the whole object. Raises NotFound, Unavailable, Invalid."""
+        """Size, time, and the CRC-32C if S3 has one of all its bytes. Raises NotFound, Unavailable, Invalid."""
         with translated(self.url, key):
             answer = self._client(once).head_object(**self._at(key), ChecksumMode="ENABLED")
         checksum = _decoded(answer.get("ChecksumCRC32C", ""))
