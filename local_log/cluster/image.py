@@ -1,9 +1,9 @@
 """The topics of a KRaft cluster as an immutable value: ids, settings, leaders. Pure; `cluster.metadata` builds it from files.
 
-        topic = image.topic("orders", topic_id)          None if no topic of this name has this id
-        image.settings(topic)                            the settings in effect, by the names of topic settings
-        image.settings(topic).get("retention.ms")        None if it is not set in the metadata: server.properties applies then
-        topic.leaders[0]                                 the id of the broker that leads partition 0, -1 for none
+    topic = image.topic("orders", topic_id)          None if no topic of this name has this id
+    image.settings(topic)                            the settings in effect, by the names of topic settings
+    image.settings(topic).get("retention.ms")        None if it is not set in the metadata: server.properties applies then
+    topic.leaders[0]                                 the id of the broker that leads partition 0, -1 for none
 
 A topic's own settings override the broker's dynamic ones, and a broker's own override those for all brokers
 (DynamicBrokerConfig). Settings that are only in a broker's server.properties are not in the metadata. Of a broker's settings

@@ -1,1 +1,1 @@
-"""Kafka's storage engine: what its `UnifiedLog` does with the same input, down to the bytes of every file."""
+"""Kafka's storage engine: for the same input it writes the same bytes to every file as Kafka's `UnifiedLog`."""

@@ -1,6 +1,6 @@
 """A log's settings, by Kafka's names and with its defaults and bounds (LogConfig).
 
-Settings that only a cluster or a cleaner needs are not here. A setting of that name is refused, as an unknown one is.
+It does not have the settings that only a cluster or the log cleaner uses. They are rejected as unknown settings.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ LIKE_RETENTION = -2
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """A log's settings; sizes in bytes, times in ms. `read_config` makes one and refuses what is out of range."""
+    """A log's settings; sizes in bytes, times in ms. `read_config` creates it and rejects values out of range."""
 
     segment_bytes: int = 1 << 30
     segment_ms: int = _WEEK_MS
@@ -52,12 +52,12 @@ class LogConfig:
 
     @property
     def compact(self) -> bool:
-        """Whether the topic is compacted, so that every record needs a key."""
+        """Whether the topic is compacted; every record needs a key then."""
         return "compact" in self.cleanup_policy
 
     @property
     def initial_file_bytes(self) -> int:
-        """The size that a segment's file is made with."""
+        """The initial size of a segment's log file in bytes."""
         return self.segment_bytes if self.preallocate else 0
 
     def __post_init__(self) -> None:
@@ -66,8 +66,8 @@ class LogConfig:
 
 
 def read_config(settings: Mapping[str, str]) -> LogConfig:
-    """Settings by Kafka's names, the others at their defaults. Raises Invalid, which names the setting and what it may be."""
-    config = LogConfig(**read_settings(settings, _SETTINGS, "a log"))  # type: ignore[arg-type]  # the table gives each its type
+    """The settings by Kafka's names, the rest with defaults. Raises Invalid with the setting's name and its valid values."""
+    config = LogConfig(**read_settings(settings, _SETTINGS, "a log"))  # type: ignore[arg-type]  # _SETTINGS has each field's type
     _check_together(config)
     return config
 
@@ -103,7 +103,7 @@ def _gzip_level(name: str, text: str) -> int:
 
 _SETTINGS: dict[str, Setting] = {
     "segment.bytes": ("segment_bytes", int_from(_MIB)),
-    "internal.segment.bytes": ("segment_bytes", int_from(1)),  # Kafka's own door for tests: segments of less than a MiB
+    "internal.segment.bytes": ("segment_bytes", int_from(1)),  # Kafka's internal setting for tests: segments under 1 MiB
     "segment.ms": ("segment_ms", long_from(1)),
     "segment.jitter.ms": ("segment_jitter_ms", long_from(0)),
     "segment.index.bytes": ("segment_index_bytes", int_from(4)),

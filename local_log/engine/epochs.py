@@ -1,4 +1,4 @@
-"""Which leader epoch wrote from which offset on, kept in memory and in `leader-epoch-checkpoint` (LeaderEpochFileCache)."""
+"""The leader epochs of a log and their start offsets, in memory and in `leader-epoch-checkpoint` (LeaderEpochFileCache)."""
 
 from local_log.disk import WritableDisk, replace_file
 from local_log.errors import Invalid, NotFound, placed
@@ -7,10 +7,10 @@ from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT
 
 
 class LeaderEpochs:
-    """A log's leader epochs, oldest first; epochs and their start offsets grow."""
+    """A log's leader epochs, oldest first; epochs and their start offsets increase."""
 
     def __init__(self, disk: WritableDisk, folder: str) -> None:
-        """Reads the checkpoint; what does not grow in it gives way to what comes later. Raises Corrupt."""
+        """Reads the checkpoint. An entry that a later one contradicts is dropped. Raises Corrupt."""
         self._disk = disk
         self._folder = folder
         self._file = f"{folder}/{LEADER_EPOCH_CHECKPOINT}"
@@ -24,11 +24,11 @@ class LeaderEpochs:
 
     @property
     def latest_epoch(self) -> int | None:
-        """The epoch that is being written; None before the first."""
+        """The current epoch, that of the next append; None before the first."""
         return self.entries[-1].epoch if self.entries else None
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """States that `epoch` wrote from `start_offset` on. Later epochs and higher offsets that contradict it are dropped."""
+        """Records that `epoch` starts at `start_offset`. Drops the entries with a later epoch or a higher offset."""
         entries = self.entries
         if entries and entries[-1].epoch == epoch and start_offset >= entries[-1].start_offset:
             return
@@ -46,9 +46,9 @@ class LeaderEpochs:
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEntry | None:
-        """The greatest epoch not above `epoch` with the offset that it ends at, which is where a follower truncates to.
+        """The greatest epoch at or below `epoch` and its end offset, to which a follower truncates.
 
-        None where nothing is known of it. An epoch from before the first is its own answer, ending where the first starts.
+        None if it is unknown. An epoch before the first one is returned itself, with the first entry's start as its end offset.
         """
         if epoch >= 0 and epoch == self.latest_epoch:
             return EpochEntry(epoch, log_end_offset)
@@ -59,19 +59,19 @@ class LeaderEpochs:
         return EpochEntry(floor, higher.start_offset)
 
     def epoch_for(self, offset: int) -> int | None:
-        """The epoch that `offset` was or will be written in; None before the first."""
+        """The epoch of the record at `offset`, also of a future one; None before the first epoch."""
         return epoch_of(self.entries, offset)
 
     def entry(self, epoch: int) -> EpochEntry | None:
-        """Where an epoch starts; None for one that wrote nothing."""
+        """An epoch's start offset; None for an epoch without records."""
         return next((e for e in self.entries if e.epoch == epoch), None)
 
     def before(self, epoch: int) -> EpochEntry | None:
-        """The last epoch below `epoch`."""
+        """The greatest epoch below `epoch`."""
         return next((e for e in reversed(self.entries) if e.epoch < epoch), None)
 
     def after(self, epoch: int) -> EpochEntry | None:
-        """The first epoch above `epoch`."""
+        """The least epoch above `epoch`."""
         return next((e for e in self.entries if e.epoch > epoch), None)
 
     def truncate_from_end(self, end_offset: int) -> None:
@@ -83,19 +83,19 @@ class LeaderEpochs:
             self._write()
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Drops the epochs that end at or before `start_offset`; the one that it lies in starts there from now on."""
+        """Drops the epochs that end at or before `start_offset`; the epoch that contains it starts there afterwards."""
         dropped = [e for e in self.entries if e.start_offset <= start_offset]
         if dropped:
             self.entries[: len(dropped)] = [EpochEntry(dropped[-1].epoch, start_offset)]
             self._write()
 
     def clear(self) -> None:
-        """Forgets all, as an append in a format without epochs does."""
+        """Drops all epochs, for an append of magic 0 or 1, which has none."""
         self.entries.clear()
         self._write()
 
     def moved_to(self, folder: str) -> None:
-        """The log's folder has another name now."""
+        """Uses the new path of a renamed log folder."""
         self._folder = folder
         self._file = f"{folder}/{LEADER_EPOCH_CHECKPOINT}"
 

@@ -1,6 +1,6 @@
-"""What an append is refused for, by the names that Kafka's clients know. No batch of a refused append is written.
+"""The errors of rejected appends, by the names that Kafka's clients use. No batch of a rejected append is written.
 
-`code` is the number of the error in Kafka's protocol (org.apache.kafka.common.protocol.Errors), -1 where it has none.
+`code` is the error's code in Kafka's protocol (org.apache.kafka.common.protocol.Errors), -1 if it has none.
 """
 
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from local_log.errors import LogError
 
 @dataclass(frozen=True, slots=True)
 class RecordError:
-    """What is wrong with one record of a batch that is refused; `row` is its place in it, from 0 on."""
+    """An error of one record of a rejected batch; `row` is its index in the batch, from 0 on."""
 
     row: int
     problem: str
 
 
 class Refused(LogError):
-    """Base of all these: the batch breaks a rule of the log's. Its sender has to change it, or to stop.
+    """Base of these errors: the batch breaks a rule of the log. The sender has to change the batch or stop.
 
-    `record_errors` are for the sender, too: which records it was refused for, if it was for some.
+    `record_errors` name the records that caused the rejection, if single records did.
     """
 
     code: ClassVar[int] = -1
@@ -31,7 +31,7 @@ class Refused(LogError):
 
 
 class UnknownServerError(Refused):
-    """What Kafka's broker stumbles over rather than looks for, such as a section that does not inflate."""
+    """An error for which Kafka's broker has no specific code, such as a section that does not decompress."""
 
 
 class CorruptMessage(Refused):
@@ -47,50 +47,50 @@ class MessageTooLarge(Refused):
 
 
 class RecordListTooLarge(Refused):
-    """Batches that together are larger than a segment may be."""
+    """Batches that are larger together than a segment may be."""
 
     code = 18
 
 
 class InvalidTimestamp(Refused):
-    """A record further before or after the log's own time than message.timestamp.{before,after}.max.ms allow."""
+    """A timestamp outside of message.timestamp.{before,after}.max.ms around the broker's time."""
 
     code = 32
 
 
 class OutOfOrderSequenceNumber(Refused):
-    """A producer's batch that does not follow its last one."""
+    """A producer's batch whose sequence number does not follow that of its last batch."""
 
     code = 45
 
 
 class InvalidProducerEpoch(Refused):
-    """A batch of a producer that a newer one has replaced."""
+    """A batch of a producer that was fenced by a newer epoch."""
 
     code = 47
 
 
 class InvalidTxnState(Refused):
-    """A batch or a marker that the state of its producer's transaction does not allow."""
+    """A batch or a marker that is invalid in the current state of the producer's transaction."""
 
     code = 48
 
 
 class TransactionCoordinatorFenced(Refused):
-    """A marker of a transaction coordinator that a newer one has replaced."""
+    """A marker of a transaction coordinator that was fenced by a newer one."""
 
     code = 52
 
 
 class InvalidRecord(Refused):
-    """A record that breaks the rules of its topic, such as one without a key where the topic is compacted."""
+    """A record that breaks a rule of the topic, such as one without a key in a compacted topic."""
 
     code = 87
 
 
 class OffsetsOutOfOrder(Refused):
-    """Batches or records whose offsets do not grow."""
+    """Batches or records whose offsets do not increase."""
 
 
 class UnexpectedAppendOffset(Refused):
-    """A follower's batch that starts below the end of its log."""
+    """A follower's batch whose offset is below the log end offset."""

@@ -1,6 +1,6 @@
-"""A batch found by offset: the log file read header by header from where the index says, as Kafka reads it (FileRecords).
+"""Finds a batch by offset: reads headers from the index's position on, as Kafka does (FileRecords.searchForOffsetFromPosition).
 
-A look-up is a few headers, so they are taken one by one: columns would cost more than the headers.
+A lookup reads only a few headers, so it reads them one by one: building columns would cost more.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ _PADDING = bytes(LAST_OFFSET_DELTA_AT + _LAST_OFFSET_DELTA.size)
 
 
 class Found(NamedTuple):
-    """Where a batch lies: its base offset, its byte in the log file, its bytes."""
+    """A batch's place: its base offset, its position in the log file, and its size in bytes."""
 
     offset: int
     position: int
@@ -34,9 +34,9 @@ class Found(NamedTuple):
 
 
 def find_batch(read: Callable[[int, int], Buffer], file: str, offset: int, position: int, end: int) -> Found | None:
-    """The batch that holds `offset`, else the first that starts above it; None where there is none before byte `end`.
+    """The batch that contains `offset`, else the first one after it; None if there is none before byte `end`.
 
-    `read(start, end)` gives bytes of `file`; a batch starts at `position`. Raises Corrupt, placed in the file.
+    `read(start, end)` returns bytes of `file`; a batch starts at `position`. Raises Corrupt with the file and the position.
     """
     before: Found | None = None
     last = -1
@@ -47,8 +47,8 @@ def find_batch(read: Callable[[int, int], Buffer], file: str, offset: int, posit
         if not window or (position + len(_PADDING) > window_end and window_end < end):
             read_now = read(position, min(position + _WINDOW_BYTES, end))
             if len(read_now) < OFFSET_LENGTH_MAGIC.size:
-                break  # the file has become shorter meanwhile
-            start, at, window = position, 0, bytes(read_now) + _PADDING  # a header may end with the file
+                break  # the file was truncated meanwhile
+            start, at, window = position, 0, bytes(read_now) + _PADDING  # the header may be the file's last bytes
             window_end = position + len(read_now)
         base, size, magic = OFFSET_LENGTH_MAGIC.unpack_from(window, at)
         if size < MESSAGE_SIZE_MIN[0]:
@@ -70,6 +70,6 @@ def find_batch(read: Callable[[int, int], Buffer], file: str, offset: int, posit
 
 
 def _first_inner(read: Callable[[int, int], Buffer], file: str, wrapper: Found) -> int:
-    """The first offset in a compressed message, which itself says only its last."""
+    """The first offset in a compressed message; the wrapper has only the last one."""
     with placed(file, wrapper.position):
         return first_offset(read(wrapper.position, wrapper.position + wrapper.size), 0, wrapper.size)

@@ -1,4 +1,4 @@
-"""What a log's components share: its disk, its folder, its settings, its clock, and what is to be deleted in a while."""
+"""The folder of a log, shared by its components: disk, path, settings, clock, and the files to delete later."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from local_log.formats.filenames import DELETED, SEGMENT_SUFFIXES
 
 @dataclass(slots=True)
 class LogFolder:
-    """A partition's folder. `random` gives numbers in [0, 1), for what is spread in time."""
+    """A partition's folder. `random` returns numbers in [0, 1), for the jitter of rolls."""
 
     disk: WritableDisk
     path: str
@@ -23,13 +23,13 @@ class LogFolder:
     """Files with the suffix .deleted and when they go, in milliseconds: a reader may still be at them."""
 
     def segment(self, base_offset: int, suffix: str = "") -> Segment:
-        """Opens a segment, or makes it where there is none."""
+        """Opens a segment, or creates it if it is missing."""
         config = self.config
         jitter = int(self.random() * min(config.segment_jitter_ms, config.segment_ms))
         return Segment(self.disk, self.path, base_offset, config, self.now_ms, suffix=suffix, jitter_ms=jitter)
 
     def delete_later(self, segments: Iterable[Segment]) -> None:
-        """Gives the segments' files the suffix .deleted now and deletes them after file.delete.delay.ms."""
+        """Renames the segments' files with the suffix .deleted, and deletes them after file.delete.delay.ms."""
         files: list[str] = []
         for segment in segments:
             if segment.suffix != DELETED:
@@ -38,7 +38,7 @@ class LogFolder:
         self._doom(files)
 
     def delete_snapshots_later(self, producers: ProducerStateManager, segments: Iterable[Segment]) -> None:
-        """As `delete_later`, for the snapshots taken where the segments start."""
+        """As `delete_later`, for the producer snapshots at the segments' base offsets."""
         marked = (producers.mark_snapshot_deleted(s.base_offset) for s in segments)
         self._doom([file for file in marked if file is not None])
 
@@ -47,7 +47,7 @@ class LogFolder:
             self.doomed.append((self.now_ms() + self.config.file_delete_delay_ms, files))
 
     def delete_due(self) -> None:
-        """Deletes the files whose time has come."""
+        """Deletes the files whose delay has passed."""
         now = self.now_ms()
         for due, files in self.doomed:
             if due <= now:

@@ -1,8 +1,8 @@
-"""The three index files as they are written: entries appended, looked up, cut and preallocated (AbstractIndex and its kin).
+"""Writes the three index files of a segment: append, look up, truncate, preallocate (AbstractIndex, TransactionIndex).
 
-The entries are kept in memory. They reach the file a few hundred at a time, and all of them when it is synced, resized or
-trimmed: until then a crash costs them, but it costs the segment's clean end as well, so they are made anew. What lies behind the
-last entry in the file, zeros of a preallocated one or entries that were cut, is nobody's until it is trimmed.
+Entries are kept in memory. A few hundred at a time are written to the file; all of them are when the index is synced, resized or
+trimmed. A crash loses the rest, but recovery then rebuilds the index, since the shutdown was not clean. The bytes after the last
+entry, preallocated zeros or truncated entries, have no meaning until they are trimmed.
 """
 
 import struct
@@ -28,19 +28,19 @@ WARM_BYTES = 8192
 
 
 class InvalidOffset(Invalid):
-    """An index entry that does not grow. Kafka's InvalidOffsetException."""
+    """An index entry that does not increase. Kafka's InvalidOffsetException."""
 
 
 class CorruptIndex(Corrupt):
-    """An index that is not of its segment: it is rebuilt from the segment's log."""
+    """An index that does not match its segment: it is rebuilt from the log file."""
 
 
 class IndexFull(Invalid):
-    """No room for another entry: a segment has to be rolled before that."""
+    """An index without room for another entry: the segment must be rolled first."""
 
 
 class OffsetOverflow(Invalid):
-    """An offset more than 2^31-1 above the segment's first, or below it: it has no place in the segment."""
+    """An offset below the segment's base offset or more than 2^31-1 above it: the segment cannot contain it."""
 
     def __init__(self, file: str, base_offset: int, offset: int) -> None:
         super().__init__(f"{file}: offset {offset} is not within 2^31-1 of the base offset {base_offset}")
@@ -49,12 +49,12 @@ class OffsetOverflow(Invalid):
 
 
 def is_relative(offset: int, base_offset: int) -> bool:
-    """Whether an offset can be told by 31 bits above the base offset."""
+    """Whether the offset's distance from the base offset fits into 31 bits."""
     return 0 <= offset - base_offset <= INT32_MAX
 
 
 class _Index:
-    """What an offset index and a time index share: entries of one size, in memory and in a file."""
+    """The common part of offset index and time index: fixed-size entries, in memory and in a file."""
 
     ENTRY: ClassVar[struct.Struct]
     KEPT: ClassVar[int] = 0
@@ -62,7 +62,7 @@ class _Index:
     KEY, VALUE = 0, 1
 
     def __init__(self, disk: WritableDisk, file: str, base_offset: int, size_max: int) -> None:
-        """Reads the file's whole entries; where there is no file, makes one of the greatest size. Raises Invalid."""
+        """Reads the file's whole entries; creates a missing file with the maximum size. Raises Invalid."""
         self._disk = disk
         self.file = file
         self.base_offset = base_offset
@@ -87,23 +87,23 @@ class _Index:
 
     @property
     def entries_max(self) -> int:
-        """How many entries the file has room for."""
+        """The number of entries that the file has room for."""
         return self.length // self.ENTRY.size
 
     @property
     def is_full(self) -> bool:
-        """Whether there is no room for another entry but those that are kept for the segment's end."""
+        """Whether there is no room for another entry, apart from the slots for the segment's end."""
         return len(self._entries) >= self._full_bytes
 
     def fields(self, at: int) -> tuple[int, int]:
-        """An entry's two numbers as they stand in the file. Raises Invalid where there is no such entry."""
+        """The two numbers of an entry as stored in the file. Raises Invalid if there is no such entry."""
         if not 0 <= at < len(self):
             raise Invalid(f"{self.file}: entry {at} of an index that has {len(self)}")
         first, second = self.ENTRY.unpack_from(self._entries, at * self.ENTRY.size)
         return first, second
 
     def resize(self, size: int) -> bool:
-        """Makes the file `size` bytes, rounded down to whole entries; False where it has that size."""
+        """Resizes the file to `size` bytes, rounded down to whole entries; False if it already has that size."""
         self._write_pending()
         size = self._rounded(size)
         if size == self.length:
@@ -116,16 +116,16 @@ class _Index:
         return True
 
     def trim(self) -> None:
-        """Cuts what follows the last entry."""
+        """Truncates the file after the last entry."""
         self.resize(len(self._entries))
 
     def reset(self) -> None:
-        """Drops all entries; the file gets the greatest size."""
+        """Drops all entries; the file gets the maximum size."""
         self._cut(0)
         self.resize(self.size_max)
 
     def sync(self) -> None:
-        """Returns when the entries are on the device."""
+        """Writes the entries and flushes them to the device."""
         self._write_pending()
         self._disk.sync(self.file)
 
@@ -146,9 +146,9 @@ class _Index:
             self._written = len(self._entries)
 
     def _slot(self, target: int, field: int, shift: int) -> int:
-        """The last entry whose field, plus `shift`, is not above `target`; -1 before the first.
+        """The index of the last entry whose field, plus `shift`, is at most `target`; -1 if there is none.
 
-        The order of comparisons is Kafka's, so that damaged entries, which are in no order, give the same answer.
+        It compares in Kafka's order, so that damaged entries, which are unsorted, give the same result as in Kafka.
         """
         size, rows, unpack = self.ENTRY.size, self._entries, self.ENTRY.unpack_from
         entries = len(rows) // size
@@ -181,7 +181,7 @@ class _Index:
 
 
 class OffsetIndexFile(_Index):
-    """`.index`: (offset relative to the base, position) of every few KB of log."""
+    """`.index`: an entry (offset relative to the base offset, position) for every few KB of log."""
 
     ENTRY = struct.Struct(">ii")
 
@@ -190,21 +190,21 @@ class OffsetIndexFile(_Index):
         self.last_offset = self._last()
 
     def lookup(self, offset: int) -> tuple[int, int]:
-        """Offset and position of the greatest entry at or below `offset`; the base offset and 0 before the first."""
+        """Offset and position of the greatest entry at or below `offset`; the base offset and 0 if there is none."""
         at = self._slot(offset, self.KEY, self.base_offset)
         if at < 0:
             return self.base_offset, 0
         return self.entry(at)
 
     def entry(self, at: int) -> tuple[int, int]:
-        """Offset and position of an entry. Raises Invalid where there is no such entry."""
+        """Offset and position of an entry. Raises Invalid if there is no such entry."""
         relative, position = self.fields(at)
         return self.base_offset + relative, position
 
     def upper_bound(self, position: int) -> int | None:
-        """The offset of the first entry at or behind a position of the log; None behind the last.
+        """The offset of the first entry at or after a position in the log; None after the last.
 
-        As in Kafka, whose search does not look for an exact match there, the very first entry has to be behind it.
+        The very first entry counts only if it is after the position: Kafka's search has no exact match there.
         """
         at = self._slot(position, self.VALUE, 0)
         if at <= 0 or self.fields(at)[self.VALUE] != position:
@@ -212,7 +212,7 @@ class OffsetIndexFile(_Index):
         return self.entry(at)[0] if at < len(self) else None
 
     def append(self, offset: int, position: int) -> None:
-        """Adds an entry. Raises IndexFull, InvalidOffset unless `offset` is above the last entry's, OffsetOverflow."""
+        """Adds an entry. Raises IndexFull; InvalidOffset unless `offset` is above the last entry's; OffsetOverflow."""
         if self.is_full:
             raise IndexFull(f"{self.file}: no room for another entry after {len(self)}")
         if self._entries and offset <= self.last_offset:
@@ -223,7 +223,7 @@ class OffsetIndexFile(_Index):
         self.last_offset = offset
 
     def extend(self, offsets: np.ndarray, positions: np.ndarray) -> None:
-        """Adds entries that are known to grow. Raises IndexFull."""
+        """Adds entries that the caller knows to be increasing. Raises IndexFull."""
         rows = np.empty(len(offsets), OFFSET_ENTRY)
         rows["offset"], rows["position"] = offsets - self.base_offset, positions
         self._add(rows.tobytes())
@@ -244,7 +244,7 @@ class OffsetIndexFile(_Index):
 
 
 class TimeIndexFile(_Index):
-    """`.timeindex`: (timestamp, offset relative to the base): nothing before the offset is later than the timestamp."""
+    """`.timeindex`: (timestamp, offset relative to the base): no record before the offset is later than the timestamp."""
 
     ENTRY = struct.Struct(">qi")
     KEPT = 1
@@ -254,17 +254,17 @@ class TimeIndexFile(_Index):
         self.last_entry = self._last()
 
     def entry(self, at: int) -> tuple[int, int]:
-        """Timestamp in ms and offset of an entry. Raises Invalid where there is no such entry."""
+        """Timestamp in ms and offset of an entry. Raises Invalid if there is no such entry."""
         timestamp, relative = self.fields(at)
         return timestamp, self.base_offset + relative
 
     def lookup(self, timestamp_ms: int) -> tuple[int, int]:
-        """The greatest entry at or below a timestamp; -1 and the base offset before the first."""
+        """The greatest entry at or below a timestamp in ms; -1 and the base offset if there is none."""
         at = self._slot(timestamp_ms, self.KEY, 0)
         return self.entry(at) if at >= 0 else (NO_TIMESTAMP, self.base_offset)
 
     def maybe_append(self, timestamp_ms: int, offset: int, *, uses_last_slot: bool = False) -> None:
-        """Adds an entry if it is later than the last. Raises IndexFull, InvalidOffset, Invalid where it goes back."""
+        """Adds an entry if it is later than the last. Raises IndexFull; InvalidOffset and Invalid if offset or time decrease."""
         if not uses_last_slot and self.is_full:
             raise IndexFull(f"{self.file}: no room for another entry after {len(self)}")
         last_timestamp, last_offset = self.last_entry
@@ -279,7 +279,7 @@ class TimeIndexFile(_Index):
             self.last_entry = timestamp_ms, offset
 
     def extend(self, timestamps: np.ndarray, offsets: np.ndarray) -> None:
-        """Adds entries that are known to grow. Raises IndexFull."""
+        """Adds entries that the caller knows to be increasing. Raises IndexFull."""
         rows = np.empty(len(offsets), TIME_ENTRY)
         rows["timestamp"], rows["offset"] = timestamps, offsets - self.base_offset
         self._add(rows.tobytes())
@@ -292,7 +292,7 @@ class TimeIndexFile(_Index):
         self._cut(at + 1 if keeps else max(at, 0))
 
     def resize(self, size: int) -> bool:
-        """As every index is resized; its last entry may be cut off."""
+        """As in the base class; the last entry may be truncated."""
         resized = super().resize(size)
         if resized:
             self.last_entry = self._last()
@@ -307,33 +307,33 @@ class TimeIndexFile(_Index):
 
 
 class TxnIndexFile:
-    """`.txnindex`: the aborted transactions whose marker lies in the segment. There is no file before the first."""
+    """`.txnindex`: the aborted transactions whose marker is in the segment. The file is created with the first entry."""
 
     def __init__(self, disk: WritableDisk, file: str, base_offset: int) -> None:
         self._disk = disk
         self.file = file
         self.base_offset = base_offset
         self._exists = disk.exists(file)
-        self._last_offset: int | None = None  # of what was appended since it was opened, as Kafka has it
+        self._last_offset: int | None = None  # of the entries appended since the file was opened, as in Kafka
 
     def all(self) -> Iterator[AbortedTxn]:
-        """The entries, in order. Raises Corrupt for one of a version that is not written."""
+        """The entries, in order. Raises Corrupt for one of an unknown version."""
         data = self._disk.read(self.file) if self._exists else b""
         for at in range(0, len(data) - TXN_ENTRY.size + 1, TXN_ENTRY.size):
             version, producer_id, first, last, last_stable = TXN_ENTRY.unpack_from(data, at)
-            if version >> 8 > 0:  # of the two bytes Kafka looks at the first only
+            if version >> 8 > 0:  # Kafka checks only the first of the two bytes
                 raise Corrupt(f"an aborted transaction of version {version}; Kafka writes version 0", file=self.file, position=at)
             yield AbortedTxn(first, last, producer_id, last_stable)
 
     def check(self) -> None:
-        """Raises CorruptIndex where a transaction's marker lies before the segment."""
+        """Raises CorruptIndex if a transaction's marker is before the segment's base offset."""
         for at, aborted in enumerate(self.all()):
             if aborted.last_offset < self.base_offset:
                 problem = f"an aborted transaction with its marker at {aborted.last_offset}, before the segment"
                 raise CorruptIndex(problem, file=self.file, position=at * TXN_ENTRY.size)
 
     def append(self, aborted: AbortedTxn) -> None:
-        """Adds an entry. Raises Invalid unless its marker lies behind that of the one appended before."""
+        """Adds an entry. Raises Invalid unless its marker is after that of the entry appended before."""
         if self._last_offset is not None and self._last_offset >= aborted.last_offset:
             raise Invalid(f"{self.file}: a marker at {aborted.last_offset} after one at {self._last_offset}")
         self._last_offset = aborted.last_offset
@@ -343,7 +343,7 @@ class TxnIndexFile:
         self._exists = True
 
     def truncate_to(self, offset: int) -> None:
-        """Drops the entries from the first on whose marker is at or above `offset`."""
+        """Drops the entries from the first one on whose marker is at or above `offset`."""
         last = None
         for at, aborted in enumerate(self.all()):
             if aborted.last_offset >= offset:
@@ -353,12 +353,12 @@ class TxnIndexFile:
             last = aborted.last_offset
 
     def reset(self) -> None:
-        """Empties the file, where there is one."""
+        """Empties the file, if it exists."""
         if self._exists:
             self._disk.truncate(self.file, 0)
         self._last_offset = None
 
     def sync(self) -> None:
-        """Returns when the entries are on the device."""
+        """Flushes the entries to the device."""
         if self._exists:
             self._disk.sync(self.file)

@@ -1,6 +1,6 @@
-"""Timestamps to offsets over an open log, as Kafka's ListOffsets asks for them (UnifiedLog.fetchOffsetByTimestamp).
+"""Looks up offsets by timestamp in an open log, as Kafka's ListOffsets does (UnifiedLog.fetchOffsetByTimestamp).
 
-The numbers below 0 are those of `formats.search`.
+`formats.list_offsets` describes the negative timestamps.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Where a log starts, where what is local of it starts, where it ends, and the last offset in its archive (-1: none).
+    """The log start offset, the local log start offset, the log end offset, and the last offset in the archive (-1 for none).
 
     `archived` is None for a log that is not tiered.
     """
@@ -43,7 +43,7 @@ class Bounds:
 
 
 def offset_for(timestamp: int, bounds: Bounds, segments: Segments, epochs: LeaderEpochs) -> TimestampOffset | None:
-    """The answer for a timestamp in ms or one of the numbers above; None where no record is as late. Raises Invalid, Corrupt."""
+    """The result for a timestamp in ms or a special timestamp; None if no record is at or after it. Raises Invalid, Corrupt."""
     archived = bounds.archived
     if timestamp == LATEST:
         return _at(bounds.log_end, epochs.latest_epoch)
@@ -69,9 +69,9 @@ def offset_for(timestamp: int, bounds: Bounds, segments: Segments, epochs: Leade
 
 
 def offsets_before(timestamp: int, count_max: int, bounds: Bounds, segments: Segments, now_ms: int) -> list[int]:
-    """As ListOffsets version 0 answers: where segments start that were last written by then, newest first.
+    """The result of ListOffsets version 0: base offsets of the segments last modified at or before the time, newest first.
 
-    The log's end counts as a start for `LATEST`, the log start offset for `EARLIEST`. At most `count_max`.
+    `LATEST` includes the log end offset; `EARLIEST` gives the log start offset. At most `count_max` offsets.
     """
     starts = [(s.base_offset, s.modified_ms) for s in segments]
     if segments.active.size > 0:
@@ -87,7 +87,7 @@ def offsets_before(timestamp: int, count_max: int, bounds: Bounds, segments: Seg
 
 
 def find_by_timestamp(segment: Segment, timestamp: int, start_offset: int) -> TimestampOffset | None:
-    """The first record of a segment at or behind `start_offset` that is as late. Raises Corrupt."""
+    """The first record at or after both `start_offset` and `timestamp`. Raises Corrupt."""
     _, offset = segment.time_index.lookup(timestamp)
     _, position = segment.offset_index.lookup(max(offset, start_offset))
     for scanned in segment.scan(position):
@@ -124,12 +124,12 @@ def _earliest_pending(archived: int, bounds: Bounds, epochs: LeaderEpochs) -> Ti
         offset = max(archived + 1, bounds.log_start)
         return _at(offset, epochs.epoch_for(offset))
     if bounds.local_log_start != bounds.log_start:
-        return _at(UNKNOWN_OFFSET, None)  # what is gone locally must be in the archive: nobody has said up to where
+        return _at(UNKNOWN_OFFSET, None)  # the archive has what was deleted locally, but its last offset is unknown
     return _at(bounds.log_start, _first_epoch(epochs, bounds.log_start))
 
 
 def _latest_record(segments: Segments) -> TimestampOffset | None:
-    segment = max(segments, key=lambda s: s.max_timestamp[0])  # the first of several
+    segment = max(segments, key=lambda s: s.max_timestamp[0])  # the first segment, if several have the same
     timestamp, offset = segment.max_timestamp
     _, position = segment.offset_index.lookup(offset)
     for scanned in segment.scan(position):

@@ -1,4 +1,4 @@
-"""A log as a row of segments, without offsets that others decide, producers or epochs (Kafka's LocalLog)."""
+"""A log as a sequence of segments, without high watermark, producers or leader epochs (Kafka's LocalLog)."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ UNKNOWN = -1
 
 
 class OffsetMetadata(NamedTuple):
-    """An offset with the segment and the byte in it where it lies, -1 where that is not known."""
+    """An offset with its segment's base offset and its position in the segment, both -1 if unknown."""
 
     offset: int
     segment_base: int = UNKNOWN
@@ -25,13 +25,13 @@ class OffsetMetadata(NamedTuple):
 
     @property
     def is_offset_only(self) -> bool:
-        """Whether it is not known where the offset lies."""
+        """Whether segment and position are unknown."""
         return self.segment_base == UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What a read gives: batches from the one that holds the offset on, cut anywhere; and aborted transactions if asked for."""
+    """The result of a read: batches from the offset on, the last perhaps incomplete; aborted transactions if asked."""
 
     start: OffsetMetadata
     records: bytes
@@ -40,7 +40,7 @@ class Fetched:
 
 
 class LocalLog:
-    """Appends to the last segment, rolls, truncates and reads. `recovery_point` is where what may not be on the device begins."""
+    """Appends to the active segment, rolls, truncates and reads. All offsets below `recovery_point` are flushed."""
 
     def __init__(self, folder: LogFolder, segments: Segments, recovery_point: int, log_end_offset: int) -> None:
         self.folder = folder
@@ -55,53 +55,53 @@ class LocalLog:
 
     @property
     def end(self) -> OffsetMetadata:
-        """The log end offset and where it lies."""
+        """The log end offset with its segment and position."""
         return OffsetMetadata(self.log_end_offset, self.segments.active.base_offset, self.end_position)
 
     @property
     def unflushed_messages(self) -> int:
-        """Offsets that may not be on the device."""
+        """The number of offsets that may not be flushed."""
         return self.log_end_offset - self.recovery_point
 
     def append(self, last_offset: int, records: bytes, batches: list[MemoryBatch]) -> None:
-        """Writes batches to the last segment. Raises Invalid once the log is closed, as whatever writes does."""
+        """Writes batches to the active segment. Raises Invalid if the log is closed, as all writes do."""
         self.check_open()
         active = self.segments.active
         active.append(last_offset, records, [BatchFacts(b.last_offset, b.max_timestamp, b.size) for b in batches])
         self.log_end_offset, self.end_position = last_offset + 1, active.size
 
     def move_end(self, offset: int) -> None:
-        """The next record gets this offset."""
+        """Sets the offset of the next record."""
         self.log_end_offset, self.end_position = offset, self.segments.active.size
         self.recovery_point = min(self.recovery_point, offset)
 
     def flush(self, offset: int) -> None:
-        """Returns when everything below `offset` is on the device; new files by name, too."""
+        """Flushes everything below `offset` to the device, including the names of new files."""
         if self.recovery_point > offset:
             return
         flushed = self.segments.between(self.recovery_point, offset)
         for segment in flushed:
             segment.sync()
         if any(s.base_offset >= self.recovery_point for s in flushed):
-            with suppress(NotFound):  # a folder is renamed before it is deleted, which nobody waits for
+            with suppress(NotFound):  # the folder was renamed and deleted: a log that is being deleted needs no flush
                 self.folder.disk.sync_folder(self.folder.path)
 
     def mark_flushed(self, offset: int) -> None:
-        """Notes that everything below `offset` is on the device."""
+        """Records that everything below `offset` is flushed."""
         self.check_open()
         if offset > self.recovery_point:
             self.recovery_point = offset
             self.last_flush_ms = self.folder.now_ms()
 
     def roll(self, expected_offset: int) -> Segment:
-        """Begins a segment at the log's end, or at `expected_offset` where that is higher. Raises Invalid."""
+        """Creates a segment at the log end offset, or at `expected_offset` if that is higher. Raises Invalid."""
         self.check_open()
         base = max(expected_offset, self.log_end_offset)
         active = self.segments.active
         if base in self.segments:
             if active.base_offset != base or active.size:
                 raise Invalid(f"{self.folder.path}: a segment of offset {base} is there already; none can be rolled there")
-            # KAFKA-6388: an empty one whose index is full would be rolled for ever.
+            # KAFKA-6388: an empty segment whose index is full would be rolled again and again.
             new = self._replace(active, base)
         elif base < active.base_offset:
             raise Invalid(f"{self.folder.path}: cannot roll at {base}, below the last segment's {active.base_offset}")
@@ -116,8 +116,8 @@ class LocalLog:
         return new
 
     def _flush_all_of(self, active: Segment) -> None:
-        # A recovery takes the next segment's file for a sign that this one is whole, also where its last batches were flushed
-        # before: then it does not look at the indexes, which have been cut since.
+        # Recovery takes the next segment's file as proof that this segment is complete and does not check its indexes, also if
+        # its last batches were flushed before. The indexes have been trimmed since, so they must be flushed now.
         if self.recovery_point < self.log_end_offset:
             self.flush(self.log_end_offset)
             self.mark_flushed(self.log_end_offset)
@@ -125,16 +125,16 @@ class LocalLog:
             active.sync()
 
     def truncate_to(self, offset: int) -> list[Segment]:
-        """Drops everything from `offset` on; the segments that are deleted."""
+        """Removes everything from `offset` on; returns the deleted segments."""
         self.check_open()
         gone = [s for s in self.segments if s.base_offset > offset]
-        self.remove(gone[::-1])  # the last one first: a crash in between leaves no hole
+        self.remove(gone[::-1])  # from the last on: a crash in between leaves no gap
         self.segments.active.truncate_to(offset)
         self.move_end(offset)
         return gone
 
     def truncate_fully_and_start_at(self, offset: int) -> list[Segment]:
-        """Drops everything; the log begins anew at `offset`. The segments that are deleted."""
+        """Removes everything; the log starts again at `offset`. Returns the deleted segments."""
         self.check_open()
         gone = list(self.segments)
         self.remove(gone[::-1])
@@ -143,7 +143,7 @@ class LocalLog:
         return gone
 
     def remove(self, gone: list[Segment]) -> None:
-        """Lets segments go; their files are deleted later."""
+        """Removes segments; their files are deleted later."""
         for segment in gone:
             self.segments.remove(segment.base_offset)
         self.folder.delete_later(gone)
@@ -151,13 +151,13 @@ class LocalLog:
             self.folder.disk.sync_folder(self.folder.path)
 
     def _replace(self, old: Segment, base_offset: int) -> Segment:
-        self.remove([old])  # its files have other names before new ones of the same offset are made
+        self.remove([old])  # renames its files before files with the same names are created
         new = self.folder.segment(base_offset)
         self.segments.add(new)
         return new
 
     def close(self) -> None:
-        """Writes what of the segments is only in memory. Nothing is written afterwards; closing again does nothing."""
+        """Writes what the segments have only in memory. No write is possible afterwards; a second call does nothing."""
         if not self.is_closed:
             self.is_closed = True
             self.segments.close()
@@ -165,20 +165,20 @@ class LocalLog:
             self.folder.disk.release(self.folder.path)
 
     def check_open(self) -> None:
-        """Raises Invalid once the log is closed."""
+        """Raises Invalid if the log is closed."""
         if self.is_closed:
             raise Invalid(f"{self.folder.path}: the log is closed; open it anew")
 
     # Reading
 
     def locate(self, offset: int) -> OffsetMetadata:
-        """Where an offset lies. Raises OffsetOutOfRange."""
+        """An offset's segment and position. Raises OffsetOutOfRange."""
         return self.read(offset, 1, self.end).start
 
     def read(
         self, offset: int, size_max: int, end: OffsetMetadata, *, one_batch_at_least: bool = False, with_aborted: bool = False
     ) -> Fetched:
-        """Up to `size_max` bytes of batches from the one that holds `offset`, none behind `end`. Raises OffsetOutOfRange."""
+        """Up to `size_max` bytes of batches from the one with `offset` on, none after `end`. Raises OffsetOutOfRange."""
         segment = self.segments.floor(offset)
         if offset > self.log_end_offset or segment is None:
             first = self.segments.first.base_offset if len(self.segments) else self.log_end_offset
@@ -195,7 +195,7 @@ class LocalLog:
             segment = self.segments.higher(segment.base_offset)
         return Fetched(self.end, b"", aborted=aborted)
 
-    # What `read` was asked, and what it has found: the rest of one function.
+    # `read` split in two: the first three parameters are its request, the others what it has found.
     def _read(
         self,
         segment: Segment,

@@ -1,6 +1,6 @@
-"""The batches of an append, one by one: what Kafka's MemoryRecords takes for batches, with what their headers say.
+"""Iterates over the batches of an append with their headers (Kafka's MemoryRecords).
 
-An append is mostly one batch, for which columns would cost more than the rest of the append.
+An append is mostly one batch: building columns would cost more than the rest of the append.
 """
 
 import struct
@@ -33,7 +33,7 @@ _SIZE_MIN = (*MESSAGE_SIZE_MIN, BATCH_SIZE_MIN)
 
 
 class MemoryBatch(NamedTuple):
-    """A batch at byte `position` of an append. A message of magic 0 or 1 has its offset as base and last offset."""
+    """A batch at byte `position` of an append. For a message of magic 0 or 1 both base and last offset are its offset."""
 
     position: int
     size: int
@@ -58,7 +58,7 @@ class MemoryBatch(NamedTuple):
 
     @property
     def is_append_time(self) -> bool:
-        """Whether all records have the time of their append, `max_timestamp`."""
+        """Whether all records have `max_timestamp`, the time of their append (LogAppendTime)."""
         return bool(self.attributes & APPEND_TIME)
 
     @property
@@ -68,11 +68,11 @@ class MemoryBatch(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """Whether it holds a control record."""
+        """Whether it contains a control record."""
         return bool(self.attributes & CONTROL)
 
     def is_valid(self, records: Buffer) -> bool:
-        """Whether it has the size and the checksum that its format asks for."""
+        """Whether its size and its checksum are valid."""
         if self.size < LOG_OVERHEAD + _SIZE_MIN[self.magic]:
             return False
         view, end = memoryview(records), self.position + self.size
@@ -82,7 +82,7 @@ class MemoryBatch(NamedTuple):
 
 
 def memory_batches(records: Buffer) -> list[MemoryBatch]:
-    """All whole batches, in order. Raises CorruptMessage for a size or a magic that none has."""
+    """All complete batches, in order. Raises CorruptMessage for an invalid size or magic."""
     found: list[MemoryBatch] = []
     pos, end = 0, len(records)
     while end - pos >= LOG_OVERHEAD:
@@ -107,7 +107,7 @@ def memory_batches(records: Buffer) -> list[MemoryBatch]:
 
 
 def batch_at(records: Buffer, pos: int) -> MemoryBatch:
-    """The record batch at a position; its whole header has to be there."""
+    """The record batch at a position, where a complete header must be."""
     (
         base_offset, length, epoch, magic, crc, attributes, last_delta, base_timestamp, max_timestamp,
         producer_id, producer_epoch, base_sequence, count,

@@ -1,7 +1,7 @@
-"""The batches of a log file, of every message format, taken for batches exactly where Kafka takes them for some.
+"""Scans the batches of a log file, of every message format, by the same rules as Kafka's FileLogInputStream.
 
-Kafka's reader looks at a batch's size and magic and at nothing else: magic 0 and 1 are messages, all others record batches.
-A torn tail and leftover bytes end the file; only a size that is too small is corruption, so zeros are. (FileLogInputStream)
+Kafka's reader checks only a batch's size and magic: magic 0 and 1 are messages, all others record batches. The scan ends at an
+incomplete batch or leftover bytes; only a size that is too small is corruption, so zeros are.
 """
 
 import zlib
@@ -39,10 +39,10 @@ _NATIVE = BATCH_HEADER.newbyteorder("=")
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """Consecutive batches of a file: `buffer` is what lies from byte `position` on.
+    """Consecutive batches of a file. `buffer` has the file's bytes from `position` on.
 
-    In `batches` a message of magic 0 or 1 has the fields that a record batch would have: its offset as base and last offset,
-    its timestamp as the greatest, no epoch, no producer.
+    In `batches` a message of magic 0 or 1 has the fields of a record batch: its offset as base and last offset, its timestamp as
+    the max timestamp, no epoch, no producer.
     """
 
     position: int
@@ -51,15 +51,15 @@ class Scanned:
 
     @property
     def starts(self) -> np.ndarray:
-        """Where in the file each batch starts."""
+        """Positions of the batches in the file."""
         return self.batches.positions + np.uint64(self.position)
 
     def head(self, rows: int) -> "Scanned":
-        """The first batches of these."""
+        """The first `rows` batches."""
         return self if rows >= len(self.batches) else Scanned(self.position, self.buffer, self.batches[:rows])
 
     def base_offset(self, row: int) -> int:
-        """The first offset in a batch. A compressed message says only its last one: what is in it says the first."""
+        """The first offset in a batch. A compressed message has only its last offset: its inner messages determine the first."""
         if self.is_old(row) and self.batches.codec[row]:
             return int(self.old_messages(row)[0][0])
         return int(self.batches.base_offset[row])
@@ -69,14 +69,14 @@ class Scanned:
         return int(self.batches.header["magic"][row]) < MAGIC
 
     def old_messages(self, row: int) -> tuple[np.ndarray, np.ndarray]:
-        """Offsets and times of what is in a message of magic 0 or 1. Raises Corrupt, placed in the file but without its name."""
+        """Offsets and timestamps (ms) in a message of magic 0 or 1. Raises Corrupt with the position, without the file."""
         try:
             return offsets_and_times(self.buffer, self.batches, row)
         except Corrupt as e:
             raise Corrupt(e.problem, position=int(self.starts[row])) from e
 
     def first_invalid(self) -> int:
-        """The row of the first batch that is too small or does not have its checksum; their number where all are sound."""
+        """The row of the first batch with an invalid size or checksum; the number of batches if all are valid."""
         b = self.batches
         stated = b.header["crc"].tolist()
         legacy = b.header["magic"] < MAGIC
@@ -101,7 +101,7 @@ class Scanned:
 
 
 def scan_any(buffer: Buffer, file_end: int, pos: int = 0) -> tuple[Batches, int, int]:
-    """The batches in `buffer` from `pos` on, where to go on, and kernels' status; the file ends at byte `file_end` of it."""
+    """The batches in `buffer` from `pos` on, the position after them, the kernel's status. The file ends at byte `file_end`."""
     data = np.frombuffer(buffer, np.uint8)
     room = min(BATCHES_MAX, (len(data) - pos) // MESSAGE_BYTES_MIN + 1)
     positions = np.empty(room, np.uint64)
@@ -131,15 +131,15 @@ def _as_batches(native: np.ndarray, headers: np.ndarray, rows: np.ndarray) -> No
 def scan_file(
     read: Callable[[int, int], Buffer], file: str, start: int, end: int, window: int = WINDOW_BYTES
 ) -> Iterator[Scanned]:
-    """The batches of a file from byte `start`, where one begins, up to byte `end`, a window of `window` bytes at a time.
+    """The batches of a file from byte `start`, where one must start, to byte `end`, read `window` bytes at a time.
 
-    Raises Corrupt for a size that no batch has, after the batches before it. Checksums are not looked at.
+    Raises Corrupt for an invalid size, after the batches before it. Checksums are not verified.
     """
     size = window
     while start < end:
         buffer = read(start, min(start + size, end))
         if len(buffer) < min(start + size, end) - start:
-            end = start + len(buffer)  # the file has become shorter meanwhile
+            end = start + len(buffer)  # the file was truncated meanwhile
         batches, stop, status = scan_any(buffer, end - start)
         if len(batches):
             yield Scanned(start, buffer, batches)

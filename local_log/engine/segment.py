@@ -1,6 +1,6 @@
-"""One segment that is written to: its log file, its three indexes and what is known of them (LogSegment).
+"""One writable segment: its log file, its three indexes and their cached state (LogSegment).
 
-Indexes are opened when they are first asked for: a log of ten thousand segments opens those of the last one only.
+Indexes are opened at their first use: a log of ten thousand segments opens only those of the last one.
 """
 
 import struct
@@ -32,7 +32,7 @@ _DUE_MAX: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class BatchFacts:
-    """What of an appended batch goes into the indexes."""
+    """The fields of an appended batch that the indexes need."""
 
     last_offset: int
     max_timestamp: int
@@ -48,9 +48,9 @@ above and what it may be, how many bytes may be due to the indexes. A tuple, sin
 
 
 class Segment:
-    """A segment in `folder`. `suffix` follows its files' names while they are temporary."""
+    """A segment in `folder`. `suffix` is appended to the names of its files while they are temporary."""
 
-    # Seven: where the segment lies, its settings and its clock, and two that only some segments have.
+    # Seven parameters: folder and base offset, disk, settings and clock, and two that only some segments have.
     def __init__(
         self,
         disk: WritableDisk,
@@ -62,7 +62,7 @@ class Segment:
         suffix: str = "",
         jitter_ms: int = 0,
     ) -> None:
-        """Opens the segment, or makes it where there is no log file."""
+        """Opens the segment, or creates it if there is no log file."""
         self._disk = disk
         self.folder = folder
         self.base_offset = base_offset
@@ -91,12 +91,12 @@ class Segment:
         self.txn_index = TxnIndexFile(disk, self.path(TXN_INDEX), base_offset)
 
     def path(self, of: str) -> str:
-        """The file of the segment that has this suffix when it is not temporary."""
+        """The path of the segment's file with this suffix."""
         return f"{self.folder}/{offset_file(self.base_offset, of)}{self.suffix}"
 
     @property
     def offset_index(self) -> OffsetIndexFile:
-        """Opened when first asked for, made where it is missing."""
+        """The offset index; the first use opens it, or creates it."""
         self.write_due_entries()
         if self._offset_index is None:
             self._offset_index = OffsetIndexFile(self._disk, self.path(OFFSET_INDEX), self.base_offset, self._index_bytes)
@@ -104,34 +104,34 @@ class Segment:
 
     @property
     def time_index(self) -> TimeIndexFile:
-        """Opened when first asked for, made where it is missing."""
+        """The time index; the first use opens it, or creates it."""
         self.write_due_entries()
         if self._time_index is None:
             self._time_index = TimeIndexFile(self._disk, self.path(TIME_INDEX), self.base_offset, self._index_bytes)
         return self._time_index
 
-    # Asked
+    # Queries
 
     @property
     def max_timestamp(self) -> tuple[int, int]:
-        """The greatest timestamp in ms so far, -1 for none, and the last offset of the batch that has it."""
+        """The greatest timestamp so far in ms, -1 for none, and the last offset of its batch."""
         if self.latest is None:
             self.latest = self.time_index.last_entry
         return self.latest
 
     @property
     def largest_timestamp(self) -> int:
-        """The greatest timestamp; without any, when the file was last written."""
+        """The greatest timestamp in ms; if there is none, when the file was last written."""
         timestamp = self.max_timestamp[0]
         return timestamp if timestamp >= 0 else self.modified_ms
 
     @property
     def modified_ms(self) -> int:
-        """When the log file was last written, in milliseconds."""
+        """When the log file was last written, in ms since 1970."""
         return self._disk.modified_ms(self.log_file)
 
     def should_roll(self, size: int, max_timestamp: int, last_offset: int, config: LogConfig, now_ms: int) -> bool:
-        """Whether `size` bytes more, with these greatest timestamp and offset, belong into the next segment."""
+        """Whether an append of `size` bytes, with these greatest timestamp and offset, needs a new segment."""
         return (
             self.size > config.segment_bytes - size
             or (self.size > 0 and self._waited(now_ms, max_timestamp) > config.max_segment_ms - self._jitter_ms)
@@ -154,7 +154,7 @@ class Segment:
         return scan_file(self._read_range, self.log_file, start, end, window)
 
     def translate(self, offset: int, from_position: int = 0) -> Found | None:
-        """The batch that holds `offset`, else the first that starts above it; None behind the last. Raises Corrupt."""
+        """The batch that contains `offset`, else the first one after it; None after the last batch. Raises Corrupt."""
         position = max(self.offset_index.lookup(offset)[1], from_position)
         return find_batch(self._read_range, self.log_file, offset, position, self.size)
 
@@ -162,7 +162,7 @@ class Segment:
         return self._disk.read(self.log_file, start, end)
 
     def read_next_offset(self) -> int:
-        """The offset after the last batch; the base offset of an empty segment. Raises Corrupt."""
+        """The offset after the last batch; the base offset if the segment is empty. Raises Corrupt."""
         found = self.translate(self.offset_index.last_offset)
         following = self.base_offset
         if found is not None:
@@ -171,19 +171,19 @@ class Segment:
         return following
 
     def has_overflow(self) -> bool:
-        """Whether the last offset is out of the reach of the base offset."""
+        """Whether the last offset is too far above the base offset for the index."""
         following = self.read_next_offset()
         return following > self.base_offset and not is_relative(following - 1, self.base_offset)
 
     def read(self, position: int, size: int) -> bytes:
-        """Bytes of the log file."""
+        """`size` bytes of the log file from `position` on."""
         return self._disk.read(self.log_file, position, position + size)
 
-    # Told
+    # Commands
 
     def append(self, last_offset: int, records: bytes, batches: list[BatchFacts]) -> None:
-        """Writes batches at the end. Raises OffsetOverflow before, Invalid and IndexFull after writing."""
-        position, index = self.size, self.offset_index  # opened, so made, by the first append
+        """Writes batches at the end. Raises OffsetOverflow before the write, Invalid and IndexFull after it."""
+        position, index = self.size, self.offset_index  # the first append opens or creates the offset index
         if not is_relative(last_offset, self.base_offset):
             raise OffsetOverflow(self.log_file, self.base_offset, last_offset)
         if len(records) > INT32_MAX - position:
@@ -201,9 +201,9 @@ class Segment:
             self.since_entry += batch.size
 
     def find_tail(self, config: LogConfig, offset_max: int) -> Tail | None:
-        """What goes the short way now, up to `offset_max`, after which there is to be a flush.
+        """The limits for the fast path, which may append up to `offset_max`; a flush is due after that.
 
-        None where nothing may go the short way: it is not known when the segment began, or an index is full or not
+        None if the fast path must not be used: the time of the segment's first batch is unknown, or an index is full or not
         open.
         """
         self.write_due_entries()
@@ -223,7 +223,7 @@ class Segment:
         return self.tail
 
     def write_due_entries(self) -> None:
-        """Gives the indexes what is due to them. Whoever asks for an index may change what there is room for."""
+        """Adds the pending index entries. It also resets the fast path's limits, since the caller may change the indexes."""
         self.tail = None
         index, times = self._offset_index, self._time_index
         if not self.due or index is None or times is None:
@@ -237,14 +237,14 @@ class Segment:
             times.extend(timestamps[grown], of_timestamps[grown])
 
     def become_inactive(self) -> None:
-        """Writes the last time index entry and cuts what was preallocated."""
+        """Writes the last time index entry and trims the preallocated files."""
         self.time_index.maybe_append(*self.max_timestamp, uses_last_slot=True)
         self.offset_index.trim()
         self.time_index.trim()
         self._trim_log()
 
     def truncate_to(self, offset: int) -> int:
-        """Drops the batch that holds `offset` and all after it; how many bytes."""
+        """Removes the batch that contains `offset` and all after it; returns the number of bytes."""
         found = self.translate(offset)
         offset_index, time_index = self.offset_index, self.time_index
         offset_index.truncate_to(offset)
@@ -262,11 +262,11 @@ class Segment:
         return dropped
 
     def cut(self, size: int) -> int:
-        """Makes the log file `size` bytes; how many it loses."""
+        """Sets the log file's size to `size` bytes; returns the number of bytes removed."""
         lost = self.size - size
         if size < self._disk.size(self.log_file):
             self._disk.truncate(self.log_file, size)
-            self._disk.sync(self.log_file)  # or what is cut comes back, beside the epochs of what has replaced it
+            self._disk.sync(self.log_file)  # or a crash could restore what was cut, with the epochs of its replacement
         self.size = size
         return lost
 
@@ -280,29 +280,29 @@ class Segment:
         return (best, best_offset) if best > timestamp else last
 
     def forget_timestamps(self) -> None:
-        """Recovery starts: what the time index said is void."""
+        """Resets the greatest timestamp at the start of a recovery."""
         self.latest = NO_TIMESTAMP, self.base_offset
 
     def note_timestamp(self, timestamp: int, offset: int) -> None:
-        """Recovery found a greater timestamp."""
+        """Sets the greatest timestamp that a recovery has found."""
         self.latest = timestamp, offset
 
     def sync(self) -> None:
-        """Returns when the log and its indexes are on the device."""
+        """Flushes the log and its indexes to the device."""
         self._disk.sync(self.log_file)
         self.offset_index.sync()
         self.time_index.sync()
         self.txn_index.sync()
 
     def hide_offset_index(self) -> None:
-        """Begins a new offset index in a file that the next start deletes: a segment that has none is recovered then."""
+        """Moves the offset index to a file that the next start deletes; a segment without an index is recovered then."""
         self._disk.delete(self.path(OFFSET_INDEX))
         self._disk.sync_folder(self.folder)
         hidden = self.path(OFFSET_INDEX) + DELETED
         self._offset_index = OffsetIndexFile(self._disk, hidden, self.base_offset, self._index_bytes)
 
     def show_offset_index(self) -> None:
-        """Gives the offset index its name, once all that the segment has been recovered to is on the device."""
+        """Renames the offset index back, once everything that was recovered is on the device."""
         self.sync()
         self._disk.sync_folder(self.folder)
         index = self.offset_index
@@ -310,12 +310,12 @@ class Segment:
         index.file = self.path(OFFSET_INDEX)
 
     def resize_indexes(self, size: int) -> None:
-        """Makes both indexes `size` bytes."""
+        """Resizes both indexes to `size` bytes."""
         self.offset_index.resize(size)
         self.time_index.resize(size)
 
     def rename(self, suffix: str) -> None:
-        """Gives all files of the segment another suffix; those that are missing stay missing."""
+        """Changes the suffix of all the segment's files; missing ones are ignored."""
         names = [(self.path(of), of) for of in SEGMENT_SUFFIXES]
         self.suffix = suffix
         for old, of in names:
@@ -324,7 +324,7 @@ class Segment:
         self._moved()
 
     def moved_to(self, folder: str) -> None:
-        """The log's folder has another name now."""
+        """Uses the new path of a renamed log folder."""
         self.folder = folder
         self._moved()
 
@@ -338,15 +338,15 @@ class Segment:
             self._time_index.file = self.path(TIME_INDEX)
 
     def delete(self) -> None:
-        """Removes all files of the segment."""
+        """Deletes all the segment's files."""
         for of in SEGMENT_SUFFIXES:
             self._disk.delete(self.path(of))
 
     def close(self) -> None:
-        """Writes what is only in memory and cuts what was preallocated."""
+        """Writes what is only in memory and trims the preallocated files."""
         self.write_due_entries()
         if self.latest is not None:
-            with suppress(Invalid):  # as Kafka does: an index that does not take it lacks one entry
+            with suppress(Invalid):  # as in Kafka: the index then lacks one entry
                 self.time_index.maybe_append(*self.latest, uses_last_slot=True)
         for index in (self._offset_index, self._time_index):
             if index is not None:

@@ -1,4 +1,4 @@
-"""How settings are read: by Kafka's names, from text, with bounds; the door at which a value that cannot be is refused."""
+"""Parses settings by Kafka's names from text, with bounds; a value that is not valid is rejected here."""
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
@@ -14,7 +14,7 @@ Setting = tuple[str, Reader]
 
 
 def read_settings(given: Mapping[str, str], known: Mapping[str, Setting], of: str) -> dict[str, object]:
-    """The values by their fields. Raises Invalid, which names the setting; for one that is not known, the nearest that is."""
+    """The values by field name. Raises Invalid with the setting's name; for an unknown setting, with the nearest known name."""
     values: dict[str, object] = {}
     for name, text in given.items():
         if name not in known:
@@ -27,7 +27,7 @@ def read_settings(given: Mapping[str, str], known: Mapping[str, Setting], of: st
 
 
 def whole(low: int, high: int) -> Callable[[str, str], int]:
-    """A whole number from `low` to `high`."""
+    """A parser of integers from `low` to `high`."""
 
     def read(name: str, text: str) -> int:
         try:
@@ -42,7 +42,7 @@ def whole(low: int, high: int) -> Callable[[str, str], int]:
 
 
 def fraction(low: float, high: float) -> Callable[[str, str], float]:
-    """Kafka's DOUBLE from `low` to `high`."""
+    """A parser of Kafka's DOUBLE from `low` to `high`."""
 
     def read(name: str, text: str) -> float:
         try:
@@ -57,29 +57,29 @@ def fraction(low: float, high: float) -> Callable[[str, str], float]:
 
 
 def _digits(text: str) -> str:
-    """The text of a number; Python would pass over underscores between its digits."""
+    """The text of a number without underscores, which Python would accept between digits."""
     return "?" if "_" in text else text
 
 
 def int_from(low: int) -> Callable[[str, str], int]:
-    """Kafka's INT with a lower bound."""
+    """A parser of Kafka's INT with a lower bound."""
     return whole(low, INT32_MAX)
 
 
 def long_from(low: int) -> Callable[[str, str], int]:
-    """Kafka's LONG with a lower bound."""
+    """A parser of Kafka's LONG with a lower bound."""
     return whole(low, INT64_MAX)
 
 
 def flag(name: str, text: str) -> bool:
-    """True or false."""
+    """Parses true or false."""
     if text.lower() not in ("true", "false"):
         raise Invalid(f"{name}={text}: expected true or false")
     return text.lower() == "true"
 
 
 def one_of(*words: str) -> Callable[[str, str], str]:
-    """One of some words."""
+    """A parser of one of these words."""
 
     def read(name: str, text: str) -> str:
         if text not in words:

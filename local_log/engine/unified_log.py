@@ -1,8 +1,8 @@
-"""A partition's log as Kafka's UnifiedLog is one: append, roll, truncate, flush, read, and the offsets that must hold.
+"""A partition's log with the semantics of Kafka's UnifiedLog: append, roll, truncate, flush and read, with these invariants:
 
     log start ≤ last stable ≤ high watermark ≤ log end,   recovery point ≤ log end,   log start ≤ local log start
 
-One thread at a time.
+A log is not thread-safe.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ _NOWHERE = OffsetMetadata(0)
 
 
 class Isolation(Enum):
-    """How far a read may see (Kafka's FetchIsolation)."""
+    """The offset up to which a read returns records (Kafka's FetchIsolation)."""
 
     LOG_END = "log_end"
     """Everything: a follower."""
@@ -48,7 +48,7 @@ class Isolation(Enum):
 
 @dataclass(slots=True)
 class UnifiedLog:
-    """An open log. Make one with `open_log`."""
+    """An open log. `open_log` creates it."""
 
     folder: LogFolder
     local: LocalLog
@@ -64,27 +64,27 @@ class UnifiedLog:
 
     @property
     def log_end_offset(self) -> int:
-        """The offset that the next record gets."""
+        """The offset of the next record."""
         return self.local.log_end_offset
 
     @property
     def recovery_point(self) -> int:
-        """Everything below it is on the device."""
+        """All offsets below it are flushed to the device."""
         return self.local.recovery_point
 
     @property
     def high_watermark(self) -> int:
-        """Everything below it is replicated."""
+        """All offsets below it are replicated."""
         return self._high_watermark.offset
 
     @property
     def last_stable_offset(self) -> int:
-        """The offset below which every transaction is decided and replicated."""
+        """The offset below which every transaction is ended and replicated."""
         first = self._first_unstable
         return self.high_watermark if first is None else min(first.offset, self.high_watermark)
 
     def update_high_watermark(self, offset: int) -> int:
-        """Moves the high watermark, within the log's bounds; where it is now."""
+        """Sets the high watermark, limited to the log's bounds; returns its new value."""
         if offset < self.log_start_offset:
             self._set_high_watermark(OffsetMetadata(self.log_start_offset))
         else:
@@ -92,7 +92,7 @@ class UnifiedLog:
         return self.high_watermark
 
     def maybe_increment_high_watermark(self, offset: int) -> bool:
-        """Moves the high watermark up; False where it is there or above. Raises Invalid behind the log's end."""
+        """Raises the high watermark; False if it is already there or above. Raises Invalid beyond the log end offset."""
         if offset > self.log_end_offset:
             raise Invalid(f"{self.folder.path}: a high watermark of {offset} above the log's end {self.log_end_offset}")
         if offset <= self.high_watermark:
@@ -106,7 +106,7 @@ class UnifiedLog:
         self._update_first_unstable()
 
     def maybe_increment_log_start_offset(self, offset: int) -> bool:
-        """Lets the log start later (DeleteRecords, retention). Raises OffsetOutOfRange above the high watermark."""
+        """Raises the log start offset (DeleteRecords, retention). Raises OffsetOutOfRange above the high watermark."""
         if offset > self.high_watermark:
             raise OffsetOutOfRange(self.folder.path, offset, self.log_start_offset, self.high_watermark)
         if self.folder.config.remote_storage_enable:
@@ -143,12 +143,12 @@ class UnifiedLog:
             self._first_unstable = None
             return
         start, known = self.log_start_offset, self._first_unstable
-        # What lies at the log start offset may not be written yet: it is looked for anew.
+        # The batch at the log start offset may not be written yet: its position is looked up again.
         if first < start or known is None or known.offset != first:
             self._first_unstable = self._located(max(first, start))
 
     def _located(self, offset: int) -> OffsetMetadata:
-        """Where an offset lies. In the middle of a batch and in a gap it becomes the offset of the batch that is found there."""
+        """An offset with its position. In the middle of a batch or in a gap it becomes the offset of the batch found there."""
         try:
             return self.local.locate(offset)
         except OffsetOutOfRange:
@@ -161,7 +161,7 @@ class UnifiedLog:
     # Appending
 
     def append_as_follower(self, records: bytes, leader_epoch: int) -> AppendInfo:
-        """Appends a leader's batches as they are. Raises Refused."""
+        """Appends a leader's batches unchanged. Raises Refused."""
         if self._first_unstable is None:
             one = append_one(self.local, self.producers, self.epochs, records, leader_epoch, self.log_start_offset)
             if one is not None:
@@ -183,10 +183,10 @@ class UnifiedLog:
         transaction_version: int = 0,
         verification: Verification | None = None,
     ) -> AppendInfo:
-        """Checks a producer's or a coordinator's batches, gives them offsets and this leader epoch, and appends them.
+        """Validates a producer's or a coordinator's batches, assigns offsets and this leader epoch, and appends them.
 
-        `verification` comes with a transaction's first batch where these are verified (see `producer_changes`).
-        A batch that was appended before is not appended again: the answer says what offsets it has. Raises Refused.
+        `verification` is required for a transaction's first batch if transactions are verified (see `producer_checks`).
+        A duplicate batch is not appended again: the result has the offsets of the original. Raises Refused.
         """
         info, records, batches = prepare(
             records,
@@ -256,11 +256,11 @@ class UnifiedLog:
         active = self.local.segments.active
         if not active.should_roll(size, info.max_timestamp, info.last_offset, self.folder.config, self.folder.now_ms()):
             return active
-        # A message set before magic 2 does not say its first offset: the lowest that it can be is used, which is unique, too.
+        # A message set before magic 2 does not have its first offset: the lowest possible one is used, which is unique, too.
         return self.roll(info.first_offset if info.first_offset >= 0 else info.last_offset - INT32_MAX)
 
     def roll(self, expected_offset: int = 0) -> Segment:
-        """Begins a segment at the log's end; snapshot and old segment go to the device."""
+        """Creates a segment at the log end offset; flushes the producer snapshot and the earlier segments."""
         segment = self.local.roll(expected_offset)
         self.producers.map_end_offset = segment.base_offset
         snapshot = self.producers.take_snapshot(sync=False)
@@ -271,7 +271,7 @@ class UnifiedLog:
         return segment
 
     def flush(self, *, also_active: bool = False) -> None:
-        """Returns when the log is on the device; `also_active`: an empty last segment, too."""
+        """Flushes the log to the device; `also_active` includes an empty active segment."""
         end = self.log_end_offset
         self._flush(end, end + 1 if also_active else end)
 
@@ -281,7 +281,7 @@ class UnifiedLog:
             self.local.mark_flushed(offset)
 
     def truncate_to(self, offset: int) -> bool:
-        """Drops everything from `offset` on; False where the log ends before. Raises Invalid below 0."""
+        """Removes everything from `offset` on; False if the log ends before it. Raises Invalid below 0."""
         if offset < 0:
             raise Invalid(f"{self.folder.path}: cannot truncate to offset {offset}; give 0 or more")
         if offset >= self.log_end_offset:
@@ -300,7 +300,7 @@ class UnifiedLog:
         return True
 
     def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
-        """Drops everything; the log begins anew at `offset`."""
+        """Removes everything; the log starts again at `offset`."""
         self.local.truncate_fully_and_start_at(offset)
         self.epochs.clear()
         self.producers.truncate_fully_and_start_at(offset)
@@ -312,7 +312,7 @@ class UnifiedLog:
         self.update_high_watermark(self.log_end_offset)
 
     def close(self) -> None:
-        """Writes down what is only in memory. Nothing can be written afterwards; closing again does nothing."""
+        """Writes what is only in memory. No write is possible afterwards; a second call does nothing."""
         if not self.local.is_closed:
             self.producers.take_snapshot()
             self.local.close()
@@ -322,7 +322,7 @@ class UnifiedLog:
     def read(
         self, offset: int, size_max: int, isolation: Isolation = Isolation.LOG_END, *, one_batch_at_least: bool = True
     ) -> Fetched:
-        """Up to `size_max` bytes of batches from the one that holds `offset`; under TXN_COMMITTED with aborted transactions.
+        """Up to `size_max` bytes of batches from the one with `offset` on; with TXN_COMMITTED also the aborted transactions.
 
         Raises OffsetOutOfRange below the log start offset and above the log end offset.
         """
@@ -345,11 +345,11 @@ class UnifiedLog:
         return first
 
     def offset_for(self, timestamp: int) -> TimestampOffset | None:
-        """The answer of Kafka's ListOffsets for a timestamp; see `list_offsets`."""
+        """The result of Kafka's ListOffsets for a timestamp; see `list_offsets`."""
         return offset_for(timestamp, self._bounds(), self.local.segments, self.epochs)
 
     def offsets_before(self, timestamp: int, count_max: int) -> list[int]:
-        """As version 0 of ListOffsets: see `list_offsets`."""
+        """The result of ListOffsets version 0; see `list_offsets`."""
         return offsets_before(timestamp, count_max, self._bounds(), self.local.segments, self.folder.now_ms())
 
     def _bounds(self) -> Bounds:
@@ -357,7 +357,7 @@ class UnifiedLog:
         return Bounds(self.log_start_offset, self.local_log_start_offset, self.log_end_offset, archived)
 
 
-# The ten are what a log manager knows of a log, each by its own way; a value for them would be made for this call alone.
+# Ten parameters: a log manager has each from another source, and a class for them would be used in this call alone.
 def open_log(
     disk: WritableDisk,
     path: str,
@@ -371,9 +371,9 @@ def open_log(
     producers_of: Callable[[WritableDisk, str, Callable[[], int]], ProducerStateManager] = ProducerStateManager,
     on_progress: Callable[[int, int], None] = lambda segments, left: None,
 ) -> UnifiedLog:
-    """Opens the log in a folder, made where there is none, and brings it in order (see Loader, also for `on_progress`).
+    """Opens the log in a folder, created if it is missing, and recovers it (see Loader, also for `on_progress`).
 
-    `log_start_offset` and `recovery_point` are what the checkpoints say. Raises Corrupt, Invalid, Refused.
+    `log_start_offset` and `recovery_point` come from the checkpoints. Raises Corrupt, Invalid, Refused.
     """
     if not disk.exists(path):
         disk.make_folder(path)

@@ -1,1 +1,1 @@
-"""What an append passes before it is written: analysis, validation, offset assignment, checks of its producers."""
+"""The steps before an append is written: analysis, validation, offset assignment, producer checks."""

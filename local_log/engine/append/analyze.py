@@ -1,4 +1,4 @@
-"""What an append is, before it changes anything: the rules that Kafka's UnifiedLog holds its batches to."""
+"""Analyzes an append before it changes the log, by the rules of Kafka's UnifiedLog (analyzeAndValidateRecords)."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ _CODEC_MAX = max(Codec)
 
 
 class AppendInfo(NamedTuple):
-    """What was appended. `first_offset` is -1 for a follower's messages of magic 0 and 1, which do not say it."""
+    """The result of an append. `first_offset` is -1 for a follower's messages of magic 0 and 1, which do not have it."""
 
     first_offset: int
     last_offset: int
@@ -28,17 +28,17 @@ class AppendInfo(NamedTuple):
 
     @property
     def first_or_last_offset_of_first_batch(self) -> int:
-        """The first offset, else the nearest that is known."""
+        """The first offset; if it is unknown, the last offset of the first batch."""
         return self.first_offset if self.first_offset >= 0 else self.last_offset_of_first_batch
 
 
 def analyze(
     records: Buffer, origin: Origin, leader_epoch: int, log_start_offset: int, config: LogConfig
 ) -> tuple[AppendInfo, list[MemoryBatch]]:
-    """The batches that are taken and what they are together.
+    """The valid batches, and their summary.
 
-    A follower takes none from the first on that is of a later epoch than that of the leader that it asked. Raises Refused:
-    CorruptMessage, InvalidRecord, MessageTooLarge, OffsetsOutOfOrder, UnknownServerError.
+    A follower drops the batches from the first one on whose epoch is later than that of the leader it fetched from. Raises
+    Refused: CorruptMessage, InvalidRecord, MessageTooLarge, OffsetsOutOfOrder, UnknownServerError.
     """
     is_leader = origin in (Origin.CLIENT, Origin.COORDINATOR)
     taken: list[MemoryBatch] = []

@@ -1,7 +1,7 @@
-"""The append that nearly all are: a follower's one batch of plain records, in the leader epoch that is being written.
+"""The fast path of a follower's append: one batch without a transaction or marker, in the current leader epoch.
 
-It does what `UnifiedLog`'s long way does with such a batch, to the same end, in a quarter of its time: no batch, no producer and
-no answer is made on the way that is thrown away again. Whatever is not plain is left to the long way.
+It has the same effect as `UnifiedLog`'s general path in a quarter of the time, since it creates no intermediate objects.
+Every other append takes the general path.
 """
 
 from local_log.engine.append.analyze import AppendInfo
@@ -25,13 +25,13 @@ from local_log.formats.primitives import INT32_MAX
 from local_log.formats.record import NO_TIMESTAMP, Codec
 
 _fields = APPEND_FIELDS.unpack_from
-_tuple = tuple.__new__  # what the constructor of a named tuple comes to, in a third of its time
+_tuple = tuple.__new__  # as the named tuple's constructor, in a third of its time
 _due = DUE.pack
 _PLAIN = {a for a in range(1 << 15) if not a & (CONTROL | TRANSACTIONAL) and a & CODEC in set(Codec)}
 """Attributes of neither a marker nor a transaction's batch, with a codec that Kafka has."""
 
 
-# One function of 59 lines: a call inside it would cost as much as a tenth of the append.
+# One function of 59 lines: each call inside it would cost up to a tenth of the append.
 def append_one(
     local: LocalLog,
     producers: ProducerStateManager,
@@ -40,7 +40,7 @@ def append_one(
     leader_epoch: int,
     log_start_offset: int,
 ) -> AppendInfo | None:
-    """Appends the batch; None, and nothing is done, where it is not plain, not sound or not in its place."""
+    """Appends the batch. None, without any change, if the batch is invalid, out of order, or needs the general path."""
     size, entries, segment = len(records), epochs.entries, local.segments.active
     config = local.folder.config
     tail = segment.tail

@@ -1,4 +1,4 @@
-"""What a leader makes of an append: checked, with its offsets, its epoch and its time (see `append_info` and `validator`)."""
+"""Prepares a leader's append: checks it and assigns offsets, epoch and timestamp (see `analyze` and `validator`)."""
 
 from local_log.engine.append.analyze import AppendInfo, analyze, check_sizes
 from local_log.engine.append.validator import rules_of, validate
@@ -8,13 +8,13 @@ from local_log.engine.producers.state import Origin
 from local_log.formats.record import Codec
 
 
-# The seven are the log's state that an append is checked against, as it is at that moment.
+# Seven parameters: the log's state that the append is checked against.
 def prepare(
     records: bytes, origin: Origin, leader_epoch: int, *, log_start: int, log_end: int, now_ms: int, config: LogConfig
 ) -> tuple[AppendInfo, bytes, list[MemoryBatch]]:
-    """The batches as they are to be written from offset `log_end` on. `RAFT_LEADER` has given them their offsets itself.
+    """The batches to write from offset `log_end` on. Those of `RAFT_LEADER` already have their offsets.
 
-    Nothing is to be written where the answer's `valid_bytes` are 0. Raises Refused.
+    If the result's `valid_bytes` are 0, nothing may be written. Raises Refused.
     """
     info, batches = analyze(records, origin, leader_epoch, log_start, config)
     if info.valid_bytes <= 0 or origin is Origin.RAFT_LEADER:

@@ -1,4 +1,4 @@
-"""What an append of magic 0 or 1 holds, as Kafka's leader takes it: message by message, to be written anew as record batches."""
+"""Reads the messages of magic 0 or 1 in a leader's append, so that they can be written as record batches."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from local_log.formats.record_batch.writer import RECORDS
 
 
 class HeldMessage(NamedTuple):
-    """A message with the offset and the timestamp, in ms, that the compressed one makes them which it is in, if it is in one."""
+    """A message with its absolute offset and its timestamp in ms; a wrapper determines those of its inner messages."""
 
     message: Message
     offset: int
@@ -25,7 +25,7 @@ class HeldMessage(NamedTuple):
 
     @property
     def has_key(self) -> bool:
-        """Whether its key is not null. Raises UnknownServerError where it cannot be read."""
+        """Whether its key is not null. Raises UnknownServerError if the key cannot be read."""
         try:
             return self.message.has_key
         except Corrupt as e:
@@ -33,9 +33,9 @@ class HeldMessage(NamedTuple):
 
 
 def messages_of(records: Buffer, batch: MemoryBatch) -> Iterator[HeldMessage]:
-    """The messages of a batch: those in a compressed one, else the one that it is.
+    """The messages of a batch: the inner ones of a compressed message, else the message itself.
 
-    Raises InvalidRecord, CorruptMessage and UnknownServerError for a compressed message that holds no message set.
+    Raises InvalidRecord, CorruptMessage and UnknownServerError for a compressed message without a valid message set.
     """
     outer, _ = read_message(records, batch.position)
     if outer.codec == Codec.none:
@@ -72,7 +72,7 @@ def _inner(wrapper: Message) -> list[Message]:
 
 
 def columns_of(messages: Sequence[HeldMessage], first_offset: int) -> pa.RecordBatch:
-    """The records that messages become, numbered from `first_offset` on. Raises UnknownServerError where one cannot be read."""
+    """The messages as records with offsets from `first_offset` on. Raises UnknownServerError if one cannot be read."""
     try:
         keys, values = [held.message.key for held in messages], [held.message.value for held in messages]
     except Corrupt as e:

@@ -1,4 +1,4 @@
-"""What an append makes of its producers, judged before anything is written (UnifiedLog.analyzeAndValidateProducerState)."""
+"""Checks an append's producers before it is written (UnifiedLog.analyzeAndValidateProducerState)."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ from local_log.formats.primitives import Buffer
 
 @dataclass(frozen=True, slots=True)
 class ProducerChanges:
-    """Updates and ended transactions that the log takes over once the batches are written; or what they are a duplicate of."""
+    """The producer updates and ended transactions to apply after the batches are written; or the batch that they duplicate."""
 
     updates: list[ProducerUpdate]
     completed: list[CompletedTxn]
@@ -37,10 +37,10 @@ def judge(
     transaction_version: int,
     verification: Verification | None,
 ) -> ProducerChanges:
-    """What the batches do. Where transactions are verified, the first batch of one comes with what its coordinator has confirmed.
+    """The changes that the batches make. If transactions are verified, a transaction's first batch needs its `verification`.
 
     Raises Refused: OutOfOrderSequenceNumber, InvalidProducerEpoch, InvalidTxnState, TransactionCoordinatorFenced; InvalidRecord
-    for a control batch that holds no marker.
+    for a control batch without a marker.
     """
     updates: dict[int, ProducerUpdate] = {}
     completed: list[CompletedTxn] = []
@@ -93,9 +93,9 @@ def _data(batch: MemoryBatch) -> DataBatch:
 def ask_verification(
     producers: ProducerStateManager, producer_id: int, sequence: int, epoch: int, *, supports_epoch_bump: bool
 ) -> Verification | None:
-    """What a transaction's first batch has to come with once its coordinator has confirmed it; None where it is not the first.
+    """The verification that a transaction's first batch needs; None if the transaction has already begun.
 
-    It is spent by a marker, too: a confirmation that comes after its transaction has ended confirms nothing.
+    A marker invalidates it as well: a confirmation that arrives after the transaction's end is not valid for the next one.
     Raises InvalidProducerEpoch. (UnifiedLog.maybeStartTransactionVerification)
     """
     known = producers.producers.get(producer_id)

@@ -1,14 +1,13 @@
-"""What a leader does with a batch before it appends it: check it, give it its offsets, and write it anew only where it must.
+"""Validates a leader's batch before the append and assigns its offsets. The batch is rebuilt only if that is necessary.
 
-A batch is kept as it is, but for its header, when its codec is the topic's. There the base offset, the leader epoch and,
-with its CRC, the greatest timestamp and the timestamp type are written; nothing else of it changes, whatever it is. Else, and
-where the offsets within a batch are wrong, its records are decoded and a new batch is built of them. Messages of magic 0 and 1
-always become a new batch: one compressed message, or all the uncompressed ones of a request together.
+If the batch's codec is the topic's, only its header changes: base offset, leader epoch, max timestamp, timestamp type and CRC.
+Otherwise, or if the offsets within the batch are wrong, its records are decoded and written as a new batch. Messages of magic
+0 and 1 always become a new batch: one for a compressed message, one for all the uncompressed messages of a request.
 
-What is refused here Kafka refuses, with the same error; of two faults in a compressed section it may name the other. One thing
-more is refused: of a compressed batch that is kept, the records must be as long as they say, and any frame must be whole, end
-where the section ends and inflate to no more than `INFLATED_BYTES_MAX`. Kafka skims over such a batch and appends what no
-consumer may be able to read. Checksums and sizes of batches are the log's to check, before this.
+It rejects what Kafka rejects, with the same error; of two errors in a compressed section it may report the other one. In one
+case it is stricter: in a compressed batch that is not rebuilt, the records must have the lengths that they declare, and a frame
+must be complete, end where the section ends and inflate to at most `INFLATED_BYTES_MAX`. Kafka skips most bytes of such a batch
+and may append one that no consumer can read. The log checks checksums and sizes of batches before this.
 Source: Kafka's LogValidator.
 """
 
@@ -64,9 +63,10 @@ _PROBLEM = {
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a topic asks of its records. `codec` is None where the producer's is kept, `level` None for Kafka's default.
+    """A topic's rules for its records. `codec` is None to keep the producer's, `level` None for Kafka's default.
 
-    A record's timestamp may be `before_max_ms` older and `after_max_ms` younger than the append, unless the log sets it.
+    A record's timestamp may be up to `before_max_ms` before and `after_max_ms` after the time of the append, unless the log sets
+    the timestamps.
     """
 
     codec: Codec | None
@@ -79,8 +79,8 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Validated:
-    """A batch as it is to be appended. `max_timestamp` is in ms, -1 for none. `last_offset` is also where the time index
-    will find it. `records_rebuilt` of its records are in a new batch, whose size may be another.
+    """A batch to append. `max_timestamp` is in ms, -1 for none. `last_offset` is also the offset of its time index entry.
+    `records_rebuilt` is the number of records that were written to a new batch, whose size may differ.
     """
 
     records: bytes
@@ -91,7 +91,7 @@ class Validated:
 
 
 def rules_of(config: LogConfig) -> Rules:
-    """What a log's settings say of its records."""
+    """The rules for records in a log's settings."""
     word = config.compression_type
     codec = None if word == "producer" else Codec.none if word == "uncompressed" else Codec[word]
     levels = {
@@ -109,7 +109,7 @@ def rules_of(config: LogConfig) -> Rules:
     )
 
 
-# The eight are those of Kafka's LogValidator, of which `rules` are seven more.
+# Eight parameters, as Kafka's LogValidator has; `rules` combine seven more.
 def validate(
     records: Buffer,
     batches: Sequence[MemoryBatch],
@@ -121,10 +121,10 @@ def validate(
     leader_epoch: int,
     origin: Origin,
 ) -> Validated:
-    """Checks the one batch of `records`, or its messages of magic 0 and 1, and gives it the offsets from `first_offset` on.
+    """Validates the one batch in `records`, or its messages of magic 0 and 1, and assigns offsets from `first_offset` on.
 
-    `batches` are those of `records`, and `source_codec` is what they are compressed with together (see `append_info`).
-    Raises InvalidRecord, InvalidTimestamp, UnknownServerError and, for messages in a compressed one, CorruptMessage.
+    `batches` are the batches in `records`; `source_codec` is the codec of all of them together (see `analyze`).
+    Raises InvalidRecord, InvalidTimestamp, UnknownServerError and, for inner messages, CorruptMessage.
     """
     batch = _first_batch(batches, source_codec)
     if origin is Origin.CLIENT:
@@ -134,7 +134,7 @@ def validate(
         _check_codec(batch)
         new = _new_batch(batch, first_offset, target, now_ms, rules, leader_epoch)
         return _converted(records, batches, new, now_ms, rules, source_codec)
-    # A marker is not compressed, unless it was written so.
+    # A marker stays uncompressed unless it was compressed already.
     keep = target == source_codec or (source_codec == Codec.none and batch.is_control)
     section = _section(records, batch)
     latest, in_order = _check_records(section, batch, now_ms, rules)
@@ -153,7 +153,7 @@ def validate(
 
 
 def _first_batch(batches: Sequence[MemoryBatch], source_codec: int) -> MemoryBatch:
-    """The first batch, which is the only one unless it is a message that is not compressed."""
+    """The first batch. It must be the only one, unless it is an uncompressed message."""
     if not batches:
         raise InvalidRecord("a request without a whole batch")
     if len(batches) > 1 and (batches[0].magic == MAGIC or source_codec != Codec.none):
@@ -164,9 +164,9 @@ def _first_batch(batches: Sequence[MemoryBatch], source_codec: int) -> MemoryBat
 def _converted(
     records: Buffer, batches: Sequence[MemoryBatch], new: NewBatch, now_ms: int, rules: Rules, source_codec: int
 ) -> Validated:
-    """The batch `new` of the messages of magic 0 or 1 in `batches`."""
+    """The messages of magic 0 or 1 in `batches`, written as the batch `new`."""
     is_plain = source_codec == new.codec == Codec.none
-    if is_plain:  # Kafka then reads all of them before it checks the first, to know how much room they need
+    if is_plain:  # Kafka reads all of them before it checks the first, to compute their size
         for batch in batches:
             if batch.magic < MAGIC:
                 columns_of(list(messages_of(records, batch)), new.base_offset)
@@ -175,7 +175,7 @@ def _converted(
         if batch.magic != batches[0].magic:
             raise InvalidRecord(f"a message of magic {batch.magic} behind one of magic {batches[0].magic}")
         messages += _checked_messages(records, batch, now_ms, rules)
-        if is_plain and messages[-1].timestamp < NO_TIMESTAMP:  # and it writes each before it checks the next
+        if is_plain and messages[-1].timestamp < NO_TIMESTAMP:  # and it writes each one before it checks the next
             raise UnknownServerError(f"a message with timestamp {messages[-1].timestamp}")
     try:
         made = write_batch(new, columns_of(messages, new.base_offset))
@@ -191,7 +191,7 @@ def _checked_messages(records: Buffer, batch: MemoryBatch, now_ms: int, rules: R
     for row, held in enumerate(messages_of(records, batch)):
         kind = _fault_of(held, batch, now_ms, rules)
         if kind in (_OTHER_MAGIC, check_kernels.TIME_OF_APPEND):
-            columns_of([held], 0)  # Kafka prints the whole message then, and stumbles over what cannot be read
+            columns_of([held], 0)  # Kafka formats the whole message for its error, and fails if it cannot be read
         if kind:
             faults.append((row, kind, held.timestamp, held.offset))
         messages.append(held)
@@ -203,7 +203,7 @@ def _checked_messages(records: Buffer, batch: MemoryBatch, now_ms: int, rules: R
 def _fault_of(held: HeldMessage, batch: MemoryBatch, now_ms: int, rules: Rules) -> int:
     if held.message.magic != batch.magic:
         return _OTHER_MAGIC
-    if batch.codec != Codec.none and not held.message.is_valid:  # else it is the batch, whose checksum is the log's to check
+    if batch.codec != Codec.none and not held.message.is_valid:  # otherwise it is the batch itself, whose checksum the log checks
         raise CorruptMessage("a message in a compressed one does not have the CRC-32 that it states")
     if rules.is_compacted and not held.has_key:
         return check_kernels.NO_KEY
@@ -244,7 +244,7 @@ def _check_client(batch: MemoryBatch) -> None:
 
 
 def _section(records: Buffer, batch: MemoryBatch) -> Buffer:
-    """The batch's records, inflated."""
+    """The batch's records, decompressed."""
     _check_codec(batch)
     if batch.records_count < 0:
         raise InvalidRecord(f"a batch that claims {batch.records_count} records")
@@ -260,7 +260,7 @@ def _section(records: Buffer, batch: MemoryBatch) -> Buffer:
 
 
 def _check_records(section: Buffer, batch: MemoryBatch, now_ms: int, rules: Rules) -> tuple[int, bool]:
-    """The greatest timestamp, and whether offsets run from 0 on."""
+    """The greatest timestamp, and whether the offset deltas are 0, 1, 2, …"""
     if not batch.records_count:
         return NO_TIMESTAMP, True
     status, row, latest, in_order, errors = _checked(section, batch, now_ms, rules, _NO_ROOM)
@@ -283,7 +283,7 @@ def _checked(section: Buffer, batch: MemoryBatch, now_ms: int, rules: Rules, roo
 
 
 def _refuse(faults: list[tuple[int, int, int, int]], now_ms: int, rules: Rules) -> None:
-    """Raises for faults: the record's row, what is wrong with it, its timestamp, its offset."""
+    """Raises the error for the faults: row of the record, kind, timestamp, offset."""
     problems = {
         _OTHER_MAGIC: "is of another magic than the message that it is in".format,
         check_kernels.NO_KEY: "has no key, which a compacted topic needs".format,
@@ -314,7 +314,7 @@ def _kept(records: Buffer, batch: MemoryBatch, last_offset: int, epoch: int, lat
 
 
 def _rebuilt(records: Buffer, batch: MemoryBatch, section: Buffer, new: NewBatch) -> bytes:
-    """The batch `new` of the same records, none for no records."""
+    """The batch `new` of the same records; empty if there are no records."""
     if not batch.records_count:
         if new.append_time_ms is not None:
             raise UnknownServerError("no batch can be built of no records, with the time of an append that it would be of")
@@ -330,7 +330,7 @@ def _rebuilt(records: Buffer, batch: MemoryBatch, section: Buffer, new: NewBatch
 
 
 def _in_utf8(headers: Any) -> Any:
-    """The headers, with U+FFFD where a name is not UTF-8: to Kafka names are text, which it writes anew."""
+    """The headers, with U+FFFD for invalid UTF-8 in their names: Kafka decodes and encodes names as text."""
     pairs = headers.values
     try:
         pc.cast(pairs.field(0), pa.string())

@@ -1,1 +1,1 @@
-"""All logs of all directories in log.dirs: started, maintained, retained and shut down (Kafka's LogManager)."""
+"""Manages the logs of all directories in log.dirs: startup, maintenance, retention, shutdown (Kafka's LogManager)."""

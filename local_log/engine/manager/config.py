@@ -1,4 +1,4 @@
-"""A broker's settings for all of its logs, by Kafka's names and with its defaults and bounds (ServerLogConfigs and its kin)."""
+"""A broker's settings for all of its logs, by Kafka's names and with its defaults and bounds (ServerLogConfigs)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from local_log.formats.primitives import INT64_MAX
 
 @dataclass(frozen=True, slots=True)
 class ManagerConfig:
-    """What a log manager is told; times in ms. `read_manager_config` makes one and refuses what is out of range."""
+    """The log manager's settings; times in ms. `read_manager_config` creates it and rejects values out of range."""
 
     log_dirs: tuple[str, ...] = ()
     num_recovery_threads_per_data_dir: int = 2
@@ -26,10 +26,10 @@ class ManagerConfig:
 
 
 def read_manager_config(settings: Mapping[str, str]) -> ManagerConfig:
-    """Settings by Kafka's names, the others at their defaults. Raises Invalid, which names the setting and what it may be."""
-    if "log.dirs" in settings:  # Kafka reads log.dir only where there is no log.dirs
+    """The settings by Kafka's names, the rest with defaults. Raises Invalid with the setting's name and its valid values."""
+    if "log.dirs" in settings:  # Kafka reads log.dir only if log.dirs is not set
         settings = {name: text for name, text in settings.items() if name != "log.dir"}
-    return ManagerConfig(**read_settings(settings, _SETTINGS, "a log manager"))  # type: ignore[arg-type]  # the table's own types
+    return ManagerConfig(**read_settings(settings, _SETTINGS, "a log manager"))  # type: ignore[arg-type]  # see _SETTINGS
 
 
 def _paths(name: str, text: str) -> tuple[str, ...]:

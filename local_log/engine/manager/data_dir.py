@@ -1,4 +1,4 @@
-"""One of log.dirs: its lock, its folders, its checkpoint files and the mark of a clean stop. The logs in it are the manager's."""
+"""One of log.dirs: its lock, folders, checkpoint files and clean shutdown file. The log manager has the logs in it."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -27,7 +27,7 @@ Offsets = Mapping[TopicPartition, int]
 
 @dataclass(frozen=True, slots=True)
 class Checkpoints:
-    """What the checkpoint files of a directory say; of a damaged one, nothing, and `damaged` has what is wrong with it."""
+    """The content of a directory's checkpoint files. A damaged file counts as empty; `damaged` has its error."""
 
     recovery_points: Offsets
     log_start_offsets: Offsets
@@ -37,7 +37,7 @@ class Checkpoints:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A folder of a log directory, by its path, and what its name says."""
+    """A folder of a log directory: its path and its parsed name."""
 
     path: str
     name: LogDirName
@@ -45,7 +45,7 @@ class Found:
 
 @dataclass(slots=True)
 class DataDir:
-    """The directory at `path`. Its disk is given up at the first failure, and its lock with it."""
+    """The log directory at `path`. After the first failure of its disk it is offline, and its lock is released."""
 
     path: str
     disk: GuardedDisk
@@ -64,7 +64,7 @@ class DataDir:
         return self.disk.failure
 
     def lock(self) -> None:
-        """Takes the directory, made where there is none. Raises Invalid where somebody has it, Offline."""
+        """Creates the directory if it is missing, and locks it. Raises Invalid if another process has the lock; Offline."""
         if not self.disk.exists(self.path):
             self.disk.make_folder(self.path)
             self.disk.sync_folder(parent_of(self.path))
@@ -77,13 +77,13 @@ class DataDir:
             )
 
     def unlock(self) -> None:
-        """Gives the directory back. Raises Offline."""
+        """Unlocks the directory. Raises Offline."""
         self.disk.unlock(f"{self.path}/{LOCK}")
 
-    # The clean stop
+    # Clean shutdown
 
     def take_clean_mark(self) -> None:
-        """Believes the mark of a clean stop and removes it: a crash from now on is one. Raises Offline."""
+        """Reads and deletes the clean shutdown file, so that a crash from now on is seen as one. Raises Offline."""
         file = f"{self.path}/{CLEAN_SHUTDOWN}"
         self.was_clean, self.broker_epoch = False, None
         with suppress(NotFound):
@@ -93,13 +93,13 @@ class DataDir:
             self.disk.sync_folder(self.path)
 
     def leave_clean_mark(self, broker_epoch: int) -> None:
-        """States that every log here is closed. Raises Offline."""
+        """Writes the clean shutdown file: every log in the directory is closed. Raises Offline."""
         replace_file(self.disk, f"{self.path}/{CLEAN_SHUTDOWN}", write_clean_shutdown(broker_epoch))
 
     # Folders
 
     def folders(self) -> tuple[Found, ...]:
-        """The folders of logs. Raises Offline; Invalid for a folder that is none, as Kafka does."""
+        """The folders of logs. Raises Offline; Invalid for a folder that is not a log's, as Kafka does."""
         paths = {name: f"{self.path}/{name}" for name in self.disk.names(self.path) if name != REMOTE_INDEX_CACHE_DIR}
         names = {name: parse_log_dir(name) for name, path in paths.items() if self.disk.is_folder(path)}
         foreign = [paths[name] for name, parsed in names.items() if parsed is None]
@@ -114,7 +114,7 @@ class DataDir:
     # Checkpoints
 
     def read_checkpoints(self) -> None:
-        """Reads the checkpoint files into `said`; one that is missing says nothing. Raises Offline."""
+        """Reads the checkpoint files into `said`; a missing file counts as empty. Raises Offline."""
         damaged: list[Corrupt] = []
         points, starts, high_watermarks = (
             self._read(name, damaged)
@@ -134,27 +134,27 @@ class DataDir:
             return {}
 
     def write_recovery_points(self, offsets: Offsets) -> None:
-        """Where what may not be on the device begins, for every log here. Raises Offline."""
+        """Writes the recovery points, the offsets up to which each log is flushed. Raises Offline."""
         self._write(RECOVERY_POINT_CHECKPOINT, offsets, self.said.recovery_points)
 
     def write_log_start_offsets(self, offsets: Offsets) -> None:
-        """Where logs start that do not start with their first segment. Raises Offline."""
+        """Writes the log start offsets that differ from the base offset of the first segment. Raises Offline."""
         self._write(LOG_START_OFFSET_CHECKPOINT, offsets, self.said.log_start_offsets)
 
     def write_high_watermarks(self, offsets: Offsets) -> None:
-        """What is replicated, for every log here. Raises Offline."""
+        """Writes the high watermarks of all logs in the directory. Raises Offline."""
         self._write(HIGH_WATERMARK_CHECKPOINT, offsets, self.said.high_watermarks)
 
     def _write(self, name: str, offsets: Offsets, said: Offsets) -> None:
-        # What was known of a log that could not be opened is still true of it when it has been mended.
+        # A log that could not be opened keeps its entry, which is valid again once the log is repaired.
         offsets = {p: said[p] for p in self.unopened if p in said} | dict(offsets)
-        if self._written.get(name) != offsets:  # most say the same as a minute ago
+        if self._written.get(name) != offsets:  # most checkpoints are unchanged since the last write
             replace_file(self.disk, f"{self.path}/{name}", write_offsets(offsets))
             self._written[name] = offsets
 
 
 def open_data_dir(disk: WritableDisk, path: str) -> DataDir:
-    """The directory at `path`, not locked yet. When its disk fails, its lock and its files are let go."""
+    """The directory at `path`, not locked yet. If its disk fails, its lock and its open files are released."""
 
     def let_go() -> None:
         with suppress(LogError):

@@ -1,6 +1,6 @@
-"""A disk that is given up at its first failure: what follows is refused, since nobody knows what of the last write is there.
+"""A disk that goes offline at its first failure and rejects all later calls: the effect of a failed write is unknown.
 
-A write or an fsync that failed must not be tried again: the system may have dropped the pages, and the next one would succeed.
+A failed write or fsync must not be retried: the system may have dropped the dirty pages, and the next fsync would succeed.
 """
 
 import threading
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Offline(Unreadable):
-    """A log directory that is not used any more since its disk failed: mend the disk, then start again."""
+    """A log directory that is offline since its disk failed: repair the disk, then restart."""
 
     def __init__(self, directory: str, cause: str) -> None:
         super().__init__(directory, cause)
@@ -28,7 +28,7 @@ class Offline(Unreadable):
 
 
 class GuardedDisk:
-    """The disk of one log directory. `on_failure` is told once, when the directory goes offline."""
+    """The disk of one log directory. Calls `on_failure` once, when the directory goes offline."""
 
     def __init__(self, disk: WritableDisk, directory: str, on_failure: Callable[[], None]) -> None:
         self._disk = disk
@@ -38,8 +38,8 @@ class GuardedDisk:
         self._failing = threading.Lock()
 
     def fail(self, cause: str) -> Offline:
-        """Gives the directory up; the error that everything raises from now on."""
-        with self._failing:  # several threads recover logs on one disk, and all of them fail at once
+        """Takes the directory offline; returns the error that all later calls raise."""
+        with self._failing:  # several threads recover logs of one disk, and all of them fail at once
             first = self.failure is None
             failure = self.failure = self.failure or Offline(self._directory, cause)
         if first:
@@ -125,12 +125,12 @@ class GuardedDisk:
         self._do(self._disk.unlock, file)
 
     def release(self, path: str) -> None:
-        """See WritableDisk; it is done offline, too."""
+        """See WritableDisk. It also works offline."""
         self._disk.release(path)
 
 
 def unless_offline(act: Callable[[], T]) -> T | None:
-    """What `act` gives; None where a directory is offline or goes offline, which its `failure` tells."""
+    """The result of `act`; None if a directory is or goes offline, which its `failure` reports."""
     try:
         return act()
     except Offline:

@@ -1,9 +1,9 @@
-"""All logs of all directories in log.dirs, from a start to a clean stop (Kafka's LogManager).
+"""The logs of all directories in log.dirs, from startup to clean shutdown (Kafka's LogManager).
 
     made → start → tick, tick, … → stop
 
-It has no threads but those that open and close logs. What Kafka does in the background is done by `tick`, which somebody has to
-call every second or so. As with a log, one caller at a time.
+Only opening and closing logs uses threads. `tick` does what Kafka does in background threads; its caller calls it about once a
+second. As with a log, only one thread may call it at a time.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -33,7 +33,7 @@ _NEVER_TIERED = frozenset({"__consumer_offsets", "__transaction_state", "__share
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """What a start found: logs that could not be opened, damaged checkpoint files (taken for empty), and stray logs' folders."""
+    """The result of a start: logs that could not be opened, damaged checkpoint files (read as empty), folders of stray logs."""
 
     unopened: tuple[Unopened, ...]
     damaged: tuple[Corrupt, ...]
@@ -48,14 +48,14 @@ class _Doomed:
 
 
 class LogManager:
-    """The logs in `config.log_dirs`, with `default` as settings, or those of a topic in `topics`.
+    """The logs in `config.log_dirs`, with the settings of their topic in `topics`, else `default`.
 
-    `now_ms` gives milliseconds since 1970, `random` numbers in [0, 1), `new_id` ids for folders that are deleted.
-    `archived_through` is the last offset that the archive has of a partition, -1 for none and while that is not known: nothing of
-    a tiered log goes by retention before it is archived.
+    `now_ms` returns ms since 1970, `random` numbers in [0, 1), `new_id` ids for folders to delete. `archived_through` returns
+    the last offset of a partition in the archive, -1 for none and while it is unknown: retention deletes no segment of a tiered
+    log before it is archived.
     """
 
-    # The doors (disk, clock, randomness, ids) and the settings; a value for the doors would be made for this call alone.
+    # Four dependencies (disk, clock, randomness, ids) and the settings; a class for the four would be used in this call alone.
     def __init__(
         self,
         disk: WritableDisk,
@@ -93,9 +93,9 @@ class LogManager:
     # Start and stop
 
     def start(self, on_progress: Callable[[Progress], None] = lambda progress: None) -> Started:
-        """Locks the directories and opens all logs. Raises Invalid, Unreadable; the directories are as they were then.
+        """Locks the directories and opens all logs. Raises Invalid, Unreadable; it unlocks the directories then.
 
-        A log that cannot be opened is in the answer, a directory whose disk fails is in `offline`; neither holds up the others.
+        A log that cannot be opened is in the result, a directory whose disk fails in `offline`; the others are opened anyway.
         """
         try:
             self._check_different()
@@ -139,9 +139,9 @@ class LogManager:
         return Started(tuple(self._unopened.values()), damaged, tuple(found.path for p in plans for found in p.strays))
 
     def stop(self, broker_epoch: int = NO_BROKER_EPOCH) -> tuple[LogError, ...]:
-        """Closes all logs and gives the directories back; what went wrong. Nothing can be asked of the logs afterwards.
+        """Closes all logs and unlocks the directories; returns the errors. The logs cannot be used afterwards.
 
-        A directory whose logs were all opened and closed is marked as cleanly stopped, by the broker with this epoch.
+        A directory whose logs were all opened and closed gets a clean shutdown file with this broker epoch.
         """
         problems = close_all(self._by_directory(), self.config.num_recovery_threads_per_data_dir, broker_epoch)
         self._unlock()
@@ -153,27 +153,27 @@ class LogManager:
             unless_offline(directory.unlock)
             self._disk.release(directory.path)
 
-    # Asked
+    # Queries
 
     @property
     def broker_epoch(self) -> int | None:
-        """Of the broker that stopped cleanly before the start; None unless all directories say the same."""
+        """The epoch of the broker at the last clean shutdown; None unless all directories have the same."""
         epochs = {None if d.failure else d.broker_epoch for d in self.directories}
         return epochs.pop() if len(epochs) == 1 else None
 
     @property
     def offline(self) -> tuple[Offline, ...]:
-        """What is wrong with the directories that are offline."""
+        """The errors of the directories that are offline."""
         return tuple(d.failure for d in self.directories if d.failure is not None)
 
     def partitions(self) -> tuple[TopicPartition, ...]:
-        """The partitions that have a log, in order."""
+        """The partitions with a log, sorted."""
         return tuple(sorted(partition for partition, managed in self._current.items() if managed.is_online))
 
     def log(self, partition: TopicPartition, *, future: bool = False) -> UnifiedLog:
-        """A partition's log, or the one that is to take its place.
+        """A partition's log; if `future`, the one that will replace it (Kafka's future log).
 
-        Raises NotFound, Offline, what kept it from being opened; Unreadable where it may be in a directory that is offline.
+        Raises NotFound, Offline, the error of a log that could not be opened; Unreadable if it may be in an offline directory.
         """
         managed = (self._future if future else self._current).get(partition)
         if managed is not None:
@@ -209,20 +209,20 @@ class LogManager:
         if not self._live():
             raise Unreadable(f"every log directory is offline: {_listed(self.offline)}")
 
-    # Told
+    # Commands
 
     def configure(self, topic: str, config: LogConfig) -> None:
-        """Gives a topic other settings, which its open logs have at once."""
+        """Changes a topic's settings. They apply to its open logs at once."""
         self._topics[topic] = config
         for managed in self._logs():
             if managed.partition.topic == topic:
                 managed.log.folder.config = self._config_of(topic)
 
     def get_or_create(self, partition: TopicPartition, topic_id: str | None = None, *, is_new: bool = False) -> UnifiedLog:
-        """The partition's log, made where there is none, in the directory with the fewest logs that takes it.
+        """The partition's log. If it is missing, it is created in the directory with the fewest logs that is not offline.
 
-        While a directory is offline, the log may be in it: only one that is known to be new is made. Raises Invalid (and its
-        InconsistentTopicId), Unreadable, and what kept the log from being opened.
+        While a directory is offline, the log may be in it, so it is created only if `is_new`. Raises Invalid (InconsistentTopicId
+        included), Unreadable, and the error of a log that could not be opened.
         """
         managed = self._current.get(partition)
         if managed is None or not managed.is_online:
@@ -249,7 +249,7 @@ class LogManager:
         raise Unreadable(f"{partition}: no log directory takes it: {_listed(self.offline)}")
 
     def delete(self, partition: TopicPartition) -> None:
-        """Deletes a log, also one that could not be opened: it is gone at once, its files after file.delete.delay.ms.
+        """Deletes a log, also one that could not be opened: the log at once, its files after file.delete.delay.ms.
 
         Raises NotFound, Offline.
         """
@@ -272,12 +272,12 @@ class LogManager:
         self._doomed.append(_Doomed(self._now_ms() + self._default.file_delete_delay_ms, path, directory))
 
     def truncate(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Drops everything from an offset on, of several logs; those that are not here are left out. Raises Invalid, Offline."""
+        """Truncates several logs, each to its offset. Unknown partitions are ignored. Raises Invalid, Offline."""
         cut = [self._current[p] for p, offset in offsets.items() if p in self._current and self.log(p).truncate_to(offset)]
         self._checkpoint({id(managed.directory): managed.directory for managed in cut}.values())
 
     def truncate_fully_and_start_at(self, partition: TopicPartition, offset: int, log_start_offset: int | None = None) -> None:
-        """Drops everything in a log, which begins anew at `offset`. Raises NotFound, Offline."""
+        """Removes everything in a log, which starts again at `offset`. Raises NotFound, Offline."""
         self.log(partition).truncate_fully_and_start_at(offset, log_start_offset)
         self._checkpoint([self._current[partition].directory])
 
@@ -286,10 +286,10 @@ class LogManager:
             write_recovery_points(directory, self._in(directory))
             write_log_start_offsets(directory, self._in(directory))
 
-    # By itself
+    # Background tasks
 
     def tick(self, now_ms: int) -> tuple[LogError, ...]:
-        """Does whatever is due, on all logs; what went wrong. Raises Unreadable once every directory is offline."""
+        """Runs the tasks that are due on all logs; returns the errors. Raises Unreadable once every directory is offline."""
         self._check_alive()
         problems: list[LogError] = []
         for task in self._schedule.due(now_ms):

@@ -1,4 +1,4 @@
-"""What a log manager does by itself: when, and to which logs (LogManager's and ReplicaManager's background tasks)."""
+"""The log manager's background tasks: their schedule and their logs (LogManager's and ReplicaManager's tasks)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -22,7 +22,7 @@ _WRITERS: dict[Task, Callable[[DataDir, Iterable[ManagedLog]], None]] = {
 
 
 def scheduled(c: ManagerConfig, now_ms: int) -> Schedule:
-    """The tasks as their settings have them, from now on."""
+    """The schedule of the tasks by the settings, from now on."""
     first = c.initial_task_delay_ms
     tasks = {
         Task.RETENTION: (first, c.retention_check_interval_ms),
@@ -41,7 +41,7 @@ def jobs_of(
     directories: Iterable[tuple[DataDir, Sequence[ManagedLog]]],
     archived_through: Callable[[TopicPartition], int],
 ) -> list[Job]:
-    """What a task comes to: one job a log, or one a directory."""
+    """The jobs of a task: one for each log, or one for each directory."""
     if task in _WRITERS:
         return [(directory, partial(_WRITERS[task], directory, logs)) for directory, logs in directories]
     managed = [(directory, m) for directory, logs in directories for m in logs]
@@ -53,7 +53,7 @@ def jobs_of(
 
 
 def done(jobs: Iterable[Job]) -> list[LogError]:
-    """Does the jobs, each whatever comes of the others; what went wrong. One problem for a disk that fails is enough."""
+    """Runs all jobs and returns their errors. The failure of a disk is reported only once."""
     problems: list[LogError] = []
     for directory, act in jobs:
         if directory.failure is None:
@@ -67,9 +67,9 @@ def done(jobs: Iterable[Job]) -> list[LogError]:
 def _retain(managed: ManagedLog, now_ms: int, archived_through: Callable[[TopicPartition], int]) -> None:
     config = managed.log.folder.config
     if config.compact:
-        return  # its cleaner's affair
+        return  # the log cleaner handles compacted topics
     if is_copied(config):
-        # Kafka keeps the greatest that it was ever told; while ours is not known, nothing goes.
+        # Kafka keeps the greatest value that was set; while it is unknown here, nothing is deleted
         managed.log.highest_offset_in_archive = archived_through(managed.partition)
     delete_old_segments(managed.log, now_ms)
 

@@ -1,4 +1,4 @@
-"""An open log as the log manager keeps it: whose it is, in which directory, under which topic id, and how its folder moves."""
+"""An open log of the log manager: its partition, directory and topic id, and renames of its folder."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from local_log.formats.partition_metadata import read_topic_id, write_topic_id
 
 
 class InconsistentTopicId(Invalid):
-    """A partition of that name is there with another topic's id: the topic was deleted and made again. Kafka's own error."""
+    """The folder belongs to another topic id: the topic was deleted and created again. Kafka's InconsistentTopicIdException."""
 
 
 @dataclass(slots=True)
 class ManagedLog:
-    """A partition's log. `topic_id` is None for a topic from before topics had ids."""
+    """A partition's log. `topic_id` is None for a topic from before topic ids."""
 
     partition: TopicPartition
     directory: DataDir
@@ -26,11 +26,11 @@ class ManagedLog:
 
     @property
     def is_online(self) -> bool:
-        """Whether its log directory is online: its disk has not failed."""
+        """Whether its log directory is online, that is, the disk has not failed."""
         return self.directory.failure is None
 
     def assign_topic_id(self, topic_id: str) -> None:
-        """Writes the topic's id down where there is none. Raises InconsistentTopicId, Offline."""
+        """Writes the topic id to partition.metadata if there is none. Raises InconsistentTopicId, Offline."""
         if self.topic_id is None:
             replace_file(self.directory.disk, f"{self.log.folder.path}/{PARTITION_METADATA}", write_topic_id(topic_id))
             self.topic_id = topic_id
@@ -40,7 +40,7 @@ class ManagedLog:
             )
 
     def rename(self, name: str) -> None:
-        """Gives the log's folder another name. Who still holds the log goes on in the folder, wherever it is. Raises Offline."""
+        """Renames the log's folder. The open log continues to use the folder under its new path. Raises Offline."""
         log, disk = self.log, self.directory.disk
         path = f"{self.directory.path}/{name}"
         disk.rename(log.folder.path, path)
@@ -54,7 +54,7 @@ class ManagedLog:
 
 
 def topic_id_in(directory: DataDir, path: str) -> str | None:
-    """The topic id in a partition's folder; None where the topic is from before topics had ids. Raises Corrupt, Offline."""
+    """The topic id in a partition's folder; None for a topic from before topic ids. Raises Corrupt, Offline."""
     file = f"{path}/{PARTITION_METADATA}"
     try:
         with placed(file):
@@ -64,12 +64,12 @@ def topic_id_in(directory: DataDir, path: str) -> str | None:
 
 
 def write_recovery_points(directory: DataDir, logs: Iterable[ManagedLog]) -> None:
-    """The directory's recovery points, of its logs. Raises Offline."""
+    """Writes the recovery points of the directory's logs. Raises Offline."""
     directory.write_recovery_points({m.partition: m.log.recovery_point for m in logs})
 
 
 def write_log_start_offsets(directory: DataDir, logs: Iterable[ManagedLog]) -> None:
-    """The directory's log start offsets: of tiered logs, and of those that start behind their first batch. Raises Offline."""
+    """Writes the log start offsets of tiered logs and of those that start after their first segment's base. Raises Offline."""
     said = {
         m.partition: m.log.log_start_offset
         for m in logs
@@ -79,5 +79,5 @@ def write_log_start_offsets(directory: DataDir, logs: Iterable[ManagedLog]) -> N
 
 
 def write_high_watermarks(directory: DataDir, logs: Iterable[ManagedLog]) -> None:
-    """The directory's high watermarks, of its logs. Raises Offline."""
+    """Writes the high watermarks of the directory's logs. Raises Offline."""
     directory.write_high_watermarks({m.partition: m.log.high_watermark for m in logs})

@@ -1,11 +1,11 @@
-"""What of a log may go by its retention, its size and its start offset, and how it goes (UnifiedLog.deleteOldSegments).
+"""Deletes old segments of a log by start offset, size and time (UnifiedLog.deleteOldSegments).
 
-    1  segments wholly below the start offset
-    2  the oldest, for as long as the log without them is not smaller than it may be
-    3  the oldest, for as long as their greatest timestamp is older than it may be
+    1  segments that end at or below the log start offset
+    2  the oldest segments, as long as the rest of the log has at least the retention size
+    3  the oldest segments, as long as their greatest timestamp is older than the retention time
 
-Each of these looks at what the one before has left, and takes segments from the oldest on until the first that stays. Where the
-log is tiered, a segment stays until the archive has it, or until the log starts behind it.
+The rules apply in this order, and each deletes from the oldest segment up to the first one that stays. A tiered log's segment
+stays until it is in the archive, or until the log start offset is after it.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,10 +18,10 @@ from local_log.engine.unified_log import UnifiedLog
 
 
 class Aged(Protocol):
-    """What retention asks of a segment: offsets, bytes, and the greatest timestamp in ms."""
+    """A segment as the rules see it: base offset, size in bytes, greatest timestamp in ms."""
 
     @property
-    def base_offset(self) -> int: ...  # noqa: D102  # Segment says it
+    def base_offset(self) -> int: ...  # noqa: D102  # noqa: D102  # see Segment
     @property
     def size(self) -> int: ...  # noqa: D102
     @property
@@ -36,7 +36,7 @@ Breach = Callable[[S, S | None], bool]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What no rule goes beyond. `archived_through` is the archive's last offset, -1 for none, None where it is not asked."""
+    """The bounds for all rules. `archived_through` is the archive's last offset, -1 for none, None for a log without tiering."""
 
     log_start_offset: int
     high_watermark: int
@@ -48,14 +48,14 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[S]):
-    """The segments that go, and whether the active one is rolled first."""
+    """The segments to delete, and whether to roll the active segment first."""
 
     segments: tuple[S, ...] = ()
     roll: bool = False
 
 
 def deletable(segments: Sequence[S], breaks: Breach[S], limits: Limits) -> Decision[S]:
-    """The segments, from the oldest on, that break a rule and may go: an empty last one and what is not replicated never do."""
+    """The oldest segments that break the rule and may be deleted. An empty active segment and unreplicated ones never are."""
     gone: list[S] = []
     roll = False
     for at, segment in enumerate(segments):
@@ -78,17 +78,17 @@ def _may_go(following: S | None, end: int, limits: Limits) -> bool:
 
 
 def is_copied(config: LogConfig) -> bool:
-    """Whether the log's segments go to the archive, so that the local ones have a retention of their own."""
+    """Whether the log's segments are copied to the archive, so that local segments have their own retention."""
     return config.remote_storage_enable and not config.compact and not config.remote_log_copy_disable
 
 
 def below(start: int) -> Breach[Aged]:
-    """Rule 1: all of it lies below the log start offset."""
+    """Rule 1: the whole segment is below the log start offset."""
     return lambda segment, following: following is not None and following.base_offset <= start
 
 
 def beyond_size(bytes_over: int) -> Breach[Aged]:
-    """Rule 2: as many bytes as the log has too many; a segment that is larger than what is left of them stays."""
+    """Rule 2: the log exceeds its retention size by this many bytes; a segment larger than the remaining excess stays."""
     left = bytes_over
 
     def breaks(segment: Aged, _following: Aged | None) -> bool:
@@ -102,12 +102,12 @@ def beyond_size(bytes_over: int) -> Breach[Aged]:
 
 
 def older_than(retention_ms: int, now_ms: int) -> Breach[Aged]:
-    """Rule 3: its greatest timestamp is too long ago."""
+    """Rule 3: the greatest timestamp is older than the retention time."""
     return lambda segment, _following: now_ms - segment.largest_timestamp > retention_ms
 
 
 def delete_old_segments(log: UnifiedLog, now_ms: int) -> int:
-    """Applies the rules; how many segments went. Their files are deleted after file.delete.delay.ms."""
+    """Applies the rules; returns the number of deleted segments. Their files are deleted after file.delete.delay.ms."""
     config = log.folder.config
     copied = is_copied(config)
     deleted = _apply(log, below(_start_that_counts(log)))
@@ -155,10 +155,10 @@ def _delete(log: UnifiedLog, segments: Sequence[Segment]) -> int:
         return 0
     gone = list(segments)
     if len(log.local.segments) == len(gone):
-        log.roll()  # a log has one segment at least
+        log.roll()  # a log has at least one segment
     following = log.local.segments.higher(gone[-1].base_offset)
     assert following is not None
-    # The start moves before the files go, so that nobody looks for what is not there.
+    # The log start offset moves before the files are deleted, so that no read looks for a deleted segment.
     if is_copied(log.folder.config):
         log.local_log_start_offset = max(log.local_log_start_offset, following.base_offset)
     else:

@@ -1,11 +1,11 @@
-"""What is to be done every so often, told apart from the time of day: pure."""
+"""Computes which periodic tasks are due. Pure: the current time is an argument."""
 
 from dataclasses import dataclass, field
 from enum import Enum
 
 
 class Task(Enum):
-    """What a log manager does by itself."""
+    """The log manager's background tasks."""
 
     RETENTION = "retention"
     FLUSH = "flush"
@@ -17,7 +17,7 @@ class Task(Enum):
 
 @dataclass(slots=True)
 class Schedule:
-    """When each task is due next, and how often it comes again; in milliseconds. A period of 0 or less is every time."""
+    """When each task is due next, and its period, both in ms. A task with a period of 0 or less is always due."""
 
     period_ms: dict[Task, int]
     next_ms: dict[Task, int]
@@ -25,13 +25,13 @@ class Schedule:
 
     @classmethod
     def beginning(cls, now_ms: int, tasks: dict[Task, tuple[int, int]]) -> "Schedule":
-        """Tasks with the time until they are first due and their period."""
+        """Creates the schedule from each task's initial delay and period."""
         next_ms = {task: now_ms + first for task, (first, _) in tasks.items()}
         return cls({task: period for task, (_, period) in tasks.items()}, next_ms, now_ms)
 
     def due(self, now_ms: int) -> list[Task]:
-        """The tasks whose time has come; each then waits for its period again, one that is late not twice."""
-        if now_ms < self._seen_ms:  # the clock was put back: what was a minute away still is
+        """The tasks that are due. Each is scheduled again after its period; a missed run is not made up for."""
+        if now_ms < self._seen_ms:  # the clock was set back: the remaining waits stay the same
             back = self._seen_ms - now_ms
             self.next_ms = {task: at - back for task, at in self.next_ms.items()}
         self._seen_ms = now_ms

@@ -1,4 +1,4 @@
-"""All logs closed at a stop, and each directory left as clean as it is: checkpoints, then the mark of a clean stop."""
+"""Closes all logs at shutdown and writes each directory's checkpoints, then its clean shutdown file."""
 
 from collections.abc import Sequence
 
@@ -13,9 +13,9 @@ Stopping = tuple[DataDir, Sequence[ManagedLog]]
 
 
 def close_all(directories: Sequence[Stopping], threads: int, broker_epoch: int) -> list[LogError]:
-    """Closes the logs, in so many threads a directory; what went wrong, a disk that fails only once.
+    """Closes the logs with `threads` threads for each directory; returns the errors, that of a failed disk only once.
 
-    A directory in which all logs were opened and all are closed is marked, as stopped by the broker with this epoch.
+    A directory whose logs were all opened and are all closed gets a clean shutdown file with this broker epoch.
     """
     closed = in_threads(_closed, [logs for _, logs in directories], threads)
     failed = {path: error for path, error in closed if error is not None}
@@ -26,7 +26,7 @@ def close_all(directories: Sequence[Stopping], threads: int, broker_epoch: int) 
             if not any(m.log.folder.path in failed for m in logs):
                 _leave(directory, logs, broker_epoch)
         except Offline:
-            pass  # as for the logs: the directory's failure says it
+            pass  # as for the logs, the directory's `failure` reports it
         except LogError as e:
             problems.append(e)
         if directory.failure is not None:

@@ -1,6 +1,6 @@
-"""All logs of all directories opened at a start, a few at a time, and what is told of it meanwhile.
+"""Opens all logs of all directories at startup, several at a time, and reports the progress.
 
-A damaged log keeps nobody from the others. A disk that fails takes its directory with it.
+A damaged log does not prevent the others from being opened. A disk that fails takes its directory offline.
 """
 
 import threading
@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is done with the folders of a directory: opened, deleted in a while, or left alone."""
+    """The folders of a directory by what happens to them: opened, deleted later, or ignored."""
 
     directory: DataDir
     opened: tuple[Found, ...]
@@ -34,7 +34,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Unopened:
-    """A log that could not be opened, and why."""
+    """A log that could not be opened, and its error."""
 
     partition: TopicPartition
     directory: DataDir
@@ -44,7 +44,7 @@ class Unopened:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a start is: one log's segments to be recovered and those that are left; the logs, over all directories."""
+    """The progress of a start: one log's segments, to recover and remaining; the logs of all directories, opened and in total."""
 
     partition: TopicPartition
     segments: int
@@ -54,7 +54,7 @@ class Progress:
 
 
 def plan(directory: DataDir, folders: Iterable[Found]) -> Plan:
-    """Sorts a directory's folders by the marks on their names."""
+    """Sorts a directory's folders by the suffixes of their names."""
     found = tuple(folders)
     kept = tuple(f for f in found if f.name.mark not in (DELETE_DIR, STRAY_DIR))
     return Plan(
@@ -66,7 +66,7 @@ def plan(directory: DataDir, folders: Iterable[Found]) -> Plan:
 
 
 def check_unique(plans: Iterable[Plan]) -> None:
-    """Raises Invalid where two folders hold the same partition, with both paths."""
+    """Raises Invalid with both paths if two folders have the same partition."""
     seen: dict[tuple[TopicPartition, str], str] = {}
     for found in (f for p in plans for f in p.opened):
         key = found.name.partition, found.name.mark
@@ -92,7 +92,7 @@ class Opener:
     _telling: threading.Lock = field(default_factory=threading.Lock)
 
     def open_all(self, plans: Sequence[Plan], threads: int) -> list[ManagedLog | Unopened]:
-        """Opens what is to be opened, in so many threads a directory."""
+        """Opens the planned folders, with `threads` threads for each directory."""
         self._logs = self._left = sum(len(p.opened) for p in plans)
         for p in plans:
             p.directory.unopened = {f.name.partition for f in p.opened}
@@ -113,7 +113,7 @@ class Opener:
             self._tell(partition, 0, 0, opened=1)
 
     def open(self, directory: DataDir, partition: TopicPartition, path: str, *, clean: bool, is_new: bool = False) -> ManagedLog:
-        """Opens one log with what the checkpoints say of it: nothing of a new one, though one of its name was here before.
+        """Opens one log with its offsets from the checkpoints; a new log ignores those of an earlier log of the same name.
 
         Raises Corrupt, Invalid, Refused, Offline.
         """
@@ -140,7 +140,7 @@ class Opener:
 
 
 def in_threads(act: Callable[[T], R], groups: Sequence[Sequence[T]], threads: int) -> list[R]:
-    """What `act` gives for everything in the groups, in their order; so many at a time of each group."""
+    """The results of `act` for all items of the groups, in order; with `threads` threads for each group."""
     if threads == 1 and len(groups) == 1:
         return [act(one) for one in groups[0]]
     pools = [ThreadPoolExecutor(threads) for group in groups if group]

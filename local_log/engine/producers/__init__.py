@@ -1,1 +1,1 @@
-"""What a log knows of its producers: their states, the manager that keeps and snapshots them, and their replay from the log."""
+"""A log's producers: their states, the manager with its snapshots, and the replay from the log."""

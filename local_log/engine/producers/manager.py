@@ -14,8 +14,8 @@ LATE_TRANSACTION_BUFFER_MS = 5 * 60 * 1000
 class ProducerStateManager:
     """The producers' state at `map_end_offset`.
 
-    `ongoing` are the open transactions, by first offset in order, with their producer; `unreplicated` the ended ones whose
-    marker is not below the high watermark yet, by first offset, with the marker's.
+    `ongoing` are the open transactions with their producers, by first offset; `unreplicated` are the ended ones whose marker is
+    not yet below the high watermark: the marker's offset by first offset.
     """
 
     def __init__(
@@ -42,21 +42,21 @@ class ProducerStateManager:
         self._snapshot_offset = 0
         self._snapshots = self._listed()
 
-    # Asked
+    # Queries
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is known of any producer."""
+        """Whether no producer is known."""
         return not self.producers and not self.unreplicated
 
     @property
     def first_undecided_offset(self) -> int | None:
-        """Where the earliest open transaction starts."""
+        """The first offset of the earliest open transaction."""
         return next(iter(self.ongoing), None)
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where the earliest transaction starts that is open or whose end is not replicated."""
+        """The first offset of the earliest transaction that is open or whose marker is not replicated."""
         first = self.first_undecided_offset
         if not self.unreplicated:
             return first
@@ -65,11 +65,11 @@ class ProducerStateManager:
 
     @property
     def snapshot_offsets(self) -> tuple[int, ...]:
-        """The offsets that snapshots are there for, in order."""
+        """The offsets of the existing snapshots, sorted."""
         return tuple(sorted(self._snapshots))
 
     def has_late_transaction(self) -> bool:
-        """Whether the earliest open transaction has been left alone for longer than any may take, and some minutes."""
+        """Whether the earliest open transaction is idle for longer than the greatest transaction timeout plus some minutes."""
         first = self.first_undecided_offset
         producer = None if first is None else self.producers.get(self.ongoing[first])
         if producer is None or producer.last_timestamp <= 0:
@@ -77,23 +77,23 @@ class ProducerStateManager:
         return self._now_ms() - producer.last_timestamp > self.transaction_timeout_max_ms + LATE_TRANSACTION_BUFFER_MS
 
     def snapshot_file(self, offset: int) -> str | None:
-        """The path of the snapshot taken at an offset."""
+        """The path of the snapshot at an offset."""
         return self._snapshots.get(offset)
 
     def last_stable_offset(self, completed: CompletedTxn) -> int:
-        """What the last stable offset becomes when that transaction ends: the first offset of another that is open."""
+        """The last stable offset after that transaction ends: the first offset of the next open transaction."""
         others = (first for first, producer_id in self.ongoing.items() if producer_id != completed.producer_id)
         return next(others, completed.last_offset + 1)
 
-    # Told
+    # Commands
 
     def prepare(self, producer_id: int, origin: Origin) -> ProducerUpdate:
-        """An update of one producer, to be given to `update` when its batches are written."""
+        """An update of one producer, to pass to `update` once its batches are written."""
         known = self.producers.get(producer_id)
         return ProducerUpdate(known or Producer(producer_id), origin, self.verifications.get(producer_id))
 
     def update(self, update: ProducerUpdate) -> None:
-        """Takes over what an append has made of a producer."""
+        """Applies the changes that an append makes to a producer."""
         producer_id = update.updated.producer_id
         known = self.producers.get(producer_id)
         if known is None:
@@ -104,37 +104,37 @@ class ProducerStateManager:
             self._open(first_offset, producer_id)
 
     def complete(self, txn: CompletedTxn) -> None:
-        """A transaction has ended; its end counts as unreplicated until the high watermark has passed it."""
+        """Ends a transaction. It counts as unreplicated until the high watermark is above its marker."""
         if self.ongoing.pop(txn.first_offset, None) is None:
             raise Invalid(f"{self._folder}: {txn} ends a transaction that is not open")
         self.unreplicated[txn.first_offset] = txn.last_offset
 
     def on_high_watermark(self, offset: int) -> None:
-        """The ends of transactions below the high watermark are replicated."""
+        """Removes the ended transactions whose marker is below the high watermark: they are replicated."""
         if self.unreplicated:
             self.unreplicated = {first: last for first, last in self.unreplicated.items() if last >= offset}
 
     def on_log_start_offset(self, offset: int) -> None:
-        """The log starts later now."""
+        """Drops the state below a new log start offset."""
         self.on_high_watermark(offset)
         self.map_end_offset = max(self.map_end_offset, offset)
         self._snapshot_offset = max(self._snapshots, default=offset)
 
     def verification(self, producer_id: int, sequence: int, epoch: int, supports_epoch_bump: bool) -> Verification:
-        """Notes that a transaction's first batch waits for the coordinator's word."""
+        """The verification of a transaction whose first batch waits for the coordinator's confirmation; creates it if needed."""
         made = Verification(self._now_ms(), sequence, epoch, supports_epoch_bump)
         entry = self.verifications.setdefault(producer_id, made)
         entry.lower(sequence, epoch)
         return entry
 
     def verified(self, producer_id: int, epoch: int, *, is_marker: bool) -> None:
-        """A transactional batch was taken: its verification is spent, unless a marker's epoch says that the next one waits."""
+        """Removes a producer's verification after its batch, unless the marker's epoch shows that the next transaction waits."""
         waits = self.verifications.get(producer_id)
         if waits is not None and not (waits.supports_epoch_bump and is_marker and epoch == waits.epoch):
             del self.verifications[producer_id]
 
     def expire(self) -> None:
-        """Forgets producers and verifications that have been idle for too long."""
+        """Removes producers and verifications that have expired."""
         now = self._now_ms()
         self.producers = {p: entry for p, entry in self.producers.items() if not self._is_expired(entry, now)}
         self.verifications = {p: v for p, v in self.verifications.items() if now - v.timestamp < self.expiration_ms}
@@ -142,7 +142,7 @@ class ProducerStateManager:
     # Snapshots
 
     def take_snapshot(self, *, sync: bool = True) -> str | None:
-        """Writes the state down unless that was done since it last moved; the file's path."""
+        """Writes a snapshot, unless one was written at the current offset; returns its path."""
         if self.map_end_offset <= self._snapshot_offset:
             return None
         file = f"{self._folder}/{offset_file(self.map_end_offset, SNAPSHOT)}"
@@ -154,7 +154,7 @@ class ProducerStateManager:
         return file
 
     def truncate_and_reload(self, log_start_offset: int, log_end_offset: int) -> None:
-        """Drops snapshots outside of the log, and unless the state is that of its end, reloads the newest sound one left."""
+        """Deletes snapshots outside of the log and, unless the state is that of the log's end, loads the newest valid one."""
         for offset in self.snapshot_offsets:
             if offset > log_end_offset or offset <= log_start_offset:
                 self._delete_snapshot(offset)
@@ -165,7 +165,7 @@ class ProducerStateManager:
         self._load(log_start_offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Forgets everything, snapshots too."""
+        """Removes all state, snapshots included; the state is that at `offset`."""
         self._forget()
         for snapshot in self.snapshot_offsets:
             self._delete_snapshot(snapshot)
@@ -173,12 +173,12 @@ class ProducerStateManager:
         self.map_end_offset = offset
 
     def truncate_fully_and_list_snapshots(self) -> None:
-        """Forgets everything, and takes the snapshots that lie in the folder then for its own: others have put them there."""
+        """Removes all state and lists the snapshots in the folder, after others were put there."""
         self.truncate_fully_and_start_at(0)
         self._snapshots = self._listed()
 
     def remove_stray_snapshots(self, base_offsets: Iterable[int]) -> None:
-        """Deletes snapshots that belong to no segment's start; the newest of them stays if it is after the last segment's."""
+        """Deletes snapshots that are not at a segment's base offset; the newest is kept if it is after the last segment's."""
         starts = frozenset(base_offsets)
         self._snapshots = self._listed()
         strays = [offset for offset in self.snapshot_offsets if offset not in starts]
@@ -188,13 +188,13 @@ class ProducerStateManager:
             self._delete_snapshot(strays[-1])
 
     def delete_snapshots_before(self, offset: int) -> None:
-        """Deletes the snapshots of offsets below `offset`."""
+        """Deletes the snapshots at offsets below `offset`."""
         for snapshot in self.snapshot_offsets:
             if snapshot < offset:
                 self._delete_snapshot(snapshot)
 
     def mark_snapshot_deleted(self, offset: int) -> str | None:
-        """Gives a snapshot the suffix .deleted; its path then, None where there is none."""
+        """Renames a snapshot with the suffix .deleted; returns its new path, None if there is no snapshot."""
         file = self._snapshots.pop(offset, None)
         if file is None:
             return None
@@ -205,7 +205,7 @@ class ProducerStateManager:
         return file + DELETED
 
     def moved_to(self, folder: str) -> None:
-        """The log's folder has another name now."""
+        """Uses the new path of a renamed log folder."""
         self._folder = folder
         self._snapshots = {offset: f"{folder}/{file.rpartition('/')[2]}" for offset, file in self._snapshots.items()}
 
@@ -227,7 +227,7 @@ class ProducerStateManager:
         self._snapshot_offset = self.map_end_offset = log_start_offset
 
     def _open(self, first_offset: int, producer_id: int) -> None:
-        # Batches come in the order of their offsets, and so the transactions lie in the order of theirs, nearly always.
+        # Batches come in offset order, so transactions are almost always added in the order of their first offsets.
         in_order = not self.ongoing or first_offset > next(reversed(self.ongoing))
         self.ongoing[first_offset] = producer_id
         if not in_order:

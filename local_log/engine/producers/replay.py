@@ -1,7 +1,7 @@
-"""What a log's own batches say of its producers: read again at a start, at a recovery and after a truncation.
+"""Rebuilds the producers' state from a log's batches: at startup, in recovery and after a truncation.
 
-Batches come as columns. Between two markers the producers do not see each other, so each one's batches are taken together, and
-of a run of like batches only the first (does it start a transaction?) and the last few (what a duplicate is told by) matter.
+Batches come as columns. Between two markers the producers are independent, so each producer's batches are processed together.
+Of a run of similar batches only the first (it may start a transaction) and the last few (they detect duplicates) matter.
 """
 
 from collections.abc import Iterator
@@ -27,13 +27,13 @@ Step = tuple[int, "list[DataBatch] | Marker"]
 
 
 def of_producers(batches: Batches) -> np.ndarray:
-    """The rows of the batches that have a producer."""
+    """The rows of the batches that have a producer id."""
     header = batches.header
     return np.flatnonzero((header["producer_id"] > -1) & (header["magic"] >= _MAGIC_2))
 
 
 def steps(scanned: Scanned) -> Iterator[Step]:
-    """What the producers did in these batches, in an order that gives the same state. Raises Corrupt for a broken marker."""
+    """The producers' batches and markers, in an order that gives the same state. Raises Corrupt for an invalid marker."""
     rows = of_producers(scanned.batches)
     control = np.flatnonzero(scanned.batches.is_control[rows])
     start = 0
@@ -64,7 +64,7 @@ def _runs(batches: Batches, rows: np.ndarray) -> Iterator[Step]:
 
 
 def data_batches(batches: Batches) -> list[DataBatch]:
-    """Batches of records one by one."""
+    """The batches of these rows as values."""
     header = batches.header
     columns = (
         header["producer_epoch"],
@@ -79,7 +79,7 @@ def data_batches(batches: Batches) -> list[DataBatch]:
 
 
 def read_marker(scanned: Scanned, row: int) -> Marker | None:
-    """What a control batch says; None where compaction has emptied it. Raises Corrupt, placed in the file, which is not named."""
+    """A control batch's marker; None if compaction has emptied it. Raises Corrupt with the position, without the file."""
     try:
         return marker_of(batch_at(scanned.buffer, int(scanned.batches.positions[row])), scanned.buffer)
     except Corrupt as e:
@@ -87,7 +87,7 @@ def read_marker(scanned: Scanned, row: int) -> Marker | None:
 
 
 def marker_of(batch: MemoryBatch, records: Buffer) -> Marker | None:
-    """What a control batch says; None where compaction has emptied it. Raises Corrupt."""
+    """A control batch's marker; None if compaction has emptied it. Raises Corrupt."""
     if not batch.records_count:
         return None
     payload = memoryview(records)[batch.position + BATCH_HEADER_BYTES : batch.position + batch.size]
@@ -98,9 +98,9 @@ def marker_of(batch: MemoryBatch, records: Buffer) -> Marker | None:
 
 
 def replay_each(producers: ProducerStateManager, scanned: Scanned) -> Iterator[tuple[CompletedTxn, int]]:
-    """Brings the producers up to date batch by batch; yields each ended transaction with the last stable offset it leaves.
+    """Updates the producers batch by batch; yields each ended transaction with the last stable offset after it.
 
-    Raises Corrupt, and Refused where a producer writes outside of its own open transaction.
+    Raises Corrupt; Refused if a producer writes outside of its open transaction.
     """
     for producer_id, step in steps(scanned):
         update = producers.prepare(producer_id, Origin.REPLICATION)
@@ -112,7 +112,7 @@ def replay_each(producers: ProducerStateManager, scanned: Scanned) -> Iterator[t
 
 
 class Replay:
-    """Batches of several segments replayed as one append: the producers change when it is finished."""
+    """Replays batches of several segments as one append: the producers change only in `finish`."""
 
     def __init__(self, producers: ProducerStateManager) -> None:
         self._producers = producers
@@ -120,7 +120,7 @@ class Replay:
         self._completed: list[CompletedTxn] = []
 
     def add(self, scanned: Scanned) -> None:
-        """Raises as `replay_each`."""
+        """Adds batches. Raises as `replay_each` does."""
         for producer_id, step in steps(scanned):
             update = self._updates.get(producer_id)
             if update is None:
@@ -130,7 +130,7 @@ class Replay:
                 self._completed.append(completed)
 
     def finish(self) -> None:
-        """The producers are what the batches say."""
+        """Applies the changes to the producers."""
         for update in self._updates.values():
             self._producers.update(update)
         for completed in self._completed:

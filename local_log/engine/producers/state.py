@@ -1,6 +1,6 @@
-"""What a log knows of one producer, and how a batch or a marker changes it (ProducerStateEntry, ProducerAppendInfo).
+"""The state of one producer, and how a batch or a marker changes it (ProducerStateEntry, ProducerAppendInfo).
 
-A batch is only judged here, on a copy: the log takes the copy over once the batch is written.
+Changes are made on a copy, which replaces the producer's state once the batch is written.
 """
 
 from collections import deque
@@ -26,7 +26,7 @@ _EPOCH_MAX = (1 << 15) - 1
 
 
 class Origin(Enum):
-    """Who appends."""
+    """The sender of an append (Kafka's AppendOrigin)."""
 
     REPLICATION = "replication"
     """A follower, or what is replayed from the log itself: taken as it is."""
@@ -36,7 +36,7 @@ class Origin(Enum):
 
 
 class BatchMetadata(NamedTuple):
-    """One of a producer's last batches."""
+    """The metadata of one of a producer's last batches."""
 
     last_sequence: int
     last_offset: int
@@ -56,7 +56,7 @@ class BatchMetadata(NamedTuple):
 
 @dataclass(slots=True)
 class Producer:
-    """What is known of a producer. `txn_first_offset` is where its open transaction starts, None without one."""
+    """A producer's state. `txn_first_offset` is the first offset of its open transaction, None without one."""
 
     producer_id: int
     epoch: int = NO_PRODUCER_EPOCH
@@ -67,17 +67,17 @@ class Producer:
 
     @property
     def last_sequence(self) -> int:
-        """Of the last batch; -1 where none is known."""
+        """The last sequence number of the last batch; -1 if there is none."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
     def duplicate_of(self, epoch: int, first_sequence: int, last_sequence: int) -> BatchMetadata | None:
-        """The batch among the last few that has this epoch and these sequence numbers."""
+        """The batch among the last few with this epoch and these sequence numbers."""
         if epoch != self.epoch:
             return None
         return next((b for b in self.batches if (b.first_sequence, b.last_sequence) == (first_sequence, last_sequence)), None)
 
     def add_batch(self, epoch: int, batch: BatchMetadata) -> None:
-        """Notes a batch as the last one; a new epoch forgets those before."""
+        """Adds a batch as the last one; with a new epoch the earlier batches are dropped."""
         if epoch != self.epoch:
             self.batches.clear()
             self.epoch = epoch
@@ -85,7 +85,7 @@ class Producer:
         self.last_timestamp = batch.timestamp
 
     def take_over(self, newer: "Producer") -> None:
-        """Becomes what `newer`, which was made from this one, has become."""
+        """Takes the state of `newer`, which was created from this one."""
         if newer.epoch != self.epoch:
             self.batches.clear()
             self.epoch = newer.epoch
@@ -95,7 +95,7 @@ class Producer:
         self.last_timestamp = newer.last_timestamp
 
     def entry(self) -> ProducerEntry:
-        """The entry that a producer snapshot has for it."""
+        """The producer's entry in a producer snapshot."""
         last = self.batches[-1] if self.batches else BatchMetadata(NO_SEQUENCE, -1, 0, NO_TIMESTAMP)
         return ProducerEntry(
             self.producer_id,
@@ -110,7 +110,7 @@ class Producer:
 
 
 def producer_of(entry: ProducerEntry) -> Producer:
-    """What a snapshot says of a producer."""
+    """The producer of a snapshot entry."""
     producer = Producer(
         entry.producer_id,
         entry.producer_epoch,
@@ -126,7 +126,7 @@ def producer_of(entry: ProducerEntry) -> Producer:
 
 @dataclass(frozen=True, slots=True)
 class CompletedTxn:
-    """A transaction that a marker at `last_offset` ended."""
+    """A transaction that a marker at `last_offset` has ended."""
 
     producer_id: int
     first_offset: int
@@ -135,7 +135,7 @@ class CompletedTxn:
 
 
 class DataBatch(NamedTuple):
-    """What of a producer's batch of records matters here."""
+    """The fields of a batch that affect its producer's state."""
 
     epoch: int
     first_sequence: int
@@ -147,7 +147,7 @@ class DataBatch(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """A control record that ends a transaction; `offset` is its batch's."""
+    """A marker that ends a transaction; `offset` is its batch's offset."""
 
     producer_epoch: int
     coordinator_epoch: int
@@ -158,7 +158,7 @@ class Marker(NamedTuple):
 
 @dataclass(slots=True)
 class Verification:
-    """That a transaction's first batch may come: what the coordinator confirmed, and the lowest sequence number seen since."""
+    """A pending verification of a transaction's first batch, with the lowest sequence number seen (VerificationStateEntry)."""
 
     timestamp: int
     lowest_sequence: int
@@ -166,16 +166,16 @@ class Verification:
     supports_epoch_bump: bool
 
     def lower(self, sequence: int, epoch: int) -> None:
-        """Notes that a batch with this sequence number asks, too."""
+        """Updates the lowest sequence number with a batch's, and the epoch."""
         if (epoch == self.epoch and self.lowest_sequence > sequence) or epoch > self.epoch:
             self.lowest_sequence, self.epoch = sequence, epoch
 
 
 class ProducerUpdate:
-    """What one append makes of one producer."""
+    """The changes that one append makes to one producer."""
 
     def __init__(self, current: Producer, origin: Origin, verification: Verification | None = None) -> None:
-        """`current` is what is known, or an empty one; it is left as it is."""
+        """`current` is the known state, or an empty one; it is not modified."""
         self._current = current
         self._origin = origin
         self._verification = verification
@@ -184,7 +184,7 @@ class ProducerUpdate:
         """Where transactions start in the append."""
 
     def append(self, batch: DataBatch) -> None:
-        """A batch of records. Raises InvalidProducerEpoch, OutOfOrderSequenceNumber, InvalidTxnState."""
+        """Adds a batch of records. Raises InvalidProducerEpoch, OutOfOrderSequenceNumber, InvalidTxnState."""
         self._check_epoch(batch.epoch, batch.first_offset, 0)
         if self._origin is Origin.CLIENT:
             self._check_sequence(batch)
@@ -201,7 +201,7 @@ class ProducerUpdate:
             )
 
     def end(self, marker: Marker, transaction_version: int = 0) -> CompletedTxn | None:
-        """A marker. None where no transaction was open. Raises InvalidProducerEpoch, TransactionCoordinatorFenced."""
+        """Applies a marker. None if no transaction was open. Raises InvalidProducerEpoch, TransactionCoordinatorFenced."""
         self._check_epoch(marker.producer_epoch, marker.offset, transaction_version)
         known = self.updated.coordinator_epoch
         if known > marker.coordinator_epoch and self._origin is not Origin.REPLICATION:
@@ -220,11 +220,11 @@ class ProducerUpdate:
 
     def _check_epoch(self, epoch: int, offset: int, transaction_version: int) -> None:
         known = self.updated.epoch
-        # With transactions of version 2 the coordinator raises the epoch with each marker.
+        # In transaction version 2 the coordinator increments the epoch with each marker.
         if epoch > known or (epoch == known and transaction_version < 2):
             return
         if epoch == known and (self.updated.txn_first_offset is None or epoch == _EPOCH_MAX):
-            return  # the same marker once more
+            return  # a retried marker
         if self._origin is not Origin.REPLICATION:
             raise InvalidProducerEpoch(
                 f"producer {self.updated.producer_id} writes at offset {offset} with epoch {epoch}; {known} has been seen"

@@ -1,1 +1,1 @@
-"""A log's folder after a crash: segments loaded, recovered, split, and the producers' state rebuilt (Kafka's LogLoader)."""
+"""Loads a log's folder after a crash: loads, recovers and splits segments, rebuilds the producers' state (LogLoader)."""

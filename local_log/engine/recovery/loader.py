@@ -1,14 +1,14 @@
-"""A log's folder brought in order at a start: leftovers removed, segments opened, what was not flushed recovered (LogLoader).
+"""Loads a log's folder at startup: removes temporary files, opens segments, recovers unflushed ones (LogLoader).
 
-    1  .deleted and .cleaned go; so does a .swap that is not older than some .cleaned: its cleaning had not ended
-    2  what a .swap replaces goes, and it gets its name
-    3  index files without a log go; segments are opened, and recovered where an index is missing or foreign
-    4  unless the shutdown was clean, segments from the recovery point on are recovered; behind a cut all are dropped
-    5  a log that ends before its start offset begins anew there
-    6  leader epochs and snapshots outside of the log go, and the producers are rebuilt
+    1  delete .deleted and .cleaned files, and each .swap at or after the lowest .cleaned offset: its cleaning had not finished
+    2  delete the segments that a .swap replaces, and rename it
+    3  delete index files without a log; open segments, and recover one whose index is missing or of another segment
+    4  after an unclean shutdown recover the segments from the recovery point on; after a truncation drop all later ones
+    5  restart the log at its start offset if it ends before it
+    6  drop leader epochs and snapshots outside of the log, and rebuild the producers' state
 
-Killed anywhere and run again it ends the same: what lies behind a damaged batch goes before the batch does, since a cut segment
-looks sound.
+A load that is killed and repeated has the same result: the segments after a damaged batch are deleted before the batch is
+truncated, since a truncated segment looks valid.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,7 +46,7 @@ _INDEXES = (OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Where the log starts, what of it is known to be on the device, and where it ends."""
+    """The log start offset, the recovery point and the log end offset after the load."""
 
     log_start_offset: int
     recovery_point: int
@@ -60,8 +60,8 @@ class _Overflowed(Exception):
 
 @dataclass(slots=True)
 class Loader:
-    """One load. `log_start_offset` and `recovery_point` are what the checkpoints say; `new_producers` makes a state to recover
-    one segment with; `on_progress` is told how many segments there are to recover and how many are left."""
+    """One load of a log. `log_start_offset` and `recovery_point` come from the checkpoints; `new_producers` creates the state for
+    the recovery of one segment; `on_progress` gets the number of segments to recover and of those that remain."""
 
     folder: LogFolder
     segments: Segments
@@ -74,7 +74,7 @@ class Loader:
     on_progress: Callable[[int, int], None] = lambda all_of_them, left: None
 
     def load(self) -> Loaded:
-        """Does it all. Raises Corrupt, Invalid, Refused where Kafka does not start either; Unreadable."""
+        """Runs all steps. Raises Corrupt, Invalid and Refused where Kafka fails, too; Unreadable."""
         self._swap(self._remove_leftovers())
         self._splitting(self._open_segments)
         if self.folder.path.endswith(DELETE_DIR):
@@ -100,7 +100,7 @@ class Loader:
         self.folder.disk.delete(f"{self.folder.path}/{name}")
 
     def _remove_leftovers(self) -> list[str]:
-        """Step 1; the .swap files that count."""
+        """Step 1; returns the .swap files of finished cleanings."""
         names = self._files()
         for name in names:
             if name.endswith(DELETED) and not name.endswith(".checkpoint.deleted"):
@@ -134,7 +134,7 @@ class Loader:
                 self.folder.disk.rename(path, path.removesuffix(SWAP))
 
     def _splitting(self, step: Callable[[], T]) -> T:
-        """Does a step again for as long as a segment has to be split first."""
+        """Runs a step, and runs it again after it has split a segment with an offset overflow."""
         while True:
             try:
                 return step()
@@ -168,9 +168,9 @@ class Loader:
         return segment
 
     def _reindex(self, segment: Segment) -> None:
-        """Recovers a segment for its indexes' sake, so that one whose recovery did not end is seen to need it."""
+        """Recovers a segment to rebuild its indexes. If the recovery is interrupted, the next start repeats it."""
         if not self.clean and segment.base_offset >= self.recovery_point:
-            self._recover(segment)  # and it is recovered once more, at any start until it is flushed
+            self._recover(segment)  # every start recovers it again until it is flushed
             return
         segment.hide_offset_index()
         self._recover(segment)
@@ -187,7 +187,7 @@ class Loader:
         return truncated
 
     def _recover_unflushed(self) -> tuple[int, int]:
-        """Steps 4 and 5; the new recovery point and the log's end."""
+        """Steps 4 and 5; returns the new recovery point and the log end offset."""
         if not self.clean:
             unflushed = self.segments.between(self.recovery_point, INT64_MAX)
             for at, segment in enumerate(unflushed):

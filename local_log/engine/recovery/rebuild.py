@@ -1,4 +1,4 @@
-"""The producers' state at an offset, from the newest snapshot and the log behind it (UnifiedLog.rebuildProducerState)."""
+"""Rebuilds the producers' state at an offset from the newest snapshot and the log after it (UnifiedLog.rebuildProducerState)."""
 
 from local_log.engine.producers.manager import ProducerStateManager
 from local_log.engine.producers.replay import Replay
@@ -10,10 +10,10 @@ from local_log.errors import Invalid, placed
 def rebuild_producers(
     producers: ProducerStateManager, segments: Segments, log_start_offset: int, last_offset: int, *, clean: bool
 ) -> None:
-    """Makes `producers` what they are at `last_offset`, and snapshots where the last segments start and there.
+    """Sets `producers` to their state at `last_offset`; writes snapshots there and at the base offsets of the last segments.
 
-    After a clean shutdown a log without a snapshot has no producers: it comes from before there were any.
-    Raises Corrupt for a control batch that holds no marker.
+    After a clean shutdown a log without snapshots has no producers: it was written by a version from before idempotence.
+    Raises Corrupt for a control batch without a marker.
     """
     boundaries = segments.base_offsets[-2:]
     if not producers.snapshot_offsets and clean:

@@ -1,6 +1,6 @@
-"""One segment recovered: every batch checked, the file cut at the first that is damaged, indexes and producers rebuilt.
+"""Recovers one segment: checks every batch, truncates the file at the first damaged one, rebuilds indexes and producers.
 
-(LogSegment.recover)
+Source: Kafka's LogSegment.recover.
 """
 
 from collections.abc import Callable
@@ -31,10 +31,10 @@ class _Progress:
 def recover(
     segment: Segment, producers: ProducerStateManager, epochs: LeaderEpochs, before_cut: Callable[[], None] = lambda: None
 ) -> int:
-    """Rebuilds the segment's indexes, brings producers and epochs up to date; the bytes that were cut from the log's end.
+    """Rebuilds the segment's indexes, updates producers and epochs; returns the number of bytes truncated from the log.
 
-    Where something is cut, `before_cut` is done first: a cut segment looks like a sound one to the next recovery.
-    Raises InvalidOffset and OffsetOverflow for sound batches whose offsets cannot stand there.
+    `before_cut` is called before a truncation, since the next recovery cannot distinguish a truncated segment from a valid one.
+    Raises InvalidOffset and OffsetOverflow for valid batches whose offsets the segment cannot contain.
     """
     segment.offset_index.reset()
     segment.time_index.reset()
@@ -48,7 +48,7 @@ def recover(
             if sound < len(scanned.batches):
                 break
     except Corrupt:
-        pass  # where it was found is where the file is cut
+        pass  # the file is truncated where the damage was found
     if done.valid_bytes < segment.size:
         before_cut()
     truncated = segment.cut(done.valid_bytes)
@@ -59,7 +59,7 @@ def recover(
 
 
 def _take(segment: Segment, producers: ProducerStateManager, epochs: LeaderEpochs, scanned: Scanned, done: _Progress) -> None:
-    """Takes sound batches in. Raises Corrupt for a marker that is none; its batch is the last that was taken."""
+    """Processes valid batches. Raises Corrupt for an invalid marker; its batch is the last one that is processed."""
     broken_marker = _first_broken_marker(scanned)
     if broken_marker is not None:
         scanned = scanned.head(broken_marker + 1)
@@ -110,7 +110,7 @@ def _assign_epochs(epochs: LeaderEpochs, scanned: Scanned) -> None:
 
 
 def _index(segment: Segment, scanned: Scanned, done: _Progress) -> None:
-    """Index entries of batches in order, and the greatest timestamp so far."""
+    """Adds the index entries of consecutive batches, and updates the greatest timestamp."""
     batches = scanned.batches
     rows = np.empty(len(batches), np.uint64)
     n = kernels.index_rows(batches.positions, scanned.position, done.last_indexed, segment.interval, rows)

@@ -1,4 +1,4 @@
-"""Segments replaced by others: those that a segment with too large offsets is split into (LocalLog.splitOverflowedSegment)."""
+"""Replaces segments, such as one with an offset overflow by those that it is split into (LocalLog.splitOverflowedSegment)."""
 
 from collections.abc import Iterable
 
@@ -13,9 +13,9 @@ _CHUNK_BYTES = 1 << 20
 
 
 def split_overflowed(folder: LogFolder, segments: Segments, segment: Segment) -> list[Segment]:
-    """Puts segments in the place of one whose offsets do not fit; those deleted whose base offset no new one has.
+    """Splits a segment whose offsets overflow; returns the deleted segments whose base offset no new one has.
 
-    Raises Invalid where all offsets fit.
+    Raises Invalid if there is no overflow.
     """
     if not segment.has_overflow():
         raise Invalid(f"{segment.log_file}: all offsets are within 2^31-1 of the base offset, and there is nothing to split")
@@ -46,14 +46,14 @@ def split_overflowed(folder: LogFolder, segments: Segments, segment: Segment) ->
 
 
 def new_cleaned(folder: LogFolder, base_offset: int) -> Segment:
-    """An empty segment whose files have the suffix .cleaned: after a crash it has never been there."""
+    """An empty segment with the file suffix .cleaned, which a start after a crash deletes."""
     for of in SEGMENT_SUFFIXES:
         folder.disk.delete(f"{folder.path}/{offset_file(base_offset, of)}{CLEANED}")
     return folder.segment(base_offset, CLEANED)
 
 
 def _append_from(part: Segment, source: Segment, position: int) -> int:
-    """Appends batches from `position` on as long as their offsets fit; the position after them."""
+    """Appends batches from `position` on as long as their offsets fit; returns the position after them."""
     start = position
     while position < source.size:
         first, last_offset = position, -1
@@ -76,9 +76,9 @@ def _append_from(part: Segment, source: Segment, position: int) -> int:
 
 
 def replace_segments(folder: LogFolder, segments: Segments, new: Iterable[Segment], old: Iterable[Segment]) -> list[Segment]:
-    """Swaps segments in one step that a crash does not tear: .cleaned is nothing, .swap is done at the next start.
+    """Replaces segments atomically: after a crash the next start deletes .cleaned files and completes the swap of .swap files.
 
-    The new ones' files have the suffix .cleaned. Gives the old ones whose base offset no new one has.
+    The new segments' files have the suffix .cleaned. Returns the old segments whose base offset no new one has.
     """
     new = sorted(new, key=lambda s: s.base_offset)
     old = sorted((s for s in old if s.base_offset in segments), key=lambda s: s.base_offset)
