@@ -1,7 +1,7 @@
-"""Copies what is due of one log into the archive: plan, then a flat loop of copy and commit, segment by segment.
+"""Copies the segments of one log that are due into the archive: a plan, then one copy and one commit for each segment.
 
-A segment that turns out to be damaged is refused and named; one that its broker changes meanwhile is skipped. The others go on,
-and the hole that it leaves is a named gap until a sound copy fills it.
+A damaged segment is refused, and a segment that its broker changes during the copy is skipped. Both are reported. The copy goes
+on with the other segments, and the manifest has a gap for the missing one until a later copy fills it.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ from remote.transforms.encoder import Transforms
 from tiering.losses.former_topics import former_ids, record_former_topic_gone
 from tiering.losses.report import end_of, log_recorded
 from tiering.offload.plan import Action, Decision, LocalSegment, plan_offload
-from tiering.offload.source import Changed, seen_whole, segment_data, segment_end
+from tiering.offload.source import Changed, checked_state, segment_data, segment_end
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class OffloadPlan:
 
     @property
     def start(self) -> int:
-        """Where what can be archived of the log starts: at its log start offset, or at the first segment with a batch."""
+        """The first offset that can be archived: the log start offset, or the base offset of the first segment with a batch."""
         has_batches = (d.segment.base_offset for d in self.decisions if not d.segment.is_empty)
         return max(self.log.log_start_offset, next(has_batches, 0))
 
@@ -64,15 +64,15 @@ class OffloadPlan:
         return tuple((segment.base_offset, end) for segment, end in segments if end)
 
     def log_recorded(self, manifest: Manifest, source: str, now_ms: int) -> Manifest:
-        """A version of the manifest once it has been told of the log."""
+        """The manifest with the state of the log recorded."""
         return log_recorded(emptied(manifest, self.empty), self.log, self.start, source, now_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class OffloadRun:
-    """What the offloads of many logs have in common: the archive, `source` as which they are told, and how segments are stored.
+    """What the offloads of many logs share: the archive, the source id that manifests record, and how segments are stored.
 
-    `progress` is told the bytes of the log files as they are read.
+    `progress` is called with the number of bytes read from log files.
     """
 
     store: ObjectStore
@@ -86,10 +86,10 @@ class OffloadRun:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What became of one segment: its entry, or the error that stopped it; neither where there was nothing to do.
+    """The result for one segment: its entry, or the error that stopped the copy; neither if there was nothing to do.
 
-    Without a decision it is the log as a whole that could not be planned for; without an error, too, it is gone. `notes` say what
-    of a copied segment's files had to be made anew, or why a log was left alone.
+    A result without a decision is for the log, which could not be planned; without an error too, the log is gone. `notes` name
+    the files of a copied segment that were rebuilt, or say why a log was not offloaded.
     """
 
     decision: Decision | None
@@ -99,7 +99,7 @@ class Done:
 
     @property
     def is_lost(self) -> bool:
-        """Whether its offsets are lost: they had left the log before they were archived."""
+        """Whether its offsets are lost: the log deleted them before they were archived."""
         return self.decision is not None and self.decision.action is Action.lost
 
 
@@ -123,11 +123,11 @@ def plan(log: LogReader, store: ObjectStore) -> OffloadPlan:
 
 
 def offload(due: OffloadPlan, run: OffloadRun) -> Iterator[Done]:
-    """Does what `due` says, a result a segment.
+    """Executes a plan and yields a result for each segment.
 
-    Every error of a segment is in its result. An error of the store stops the log: what follows would fail alike.
-    Where the log is seen for the first time or its start has moved, the manifest is told, and what is lost by that; so it is
-    where compaction has emptied what is a gap: with the first copy or, where there is none, at the end.
+    Every error of a segment is in its result. An error of the store ends the log, since the following segments would fail too.
+    The manifest records a log that is new or whose start has moved, with the losses, and gaps that compaction emptied. This is
+    part of the first copy's commit, or a commit at the end if nothing was copied.
     """
     yield from _of_formers(due, run)
     copies = SegmentCopies(due, run)
@@ -144,7 +144,7 @@ def offload(due: OffloadPlan, run: OffloadRun) -> Iterator[Done]:
 class SegmentCopies:
     """The copies of one log's segments, one after the other, by a writer that holds the manifest.
 
-    `has_stopped`: the store failed or refused a commit, and what follows would fail alike.
+    `has_stopped`: the store failed or refused a commit, and the following segments would fail too.
     """
 
     def __init__(self, due: OffloadPlan, run: OffloadRun) -> None:
@@ -177,12 +177,12 @@ class SegmentCopies:
         return self._committed(decision, entry, notes)
 
     def newly_lost(self) -> Iterator[Done]:
-        """What the last commit has found lost, once."""
+        """The losses that the last commit recorded, each yielded once."""
         lost, self._lost = self._lost, ()
         return map(as_lost, lost)
 
     def record_log(self) -> Iterator[Done]:
-        """Tells the manifest what it has not been told of the log with a copy."""
+        """Commits the state of the log if no copy has recorded it. Yields new losses and errors."""
         if self._seen(self.held.manifest) == self.held.manifest:
             return
         try:
@@ -193,16 +193,16 @@ class SegmentCopies:
             yield from self.newly_lost()
 
     def _uploaded(self, segment: Segment) -> tuple[SegmentEntry, tuple[str, ...]]:
-        """The segment's objects are in the store, and it was the same from beginning to end. Raises Changed where it was not."""
+        """Uploads the segment's objects. Raises Changed if its broker changed the segment during the copy."""
         due, run = self._due, self._run
-        before = seen_whole(due.log, segment)
+        before = checked_state(due.log, segment)
         try:
             copy = checked_copy(segment_data(due.log, segment, run.progress))
             entry = copy_segment(run.store, due.path, copy, run.clock, run.ids, run.transforms)
         except NoSuchFile as e:
             raise Changed(f"{e}; its broker has deleted or renamed it in the meantime") from e
         except FILE_ERRORS:
-            _refuse_changed(due.log, segment, before)  # what the broker has done to it is no damage
+            _refuse_changed(due.log, segment, before)  # a change by the broker is not damage
             raise
         _refuse_changed(due.log, segment, before)
         return entry, copy.data.notes
@@ -229,19 +229,19 @@ class SegmentCopies:
 
 
 def lost_before(due: OffloadPlan, source: str, now_ms: int) -> Iterator[Done]:
-    """What an offload would find lost."""
+    """The losses that an offload would record."""
     return map(as_lost, new_losses(due.manifest, due.log_recorded(due.manifest, source, now_ms)))
 
 
 def _refuse_changed(log: LogReader, segment: Segment, before: FileState) -> None:
-    if seen_whole(log, segment) != before:
+    if checked_state(log, segment) != before:
         raise Changed(f"{segment.path(LOG)}: its broker has rewritten it in the meantime; offload again")
 
 
 def _contradiction(log: LogReader, known: Manifest) -> Iterator[Done]:
-    """The error of a log that ends below what is archived of another history: by its offsets alone all of it would be archived.
+    """The error of a log that ends below the archive's end but has another history. By its offsets it would seem to be archived.
 
-    It is asked only where its active segment starts below the archive's end, which it mostly does not: it costs reading a file.
+    Checked only if the active segment starts below the archive's end, which is rare, since the check reads a file.
     """
     if not log.segments or log.segments[-1].base_offset >= known.end_offset:
         return
@@ -263,7 +263,7 @@ def _of_formers(due: OffloadPlan, run: OffloadRun) -> Iterator[Done]:
 
 
 def as_lost(offsets: Range, why: str = DELETED_BEFORE_COPY) -> Done:
-    """The result that says that offsets are lost."""
+    """The result for lost offsets."""
     start, end = offsets
     reason = f"offsets [{start}, {end}) are lost: {why}; see docs/operations.md"
     return Done(Decision(LocalSegment(start, end), Action.lost, reason))

@@ -21,17 +21,17 @@ from tiering.offload.copy import Done, OffloadPlan, OffloadRun, as_lost, lost_be
 from tiering.offload.plan import Action, Decision, LocalSegment
 
 UNANSWERED_MAX = 3
-"""After so many logs in a row for which the store did not answer, with all patience, the others are not tried."""
+"""After this many logs in a row for which the store did not respond, despite retries, the run stops."""
 
 Result = tuple[LogReader | Unopened | GoneLog, Done]
 
 
 @dataclass(slots=True)
 class OffloadLogs:
-    """Offloads logs of `source` into `store`; on a dry run only plans, and where it `copies_nothing` plans, and tells manifests
-    what is seen first and what is lost. `progress` is told bytes, by several threads at once.
+    """Offloads logs of `source` into `store`. A dry run only plans; with `copies_nothing` manifests record new logs and losses,
+    but no segment is copied. `progress` is called with numbers of bytes, by several threads at once.
 
-    `known` is what is remembered of these logs, `changes` what is to be remembered from now on, None for what is to be forgotten.
+    `known` are the remembered logs. `changes` are the updates to them; None is for a log to be forgotten.
     """
 
     store: ObjectStore
@@ -109,7 +109,7 @@ class OffloadLogs:
         return offload(due, OffloadRun(self.store, self.clock, self.ids, self.source, self.progress, self.transforms))
 
     def _gone(self, log: GoneLog) -> Iterator[Done]:
-        """What is lost with a log that is there no more. Until its manifest has been told it stays remembered."""
+        """Results for a log that no longer exists. It stays remembered until its manifest records that."""
         try:
             lost = record_gone(log, self.store, self.clock, self.ids, self.source, is_dry_run=self.is_dry_run)
         except LogError as e:
@@ -125,7 +125,7 @@ class OffloadLogs:
             yield Done(None, notes=("gone from the log directory; all of it is archived",))
 
     def _remember(self, log: LogReader, recorded_ms: int) -> None:
-        """Remembers a log, whose manifest was told at `recorded_ms`, 0 for not now. A former topic of its name comes first."""
+        """Remembers a log; its manifest recorded it at `recorded_ms`, 0 for not now. Its former topic is handled first."""
         if not log.segments:
             return
         known = self.known.get(log.partition)

@@ -1,7 +1,7 @@
-"""An inactive segment of a log that its broker may be at work on, as the uploader takes it.
+"""Reads an inactive segment of a log while its broker may change it.
 
-A broker renames, deletes and compacts segments whenever it likes, and tells nobody. So the folder is listed before a copy and
-after it, and the log file has to be the same one, untouched, at both times: `seen_whole` gives what is to be compared.
+A broker renames, deletes and compacts segments at any time without notice. So the folder is listed before and after a copy, and
+the log file must be the same and unchanged both times: `checked_state` gives the state to be compared.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,13 +40,12 @@ def segment_end(segment: Segment) -> int:
     return segment.next_base_offset
 
 
-def seen_whole(log: LogReader, segment: Segment) -> FileState:
-    """The state of the segment's log file, in a folder that shows nothing between it and where it is said to end.
+def checked_state(log: LogReader, segment: Segment) -> FileState:
+    """The state of the segment's log file, after a check that its folder has no other segment with batches before its end.
 
-    What a compaction has left no batch in may lie there. Raises Changed where the segment is not what it was when its folder was
-    listed; Corrupt where there are traces of a segment between this one and the next. A cleaner that swaps files shows, for a
-    moment, neither the old ones nor the new: what comes next is then not what followed. A file that somebody has deleted by hand
-    looks the same, but for good.
+    Segments that compaction emptied may be there. Raises Changed if the segment is not the one that was listed, Corrupt if other
+    files show that a segment between this one and the next is missing. While the log cleaner swaps files, neither the old files
+    nor the new ones exist for a moment, so another segment follows this one. If a file was deleted by hand, that does not pass.
     """
     end = segment_end(segment)
     logs, others = _offsets(log.disk.names(log.folder))

@@ -1,4 +1,4 @@
-"""The entries of a manifest as retention counts them: in order, each offset once, and whole pages where that gives the same."""
+"""The entries of a manifest as retention counts them: in order, each offset once, with pages unread if possible."""
 
 from dataclasses import dataclass, field
 
@@ -9,10 +9,10 @@ from remote.manifest.segment_entry import SegmentEntry
 
 @dataclass(slots=True)
 class InOrder:
-    """Goes through the entries from the oldest on, `item` by item: an entry, or a page with all entries below it.
+    """Iterates over the entries from the oldest on, `item` by item: an entry, or a page with all entries in it.
 
-    Offsets below `start`, and those that an entry before had, count no more; an entry whose leader epochs nothing refers to has
-    none that count. What is raised is what reading a page raises.
+    Offsets below `start` and those of an earlier entry do not count, nor does an entry whose leader epochs are no longer in use.
+    Raises what reading a page raises.
     """
 
     entries: Entries

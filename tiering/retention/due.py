@@ -1,4 +1,4 @@
-"""When retention may next have something to do for a partition that it has just been through: pure, so that nobody has to ask."""
+"""Computes when a partition may next have something to delete, from its manifest. Pure, so that it costs no request."""
 
 from collections.abc import Iterator
 
@@ -8,9 +8,10 @@ from tiering.retention.plan import Policy
 
 
 def next_due_ms(manifest: Manifest, policy: Policy, now_ms: int, interval_ms: int, longest_ms: int) -> int:
-    """The time at which the policy, or the delay of what was given up, may take something; between the two waits from now.
+    """The next time at which retention by time, or the end of a delete delay, may delete something.
 
-    By size nothing more goes before the manifest has grown; whoever adds to it says so. What cannot be told is soon.
+    It lies between `interval_ms` and `longest_ms` from now. Retention by size deletes only after the manifest has grown, which
+    schedules a check by itself. If the time of an item is unknown, it is due at the next interval.
     """
     times = [d.since_ms + policy.delete_delay_ms for d in manifest.deleting]
     if has_below(manifest):

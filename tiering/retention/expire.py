@@ -36,7 +36,7 @@ DELETES_MAX = 16
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """What became of a plan: how many items' objects went, where the log starts now, and what is wrong with the rest."""
+    """The result of a plan: how many items' objects were deleted, the log start offset, and the error that stopped the rest."""
 
     deleted: int
     log_start_offset: int
@@ -44,7 +44,7 @@ class Expired:
 
 
 def newest_manifest(store: ObjectStore, path: PartitionPath) -> Manifest:
-    """Raises NotFound where there is none, so that nobody deletes on the strength of what they do not know."""
+    """The newest manifest. Raises NotFound if there is none: nothing may be deleted without it."""
     stored = load_newest(store, path)
     if stored is None:
         raise NotFound(f"{path}: the archive has no manifest of it; nothing expires while its end is unknown")

@@ -1,7 +1,7 @@
-"""local.retention.ms and local.retention.bytes, for a log directory of ours: what of a local log may go since the archive has it.
+"""local.retention.ms and local.retention.bytes for a log directory of ours: which local segments may be deleted once archived.
 
-The engine deletes (`local_log.engine.manager.retention`); what it is told of the archive, and what it will then do, is
-found out here. A broker's own directory is never touched: its broker does that.
+The engine deletes them (`local_log.engine.manager.retention`). This module computes what the engine has to know of the archive,
+and what it will delete. A broker's directory is never changed: the broker applies its own retention.
 """
 
 from dataclasses import dataclass

@@ -120,17 +120,17 @@ def plan_retention(
     local_bytes: int = 0,
     log_start_offset: int = 0,
 ) -> RetentionPlan:
-    """The plan for the partition of these entries; of their pages only those are read that cannot be judged as a whole.
+    """The plan for the partition of these entries. A page is read only if its bounds do not decide for all of its entries.
 
-    `local_bytes` are what the local log has and the archive has not (see `local_only_bytes`); `log_start_offset` is where the
-    log is to start at least; `is_pinned` says what a reader still needs. Raises what reading a page raises.
+    `local_bytes` are the bytes that only the local log has (see `local_only_bytes`); `log_start_offset` is the least log start
+    offset wanted; `is_pinned` says whether a reader still needs an item. Raises what reading a page raises.
     """
     manifest = entries.manifest
     start = max(manifest.log_start_offset, log_start_offset)
     over = 0 if policy.retention_bytes is None else manifest.log_bytes + local_bytes - policy.retention_bytes
     cuts = _cuts(entries, start, policy, now_ms, over)
     if any(cut.reason is Reason.retention_bytes for cut in cuts):
-        # Overlaps were counted twice: what is really there is asked only where it makes a difference.
+        # Overlaps were counted twice. The exact size is computed only if it makes a difference.
         over += InOrder(entries, start).total() - manifest.log_bytes
         cuts = _cuts(entries, start, policy, now_ms, over)
     late = [d for d in manifest.deleting if now_ms - d.since_ms >= policy.delete_delay_ms]

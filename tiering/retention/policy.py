@@ -1,8 +1,8 @@
-"""The door at which retention's settings come in: by Kafka's names, for all topics or for those that match a pattern.
+"""Reads retention's settings, which have Kafka's names, for all topics or for those that match a pattern.
 
-Nothing is guessed, and the brokers' own settings are no guide, since with an archive they keep little: what is not given has no
-limit, and a topic that is to be deleted from needs `retention.ms` or `retention.bytes`. One thing of theirs counts all the same:
-of a topic that they compact and never delete from, only a setting that names that very topic gives anything up.
+A setting that is not given sets no limit: data of a topic is deleted only with `retention.ms` or `retention.bytes`. The brokers'
+own values are not used, since brokers with an archive keep little. There is one exception: in a topic with cleanup.policy=compact
+on the brokers, data is deleted only by a setting that names this topic.
 """
 
 from collections.abc import Sequence

@@ -67,9 +67,9 @@ class LocalTier:
         return cls(log_dir.path, {log.partition: log for log in log_dir.found(wanted)})
 
     def segments(self, path: PartitionPath) -> tuple[LocalBytes, ...]:
-        """What a partition's local log has; nothing where it is another topic's of the same name.
+        """The segments of a partition's local log; none if the log belongs to another topic with the same name.
 
-        Raises Invalid where no log is there, so that nobody knows how large the local tier is, and what reading it raises.
+        Raises Invalid if there is no log, since the size of the local tier is then unknown, and what reading it raises.
         """
         log = self._log(path)
         if log is None:
@@ -122,13 +122,13 @@ class Retention:
     cluster: Cluster | None = None
 
     def planned(self, topics: Iterable[str]) -> Iterator[Planned]:
-        """The plan for each partition of these topics, and in its place what is wrong with one. Raises Unavailable."""
+        """The plan for each partition of these topics, or the error that prevents it. Raises Unavailable."""
         for path, manifest in manifests_of(self.store, topics):
             if self.partition in (None, path.partition):
                 yield path, self.plan(path, manifest)
 
     def done(self, topics: Iterable[str]) -> Iterator[Planned]:
-        """The same, each done before it is told; in place of one that failed, how. The store is asked the time once."""
+        """Executes each plan, then yields it, or its error. Reads the store's time once."""
         run = StoreRun(self.store, self.clock, self.ids)
         for path, due in replace(self, clock=run).planned(topics):
             error = None
@@ -139,7 +139,7 @@ class Retention:
                 return  # the others would wait for the same store
 
     def plan(self, path: PartitionPath, manifest: Found) -> RetentionPlan | LogError:
-        """The plan for one partition, and in its place what is wrong with it."""
+        """The plan for one partition, or the error that prevents it."""
         if not isinstance(manifest, Manifest):
             return manifest
         try:
@@ -148,14 +148,14 @@ class Retention:
             return e
 
     def _policy(self, path: PartitionPath, *, is_start_given: bool) -> tuple[Policy, bool]:
-        """What is to be kept of a topic, and whether it is sure that this may be done to it: it is named, or not compacted."""
+        """A topic's policy, and whether it may certainly be applied: a setting names the topic, or the topic is not compacted."""
         policy = policy_of(self.given, path.topic, is_start_given=is_start_given)
         if not policy.has_limits or names(self.given, path.topic):
             return policy, True
-        told = self.cluster.retention(path.topic, path.topic_id) if self.cluster is not None else None
-        if told is None or told.cleanup_policy is None:
+        known = self.cluster.retention(path.topic, path.topic_id) if self.cluster is not None else None
+        if known is None or known.cleanup_policy is None:
             return policy, False
-        if told.deletes:
+        if known.deletes:
             return policy, True
         return replace(policy, retention_ms=None, retention_bytes=None, kept_because=COMPACTED), True
 

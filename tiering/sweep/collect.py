@@ -1,15 +1,14 @@
-"""Deletes what no manifest names: what failed copies and lost commits leave behind, versions and pages that are superseded.
+"""Deletes orphan objects, which no manifest names: remains of failed copies and commits, and superseded versions and pages.
 
-An object that nobody names may be one that a writer is about to name, so age alone is not enough: a writer may sleep for longer
-than any grace time between its upload and its commit. So, where there are such objects, the sweep
+A writer may pause between its upload and its commit for longer than any grace time, so the age of an object does not prove that
+it is an orphan. If there are candidates, the sweep
 
-    1  lists the objects, and finds those that are old and that the newest manifest does not name
-    2  claims the partition: no writer from before can commit any more, and whoever comes later has uploaded nothing yet
-    3  asks the manifest that the claim has committed once more, and deletes what that does not name either
+    1  lists the objects, and selects old ones that the newest manifest does not name
+    2  claims the partition, which fences earlier writers; later writers have not uploaded anything yet
+    3  reads the manifest that the claim has committed, and deletes the candidates that it does not name either
 
-Were the manifest read before the listing, what is uploaded and committed between the two would be taken for garbage. A writer
-that was fenced has to forget what it has uploaded. A partition without a manifest cannot be claimed: there objects wait for a
-month.
+If the manifest were read before the listing, an object that is uploaded and committed in between would seem to be an orphan. A
+fenced writer must not use its uploads. A partition without a manifest cannot be claimed: its objects are deleted after a month.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,7 +33,7 @@ from tiering.sweep.plan import LONG_MS, Garbage, Kind, garbage, is_old, kept_ver
 T = TypeVar("T")
 WINDOW = 1_000
 GARBAGE_MAX = 10_000
-"""Of each kind, in one partition and run; what is left is for the next."""
+"""For each kind, in one partition and run; the next run takes the rest."""
 VERSIONS_READ_MAX = 16
 """How many versions are read to see which pages they name."""
 
@@ -100,7 +99,7 @@ def sweep(due: SweepPlan, store: ObjectStore, clock: Clock, ids: Ids, now_ms: in
 
 
 def still_unnamed(due: SweepPlan, store: ObjectStore, clock: Clock, ids: Ids) -> list[Garbage]:
-    """Steps 2 and 3: what nobody names, and nobody from before can name any more."""
+    """Steps 2 and 3: the candidates that no manifest names and that no earlier writer can name any more."""
     path = due.path
     first = never_archived(path.topic, path.topic_id, path.partition, 0)
     claim(store, first, clock, ids, "sweep")
@@ -121,7 +120,7 @@ def still_unnamed(due: SweepPlan, store: ObjectStore, clock: Clock, ids: Ids) ->
 
 
 def strays(store: ObjectStore, now_ms: int, grace_ms: int) -> Iterator[Garbage]:
-    """What lies outside of any partition's manifests: uploads that never ended, and probes. Raises Unavailable."""
+    """Orphans that belong to no partition: uploads that were not completed, and probes. Raises Unavailable."""
     before_ms = now_ms - grace_ms
     for upload in store.abandoned_uploads("", before_ms):
         yield Garbage(Kind.upload, upload.key, 0, upload.started_ms, upload)
@@ -141,7 +140,7 @@ def sweep_stray(store: ObjectStore, piece: Garbage) -> None:
 def _pages(
     store: ObjectStore, path: PartitionPath, kept: Sequence[StoredVersion], before_ms: int
 ) -> tuple[list[ObjectMeta], list[ObjectMeta]]:
-    """The old pages that no kept version names: those that nobody can name any more, and those that a sleeping writer might."""
+    """The old pages that no kept version names: those that no writer can name any more, and those that a paused writer might."""
     listed = [m for m in store.list(path.pages) if parse_page_name(m.key.removeprefix(path.pages)) and is_old(m, before_ms)]
     if not listed:
         return [], []

@@ -1,11 +1,11 @@
-"""What the sweep takes, as values, and the decisions that need no store. Ages are by the store's own clock.
+"""The objects that a sweep deletes, as values, and the decisions that need no store. Ages are by the store's clock.
 
-manifest    a version whose child is older than the grace time, none that a live pin's reader may have opened, never the newest
-page        one that no version that stays names
-segment     a `.log` or `.aux` object that the newest version does not name, neither to be read nor as being deleted
-pin         one that is over
-write       the record of a write over many partitions that nobody asks for any more: see `is_forgettable`
-upload      what an upload that never ended has left behind
+manifest    a version whose successor is older than the grace time and that no live pin protects, never the newest version
+page        a page that no kept version names
+segment     a `.log` or `.aux` object that the newest version names neither as an entry nor in `deleting`
+pin         an expired pin
+write       a record of a write over many partitions that is no longer needed: see `is_forgettable`
+upload      an upload that was not completed
 probe       a probe of the store whose command was killed
 """
 
@@ -19,11 +19,11 @@ from remote.store.api import AbandonedUpload, ObjectMeta
 
 GRACE_MS = 24 * 3_600_000
 LONG_MS = 30 * 24 * 3_600_000
-"""How long objects wait that no manifest was ever written for."""
+"""How long objects of a partition without any manifest are kept."""
 
 
 class Kind(StrEnum):
-    """What a piece of garbage was."""
+    """The kind of an object that a sweep deletes."""
 
     manifest = "manifest"
     page = "page"
@@ -36,7 +36,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """An object that goes, and when it was made; for an upload that never ended, what the store knows it by."""
+    """An object to delete, and when it was made. `upload` is set for an upload that was not completed."""
 
     kind: Kind
     key: str
@@ -51,15 +51,15 @@ def garbage(kind: Kind, meta: ObjectMeta) -> Garbage:
 
 
 def is_old(meta: ObjectMeta, before_ms: int) -> bool:
-    """Whether an object was made before that time; one whose time is not known was not."""
+    """Whether an object was made before `before_ms`; False if its time is unknown."""
     return meta.modified_ms is not None and meta.modified_ms < before_ms
 
 
 def kept_versions(versions: Sequence[StoredVersion], pinned: int | None, before_ms: int) -> int:
-    """How many of the versions, the newest first, stay.
+    """How many of the versions, newest first, are kept.
 
-    One is needed for as long as the one after it is young, and for as long as a reader may read it who has a pin: `pinned` is the
-    oldest version of a live one, None where there is none.
+    A version is kept while its successor is younger than the grace time, and while a pinned reader may read it: `pinned` is the
+    oldest version with a live pin, None if there is none.
     """
     for at in range(1, len(versions)):
         if is_old(versions[at - 1].meta, before_ms) and (pinned is None or versions[at].version < pinned):
@@ -68,27 +68,27 @@ def kept_versions(versions: Sequence[StoredVersion], pinned: int | None, before_
 
 
 def writer_has_finished(page: ObjectMeta, version: StoredVersion, slack_ms: int) -> bool:
-    """Whether a page is so much older than a version, by `slack_ms`, that its writer had committed by then, or never will.
+    """Whether a page is older than a version by more than `slack_ms`, so that its writer has committed before it, or never will.
 
-    Whoever writes a page has read the newest version, and only the next one may name the page first (`ManifestWriter.commit`,
-    `Rotation`): where somebody else has put that, the page is given up. The versions after that name it without a break until one
-    does not. So one that is this much older than a version is named by that version, or by none after it.
+    A writer reads the newest version before it writes a page, and the page is first named by the next version
+    (`ManifestWriter.commit`, `Rotation`). If another writer commits that version, the page is abandoned. Later versions name the
+    page until one does not. So a page that is this much older than a version is named by it, or by no later version.
     """
     return version.meta.modified_ms is not None and is_old(page, version.meta.modified_ms - slack_ms)
 
 
 def is_forgettable(key: str, pending: Collection[str], *, committed: bool, topics_are_gone: bool) -> bool:
-    """Whether an old record of a write is asked for by nobody any more. `pending` are the keys that stored manifests wait for.
+    """Whether an old record of a write is no longer needed. `pending` are the keys of records that stored manifests refer to.
 
-    What a manifest waits for stays, also an old version, which somebody may read. Of the others there stay
+    A record is kept if a manifest has its write in `pending`, also an old version, which a reader may use. Also kept are
 
-    - those of writes with an id of a user's: whoever runs such a write again, a year later too, is to find that it was committed
-    - those that say that a write was given up: its writer may only be asleep, and where there was no record any more it would
-      put that the write is committed, which the manifests have forgotten. They are few: one for each that failed half-way
+    - records of writes whose id the user chose: if the user repeats such a write, even a year later, it must be found committed
+    - records of aborted writes: a paused writer that found no record would put one that says "committed", although the manifests
+      no longer have the write. They are few: one for each write that failed half-way
 
-    so only those of committed writes go whose id nobody knows but the one who made it, who cannot put anything else. Of a topic
-    that was deleted those go, too, whose other topics were deleted as well: under these ids nothing is written any more, and a
-    topic that is made anew is another log.
+    So records of committed writes with a generated id are deleted: only the writer knows the id, and it cannot put another
+    record. Records of a deleted topic are deleted too if all topics of the write are deleted: nothing more is written with these
+    topic ids, since a new topic of the same name has a new id.
     """
     if key in pending:
         return False

@@ -1,6 +1,6 @@
-"""Deletes the records of writes over many partitions that nobody asks for any more: see `sweep_plan.is_forgettable`.
+"""Deletes records of writes over many partitions that are no longer needed: see `tiering.sweep.plan.is_forgettable`.
 
-Run after the sweep of the topic's partitions, which takes the old versions of manifests that waited for a record.
+Runs after the sweep of the topic's partitions, which deletes old manifest versions that refer to a record.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ class _Record:
 
 
 def topic_ids(store: ObjectStore, names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """The topics of these names, with their ids: also those of which nothing but records is left."""
+    """The topics with these names, and their ids, including topics that only have records left."""
     for name in names:
         yield from ((name, topic_id) for topic_id in store.list_folders(f"{name}/") if is_topic_id(topic_id))
 
