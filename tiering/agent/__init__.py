@@ -1,5 +1,6 @@
-"""The agent: copies, expires, sweeps and scrubs continuously what one host's log directories and its archive need.
+"""The agent: copies, expires, sweeps and scrubs continuously, for the log directories of one host and their archive.
 
-`schedule` decides, without a door to anything; `agent` is the flat loop that does what it says. One agent at a time has a log
-directory. It may be killed at any moment: what it keeps in memory it can see again, and what it leaves behind nobody names.
+`schedule` decides and has no side effects; `agent` is the loop that executes its decisions. At most one agent at a time works on
+a log directory. It may be killed at any moment: it can read its in-memory state again, and no manifest names what it leaves
+behind.
 """

@@ -21,13 +21,13 @@ from tiering.agent.view import AgentView, PartitionView
 from tiering.agent.watch import Mark, look
 
 WAIT_MS_MAX: Final = 10_000
-"""So long the loop waits at most, to show that it lives."""
+"""The loop waits at most this long, so that its liveness is visible."""
 ABORT_MS: Final = 5_000
-"""So long the loop waits for turns that were told to end."""
+"""The loop waits this long for aborted turns to end."""
 
 
 class Agent:
-    """One agent. `run` is its life; `view` may be asked by other threads."""
+    """One agent. `run` blocks until it is stopped; other threads may call `view`."""
 
     def __init__(
         self, source: Source, tasks: Sequence[Task], settings: Settings, around: Surroundings, memory: MemoryFile
@@ -42,17 +42,17 @@ class Agent:
         self._has_looked = False
         self._aborted = 0
         self.hung = 0
-        """How many turns went on at the end, whatever they were told."""
+        """How many turns were still running at the end, although they were aborted."""
         self._controls.on_change = self._workers.wake
 
     def run(self) -> int:
-        """Works until it is told to stop; gives how many turns were aborted then. Raises what is no error of ours."""
+        """Works until it is stopped; returns how many turns were aborted then. Raises exceptions that are no LogError."""
         while not self._controls.is_stopping:
             self.step()
         return self._finish()
 
     def step(self) -> None:
-        """Looks, starts what is due, and waits for the next thing to happen."""
+        """Scans the log directories if due, starts due jobs, and waits for the next event."""
         now_ms, queue = self._tick(), self._state.queue
         self._store.look(queue.gate, now_ms)
         changes = self._look(now_ms) if now_ms >= self._next_look_ms else Changes()
@@ -112,7 +112,7 @@ class Agent:
         return max(0, next_ms - now_ms)
 
     def _look(self, now_ms: int) -> Changes:
-        """The log directories as they are now; gives what has changed, with what disappeared while nobody looked."""
+        """Scans the log directories; returns the changes since the last scan, with partitions that are gone."""
         self._next_look_ms = now_ms + self._settings.look_ms
         state = self._state
         marks, error = self._look_at_folders(now_ms)

@@ -1,4 +1,4 @@
-"""What a running agent answers: how it is, what it does, what it has counted, and whether it is to pause."""
+"""The HTTP pages of a running agent: health, status, metrics, and pause and resume."""
 
 import json
 from collections.abc import Callable
@@ -9,13 +9,13 @@ from tiering.agent.http.server import JSON, Page, Pages
 from tiering.agent.view import AgentView
 
 SILENT_MS_MAX: Final = 60_000
-"""A loop that nobody has seen for so long hangs: it waits ten seconds at most."""
+"""After this time without an iteration the loop hangs: it waits at most ten seconds."""
 
 
 def pages_of(view: Callable[[], AgentView], controls: Controls, metrics: Callable[[], Page]) -> Pages:
-    """What an agent answers, by method and path; `metrics` makes the page for Prometheus."""
+    """The pages of an agent by method and path; `metrics` makes the page for Prometheus."""
 
-    def told(act: Callable[[], None]) -> Callable[[], Page]:
+    def after(act: Callable[[], None]) -> Callable[[], Page]:
         def page() -> Page:
             act()
             return _json({"state": view().state})
@@ -27,13 +27,13 @@ def pages_of(view: Callable[[], AgentView], controls: Controls, metrics: Callabl
         ("GET", "/readyz"): lambda: readyz(view()),
         ("GET", "/status"): lambda: _json(view().row()),
         ("GET", "/metrics"): metrics,
-        ("POST", "/pause"): told(controls.pause),
-        ("POST", "/resume"): told(controls.resume),
+        ("POST", "/pause"): after(controls.pause),
+        ("POST", "/resume"): after(controls.resume),
     }
 
 
 def healthz(view: AgentView) -> Page:
-    """200 while the loop lives; who restarts what hangs asks this."""
+    """200 while the loop runs: a liveness probe."""
     silent_ms = view.now_ms - view.looped_ms
     if silent_ms <= SILENT_MS_MAX or view.is_stopping:
         return Page(b"ok\n")

@@ -67,9 +67,9 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Whether the store lets jobs through: the jobs that have failed since one succeeded, and until when it is left alone.
+    """Whether jobs may use the store: the jobs that have failed since the last success, and the time until which none may start.
 
-    `since_ms` is when the first of them failed, `problem` what it was told.
+    `since_ms` is when the first of them failed, `problem` its error.
     """
 
     failed: frozenset[str] = frozenset()

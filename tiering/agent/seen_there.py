@@ -17,16 +17,16 @@ from tiering.losses.gone_logs import GoneLog, gone_logs, partitions_of_others
 from tiering.losses.seen_logs import SeenFile, SeenLog
 
 KEEP_MS: Final = 600_000
-"""So often what only grows is noted down; what is new or starts elsewhere is at once."""
+"""The interval for saving logs that have only grown. New logs and logs with another start offset are saved at once."""
 
 Views = Mapping[str, PartitionView]
 Lost = tuple[PartitionView, Mark]
 
 
 class SeenThere:
-    """The memories of the log directories for one archive, in the folder of the agent's own memory.
+    """The remembered logs of the log directories for one archive, stored in the folder of the agent's state.
 
-    `hurt` is told of what cannot be read or kept; the work goes on.
+    `hurt` is called with an error of reading or writing them; the agent continues.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class SeenThere:
                 known.update(changed)
 
     def forget(self, mark: Mark) -> None:
-        """Forgets one that is gone and whose manifest has been told."""
+        """Forgets a log that is gone, once its manifest has recorded that."""
         if self._known.get(mark.log_dir.path, {}).pop(mark.folder, None) is not None:
             self._keep(mark.log_dir, {mark.partition: None})
 
@@ -99,7 +99,7 @@ class SeenThere:
 
 
 def _seen(view: PartitionView, known: SeenLog | None, now_ms: int) -> SeenLog | None:
-    """What is to be remembered of a partition; nothing of one whose log or manifest nobody has looked at."""
+    """What to remember of a partition; None if its log or its manifest was not read yet."""
     on_disk = view.seen
     if on_disk is None or view.archived is None or view.is_left_alone:
         return None

@@ -43,10 +43,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What an agent is given of the world, each of which a simulation replaces.
+    """The agent's dependencies on its environment, which a simulation replaces.
 
-    `report` is told what goes wrong, for people. `trouble` says whether the store answers nobody. `ready` is called before each
-    turn; while it raises LogError nothing is done.
+    `report` is called with messages for users about problems. `trouble` gives the problem if the store does not respond. `ready`
+    is called before each turn; while it raises LogError nothing is done.
     """
 
     workers: Workers

@@ -45,11 +45,11 @@ class Places:
 
 
 def status(places: Places, holder: FolderHolder, clock: Clock) -> dict[str, Any]:
-    """What `/status` of an agent says, with its `address`; where none answers the same, seen now, and `state` says why.
+    """The answer of an agent's `/status`, with its `address`. If no agent answers, the same computed now, and `state` says why.
 
-    A store that answers nobody is not waited for: what lies on disk is told, and that it does not answer.
+    If the store does not respond, the result is what the disk shows, and that error.
 
-    Raises NotFound, Unreadable, Corrupt (a log directory). What is wrong with a partition stands in its row.
+    Raises NotFound, Unreadable, Corrupt (a log directory). Errors of a partition are in its row.
     """
     paths = [one.path for one in places.log_dirs]
     state = NO_AGENT
@@ -69,7 +69,7 @@ def status(places: Places, holder: FolderHolder, clock: Clock) -> dict[str, Any]
 
 
 def _asked(address: str, log_dirs: list[str]) -> dict[str, Any] | None:
-    """What the agent of these log directories says; None where another one answers there, or nobody."""
+    """The answer of the agent of these log directories; None if another agent, or none, answers at this address."""
     try:
         answer = http_client.ask(address, "GET", "/status")
     except Unavailable:
@@ -81,7 +81,7 @@ Found = tuple[LogReader | Unopened, PartitionView]
 
 
 def _on_disk(places: Places, clock: Clock) -> list[Found]:
-    """What lies in the log directories, and what of it the last agent had not archived: asked of nobody else."""
+    """The state of the log directories, and of the archive as the last agent knew it. Costs no request."""
     found: list[Found] = []
     for log_dir in places.log_dirs:
         for log in log_dir.found(places.config.selects):
@@ -117,10 +117,10 @@ def _from_the_store(places: Places, found: list[Found], clock: Clock) -> tuple[l
     trouble = places.trouble(0)
     if trouble is None:
         return views, None
-    told = ErrorRecord("Unavailable", trouble.problem, clock.now_ms() - round(trouble.seconds * 1000))
+    problem = ErrorRecord("Unavailable", trouble.problem, clock.now_ms() - round(trouble.seconds * 1000))
     for at in waiting:
-        views[at] = replace(found[at][1], error=told)
-    return views, told
+        views[at] = replace(found[at][1], error=problem)
+    return views, problem
 
 
 def _planned(log: LogReader, view: PartitionView, store: ObjectStore, now_ms: int) -> PartitionView | None:

@@ -1,4 +1,4 @@
-"""Whether the store answers anybody: asked by the loop and by whoever asks the agent, and said aloud when it changes."""
+"""Whether the store responds: for the loop and for the agent's pages, and reported when it changes."""
 
 from collections.abc import Callable
 from typing import Final
@@ -8,18 +8,18 @@ from tiering.agent.schedule import Gate
 from tiering.agent.view import ERROR_CHARACTERS_MAX, ErrorRecord
 
 SAME_MS: Final = 5_000
-"""A failure that is found to have begun so much earlier or later is the same one."""
+"""Two failures whose start times differ by at most this are the same one."""
 
 
 class StoreWatch:
-    """`trouble` is what the store's meter knows, `say` is told what is new, for people."""
+    """`trouble` gives the problem that the store's meter sees; `say` is called with a message for users about each change."""
 
     def __init__(self, trouble: Callable[[], Trouble | None], say: Callable[[str], None]) -> None:
         self._trouble, self._say = trouble, say
         self._said: ErrorRecord | None = None
 
     def failure(self, gate: Gate, now_ms: int) -> ErrorRecord | None:
-        """Since when nobody is answered, and what the first one was told; None where all is well."""
+        """The store's error and the time since when it does not respond; None if it responds."""
         trouble = self._trouble()
         if trouble is not None:
             found = ErrorRecord("Unavailable", trouble.problem[:ERROR_CHARACTERS_MAX], now_ms - round(trouble.seconds * 1000))
@@ -31,7 +31,7 @@ class StoreWatch:
         return said if said is not None and abs(said.at_ms - found.at_ms) <= SAME_MS else found
 
     def look(self, gate: Gate, now_ms: int) -> None:
-        """Says what has begun or ended since it was asked last."""
+        """Reports a failure that has begun or ended since the last call."""
         found, was = self.failure(gate, now_ms), self._said
         self._said = found
         if found is not None and was is None:

@@ -1,6 +1,6 @@
-"""How long a topic's brokers keep it: by their own metadata, else by the configuration, which may have a broker's settings.
+"""The retention of a topic on its brokers: from their metadata, else from the configuration, which may have a broker's settings.
 
-Where neither says anything, nothing is known.
+If neither has it, it is unknown.
 """
 
 from collections.abc import Callable
@@ -12,32 +12,32 @@ from tiering.config.config import Config
 from tiering.lag.unprotected import TopicRetention
 
 Known = Callable[[str], TopicRetention | None]
-"""The retention of a topic's local log by its name, None where nobody has said."""
+"""The retention of a topic's local log by its name, None if it is unknown."""
 
 
 def known_retention(config: Config, cluster: Cluster) -> Known:
-    """By what the brokers' metadata says of a topic; what it does not say, or cannot be read there, by the configuration."""
+    """From the brokers' metadata; values that it does not have, or that cannot be read, from the configuration."""
     configured = configured_retention(config)
 
     def of(topic: str) -> TopicRetention | None:
-        told, given = None, configured(topic)
+        known, given = None, configured(topic)
         with suppress(LogError):
-            told = cluster.newest_retention(topic)
-        if told is None:
+            known = cluster.newest_retention(topic)
+        if known is None:
             return given
-        if not told.deletes:
+        if not known.deletes:
             return TopicRetention(None, None)
-        if told.retention_ms is None and told.retention_bytes is None:
+        if known.retention_ms is None and known.retention_bytes is None:
             return given
         ms, size = (given.ms, given.bytes) if given is not None else (None, None)
-        ms = ms if told.retention_ms is None else _at_least_0(told.retention_ms)
-        return TopicRetention(ms, size if told.retention_bytes is None else _at_least_0(told.retention_bytes))
+        ms = ms if known.retention_ms is None else _at_least_0(known.retention_ms)
+        return TopicRetention(ms, size if known.retention_bytes is None else _at_least_0(known.retention_bytes))
 
     return of
 
 
 def configured_retention(config: Config) -> Known:
-    """By local.retention.ms and .bytes where they are given, else by retention.ms and .bytes."""
+    """From local.retention.ms and .bytes if given, else from retention.ms and .bytes."""
 
     def of(topic: str) -> TopicRetention | None:
         if "delete" not in config.of(topic, "cleanup.policy"):

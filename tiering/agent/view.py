@@ -35,11 +35,11 @@ class ErrorRecord:
 
 @dataclass(frozen=True, slots=True)
 class PartitionView:
-    """A partition. `seen_ms` is when it was last found to be as told here, 0 for never; `error` goes with the next success.
+    """A partition. `seen_ms` is when this state was last confirmed, 0 for never; the next success clears `error`.
 
-    `seen` is what of it lay on disk when that was last looked at, `waits` what the last plan has left to wait; from these and
-    from what is `archived` follows how far it lags. One that is `left_alone` is not to be archived. `retention` is its broker's.
-    `gone_ms` is when it was gone from its log directory, 0 where it is there; of that its manifest may have been told.
+    `seen` is its log on disk at the last scan, `waits` the segments that the last plan did not copy yet. With `archived` these
+    give its `lag`. A partition that `is_left_alone` is not archived. `retention` is its broker's. `gone_ms` is when it was found
+    gone from its log directory, 0 if it is there; `is_gone_recorded` says whether its manifest has recorded that.
     """
 
     log_dir: str
@@ -58,7 +58,7 @@ class PartitionView:
     is_gone_recorded: bool = False
 
     def on_disk(self, seen: LogSeen, retention: TopicRetention | None) -> "PartitionView":
-        """With what lies on disk now."""
+        """The view with the current state of the log on disk."""
         return replace(self, seen=seen, retention=retention)._with_lag()
 
     def _with_lag(self) -> "PartitionView":
@@ -68,29 +68,29 @@ class PartitionView:
         return replace(self, seen=seen, lag=lag_of(seen, self.waits))
 
     def unprotected(self, now_ms: int) -> Unprotected:
-        """What would be gone with the broker's disk."""
+        """The data that would be lost with the broker's disk."""
         if self.is_left_alone or self.seen is None:
             return PROTECTED
         return unprotected_of(self.seen, self.retention, now_ms)
 
     @property
     def lost_offsets(self) -> int:
-        """How many offsets are lost before they were archived, by the manifest; before that is told, by the disk.
+        """The number of offsets that were deleted before they were archived: from the manifest, else from the disk.
 
-        By the disk alone these are only what left this log: another broker may have them.
+        From the disk these are the offsets that this log no longer has; another broker may have them.
         """
-        told = self.archived.lost_offsets if self.archived else 0
+        recorded = self.archived.lost_offsets if self.archived else 0
         if self.seen is None or self.is_left_alone:
-            return told
+            return recorded
         if self.gone_ms:
-            return told if self.is_gone_recorded else told + self.unprotected(self.gone_ms).records
-        if self.error is None or self.archived is None or told:
-            return told
+            return recorded if self.is_gone_recorded else recorded + self.unprotected(self.gone_ms).records
+        if self.error is None or self.archived is None or recorded:
+            return recorded
         return max(0, self.seen.start_offset - max(self.archived.end_offset, self.archived.log_start_offset))
 
     @property
     def lost_since_ms(self) -> int | None:
-        """Since when that is known, None where nothing is lost."""
+        """When the loss was noticed, None if nothing is lost."""
         if not self.lost_offsets:
             return None
         since_ms = self.archived.lost_since_ms if self.archived else None
@@ -207,10 +207,10 @@ class Scrub:
 
 @dataclass(frozen=True, slots=True)
 class AgentView:
-    """The agent at `now_ms`; `looped_ms` is when its loop was last seen alive, `waiting` are the jobs that are due.
+    """The agent at `now_ms`; `looped_ms` is the time of its loop's last iteration, `waiting` the number of due jobs.
 
-    `store` is the store's failure where it answers nobody: its error, and since when. `gone` are partitions that have left their
-    log directories with offsets that were not archived.
+    `store` is the store's error if it does not respond, and since when. `gone` are partitions that are gone from their log
+    directories with offsets that were not archived.
     """
 
     started_ms: int
@@ -233,7 +233,7 @@ class AgentView:
 
     @property
     def state(self) -> str:
-        """stopping, paused, starting, failing (the store answers nobody) or running."""
+        """stopping, paused, starting, failing (the store does not respond) or running."""
         if self.is_stopping:
             return "stopping"
         if self.is_paused:
@@ -244,9 +244,9 @@ class AgentView:
 
     @property
     def last_error(self) -> ErrorRecord | None:
-        """The newest of all errors that are not over."""
-        told = [t for p in self.partitions for t in (p.error, p.refused) if t is not None]
-        return max((*told, *(t for t in (self.error, self.store) if t)), key=lambda t: t.at_ms, default=None)
+        """The newest of the current errors."""
+        errors = [t for p in self.partitions for t in (p.error, p.refused) if t is not None]
+        return max((*errors, *(t for t in (self.error, self.store) if t)), key=lambda t: t.at_ms, default=None)
 
     def row(self) -> dict[str, Any]:
         """For JSON."""

@@ -42,7 +42,7 @@ from tiering.wiring import cluster_of, log_dir, remembered, shares_a_folder, tra
 
 TOKEN_CHARACTERS_MIN: Final = 16
 TOKEN_CHARACTERS_MAX: Final = 1_024
-_ANY_ADDRESS: Final = frozenset(("0.0.0.0", "::", ""))  # noqa: S104  # names that nobody has, not an address to listen on
+_ANY_ADDRESS: Final = frozenset(("0.0.0.0", "::", ""))  # noqa: S104  # no host names, so not valid in a request; not an address to listen on
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Built:
     opening: Opening
 
     def open(self) -> bool:
-        """Opens the archive, and says whether it was made. Where the store answers nobody, the agent's turns try on.
+        """Opens the archive, and says whether it was created. If the store does not respond, the agent's turns retry.
 
         Raises what is wrong with the archive, or with its address.
         """
@@ -87,16 +87,16 @@ def memory_file(config: Config, environment: Mapping[str, str]) -> MemoryFile:
 
 
 def addresses(config: Config, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Where the agent of a configuration may be asked: where it has said that it is, then where it is to be."""
+    """The addresses of the agent of a configuration: the one that it has saved, then the configured one."""
     try:
-        told = memory_file(config, environment).load().address
+        saved = memory_file(config, environment).load().address
     except LogError:
-        told = ""
-    return tuple(dict.fromkeys(address for address in (told, config.settings.agent_http_address) if address))
+        saved = ""
+    return tuple(dict.fromkeys(address for address in (saved, config.settings.agent_http_address) if address))
 
 
 def guard(config: Config) -> Guard:
-    """Whom the agent of a configuration answers. Raises Invalid, NotFound, Unreadable: the file with its token."""
+    """The guard for the agent of a configuration. Raises Invalid, NotFound, Unreadable for the file with its token."""
     host = config.settings.agent_http_address.rpartition(":")[0].strip("[]").lower()
     own = gethostname().lower()
     names = frozenset((*config.settings.agent_http_names, host, own, own.partition(".")[0]))
@@ -104,7 +104,7 @@ def guard(config: Config) -> Guard:
 
 
 def token(config: Config) -> str:
-    """What whoever tells the agent what to do has to know, "" for nothing. Raises Invalid, NotFound, Unreadable."""
+    """The token that requests with changes need, "" if none. Raises Invalid, NotFound, Unreadable."""
     file = config.settings.agent_http_token_file
     if file is None:
         return ""
@@ -128,15 +128,15 @@ def checked(config: Config) -> tuple[tuple[LogDir, ...], str]:
 
 
 def alone(config: Config) -> AbstractContextManager[None]:
-    """Nobody else has an agent for the log directories of a configuration. Raises Invalid where somebody has, or none is said."""
+    """Locks the log directories of a configuration for one agent. Raises Invalid if another agent has them, or none is set."""
     dirs, _ = checked(config)
     return agent_lock(folder_holder(), [one.path for one in dirs], CLOCK)
 
 
 def build(config: Config, environment: Mapping[str, str], report: Callable[[str], None]) -> Built:
-    """The agent of a configuration, which asks nothing of the store yet; the archive is made where there is none.
+    """The agent of a configuration. It has made no request yet; a missing archive is created when it opens.
 
-    `report` is told what goes wrong, in messages for people, each when it is new.
+    `report` is called with messages for users about problems, each once.
 
     Raises NotFound, Unreadable, Unavailable, BadAddress, and what is wrong with the archive.
     """
@@ -183,7 +183,7 @@ def _settings(config: Config) -> Settings:
 
 
 def _tasks(config: Config, store: ObjectStore, clock: Clock, ids: Ids, cluster: Cluster) -> list[Task]:
-    """The tasks of `agent.tasks`; whoever copies also tells what is lost. Raises what is wrong with the keys."""
+    """The tasks of `agent.tasks`; the task of losses comes with the copy task. Raises the errors of the keys."""
     settings = config.settings
     tasks: list[Task] = []
     if "copy" in settings.agent_tasks:

@@ -1,8 +1,9 @@
-"""Whom the agent answers: who names it by a name of its own, and, to be told what to do, who is here or knows the token. Pure.
+"""Checks which requests the agent accepts: the Host must be one of its names; a change needs a loopback address or the token.
+Pure.
 
-A page of a web site can have a browser ask any address, and by a name of its own that suddenly means this machine (DNS rebinding)
-even read the answer: so the name asked for has to be known. A proxy on this machine makes everybody local: what it passes on says
-so, and needs the token.
+A web page can make a browser send requests to any address. With a host name that then resolves to this machine (DNS rebinding) it
+can read the answer too, so the Host must be known. Through a proxy on this machine every client seems local, so a request with a
+proxy's headers needs the token.
 """
 
 import hmac
@@ -43,7 +44,7 @@ class Guard:
         return Refusal(421, "this is not a name of this agent; add it to agent.http.names, or use its address")
 
     def refuses_change(self, headers: Headers, own_address: str, peer: str) -> Refusal | None:
-        """The same of a request that is to change something."""
+        """The same for a request that changes something."""
         site = headers.get("sec-fetch-site", ("none",))[0]
         if "origin" in headers or site not in ("none", "same-origin"):
             return Refusal(403, "requests from web sites are rejected")
@@ -56,14 +57,14 @@ class Guard:
         return None
 
     def _knows_token(self, headers: Headers) -> bool:
-        told = headers.get("authorization", ())
-        if len(told) != 1 or not told[0].lower().startswith(_BEARER):
+        given = headers.get("authorization", ())
+        if len(given) != 1 or not given[0].lower().startswith(_BEARER):
             return False
-        return hmac.compare_digest(told[0][len(_BEARER) :].strip().encode(), self.token.encode())
+        return hmac.compare_digest(given[0][len(_BEARER) :].strip().encode(), self.token.encode())
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an IP address is this machine's to itself."""
+    """Whether an IP address is a loopback address."""
     ip = ip_address(address.partition("%")[0])
     mapped = getattr(ip, "ipv4_mapped", None)
     return (mapped or ip).is_loopback

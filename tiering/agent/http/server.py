@@ -1,7 +1,7 @@
-"""Pages over HTTP, by the standard library's server: on one address, a thread a request, bounded in what it takes in.
+"""Serves pages over HTTP with the standard library's server: one address, a thread for each request, bounded input.
 
-Who is answered says `http_guard`. A connection carries one request, whose head is read whole, in a given time, before anything is
-made of it; a body is not read.
+`tiering.agent.http.guard` decides which requests are accepted. A connection carries one request. Its head is read completely,
+within a time limit, before it is parsed; a body is not read.
 """
 
 import sys
@@ -93,7 +93,7 @@ class _Server(ThreadingHTTPServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Who hangs up before the answer has come is nobody's error; what else is raised here is a bug, and is shown."""
+        """Ignores a client that closes the connection early. Any other exception is a bug and is printed."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 

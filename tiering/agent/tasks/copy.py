@@ -24,20 +24,20 @@ from tiering.offload.copy import Done, OffloadPlan, OffloadRun, offload, plan
 from tiering.offload.plan import Action
 
 OPEN_MAX: Final = 32
-"""A manifest may take some MB; of more partitions than this the plan is made anew, which costs two requests."""
+"""How many plans are kept, since a manifest may take some MB. Planning again costs two requests."""
 
 
 RECHECK_MS: Final = 3_600_000
-"""After this a partition is planned for again though its folder has not changed: the archive may have."""
+"""After this time a partition is planned again although its folder has not changed, since the archive may have."""
 LOST_MS: Final = 60_000
-"""The same of one with a loss that nobody has acknowledged yet."""
+"""The same for a partition with a loss that is not acknowledged."""
 
 
 @dataclass(slots=True)
 class CopyTask:
-    """Copies segments of the topics that `wants` lets, into `store`.
+    """Copies segments of the topics that `wants` selects into `store`.
 
-    Each partition is at most in one turn at a time; different ones are in several threads.
+    A partition is in at most one turn at a time; the turns of several partitions run in parallel threads.
     """
 
     store: ObjectStore

@@ -1,8 +1,8 @@
-"""Partitions that are gone from their log directories: each manifest is told, and says what is lost by that.
+"""Partitions that are gone from their log directories: records that in each manifest, with the losses.
 
-Partitions are moved between brokers and topics are deleted, both on purpose: nothing is lost where another log directory has the
-partition, or where all of it was archived. Until the manifest has said so, what was not archived counts as lost. A partition is
-shown as long as something of it is, or may be, lost.
+Users move partitions between brokers and delete topics. Nothing is lost if another log directory has the partition, or if all of
+it was archived. Until the manifest has recorded that, offsets that were not archived count as lost. A partition is shown as long
+as offsets of it are lost or may be.
 """
 
 from collections.abc import Callable

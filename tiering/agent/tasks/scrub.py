@@ -26,7 +26,7 @@ FINDINGS_MAX: Final = 100
 
 @dataclass(slots=True)
 class ScrubTask:
-    """A round through the topics every `interval_ms`. The part `sample` of the segments is read whole, another one each day."""
+    """Scrubs all topics every `interval_ms`. Reads all bytes of the share `sample` of the segments, another one each day."""
 
     store: ObjectStore
     clock: Clock

@@ -1,4 +1,4 @@
-"""What every task of the agent is: what it is due for, one turn of it, and what the outcome of a turn changes.
+"""The interface of the agent's tasks: which jobs are due, one turn of a job, and what its outcome changes.
 
 A new task is a module like the ones beside this, a member of `Kind`, and a line in `tiering.agent.wiring`.
 """
@@ -17,7 +17,7 @@ class Task(Protocol):
 
     kind: Kind
     attempts_max: int | None
-    """After so many failures in a row `done` is told of the failure, and decides; None to try again for ever."""
+    """After this many failures in a row `done` is called with the failure and decides; None to retry for ever."""
 
     def plan(self, state: AgentState, changes: Changes, now_ms: int) -> None:
         """Puts into the queue what is due. Called before each choice of jobs, mostly without changes."""
@@ -26,15 +26,15 @@ class Task(Protocol):
         """The work of one turn of a job that starts now, for a thread of its own."""
 
     def done(self, outcome: Outcome, was: Waiting, state: AgentState, now_ms: int) -> None:
-        """Puts the job, or the next one, into the queue again, and keeps what is to be kept. `was` is how the job waited."""
+        """Puts the job, or the next one, into the queue again, and updates the state. `was` is how the job waited."""
 
 
 def nothing_to_do(job: Job) -> Callable[[], Outcome]:
-    """The turn of a job whose partition is not there any more."""
+    """The turn of a job whose partition no longer exists."""
     return lambda: Outcome(job)
 
 
 def put_piece(piece: Job | None, queue: JobQueue, now_ms: int) -> None:
-    """Has the next piece of a round, where there is one, wait for its turn from now on."""
+    """Puts the next piece of a round, if there is one, into the queue as due now."""
     if piece is not None:
         queue.put(piece, Waiting(now_ms))
