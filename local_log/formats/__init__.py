@@ -1,1 +1,1 @@
-"""Kafka's on-disk formats: bytes in, values out. No file, no clock, no thread."""
+"""Kafka's on-disk formats: pure functions from bytes to values and back. No files, no clock, no threads."""

@@ -1,6 +1,6 @@
-"""Batches of any magic: a log that has lived through an upgrade holds messages of magic 0 and 1 before batches of magic 2.
+"""Scans batches of any magic: an upgraded log has messages of magic 0 and 1 before its batches of magic 2.
 
-One scan gives batches of magic 2 or of older ones, never of both, so that who decodes them chooses once, not for each.
+One scan gives either batches of magic 2 or older ones, never both, so that a decoder is chosen once for all of them.
 """
 
 from collections.abc import Iterator
@@ -18,10 +18,10 @@ BATCH_BYTES_MIN = MESSAGE_BYTES_MIN
 
 
 def scan(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MAX) -> tuple[Batches, int]:
-    """The whole batches in `buffer` from `pos` on, of magic 2 or older, and the position after them.
+    """The complete batches in `buffer` from `pos` on, either of magic 2 or older, and the position after them.
 
-    That position is below the buffer's end also when a batch there is of the other kind: scan again from there. For the
-    rest see `batch_v2.scan`, `message_set.scan_messages`. Raises Corrupt, placed in the buffer.
+    That position is also below the buffer's end if the batch there is of the other kind: scan again from there. See also
+    `batch_v2.scan` and `message_set.scan_messages`. Raises Corrupt with the position in the buffer.
     """
     if len(buffer) - pos <= MAGIC_AT:
         return NO_BATCHES, pos
@@ -30,5 +30,5 @@ def scan(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MAX) -> tup
 
 
 def decode(buffer: Buffer, batches: Batches, want: Projection = EVERYTHING) -> Iterator[tuple[Batches, pa.RecordBatch]]:
-    """The records of `batches`, which come from one scan: see `columns.decode`."""
+    """The records of `batches`, which must come from one scan: see `columns.decode`."""
     return (decode_messages if batches.are_messages else columns.decode)(buffer, batches, want)

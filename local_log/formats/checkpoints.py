@@ -1,8 +1,8 @@
 """Kafka's checkpoint files: a version line (0), a count line, then that many lines of fields.
 
-`leader-epoch-checkpoint` in a partition's folder has `epoch start-offset`; the offset checkpoints beside the folders
-(high watermarks, log start offsets, recovery points) have `topic partition offset`. Every line has an end: a last one that has
-none was cut, and its number may be any that begins so. Source: Kafka's CheckpointFile, which takes such a line.
+`leader-epoch-checkpoint` in a partition's folder has lines `epoch start-offset`; the offset checkpoints of a log directory (high
+watermarks, log start offsets, recovery points) have lines `topic partition offset`. Every line ends with a line end: a last one
+without it was truncated, and its number may lack digits. Source: Kafka's CheckpointFile, which accepts such a line.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,14 +22,14 @@ _EPOCH_FIELDS = "epoch and start offset"
 
 @dataclass(frozen=True, slots=True, order=True)
 class EpochEntry:
-    """`epoch` is the leader epoch of the offsets from `start_offset` to the next entry's."""
+    """`epoch` is the leader epoch of the offsets from `start_offset` up to the next entry's start offset."""
 
     epoch: int
     start_offset: int
 
 
 def read_epochs(buffer: Buffer) -> tuple[EpochEntry, ...]:
-    """The leader-epoch checkpoint's entries. Raises Corrupt, also where epochs or offsets do not grow."""
+    """The entries of a leader-epoch checkpoint. Raises Corrupt, also if epochs or offsets do not increase."""
     entries = tuple(_lines(buffer, _EPOCH_FIELDS, _epoch_entry))
     for before, after in pairwise(entries):
         if after.epoch <= before.epoch or after.start_offset < before.start_offset:
@@ -38,8 +38,8 @@ def read_epochs(buffer: Buffer) -> tuple[EpochEntry, ...]:
 
 
 def read_epoch_lines(buffer: Buffer) -> tuple[EpochEntry, ...]:
-    """As Kafka reads the leader-epoch checkpoint: whether the entries grow or not, also a last line without its end, and none
-    after a cut behind the version.
+    """The entries of a leader-epoch checkpoint as Kafka reads them: in any order, also a last line without a line end; none if
+    the file ends after its version.
 
     Raises Corrupt.
     """
@@ -52,17 +52,17 @@ def write_epochs(entries: Iterable[EpochEntry]) -> bytes:
 
 
 def read_offsets(buffer: Buffer) -> dict[TopicPartition, int]:
-    """An offset checkpoint's offsets by partition. Raises Corrupt."""
+    """The offsets of an offset checkpoint by partition. Raises Corrupt."""
     return dict(_lines(buffer, "topic, partition and offset", _partition_offset))
 
 
 def write_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
-    """The bytes of an offset checkpoint, in the order of the partitions."""
+    """The bytes of an offset checkpoint, sorted by partition."""
     return _written(f"{p.topic} {p.partition} {offset}" for p, offset in sorted(offsets.items()))
 
 
 def epoch_of(entries: Iterable[EpochEntry], offset: int) -> int | None:
-    """The leader epoch that `offset` was or will be written in, None before the first."""
+    """The leader epoch of the record at `offset`, also of a future one; None before the first epoch."""
     found = None
     for entry in entries:
         if entry.start_offset > offset:
@@ -72,12 +72,12 @@ def epoch_of(entries: Iterable[EpochEntry], offset: int) -> int | None:
 
 
 def epochs_before(entries: Iterable[EpochEntry], end_offset: int) -> tuple[EpochEntry, ...]:
-    """The entries that start below `end_offset`: the lineage of a log that ends there."""
+    """The entries that start below `end_offset`: the leader epochs of a log that ends there."""
     return tuple(e for e in entries if e.start_offset < end_offset)
 
 
 def epochs_from(entries: tuple[EpochEntry, ...], start_offset: int) -> tuple[EpochEntry, ...]:
-    """The lineage of a log that starts at `start_offset`: the epoch that this is of begins there (truncateFromStart)."""
+    """The leader epochs of a log that starts at `start_offset`: the epoch that contains it starts there (truncateFromStart)."""
     gone = [e for e in entries if e.start_offset <= start_offset]
     return (EpochEntry(gone[-1].epoch, start_offset), *entries[len(gone) :]) if gone else entries
 
@@ -104,7 +104,7 @@ def _written(lines: Iterable[str]) -> bytes:
 
 def _lines(buffer: Buffer, fields: str, parse: Callable[..., T], *, last_may_be_cut: bool = False) -> Iterable[T]:
     if not len(buffer):
-        return ()  # a broker makes the file before it has anything to write down
+        return ()  # a broker creates the file empty
     try:
         lines = bytes(buffer).decode("ascii").splitlines()
     except UnicodeDecodeError as e:

@@ -1,4 +1,4 @@
-"""Whole batches out of anything that can be read by byte range: a segment's file or an archived object."""
+"""Reads complete batches from a source of byte ranges, such as a segment's file or an archived object."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from local_log.formats.record_batch.columns import EVERYTHING, GROUP_BYTES, Proj
 
 CHUNK_BYTES = 8 << 20
 FIRST_CHUNK_BYTES = 256 << 10
-"""Most readers of one old record need no more, and a reader of many loses little: spans double up to CHUNK_BYTES."""
+"""Enough for most reads of one old record, and little loss for reads of many: the size grows up to CHUNK_BYTES."""
 
 BATCH_BYTES_MAX = INT32_MAX
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A byte span of `file` that holds whole batches: `buffer` is what lies from byte `position` on."""
+    """A byte range of `file` with complete batches: `buffer` has the file's bytes from `position` on."""
 
     file: str
     position: int
@@ -30,24 +30,24 @@ class Chunk:
 
     @property
     def end(self) -> int:
-        """The byte in the file after the last batch."""
+        """The position in the file after the last batch."""
         return self.position + int(self.batches.end[-1])
 
     def records(self, want: Projection = EVERYTHING) -> Iterator[tuple[Batches, pa.RecordBatch]]:
-        """The records of all batches, a few MB at a time, each with the batches that they are of (see `columns.decode`).
+        """The records of all batches with their batches, a few MB at a time (see `columns.decode`).
 
-        Every batch's CRC is checked first. Raises Corrupt, placed in the file.
+        Every batch's CRC is checked first. Raises Corrupt with the file and the position.
         """
         with placed(self.file, self.position):
             for group in self.batches.split(GROUP_BYTES):
                 yield from decode(self.buffer, group, want)
 
     def where(self, mask: object) -> "Chunk":
-        """The same span with only the batches that the mask picks."""
+        """The same byte range with only the batches that the boolean mask selects."""
         return Chunk(self.file, self.position, self.buffer, self.batches[mask])
 
     def check(self) -> None:
-        """Raises Corrupt, placed in the file, unless every batch has the CRC that it states."""
+        """Raises Corrupt with the file and the position unless every batch has the CRC in its header."""
         with placed(self.file, self.position):
             check_crcs(self.buffer, self.batches)
 
@@ -55,10 +55,10 @@ class Chunk:
 def read_chunks(
     read: Callable[[int, int], Buffer], file: str, start: int, end: int, *, first_bytes: int = FIRST_CHUNK_BYTES
 ) -> Iterator[Chunk]:
-    """Reads `[start, end)` of `file` through `read(start, end)` in spans of whole batches, at first of about `first_bytes`.
+    """Reads `[start, end)` of `file` with `read(start, end)` in chunks of complete batches, the first of about `first_bytes`.
 
-    `start` must be where a batch starts. It stops before a batch that `end` cuts; the caller sees by the last chunk's end
-    whether that is a torn tail. Raises Corrupt, placed in the file.
+    A batch must start at `start`. It stops before a batch that ends after `end`: the last chunk's end is then below `end`. Raises
+    Corrupt with the file and the position.
     """
     chunk_bytes = want = first_bytes
     while end - start >= BATCH_BYTES_MIN:
@@ -69,9 +69,9 @@ def read_chunks(
                 return
             if want >= BATCH_BYTES_MAX:
                 raise Corrupt(f"a batch that claims more than {BATCH_BYTES_MAX} bytes", file=file, position=start)
-            want = min(want * 4, BATCH_BYTES_MAX)  # one batch is larger than the span: ask again for more
+            want = min(want * 4, BATCH_BYTES_MAX)  # one batch is larger than the range that was read
             continue
-        while chunk is not None:  # another one follows where batches of another magic do
+        while chunk is not None:  # more than one if batches of another magic follow
             yield chunk
             buffer, start = memoryview(buffer)[chunk.end - start :], chunk.end
             chunk = _first_chunk(file, start, buffer)
@@ -79,10 +79,10 @@ def read_chunks(
 
 
 def join_chunks(buffers: Iterable[Buffer], file: str, start: int, end: int) -> Iterator[Chunk]:
-    """The batches of `[start, end)` of `file`, whose bytes come in buffers, one after the other; a batch starts at `start`.
+    """The batches of `[start, end)` of `file`, whose bytes come in consecutive buffers; a batch starts at `start`.
 
-    Batches that lie whole in a buffer are not copied; one that a buffer's end cuts is joined and comes alone. Raises Corrupt,
-    placed in the file, also for a last batch that `end` cuts.
+    Batches within one buffer are not copied; a batch across buffers is copied into a chunk of its own. Raises Corrupt with the
+    file and the position, also for a last batch that ends after `end`.
     """
     cut = b""
     for buffer in buffers:
@@ -105,7 +105,7 @@ def join_chunks(buffers: Iterable[Buffer], file: str, start: int, end: int) -> I
 
 
 def _batch_bytes(beginning: bytes, file: str, start: int, end: int) -> int:
-    """How long the batch is whose beginning this is, as far as can be said yet; at every magic its length is in one place."""
+    """The size of the batch of any magic that starts with these bytes; if they are too few, how many are needed to know it."""
     if len(beginning) < LOG_OVERHEAD:
         return LOG_OVERHEAD
     size = max(LOG_OVERHEAD + 1, LOG_OVERHEAD + int.from_bytes(beginning[LENGTH_AT:LOG_OVERHEAD], "big", signed=True))

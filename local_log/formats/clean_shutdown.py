@@ -1,7 +1,7 @@
-"""`.kafka_cleanshutdown` in a log directory: all of its logs were closed, by the broker with that epoch.
+"""`.kafka_cleanshutdown` in a log directory: the broker with this epoch closed all logs of the directory.
 
-One JSON object: `{"version":0,"brokerEpoch":12}`; its mere presence says that nothing needs to be recovered. An empty one is
-older than the epoch. Source: Kafka's CleanShutdownFileHandler.
+One JSON object: `{"version":0,"brokerEpoch":12}`. If the file exists, no log needs recovery. An empty file is from a version
+before broker epochs. Source: Kafka's CleanShutdownFileHandler.
 """
 
 import json
@@ -13,7 +13,7 @@ _VERSION = 0
 
 
 def read_broker_epoch(buffer: Buffer) -> int | None:
-    """The epoch of the broker that closed the logs; None where the file does not say it. Unknown fields are left alone."""
+    """The epoch of the broker that closed the logs; None if the file does not have it. Unknown fields are ignored."""
     try:
         content = json.loads(bytes(buffer))
     except (ValueError, RecursionError):
@@ -24,5 +24,5 @@ def read_broker_epoch(buffer: Buffer) -> int | None:
 
 
 def write_clean_shutdown(broker_epoch: int) -> bytes:
-    """The file's bytes."""
+    """The bytes of the file."""
     return json.dumps({"version": _VERSION, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode()

@@ -1,16 +1,16 @@
-"""Inflates and compresses a batch's records section, with Kafka's framings and a cap on what may come out.
+"""Decompresses and compresses a batch's records section in Kafka's framings, with a limit on the decompressed size.
 
 gzip    one or more gzip members
 snappy  xerial framing (8 magic bytes, two int32, then blocks of int32 length and raw snappy) as Java writes it, or one
         raw block as librdkafka and Go write it
 lz4     one lz4 frame
 zstd    frames without a content size
-Every claim of a length is checked against the cap before memory is taken: raw snappy and zstd take what a frame claims.
+Every declared length is checked against the limit before memory is allocated: raw snappy and zstd allocate what a frame declares.
 
-`compress` writes as Kafka 4.3 does: a gzip header without time, file or system; xerial blocks of 32 KiB; lz4 blocks of 64 KiB
-that stand alone; a zstd block that is flushed before its frame is ended. Any reader reads all of it. The bytes are those that
-Kafka's own libraries make for gzip, for lz4 from level 3 on and for zstd but at levels 3 and 4, where theirs is of another
-release. Snappy's blocks may differ from theirs by some bytes. Source: Kafka's CompressionType and the classes that it opens.
+`compress` writes as Kafka 4.3 does: a gzip header without time, file or system; xerial blocks of 32 KiB; independent lz4 blocks
+of 64 KiB; a zstd block that is flushed before its frame ends. Any reader can decompress the result. Its bytes are equal to those
+of Kafka's libraries for gzip, for lz4 from level 3 on and for zstd except at levels 3 and 4, where Kafka uses another release.
+Snappy blocks may differ by a few bytes. Source: Kafka's CompressionType and its implementations.
 """
 
 import struct
@@ -42,18 +42,18 @@ _ZSTD_RUN = 1
 
 
 def inflate(codec: int, payload: Buffer, *, bytes_max: int = INFLATED_BYTES_MAX) -> Buffer:
-    """The uncompressed form of `payload`. Raises Corrupt for a codec Kafka does not have, a broken frame, or one too large."""
+    """`payload` decompressed. Raises Corrupt for an unknown codec, an invalid frame, or more than `bytes_max` bytes."""
     return Inflater().inflate(codec, payload, bytes_max=bytes_max)
 
 
 class Inflater:
-    """Inflates one payload after the other, and keeps the memory that zstd takes for one. For one thread."""
+    """Decompresses payloads one by one and reuses the memory that zstd allocates. Not thread-safe."""
 
     def __init__(self) -> None:
         self._zstd: zstandard.ZstdDecompressor | None = None
 
     def inflate(self, codec: int, payload: Buffer, *, bytes_max: int = INFLATED_BYTES_MAX) -> Buffer:
-        """As the function of this name."""
+        """As the function `inflate`."""
         reader = _READERS.get(codec)
         if reader is None and codec != Codec.zstd:
             raise Corrupt(f"compression codec {codec} does not exist; Kafka has 0 to {max(Codec)}")
@@ -67,14 +67,14 @@ class Inflater:
 
 
 def is_lz4_that_kafka_reads(frame: Buffer) -> bool:
-    """Whether the frame's blocks stand alone; those that refer to the ones before, Kafka refuses, though we inflate them."""
+    """Whether the frame's blocks are independent; Kafka rejects dependent blocks, which this module decompresses."""
     return len(frame) > _LZ4_FLAGS_AT and frame[_LZ4_FLAGS_AT] & _LZ4_FLAGS_FIXED == _LZ4_FLAGS_VALUE
 
 
 def with_sound_lz4_header(frame: Buffer) -> Buffer:
-    """The lz4 frame under a header whose checksum is right, whatever it was. Raises Corrupt for a header that Kafka refuses.
+    """The lz4 frame with a header whose checksum is correct. Raises Corrupt for a header that Kafka rejects.
 
-    The header is made anew by the library, with the same flags but without the content's size, which nothing needs.
+    The library creates the new header, with the same flags but without the content size, which is optional.
     """
     view = memoryview(frame)
     need(view, 0, _LZ4_HEADER_MIN, "the header of an lz4 frame")
@@ -102,7 +102,7 @@ def _none(payload: Buffer, bytes_max: int) -> Buffer:
 
 
 def _gzip(payload: Buffer, bytes_max: int) -> bytes:
-    chunk = min(bytes_max + 1, _first_guess(payload))  # what one call gives, the library has twice for a moment
+    chunk = min(bytes_max + 1, _first_guess(payload))  # the library briefly holds the output of one call twice
     out: list[bytes] = []
     size = members = 0
     rest: Buffer = payload
@@ -152,7 +152,7 @@ def _snappy_block(block: memoryview, bytes_left: int, bytes_max: int) -> bytes:
 
 def _lz4(payload: Buffer, bytes_max: int) -> bytes:
     context = lz4.frame.create_decompression_context()
-    chunk = min(bytes_max + 1, _first_guess(payload))  # the library takes all the memory that it is allowed
+    chunk = min(bytes_max + 1, _first_guess(payload))  # the library allocates the maximum that it is given
     out: list[bytes] = []
     rest, size, ended = memoryview(payload), 0, False
     while not ended:
@@ -169,7 +169,7 @@ def _lz4(payload: Buffer, bytes_max: int) -> bytes:
 
 
 def _first_guess(payload: Buffer) -> int:
-    """Bytes that most payloads do not exceed when they are inflated."""
+    """A size in bytes that most payloads do not exceed when they are decompressed."""
     return max(1 << 16, 8 * len(payload))
 
 
@@ -188,10 +188,10 @@ def _inflated_by(zstd: zstandard.ZstdDecompressor, payload: Buffer, bytes_max: i
 
 
 def _check_zstd_frames(payload: memoryview) -> None:
-    """Raises Corrupt unless the payload is whole frames: the library takes one that is cut short for one that has ended.
+    """Raises Corrupt unless the payload consists of complete frames: the library accepts a truncated frame.
 
-    A frame is a header, blocks of a 3-byte header (bit 0 last, 1-2 type, then size; a run of one byte has one) and, when the
-    header says so, a checksum (RFC 8878).
+    A frame is a header, blocks with a 3-byte header (bit 0 last block, 1-2 type, then size; a run-length block has one byte) and,
+    if the header says so, a checksum (RFC 8878).
     """
     pos = 0
     while pos < len(payload):
@@ -215,13 +215,13 @@ _XERIAL_START = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _LZ4_FAST, _LZ4_LEVEL_MIN = 0, 3
 
 LEVELS = {Codec.gzip: range(1, 10), Codec.lz4: range(1, 18), Codec.zstd: range(-(1 << 17), 23)}
-"""What `compression.<codec>.level` may be; snappy has no levels."""
+"""The valid values of `compression.<codec>.level`; snappy has no levels."""
 
 DEFAULT_LEVELS = {Codec.gzip: -1, Codec.lz4: 9, Codec.zstd: 3}
 
 
 def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
-    """`data` in the framing that Kafka writes, at `level` or Kafka's default. Raises Invalid for a level that Kafka has not."""
+    """`data` compressed in Kafka's framing, at `level` or Kafka's default. Raises Invalid for a level that Kafka lacks."""
     default = DEFAULT_LEVELS.get(codec)
     if level is not None and level != default and level not in LEVELS.get(codec, ()):
         allowed = f"{LEVELS[codec][0]} to {LEVELS[codec][-1]}, or {default}" if codec in LEVELS else "none"
@@ -249,7 +249,7 @@ def _to_xerial(data: Buffer, _level: int) -> bytes:
 
 
 def _to_lz4(data: Buffer, level: int) -> bytes:
-    # To Kafka its default of 9 is lz4's fast mode, and any other level the slow one, of which the library has 3 and up.
+    # Kafka's default 9 is lz4's fast mode. Other levels are its high-compression mode, of which the library has 3 and up.
     depth = _LZ4_FAST if level == DEFAULT_LEVELS[Codec.lz4] else max(level, _LZ4_LEVEL_MIN)
     frame: bytes = lz4.frame.compress(
         data, compression_level=depth, block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False, store_size=False

@@ -13,18 +13,18 @@ _VALUE = struct.Struct(">hi")
 
 
 SNAPSHOT_HEADER, SNAPSHOT_FOOTER = 3, 4
-"""The types of the records that a snapshot of the cluster's metadata begins and ends with (KIP-630)."""
+"""The types of a metadata snapshot's first and last record (KIP-630)."""
 
 
 class ControlType(IntEnum):
-    """The types that end a transaction; those that Kafka has besides are not transactional."""
+    """The types that end a transaction; Kafka's other types are not transactional."""
 
     ABORT = 0
     COMMIT = 1
 
 
 def read_control_type(key: Buffer) -> int:
-    """The type in a control record's key; compare with ControlType. Types that Kafka adds later pass through."""
+    """The type in a control record's key, to compare with ControlType. Types of later versions of Kafka are returned as well."""
     need(key, 0, _KEY.size, "the key of a control record")
     _version, control_type = _KEY.unpack_from(key)
     return int(control_type)
@@ -32,8 +32,8 @@ def read_control_type(key: Buffer) -> int:
 
 @dataclass(frozen=True, slots=True)
 class EndTxnMarker:
-    """What the first record of a control batch says: the type, the coordinator's epoch, and the record's timestamp less the
-    batch's base timestamp, in milliseconds."""
+    """The first record of a control batch: its type, the coordinator's epoch, and the difference in ms between the record's
+    timestamp and the batch's base timestamp."""
 
     control_type: ControlType
     coordinator_epoch: int
@@ -41,7 +41,7 @@ class EndTxnMarker:
 
 
 def read_end_txn_marker(records: Buffer) -> EndTxnMarker:
-    """The marker that a control batch's records start with. Raises Corrupt, placed in `records`."""
+    """The marker at the start of a control batch's records. Raises Corrupt with the position in `records`."""
     length, pos = read_varint(records, 0, "a record's length")
     need(records, pos, max(length, 0), "a record")
     timestamp_delta, pos = read_varlong(records, pos + 1, "a record's timestamp")

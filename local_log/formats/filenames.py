@@ -1,4 +1,4 @@
-"""Every name in a Kafka log directory: made and parsed here and nowhere else (LogFileUtils, LogReader)."""
+"""Creates and parses every name in a Kafka log directory (LogFileUtils, LocalLog)."""
 
 import re
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ LOCK = ".lock"
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 REMOTE_INDEX_CACHE_DIR = "remote-log-index-cache"
-"""A folder of a log directory that is none of its partitions; nor is __cluster_metadata's, which the controllers keep."""
+"""A folder of a log directory without a partition's log. `__cluster_metadata-0` is not one either: controllers manage it."""
 
 _OFFSET_FILE = re.compile(r"([0-9]{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)")
 _METADATA_SNAPSHOT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
@@ -45,7 +45,7 @@ _NAME_MAX = 255
 
 @dataclass(frozen=True, slots=True, order=True)
 class TopicPartition:
-    """A partition of a topic; as text `topic-partition`, the name of its folder."""
+    """A partition of a topic; its text form `topic-partition` is the name of its folder."""
 
     topic: str
     partition: int
@@ -55,14 +55,14 @@ class TopicPartition:
 
 
 def offset_file(base_offset: int, suffix: str) -> str:
-    """The name of a file that starts at `base_offset`; snapshots are named after the offset that they precede."""
+    """The name of a file for `base_offset`; a snapshot's offset is the first one that it does not cover."""
     if not 0 <= base_offset <= INT64_MAX:
         raise Invalid(f"offset {base_offset} names no file; offsets are 0 to 2^63-1")
     return f"{base_offset:020d}{suffix}"
 
 
 def parse_offset_file(name: str) -> tuple[int, str] | None:
-    """Base offset and suffix, or None for a file that is not a segment's (temporary and deleted ones are not)."""
+    """Base offset and suffix; None for a file that is not a segment's. Temporary and deleted files are not."""
     match = _OFFSET_FILE.fullmatch(name)
     if match is None or int(match[1]) > INT64_MAX:
         return None
@@ -70,7 +70,7 @@ def parse_offset_file(name: str) -> tuple[int, str] | None:
 
 
 def offset_of_file(name: str) -> int:
-    """The offset that a name begins with, whatever follows its first dot. Raises Invalid where it begins otherwise."""
+    """The offset at the start of a name, before its first dot. Raises Invalid for any other name."""
     digits = name.partition(".")[0]
     if not re.fullmatch(r"[+-]?[0-9]{1,20}", digits) or "." not in name:
         raise Invalid(f"{name}: expected a name that begins with an offset; move the file out of the log's folder")
@@ -78,42 +78,42 @@ def offset_of_file(name: str) -> int:
 
 
 def position_file(position: int) -> str:
-    """The name of a segment of Kafka 0.7, whose first byte is at `position` of the log."""
+    """The name of a segment of Kafka 0.7 whose first byte is at `position` in the log."""
     if not 0 <= position <= INT64_MAX:
         raise Invalid(f"position {position} names no file; positions are 0 to 2^63-1")
     return f"{position:020d}{SEGMENT_0_7}"
 
 
 def parse_position_file(name: str) -> int | None:
-    """The position, or None for a file that is no segment of Kafka 0.7. Fewer digits are read, too, as Kafka does."""
+    """The position; None for a file that is not a segment of Kafka 0.7. As in Kafka, it may have fewer digits."""
     match = _POSITION_FILE.fullmatch(name)
     return None if match is None or int(match[1]) > INT64_MAX else int(match[1])
 
 
 def parse_metadata_snapshot(name: str) -> tuple[int, int] | None:
-    """The end offset and the epoch of a snapshot of the cluster's metadata, or None for any other file (Kafka's Snapshots)."""
+    """The end offset and the epoch of a metadata snapshot; None for any other file (Kafka's Snapshots)."""
     match = _METADATA_SNAPSHOT.fullmatch(name)
     return None if match is None or int(match[1]) > INT64_MAX else (int(match[1]), int(match[2]))
 
 
 def parse_partition_dir(name: str) -> TopicPartition | None:
-    """The partition that a folder holds, or None for a folder that is none (`…-delete`, `…-stray`, `…-future` are not)."""
+    """The partition of a folder; None for any other folder (also for `…-delete`, `…-stray`, `…-future`)."""
     match = _PARTITION_DIR.fullmatch(name)
     return None if match is None or int(match[2]) > INT32_MAX else TopicPartition(match[1], int(match[2]))
 
 
 @dataclass(frozen=True, slots=True)
 class LogDirName:
-    """What a folder's name in a log directory says: whose log it holds, and `mark` is "", -delete, -future or -stray."""
+    """The parsed name of a folder in a log directory: its partition; `mark` is "", -delete, -future or -stray."""
 
     partition: TopicPartition
     mark: str
 
 
 def parse_log_dir(name: str) -> LogDirName | None:
-    """What Kafka's log manager takes a folder for (LogReader.parseTopicPartitionName); None where that stops it from starting.
+    """Parses a folder's name as Kafka's log manager does (LocalLog.parseTopicPartitionName); None if Kafka fails to start on it.
 
-    Names are read as loosely as it reads them: a marked folder's topic may be cut short, a number may have zeros before it.
+    As in Kafka, the topic of a folder with a mark may be truncated, and a number may have leading zeros.
     """
     mark = next((mark for mark in (DELETE_DIR, FUTURE_DIR, STRAY_DIR) if name.endswith(mark)), "")
     marked = _MARKED_LOG_DIR.fullmatch(name) if mark else None
@@ -126,9 +126,9 @@ def parse_log_dir(name: str) -> LogDirName | None:
 
 
 def marked_log_dir(partition: TopicPartition, unique_id: str, mark: str) -> str:
-    """The name of a log's folder with a mark: `topic-partition.id-mark`. A long topic is cut so that the name has 255 characters.
+    """The name of a log's folder with a mark: `topic-partition.id-mark`. The topic is truncated if it exceeds 255 characters.
 
-    Only a future log's folder needs its whole topic, which it gets back one day.
+    The name of a future log's folder is not truncated, since the topic is needed when the log replaces the current one.
     """
     suffix = f"-{partition.partition}.{unique_id}{mark}"
     kept = len(partition.topic) if mark == FUTURE_DIR else _NAME_MAX - len(suffix)

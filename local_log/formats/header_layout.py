@@ -1,4 +1,4 @@
-"""Where the fields of a record batch and of a message lie: bytes from its first. Whoever looks into a header asks here.
+"""The positions of the fields in record batches and messages, from their first byte. All code that reads headers uses these.
 
 A record batch, magic 2 (KIP-98):
 
@@ -41,29 +41,29 @@ import numpy as np
 
 LENGTH_AT: Final = 8
 LOG_OVERHEAD: Final = 12
-"""Bytes of offset and size, which the size does not count."""
+"""Bytes of offset and size, which the size does not include."""
 MAGIC_AT: Final = 16
 
 OFFSET_LENGTH: Final = Struct(">qi")
 OFFSET_LENGTH_MAGIC: Final = Struct(">qi4xb")
 
 CODEC, APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x07, 0x08, 0x10, 0x20, 0x40
-"""Bits of the attributes. Kafka knows no other, and drops what is set of them when it writes the attributes anew."""
+"""Bits of the attributes. Kafka ignores other bits, and clears them when it writes the attributes."""
 
 # A record batch
 
 MAGIC: Final = 2
 CRC_AT: Final = 17
 ATTRIBUTES_AT: Final = 21
-"""The checksum is of everything from here on."""
+"""The start of the bytes that the checksum covers."""
 LAST_OFFSET_DELTA_AT: Final = 23
 BATCH_HEADER_BYTES: Final = 61
 BATCH_SIZE_MIN: Final = BATCH_HEADER_BYTES - LOG_OVERHEAD
-"""What the length of a batch without records says."""
+"""The length field of a batch without records."""
 
 BATCH_FIELDS: Final = Struct(">qiibIHiqqqhii")
 APPEND_FIELDS: Final = Struct(">qiibIhi8xqqhi")
-"""Those of them that an append of one plain batch asks for."""
+"""The fields that the fast path of an append needs."""
 
 BATCH_HEADER: Final = np.dtype(
     [
@@ -89,7 +89,7 @@ MESSAGE_CRC_AT: Final = 12
 MESSAGE_ATTRIBUTES_AT: Final = 17
 MESSAGE_TIMESTAMP_AT: Final = 18
 MESSAGE_SIZE_MIN: Final = (14, 22)
-"""The least that the size of a message of magic 0 and of magic 1 says: without key and value."""
+"""The least value of the size field for magic 0 and magic 1: a message without key and value."""
 MESSAGE_BYTES_MIN: Final = LOG_OVERHEAD + MESSAGE_SIZE_MIN[0]
 
 MESSAGE_FIELDS: Final = Struct(">qiIbB")

@@ -1,4 +1,4 @@
-"""Timestamps to offsets, as Kafka's ListOffsets answers them.
+"""Looks up offsets by timestamp, with the special timestamps of Kafka's ListOffsets:
 
  -1  latest                 the end offset
  -2  earliest               the log start offset
@@ -6,7 +6,7 @@
  -4  earliest local         the first offset that is not only in the archive
  -5  latest tiered          the last offset that is in the archive
  -6  earliest pending       the first offset that is not in the archive
->=0  the first record that is as late
+>=0  the first record at or after this timestamp in ms
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ _TIMES_ONLY = Projection(key=False, value=False, headers=False)
 
 @dataclass(frozen=True, slots=True)
 class TimestampOffset:
-    """An offset, its record's timestamp in ms (-1 where the question was not about time) and its leader epoch (-1: none)."""
+    """An offset, its record's timestamp in ms (-1 for a special timestamp) and its leader epoch (-1 if unknown)."""
 
     offset: int
     timestamp: int
@@ -41,9 +41,9 @@ class TimestampOffset:
 
 
 def first_at_or_after(chunks: Iterable[Chunk], timestamp_ms: int, start_offset: int, end_offset: int) -> TimestampOffset | None:
-    """The first record in `[start_offset, end_offset)` that is as late as `timestamp_ms`, in the order of offsets.
+    """The first record in `[start_offset, end_offset)`, by offset, with a timestamp at or after `timestamp_ms`.
 
-    Control records count, as they do for Kafka.
+    Control records count, as in Kafka.
     """
     for chunk in chunks:
         late = (chunk.batches.max_timestamp >= timestamp_ms) & (chunk.batches.last_offset >= start_offset)
@@ -61,7 +61,7 @@ def first_at_or_after(chunks: Iterable[Chunk], timestamp_ms: int, start_offset: 
 
 
 def latest_timestamp(chunks: Iterable[Chunk]) -> TimestampOffset | None:
-    """The record with the greatest timestamp, the first of several; None where magic 0 has no timestamps at all."""
+    """The record with the greatest timestamp, the first if several have it; None for magic 0, which has no timestamps."""
     best: Chunk | None = None
     for chunk in chunks:
         if len(chunk.batches):

@@ -1,4 +1,4 @@
-"""The records of a KRaft cluster's metadata log that speak of topics: which there are, their settings and their leaders.
+"""The records of a KRaft cluster's metadata log about topics: topics, partitions and leaders, settings.
 
 A record's value is a frame of unsigned varints, then the record:
 
@@ -16,8 +16,8 @@ A record's value is a frame of unsigned varints, then the record:
        9  RemoveTopicRecord       topic id uuid
       23  BeginTransactionRecord, 24 EndTransactionRecord, 25 AbortTransactionRecord
 
-Kafka has some twenty kinds besides, of brokers, users, quotas and more: those are skipped unread. Source: Kafka's
-MetadataRecordSerde and the messages in metadata/src/main/resources/common/metadata.
+Kafka's other kinds (brokers, users, quotas and more, about twenty) are skipped. Source: Kafka's MetadataRecordSerde and the
+messages in metadata/src/main/resources/common/metadata.
 """
 
 import base64
@@ -42,7 +42,7 @@ _LEADER_TAG: Final = 1
 
 
 class TransactionMark(IntEnum):
-    """What begins and ends records that count together or not at all (KIP-868)."""
+    """The begin, end and abort of a transaction, whose records apply together or not at all (KIP-868)."""
 
     begin = 23
     end = 24
@@ -51,7 +51,7 @@ class TransactionMark(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TopicMade:
-    """A topic, and the id that tells it from another one of its name (22 characters of base64)."""
+    """A created topic, with the id that distinguishes it from other topics of its name (22 characters of base64)."""
 
     name: str
     topic_id: str
@@ -59,14 +59,14 @@ class TopicMade:
 
 @dataclass(frozen=True, slots=True)
 class TopicRemoved:
-    """The topic with this id is gone."""
+    """The topic with this id is deleted."""
 
     topic_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderNamed:
-    """The broker that leads a partition from here on; -1 for none."""
+    """A partition's new leader, by broker id; -1 for none."""
 
     topic_id: str
     partition: int
@@ -75,7 +75,7 @@ class LeaderNamed:
 
 @dataclass(frozen=True, slots=True)
 class ConfigSet:
-    """A setting of a resource (see TOPIC_RESOURCE, BROKER_RESOURCE, whose name is "" for all brokers); None deletes it."""
+    """A setting of a resource (see TOPIC_RESOURCE; BROKER_RESOURCE has the name "" for all brokers). None deletes it."""
 
     resource_type: int
     resource: str
@@ -87,7 +87,7 @@ MetadataRecord = TopicMade | TopicRemoved | LeaderNamed | ConfigSet | Transactio
 
 
 def read_metadata_record(value: Buffer) -> MetadataRecord | None:
-    """What a record's value says; None where it is of another kind, or names no leader. Raises Corrupt."""
+    """The record of a value; None if it is of another kind or does not change the leader. Raises Corrupt."""
     frame, pos = read_uvarint(value, 0, "a metadata record's frame version")
     if frame != FRAME_VERSION:
         raise Corrupt(f"a metadata record of frame version {frame}; version {FRAME_VERSION} is known: upgrade kafka-tiering")
@@ -157,7 +157,7 @@ _READERS: Mapping[int, tuple[int, Callable[[Buffer, int], MetadataRecord | None]
     9: (0, _removed),
     **{mark: (0, partial(_mark, mark)) for mark in TransactionMark},
 }
-"""By kind: the newest version that is known, and how it is read."""
+"""By kind: the newest known version, and the reader."""
 
 
 def _int32(value: Buffer, pos: int, what: str) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from local_log.errors import Corrupt
 from local_log.formats.primitives import Buffer
 
 ZERO_TOPIC_ID = "A" * 22
-"""Kafka's Uuid.ZERO_UUID: the id of a topic from before topics had ids."""
+"""Kafka's Uuid.ZERO_UUID: the id of a topic from before topic ids."""
 
 _TEXT = re.compile(r"version: 0\s+topic_id: ([A-Za-z0-9_-]{22})\s*")
 
@@ -23,5 +23,5 @@ def read_topic_id(buffer: Buffer) -> str:
 
 
 def write_topic_id(topic_id: str) -> bytes:
-    """The file's bytes."""
+    """The bytes of the file."""
     return f"version: 0\ntopic_id: {topic_id}".encode()

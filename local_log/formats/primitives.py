@@ -1,4 +1,4 @@
-"""The integers of Kafka's files: big-endian, zigzag varints, and the bounds checks that every reader starts with."""
+"""The integers of Kafka's files: big-endian, zigzag varints; and the bounds check that every reader starts with."""
 
 from local_log.errors import Corrupt
 
@@ -9,7 +9,7 @@ INT64_MAX = (1 << 63) - 1
 
 
 def need(buffer: Buffer, pos: int, size: int, what: str) -> None:
-    """Raises Corrupt at `pos` unless `size` more bytes are there for `what`."""
+    """Raises Corrupt at `pos` unless the buffer has `size` more bytes; `what` names the field."""
     left = len(buffer) - pos
     if left < size:
         raise Corrupt(f"{what} takes {size} bytes, {left} are left", position=pos)
@@ -40,16 +40,16 @@ def read_varlong(buffer: Buffer, pos: int, what: str) -> tuple[int, int]:
 
 
 def next_sequence(sequence: int, by: int) -> int:
-    """A producer's sequence number `by` records later; above 2^31-1 it goes on at 0 (DefaultRecordBatch.incrementSequence).
+    """A producer's sequence number `by` records later; 2^31-1 is followed by 0 (DefaultRecordBatch.incrementSequence).
 
-    As Java computes it, so that damaged numbers, negative ones, come out as they do there.
+    It computes as Java does, so that damaged (negative) numbers give the same result.
     """
     wraps = sequence > _int32(INT32_MAX - by)
     return _int32(sequence + by - (1 << 31 if wraps else 0))
 
 
 def previous_sequence(sequence: int, by: int) -> int:
-    """A producer's sequence number `by` records earlier; below 0 it goes on at 2^31-1 (DefaultRecordBatch.decrementSequence)."""
+    """A producer's sequence number `by` records earlier; 0 is preceded by 2^31-1 (DefaultRecordBatch.decrementSequence)."""
     wraps = sequence < by
     return _int32(sequence - by + (1 << 31 if wraps else 0))
 

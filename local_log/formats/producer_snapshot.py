@@ -1,4 +1,4 @@
-"""The producer snapshot (`.snapshot`): what a log knows of its producers before the offset that the file is named after.
+"""The producer snapshot (`.snapshot`): the state of a log's producers before the offset in the file's name.
 
     at  bytes  field
      0      2  version, 1
@@ -28,9 +28,9 @@ _PRODUCER = struct.Struct(">qhiqiqiq")
 
 @dataclass(frozen=True, slots=True)
 class ProducerEntry:
-    """One producer. Sequences and last_offset are -1 where it has only written a marker.
+    """One producer. The sequences and last_offset are -1 if it has written only markers.
 
-    `offset_delta` is how far its last batch's first offset is below `last_offset`.
+    `offset_delta` is the difference between last and first offset of its last batch.
     """
 
     producer_id: int
@@ -49,7 +49,7 @@ class ProducerEntry:
 
 
 def read_producer_snapshot(buffer: Buffer) -> tuple[ProducerEntry, ...]:
-    """The producers of a whole snapshot file, in its order. Raises Corrupt."""
+    """The producers in a snapshot file, in its order. Raises Corrupt."""
     need(buffer, 0, _HEADER.size, "a producer snapshot's header")
     version, crc, count = _HEADER.unpack_from(buffer)
     if version != 1:
@@ -62,7 +62,7 @@ def read_producer_snapshot(buffer: Buffer) -> tuple[ProducerEntry, ...]:
     return tuple(_producer(*fields) for fields in _PRODUCER.iter_unpack(memoryview(buffer)[_HEADER.size :]))
 
 
-# The fields of `_PRODUCER`, in their order.
+# The parameters are the fields of `_PRODUCER`, in order.
 def _producer(
     producer_id: int, epoch: int, last_sequence: int, last_offset: int, offset_delta: int, timestamp: int,
     coordinator_epoch: int, txn_first_offset: int,
@@ -81,7 +81,7 @@ def _producer(
 
 
 def write_producer_snapshot(producers: Iterable[ProducerEntry]) -> bytes:
-    """The bytes of a snapshot of these producers, in their order."""
+    """The bytes of a snapshot with these producers, in their order."""
     rows = [_packed(p) for p in producers]
     body = len(rows).to_bytes(4, "big") + b"".join(rows)
     return _HEADER.pack(1, crc32c(body), len(rows)) + body[4:]

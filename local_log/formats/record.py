@@ -1,10 +1,10 @@
-"""The words that batches and records share: codecs, timestamp types and Kafka's values for "none"."""
+"""The constants of batches and records: codecs, timestamp types, Kafka's values for "none"."""
 
 from enum import IntEnum
 
 
 class Codec(IntEnum):
-    """Bits 0 to 2 of a batch's attributes; the names are Kafka's `compression.type`."""
+    """The codec in bits 0 to 2 of a batch's attributes, by the names of Kafka's `compression.type`."""
 
     none = 0
     gzip = 1
@@ -14,7 +14,7 @@ class Codec(IntEnum):
 
 
 class TimestampType(IntEnum):
-    """Bit 3 of a batch's attributes, and Spark's column `timestampType`."""
+    """The timestamp type in bit 3 of a batch's attributes; also Spark's column `timestampType`."""
 
     NO_TIMESTAMP_TYPE = -1
     CREATE_TIME = 0

@@ -1,4 +1,4 @@
-"""Transactions followed through a log, batch by batch, as ProducerStateManager does: which are open, and how each ended."""
+"""Tracks transactions through a log's batches, as Kafka's ProducerStateManager does: the open ones, and the end of each."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -13,9 +13,9 @@ _KEYS_ONLY = Projection(value=False, headers=False)
 
 
 class EndedTxn(NamedTuple):
-    """A transaction that a marker has ended: `txn` is what a transaction index says of one that was aborted.
+    """A transaction that a marker has ended: `txn` is its entry in a transaction index, if it was aborted.
 
-    `has_records` is False where compaction has emptied all of its batches that were followed.
+    `has_records` is False if compaction has emptied all of its tracked batches.
     """
 
     txn: AbortedTxn
@@ -24,16 +24,16 @@ class EndedTxn(NamedTuple):
 
 
 class Transactions:
-    """The transactions that are open where following has come to: `open` has the first offset of each by its producer's id."""
+    """The open transactions at the current position: `open` has the first offset of each by producer id."""
 
     def __init__(self, open_at_start: Mapping[int, int] | None = None) -> None:
         self.open: dict[int, int] = dict(open_at_start or {})
         self._with_records = set(self.open)
 
     def follow(self, chunk: Chunk) -> Iterator[EndedTxn]:
-        """Goes through the chunk's batches; yields the transactions that end in it, each when it does. Raises Corrupt.
+        """Processes the chunk's batches; yields each transaction that ends in it. Raises Corrupt.
 
-        A marker that compaction has emptied says nothing any more, so it ends nothing.
+        A marker that compaction has emptied has no content, so it ends no transaction.
         """
         transactional = chunk.where(chunk.batches.is_transactional)
         types = _types(transactional.where(transactional.batches.is_control))

@@ -1,4 +1,4 @@
-"""What an application sees of a log: the records of a range of offsets, without control records and aborted transactions."""
+"""The records that an application sees in a range of offsets: no control records, and optionally no aborted transactions."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,9 +11,9 @@ from local_log.formats.record_batch.columns import EVERYTHING, Projection
 
 
 def visible(chunk: Chunk, start_offset: int, end_offset: int, aborted: Iterable[AbortedTxn] = ()) -> Chunk:
-    """The batches of `chunk` with records for an application in `[start_offset, end_offset)`.
+    """The batches of `chunk` with visible records in `[start_offset, end_offset)`.
 
-    With the aborted transactions of that range this is read_committed, without them read_uncommitted.
+    With the aborted transactions of the range this is read_committed, without them read_uncommitted.
     """
     batches = chunk.batches
     seen = ~batches.is_control & (batches.last_offset >= start_offset) & (batches.base_offset < end_offset)
@@ -36,12 +36,12 @@ def record_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The records of `[start_offset, end_offset)` as Arrow (see `columns.decode`), a few MB at a time, none empty.
 
-    Every batch's CRC is checked first. Raises Corrupt, placed in the chunk's file.
+    Every batch's CRC is checked first. Raises Corrupt with the chunk's file and the position.
     """
     aborted = tuple(aborted)
     for chunk in chunks:
         for _, records in visible(chunk, start_offset, end_offset, aborted).records(want):
-            # Offsets rise, so what the first and the last batch have outside the range lies at the ends.
+            # Offsets increase, so only records at the start and the end can be outside the range.
             lowest, highest = np.searchsorted(records.column("offset").to_numpy(), [start_offset, end_offset])
             if highest > lowest:
                 yield records.slice(int(lowest), int(highest - lowest))

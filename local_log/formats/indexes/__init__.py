@@ -1,1 +1,1 @@
-"""The three index files of a segment, as bytes: offsets, timestamps, aborted transactions."""
+"""The formats of a segment's three index files: offset index, time index, transaction index."""

@@ -1,7 +1,7 @@
 """The offset index (`.index`): 8-byte entries, int32 offset relative to the segment's base, int32 position in its log.
 
-Both columns grow. A lookup gives the greatest entry at or below the offset. The file of an active segment is preallocated:
-what follows the last entry is zeros. Source: Kafka's OffsetIndex.
+Offsets and positions increase. A lookup gives the greatest entry at or below the offset. The file of an active segment is
+preallocated: zeros follow the last entry. Source: Kafka's OffsetIndex.
 """
 
 from dataclasses import dataclass
@@ -17,27 +17,27 @@ ENTRY = np.dtype([("offset", ">i4"), ("position", ">i4")])
 
 @dataclass(frozen=True, slots=True)
 class OffsetIndex:
-    """Absolute offsets (int64) and positions (bytes) of the entries, in order."""
+    """Absolute offsets (int64) and positions (bytes) of the entries, sorted."""
 
     offsets: Any
     positions: Any
 
     def lookup(self, offset: int) -> int:
-        """Position from which to look for `offset`: that of the greatest entry at or below it, or 0 before the first."""
+        """The position from which to scan for `offset`: that of the greatest entry at or below it, 0 if there is none."""
         at = int(np.searchsorted(self.offsets, offset, side="right")) - 1
         return int(self.positions[at]) if at >= 0 else 0
 
     def end_position(self, offset: int, size: int) -> int:
-        """A position by which every batch that starts below `offset` has ended, at most the log's `size`.
+        """A position after the end of every batch that starts below `offset`, at most the log's `size`.
 
-        An entry's batch may start below the entry's offset: the one after it is the first to start where that has ended.
+        An entry's batch may start below the entry's offset, so the result is the position of the next entry.
         """
         at = int(np.searchsorted(self.offsets, offset, side="left")) + 1
         return int(self.positions[at]) if at < len(self.positions) else size
 
 
 def read_offset_index(buffer: Buffer, base_offset: int) -> OffsetIndex:
-    """The entries of a whole index file. Raises Corrupt for a size or an order that no index has."""
+    """The entries of an index file. Raises Corrupt for an invalid size or order."""
     entries = read_entries(buffer, ENTRY, "offset index")
     offsets, positions = entries["offset"].astype(np.int64), entries["position"].astype(np.int64)
     wrong = np.flatnonzero((np.diff(offsets, prepend=-1) <= 0) | (np.diff(positions, prepend=-1) <= 0))
@@ -48,7 +48,7 @@ def read_offset_index(buffer: Buffer, base_offset: int) -> OffsetIndex:
 
 
 def read_entries(buffer: Buffer, entry: "np.dtype[np.void]", what: str) -> Any:
-    """The entries of an index file before its preallocated tail of zeros. Raises Corrupt unless they are whole."""
+    """The entries of an index file without its preallocated zeros. Raises Corrupt unless the entries are complete."""
     over = len(buffer) % entry.itemsize
     if over:
         problem = f"{len(buffer)} bytes are not a whole number of {entry.itemsize}-byte entries: the {what} is truncated"

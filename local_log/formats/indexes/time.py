@@ -1,7 +1,7 @@
 """The time index (`.timeindex`): 12-byte entries, int64 timestamp in ms, int32 offset relative to the segment's base.
 
-An entry (T, O) says that no record before offset O is later than T; both columns grow (offsets may stand still when the
-last entry is written again at a roll). A preallocated tail of zeros may follow. Source: Kafka's TimeIndex.
+An entry (T, O) says that no record before offset O is later than T. Timestamps and offsets increase; a roll may write the last
+entry again with the same offset. Preallocated zeros may follow. Source: Kafka's TimeIndex.
 """
 
 from dataclasses import dataclass
@@ -18,19 +18,19 @@ ENTRY = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
 
 @dataclass(frozen=True, slots=True)
 class TimeIndex:
-    """Timestamps (ms) and absolute offsets of the entries, in order."""
+    """Timestamps (ms) and absolute offsets of the entries, sorted."""
 
     timestamps: Any
     offsets: Any
 
     def lookup(self, timestamp_ms: int, base_offset: int) -> int:
-        """The offset before which no record is as late as `timestamp_ms`; the search for such a record starts there."""
+        """The offset from which to scan for a record at or after `timestamp_ms`; all records before it are earlier."""
         at = int(np.searchsorted(self.timestamps, timestamp_ms, side="left")) - 1
         return int(self.offsets[at]) if at >= 0 else base_offset
 
 
 def read_time_index(buffer: Buffer, base_offset: int) -> TimeIndex:
-    """The entries of a whole index file. Raises Corrupt for a size or an order that no index has."""
+    """The entries of an index file. Raises Corrupt for an invalid size or order."""
     entries = read_entries(buffer, ENTRY, "time index")
     timestamps, offsets = entries["timestamp"].astype(np.int64), entries["offset"].astype(np.int64)
     wrong = np.flatnonzero((np.diff(timestamps) <= 0) | (np.diff(offsets) < 0))

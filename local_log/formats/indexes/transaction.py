@@ -1,4 +1,4 @@
-"""The transaction index (`.txnindex`): the aborted transactions whose abort marker lies in the segment.
+"""The transaction index (`.txnindex`): the aborted transactions whose abort marker is in the segment.
 
 34-byte entries: int16 version 0, int64 producer id, first offset, last offset (of the marker), last stable offset.
 Source: Kafka's AbortedTxn.
@@ -25,7 +25,7 @@ class AbortedTxn:
 
 
 def read_txn_index(buffer: Buffer) -> tuple[AbortedTxn, ...]:
-    """All entries of an index file. Raises Corrupt for a size or a version that no index has."""
+    """All entries of an index file. Raises Corrupt for an invalid size or version."""
     if len(buffer) % ENTRY.size:
         raise Corrupt(
             f"{len(buffer)} bytes are not a whole number of {ENTRY.size}-byte entries: the transaction index is truncated",
@@ -41,5 +41,5 @@ def read_txn_index(buffer: Buffer) -> tuple[AbortedTxn, ...]:
 
 
 def write_txn_index(aborted: Iterable[AbortedTxn]) -> bytes:
-    """The bytes of an index of these transactions."""
+    """The bytes of an index with these transactions."""
     return b"".join(ENTRY.pack(0, t.producer_id, t.first_offset, t.last_offset, t.last_stable_offset) for t in aborted)

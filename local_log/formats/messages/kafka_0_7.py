@@ -1,4 +1,4 @@
-"""The messages of Kafka 0.7 and before, in which an offset is a position in bytes.
+"""The messages of Kafka 0.7 and earlier, where an offset is a byte position in the log.
 
     at      bytes  field
      0          4  length, counted from byte 4
@@ -7,10 +7,10 @@
      5 or 6     4  CRC-32 of the payload alone
      9 or 10    …  payload
 
-Everything is big-endian. A message has no offset, key or time of its own: its offset is where it lies among all bytes that
-the log ever had, and whoever has read it goes on behind it. With a codec the payload is a message set of its own, compressed
-(by gzip or snappy in xerial framing); its messages lie nowhere, so all have the wrapper's offset, and one goes on at the
-wrapper until the last of them is read. Source: the design page of 0.7; its classes Message and ByteBufferMessageSet.
+Everything is big-endian. A message contains no offset, key or timestamp: its offset is its position among all bytes ever written
+to the log, and the next read starts after it. With a codec the payload is a message set, compressed with gzip or with snappy in
+xerial framing. The messages in it all have the wrapper's offset, and the next read starts at the wrapper until the last of them
+is read. Source: the design page of 0.7; its classes Message and ByteBufferMessageSet.
 """
 
 import struct
@@ -45,7 +45,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message and where it lies: from byte `position` of its buffer up to `next_position`. `crc` is what it states."""
+    """A message at `[position, next_position)` of its buffer. `crc` is the one in its header."""
 
     position: int
     next_position: int
@@ -56,17 +56,17 @@ class Message:
 
     @property
     def size(self) -> int:
-        """Bytes of the whole message, its length included."""
+        """Bytes of the whole message, including the length field."""
         return self.next_position - self.position
 
     @property
     def is_valid(self) -> bool:
-        """Whether the payload has the CRC-32 that the message states. Nothing covers length, magic and attributes."""
+        """Whether the payload has the CRC-32 in the header. Length, magic and attributes have no checksum."""
         return crc32(self.payload) == self.crc
 
 
 def read_message(buffer: Buffer, pos: int) -> tuple[Message, int]:
-    """The message at `pos` and the position after it, its checksum unchecked. Raises Corrupt for what is not a whole one."""
+    """The message at `pos` and the position after it; its checksum is not checked. Raises Corrupt if it is invalid or cut off."""
     need(buffer, pos, MESSAGE_BYTES_MIN, "a message of Kafka 0.7")
     header = _HEADERS.get(buffer[pos + _MAGIC_AT])
     if header is None:
@@ -82,7 +82,7 @@ def read_message(buffer: Buffer, pos: int) -> tuple[Message, int]:
 
 
 def write_message(payload: Buffer, *, magic: int = 1, codec: int = Codec.none) -> bytes:
-    """A message around `payload`, which is a compressed message set where there is a codec. Raises Invalid."""
+    """The bytes of a message with `payload`, which must be a compressed message set if there is a codec. Raises Invalid."""
     if magic not in _HEADERS or codec not in _CODECS or (magic == 0 and codec):
         raise Invalid(f"Kafka 0.7 has no message of magic {magic} with codec {codec}; magic 1 has 0 to 2, magic 0 has none")
     header = _HEADERS[magic]
@@ -93,10 +93,10 @@ def write_message(payload: Buffer, *, magic: int = 1, codec: int = Codec.none) -
 
 
 def scan(buffer: Buffer, pos: int = 0) -> tuple[tuple[Message, ...], int]:
-    """The whole messages in `buffer` from `pos` on, and the position after them.
+    """The complete messages in `buffer` from `pos` on, and the position after them.
 
-    Checksums are not checked, and wrappers not opened. Raises Corrupt, placed in the buffer, where none can be; messages
-    before that come first: the next scan starts at it.
+    Checksums are not checked, and wrappers are not decompressed. Raises Corrupt with the position for an invalid message, but
+    returns the messages before it first: the next scan, which starts at it, raises.
     """
     found: list[Message] = []
     while len(buffer) - pos >= MESSAGE_BYTES_MIN:
@@ -114,10 +114,10 @@ def scan(buffer: Buffer, pos: int = 0) -> tuple[tuple[Message, ...], int]:
 
 
 def payloads(message: Message, *, bytes_max: int = INFLATED_BYTES_MAX) -> Iterator[memoryview]:
-    """What an application is given of a message: its payload, or those of the messages in a wrapper, which may be none.
+    """The payloads for an application: the message's own, or those of the messages in a wrapper, which may be empty.
 
-    Wrappers may lie within wrappers; all that they inflate to counts. Raises Corrupt, placed at the message, where a
-    checksum does not hold, a wrapper holds no message set, or there is more of them than the limits allow.
+    Wrappers may contain wrappers; the limit is on all bytes decompressed. Raises Corrupt with the message's position if a
+    checksum is wrong, a wrapper contains no message set, or a limit is exceeded.
     """
     try:
         yield from _payloads(message, bytes_max)
@@ -126,10 +126,10 @@ def payloads(message: Message, *, bytes_max: int = INFLATED_BYTES_MAX) -> Iterat
 
 
 def decode(messages: Iterable[Message], base: int = 0) -> Iterator[pa.RecordBatch]:
-    """The records of messages as Arrow (see SCHEMA), a few MB at a time, none empty; byte 0 of their buffer has offset `base`.
+    """The records of messages as Arrow (see SCHEMA), a few MB at a time, none empty; byte 0 of the buffer has offset `base`.
 
-    `next_offset` is where to go on after a record: behind its message, or within a wrapper at the wrapper until its last.
-    Raises Corrupt as `payloads`.
+    `next_offset` is where the next read starts: after the message, or for a message in a wrapper at the wrapper until its last
+    one. Raises Corrupt as `payloads` does.
     """
     offsets: list[int] = []
     next_offsets: list[int] = []
@@ -177,7 +177,7 @@ def _payloads(message: Message, bytes_max: int) -> Iterator[memoryview]:
 
 
 def _inner(inner_set: Buffer) -> tuple[Message, ...]:
-    """The messages of a wrapper. Kafka, too, takes no notice of a last one that is cut, unless it is the first."""
+    """The messages of a wrapper. As in Kafka, an incomplete last message is ignored, unless it is the first."""
     found, stop = scan(inner_set)
     if not found and len(inner_set) >= _LENGTH.size:
         raise Corrupt("a compressed message whose first inner message is cut")

@@ -1,6 +1,6 @@
-"""One message of magic 0 or 1 at a time, for who looks for one or appends one; `header_layout` has the table of its fields.
+"""Reads single messages of magic 0 or 1, for lookups and appends; `header_layout` has the table of their fields.
 
-It takes what Kafka takes: a field is only looked at when it is asked for, and checksums when `is_valid` is.
+As in Kafka, a field is validated only when it is used, and a checksum only by `is_valid`.
 Source: Kafka's LegacyRecord, AbstractLegacyRecordBatch.
 """
 
@@ -26,7 +26,7 @@ _INT32, _INT64 = Struct(">i"), Struct(">q")
 
 
 class Message(NamedTuple):
-    """A message and the bytes that it is made of, from its offset field on; `size` counts as its field does."""
+    """A message and its bytes from the offset field on; `size` is the value of the size field."""
 
     buffer: memoryview
     offset: int
@@ -37,37 +37,37 @@ class Message(NamedTuple):
 
     @property
     def codec(self) -> int:
-        """See Codec; 5 to 7 are none of Kafka's."""
+        """See Codec; 5 to 7 are not valid in Kafka."""
         return self.attributes & CODEC
 
     @property
     def is_append_time(self) -> bool:
-        """Whether its timestamp is that of its append, which in a wrapper is that of all inner messages."""
+        """Whether its timestamp is that of its append; a wrapper's then applies to all its inner messages."""
         return self.magic != 0 and bool(self.attributes & APPEND_TIME)
 
     @property
     def timestamp(self) -> int:
-        """In ms; -1 for none, as always in magic 0."""
+        """In ms; -1 for none, always in magic 0."""
         return int(_INT64.unpack_from(self.buffer, MESSAGE_TIMESTAMP_AT)[0]) if self.magic else NO_TIMESTAMP
 
     @property
     def is_valid(self) -> bool:
-        """Whether its bytes have the CRC-32 that it states."""
+        """Whether its bytes have the CRC-32 in its header."""
         return crc32(self.buffer[MAGIC_AT:]) == self.crc
 
     @property
     def has_key(self) -> bool:
-        """Whether its key is not null. Raises Corrupt where not even the key's length is there."""
+        """Whether its key is not null. Raises Corrupt if the message ends before the key's length."""
         return self._length(self._key_at) >= 0
 
     @property
     def key(self) -> memoryview | None:
-        """Raises Corrupt for one that is longer than what is left of the message."""
+        """The key, None for null. Raises Corrupt if it is longer than the rest of the message."""
         return self._field(self._key_at)
 
     @property
     def value(self) -> memoryview | None:
-        """Raises Corrupt as `key` does."""
+        """The value, None for null. Raises Corrupt as `key` does."""
         return self._field(self._key_at + _INT32.size + max(0, self._length(self._key_at)))
 
     @property
@@ -89,7 +89,7 @@ class Message(NamedTuple):
 
 
 def read_message(buffer: Buffer, pos: int = 0) -> tuple[Message, int]:
-    """The message at `pos` and the position after it. Raises Corrupt for one that is cut or too small to be one."""
+    """The message at `pos` and the position after it. Raises Corrupt if it is incomplete or too small."""
     need(buffer, pos, OFFSET_LENGTH.size, "a message's offset and size")
     _, size = OFFSET_LENGTH.unpack_from(buffer, pos)
     if size < MESSAGE_SIZE_MIN[0]:
@@ -100,7 +100,7 @@ def read_message(buffer: Buffer, pos: int = 0) -> tuple[Message, int]:
 
 
 def read_messages(message_set: Buffer) -> list[Message]:
-    """All whole messages; of a last one that is cut Kafka takes no notice. Raises Corrupt for one too small to be one."""
+    """All complete messages; as in Kafka, an incomplete last one is ignored. Raises Corrupt for one that is too small."""
     found: list[Message] = []
     pos, end = 0, len(message_set)
     while end - pos >= OFFSET_LENGTH.size:
@@ -113,7 +113,7 @@ def read_messages(message_set: Buffer) -> list[Message]:
 
 
 def held_set(wrapper: Message) -> Buffer:
-    """The message set in a compressed message, inflated. Raises Corrupt where it has none or it does not inflate."""
+    """The decompressed message set of a compressed message. Raises Corrupt if it has none or cannot be decompressed."""
     if wrapper.magic not in (0, 1):
         raise Corrupt(f"a compressed message of magic {wrapper.magic}")
     if wrapper.codec == Codec.zstd:
@@ -123,7 +123,7 @@ def held_set(wrapper: Message) -> Buffer:
         raise Corrupt("a compressed message with a null value")
     if wrapper.codec == Codec.lz4:
         if wrapper.magic == 0:
-            # Clients of magic 0 stated a wrong checksum of the lz4 frame's header (KAFKA-3160), so nobody looks at it.
+            # Clients of magic 0 wrote a wrong checksum of the lz4 frame's header (KAFKA-3160), so it is not checked.
             return inflate(wrapper.codec, with_sound_lz4_header(value))
         if not is_lz4_that_kafka_reads(value):
             raise Corrupt("an lz4 frame that is cut or whose blocks depend on each other")
@@ -131,11 +131,11 @@ def held_set(wrapper: Message) -> Buffer:
 
 
 def offset_shift(wrapper: Message, last_offset: int) -> int:
-    """What to add to the offsets of a wrapper's messages, the last of which states `last_offset`.
+    """The difference between absolute and relative offsets of a wrapper's messages, the last of which has `last_offset`.
 
-    Raises Corrupt where that is above the wrapper's own.
+    Raises Corrupt if `last_offset` is above the wrapper's own offset.
     """
-    if wrapper.magic == 0 or wrapper.offset == 0:  # librdkafka has produced wrappers of offset 0
+    if wrapper.magic == 0 or wrapper.offset == 0:  # librdkafka has written wrappers with offset 0
         return 0
     if wrapper.offset < last_offset:
         raise Corrupt(f"a compressed message of offset {wrapper.offset} is below its last inner message's relative {last_offset}")
@@ -143,9 +143,9 @@ def offset_shift(wrapper: Message, last_offset: int) -> int:
 
 
 def first_offset(buffer: Buffer, start: int, end: int) -> int:
-    """The absolute offset of the first message in the one at `buffer[start:end]`: its own, unless it is compressed.
+    """The first absolute offset of the message at `buffer[start:end]`: its own, or that of a wrapper's first inner message.
 
-    Raises Corrupt, placed at `start`, for a compressed message that does not say.
+    Raises Corrupt, at position `start`, for a wrapper without valid messages.
     """
     try:
         message, _ = read_message(memoryview(buffer)[start:end])
@@ -164,5 +164,5 @@ def _first_inner_offset(wrapper: Message) -> int:
 
 
 def as_int64(value: int) -> int:
-    """Java's result of a sum that may not fit into 64 bits."""
+    """The signed 64-bit result of an addition that may overflow, as in Java."""
     return (value + INT64_MAX + 1) % (1 << 64) - INT64_MAX - 1

@@ -1,8 +1,8 @@
-"""Messages of magic 0 and 1, which Kafka wrote before 0.11 (KIP-31, KIP-32): each outer message as a batch, and to Arrow.
+"""Scans messages of magic 0 and 1, which Kafka wrote before 0.11 (KIP-31, KIP-32), as batches, and decodes them to Arrow.
 
-`header_layout` has the table of their fields. With a codec the value is a message set of its own, compressed, and the message
-its wrapper. A wrapper has the offset of its last inner message. Inner offsets are absolute in magic 0 and relative in magic 1:
-what they are short of, the wrapper's offset says. A wrapper with LogAppendTime gives its timestamp to all inner messages.
+`header_layout` has the table of their fields. With a codec the value is a compressed message set, and the message is its wrapper.
+A wrapper has the offset of its last inner message. Inner offsets are absolute in magic 0 and relative in magic 1, where the
+wrapper's offset determines the base. A wrapper with LogAppendTime determines the timestamp of all inner messages.
 Source: Kafka's LegacyRecord, AbstractLegacyRecordBatch.
 """
 
@@ -45,7 +45,7 @@ from local_log.formats.record_batch.columns import (
 _HEADER = np.dtype(
     [(name, "i8" if name == "last_offset_delta" else BATCH_HEADER[name].newbyteorder("=")) for name in BATCH_HEADER.names or ()]
 )
-"""What a batch of magic 2 states of itself, for messages. No format bounds how far a wrapper is from its first message."""
+"""The header fields of a batch of magic 2, for messages. A wrapper's last offset delta has no limit, so it is int64."""
 
 _PROBLEM = {
     kernels.TORN: "a message set ends within a message",
@@ -56,11 +56,11 @@ _PROBLEM = {
 
 
 def scan_messages(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MAX) -> tuple[Batches, int]:
-    """The whole messages of magic 0 and 1 in `buffer` from `pos` on, each as a batch, and the position after them.
+    """The complete messages of magic 0 and 1 in `buffer` from `pos` on, each as a batch, and the position after them.
 
-    They end before a batch of magic 2, too; for the rest see `batch_v2.scan`. Only its inner messages say where a wrapper's
-    offsets start and how many there are, so it is inflated. Raises Corrupt, placed in the buffer, also for a wrapper that
-    does not inflate or holds no message set.
+    It also stops before a batch of magic 2; see also `batch_v2.scan`. Wrappers are decompressed, since only the inner messages
+    determine the first offset and the number of records. Raises Corrupt with the position in the buffer, also for a wrapper that
+    cannot be decompressed or contains no message set.
     """
     data = np.frombuffer(buffer, np.uint8)
     status, positions, messages, stop = _walk(data, pos, batches_max)
@@ -74,16 +74,16 @@ def scan_messages(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MA
             if row == 0:
                 check_crcs(buffer, batches[:1])
                 raise Corrupt(e.problem, position=int(positions[0])) from e
-            return batches[:row], int(positions[row])  # messages before a bad one come first; the next scan starts at it
+            return batches[:row], int(positions[row])  # the messages before an invalid one first; the next scan raises
         batches.header["last_offset_delta"][row] = int(batches.header["base_offset"][row]) - first
         batches.header["base_offset"][row], batches.header["records_count"][row] = first, count
     return batches, stop
 
 
 def offsets_and_times(buffer: Buffer, batches: Batches, row: int) -> tuple[Any, Any]:
-    """Absolute offsets (int64) and timestamps (ms) of what is in one message, of a header that says what the message says.
+    """Absolute offsets (int64) and timestamps (ms) of the records in one message, by a header row with the message's own fields.
 
-    Checksums are not looked at. Raises Corrupt for a wrapper that does not inflate or holds no message set.
+    Checksums are not checked. Raises Corrupt for a wrapper that cannot be decompressed or contains no message set.
     """
     if batches.codec[row] == Codec.none:
         return batches.header["base_offset"][row : row + 1], batches.max_timestamp[row : row + 1]
@@ -91,7 +91,7 @@ def offsets_and_times(buffer: Buffer, batches: Batches, row: int) -> tuple[Any, 
 
 
 def decode_messages(buffer: Buffer, batches: Batches, want: Projection = EVERYTHING) -> Iterator[tuple[Batches, pa.RecordBatch]]:
-    """As `columns.decode`, for batches of `scan_messages`. The checksums of inner messages are checked too."""
+    """As `columns.decode`, for batches of `scan_messages`. It also checks the checksums of inner messages."""
     check_crcs(buffer, batches)
     if batches.codec.any():
         for group, sets in grouped(_message_sets(buffer, batches), batches):
@@ -108,13 +108,13 @@ def _walk(data: Any, pos: int, messages_max: int) -> tuple[int, Any, Any, int]:
 
 
 def _is_preallocated(buffer: Buffer, pos: int) -> bool:
-    """Whether offset, size and magic at `pos` look as the zeros do that a preallocated file ends with (see `kernels.walk`)."""
+    """Whether offset, size and magic at `pos` are the zeros of a preallocated file's end (see `kernels.scan.walk`)."""
     view = memoryview(buffer)
     return not any(view[pos + LENGTH_AT - 1 : pos + LOG_OVERHEAD]) and not any(view[pos + MAGIC_AT : pos + MAGIC_AT + 1])
 
 
 def _headers(messages: Any) -> Any:
-    """Headers as if no message were a wrapper."""
+    """The header rows, as if no message were a wrapper."""
     header = np.zeros(len(messages), _HEADER)
     with_time = messages["magic"] != 0
     header["base_offset"], header["batch_length"] = messages["offset"], messages["size"]
@@ -128,7 +128,7 @@ def _headers(messages: Any) -> Any:
 
 
 def _first_and_count(buffer: Buffer, batches: Batches, row: int) -> tuple[int, int]:
-    """The absolute offset of a wrapper's first inner message, and how many there are."""
+    """The absolute offset of a wrapper's first inner message, and the number of inner messages."""
     wrapper_offset = int(batches.header["base_offset"][row])
     offsets, _ = _inner_offsets_and_times(buffer, batches, row)
     first = int(offsets[0])
@@ -141,7 +141,7 @@ def _inner_offsets_and_times(buffer: Buffer, batches: Batches, row: int) -> tupl
     wrapper, _ = read_message(buffer, int(batches.positions[row]))
     inner_set = np.frombuffer(held_set(wrapper), np.uint8)
     status, _, inner, stop = _walk(inner_set, 0, len(inner_set))
-    if status not in (kernels.DONE, kernels.TORN):  # Kafka, too, takes no notice of a last one that is cut
+    if status not in (kernels.DONE, kernels.TORN):  # as in Kafka, an incomplete last message is ignored
         raise Corrupt(f"in a compressed message, at byte {stop} of what it inflates to: {_PROBLEM[status]}")
     if not len(inner):
         raise Corrupt("a compressed message without inner messages")
@@ -155,7 +155,7 @@ def _inner_offsets_and_times(buffer: Buffer, batches: Batches, row: int) -> tupl
 
 
 def _message_sets(buffer: Buffer, batches: Batches) -> Iterator[Buffer]:
-    """What each batch holds: the inner messages of a wrapper, else the message itself."""
+    """The message set of each batch: a wrapper's inner messages, else the message itself."""
     view = memoryview(buffer)
     columns = (batches.codec, batches.positions, batches.end)
     for codec, start, end in zip(*(column.tolist() for column in columns), strict=True):
@@ -193,7 +193,7 @@ def _decode(data: Any, starts: Any, ends: Any, batches: Batches, want: Projectio
 
 
 def _check_inner_crcs(data: Any, starts: Any, ends: Any, offsets: Any, batches: Batches) -> None:
-    """The wrapper's checksum proves what its producer sent; that it was sound, the inner ones do."""
+    """Checks the inner checksums: the wrapper's covers only what the producer sent, which may have been damaged before."""
     inner = np.flatnonzero(per_record(batches, batches.codec))
     stated = data[starts[inner][:, None] + np.arange(MESSAGE_CRC_AT, MAGIC_AT, dtype=np.uint64)].view(">u4")[:, 0]
     view = memoryview(data)

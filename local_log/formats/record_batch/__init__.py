@@ -1,1 +1,1 @@
-"""Record batches (magic 2): header, columns of records, reader and writer."""
+"""Record batches (magic 2): header, columns, writer."""

@@ -1,4 +1,4 @@
-"""Record batches of magic 2: many headers at once, as columns. `header_layout` has the table of their fields."""
+"""Record batches of magic 2: scans many headers at once into columns. `header_layout` has the table of their fields."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,14 +37,14 @@ _SCAN_PROBLEM = {
 }
 
 Column = Any
-"""A numpy array with one value a batch."""
+"""A numpy array with one value for each batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """Headers of consecutive batches. `positions` are bytes in the buffer that they were scanned from.
+    """The headers of consecutive batches. `positions` are bytes in the scanned buffer.
 
-    All are of magic 2, or none is: a message of magic 0 or 1 is a batch, too, with what the header of one would say of it.
+    All are of magic 2, or none is: a message of magic 0 or 1 counts as a batch with the equivalent header fields.
     """
 
     positions: NDArray[np.uint64]
@@ -54,27 +54,27 @@ class Batches:
         return len(self.positions)
 
     def __getitem__(self, rows: Any) -> "Batches":
-        """The batches that a slice or a mask picks."""
+        """The batches that a slice or a boolean mask selects."""
         return Batches(self.positions[rows], self.header[rows])
 
     @property
     def are_messages(self) -> bool:
-        """Whether these are messages of magic 0 and 1 (see `message_set`); no batches are none."""
+        """Whether these are messages of magic 0 and 1 (see `message_set`); False if there are no batches."""
         return len(self) > 0 and bool(self.header["magic"][0] < MAGIC)
 
     @property
     def base_offset(self) -> Column:
-        """Offset of the first record that the batch ever had."""
+        """Offset of the first record that the batch originally had."""
         return self.header["base_offset"]
 
     @property
     def last_offset(self) -> Column:
-        """Offset of the last record that the batch ever had, inclusive."""
+        """Offset of the last record that the batch originally had, inclusive."""
         return self.header["base_offset"] + self.header["last_offset_delta"]
 
     @property
     def size(self) -> Column:
-        """Bytes of the whole batch, header included."""
+        """Bytes of the whole batch, including the header."""
         return self.header["batch_length"].astype(np.uint64) + np.uint64(LOG_OVERHEAD)
 
     @property
@@ -84,7 +84,7 @@ class Batches:
 
     @property
     def count(self) -> Column:
-        """Records that are there now; compaction leaves fewer than the offsets span, even none."""
+        """The number of records in the batch; after compaction it may be less than the offsets span, even 0."""
         return self.header["records_count"]
 
     @property
@@ -102,17 +102,17 @@ class Batches:
 
     @property
     def max_timestamp(self) -> Column:
-        """Milliseconds; -1 for none."""
+        """In milliseconds; -1 for none."""
         return self.header["max_timestamp"]
 
     @property
     def base_timestamp(self) -> Column:
-        """What the records' timestamps are counted from, in milliseconds: the first one's, or a delete horizon."""
+        """The base of the records' timestamp deltas in milliseconds: the first record's timestamp, or the delete horizon."""
         return np.ascontiguousarray(self.header["base_timestamp"])
 
     @property
     def append_timestamp(self) -> Column:
-        """The time that all records of a LogAppendTime batch have, in milliseconds; -1 where each has its own."""
+        """The timestamp of all records of a LogAppendTime batch in milliseconds; -1 if each record has its own."""
         return np.where(self.header["attributes"] & APPEND_TIME, self.header["max_timestamp"], NO_TIMESTAMP)
 
     @property
@@ -122,18 +122,18 @@ class Batches:
 
     @property
     def is_control(self) -> Column:
-        """Whether the batch holds a control record, which no application sees."""
+        """Whether the batch contains a control record, which applications do not see."""
         return (self.header["attributes"] & CONTROL) != 0
 
     @property
     def delete_horizon_ms(self) -> Column:
-        """When the cleaner may drop tombstones and markers of the batch, in milliseconds; -1 for not set."""
+        """The time in milliseconds from which the cleaner may drop the batch's tombstones and markers; -1 if not set."""
         has = (self.header["attributes"] & DELETE_HORIZON) != 0
         return np.where(has, self.header["base_timestamp"], NO_TIMESTAMP)
 
     @property
     def last_sequence(self) -> Column:
-        """Sequence number of the last record; -1 for none. As `next_sequence` computes it."""
+        """Sequence number of the last record, as `next_sequence` computes it; -1 for none."""
         base, by = self.header["base_sequence"].astype(np.int64), self.header["last_offset_delta"].astype(np.int64)
         wraps = base > (INT32_MAX - by).astype(np.int32)
         last = (base + by - np.where(wraps, 1 << 31, 0)).astype(np.int32)
@@ -145,7 +145,7 @@ class Batches:
         return int(self.header["base_offset"][-1]) + int(self.header["last_offset_delta"][-1]) + 1
 
     def split(self, weight_max: int) -> Iterator["Batches"]:
-        """Runs of batches of about `weight_max` bytes each, compressed bytes counted four times."""
+        """Consecutive groups of batches of about `weight_max` bytes each; compressed bytes count four times."""
         weight = np.cumsum(self.size * np.where(self.codec == Codec.none, np.uint64(1), np.uint64(4)))
         start = 0
         while start < len(self):
@@ -159,10 +159,10 @@ NO_BATCHES = Batches(np.empty(0, np.uint64), np.empty(0, _NATIVE))
 
 
 def scan(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MAX) -> tuple[Batches, int]:
-    """The whole batches in `buffer` from `pos` on, and the position after them.
+    """The complete batches in `buffer` from `pos` on, and the position after them.
 
-    That position is below the buffer's end when a batch there is incomplete (a torn tail, or a window that ends inside it)
-    or when there are more than `batches_max`. Raises Corrupt, placed in the buffer, for a length or magic no batch has.
+    That position is below the buffer's end if the batch there is incomplete, or if there are more than `batches_max` batches.
+    Raises Corrupt with the position in the buffer for an invalid length or magic.
     Checksums are not checked: see `check_crcs`.
     """
     data = np.frombuffer(buffer, np.uint8)
@@ -170,13 +170,13 @@ def scan(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MAX) -> tup
     positions = np.empty(room, np.uint64)
     headers = np.empty((room, BATCH_HEADER_BYTES), np.uint8)
     status, n, stop = kernels.walk(data, pos, len(data), positions, headers)
-    if status in _SCAN_PROBLEM and n == 0:  # batches before a bad one come first; the next scan starts at it
+    if status in _SCAN_PROBLEM and n == 0:  # the batches before an invalid one first; the next scan raises
         raise Corrupt(_SCAN_PROBLEM[status], position=int(stop))
     return Batches(positions[:n], headers[:n].view(BATCH_HEADER)[:, 0].astype(_NATIVE)), int(stop)
 
 
 def crcs(buffer: Buffer, batches: Batches) -> Iterator[int]:
-    """The CRC-32C (of a message: CRC-32) that each batch's bytes really have."""
+    """The actual CRC-32C of each batch's bytes (for a message: CRC-32)."""
     view = memoryview(buffer)
     are_small = view.nbytes < FEW_BYTES * len(batches)
     crc, crc_from = crc32c_of_few if are_small else crc32c, ATTRIBUTES_AT
@@ -187,13 +187,13 @@ def crcs(buffer: Buffer, batches: Batches) -> Iterator[int]:
 
 
 def check_crcs(buffer: Buffer, batches: Batches) -> None:
-    """Raises Corrupt at the first batch whose bytes do not have the checksum that its header states."""
+    """Raises Corrupt at the first batch whose bytes do not have the checksum in its header."""
     for _ in crc_checks(buffer, batches):
         pass
 
 
 def crc_checks(buffer: Buffer, batches: Batches) -> Iterator[None]:
-    """As `check_crcs`, a batch for each step of the iterator: for a caller that does more while the bytes are at hand."""
+    """As `check_crcs`, one batch for each step of the iterator, so that a caller can process it while it is in the CPU cache."""
     for row, (found, stated) in enumerate(zip(crcs(buffer, batches), batches.header["crc"].tolist(), strict=True)):
         if found != stated:
             name = "CRC-32" if batches.are_messages else "CRC-32C"

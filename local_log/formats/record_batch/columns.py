@@ -1,4 +1,4 @@
-"""Batches to Arrow columns: what every reader of records goes through, whole groups of batches in one call."""
+"""Decodes batches to Arrow columns. All readers of records use it; one call decodes a whole group of batches."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,15 +18,15 @@ from local_log.formats.record import Codec
 from local_log.formats.record_batch.batch_v2 import RECORD_BYTES_MIN, Batches, check_crcs, crc_checks
 
 GROUP_BYTES = 8 << 20
-"""How much to decode into one record batch: enough to hide what a batch costs, little enough to hold a few of them."""
+"""Bytes to decode into one Arrow record batch: enough to amortize its cost, little enough to hold several."""
 
 INFLATED_GROUP_BYTES = 8 << 20
-"""How far compressed batches may inflate before those that are done are decoded; one batch alone may go up to its own cap."""
+"""Decompressed bytes after which a group of compressed batches is decoded; one batch alone may exceed it, up to its own limit."""
 
 HEADERS_TYPE = pa.list_(pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())]))
 
 _RUN_BYTES_MIN = 128 << 10
-"""What is inflated before it is decoded: enough for a call of a kernel, little enough to be in the core's cache still."""
+"""Decompressed bytes to decode in one kernel call: enough to amortize the call, little enough for the CPU cache."""
 
 _NO_PAIRS = pa.array([], HEADERS_TYPE.value_type)
 _RECORD_BYTES_MIN = np.uint64(RECORD_BYTES_MIN)
@@ -41,7 +41,7 @@ _PROBLEM = {
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """Which of the columns that cost something are wanted; offset and timestamp always come."""
+    """Which of the optional columns to decode; offset and timestamp are always decoded."""
 
     key: bool = True
     value: bool = True
@@ -56,9 +56,9 @@ def decode(buffer: Buffer, batches: Batches, want: Projection = EVERYTHING) -> I
     """The records of `batches`, in order: offset int64, timestamp int64 (ms), key, value binary, headers list of structs,
     timestamp_type int32.
 
-    Only the wanted of the last four are there. They come with the batches that they are of: all at once, unless the batches
-    are compressed and inflate to more than a group should have. Raises Corrupt, placed at the batch in `buffer`, where a
-    checksum does not hold or records do not have the form that they claim.
+    Of the last four columns only those in `want` are there. Each Arrow record batch comes with its Kafka batches: one group of
+    all batches, or several if they decompress to more than a group's size. Raises Corrupt with the batch's position in `buffer`
+    if a checksum is wrong or the records do not match their declared form.
     """
     if batches.codec.any():
         check_crcs(buffer, batches)
@@ -69,17 +69,17 @@ def decode(buffer: Buffer, batches: Batches, want: Projection = EVERYTHING) -> I
 
 
 def decode_section(section: Buffer, batch: Batches) -> pa.RecordBatch:
-    """The records of one batch whose section is inflated already; for the rest see `decode`. No checksum is checked."""
+    """The records of one batch whose section is already decompressed; see `decode`. No checksum is checked."""
     return next(columns for _, columns in _decode_sections([section], batch, EVERYTHING))
 
 
 def per_record(batches: Batches, of_batch: Any) -> Any:
-    """A value of each batch, repeated for each of its records: a column beside those of `decode`."""
+    """Repeats a value of each batch for each of its records: a column that fits those of `decode`."""
     return np.repeat(of_batch, batches.count)
 
 
 def grouped(sections: Iterator[Buffer], batches: Batches) -> Iterator[tuple[Batches, list[Buffer]]]:
-    """The uncompressed sections of batches, as many at a time as a group should have."""
+    """The decompressed sections of the batches, in groups of at most a group's size."""
     parts: list[Buffer] = []
     first = size = 0
     for row, part in enumerate(sections):
@@ -91,20 +91,20 @@ def grouped(sections: Iterator[Buffer], batches: Batches) -> Iterator[tuple[Batc
 
 
 def joined(parts: list[Buffer]) -> tuple[Any, Any, Any]:
-    """Parts as one array of bytes, and where each starts and ends in it."""
+    """The parts joined into one array of bytes, and the start and end of each in it."""
     ends = np.cumsum([len(p) for p in parts], dtype=np.uint64)
     starts = np.concatenate([np.zeros(1, np.uint64), ends[:-1]])
     return np.frombuffer(b"".join(parts), np.uint8), starts, ends
 
 
 Run = tuple[int, Any]
-"""The bytes that some batches of a group lie in, and the row after the last of these."""
+"""The bytes of some batches of a group, and the row after the last of these batches."""
 
 
 def _decode_sections(sections: Iterable[Buffer], batches: Batches, want: Projection) -> Iterator[tuple[Batches, pa.RecordBatch]]:
-    """Decodes each section when it comes, while the core has in its cache what was inflated, and keeps none for longer.
+    """Decodes each section as it comes, while it is in the CPU cache, and then frees it.
 
-    Small ones wait for each other and are joined, since a kernel is called for each run of them.
+    Small sections are joined first, since each run of them costs one kernel call.
     """
     starts, ends = np.zeros(len(batches), np.uint64), np.zeros(len(batches), np.uint64)
     group: _Group | None = None
@@ -140,21 +140,21 @@ def _decode_sections(sections: Iterable[Buffer], batches: Batches, want: Project
 
 
 def _room(batches: Batches, first: int, size: int) -> tuple[int, int]:
-    """The most rows and bytes of a group that begins with this batch, of whose records there are `size` bytes."""
+    """The maximum number of rows and bytes of a group that starts with this batch, whose records have `size` bytes."""
     bytes_max = max(size, INFLATED_GROUP_BYTES)
     claimed = int(batches.count[first:].clip(min=0).sum(dtype=np.int64))
     return min(claimed, bytes_max // RECORD_BYTES_MIN), bytes_max
 
 
 def _refuse_claim(batches: Batches, row: int, size: int) -> None:
-    """A count is a claim: memory is taken for it only when the bytes could hold so many records."""
+    """Raises Corrupt for a record count that the bytes cannot contain, before memory is allocated for it."""
     count = int(batches.count[row])
     if not 0 <= count <= size // RECORD_BYTES_MIN:
         raise Corrupt(f"a batch of {size} bytes of records claims {count}", position=int(batches.positions[row]))
 
 
 def _checked(buffer: Buffer, batches: Batches, room: Any) -> Iterator[Run]:
-    """Each run once its checksums are checked: what they have read, the decoder then finds in the core's cache."""
+    """Checks the checksums run by run, so that the decoder then finds the bytes in the CPU cache."""
     data, checks = np.frombuffer(buffer, np.uint8), crc_checks(buffer, batches)
     for first, last in pairwise((0, *_steps(room.tolist()))):
         for _ in islice(checks, last - first):
@@ -167,7 +167,7 @@ def _inflated(buffer: Buffer, batches: Batches) -> Iterator[Buffer]:
     columns = (batches.codec, batches.positions, batches.end, batches.count)
     for codec, position, end, count in zip(*(column.tolist() for column in columns), strict=True):
         section = view[position + BATCH_HEADER_BYTES : end]
-        # A batch that compaction emptied is a bare header, whatever codec it names.
+        # A batch that compaction has emptied is a header without a section, also if it has a codec.
         if codec == Codec.none or (not count and not section):
             yield section
             continue
@@ -178,9 +178,9 @@ def _inflated(buffer: Buffer, batches: Batches) -> Iterator[Buffer]:
 
 
 def _decode(runs: Iterable[Run], starts: Any, ends: Any, batches: Batches, want: Projection) -> pa.RecordBatch:
-    """Decodes the sections `[starts, ends)` of batches, each in the bytes of the run that it belongs to."""
+    """Decodes the sections `[starts, ends)` of the batches, each in the bytes of its run."""
     room = ends - starts
-    bad = batches.count.astype(np.uint64) > room // _RECORD_BYTES_MIN  # a negative one is huge here
+    bad = batches.count.astype(np.uint64) > room // _RECORD_BYTES_MIN  # a negative count is a huge uint64
     if bad.any():
         row = int(bad.argmax())
         _refuse_claim(batches, row, int(room[row]))
@@ -191,7 +191,7 @@ def _decode(runs: Iterable[Run], starts: Any, ends: Any, batches: Batches, want:
 
 
 class _Group:
-    """The columns of batches from `first` on, being filled; there is room for so many rows, and bytes of each binary column."""
+    """The columns of the batches from `first` on while they are filled, with capacity for a number of rows and of bytes."""
 
     def __init__(self, batches: Batches, want: Projection, first: int, rows_max: int, bytes_max: int) -> None:
         self.bytes_max = bytes_max
@@ -210,7 +210,7 @@ class _Group:
         self._read: list[Run] = []
 
     def add(self, run: Run, starts: Any, ends: Any) -> None:
-        """Decodes the batches up to the run's row, whose sections are `[starts, ends)` of the run's bytes. Raises Corrupt."""
+        """Decodes the batches up to the run's last row, with sections `[starts, ends)` of the run's bytes. Raises Corrupt."""
         last, data = run
         status, at, row, key_bytes, value_bytes, null_keys, null_values, headers = record_kernels.decode_records(
             self._at, last, self._row, self._key_bytes, self._value_bytes,
@@ -224,12 +224,12 @@ class _Group:
         self._at, self._row, self._key_bytes, self._value_bytes = at, row, key_bytes, value_bytes
         self._key_nulls += null_keys
         self._value_nulls += null_values
-        if self._want.headers:  # only then the bytes are needed again
+        if self._want.headers:  # headers are decoded from these bytes later
             self._headers += headers
             self._read.append((row, data))
 
     def columns(self, batches: Batches) -> pa.RecordBatch:
-        """What was added, all of it of `batches`. Raises Corrupt."""
+        """The decoded columns of `batches`. Raises Corrupt."""
         columns: dict[str, Any] = {}
         if self._want.key:
             columns["key"] = self._keys.array(self._row, self._key_bytes, self._key_nulls)
@@ -242,7 +242,7 @@ class _Group:
 
 
 def record_batch(offsets: Any, timestamps: Any, columns: dict[str, Any], batches: Batches, want: Projection) -> pa.RecordBatch:
-    """What every decoder gives: offsets and timestamps, the columns between, and the timestamp type where it is wanted."""
+    """The Arrow record batch of every decoder: offsets, timestamps, the columns between, and the timestamp type if wanted."""
     columns = {"offset": _int64(offsets), "timestamp": _int64(timestamps)} | columns
     if want.timestamp_type:
         columns["timestamp_type"] = pa.array(per_record(batches, batches.timestamp_type))
@@ -250,13 +250,13 @@ def record_batch(offsets: Any, timestamps: Any, columns: dict[str, Any], batches
 
 
 def no_headers(rows: int) -> Any:
-    """A column of headers where no record has one."""
+    """A headers column in which no record has headers."""
     list_ends = np.zeros(rows + 1, np.int32)
     return pa.Array.from_buffers(HEADERS_TYPE, rows, [None, pa.py_buffer(list_ends)], 0, children=[_NO_PAIRS])
 
 
 def _steps(sizes: list[int]) -> Iterator[int]:
-    """Ends of runs of batches of about `record_kernels.STEP_BYTES` each."""
+    """The ends of consecutive groups of batches of about `kernels.decode.STEP_BYTES` each."""
     size = 0
     for row, of_batch in enumerate(sizes):
         if size and size + of_batch > record_kernels.STEP_BYTES:
@@ -269,7 +269,7 @@ def _steps(sizes: list[int]) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """The buffers of an Arrow binary column, being filled; `valid` is 1 but where a kernel writes a null's 0."""
+    """The buffers of an Arrow binary column while it is filled; `valid` is 1 except where a kernel writes 0 for a null."""
 
     ends: Any
     data: Any
@@ -277,31 +277,31 @@ class Binary:
 
     @classmethod
     def make(cls, rows: int, size: int, *, wanted: bool) -> "Binary":
-        """Room for so many values of so many bytes in all; none for a column that is not wanted."""
+        """Buffers for a number of values with `size` bytes in total; empty for a column that is not wanted."""
         rows, size = (rows, size + record_kernels.BLOCK_BYTES) if wanted else (0, 0)
         ends = np.empty(rows + 1, np.int32)
         ends[0] = 0
         return cls(ends, _memory(size), np.ones(rows, np.uint8))
 
     def array(self, rows: int, size: int, nulls: int) -> Any:
-        """The column, after so many rows with `size` bytes and `nulls` nulls among them were filled in."""
+        """The column, with this number of rows, bytes and nulls."""
         bitmap = pa.py_buffer(np.packbits(self.valid[:rows], bitorder="little")) if nulls else None
         buffers = [bitmap, pa.py_buffer(self.ends[: rows + 1]), pa.py_buffer(self.data[:size])]
         return pa.Array.from_buffers(pa.binary(), rows, buffers, nulls)
 
 
 def _int64(values: Any) -> Any:
-    # pa.array looks at numpy arrays for so long that it shows in the profile.
+    # pa.array is slower: its inspection of numpy arrays shows in the profile.
     return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(values)], 0)
 
 
 def _memory(size: int) -> Any:
-    """Bytes from Arrow's pool, which keeps its pages; numpy gives them back, and touching them anew costs as much as decoding."""
+    """Memory of Arrow's pool, which keeps its pages; numpy frees them, and new page faults cost as much as the decoding."""
     return np.frombuffer(pa.allocate_buffer(size), np.uint8)
 
 
 def _headers(read: list[tuple[int, Any]], at: Any, end: Any, count: int, batches: Batches) -> Any:
-    """`read` are the bytes that the rows lie in, each with the row after the last of its rows."""
+    """The headers column. `read` are the buffers with the rows' bytes, each with the row after its last row."""
     rows = len(at)
     if not count:
         return no_headers(rows)
@@ -325,4 +325,4 @@ def _headers(read: list[tuple[int, Any]], at: Any, end: Any, count: int, batches
 
 
 def warm_up() -> None:
-    """Makes numba's compiled code exist on disk, so that the first real call does not wait for it: importing does it all."""
+    """Compiles the kernels, or loads them from the cache, so that the first real call does not wait. The import does it all."""

@@ -1,4 +1,4 @@
-"""The header of one record batch of magic 2, for who appends a batch at a time; `header_layout` has the table of its fields."""
+"""The header of one record batch of magic 2, for appends of single batches; `header_layout` has the table of its fields."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from local_log.formats.record import NO_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, Timest
 
 
 class BatchHeader(NamedTuple):
-    """The fields in their order; a tuple, since a broker reads and writes one for every append."""
+    """The fields, in their order; a named tuple, since every append reads and writes one."""
 
     base_offset: int = 0
     batch_length: int = BATCH_SIZE_MIN
@@ -36,22 +36,22 @@ class BatchHeader(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch, header included."""
+        """Bytes of the whole batch, including the header."""
         return self.batch_length + LOG_OVERHEAD
 
     @property
     def last_offset(self) -> int:
-        """Offset of the last record that the batch ever had, inclusive."""
+        """Offset of the last record that the batch originally had, inclusive."""
         return self.base_offset + self.last_offset_delta
 
     @property
     def codec(self) -> int:
-        """See Codec; 5 to 7 are none of Kafka's."""
+        """See Codec; 5 to 7 are not valid in Kafka."""
         return self.attributes & CODEC
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Whether the records have times of their own or all that of their append."""
+        """Whether each record has its own timestamp or all have that of the append."""
         return TimestampType.LOG_APPEND_TIME if self.attributes & APPEND_TIME else TimestampType.CREATE_TIME
 
     @property
@@ -61,15 +61,15 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """Whether the batch holds a control record, which no application sees."""
+        """Whether the batch contains a control record, which applications do not see."""
         return bool(self.attributes & CONTROL)
 
     def pack(self) -> bytes:
-        """Its 61 bytes."""
+        """The 61 bytes of the header."""
         return BATCH_FIELDS.pack(*self)
 
 
 def read_batch_header(buffer: Buffer, pos: int = 0) -> BatchHeader:
-    """The header at `pos`, whatever it says. Raises Corrupt where it is cut."""
+    """The header at `pos`; its values are not validated. Raises Corrupt if it is incomplete."""
     need(buffer, pos, BATCH_HEADER_BYTES, "a batch's header")
     return BatchHeader._make(BATCH_FIELDS.unpack_from(buffer, pos))

@@ -1,6 +1,6 @@
-"""Writes record batches of magic 2, byte for byte as Kafka does: columns in, one batch out.
+"""Writes record batches of magic 2 with the same bytes as Kafka: columns in, one batch out.
 
-What is compressed has the bytes that Kafka would write as far as the libraries agree, see `compression`.
+Compressed batches have the same bytes as far as the compression libraries agree, see `compression`.
 Source: Kafka's MemoryRecordsBuilder, DefaultRecordBatch, EndTransactionMarker.
 """
 
@@ -35,7 +35,7 @@ NO_PRODUCER = -1
 RECORDS = pa.schema(
     [("offset", pa.int64()), ("timestamp", pa.int64()), ("key", pa.binary()), ("value", pa.binary()), ("headers", HEADERS_TYPE)]
 )
-"""The columns that a batch is written from, those that `columns.decode` gives."""
+"""The columns that a batch is written from, as `columns.decode` returns them."""
 
 _PROBLEM = {
     encode_kernels.OFFSET_NOT_GROWN: "an offset is not above the one before it",
@@ -48,10 +48,10 @@ _NO_ENDS = np.zeros(1, np.int32)
 
 @dataclass(frozen=True, slots=True)
 class NewBatch:
-    """What a batch is to say of itself, beside its records.
+    """The header values of a new batch.
 
-    `level` is the codec's, None for Kafka's default. With `append_time_ms` the batch has LogAppendTime: readers give every
-    record that time, though each keeps its own. `delete_horizon_ms` is when its tombstones and markers may go.
+    `level` is the codec's, None for Kafka's default. With `append_time_ms` the batch has LogAppendTime: readers use this time for
+    every record, though each record keeps its own. `delete_horizon_ms` is when its tombstones and markers may be dropped.
     """
 
     base_offset: int
@@ -68,7 +68,7 @@ class NewBatch:
 
     @property
     def attributes(self) -> int:
-        """The bits of the header's attributes."""
+        """The attributes field of the header."""
         return (
             int(self.codec)
             | (0 if self.append_time_ms is None else APPEND_TIME)
@@ -79,10 +79,10 @@ class NewBatch:
 
 
 def write_batch(new: NewBatch, records: pa.RecordBatch, *, last_offset: int | None = None) -> bytes:
-    """The bytes of a batch with `records`, whose schema is RECORDS; none at all where there are no records.
+    """The bytes of a batch with `records`, whose schema is RECORDS; empty if there are no records.
 
-    Offsets are absolute. A batch that compaction has thinned out keeps the `last_offset` that it had. Raises Invalid for what
-    Kafka's builder refuses: offsets that do not grow, negative timestamps, a transaction without a producer.
+    Offsets are absolute. A compacted batch keeps its original `last_offset`. Raises Invalid for what Kafka's builder rejects:
+    offsets that do not increase, negative timestamps, a transaction without a producer.
     """
     _check(new)
     if not records.num_rows:
@@ -120,12 +120,12 @@ def write_batch(new: NewBatch, records: pa.RecordBatch, *, last_offset: int | No
 
 
 def write_emptied(old: BatchHeader) -> bytes:
-    """What compaction leaves of a batch whose records are all gone, for the sake of its producer's sequence numbers."""
+    """The batch that compaction leaves after it removes all records: a header with the producer's sequence numbers."""
     kept = old.attributes & (TRANSACTIONAL | CONTROL | APPEND_TIME)
     return joined(old._replace(attributes=kept, base_timestamp=NO_TIMESTAMP, records_count=0), b"")
 
 
-# What a marker says: its place, its time, its type, and whose transaction it ends. All but the first three go by name.
+# A marker's offset, timestamp and type, and the transaction's producer; all but the first three are keyword arguments.
 def write_marker(
     base_offset: int,
     timestamp: int,
@@ -136,7 +136,7 @@ def write_marker(
     coordinator_epoch: int,
     partition_leader_epoch: int = NO_EPOCH,
 ) -> bytes:
-    """The batch that ends a producer's transaction. Times are in ms."""
+    """The batch that ends a producer's transaction. `timestamp` is in ms."""
     new = NewBatch(
         base_offset,
         partition_leader_epoch=partition_leader_epoch,
@@ -151,7 +151,7 @@ def write_marker(
 
 
 def joined(header: BatchHeader, section: Buffer) -> bytes:
-    """A whole batch, with the length and the checksum that this header and this section have. Raises Invalid when too large."""
+    """The whole batch, with the length and the checksum of this header and section. Raises Invalid if it is too large."""
     length = BATCH_SIZE_MIN + len(section)
     if length > INT32_MAX:
         raise Invalid(f"a batch of {length} bytes; it may have up to {INT32_MAX}")
@@ -176,13 +176,13 @@ def _int64(column: Any) -> Any:
 
 
 def _ends(column: Any) -> Any:
-    """Arrow's offsets of a column of binary or lists, one longer than its rows."""
+    """The offsets buffer of an Arrow column of binary or lists, one longer than its rows."""
     ends = column.buffers()[1]
     return _NO_ENDS if not ends else np.frombuffer(ends, np.int32)[column.offset : column.offset + len(column) + 1]
 
 
 def _binary(column: Any) -> tuple[Any, Any, Any, int]:
-    """Ends, bytes, validity bits (none where nothing is null) and the bit of the first row."""
+    """Offsets, bytes, validity bits (empty if there are no nulls) and the bit index of the first row."""
     bits, _, data = column.buffers()
     valid = _NO_BYTES if not bits else np.frombuffer(bits, np.uint8)
     return _ends(column), np.frombuffer(data, np.uint8) if data else _NO_BYTES, valid, column.offset
