@@ -80,10 +80,10 @@ def _version(home: Path) -> int:
 
 
 def _wrapped(runtime: Path, cache: Path) -> Path:
-    """A Java home in `cache`: everything of `runtime`, but for a `bin/java` that Spark can start.
+    """A Java home in `cache`: the files of `runtime`, except for a `bin/java` that Spark can start.
 
-    It appears whole, by one rename, so of two processes at once the second finds the first one's and uses it. Its name
-    is a digest of the script, so another runtime or another wrapper never meets this one.
+    It is created by one rename, so if two processes create it at once, the second uses the first one's. Its name is a digest of
+    the script, so other runtimes and other wrappers have other names.
     """
     opens_security = 'set -- "$@" "$word"' if _version(runtime) < 24 else ""
     script = WRAPPER.format(java=str(runtime / "bin" / "java").replace("'", "'\\''"), opens_security=opens_security)

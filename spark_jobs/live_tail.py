@@ -74,10 +74,10 @@ def starting_offsets(archive: str, topics: Iterable[str], keys: str | None = Non
 def read(
     spark: SparkSession, archive: str, topics: Sequence[str], kafka_options: Options, archive_options: Options = _NONE
 ) -> DataFrame:
-    """A batch of the whole log, with the columns of Spark's Kafka source.
+    """A batch read of the log on both tiers, with the columns of Spark's Kafka source.
 
-    `kafka_options` say how to reach the broker, and what holds for both sides: includeHeaders, kafka.isolation.level and
-    failOnDataLoss; `archive_options` are for the archive's side alone, as keys. Raises what `boundary_of` raises.
+    `kafka_options` are the options to reach the broker, and those for both tiers: includeHeaders, kafka.isolation.level and
+    failOnDataLoss; `archive_options` are for the archive only, such as keys. Raises what `boundary_of` raises.
     """
     boundary = boundary_of(spark, archive, topics, kafka_options, _given(archive_options).get("keys"))
     ends = {"endingOffsets": _json(boundary.archived())}
@@ -93,11 +93,11 @@ def read_stream(
     *,
     boundary: str,
 ) -> DataFrame:
-    """A stream of the whole log and of what comes after: the archive's side ends at the boundary, the broker's goes on.
+    """A stream of the log on both tiers: the archive is read up to the boundary, the broker from there on.
 
-    The boundary must not move while the query lives, however often it is started, so the first start keeps it at the address
-    `boundary` (as an archive's; an object there of its own), and later ones take it from there. It belongs to the checkpoint:
-    delete both or none. Raises what `boundary_of` raises, at the first start; Conflict where two first starts differ.
+    The boundary must not change during the life of the query, also over restarts. So the first start stores it in an object at
+    the address `boundary` (which has the form of an archive's), and later starts read it. It belongs to the checkpoint: delete
+    both or none. Raises what `boundary_of` raises, at the first start; Conflict if two first starts differ.
     """
     keys = _given(archive_options).get("keys")
     found = _kept(boundary, topics, lambda: boundary_of(spark, archive, topics, kafka_options, keys))

@@ -19,7 +19,7 @@ def read_option(given: Mapping[str, str], name: str, read: Callable[[str], T]) -
 
 
 def at_least(least: int, text: str, problem: str = "") -> int:
-    """A whole number from `least` on that 64 bits hold. Raises ValueError, with `problem` for one that is less."""
+    """An integer from `least` to the maximum of 64 bits. Raises ValueError, with `problem` for one below `least`."""
     number = int(text)
     if number < least:
         raise ValueError(problem or f"must be {least} or more")

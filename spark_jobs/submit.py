@@ -20,7 +20,7 @@ JOBS = ("backfill", "reprocess", "scrub", "search", "stats")
 def command_line(master: str, conf: Iterable[str], files: Iterable[str], job: str, arguments: Iterable[str]) -> list[str]:
     """What spark-submit is called with; `conf` are NAME=VALUE, and `files` what `--py-files` ships to executors."""
     words = [str(Path(_find_spark_home(), "bin", "spark-submit")), "--master", master]
-    # A session of this machine alone is quiet and reached by nobody else; a cluster's is its users' affair.
+    # A local session logs little and listens on loopback only; the settings of a cluster are its users' choice.
     own = (f"{name}={value}" for name, value in LOCAL.items() if is_local(master))
     for pair in (*own, *conf):
         words += ["--conf", pair]

@@ -75,8 +75,8 @@ def split_sizes(sizes: Sequence[int], records_max: int | None, splits_min: int |
         return first
     total = sum(sizes)
     shares = [_share(size, total, splits_min) for of_range in first for size in of_range]
-    whole = [size for of_range in first for size in of_range if _share(size, total, splits_min) == 1]
-    divided, rest_min = total - sum(whole), max(splits_min - len(whole), 1)
+    uncut = [size for of_range in first for size in of_range if _share(size, total, splits_min) == 1]
+    divided, rest_min = total - sum(uncut), max(splits_min - len(uncut), 1)
     share = iter(shares)
     return [
         [part for size in of_range for part in _evenly(size, 1 if next(share) == 1 else _share(size, divided, rest_min))]
@@ -112,11 +112,11 @@ def fill_last_round(items: Sequence[T], cores: int, size_of: Callable[[T], int],
     rest = len(ordered) % cores
     if not rest or len(ordered) > ROUNDS_MAX * cores:
         return ordered
-    whole, last = ordered[:-rest], ordered[-rest:]
+    found, last = ordered[:-rest], ordered[-rest:]
     for number, item in enumerate(last):
         pieces = min(cores // rest + (number < cores % rest), size_of(item) // PIECE_BYTES_MIN)
-        whole.extend(cut(item, pieces) if pieces > 1 else (item,))
-    return whole
+        found.extend(cut(item, pieces) if pieces > 1 else (item,))
+    return found
 
 
 def pack_tasks(

@@ -56,10 +56,10 @@ def refuse_other_topics(covered: Iterable[Part], ranges: Iterable[Range]) -> Non
 
 
 def missing(ranges: Iterable[Range], covered: Mapping[Part, tuple[Bounds, ...]], *, fail_on_data_loss: bool) -> Iterator[Range]:
-    """What of the ranges is not covered.
+    """The parts of the ranges that are not covered.
 
-    Raises OffsetOutOfRange where the archive does not have it, and, unless data loss is allowed, MissingRange where retention has
-    overtaken the last commit: nobody would ever see that offsets between are missing.
+    Raises OffsetOutOfRange if the archive does not have them. Raises MissingRange, unless data loss is allowed, if retention has
+    deleted offsets after the last commit: else the target would have a gap without a notice.
     """
     for r in ranges:
         has = covered.get(part_of(r.manifest), ())
@@ -67,7 +67,7 @@ def missing(ranges: Iterable[Range], covered: Mapping[Part, tuple[Bounds, ...]],
         if has and fail_on_data_loss and has[-1][1] < r.start == first:
             raise MissingRange(name, has[-1][1], first, RETAINED)
         todo = uncovered(has, r.start, r.end)
-        # What is covered may have left the archive since, and what is empty has to be inside of it all the same.
+        # Covered offsets may have been deleted from the archive, but an empty range must be inside of it too.
         for offset in (r.start,) if r.start >= r.end else (bound for bounds in todo for bound in bounds):
             if not first <= offset <= r.manifest.end_offset:
                 raise OffsetOutOfRange(name, offset, first, r.manifest.end_offset)

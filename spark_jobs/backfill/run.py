@@ -26,9 +26,9 @@ from spark_jobs.source.partitions import Split, splits
 from spark_jobs.source.ranges import Range
 
 ROUNDS_MAX = 10
-"""How often a run that another one has overtaken looks again for what is left to do."""
+"""How often a run plans again after another run has committed before it."""
 THREADS = 16
-"""For requests of the driver; an object store answers many at a time."""
+"""For requests of the driver; an object store serves many at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def publish_all(target: Target, store: ObjectStore, head: Commit) -> None:
 
 
 def sweep(store: ObjectStore, head: Commit, ids: Ids) -> None:
-    """Deletes what of the staging area nobody needs after `head`, whose files have to be published. Raises Unavailable."""
+    """Deletes staged files that are not needed after `head`, whose files must be published. Raises Unavailable."""
     listing = tuple(store.list(STAGING))
     with in_order(store.delete, leftovers(listing, head.covered, _now_ms(store, listing, ids)), THREADS) as deleted:
         for _ in deleted:

@@ -1,4 +1,4 @@
-"""Small objects of which the first one put stays: who puts second gets to know the first one's. Loaded by executors."""
+"""Small objects that are written once: a second writer gets the first one's content. Loaded by executors."""
 
 from local_log.errors import Unavailable
 from remote.clock import Clock, SystemClock
@@ -9,9 +9,9 @@ _CLOCK = SystemClock()
 
 
 def put_once(store: ObjectStore, key: str, body: bytes, clock: Clock = _CLOCK) -> bytes:
-    """Puts an object where there is none; gives the one that is there then. Raises Unavailable, Invalid.
+    """Puts an object if there is none; returns the content that is there then. Raises Unavailable, Invalid.
 
-    A put whose outcome nobody knows is read back, so bodies have to tell their writers apart.
+    After a put of unknown outcome the object is read, so the bodies of two writers must differ.
     """
     put = conditional_put(store, clock, key, body)
     if put.outcome is PutOutcome.done:

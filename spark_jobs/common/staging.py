@@ -93,7 +93,7 @@ def reusable(store: ObjectStore, stems: Iterable[str], listing: Iterable[ObjectM
 
 
 def leftovers(listing: Iterable[ObjectMeta], covered: Mapping[Part, Iterable[Bounds]], now_ms: int) -> tuple[str, ...]:
-    """What of the staging area nobody needs: what is of covered offsets, and what is older than KEEP_MS. Marks come first."""
+    """The staged objects that are not needed: those of covered offsets, and those older than KEEP_MS. Marks come first."""
     found = [meta.key for meta in listing if _is_leftover(meta, covered, now_ms)]
     return tuple(sorted(found, key=lambda key: not key.endswith(_MARK)))
 

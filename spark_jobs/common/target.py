@@ -68,7 +68,7 @@ class Target:
 
     @contextmanager
     def dropped(self, folder: str) -> Iterator[Drop]:
-        """Files that are in `folder`, whole and durable, when the block ends; none of them when it fails."""
+        """Files that are in `folder`, complete and durable, when the block ends; none of them if it fails."""
         files, root = self._open()
         if not _is_local(files):
             with TemporaryDirectory() as local:
@@ -92,8 +92,10 @@ class Target:
             raise
 
     def publish(self, staged: str, name: str) -> None:
-        """Has a staged file appear as `name`, whole. What was published before stays. Raises NotFound where neither is there,
-        ValueError for a name that leads elsewhere."""
+        """Publishes a staged file as `name`, atomically. A file that was published before stays.
+
+        Raises NotFound if there is neither file, ValueError for a name outside of the target.
+        """
         files, root = self._open()
         final, staged = f"{root}/{inside(name)}", inside(staged, HIDDEN)
         try:
@@ -114,7 +116,7 @@ class Target:
         except ImportError as e:
             remedy = installing(self.url.partition("://")[0].lower()) or f"{e}; install it"
             raise OptionError(f"the target {self.url!r} cannot be used, since its package is not there yet; {remedy}") from e
-        except ValueError as e:  # a protocol that nobody knows
+        except ValueError as e:  # an unknown protocol
             raise OptionError(f"the target {self.url!r} cannot be used: {e}") from e
         if not root.strip("/"):
             raise OptionError(f"the target {self.url!r} names no folder; give one, such as s3://bucket/prefix")

@@ -12,7 +12,7 @@ _OURS = re.compile(r"^((?:local_log|spark_jobs)[\w.]*\.errors)\.(\w+): (.*)$", r
 
 
 def raised_by_task(error: PySparkException) -> Exception:
-    """What is to be raised for `error`: the last error in its traceback that is one of ours, else itself."""
+    """The exception to raise for `error`: the last of our errors in its traceback, else `error` itself."""
     for module, name, message in reversed(_OURS.findall(str(error))):
         kind = getattr(import_module(module), name, None)
         if isinstance(kind, type) and issubclass(kind, LogError | OptionError):
@@ -21,7 +21,7 @@ def raised_by_task(error: PySparkException) -> Exception:
 
 
 def _rebuilt(kind: type[Exception], message: str) -> Exception:
-    """An error of this kind whose fields stayed with the task."""
+    """An error of this kind with a message only; its fields are not sent by the task."""
     of_text = {"__init__": Exception.__init__, "__str__": Exception.__str__}
     made: Exception = type(kind.__name__, (kind,), of_text)(message)
     return made

@@ -45,8 +45,8 @@ def run_tasks(
     context = session(f"tiering {job}", master=limits.master).sparkContext
     done = context.accumulator(0)
     cores = context.defaultParallelism
-    whole = fill_last_round(items, cores, size_of, cut)
-    tasks = pack_tasks(whole, cores, size_of, task_bytes=limits.task_bytes, tasks_min=limits.tasks_min or 0)
+    divided = fill_last_round(items, cores, size_of, cut)
+    tasks = pack_tasks(divided, cores, size_of, task_bytes=limits.task_bytes, tasks_min=limits.tasks_min or 0)
 
     def run(task: list[tuple[int, T]]) -> "list[R | Failed]":
         outcomes = []

@@ -95,9 +95,9 @@ def source_of(options: Mapping[str, str], offset_ranges: OffsetRanges) -> dict[s
 
 
 def run_id_of(source: Mapping[str, str], transform: str, destination: Destination) -> str:
-    """The same for what is the same: what is read, what is made of it, and where it goes."""
-    told = json.dumps([sorted(source.items()), transform, asdict(destination)], sort_keys=True, default=dict)
-    return sha256(told.encode()).hexdigest()[:_RUN_ID_DIGITS]
+    """A digest of the source, the transform and the destination, so that the same run has the same id."""
+    text = json.dumps([sorted(source.items()), transform, asdict(destination)], sort_keys=True, default=dict)
+    return sha256(text.encode()).hexdigest()[:_RUN_ID_DIGITS]
 
 
 def run(

@@ -69,9 +69,9 @@ class ScrubArguments(JobArguments):
 
 @dataclass(slots=True)
 class SparkScrub:
-    """A scrub of the archive at `url`. Once all findings are taken, `error` is what kept tasks from theirs, and sums are whole.
+    """A scrub of the archive at `url`. After the last finding, `error` is the error that stopped tasks, and the sums are final.
 
-    `budget` is what the driver asks the store through; what tasks have asked is added to it.
+    `budget` counts the driver's requests to the store; the tasks' requests are added to it.
     """
 
     url: str

@@ -1,4 +1,4 @@
-"""A task of the job scrub: what executors load of it."""
+"""A task of the job scrub. Loaded by executors."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from spark_jobs.read_context import read_context
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A stretch, its number, and how often its task may ask the store (None: as often as it takes)."""
+    """A run of segments, its number, and the maximum of requests that its task may make (None: no limit)."""
 
     number: int
     run: SegmentRun
@@ -18,5 +18,5 @@ class Part:
 
 
 def read_part(url: str, keys: str | None, part: Part) -> tuple[int, ScrubbedRun]:
-    """The number of the part, and what is wrong with its segments. Raises Unavailable; Invalid for keys that cannot be had."""
+    """The number of the part, and the findings in its segments. Raises Unavailable; Invalid for keys that cannot be loaded."""
     return part.number, scrub_run(RequestBudget(open_store(url), part.requests_max), read_context(url, keys).decoded, part.run)

@@ -1,4 +1,4 @@
-"""What a record's key or value has to be like: bytes against bytes, on whole Arrow columns. Pure; loaded by executors."""
+"""The predicates of a search on keys and values: comparisons of bytes, on Arrow columns. Pure; loaded by executors."""
 
 from dataclasses import dataclass
 from enum import StrEnum

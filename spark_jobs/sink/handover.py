@@ -1,6 +1,6 @@
-"""What the tasks have written, on its way from the process that Spark commits in to the driver, which has the session.
+"""Passes the tasks' results from the process in which Spark commits to the driver, which has the session.
 
-Both are on one machine and of one user; the file lies in a folder of the driver's that nobody else enters.
+Both run on one machine as one user; the file is in a temporary folder of the driver that other users cannot open.
 """
 
 import pickle

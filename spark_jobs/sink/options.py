@@ -14,7 +14,7 @@ T = TypeVar("T")
 D = TypeVar("D")
 
 BATCH_BYTES = 256 << 10
-"""Kafka's producers default to 16 KB, to wait less; here nobody waits, and larger batches compress better and read faster."""
+"""Kafka's producers default to 16 KB for low latency. Here throughput counts: larger batches compress better and read faster."""
 
 SEGMENT_BYTES = 256 << 20
 """Kafka's default is four times as much; a task needs that much of its disk for each partition that it writes to."""
@@ -43,10 +43,9 @@ _BY_LOWER = {name.lower(): name for name in (*_KNOWN, TASKS_TO)}
 class WriteOptions:
     """What to write, and how.
 
-    `topic` is None where a column says it, `partitions` where the topic has them already, `write_id` where nobody will run the
-    write again. Batches are cut at `batch_bytes` of records, before compression, segments at `segment_bytes`. `keys` is where the
-    keys are that segments are encrypted with, None to leave them in the clear. With `tasks_to` nothing is committed here: see
-    `handover`.
+    `topic` is None if a column has it, `partitions` is None if the topic exists, `write_id` is None if the write will not be
+    repeated. A batch has at most `batch_bytes` of records before compression, a segment at most `segment_bytes`. `keys` is the
+    address of the keys that encrypt segments, None for no encryption. With `tasks_to` nothing is committed here: see `handover`.
     """
 
     archive: str

@@ -13,7 +13,7 @@ from local_log.errors import Invalid
 from local_log.formats.kernels.keys import partitions_of_keys
 
 STICKY_ROWS = 1_000
-"""How many rows without a key go to one partition before the next has its turn: whole batches, rather than a row to each."""
+"""How many rows without a key go to one partition before the next one, so that batches are full (Kafka's sticky partitioner)."""
 
 _NO_BYTES = np.empty(0, np.uint8)
 
@@ -59,7 +59,7 @@ def divided(rows: pa.RecordBatch, numbers: Any) -> Iterator[tuple[int, pa.Record
     order = np.argsort(numbers, kind="stable")
     present, starts = np.unique(numbers[order], return_index=True)
     for number, start, end in zip(present.tolist(), starts, [*starts[1:], len(order)], strict=True):
-        # A copy for each: a few rows of a rare partition would keep the whole batch in memory.
+        # Copied, since a few rows of a rare partition would keep all rows of the batch in memory.
         yield number, rows.take(pa.array(order[start:end]))
 
 

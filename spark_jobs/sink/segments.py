@@ -73,8 +73,8 @@ class PartitionRows:
         ends = np.cumsum(row_bytes(rows))
         start, before = 0, 0
         while start < rows.num_rows:
-            room = self._shape.batch_bytes - self.held_bytes
-            end = int(np.searchsorted(ends, before + room, side="right"))
+            free_bytes = self._shape.batch_bytes - self.held_bytes
+            end = int(np.searchsorted(ends, before + free_bytes, side="right"))
             if end == start and not self._held:
                 end += 1
             if end > start:

@@ -8,7 +8,7 @@ MEMORY_BYTES = 1 << 20
 
 
 class Spool:
-    """Bytes that are appended and read back; more than a MiB of them lie in a file that nobody else sees."""
+    """Bytes that are appended and read back. More than a MiB of them are in an unnamed temporary file."""
 
     def __init__(self) -> None:
         self._file = SpooledTemporaryFile(MEMORY_BYTES)  # noqa: SIM115  # it lives as long as the segment

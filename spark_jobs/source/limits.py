@@ -111,7 +111,7 @@ def refuse_word(limit: Limit, word: str) -> None:
 
 
 def read_by_partition(value: str, form: str) -> dict[str, dict[int, int]]:
-    """A whole number for each partition of topics. Raises ValueError, with `form` where it is of another form."""
+    """An integer for each partition of topics. Raises ValueError, with `form` for a value of another form."""
     parsed = _json(value, form)
     if not isinstance(parsed, dict) or not all(isinstance(numbers, dict) for numbers in parsed.values()):
         raise ValueError(form)

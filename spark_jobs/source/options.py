@@ -135,10 +135,10 @@ class ReadOptions:
 
 
 def parse(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions:  # 60 lines: one for each option, nothing nested
-    """The options as Spark hands them over; their names are read without regard to case. Raises OptionError.
+    """Parses the options that Spark passes; their names are case-insensitive. Raises OptionError.
 
-    A batch goes from earliest to latest unless it is told otherwise, a stream starts at latest. What only streams have is to be
-    taken out before.
+    By default a batch reads from earliest to latest, and a stream starts at latest. Options that only streams have must be
+    removed before.
     """
     given = _named(options)
 

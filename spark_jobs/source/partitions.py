@@ -87,10 +87,10 @@ def splits(
         return list(_of_range(store, r, options, pushdown, reading))
 
     with in_order(of_range, ranges, THREADS) as found:
-        whole = [split for of_one in found for split in of_one]
-    sizes = [s.records for s in whole]
+        uncut = [split for of_one in found for split in of_one]
+    sizes = [s.records for s in uncut]
     divided = split_sizes(sizes, options.max_records_per_partition, options.min_partitions)
-    return tuple(part for split, of_split in zip(whole, divided, strict=True) for part in _divided(split, of_split))
+    return tuple(part for split, of_split in zip(uncut, divided, strict=True) for part in _divided(split, of_split))
 
 
 def _of_range(store: ObjectReader, r: Range, options: ReadOptions, pushdown: Pushdown, reading: ReadContext) -> Iterator[Split]:

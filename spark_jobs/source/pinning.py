@@ -1,8 +1,8 @@
-"""Plans a read so that retention waits for it: a pin for each partition, put by the driver before anything relies on it.
+"""Plans a read that retention does not break: the driver puts a pin for each partition before it returns the plan.
 
-A pin covers the offsets that are read of a partition for `pinHours`. PySpark tells a reader when to begin and never when all is
-read, so nobody takes a batch's pins away but who planned it in Python; else they are over when their time is, and the sweep takes
-them. As long as they last, retention gives segments up as always, and only their objects stay.
+A pin covers the offsets to be read of a partition for `pinHours`. PySpark does not call a reader when a batch read has ended, so
+pins are released only by a Python caller that planned the read. Other pins expire, and the sweep deletes them. Retention removes
+pinned segments from the manifest as usual, but does not delete their objects.
 """
 
 import os
@@ -49,9 +49,9 @@ class _Read:
 def plan_pinned(store: ObjectStore, options: ReadOptions, clock: Clock, ids: Ids, pushdown: Pushdown = EVERYTHING) -> Planned:
     """As `plan_splits`, with pins.
 
-    A pin that comes after retention has looked is too late, so the newest manifests are asked for once more: where one has given
-    up what was planned, all is planned again. Of an old version (asOf…) nobody can promise more than to try. Raises what
-    `plan_splits` raises; Unavailable, Unknown; Conflict where retention is always faster.
+    A pin is too late if retention has read the pins before it was put. So the newest manifests are read once more, and if one no
+    longer has a planned segment, the read is planned again. For an old version (asOf…) there is no guarantee. Raises what
+    `plan_splits` raises; Unavailable, Unknown; Conflict if retention removes segments before each of the plans is pinned.
     """
     for _ in range(PLANS_MAX):
         splits = plan_splits(store, options, pushdown)

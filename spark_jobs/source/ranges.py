@@ -130,7 +130,7 @@ def chosen(store: ObjectStore, topic: str, topic_ids: Mapping[str, str], threads
 
 
 def _refuse_unread_topics(options: ReadOptions, topics: Iterable[str]) -> None:
-    """What could not be said of a pattern before its topics were known."""
+    """Checks that offsets are given only for topics that match the pattern, once these are known. Raises OptionError."""
     for option, limit in (("startingOffsets", options.starting), ("endingOffsets", options.ending)):
         try:
             refuse_foreign(limit.by_partition, Subscribe(tuple(topics)))

@@ -82,7 +82,7 @@ def _rows(log: ArchivedLog, split: Split, columns: tuple[str, ...], read_committ
 
 
 def _counted(chunks: Iterable[Chunk], split: Split, aborted: Iterable[AbortedTxn], want: Projection) -> Iterator[pa.RecordBatch]:
-    """As `record_batches`, with the timestamp types alone. Only batches that the split cuts are decoded."""
+    """As `record_batches`, with timestamp types only. Only batches that are partly in the split are decoded."""
     span, aborted = split.span, tuple(aborted)
     for chunk in chunks:
         seen = visible(chunk, span.start, span.end, aborted)

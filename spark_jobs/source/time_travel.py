@@ -1,10 +1,9 @@
 """Time travel: the manifest of a partition as it was at a version or a time, as long as that version is stored.
 
-A version says which segments there were. What retention has given up since and deleted is not there any more, whatever says so;
-who comes to it is told by name.
+A version lists the segments of its time. If retention has deleted one since, reading it raises an error that names it.
 
-A write over many partitions is there since it was decided on, not since the manifest of this partition or that took it in: as of
-any time it is seen in all of them or in none.
+A write over many partitions is visible from the time of its decision, not from the time when a partition's manifest has resolved
+it: at any time it is visible in all partitions or in none.
 """
 
 from bisect import bisect_right

@@ -13,11 +13,12 @@ _NO_CODECS: Mapping[int, int] = {}
 
 @dataclass(frozen=True, slots=True)
 class HourSums:
-    """Of one partition and hour, UTC. A record counts in the hour of its own timestamp, a batch in that of its latest.
+    """The sums of one partition and hour (UTC). A record counts in the hour of its timestamp, a batch in that of its latest
+    record.
 
-    `stored_bytes` are of whole batches as they lie in the log, `decoded_bytes` of the same with their records inflated.
-    `codecs` are batches by codec (see Codec); `producers` the ids of idempotent and transactional ones. `record_bytes` are of
-    keys and values together, `record_bytes_min` None where there is no record. Control records are none.
+    `stored_bytes` are the bytes of batches as in the log, `decoded_bytes` those of the same batches with their records
+    decompressed. `codecs` are numbers of batches by codec (see Codec); `producers` are the ids of idempotent and transactional
+    producers. `record_bytes` count keys and values; `record_bytes_min` is None without records. Control records do not count.
     """
 
     records: int = 0

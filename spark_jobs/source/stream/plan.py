@@ -25,7 +25,7 @@ _GONE = "the partition is gone from the archive"
 
 
 class DataLoss(NotFound):
-    """Offsets `[start, end)` of a partition that a stream can not read any more, and why; `end` is None where nobody knows it."""
+    """Offsets `[start, end)` of a partition that a stream can no longer read, and the reason; `end` is None if it is unknown."""
 
     def __init__(self, partition: str, start: int, end: int | None, reason: str) -> None:
         super().__init__(partition, start, end, reason)
@@ -60,13 +60,13 @@ def newest(store: ObjectStore, strategy: Strategy, topic_ids: Mapping[str, str] 
 
 
 def ends(manifests: Manifests, start: StreamOffsets, stop_at: ByPartition | None) -> StreamOffsets:
-    """Where everything that is archived ends, as far as the stream goes."""
+    """The end offsets of the archived partitions, limited to where the stream ends."""
     limits = stops(manifests, stop_at)
     return {path: max(start.get(path, 0), min(manifests[path].end_offset, limit)) for path, limit in limits.items()}
 
 
 def stops(manifests: Manifests, stop_at: ByPartition | None) -> dict[PartitionPath, int]:
-    """Where the stream is to end in each partition that it reads: at the last offset that there can be unless it was told."""
+    """The offset at which the stream ends in each partition that it reads: the greatest possible one if none is given."""
     if stop_at is None:
         return dict.fromkeys(manifests, 2**63 - 1)
     named = ((path, stop_at.get(path.topic, {}).get(path.partition)) for path in manifests)

@@ -1,13 +1,13 @@
-"""The stream reader: follows the archive as segments are committed, a micro-batch at a time, and can go on after any crash.
+"""The stream reader: reads segments in micro-batches as they are committed, and can resume after any crash.
 
-Spark keeps the offsets in its checkpoint and asks with them: `initialOffset` once in a query's life, `latestOffset` for each
-micro-batch, `partitions` for what lies between two of them, also once more after a crash. It keeps one reader on the driver for
-as long as the query runs, which remembers manifests; tasks make their own.
+Spark stores the offsets in its checkpoint. It calls `initialOffset` once in a query's life, `latestOffset` for each micro-batch,
+and `partitions` for the offsets of a micro-batch, again after a crash. The driver has one reader for as long as the query runs,
+which caches manifests; each task makes its own.
 
-A stream puts no pins. What a micro-batch reads was planned a moment ago, and objects of what retention gives up stay longer, by
-default for a day: one that is under way is safe without. And to what a stream has not come to yet it has no claim: a query that
-nobody starts again would keep segments for ever, and as in Kafka retention waits for no reader. What it takes unread ends the
-query, with partition and offsets, or is passed over where failOnDataLoss is false.
+A stream puts no pins. A micro-batch is read soon after it was planned, and the objects of segments that retention removes are
+kept for the delete delay, by default a day. Segments that a stream has not reached are not protected: a query that is never
+restarted would keep them for ever, and in Kafka too retention does not wait for readers. If retention deletes unread offsets, the
+query ends with an error that names the partition and the offsets, or skips them if failOnDataLoss is false.
 """
 
 from collections.abc import Iterator
