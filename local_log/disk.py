@@ -10,7 +10,7 @@ from typing import Protocol
 from local_log.formats.primitives import Buffer
 
 Writer = Callable[[int, bytes], None]
-"""Puts bytes at a position of a file."""
+"""Writes bytes at a position of a file."""
 
 
 @dataclass(frozen=True, slots=True)

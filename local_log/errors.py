@@ -195,7 +195,7 @@ class WrongKey(Invalid):
 
 
 FILE_ERRORS: Final = (Corrupt, Unreadable, NoSuchFile)
-"""What one file or object is at fault for; others of the same log and the same store may be well."""
+"""Errors of one file or object; others of the same log or store may be valid."""
 
 
 def _prefix(file: str) -> str:

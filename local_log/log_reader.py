@@ -44,7 +44,7 @@ class LogReader:
     checkpointed_start: int | None
     checkpointed_high_watermark: int | None
     _replayed: dict[int, tuple[ProducerEntry, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """The producers where they were last asked for: who goes through a log without snapshots replays each batch once."""
+    """Cached producers by offset, so that each batch of a log without snapshots is replayed only once."""
 
     @cached_property
     def log_start_offset(self) -> int:

@@ -61,8 +61,8 @@ class OsWritableDisk(OsDisk):
     """The operating system's files, writable, for many threads. Recently written files stay open: one system call an append."""
 
     _locked: ClassVar[set[tuple[int, int]]] = set()
-    """Device and inode of what this process has locked: the system's locks do not keep a process from itself, and it loses them
-    when it closes any descriptor of the file."""
+    """Device and inode of the files that this process has locked. The system's locks do not exclude the process itself, and they
+    are released when it closes any descriptor of the file."""
     _locking: ClassVar = threading.Lock()
 
     def __init__(self, open_files_max: int = OPEN_FILES_MAX) -> None:

@@ -39,7 +39,7 @@ _SYNONYMS: Final[Mapping[str, str]] = {
     "log.segment.bytes": "segment.bytes",
     "log.roll.ms": "segment.ms",
 }
-"""What a broker calls a topic's setting (ServerTopicConfigSynonyms), as far as it may change while the broker runs."""
+"""Topic setting by broker setting (ServerTopicConfigSynonyms), for those that can change while the broker runs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ _WEEK_MS = 7 * 24 * 60 * 60 * 1000
 
 UNLIMITED = -1
 LIKE_RETENTION = -2
-"""Of local.retention.ms and local.retention.bytes: what retention.ms and retention.bytes say."""
+"""The value of local.retention.ms and local.retention.bytes that stands for retention.ms and retention.bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class LogConfig:
     remote_storage_enable: bool = False
     remote_log_copy_disable: bool = False
     max_segment_ms: int = field(init=False)
-    """How long a segment is written to at most; follows from the others."""
+    """The maximum time in ms from a segment's first record to its roll; computed from other settings."""
 
     @property
     def compact(self) -> bool:

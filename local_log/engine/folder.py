@@ -20,7 +20,7 @@ class LogFolder:
     now_ms: Callable[[], int]
     random: Callable[[], float]
     doomed: list[tuple[int, list[str]]] = field(default_factory=list)
-    """Files with the suffix .deleted and when they go, in milliseconds: a reader may still be at them."""
+    """Files with the suffix .deleted and the times in ms to delete them: a reader may still use them."""
 
     def segment(self, base_offset: int, suffix: str = "") -> Segment:
         """Opens a segment, or creates it if it is missing."""

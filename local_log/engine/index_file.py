@@ -21,10 +21,10 @@ from local_log.formats.primitives import INT32_MAX
 from local_log.formats.record import NO_TIMESTAMP
 
 PENDING_BYTES_MAX = 4096
-"""Entries that are only in memory."""
+"""Bytes of entries that are not yet written to the file."""
 
 WARM_BYTES = 8192
-"""Most look-ups are near the end: they touch no other page than the last two (KAFKA-6432's cold pages)."""
+"""Most lookups are near the end, and read only the last two pages (KAFKA-6432: cold pages are slow)."""
 
 
 class InvalidOffset(Invalid):
@@ -58,7 +58,7 @@ class _Index:
 
     ENTRY: ClassVar[struct.Struct]
     KEPT: ClassVar[int] = 0
-    """Entries that only a segment's end may use."""
+    """Slots that are reserved for the segment's end."""
     KEY, VALUE = 0, 1
 
     def __init__(self, disk: WritableDisk, file: str, base_offset: int, size_max: int) -> None:

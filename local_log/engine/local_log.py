@@ -49,9 +49,9 @@ class LocalLog:
         self.last_flush_ms = folder.now_ms()
         self.is_closed = False
         self.log_end_offset = log_end_offset
-        """The offset that the next record gets."""
+        """The offset of the next record."""
         self.end_position = segments.active.size
-        """Where in the last segment it will lie."""
+        """The next record's position in the active segment."""
 
     @property
     def end(self) -> OffsetMetadata:

@@ -29,7 +29,7 @@ from local_log.formats.record import NO_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
 
 _TIMESTAMP = struct.Struct(">q")
 _SIZE_MIN = (*MESSAGE_SIZE_MIN, BATCH_SIZE_MIN)
-"""By magic."""
+"""The minimum size field, by magic."""
 
 
 class MemoryBatch(NamedTuple):

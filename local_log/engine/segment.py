@@ -22,12 +22,12 @@ from local_log.formats.primitives import INT32_MAX
 from local_log.formats.record import NO_TIMESTAMP
 
 _SEARCH_WINDOW_BYTES = 64 << 10
-"""An index entry is a few KB before what it is asked for."""
+"""An index entry is at most a few KB before the batch that is looked up."""
 
 DUE: Final = struct.Struct("=qqqq")
-"""What is due to the indexes for one batch: its last offset and position, the greatest timestamp so far and its offset."""
+"""The pending index entry of one batch: its last offset and position, the greatest timestamp so far and its offset."""
 _DUE_MAX: Final = 1024
-"""Batches whose entries are due: what is done for all of them at once costs little for each."""
+"""The maximum number of pending entries; adding them to the indexes together is cheaper."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,10 @@ class BatchFacts:
 
 
 Tail = tuple[LogConfig, Writer, int, int, int, int, int]
-"""What a batch may be at most to be appended with no further question (see `append_one`). As long as the settings are these:
+"""The limits of the fast path (see `append_one`), valid while the log has the settings in the first item:
 
-settings, what writes to the log file, its greatest size with the batch, the greatest timestamp, what the last offset has to be
-above and what it may be, how many bytes may be due to the indexes. A tuple, since one is taken apart in no time.
+settings, log file writer, maximum size with the batch, maximum timestamp, lower bound (exclusive) and maximum of the last
+offset, maximum bytes of pending index entries. A tuple, since unpacking one is fast.
 """
 
 
@@ -75,7 +75,7 @@ class Segment:
         self.since_entry = 0
         self._first_timestamp: int | None = None
         self.latest: tuple[int, int] | None = None
-        """`max_timestamp` where it has been asked for."""
+        """The value of `max_timestamp`, once it is computed."""
         self._offset_index: OffsetIndexFile | None = None
         self._time_index: TimeIndexFile | None = None
         self.tail: Tail | None = None

@@ -14,7 +14,7 @@ class Segments:
         self._bases: list[int] = []
         self._of: dict[int, Segment] = {}
         self.active: Segment
-        """The last one, which is written to; there must be one. Kept rather than looked up: every append asks for it."""
+        """The last segment, which appends go to; there must be one. It is cached, since every append uses it."""
 
     def __len__(self) -> int:
         return len(self._bases)

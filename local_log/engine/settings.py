@@ -7,10 +7,10 @@ from local_log.errors import Invalid
 from local_log.formats.primitives import INT32_MAX, INT64_MAX
 
 Reader = Callable[[str, str], object]
-"""Takes a setting's name and text. Raises Invalid, which says what it may be."""
+"""Parses the value of a setting from its name and text. Raises Invalid with the valid values."""
 
 Setting = tuple[str, Reader]
-"""The field that a setting is kept in, and what reads it."""
+"""The name of a setting's field, and its parser."""
 
 
 def read_settings(given: Mapping[str, str], known: Mapping[str, Setting], of: str) -> dict[str, object]:

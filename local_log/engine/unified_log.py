@@ -39,11 +39,11 @@ class Isolation(Enum):
     """The offset up to which a read returns records (Kafka's FetchIsolation)."""
 
     LOG_END = "log_end"
-    """Everything: a follower."""
+    """All records: for followers."""
     HIGH_WATERMARK = "high_watermark"
-    """What is replicated: read_uncommitted."""
+    """Replicated records: read_uncommitted."""
     TXN_COMMITTED = "txn_committed"
-    """What is replicated and decided: read_committed."""
+    """Replicated records below the last stable offset: read_committed."""
 
 
 @dataclass(slots=True)

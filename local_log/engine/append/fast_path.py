@@ -28,7 +28,7 @@ _fields = APPEND_FIELDS.unpack_from
 _tuple = tuple.__new__  # as the named tuple's constructor, in a third of its time
 _due = DUE.pack
 _PLAIN = {a for a in range(1 << 15) if not a & (CONTROL | TRANSACTIONAL) and a & CODEC in set(Codec)}
-"""Attributes of neither a marker nor a transaction's batch, with a codec that Kafka has."""
+"""The attributes of batches without transaction or marker, with a valid codec."""
 
 
 # One function of 59 lines: each call inside it would cost up to a tenth of the append.

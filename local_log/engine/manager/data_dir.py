@@ -51,11 +51,11 @@ class DataDir:
     disk: GuardedDisk
     was_clean: bool = False
     broker_epoch: int | None = None
-    """Of the broker that stopped here cleanly, as far as its mark says it."""
+    """The epoch of the broker at the last clean shutdown, if the clean shutdown file has it."""
     said: Checkpoints = field(default_factory=lambda: Checkpoints({}, {}, {}))
-    """The checkpoint files at the start."""
+    """The content of the checkpoint files at startup."""
     unopened: set[TopicPartition] = field(default_factory=set)
-    """The partitions that have a folder here and could not be opened, or have yet to be."""
+    """The partitions with a folder here whose log is not opened, or not yet."""
     _written: dict[str, Offsets] = field(default_factory=dict)
 
     @property

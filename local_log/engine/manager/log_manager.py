@@ -28,7 +28,7 @@ from local_log.formats.clean_shutdown import NO_BROKER_EPOCH
 from local_log.formats.filenames import DELETE_DIR, FUTURE_DIR, TopicPartition, marked_log_dir, parse_partition_dir
 
 _NEVER_TIERED = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__remote_log_metadata"})
-"""Kafka's own topics, whatever their settings say."""
+"""Kafka's internal topics, which are never tiered, whatever their settings."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from local_log.errors import LogError
 from local_log.formats.filenames import TopicPartition
 
 Job = tuple[DataDir, Callable[[], object]]
-"""What is done in which directory."""
+"""A function to run, and the directory that it works on."""
 
 _WRITERS: dict[Task, Callable[[DataDir, Iterable[ManagedLog]], None]] = {
     Task.RECOVERY_POINTS: write_recovery_points,

@@ -31,7 +31,7 @@ class Aged(Protocol):
 S = TypeVar("S", bound=Aged)
 
 Breach = Callable[[S, S | None], bool]
-"""Whether a segment, with the one after it, breaks a rule."""
+"""Whether a segment breaks a rule; the second argument is the next segment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Limits:
     log_end_offset: int
     archived_through: int | None
     rolls: bool
-    """Whether the active segment is rolled when it breaks a rule, so that it can be archived."""
+    """Whether an active segment that breaks a rule is rolled, so that it can be archived."""
 
 
 @dataclass(frozen=True, slots=True)

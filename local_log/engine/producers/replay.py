@@ -23,7 +23,7 @@ from local_log.formats.record_batch.batch_v2 import Batches
 _MAGIC_2 = 2
 
 Step = tuple[int, "list[DataBatch] | Marker"]
-"""A producer's id and what it did: some batches in a row, or the end of a transaction."""
+"""A producer id, and some consecutive batches of it or the marker that ends its transaction."""
 
 
 def of_producers(batches: Batches) -> np.ndarray:

@@ -19,7 +19,7 @@ from local_log.formats.producer_snapshot import ProducerEntry
 from local_log.formats.record import NO_SEQUENCE, NO_TIMESTAMP
 
 BATCHES_KEPT = 5
-"""How many of a producer's last batches are recognised when they come again."""
+"""The number of a producer's last batches for which duplicates are detected."""
 
 NO_PRODUCER_EPOCH = -1
 _EPOCH_MAX = (1 << 15) - 1
@@ -29,7 +29,7 @@ class Origin(Enum):
     """The sender of an append (Kafka's AppendOrigin)."""
 
     REPLICATION = "replication"
-    """A follower, or what is replayed from the log itself: taken as it is."""
+    """A follower's append, or a replay of the log: sequence numbers are not checked."""
     COORDINATOR = "coordinator"
     CLIENT = "client"
     RAFT_LEADER = "raft_leader"
@@ -181,7 +181,7 @@ class ProducerUpdate:
         self._verification = verification
         self.updated = replace(current, batches=deque(maxlen=BATCHES_KEPT))
         self.started: list[int] = []
-        """Where transactions start in the append."""
+        """The first offsets of the transactions that start in the append."""
 
     def append(self, batch: DataBatch) -> None:
         """Adds a batch of records. Raises InvalidProducerEpoch, OutOfOrderSequenceNumber, InvalidTxnState."""
