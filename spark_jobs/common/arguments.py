@@ -140,7 +140,7 @@ def _moment(context: click.Context, param: click.Parameter, value: str | None) -
 
 
 def _offset_ranges(context: click.Context, param: click.Parameter, value: str | None) -> OffsetRanges | None:
-    """A offset_ranges as JSON, or in a file."""
+    """Offset ranges as JSON, or in a file."""
     if value is None:
         return None
     text = value if value.lstrip().startswith("{") else click.File("r", encoding="utf-8").convert(value, param, context).read()

@@ -113,7 +113,7 @@ def test_an_object_that_the_manifest_names_and_that_is_gone_is_damage(finer: Wor
         (aux_key, lambda: without_aux.aborted(entry.base_offset, entry.end_offset)),
     ]
     for key, ask in asks:
-        with pytest.raises(Corrupt, match="the manifest refers to it") as raised:
+        with pytest.raises(Corrupt, match="the manifest names it") as raised:
             ask()
         assert raised.value.file == key
 
