@@ -71,7 +71,7 @@ lint-tidy:
 	@$(call quietly,$(BIN)/python -m pytest tests/test_tidy.py)
 
 test: setup ## all tests; ARGS="-k name" narrows them, ARGS=--quick leaves out all that needs Java or a server
-	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 bench: setup ## benchmarks; ARGS go to bench/run.py
 	@$(BIN)/python bench/run.py $(ARGS)
