@@ -1,1 +1,1 @@
-"""The loops over bytes that Numba compiles: scan, decode, encode and validate, a whole chunk a call."""
+"""The loops over bytes that Numba compiles: scan, decode, encode and validate. Each call processes a whole chunk."""

@@ -1,4 +1,4 @@
-"""The compiled loops that turn the records of batches into columns. See `kernels` for the rules of such code."""
+"""The compiled loops that decode the records of batches to columns. See `kernels.scan` for the rules of such code."""
 
 from typing import Any, Final
 
@@ -19,14 +19,14 @@ from local_log.formats.kernels.scan import (
 )
 
 BLOCK_BYTES: Final = 64
-"""What is copied is copied in blocks of so many bytes, so what it is copied to has as many to spare at its end."""
+"""Bytes are copied in blocks of this size, so a destination needs as many spare bytes at its end."""
 
 STEP_BYTES: Final = 1 << 18
-"""How far ahead of the decoder memory is asked for the bytes that the checksum reads next."""
+"""The decoder prefetches the bytes that the checksum reads next, this far ahead."""
 
 _0, _1, _2, _7, _63, _127, _128 = (np.uint64(n) for n in (0, 1, 2, 7, 63, 127, 128))
 _STEP, _CACHE_LINE, _BLOCK = np.uint64(STEP_BYTES), np.uint64(64), np.uint64(BLOCK_BYTES)
-_AHEAD = np.uint64(1 << 14)  # who only hops from record to record waits for memory at each, unless it is on its way
+_AHEAD = np.uint64(1 << 14)  # without this prefetch a scan that skips from record to record waits for memory at each one
 
 _bytes = types.Array(types.uint8, 1, "C", readonly=True)
 _i32, _i64, _u64, _u8 = (types.Array(t, 1, "C") for t in (types.int32, types.int64, types.uint64, types.uint8))
@@ -34,7 +34,7 @@ _in_i64, _in_u64 = (types.Array(t, 1, "C", readonly=True) for t in (types.int64,
 
 
 def _copy_block_signature(_context: Any, to: Any, _at: Any, of: Any, _pos: Any) -> Any:
-    """Copies BLOCK_BYTES of `of[pos:]` to `to[at:]`: some of these one after the other take less time than a call of memcpy."""
+    """Copies BLOCK_BYTES of `of[pos:]` to `to[at:]`: a few such copies take less time than a call of memcpy."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         to_array = context.make_array(signature.args[0])(context, builder, args[0])
@@ -52,7 +52,7 @@ _copy_block: Any = intrinsic(_copy_block_signature)
 
 
 def _prefetch_signature(_context: Any, of: Any, _pos: Any) -> Any:
-    """Asks for the cache line of `of[pos]`, which may lie past the array's end: the decoder computes while memory answers."""
+    """Prefetches the cache line of `of[pos]`, which may be past the array's end, while the decoder computes."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, args[0])
@@ -71,7 +71,7 @@ _prefetch: Any = intrinsic(_prefetch_signature)
 
 @njit(inline="always", boundscheck=False)
 def _varint(data: Any, p: Any, end: Any) -> Any:
-    """The raw (still zigzag) value and the position after it, or a position past `end` where none ends in time."""
+    """The raw (still zigzag) value and the position after it, or a position past `end` if the varint is cut or too long."""
     if p + _1 < end:
         low = np.uint64(data[p])
         if low < _128:
@@ -105,12 +105,12 @@ def decode_records(
     offsets: Any, timestamps: Any, key_ends: Any, keys: Any, key_valid: Any, value_ends: Any, values: Any,
     value_valid: Any, headers_at: Any, headers_end: Any,
 ) -> Any:  # fmt: skip
-    """Turns the records in `data[starts[b]:ends[b]]` of every batch b of `[first, last)` into columns.
+    """Decodes the records in `data[starts[b]:ends[b]]` of every batch b of `[first, last)` to columns.
 
-    It goes on at `row` with `key_size` and `value_size` bytes filled, so that a group may be decoded in steps.
-    `append_timestamps[b]` is the timestamp of every record of b, or -1 where each has its own. `key_ends` and `value_ends`
-    are Arrow's offsets (one longer than the rows, [0] already 0); `headers_at` and `headers_end` bound each record's headers
-    from their count on. Outputs that are not wanted may be empty.
+    It continues at `row` with `key_size` and `value_size` bytes filled, so that a group can be decoded in steps.
+    `append_timestamps[b]` is the timestamp of every record of b, or -1 if each has its own. `key_ends` and `value_ends`
+    are Arrow's offsets (one longer than the rows, [0] already 0); `headers_at` and `headers_end` delimit each record's headers,
+    including their count. Outputs that are not wanted may be empty.
     Returns (status, failed batch, row, key bytes, value bytes, null keys, null values, headers).
     """
     key_nulls = _0
@@ -126,7 +126,7 @@ def decode_records(
         base_timestamp = base_timestamps[b]
         append_timestamp = append_timestamps[b]
         for _ in range(counts[b]):
-            # A varint may be read past its record, but never past the data: that it was, is seen before anything relies on it.
+            # A varint may be read past its record, but never past the data; this is checked before its value is used.
             length, p = _varint(data, p, data_end)
             if p > end:
                 return BAD_VARINT, b, row, _0, _0, _0, _0, _0
@@ -142,7 +142,7 @@ def decode_records(
             delta, p = _varint(data, p, data_end)
             offsets[row] = base_offset + _signed(delta)
 
-            # The same for key and value: as a function, numba counts references to its arrays for every record (5 times slower).
+            # Inlined for key and value: a function would count references to its arrays for every record (5 times slower).
             size, p = _varint(data, p, data_end)
             if p > record_end:
                 return BAD_VARINT, b, row, _0, _0, _0, _0, _0
@@ -225,9 +225,9 @@ def decode_headers(
     data: Any, headers_at: Any, headers_end: Any, list_ends: Any, key_ends: Any, keys: Any, value_ends: Any, values: Any,
     value_valid: Any,
 ) -> Any:  # fmt: skip
-    """Turns the headers that `decode_records` found in rows `[row, last)` into Arrow's list of structs.
+    """Decodes the headers that `decode_records` found in rows `[row, last)` to Arrow's list of structs.
 
-    It goes on at header `n` with `key_size` and `value_size` bytes filled. Returns (status, row, headers, key bytes, value
+    It continues at header `n` with `key_size` and `value_size` bytes filled. Returns (status, row, headers, key bytes, value
     bytes, null values).
     """
     nulls = _0
@@ -270,9 +270,9 @@ def decode_headers(
 
 @njit(types.void(_bytes, _in_u64, _in_u64, _in_u64, _in_i64, types.int64, _i64), cache=True, nogil=True, boundscheck=False)
 def least_timestamps(data: Any, starts: Any, ends: Any, counts: Any, base_timestamps: Any, unknown: Any, least: Any) -> None:
-    """The least timestamp of the records in `data[starts[b]:ends[b]]` of every batch b, `unknown` where they have no sound form.
+    """The least timestamp of the records in `data[starts[b]:ends[b]]` of every batch b, `unknown` if their form is invalid.
 
-    Only lengths and times are looked at.
+    Only lengths and timestamps are read.
     """
     data_end = np.uint64(data.size)
     for b in range(starts.size):

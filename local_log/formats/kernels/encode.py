@@ -1,7 +1,7 @@
-"""The compiled loop that turns columns into the records of a batch of magic 2; see `kernels` for the rules of such code.
+"""The compiled loop that encodes columns as the records of a batch of magic 2; see `kernels.scan` for the rules of such code.
 
-A record: varint length of what follows; int8 attributes, 0; varlong timestamp delta; varint offset delta; varint length of
-the key, -1 for null, and the key; the value likewise; varint number of headers, each with its name and its value likewise.
+A record: varint length of the rest; int8 attributes, 0; varlong timestamp delta; varint offset delta; varint length of the
+key, -1 for null, and the key; the value likewise; varint number of headers, each with its name and its value likewise.
 All varints are zigzag. Source: KIP-98, Kafka's DefaultRecord.
 """
 
@@ -17,7 +17,7 @@ OFFSET_TOO_FAR: Final = 2
 BAD_TIMESTAMP: Final = 3
 
 RECORD_OVERHEAD_MAX: Final = 36
-"""Bytes of a record beside its key, value and headers: length 5, attributes 1, timestamp 10, offset 5, three counts of 5."""
+"""Bytes of a record without key, value and headers: length 5, attributes 1, timestamp 10, offset 5, three counts of 5."""
 
 HEADER_OVERHEAD_MAX: Final = 10
 
@@ -38,7 +38,7 @@ def _zigzag(value: Any) -> Any:
 
 @njit(inline="always", boundscheck=False)
 def _size(value: Any) -> Any:
-    """Bytes of the varint of `value`, which is zigzag already."""
+    """Bytes of the varint of `value`, which is already zigzag."""
     size = _1
     while value >= _128:
         value >>= _7
@@ -58,7 +58,7 @@ def _put(out: Any, at: Any, value: Any) -> Any:
 
 @njit(inline="always", boundscheck=False)
 def _is_null(bits: Any, at: Any) -> Any:
-    """Whether the bit of Arrow's validity bitmap is not set; one of no bytes says that nothing is null."""
+    """Whether the bit of Arrow's validity bitmap is 0; an empty bitmap means that there are no nulls."""
     return bits.size > 0 and (np.uint64(bits[at >> _3]) >> (at & _7)) & _1 == _0
 
 
@@ -79,10 +79,10 @@ def encode_records(
     list_ends: Any, name_ends: Any, names: Any, data_ends: Any, data: Any, data_bits: Any, data_bit: Any,
     out: Any, at: Any,
 ) -> Any:  # fmt: skip
-    """Writes a record for each row to `out` from `at` on, where there must be room.
+    """Writes a record for each row to `out` from `at` on, where there must be enough space.
 
-    Columns are Arrow's buffers: ends (one longer than the rows), bytes, validity bits and which of them is the first row's.
-    `list_ends` are the rows' ends among the names and data of headers. Returns (status, row, position after the last record,
+    Columns are Arrow's buffers: ends (one longer than the rows), bytes, validity bits and the bit index of the first row.
+    `list_ends` are the rows' ends in the names and data of headers. Returns (status, row, position after the last record,
     greatest timestamp or -1).
     """
     latest = _NO_TIMESTAMP

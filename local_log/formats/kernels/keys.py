@@ -1,6 +1,6 @@
-"""The compiled loop that says which partition a record's key belongs to; see `kernels` for the rules of such code.
+"""The compiled loop that computes the partitions of records' keys; see `kernels.scan` for the rules of such code.
 
-Kafka's producers take murmur2 of the key, its sign bit off, modulo the number of partitions. Source: Kafka's Utils.murmur2,
+Kafka's producers use murmur2 of the key without its sign bit, modulo the number of partitions. Source: Kafka's Utils.murmur2,
 BuiltInPartitioner.partitionForKey.
 """
 
@@ -46,9 +46,9 @@ def _murmur2(data: Any, at: Any, size: Any) -> Any:
     types.int64(_in_i32, _bytes, _bytes, types.uint64, types.uint64, _i32), cache=True, nogil=True, boundscheck=False
 )  # fmt: skip
 def partitions_of_keys(ends: Any, keys: Any, bits: Any, bit: Any, count: Any, out: Any) -> Any:
-    """Writes the partition of each row's key, of `count`, to `out`, -1 for a null key; gives how many are null.
+    """Writes the partition of each row's key, of `count`, to `out`, -1 for a null key; returns the number of nulls.
 
-    Columns are Arrow's buffers, as in `encode_kernels.encode_records`.
+    Columns are Arrow's buffers, as in `encode.encode_records`.
     """
     nulls = 0
     for row in range(out.size):

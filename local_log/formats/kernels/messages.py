@@ -40,9 +40,9 @@ def _int64(data: Any, at: Any) -> Any:
     boundscheck=False,
 )
 def walk_messages(data: Any, pos: Any, end: Any, positions: Any, headers: Any) -> Any:
-    """Steps over whole messages of magic 0 and 1 in `data[pos:end]`, copying position and first bytes of each, as many as fit.
+    """Iterates over complete messages of magic 0 and 1 in `data[pos:end]`; copies position and header of as many as fit.
 
-    Returns (status, messages, position after the last one). TORN: the next message is not wholly there.
+    Returns (status, messages, position after the last one). TORN: the next message is incomplete.
     """
     n = _0
     room = np.uint64(positions.size)
@@ -85,10 +85,10 @@ def decode_messages(
     offsets: Any, timestamps: Any, key_ends: Any, keys: Any, key_valid: Any, value_ends: Any, values: Any,
     value_valid: Any, messages_at: Any, messages_end: Any,
 ) -> Any:  # fmt: skip
-    """Turns the `counts[b]` messages in `data[starts[b]:ends[b]]` of every batch b into columns, as `decode_records` does.
+    """Decodes the `counts[b]` messages in `data[starts[b]:ends[b]]` of every batch b to columns, as `decode_records` does.
 
-    The first message's offset is `base_offsets[b]`, and the others follow by as much as their own offsets do. Where
-    `appended[b]`, all have `append_timestamps[b]`. `messages_at` and `messages_end` bound each message.
+    The first message's offset is `base_offsets[b]`; the others keep their distances from it. If `appended[b]`, all have
+    `append_timestamps[b]`. `messages_at` and `messages_end` delimit each message.
     Returns (status, failed batch, key bytes, value bytes, null keys, null values).
     """
     row = _0

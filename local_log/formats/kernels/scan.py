@@ -1,8 +1,8 @@
-"""The loops over bytes, compiled by numba: here over batches; those beside it see single records.
+"""The compiled loops over batches, and the rules for all kernels; the other modules here process single records.
 
-Positions are unsigned: with signed ones numba keeps a branch for negative indices and nothing vectorises (4 times slower).
+Positions are unsigned: with signed ones numba adds a branch for negative indices, and no loop is vectorised (4 times slower).
 So every constant below is a `np.uint64`; mixed with a signed one, numba would compute in floating point.
-Each kernel returns a status instead of raising: 0 is success, another number is the first thing that was wrong.
+Each kernel returns a status instead of raising: 0 is success, another number is the first error.
 """
 
 from typing import Any, Final
@@ -45,7 +45,7 @@ _in_u64 = types.Array(types.uint64, 1, "C", readonly=True)
 
 @njit(inline="always", boundscheck=False)
 def uint32(data: Any, at: Any) -> Any:
-    """Four bytes, big-endian."""
+    """A big-endian uint32."""
     high = (np.uint64(data[at]) << _24) | (np.uint64(data[at + _1]) << _16)
     return high | (np.uint64(data[at + _2]) << _8) | np.uint64(data[at + _3])
 
@@ -57,9 +57,9 @@ def uint32(data: Any, at: Any) -> Any:
     boundscheck=False,
 )
 def walk(data: Any, pos: Any, end: Any, positions: Any, headers: Any) -> Any:
-    """Steps over whole batches of magic 2 in `data[pos:end]`, copying position and header of each, as many as fit.
+    """Iterates over complete batches of magic 2 in `data[pos:end]`; copies position and header of as many as fit.
 
-    Returns (status, batches, position after the last one). TORN: the next batch is not wholly there.
+    Returns (status, batches, position after the last one). TORN: the next batch is incomplete.
     """
     n = _0
     room = np.uint64(positions.size)
@@ -92,10 +92,10 @@ def walk(data: Any, pos: Any, end: Any, positions: Any, headers: Any) -> Any:
     boundscheck=False,
 )
 def walk_any(data: Any, pos: Any, end: Any, file_end: Any, positions: Any, headers: Any) -> Any:
-    """As `walk`, but over whatever Kafka's FileLogInputStream takes for a batch: any magic, no look at anything but the size.
+    """As `walk`, by the rules of Kafka's FileLogInputStream: any magic, and only the size is checked.
 
-    `file_end` is where the file ends, `end` where `data` does. Returns (status, batches, position after the last one):
-    DONE at the file's end, which leftover bytes may follow that are no batch; TORN: more of the file is needed;
+    The file ends at `file_end`, `data` at `end`. Returns (status, batches, position after the last one):
+    DONE at the file's end, even if leftover bytes follow that are no batch; TORN: more of the file is needed;
     BAD_LENGTH: a size below that of the smallest message.
     """
     n = _0
@@ -125,9 +125,9 @@ def walk_any(data: Any, pos: Any, end: Any, file_end: Any, positions: Any, heade
 
 @njit(types.uint64(_in_u64, types.uint64, types.uint64, types.uint64, _u64), cache=True, nogil=True, boundscheck=False)
 def index_rows(positions: Any, start: Any, last: Any, interval: Any, rows: Any) -> Any:
-    """The batches that get an index entry: each that starts more than `interval` bytes behind the one before that got one.
+    """The batches that get an index entry: each that starts more than `interval` bytes after the previous one with an entry.
 
-    `positions` count from `start`, `last` is where the last such batch before these started. Fills `rows`; their number.
+    `positions` count from `start`; the previous batch with an entry starts at `last`. Fills `rows`; returns their number.
     """
     n = _0
     for row in range(positions.size):
@@ -140,7 +140,7 @@ def index_rows(positions: Any, start: Any, last: Any, interval: Any, rows: Any) 
 
 
 def _copy_signature(_context: Any, to: Any, _at: Any, of: Any, _pos: Any, _size: Any) -> Any:
-    """memcpy of `of[pos:pos + size]` to `to[at:]`. A loop over bytes takes half as long again: most keys are too short for it."""
+    """memcpy of `of[pos:pos + size]` to `to[at:]`. A loop over bytes takes 1.5 times as long: most keys are too short for it."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         to_array = context.make_array(signature.args[0])(context, builder, args[0])
@@ -157,7 +157,7 @@ copy: Any = intrinsic(_copy_signature)
 
 @njit(boundscheck=False)
 def long_varint(data: Any, p: Any, end: Any, last_shift: Any) -> Any:
-    """The raw value and the position after it; a position past `end` where none ends in time or by the byte at `last_shift`."""
+    """The raw value and the position after it; a position past `end` if the varint is incomplete or exceeds `last_shift`."""
     value = _0
     shift = _0
     while p < end and shift <= last_shift:

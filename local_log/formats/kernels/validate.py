@@ -1,7 +1,7 @@
-"""The compiled loop over the records of a batch that is to be appended: their form, and what a topic asks of them.
+"""The compiled loop that validates the records of a batch before its append: their form, and the topic's rules.
 
-See `kernels` for the rules of such code and `encode_kernels` for a record's fields. Unlike `record_kernels.decode_records`, which
-reads what a broker has let in, this holds varints to the bytes that Kafka allows: 5 for a length, 10 for a time.
+See `kernels.scan` for the rules of such code and `encode` for a record's fields. Unlike `decode.decode_records`, which reads
+what a broker has accepted, it limits varints to Kafka's number of bytes: 5 for a length, 10 for a timestamp.
 """
 
 from typing import Any, Final
@@ -33,7 +33,7 @@ _u8, _i64 = (types.Array(t, 1, "C") for t in (types.uint8, types.int64))
 
 @njit(inline="always", boundscheck=False)
 def _varlong(data: Any, p: Any, end: Any) -> Any:
-    """The value and the position after it, or a position past `end` where none ends in time."""
+    """The value and the position after it, or a position past `end` if the varint is incomplete or too long."""
     if p < end and data[p] < 128:
         value = np.uint64(data[p])
         p += _1
@@ -44,7 +44,7 @@ def _varlong(data: Any, p: Any, end: Any) -> Any:
 
 @njit(inline="always", boundscheck=False)
 def _varint(data: Any, p: Any, end: Any) -> Any:
-    """As `_varlong`, of at most 5 bytes, of which 32 bits count."""
+    """As `_varlong`, for at most 5 bytes, of which 32 bits are used."""
     if p < end and data[p] < 128:
         value = np.uint64(data[p])
         p += _1
@@ -69,11 +69,11 @@ def check_records(
     has_append_time: Any, now: Any, before_max: Any, after_max: Any, check_times: Any, need_key: Any,
     error_rows: Any, error_kinds: Any, error_timestamps: Any, error_offsets: Any,
 ) -> Any:  # fmt: skip
-    """Checks the `count` records in `data[p:end]`, which are all that there is.
+    """Checks the `count` records in `data[p:end]`, which must fill it completely.
 
     With `has_append_time` each record's timestamp is `append_timestamp`. With `check_times` it must be in [now - before_max,
-    now + after_max] or -1; else, and for -1, only the batch must not have an append time. The first errors are written down
-    as far as there is room. Returns (status, row, greatest timestamp or -1, whether offsets run 0 to count - 1, errors).
+    now + after_max] or -1; otherwise, and for -1, only the batch must not have an append time. The first errors are returned, as
+    many as fit. Returns (status, row, greatest timestamp or -1, whether offsets run 0 to count - 1, errors).
     """
     latest = _NO_TIMESTAMP
     in_order = True
@@ -85,7 +85,7 @@ def check_records(
         if size < 0 or np.uint64(size) > end - p:
             return RECORD_PAST_BATCH, row, latest, in_order, errors
         record_end = p + np.uint64(size)
-        p += _1  # attributes, which mean nothing
+        p += _1  # attributes, which are unused
         timestamp, p = _varlong(data, p, record_end)
         if p > record_end:
             return BAD_VARINT, row, latest, in_order, errors
