@@ -82,7 +82,7 @@ class DataDir:
 
     # Clean shutdown
 
-    def take_clean_mark(self) -> None:
+    def consume_clean_shutdown_file(self) -> None:
         """Reads and deletes the clean shutdown file, so that a crash from now on is seen as one. Raises Offline."""
         file = f"{self.path}/{CLEAN_SHUTDOWN}"
         self.was_clean, self.broker_epoch = False, None
@@ -92,7 +92,7 @@ class DataDir:
         if self.disk.delete(file):
             self.disk.sync_folder(self.path)
 
-    def leave_clean_mark(self, broker_epoch: int) -> None:
+    def write_clean_shutdown_file(self, broker_epoch: int) -> None:
         """Writes the clean shutdown file: every log in the directory is closed. Raises Offline."""
         replace_file(self.disk, f"{self.path}/{CLEAN_SHUTDOWN}", write_clean_shutdown(broker_epoch))
 
@@ -156,9 +156,9 @@ class DataDir:
 def open_data_dir(disk: WritableDisk, path: str) -> DataDir:
     """The directory at `path`, not locked yet. If its disk fails, its lock and its open files are released."""
 
-    def let_go() -> None:
+    def release() -> None:
         with suppress(LogError):
             disk.unlock(f"{path}/{LOCK}")
         disk.release(path)
 
-    return DataDir(path, GuardedDisk(disk, path, let_go))
+    return DataDir(path, GuardedDisk(disk, path, release))

@@ -16,7 +16,7 @@ from local_log.engine.config import LogConfig
 from local_log.engine.manager.config import ManagerConfig
 from local_log.engine.manager.data_dir import DataDir, open_data_dir
 from local_log.engine.manager.guarded_disk import Offline, unless_offline
-from local_log.engine.manager.maintenance import done, jobs_of, scheduled
+from local_log.engine.manager.maintenance import jobs_of, run_jobs, scheduled
 from local_log.engine.manager.managed_log import ManagedLog, write_log_start_offsets, write_recovery_points
 from local_log.engine.manager.schedule import Schedule
 from local_log.engine.manager.shutdown import close_all
@@ -122,7 +122,7 @@ class LogManager:
 
     def _open(self, plans: list[Plan], on_progress: Callable[[Progress], None]) -> Started:
         for directory in self._live():
-            unless_offline(directory.take_clean_mark)
+            unless_offline(directory.consume_clean_shutdown_file)
             unless_offline(directory.read_checkpoints)
         self._opener.on_progress = on_progress
         for made in self._opener.open_all(plans, self.config.num_recovery_threads_per_data_dir):
@@ -293,11 +293,11 @@ class LogManager:
         self._check_alive()
         problems: list[LogError] = []
         for task in self._schedule.due(now_ms):
-            problems += done(jobs_of(task, now_ms, self._by_directory(), self._archived_through))
+            problems += run_jobs(jobs_of(task, now_ms, self._by_directory(), self._archived_through))
         due = [d for d in self._doomed if d.due_ms <= now_ms]
         self._doomed = [d for d in self._doomed if d.due_ms > now_ms]
-        problems += done((d.directory, partial(_delete_folder, d)) for d in due)
-        problems += done((m.directory, m.log.folder.delete_due) for m in self._logs())
+        problems += run_jobs((d.directory, partial(_delete_folder, d)) for d in due)
+        problems += run_jobs((m.directory, m.log.folder.delete_due) for m in self._logs())
         self._check_alive()
         return tuple(problems)
 

@@ -52,7 +52,7 @@ def jobs_of(
     return [(directory, m.log.producers.expire) for directory, m in managed]
 
 
-def done(jobs: Iterable[Job]) -> list[LogError]:
+def run_jobs(jobs: Iterable[Job]) -> list[LogError]:
     """Runs all jobs and returns their errors. The failure of a disk is reported only once."""
     problems: list[LogError] = []
     for directory, act in jobs:

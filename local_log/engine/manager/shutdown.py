@@ -47,4 +47,4 @@ def _leave(directory: DataDir, logs: Sequence[ManagedLog], broker_epoch: int) ->
     write_recovery_points(directory, logs)
     write_log_start_offsets(directory, logs)
     if not directory.unopened:
-        directory.leave_clean_mark(broker_epoch)
+        directory.write_clean_shutdown_file(broker_epoch)

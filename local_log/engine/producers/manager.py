@@ -161,12 +161,12 @@ class ProducerStateManager:
         if log_end_offset == self.map_end_offset:
             self.on_log_start_offset(log_start_offset)
             return
-        self._forget()
+        self._clear()
         self._load(log_start_offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Removes all state, snapshots included; the state is that at `offset`."""
-        self._forget()
+        self._clear()
         for snapshot in self.snapshot_offsets:
             self._delete_snapshot(snapshot)
         self._snapshot_offset = 0
@@ -236,7 +236,7 @@ class ProducerStateManager:
     def _is_expired(self, producer: Producer, now_ms: int) -> bool:
         return producer.txn_first_offset is None and now_ms - producer.last_timestamp >= self.expiration_ms
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         self.producers = {}
         self.ongoing = {}
         self.unreplicated = {}

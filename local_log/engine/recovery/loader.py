@@ -75,14 +75,14 @@ class Loader:
 
     def load(self) -> Loaded:
         """Runs all steps. Raises Corrupt, Invalid and Refused where Kafka fails, too; Unreadable."""
-        self._swap(self._remove_leftovers())
-        self._splitting(self._open_segments)
+        self._swap(self._remove_temporary_files())
+        self._split_and_retry(self._open_segments)
         if self.folder.path.endswith(DELETE_DIR):
             if not len(self.segments):
                 self.segments.add(self.folder.segment(0))
             point = end = 0
         else:
-            point, end = self._splitting(self._recover_unflushed)
+            point, end = self._split_and_retry(self._recover_unflushed)
             self.segments.active.resize_indexes(self.folder.config.segment_index_bytes)
         self.epochs.truncate_from_end(end)
         start = self.log_start_offset
@@ -99,7 +99,7 @@ class Loader:
     def _delete(self, name: str) -> None:
         self.folder.disk.delete(f"{self.folder.path}/{name}")
 
-    def _remove_leftovers(self) -> list[str]:
+    def _remove_temporary_files(self) -> list[str]:
         """Step 1; returns the .swap files of finished cleanings."""
         names = self._files()
         for name in names:
@@ -133,7 +133,7 @@ class Loader:
                 path = f"{self.folder.path}/{name}"
                 self.folder.disk.rename(path, path.removesuffix(SWAP))
 
-    def _splitting(self, step: Callable[[], T]) -> T:
+    def _split_and_retry(self, step: Callable[[], T]) -> T:
         """Runs a step, and runs it again after it has split a segment with an offset overflow."""
         while True:
             try:

@@ -44,7 +44,7 @@ def recover(
     try:
         for scanned in segment.scan(0, window=WINDOW_BYTES):
             sound = scanned.first_invalid()
-            _take(segment, producers, epochs, scanned.head(sound), done)
+            _process(segment, producers, epochs, scanned.head(sound), done)
             if sound < len(scanned.batches):
                 break
     except Corrupt:
@@ -58,7 +58,7 @@ def recover(
     return truncated
 
 
-def _take(segment: Segment, producers: ProducerStateManager, epochs: LeaderEpochs, scanned: Scanned, done: _Progress) -> None:
+def _process(segment: Segment, producers: ProducerStateManager, epochs: LeaderEpochs, scanned: Scanned, done: _Progress) -> None:
     """Processes valid batches. Raises Corrupt for an invalid marker; its batch is the last one that is processed."""
     broken_marker = _first_broken_marker(scanned)
     if broken_marker is not None:

@@ -127,8 +127,8 @@ def _decode_sections(sections: Iterable[Buffer], batches: Batches, want: Project
             yield batches[first:row], group.columns(batches[first:row])
             group, first, size = None, row, 0
         if group is None:
-            group = _Group(batches, want, row, *_room(batches, row, len(section)))
-        _refuse_claim(batches, row, len(section))
+            group = _Group(batches, want, row, *_capacity(batches, row, len(section)))
+        _check_count(batches, row, len(section))
         waiting.append(section)
         waiting_size += len(section)
         size += len(section)
@@ -139,14 +139,14 @@ def _decode_sections(sections: Iterable[Buffer], batches: Batches, want: Project
         yield batches[first:], group.columns(batches[first:])
 
 
-def _room(batches: Batches, first: int, size: int) -> tuple[int, int]:
+def _capacity(batches: Batches, first: int, size: int) -> tuple[int, int]:
     """The maximum number of rows and bytes of a group that starts with this batch, whose records have `size` bytes."""
     bytes_max = max(size, INFLATED_GROUP_BYTES)
     claimed = int(batches.count[first:].clip(min=0).sum(dtype=np.int64))
     return min(claimed, bytes_max // RECORD_BYTES_MIN), bytes_max
 
 
-def _refuse_claim(batches: Batches, row: int, size: int) -> None:
+def _check_count(batches: Batches, row: int, size: int) -> None:
     """Raises Corrupt for a record count that the bytes cannot contain, before memory is allocated for it."""
     count = int(batches.count[row])
     if not 0 <= count <= size // RECORD_BYTES_MIN:
@@ -183,7 +183,7 @@ def _decode(runs: Iterable[Run], starts: Any, ends: Any, batches: Batches, want:
     bad = batches.count.astype(np.uint64) > room // _RECORD_BYTES_MIN  # a negative count is a huge uint64
     if bad.any():
         row = int(bad.argmax())
-        _refuse_claim(batches, row, int(room[row]))
+        _check_count(batches, row, int(room[row]))
     group = _Group(batches, want, 0, int(batches.count.sum(dtype=np.int64)), int(room.sum()))
     for run in runs:
         group.add(run, starts, ends)
