@@ -1,4 +1,4 @@
-"""The error classes of a log, on a broker's disk or in the archive: each stands for one remedy.
+"""The error classes of a log, on a broker's disk or in the archive, one class for each remedy.
 
     LogError
     ├── Corrupt         bytes differ from what was written: quarantine the file, restore it from a replica or the archive

@@ -28,7 +28,7 @@ class LeaderEpochs:
         return self.entries[-1].epoch if self.entries else None
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Records that `epoch` starts at `start_offset`. Drops the entries with a later epoch or a higher offset."""
+        """Records that `epoch` starts at `start_offset`. Drops the entries whose epoch or start offset is not below."""
         entries = self.entries
         if entries and entries[-1].epoch == epoch and start_offset >= entries[-1].start_offset:
             return
