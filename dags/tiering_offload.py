@@ -66,10 +66,10 @@ def tiering_offload(  # most lines state the parameters of the DAG
         copied = OffloadOperator.partial(
             task_id="offload", pool=pool, map_index_template="{{ task.partitions[0] }}", **shared
         ).expand(partitions=plan.output)
-        told = ArchivedThroughOperator(
+        archived_through = ArchivedThroughOperator(
             task_id="tell", tiering_conn_id=tiering_conn_id, partitions=plan.output, trigger_rule="none_failed"
         )
-        copied >> told
+        copied >> archived_through
     return dag
 
 

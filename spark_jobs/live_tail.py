@@ -59,7 +59,7 @@ class Boundary:
 
 
 def starting_offsets(archive: str, topics: Iterable[str], keys: str | None = None) -> str:
-    """The `startingOffsets` with which Spark's Kafka source goes on where the archive ends now.
+    """The `startingOffsets` for Spark's Kafka source: the current end offsets of the archive.
 
     Nothing is asked of the broker, and the Kafka source wants an offset for every partition: one that has never been archived is
     not among them. With `keys`, where the archive's are, manifests are held against their signatures. Raises NotFound,

@@ -105,7 +105,7 @@ class Reader:
             raise Invalid("a topic id needs one topic: name it")
         rows: list[dict[str, Any]] = []
         for topic in topics or self.topics():
-            with suppress(*(() if topics else (NotFound,))):  # of a topic that nobody named there may be nothing to read yet
+            with suppress(*(() if topics else (NotFound,))):  # a topic that was not named may have nothing to read yet
                 found = self._tiers.found(topic, topic_id=topic_id)
                 rows += ({"topic": topic, "partition": number} | _coverage(log) for number, log in found.items())
         return pa.Table.from_pylist(rows, schema=COVERAGE)
@@ -249,7 +249,7 @@ def _ms(time: Time) -> int:
         return time
     if time.tzinfo is None:
         raise Invalid(f"{time} has no time zone: give one (tzinfo=UTC), or milliseconds since 1970")
-    return -((_EPOCH - time) // timedelta(milliseconds=1))  # a part of a ms counts as a whole: nothing earlier is as late
+    return -((_EPOCH - time) // timedelta(milliseconds=1))  # rounded up, so that no earlier record is included
 
 
 def _batch(records: pa.RecordBatch, partition: int, schema: pa.Schema) -> pa.RecordBatch:

@@ -70,8 +70,8 @@ def newest_version(store: ObjectLister, path: PartitionPath) -> int:
 def load_newest(store: ObjectStore, path: PartitionPath, *, at_least: int = 0) -> Stored | None:
     """The newest version, None where there is none. `at_least` is a version known to have been, should the listing lag behind.
 
-    A version may be swept between listing and reading: then there is a newer one, and the listing is asked again.
-    Raises Unavailable where it goes on showing what is not there.
+    A version may be swept between listing and reading: then there is a newer one, and the versions are listed again.
+    Raises Unavailable if the listing still has a version that does not exist.
     """
     for _ in range(LOAD_ATTEMPTS_MAX):
         listed = newest_version(store, path)

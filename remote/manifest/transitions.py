@@ -68,9 +68,10 @@ def kept(manifest: Manifest, entry: SegmentEntry, of: Manifest, now_ms: int) -> 
 
 
 def kept_from(of: Manifest, topic_id: str, start: int) -> Manifest:
-    """Version 0 of the partition that is to keep what `of` has from `start` on.
+    """Version 0 of the partition that keeps the diverged history of `of` from `start` on.
 
-    It has got its offsets a moment before `of` has: of the two topics of one name the one that goes on is read by default.
+    Its last data is one ms older than that of `of`, so that of the two topics with one name, readers choose that of `of` by
+    default.
     """
     first = never_archived(of.topic, topic_id, of.partition, start)
     losses = tuple(left for loss in of.losses for left in parts_outside(loss, 0, start))

@@ -1,6 +1,7 @@
-"""The one object that says of a write over many partitions how it ended: put if absent, so whoever comes first has decided.
+"""The record of a write over many partitions: one object, put if absent, that says whether the write is committed or aborted.
 
-The writer puts that it is committed, when it stands in every manifest; who wants to go on before that puts that it was given up.
+The writer puts "committed" when the write is pending in every manifest. Another writer that has to commit before that puts
+"aborted". The first put decides.
 """
 
 from collections.abc import Iterator

@@ -36,7 +36,7 @@ class Backoff:
 
 
 class Retrying:
-    """`inner`, with patience. A listing that breaks off goes on behind the last object that it gave."""
+    """The store `inner`, with retries. A listing that fails is continued after the last object that it returned."""
 
     def __init__(self, inner: ObjectStore, clock: Clock, chance: Jitter, backoff: Backoff | None = None) -> None:
         self.inner = inner

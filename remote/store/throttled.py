@@ -1,4 +1,4 @@
-"""A store that moves no more than so many bytes a second, both directions together, whoever shares it."""
+"""A store with a limit of bytes per second, for reads and writes of all its users together."""
 
 import threading
 from collections.abc import Iterable, Iterator

@@ -3,8 +3,8 @@
     _tiering/commits/<20 digits, counting down>-v<version>.json     which offsets are covered, and the files that this run adds
     _tiering/published/<the same name>                              all files of that version are in their places
 
-A commit states everything that is covered, its own and before; so the newest one, the first key listed, says where to go on.
-It names each file's staged place, too: whoever comes after a run that died between commit and publication publishes the rest.
+A commit has all covered offsets, also those of earlier commits, so the next run needs only the newest one, the first key listed.
+It also has the staged name of each file: if a run fails between commit and publication, the next run publishes the rest.
 """
 
 import json

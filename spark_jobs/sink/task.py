@@ -1,7 +1,7 @@
-"""One task of a write: its rows become segments in the archive that nothing names yet.
+"""One task of a write: it stores its rows as segments in the archive, which no manifest names yet.
 
-Each task puts its rows where a partition ends, as if it were alone; whoever commits knows of the others and moves what stands in
-another's place (see `placement`).
+Each task assigns offsets from the end of a partition, as if it were the only one. The commit moves the segments of several tasks
+to consecutive offsets (see `placement`).
 """
 
 from collections.abc import Iterable, Iterator

@@ -20,12 +20,12 @@ class Controls:
         self._aborting = Event()
 
     def pause(self) -> None:
-        """Nothing new is begun; what is under way goes on to the end of its segment."""
+        """Starts nothing new; a running copy continues to the end of its segment."""
         self.is_paused = True
         self.on_change()
 
     def resume(self) -> None:
-        """Goes on after a pause."""
+        """Ends a pause."""
         self.is_paused = False
         self.on_change()
 

@@ -10,7 +10,7 @@ from tiering.lag.unprotected import TopicRetention
 
 
 def on_disk(view: PartitionView, mark: Mark, before: Mark | None, retention: TopicRetention | None) -> PartitionView:
-    """The view with what lies there now; as it was where that cannot be read, which whoever copies it tells."""
+    """The view with the current log on disk. If the log cannot be read the view is unchanged, and the copy task reports it."""
     try:
         return view.on_disk(_seen(view, mark, before), retention)
     except LogError:

@@ -1,11 +1,11 @@
-"""The archive is opened once, by whoever first finds that the store answers: an agent may start while it does not."""
+"""Opens the archive once, by the first turn to which the store responds: an agent may start while the store does not."""
 
 from collections.abc import Callable
 from threading import Lock
 
 
 class Opening:
-    """`open_archive` says whether it has made the archive; where it raises, the next call tries again. Of any thread."""
+    """`open_archive` says whether it has created the archive; if it raises, the next call retries. Thread-safe."""
 
     def __init__(self, open_archive: Callable[[], bool]) -> None:
         self._open_archive = open_archive

@@ -13,13 +13,13 @@ Failure = LogError
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a job's turn has ended.
+    """The result of a job's turn.
 
-    `error` keeps the job from going on: it is tried again later. `refused` is what is wrong with one segment or pin, with which
-    nothing is done before its folder changes; the job goes on without it. `has_more`: there is more to do at once. `due_ms` is
-    when there may be more, None for not before something changes. `waits` and `archived` are what a plan has found; where it has
-    found that there is nothing to archive, `is_left_alone`. `copied` is the segment that the turn has archived, `deleted` how
-    many items' objects are gone, `requests` how often that was tried.
+    `error` stops the job, which is retried later. `refused` is the error of one segment or pin, which is skipped until its folder
+    changes. `has_more`: there is more to do at once. `due_ms` is when there may be more, None for not before something changes.
+    `waits` and `archived` are the results of a plan; `is_left_alone` is set if there is nothing to archive. `copied` is the
+    segment that the turn has archived, `deleted` the number of items whose objects were deleted, `requests` the number of
+    attempts.
     """
 
     job: Job

@@ -123,12 +123,12 @@ def wake_ms(waiting: Mapping[Job, Waiting], running: Collection[Job], threads: i
 
 
 def moved(waiting: Mapping[Job, Waiting], by_ms: int) -> dict[Job, Waiting]:
-    """The same when the clock was set back or forward: what waits goes on waiting for as long as before."""
+    """The jobs after the clock was set back or forward: each waits for as long as before."""
     return {job: replace(w, due_ms=w.due_ms + by_ms) for job, w in waiting.items()}
 
 
 def earlier(waiting: Waiting | None, due_ms: int) -> Waiting:
-    """A job that is due at that time at the latest; one that has failed goes on waiting until its wait is over."""
+    """A job that is due at `due_ms` at the latest. A job that has failed keeps its delay."""
     if waiting is None:
         return Waiting(due_ms)
     return waiting if waiting.failures else replace(waiting, due_ms=min(waiting.due_ms, due_ms))

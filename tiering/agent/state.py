@@ -79,7 +79,7 @@ class AgentState:
             self._copied.append(outcome.job.subject)
 
     def remember(self, **changes: Any) -> None:
-        """Keeps these fields of the memory. Where it cannot be kept the work goes on: what is lost is when to do it again."""
+        """Saves these fields of the memory. If that fails the agent continues; after a restart it may do work again too early."""
         self.memory = replace(self.memory, **changes)
         try:
             self._memory_file.save(self.memory)

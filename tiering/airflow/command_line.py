@@ -1,7 +1,7 @@
-"""A command in a process of its own, line by line as it speaks. The door to processes.
+"""Runs a command in a subprocess and yields its output line by line. The only module that starts processes for Airflow.
 
-It stays in the process group of the task that started it, so that Airflow, which ends the group, ends it, too. Where only the
-task is killed it goes on to its end; what it does then fits to what the task's next try does.
+The process stays in the process group of its task, so that Airflow, which kills the group, kills it too. If only the task is
+killed, the process continues to its end; the task's next try is correct beside it.
 """
 
 import os
@@ -56,10 +56,10 @@ def _lines(streams: Mapping[IO[bytes] | None, Told]) -> Iterator[tuple[Told, str
             for key, _ in waiting.select():
                 stream = key.data
                 piece = os.read(key.fd, _PIECE_BYTES)
-                *whole, rest = (begun[stream] + piece).split(b"\n")
+                *lines, rest = (begun[stream] + piece).split(b"\n")
                 if not piece or len(rest) > LINE_BYTES_MAX:
-                    whole, rest = [*whole, rest], b""
+                    lines, rest = [*lines, rest], b""
                 begun[stream] = rest
-                yield from ((streams[stream], line.decode(errors="replace")) for line in whole if line)
+                yield from ((streams[stream], line.decode(errors="replace")) for line in lines if line)
                 if not piece:
                     waiting.unregister(stream)

@@ -66,7 +66,7 @@ class CommandOperator(BaseOperator):
         return self._command.run(out, tell), "; ".join(said)
 
     def run_for_rows(self, words: Iterable[str], take: Callable[[Row], None]) -> tuple[int, str]:
-        """The same for a command of `tiering` that answers rows. Raises Invalid where nobody says which archive."""
+        """The same for a command of `tiering` that answers rows. Raises Invalid if no archive is given."""
         self.hook.archive_url()
         return self.run_command(["tiering", *words, "--output", "jsonl"], lambda line: take(json.loads(line)))
 

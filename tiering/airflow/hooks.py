@@ -78,7 +78,7 @@ class TieringHook(BaseHook):
         return load_config(environment.get(CONFIG_VARIABLE), environment, OsDisk())
 
     def archive_url(self) -> str:
-        """Where the archive is. Raises Invalid where nobody says, and what `config` raises."""
+        """The archive's address. Raises Invalid if none is given, and what `config` raises."""
         url = self.config().settings.archive_url
         if url is None:
             raise Invalid(

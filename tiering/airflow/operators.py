@@ -80,7 +80,7 @@ class OffloadOperator(RowsOperator):
         self.is_dry_run = is_dry_run
 
     def words(self) -> list[str]:
-        """The command and its options. Raises Invalid where nobody says which log directory, and what the hook raises."""
+        """The command and its options. Raises Invalid if no log directory is given, and what the hook raises."""
         if self.hook.log_dir(self.log_dir) is None:
             raise Invalid(f"no log directory is given: {WHERE_LOG_DIR}, or as log.dirs in the configuration of the worker")
         words = ["offload", *option("--log-dir", self.log_dir), *option("--topic", self.topics)]
@@ -90,11 +90,11 @@ class OffloadOperator(RowsOperator):
 
 
 class OffloadPlanOperator(OffloadOperator):
-    """Which partitions have something to copy, as lists for mapped tasks: one a partition, at most `tasks_max` of them.
+    """Returns the partitions that have something to copy, as lists for mapped tasks: one for a partition, at most `tasks_max`.
 
-    A partition that cannot be planned for is among them: its own task says why. A dry run shows the plan and returns no list;
-    any other notes down, too, what is seen first and what is lost. A loss ends the first try, so that somebody hears of it. The
-    next goes on whatever is lost meanwhile, since copies are what ends that.
+    A partition that cannot be planned is included: its task reports the error. A dry run shows the plan and returns no list;
+    other runs record new logs and losses in the manifests. A loss fails the first try, so that users are notified. The next try
+    continues also with new losses, since only copies prevent further ones.
     """
 
     def __init__(self, *, tasks_max: int = TASKS_MAX, **kwargs: Any) -> None:
@@ -136,7 +136,8 @@ class OffloadPlanOperator(OffloadOperator):
 class ArchivedThroughOperator(CommandOperator):
     """Tells Airflow how far in time topics are archived: an event of the asset of each topic, see `tiering.airflow.assets`.
 
-    `partitions`: lists of partitions, as OffloadPlanOperator gives them; their topics are told of. Only manifests are read.
+    `partitions`: lists of partitions, as OffloadPlanOperator returns them; each of their topics gets an event. Reads only
+    manifests.
     """
 
     template_fields = ("tiering_conn_id", "partitions")
@@ -147,12 +148,12 @@ class ArchivedThroughOperator(CommandOperator):
         self.partitions = partitions
 
     def work(self, context: Context) -> dict[str, Any]:
-        """Gives what the events say, by topic."""
+        """Returns the content of the events by topic."""
         from tiering.read.archived_through import archived_through
 
         store, url = self.hook.store(), self.hook.archive_url()
         topics = sorted({partition.rpartition("-")[0] for group in self.partitions for partition in listed_words(group)})
-        told = {}
+        extras = {}
         for topic in topics:
             found = archived_through(store, topic)
             if found:
@@ -166,9 +167,9 @@ class ArchivedThroughOperator(CommandOperator):
                     "through_ms_by_partition": latest,
                 }
                 context["outlet_events"][self.alias].add(archived_asset(url, topic), extra=extra)
-                told[topic] = extra
+                extras[topic] = extra
                 self.log.info("%s is archived through %d ms since 1970, up to %s", topic, through_ms, ends)
-        return told
+        return extras
 
 
 class ExpireOperator(RowsOperator):

@@ -1,4 +1,4 @@
-"""What Airflow is told of this provider when it starts. Nothing else is imported for that."""
+"""The provider information that Airflow loads when it starts. Imports nothing else."""
 
 from typing import Any
 

@@ -16,9 +16,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class ArchivedThroughSensor(BaseSensorOperator):
     """Succeeds when every partition of `topics` has a record in the archive that is as late as `through`.
 
-    Then an interval that ends there has all of its offsets in the archive. A partition that falls silent holds it back: nobody
-    knows of what is in its active segment; name the `partitions` to wait for where some are silent. `through`: a datetime, ms
-    since 1970, or ISO 8601. With `deferrable` no worker waits.
+    Then all offsets of an interval that ends there are archived. A partition without new records delays it, since its active
+    segment is not archived; in this case list the `partitions` to wait for. `through`: a datetime, ms since 1970, or ISO 8601.
+    With `deferrable` no worker waits.
     """
 
     template_fields: Sequence[str] = ("tiering_conn_id", "topics", "through", "partitions")
@@ -73,7 +73,7 @@ class ArchivedThroughSensor(BaseSensorOperator):
 
 
 def ms_of(time: datetime | float | str) -> int:
-    """Milliseconds since 1970. A part of one counts as a whole: nothing earlier is as late. Raises AirflowFailException."""
+    """Milliseconds since 1970, rounded up. Raises AirflowFailException."""
     if isinstance(time, int):
         return time
     try:

@@ -55,10 +55,12 @@ class SparkJobOperator(CommandOperator):
 
         refuse_failure(*self.run_command(self.words(), take))
         try:
-            told = json.loads("\n".join(report))
+            answer = json.loads("\n".join(report))
         except ValueError:
             return None  # not every job answers in JSON, and none is a failure for it
-        return {name: value for name, value in told.items() if not isinstance(value, list)} if isinstance(told, dict) else None
+        if not isinstance(answer, dict):
+            return None
+        return {name: value for name, value in answer.items() if not isinstance(value, list)}
 
 
 def _flat(arguments: Sequence[Any]) -> list[str]:

@@ -136,7 +136,7 @@ def _pages(built: Built) -> Pages:
 
 
 def _refuse_half(config: Config) -> None:
-    """A configuration that does not say what an agent is for is a mistake of whoever calls."""
+    """A configuration without log directories or archive is a usage error."""
     try:
         checked(config)
     except Invalid as e:

@@ -98,7 +98,7 @@ def _partitions(tiers: Tiers, topic: str | None, topic_id: str | None) -> Iterat
             partitions = tiers.found(name, topic_id=topic_id)
         except NotFound:
             if topic is None:
-                continue  # a folder without a manifest: nobody asked for it by name
+                continue  # a folder without a manifest that was not asked for by name
             raise
         for number, log in partitions.items():
             yield name, number, log

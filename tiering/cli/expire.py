@@ -197,7 +197,7 @@ class _Local:
 
 
 def _emit(work: Iterable[Planned], local: Iterable[Row | Exception], output: str) -> Exit | None:
-    """Prints what becomes of each partition; an error keeps nobody from the others."""
+    """Prints the result of each partition; an error does not stop the others."""
     errors: list[Exception] = []
     plans = 0
 

@@ -285,7 +285,7 @@ def _partitions(store: ObjectStore, options: TopicOptions) -> list[Found]:
 
 
 def _paths(found: list[Found], errors: list[Exception]) -> Iterator[PartitionPath]:
-    """Where the partitions lie, also those whose newest manifest is damaged; what is wrong with others is told, and kept."""
+    """The paths of the partitions, also if the newest manifest is damaged; other errors are printed and collected."""
     for one in found:
         path = one.path if isinstance(one, Manifest) else partition_of(one.file) if isinstance(one, Corrupt) else None
         if path is not None:
@@ -314,7 +314,7 @@ def _or_raise(found: Found) -> Manifest:
 
 
 def _readable(found: list[Found], errors: list[Exception]) -> Iterator[Manifest]:
-    """The manifests; what is wrong with the others is told, and kept."""
+    """The readable manifests; errors of the others are printed and collected."""
     for one in found:
         if isinstance(one, Manifest):
             yield one

@@ -195,7 +195,7 @@ def _is_new(options: Options, store: ObjectStore) -> bool:
         return False
     is_new = archive.create_archive(store, CLOCK, IDS)
     if is_new:
-        with suppress(OSError):  # the work is done though nobody may read of it
+        with suppress(OSError):  # the copies are made also if the output cannot be written
             say(f"tiering: created a new archive, {store.url}")
     return is_new
 
@@ -248,7 +248,7 @@ def _remembered(memory: SeenFile) -> dict[TopicPartition, SeenLog]:
 
 
 def _remember(memory: SeenFile, changes: Mapping[TopicPartition, SeenLog | None]) -> None:
-    """The work is done though nobody remembers it."""
+    """Reports that the seen logs cannot be saved; the copies are made."""
     try:
         memory.save(changes, CLOCK)
     except LogError as e:
@@ -274,7 +274,7 @@ def _refuse_half_of_encryption(options: Options) -> None:
 
 
 def _print(work: Iterator[Result], output: str) -> None:
-    """Prints what becomes of each segment. The work is done to its end though nobody may read of it: the rows only tell."""
+    """Prints the result of each segment. The copies are completed also if the output is closed."""
 
     def rows() -> Iterator[Row]:
         for log, done in work:

@@ -201,7 +201,7 @@ def _run(plans: list[RestorePlan], source: SegmentBytes, target: RestoreTarget, 
 
 
 def _print(work: Iterator[RestoreResult], output: str) -> None:
-    """Prints what becomes of each step. The work is done to its end though nobody may read of it: the rows only tell."""
+    """Prints the result of each step. The restore is completed also if the output is closed."""
     try:
         emit((_row_of(done) for done in work), output)
     except OSError:

@@ -88,5 +88,5 @@ def _bytes_of(store: ObjectStore, settings: ScrubSettings, topics: tuple[str, ..
     """About what a deep scrub will read. It takes a request a manifest, of which the scrub itself counts and measures none."""
     names = archive.matching_topics(store, topics or topic_ids)
     newest = (archive.find_topic(store, topic, topic_ids.get(topic)).partitions.values() for topic in names)
-    sound = (one for of_topic in newest for one in of_topic if isinstance(one, Manifest))
-    return int(settings.sample * sum(one.log_bytes + one.aux_bytes for one in sound))
+    readable = (one for of_topic in newest for one in of_topic if isinstance(one, Manifest))
+    return int(settings.sample * sum(one.log_bytes + one.aux_bytes for one in readable))

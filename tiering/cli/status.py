@@ -71,7 +71,7 @@ def command(config_file: str | None, overrides: tuple[str, ...], output: str) ->
 
 
 def _store(url: str, config: Config, meter: Meter) -> ObjectStore:
-    """The archive's store. Who may not read the keys is told so, and sees what the archive says without them."""
+    """The archive's store. If the keys cannot be read, prints that and uses the archive without them."""
     store = open_store(url, meter=meter)
     try:
         return trusted(store, keys_address(config))
@@ -104,9 +104,9 @@ def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _unprotected(found: Mapping[str, Any]) -> str:
-    told = f"{found['unprotected_records']} offsets, {found['unprotected_bytes']} bytes, {found['unprotected_ms'] // 1000} s"
+    amount = f"{found['unprotected_records']} offsets, {found['unprotected_bytes']} bytes, {found['unprotected_ms'] // 1000} s"
     deleted_ms = found["unprotected_deleted_ms"]
-    return f"{told}{f'; brokers delete the first of it at {_time(deleted_ms)}' if deleted_ms is not None else ''}"
+    return f"{amount}{f'; brokers delete the first of it at {_time(deleted_ms)}' if deleted_ms is not None else ''}"
 
 
 def _scrubbed(scrub: Mapping[str, Any]) -> str:

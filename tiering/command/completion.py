@@ -1,4 +1,4 @@
-"""What a shell is told to complete an option's value as."""
+"""The completion types of option values for shells."""
 
 from click import Context, Parameter
 from click.shell_completion import CompletionItem

@@ -1,7 +1,7 @@
 """A page of the manual for each command, made of the command itself: pure, from click's tree of commands to text.
 
 `words` are those behind `tiering`, such as ("manifest", "show"); none for the page of `tiering`. What a docstring says under
-`Examples:`, in a paragraph that click is told by a \\b to leave alone, becomes the page's examples.
+`Examples:`, in a paragraph that click does not rewrap because of a \\b, becomes the page's examples.
 """
 
 import re
@@ -139,7 +139,7 @@ def _item(term: str, text: str) -> list[str]:
 
 
 def _wrapped(text: str, indent: str = _INDENT, hanging: str = "") -> list[str]:
-    """Names of options and settings stay whole, so that they can be looked for."""
+    """Names of options and settings are not broken over lines, so that a text search finds them."""
     behind = indent + hanging
     return wrap(text, WIDTH, initial_indent=indent, subsequent_indent=behind, break_long_words=False, break_on_hyphens=False)
 

@@ -33,10 +33,10 @@ def options_as(kind: type[V]) -> Callable[[Callable[[V], R]], Callable[..., R]]:
 
 
 class Number(click.IntRange):
-    """A whole number from `least` on: an offset, a time, a size. More than 64 bits hold, or than `most`, is refused."""
+    """An integer from `least` on: an offset, a time, a size. Values above `most`, or above 64 bits, are rejected."""
 
     def __init__(self, least: int = 0, most: int = INT64_MAX) -> None:
-        super().__init__(min=least)  # a help text that told of the greatest would tell of nothing else
+        super().__init__(min=least)  # without the maximum, which would make the help text unreadable
         self._most = most
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -94,7 +94,7 @@ def metadata_log_dir_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
 
 
 def _one_folder(context: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """As `named`; a configuration may have several of log.dirs, of which nobody is to take one for all."""
+    """As `named`; rejects several log.dirs of a configuration, since the command works on one."""
     if value is not None and "," in value and context.get_parameter_source(param.name or "") is ParameterSource.DEFAULT_MAP:
         raise click.BadParameter(f"log.dirs is {value}, and this command works on one of them: choose it with --log-dir")
     return named(context, param, value)
@@ -222,7 +222,7 @@ def is_given(parameter: str) -> bool:
 
 
 def ask(question: str) -> None:
-    """Asks for a yes on the terminal before anything is destroyed; ends the command without one, or where nobody can be asked."""
+    """Asks for confirmation on the terminal before data is deleted; ends the command without it, or without a terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise click.UsageError("this deletes permanently: check it with --dry-run, then add --yes")
     click.confirm(question, abort=True, err=True)

@@ -1,6 +1,6 @@
-"""How far long work is, shown on a terminal while it goes on: bytes, rate, time left.
+"""Shows the progress of a long operation on a terminal: bytes, rate, time left.
 
-Whoever works tells nobody, or only now and then (Spark's own call waits until all tasks have ended), so a thread looks meanwhile.
+The operation itself reports progress rarely or never (Spark's call returns when all tasks have ended), so a thread polls it.
 """
 
 import threading
@@ -58,7 +58,7 @@ def shown(
         return
     showing, started_s, is_over = show or progress_bar(label), clock(), threading.Event()
 
-    def whole() -> int:
+    def total_mib() -> int:
         return -(-of_bytes() // _MIB)
 
     def look() -> None:
@@ -66,7 +66,7 @@ def shown(
             of = of_bytes()
             done = min(done_bytes(), of)  # a task that ran twice counts twice
             if of > 0:
-                showing(min(done // _MIB, whole() - 1), whole(), about(done, of, clock() - started_s))
+                showing(min(done // _MIB, total_mib() - 1), total_mib(), about(done, of, clock() - started_s))
 
     looking = threading.Thread(target=look, name="progress", daemon=True)
     looking.start()
@@ -78,4 +78,4 @@ def shown(
         is_over.set()
         looking.join()
         if is_done and of_bytes() > 0:
-            showing(whole(), whole(), f"MiB in {clock() - started_s:.0f} s")
+            showing(total_mib(), total_mib(), f"MiB in {clock() - started_s:.0f} s")

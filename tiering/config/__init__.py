@@ -1,8 +1,8 @@
-"""What the service is told: by a file (TOML or Kafka's properties), by the environment, by defaults; and what it makes of it.
+"""The configuration of the service: from a file (TOML or Kafka's properties), the environment, and defaults.
 
-`load.load_config` is the way in, `config.Config` what comes out: one frozen value, which commands and the agent take alike.
+`load.load_config` reads it into a `config.Config`, a frozen value that commands and the agent use.
 
     flag  >  environment  >  file  >  default
 
-A topic's own setting comes before one for all topics, whichever of these says it.
+A topic's own setting overrides one for all topics, whatever their sources are.
 """

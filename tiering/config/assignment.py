@@ -14,7 +14,7 @@ _SHOWN_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A line of a file, or, without a line, a whole file or a variable of the environment."""
+    """The source of a setting: a line of a file or, without a line, a file or an environment variable."""
 
     source: str
     line: int | None = None
@@ -25,7 +25,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A setting by its name, for the topics that match the pattern `topics`, or for the whole service where that is None."""
+    """A setting by its name, for the topics that match the pattern `topics`, or for the service if that is None."""
 
     name: str
     value: Value

@@ -18,10 +18,10 @@ VALUE_CHARACTERS_MAX = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What the service is told.
+    """The configuration of the service.
 
-    `settings` are those of the whole service. `of_topics` are those of topics, for all topics first; of those that match a topic
-    the last counts. `places` says where each setting of the service comes from that is not at its default.
+    `settings` are the settings of the service. `of_topics` are the settings of topics, those for all topics first; the last one
+    that matches a topic is effective. `places` are the sources of the service's settings that are not at their defaults.
     """
 
     settings: Settings
@@ -30,15 +30,15 @@ class Config:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody has given any setting."""
+        """Whether no setting is given."""
         return not self.places and not self.of_topics
 
     def excludes(self, topic: str) -> bool:
-        """Whether a topic is left alone, whoever includes it."""
+        """Whether a topic is excluded; this overrides an include."""
         return _any(topic, self.settings.topics_exclude)
 
     def selects(self, topic: str) -> bool:
-        """Whether the service has to do with a topic: it is included and not excluded."""
+        """Whether the service works on a topic: it is included and not excluded."""
         return _any(topic, self.settings.topics_include) and not self.excludes(topic)
 
     def copies(self, topic: str) -> bool:
@@ -55,13 +55,13 @@ class Config:
         return topics.defaults()[name] if given is None else topics.value_of(given)
 
     def given(self, topic: str, name: str) -> Assignment | None:
-        """Who has given a topic's setting, None where it is at its default."""
+        """The assignment of a topic's setting, None if it is at its default."""
         matching = [a for a in self.of_topics if a.name == name and (a.topics is None or fnmatchcase(topic, a.topics))]
         return matching[-1] if matching else None
 
     @property
     def retention(self) -> tuple[retention_settings.Given, ...]:
-        """What `retention_settings.policy_of` and `local_config_of` are to be told."""
+        """The arguments for `retention_settings.policy_of` and `local_config_of`."""
         return topics.given_for_retention(self.of_topics)
 
 
@@ -70,20 +70,20 @@ def _any(topic: str, patterns: Iterable[str]) -> bool:
 
 
 def read_config(sources: Sequence[Parsed]) -> Config:
-    """The configuration by these sources, of which the first that says something counts.
+    """The configuration from these sources; the first one that has a setting is effective.
 
     Raises BadConfig with everything that is wrong: what could not be read, unknown names, values out of bounds, secrets.
     """
     problems = [problem for source in sources for problem in source.problems]
     layers: list[dict[tuple[str | None, str], Assignment]] = []
     for source in sources:
-        sound, refused = _sound(source.assignments)
-        kept, out_of_bounds = topics.resolved(sound)
+        accepted, refused = _accepted(source.assignments)
+        kept, out_of_bounds = topics.resolved(accepted)
         layers.append({(a.topics, a.name): a for a in kept})
         problems += refused + out_of_bounds
-    told = {key: a for layer in reversed(layers) for key, a in layer.items()}
-    given = {a.name: a for a in told.values() if a.name in NAMES}
-    of_topics = topics.in_order(a for a in told.values() if a.name not in NAMES)
+    effective = {key: a for layer in reversed(layers) for key, a in layer.items()}
+    given = {a.name: a for a in effective.values() if a.name in NAMES}
+    of_topics = topics.in_order(a for a in effective.values() if a.name not in NAMES)
     settings, wrong = read_settings_of({name: a.value for name, a in given.items()})
     problems += [Problem(given[name].place, reason) for name, reason in wrong.items()]
     problems += topics.problems_of(of_topics)
@@ -93,7 +93,7 @@ def read_config(sources: Sequence[Parsed]) -> Config:
     return Config(settings, tuple(of_topics), MappingProxyType({name: a.place for name, a in given.items()}))
 
 
-def _sound(assignments: Iterable[Assignment]) -> tuple[list[Assignment], list[Problem]]:
+def _accepted(assignments: Iterable[Assignment]) -> tuple[list[Assignment], list[Problem]]:
     """Settings with a known name, each once, and no secret among them."""
     first: dict[tuple[str | None, str], Assignment] = {}
     problems: list[Problem] = []

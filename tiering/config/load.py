@@ -1,4 +1,4 @@
-"""The door at which a configuration comes in: one file, read through a `Disk`, and the environment."""
+"""Loads a configuration: from one file, which a `Disk` reads, and from the environment."""
 
 from collections.abc import Mapping, Sequence
 

@@ -29,7 +29,7 @@ NOT_HERE: Final = frozenset(
 
 
 def refusal(assignment: Assignment) -> Problem | None:
-    """What is said of a setting that nobody knows, or that a topic cannot have; None for any other."""
+    """The problem of an unknown setting, or of one that a topic cannot have; None for any other."""
     reason = _reason(assignment)
     return Problem(assignment.place, reason) if reason else None
 

@@ -1,7 +1,7 @@
-"""What a secret looks like. It is refused in a configuration, and never repeated in a message.
+"""Detects secrets in a configuration. They are rejected and never repeated in a message.
 
-A configuration says where secrets are: `archive.keys` is an address, and credentials are found by the SDKs themselves (AWS_…, a
-profile, a role). So no value of ours has to be kept secret, and a secret that somebody has put here can be told from them.
+A configuration only says where secrets are: `archive.keys` is an address, and the SDKs find credentials (AWS_…, a profile, a
+role). So no valid value is a secret, and a secret in the configuration can be detected.
 """
 
 import re

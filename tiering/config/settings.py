@@ -1,4 +1,4 @@
-"""Every setting of the whole service, by its name, with bounds and default; Kafka's where Kafka has it (RemoteLogManagerConfig).
+"""Every setting of the service by its name, with bounds and default; Kafka's where Kafka has it (RemoteLogManagerConfig).
 
 A field is named as its setting, with _ for each dot. Those of topics are in `topics`, because a topic may have its own.
 """
@@ -119,7 +119,7 @@ def refuse_no_pattern(name: str, pattern: str) -> None:
 
 
 class Settings(BaseModel):
-    """The settings of the service as a whole; sizes in bytes, times in ms. `read_settings_of` makes one."""
+    """The settings of the service; sizes in bytes, times in ms. `read_settings_of` makes one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=name_of)
 

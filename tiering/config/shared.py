@@ -1,4 +1,4 @@
-"""What options and settings share, in a room of its own: whoever asks a command for help loads nothing else for it."""
+"""Names that options and settings share, in a module without imports, so that `--help` loads quickly."""
 
 from typing import Final
 

@@ -59,7 +59,7 @@ def _text(value: Any) -> str | None:
 
 
 def _leaves(text: str) -> Iterator[tuple[int, _Path, Any]]:
-    """The values of a sound document with their lines and full names, in its order."""
+    """The values of a valid document with their lines and full names, in its order."""
     table: _Path = ()
     for line, statement in _statements(text):
         tree = tomllib.loads(statement)

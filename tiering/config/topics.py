@@ -85,9 +85,9 @@ def _translated(given: Assignment, name: str, factor: int) -> Assignment:
 
 
 def problems_of(assignments: Iterable[Assignment]) -> list[Problem]:
-    """What is wrong with settings of topics, each by itself and those of one pattern together."""
+    """The problems of settings of topics: of each setting, and of the settings of a pattern together."""
     problems: list[Problem] = []
-    sound: list[Assignment] = []
+    valid: list[Assignment] = []
     for assignment in assignments:
         try:
             if assignment.topics is not None:
@@ -96,8 +96,8 @@ def problems_of(assignments: Iterable[Assignment]) -> list[Problem]:
         except Invalid as e:
             problems.append(Problem(assignment.place, str(e)))
         else:
-            sound.append(assignment)
-    return problems or _together(sound)
+            valid.append(assignment)
+    return problems or _together(valid)
 
 
 def _together(assignments: list[Assignment]) -> list[Problem]:
@@ -114,9 +114,9 @@ def _together(assignments: list[Assignment]) -> list[Problem]:
 
 
 def given_for_retention(assignments: Iterable[Assignment]) -> tuple[retention_settings.Given, ...]:
-    """What retention is told, for all topics first, so that what a pattern has of its own comes last and counts."""
-    told = [a for a in assignments if a.name in retention_settings.NAMES]
-    return tuple(retention_settings.Given(a.topics or "*", a.name, a.text) for a in in_order(told))
+    """The settings of retention, those for all topics first, since the last one that matches a topic is effective."""
+    chosen = [a for a in assignments if a.name in retention_settings.NAMES]
+    return tuple(retention_settings.Given(a.topics or "*", a.name, a.text) for a in in_order(chosen))
 
 
 def in_order(assignments: Iterable[Assignment]) -> list[Assignment]:

@@ -47,7 +47,7 @@ class OldestUnarchived:
 class LogSeen:
     """A scan of a local log: the segments that are not completely archived, in order; the active segment is always the last.
 
-    `bytes` is the size of the whole local log. `end_offset` is the high watermark of the last checkpoint (brokers write one
+    `bytes` is the size of the local log. `end_offset` is the high watermark of the last checkpoint (brokers write one
     every few seconds), or the log end offset without one. `archived` is the current state of the archive, `segments_of` its
     state when the folder was listed. `start_offset` is the log start offset.
     """

@@ -1,4 +1,4 @@
-"""Opens a whole log directory with the log manager, for `tiering log recover` and `tiering expire`."""
+"""Opens a log directory with the log manager, for `tiering log recover` and `tiering expire`."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress

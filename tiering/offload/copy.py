@@ -277,7 +277,7 @@ def _is_empty(segment: Segment) -> bool:
     try:
         return segment.next_base_offset is not None and segment.size() == 0
     except NoSuchFile:
-        return False  # whoever copies it will notice
+        return False  # the copy will raise
 
 
 def _never_archived(path: PartitionPath, log: LogReader) -> Manifest:

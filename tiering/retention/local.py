@@ -43,7 +43,7 @@ def refuse_brokers(log_dir: LogDir) -> None:
 def held(store: ObjectStore, log: LogReader) -> Held:
     """What the newest manifest names of a log, up to the first gap; nothing where there is none, or where the topic was deleted.
 
-    The manifest outlives a crash: another process may have put it just now, and the local log goes on the strength of it.
+    The manifest is made durable first: another process may have put it just now, and local segments are deleted because of it.
 
     Raises Conflict where the archive is of another history, so that its offsets are other records; Corrupt, Invalid, Unknown,
     Unavailable.
