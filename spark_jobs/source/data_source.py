@@ -5,6 +5,9 @@ spark.read.format("tiering").option("archive", "s3://bucket/prefix").option("sub
 df.write.format("tiering").option("archive", "s3://bucket/prefix").option("topic", "orders").mode("append").save()
 
 An encrypted archive takes .option("keys", "aws-kms://alias/archive"), or a key file that every executor has, too.
+
+Spark imports this module in a process for each step of planning, two of which only want the name and the schema: what reads
+and writes is imported where it is asked for.
 """
 
 import json
@@ -14,9 +17,6 @@ from pyspark.sql import types as t
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceWriter
 
 from spark_jobs.errors import OptionError
-from spark_jobs.sink.options import parse as parse_write
-from spark_jobs.sink.writer import ArchiveWriter, planned
-from spark_jobs.source.batch_reader import BatchReader, PushdownReader
 from spark_jobs.source.options import is_of_a_table, parse, with_headers
 
 _OF_A_TABLE = "tiering.options"
@@ -57,11 +57,13 @@ class TieringDataSource(DataSource):
 
     def reader(self, schema: t.StructType) -> DataSourceReader:
         """The batch reader for `schema`, which a user may have cut to the columns needed: only those are decoded."""
+        from spark_jobs.source.batch_reader import BatchReader, PushdownReader
+
         options = parse({**_kept(schema), **self.options})
         return (PushdownReader if options.pushdown else BatchReader)(options, _known(schema))
 
     def streamReader(self, schema: t.StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
-        """The same for a stream. Spark can limit a stream's micro-batches since 4.2, which older ones need not load."""
+        """The same for a stream. Spark can limit a stream's micro-batches since 4.2: older ones cannot load it."""
         from spark_jobs.source.stream.options import parse_stream
         from spark_jobs.source.stream.reader import StreamReader
 
@@ -71,6 +73,9 @@ class TieringDataSource(DataSource):
         """The writer of rows with this schema. Raises OptionError, NotOurs and what planning raises."""
         if overwrite:
             raise OptionError("mode overwrite: a log can only be appended to; delete the topic first, or use mode append")
+        from spark_jobs.sink.options import parse as parse_write
+        from spark_jobs.sink.writer import ArchiveWriter, planned
+
         return ArchiveWriter(planned(parse_write(self.options), schema))
 
 

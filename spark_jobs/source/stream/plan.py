@@ -38,7 +38,7 @@ class DataLoss(NotFound):
         missing = f"from {self.start} on" if self.end is None else f"[{self.start}, {self.end})"
         return (
             f"{self.partition}: this stream has not read offsets {missing}, and they no longer exist: {self.reason}; to "
-            "go on without them, start the query again from its checkpoint with failOnDataLoss=false"
+            "continue without them, start the query again from its checkpoint with failOnDataLoss=false"
         )
 
 
