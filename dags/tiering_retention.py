@@ -2,7 +2,7 @@
 
 Nothing is guessed: what is to be kept stands in the configuration, or in the Param `settings`, such as `retention.ms=604800000`
 or `orders*:retention.ms=-1`. A topic that its brokers compact, as their metadata in `log_dir` or `metadata_log_dir` says, is
-given up only by a setting that names it, such as `state:retention.ms=604800000`. `retention.bytes` is of both tiers together:
+expires only by a setting that names it, such as `state:retention.ms=604800000`. `retention.bytes` is of both tiers together:
 give `queue` and `log_dir` of the broker's host, or `archive_alone` where there is no local log any more.
 """
 

@@ -1,6 +1,6 @@
 """Deletes what failed copies and lost commits have left behind: objects that no manifest names, when they are old enough.
 
-Where it finds any it fences whoever is copying into that partition, whose task says so and is tried again.
+Where it finds any, it fences a task that is copying into that partition; that task fails as fenced and is retried.
 """
 
 from datetime import UTC, datetime, timedelta

@@ -247,7 +247,7 @@ def first_day(trial: Trial, topics: Topics) -> None:
 
 
 def outage(trial: Trial, topics: Topics) -> int:
-    """The store is dead: told within 30 s. Meanwhile records are deleted that nobody has archived; gives up to which offset."""
+    """The store is dead: told within 30 s. Meanwhile records are deleted that were not archived; returns up to which offset."""
     topics.produce("orders", 4_000)
     topics.produce("clicks", 3_000)
     for question, holds in {

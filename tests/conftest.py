@@ -1,4 +1,4 @@
-"""What tests of several rooms need: an S3 server on the loopback interface, a fresh bucket on it, the wheel installed."""
+"""What tests of several folders need: an S3 server on the loopback interface, a fresh bucket on it, the wheel installed."""
 
 import itertools
 import os

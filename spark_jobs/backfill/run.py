@@ -149,7 +149,7 @@ def _settings(spec: BackfillSpec) -> Settings:
 
 
 def _files_of(target: Target, ranges: Iterable[Range]) -> list[str]:
-    """The files in the target that hold records of these topics, whoever wrote them."""
+    """The files in the target that hold records of these topics, also of other writers."""
     topics = {f"topic={r.manifest.topic}" for r in ranges}
     return sorted(n for n in target.names(".parquet") if n.partition("/")[0] in topics)
 

@@ -1,4 +1,4 @@
-"""A store that answers no more when the agent gives up what it is doing: each call, and each part of an upload, asks first."""
+"""A store that answers no more once the agent aborts what it is doing: each call, and each part of an upload, asks first."""
 
 from collections.abc import Iterable, Iterator
 

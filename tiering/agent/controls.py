@@ -1,4 +1,4 @@
-"""What others tell a running agent: pause, go on, stop, give up what is under way. The only state that its threads share."""
+"""What others tell a running agent: pause, resume, stop, abort what is under way. The only state that its threads share."""
 
 from collections.abc import Callable
 from threading import Event
@@ -7,7 +7,7 @@ from remote.clock import Clock
 
 
 class Aborted(Exception):
-    """The agent gives up what it is doing. Nothing names what a copy has uploaded so far."""
+    """The agent aborts what it is doing. Nothing names what a copy has uploaded so far."""
 
 
 class Controls:
@@ -53,7 +53,7 @@ class Controls:
 
 
 class AbortableClock:
-    """`inner`, whose waits end when the agent gives up: a copy that keeps to a byte limit waits for most of its time."""
+    """`inner`, whose waits end when the agent aborts: a copy that keeps to a byte limit waits for most of its time."""
 
     def __init__(self, inner: Clock, controls: Controls) -> None:
         self._inner = inner

@@ -132,7 +132,7 @@ def resolve(**given: Any) -> Exit | None:
     if options.dry_run:
         return None
     if not options.is_agreed:
-        ask(f"Give up {found.segments} segments of {log.partition} in {store.url}, and keep them under topic id {found.kept_id}?")
+        ask(f"Remove {found.segments} segments of {log.partition} in {store.url} and keep them under topic id {found.kept_id}?")
     encryption = (
         None if options.keys_address is None else transforms(compress=False, encrypt_with=options.keys_address).encryption
     )

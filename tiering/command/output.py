@@ -69,7 +69,7 @@ def _cell(value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    """A text on one line, with what a terminal would obey written out: whoever wrote to the archive could have put it there."""
+    """A text on one line, with what a terminal would obey written out: any writer of the archive could have put it there."""
     return _OBEYED.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
 
 

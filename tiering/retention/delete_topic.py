@@ -16,7 +16,7 @@ from remote.manifest.store import ManifestWriter, load_newest
 from remote.manifest.transitions import topic_deleted
 from remote.store.api import ObjectStore
 from remote.store.store_time import StoreRun
-from tiering.retention.expire import Expired, give_up, newest_manifest
+from tiering.retention.expire import Expired, advance_log_start_offset, newest_manifest
 
 
 def partitions(store: ObjectStore, topic: str, topic_id: str | None) -> tuple[Manifest, ...]:
@@ -56,4 +56,4 @@ def _delete(manifest: Manifest, own: ManifestWriter, now_ms: int) -> Manifest:
             newest = replace(own, writer_epoch=newest.writer_epoch).commit(first, lambda m: topic_deleted(m, now_ms))
         except Fenced:
             newest = newest_manifest(own.store, path)  # another claim came first, perhaps of another who deletes
-    return give_up(replace(own, writer_epoch=newest.writer_epoch), newest.log_start_offset, now_ms)
+    return advance_log_start_offset(replace(own, writer_epoch=newest.writer_epoch), newest.log_start_offset, now_ms)

@@ -1,14 +1,14 @@
 """Retention of one archived partition, in two steps that can both be repeated: plan, then a flat loop of acts.
 
-    1  the manifest gives up what the policy says: its log start offset grows, entries wait in `deleting` with the time
+    1  the manifest moves its log start offset to where the policy says; entries below it wait in `deleting`, with the time
     2  after the delay the objects go of what no live pin covers, then the manifest forgets them
 
-A run takes step 2 for what earlier runs have given up, then step 1, so that what it does is what it planned. Pins are listed
-after the commit that gave an entry up and before its objects go: a reader pins first and opens the manifest then, so it either is
+A run takes step 2 for what earlier runs expired, then step 1, so that what it does is what it planned. Pins are listed after
+the commit that expired an entry and before its objects go: a reader pins first and opens the manifest then, so it either is
 seen or never sees the entry. Pages of entries that are gone are left to the sweep, since older versions name them.
 
-The delay is for readers without a pin who have opened a version that did not give an entry up yet, so it counts from when such a
-version stopped being the newest, as the store has it. The time in `deleting` alone would not do: a run takes it before its
+The delay is for readers without a pin who have opened a version in which the entry had not expired yet. So it counts from when
+such a version stopped being the newest, as the store has it. The time in `deleting` alone would not do: a run takes it before its
 commit, and in between it may delete for hours, or sleep.
 """
 
@@ -78,7 +78,7 @@ def plan(
 def expire(due: RetentionPlan, run: StoreRun, writer: str, *, threads: int = 1) -> Expired:
     """Does what the plan says, `threads` deletions at a time. Nothing is done where the machine's clock is far from the store's.
 
-    Every error is in the result: what was done before it stays done, and the same command goes on from there.
+    Every error is in the result: what was done before it stays done, and the same command continues from there.
     """
     manifest = due.manifest
     count, start = 0, manifest.log_start_offset
@@ -89,13 +89,13 @@ def expire(due: RetentionPlan, run: StoreRun, writer: str, *, threads: int = 1) 
         own = ManifestWriter(run.store, manifest.path, clock, run.ids, writer, manifest.writer_epoch)
         count, error = _delete(due, own, now_ms, threads)
         if error is None or not isinstance(error, Unavailable | Unknown):
-            start = give_up(own, due.log_start_offset, now_ms).log_start_offset if due.is_to_commit else start
+            start = advance_log_start_offset(own, due.log_start_offset, now_ms).log_start_offset if due.is_to_commit else start
     except LogError as e:
         return Expired(count, start, e)
     return Expired(count, start, error)
 
 
-def give_up(writer: ManifestWriter, log_start_offset: int, now_ms: int) -> Manifest:
+def advance_log_start_offset(writer: ManifestWriter, log_start_offset: int, now_ms: int) -> Manifest:
     """Step 1: commits the new start, until all below it waits to be deleted or no more can. Raises what a commit raises."""
     path = writer.path
     first = never_archived(path.topic, path.topic_id, path.partition, log_start_offset)

@@ -1,4 +1,4 @@
-"""What retention gives up of an archived partition: pure decisions, as Kafka's RemoteLogManager makes them (RLMExpirationTask).
+"""Which segments of an archived partition expire: pure decisions, as Kafka's RemoteLogManager makes them (RLMExpirationTask).
 
 Segments go from the oldest on, until the first that none of these takes:
 
@@ -92,12 +92,12 @@ class RetentionPlan:
 
     @property
     def is_to_commit(self) -> bool:
-        """Whether the manifest is to give something up."""
+        """Whether the run has to commit the manifest."""
         return self.log_start_offset > self.manifest.log_start_offset or has_below(self.manifest)
 
     @property
     def segments(self) -> int:
-        """How many segments are given up."""
+        """How many segments expire."""
         return sum(cut.segments for cut in self.cuts)
 
     @property

@@ -82,7 +82,7 @@ def plan(store: ObjectStore, path: PartitionPath, now_ms: int, grace_ms: int) ->
 def sweep(due: SweepPlan, store: ObjectStore, clock: Clock, ids: Ids, now_ms: int, *, threads: int = 1) -> Iterator[Garbage]:
     """Deletes what the plan says, and gives each piece as it is gone; `threads` at a time of what is in no order.
 
-    Raises Unavailable, Unknown, Conflict, Fenced (another claim came first): the same command goes on from there.
+    Raises Unavailable, Unknown, Conflict, Fenced (another claim came first): the same command continues from there.
     """
     for piece in due.garbage:
         store.delete(piece.key)
@@ -176,11 +176,11 @@ def _segment_names(entries: Entries, names: Iterable[str]) -> set[str]:
     parsed = [p for name in names if (p := parse_segment_name(name))]
     low, high = min(p[0] for p in parsed), max(p[0] for p in parsed)
     manifest = entries.manifest
-    given_up = [d.item for d in manifest.deleting]
+    expired = [d.item for d in manifest.deleting]
     waiting = replace(
         manifest,
-        pages=tuple(sorted((i for i in given_up if isinstance(i, PageRef)), key=lambda ref: ref.base_offset)),
-        entries=tuple(sorted((i for i in given_up if isinstance(i, SegmentEntry)), key=lambda e: e.base_offset)),
+        pages=tuple(sorted((i for i in expired if isinstance(i, PageRef)), key=lambda ref: ref.base_offset)),
+        entries=tuple(sorted((i for i in expired if isinstance(i, SegmentEntry)), key=lambda e: e.base_offset)),
     )
     both = (entries, Entries(waiting, entries.pages))
     return {name for some in both for e in some.overlapping(low, high + 1) for name in (e.log_name, e.aux_name)}

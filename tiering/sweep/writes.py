@@ -57,7 +57,7 @@ def plan(store: ObjectStore, topic: str, topic_id: str, now_ms: int, grace_ms: i
 
 
 def sweep(due: Iterable[Garbage], store: ObjectStore) -> Iterator[Garbage]:
-    """Deletes what the plan says, and gives each as it is gone. Raises Unavailable: the same command goes on from there."""
+    """Deletes what the plan says, and gives each as it is gone. Raises Unavailable: the same command continues from there."""
     for piece in due:
         store.delete(piece.key)
         yield piece
@@ -82,7 +82,7 @@ def _waited_for(store: ObjectStore, own: tuple[PartitionPath, ...], records: lis
     paths = {*own, *(path for of in others for path in archive.partition_paths_of(store, *of))}
     found: set[str] = set()
     for path in sorted(paths):
-        # A manifest waits for a record from before that is put until whoever commits next takes it in: so only old ones do.
+        # A manifest waits for a record from before that is put until the next commit takes it in: so only old ones do.
         early = [v for v in listed_versions(store, path) if not v.meta.modified_ms or v.meta.modified_ms <= youngest_ms]
         if len(early) > VERSIONS_READ_MAX:
             return None

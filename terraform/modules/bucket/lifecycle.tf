@@ -32,7 +32,7 @@ resource "aws_s3_bucket_lifecycle_configuration" "archive" {
 
   # What tells segments from manifests: not a prefix, for S3's end before the topic (`<root>/<topic>/<id>/<partition>/segments/`
   # has names in its middle), and not a tag, for nothing of ours is tagged. The size does: a manifest is bounded, and what is
-  # saved on small objects is less than what moving them costs. Aux objects stay, too: whoever reads asks for them first.
+  # saved on small objects is less than what moving them costs. Aux objects stay, too: a reader asks for them first.
   dynamic "rule" {
     for_each = length(var.transitions) == 0 ? [] : [var.transitions]
 

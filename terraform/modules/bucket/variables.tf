@@ -29,7 +29,7 @@ variable "kms_key" {
   # An object, so that a key which is made in the same run, and has no ARN yet, is not taken for none.
   validation {
     condition     = var.kms_key == null || can(regex("^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$", var.kms_key.arn))
-    error_message = "Give the ARN of a key: S3 takes an alias for one of whoever asks, who may be of another account."
+    error_message = "Give the ARN of a key: S3 looks an alias up in the account of the caller, which may be another account."
   }
 }
 

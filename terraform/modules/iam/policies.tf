@@ -30,7 +30,7 @@ locals {
     } : {},
   )
 
-  # Probes are deleted by whoever makes them, and a topic may be named like one. This denies; so it is no policy to combine.
+  # Each probe is deleted by the process that made it, and a topic may be named like one. This denies; so it is no policy to combine.
   archiver_keeps = templatefile("${path.module}/policies/archiver_keeps.json.tftpl", local.names)
 
   # The sweep works on manifests and pages, which are not encrypted by data keys.

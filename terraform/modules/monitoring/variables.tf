@@ -105,7 +105,7 @@ variable "metrics" {
     }
     delete-lag = {
       metric_name = "kafka_server_brokertopicmetrics_remotedeletelagbytes"
-      description = "So many bytes are given up and still stored. Does retention run, and does a pin cover them?"
+      description = "Bytes that expired and are still stored. Does retention run, and does a pin cover them?"
       threshold   = 107374182400
       periods     = 12
     }
@@ -121,7 +121,7 @@ variable "metrics" {
     }
     delete-errors = {
       metric_name = "kafka_server_brokertopicmetrics_remotedeleteerrors_total"
-      description = "Deletions fail. Nothing is lost by it; storage goes on costing."
+      description = "Deletions fail. No data is lost, but the storage is still paid for."
       threshold   = 0
     }
   }

@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 @pytest.fixture(scope="module")
 def world() -> World:
-    """Some segments are due, others were given up before, long enough ago."""
+    """Some segments are due, others expired before, long enough ago."""
     one = made()
     assert one.manifest.deleting
     assert one.manifest.pages
@@ -60,13 +60,13 @@ def test_retention_gives_up_what_is_due_and_its_objects_go_after_the_delay(world
     done = one.retain()
     assert (done.deleted, done.log_start_offset, done.error) == (waited, start, None)
     assert len(keys - set(one.store.objects)) > 0
-    given_up = {d.id for d in one.manifest.deleting}
-    assert given_up
+    expired = {d.id for d in one.manifest.deleting}
+    assert expired
     keys = set(one.store.objects)
     assert one.retain(name="2").deleted == 0
     assert keys <= set(one.store.objects)
     one.hours(DELAY_MS / HOUR_MS)
-    assert one.retain(name="3").deleted == len(given_up)
+    assert one.retain(name="3").deleted == len(expired)
     assert_whole(one, due_start(one))
 
 
@@ -237,14 +237,14 @@ Mutant = Callable[[pytest.MonkeyPatch], None]
 
 
 def deletes_before_the_manifest(monkeypatch: pytest.MonkeyPatch) -> None:
-    true = retention.give_up
+    true = retention.advance_log_start_offset
 
-    def give_up(writer: ManifestWriter, start: int, now_ms: int) -> Manifest:
+    def advance(writer: ManifestWriter, start: int, now_ms: int) -> Manifest:
         for one in Entries.of(writer.store, retention.newest_manifest(writer.store, PATH)).overlapping(0, start):
             writer.store.delete(PATH.segment(one.log_name))
         return true(writer, start, now_ms)
 
-    monkeypatch.setattr(retention, "give_up", give_up)
+    monkeypatch.setattr(retention, "advance_log_start_offset", advance)
 
 
 def waits_for_no_delay(monkeypatch: pytest.MonkeyPatch) -> None:

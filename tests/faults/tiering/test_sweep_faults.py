@@ -34,7 +34,7 @@ from tiering.sweep import collect as sweep
 
 @pytest.fixture(scope="module")
 def world() -> World:
-    """A partition of which some was given up."""
+    """A partition of which some expired."""
     return made()
 
 

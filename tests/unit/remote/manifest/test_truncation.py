@@ -1,4 +1,4 @@
-"""What a manifest gives up from a fork on, in pages, too: planned without a store, pages kept in a dict."""
+"""What a manifest drops from a fork on, in pages, too: planned without a store, pages kept in a dict."""
 
 from collections.abc import Callable
 from dataclasses import replace

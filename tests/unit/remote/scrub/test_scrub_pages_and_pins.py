@@ -57,8 +57,8 @@ def test_a_page_that_no_version_names_is_an_orphan(paged: MemoryStore) -> None:
 def test_a_page_that_only_older_versions_name_is_nobodys_once_those_are_swept(paged: MemoryStore) -> None:
     before = set(page_keys(paged))
     manifest = committed(paged, log_start_offset=900)
-    given_up = [e for d in manifest.deleting for e in Entries.of(paged, manifest).deleting(d)]
-    for one in given_up:
+    expired = [e for d in manifest.deleting for e in Entries.of(paged, manifest).deleting(d)]
+    for one in expired:
         for name in (one.log_name, one.aux_name):
             del paged.objects[path(paged).segment(name)]
     committed(paged, deleted_ids=frozenset(d.id for d in manifest.deleting))
@@ -92,7 +92,7 @@ def test_an_object_that_a_page_names_and_that_is_missing_is_found(paged: MemoryS
     assert found(paged, deep=True) == [(Kind.missing_object, key)]
 
 
-def test_what_retention_has_given_up_may_be_there_or_not(paged: MemoryStore) -> None:
+def test_what_retention_has_expired_may_be_there_or_not(paged: MemoryStore) -> None:
     manifest = committed(paged, log_start_offset=900)
     assert manifest.deleting
     assert findings(paged, deep=True) == []

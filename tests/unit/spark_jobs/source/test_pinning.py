@@ -41,8 +41,8 @@ def options(store: ObjectStore, **more: str) -> ReadOptions:
     return parse({"archive": store.url, "subscribe": "made", **more})
 
 
-def give_up(store: ObjectStore, log_start_offset: int) -> None:
-    """Retention as it runs on a schedule, without its delay: the manifest gives up, then objects and leftovers go."""
+def expire(store: ObjectStore, log_start_offset: int) -> None:
+    """Retention as it runs on a schedule, without its delay: the manifest moves, then objects and leftovers go."""
     clock, ids = SystemClock(), RandomIds()
     for _ in range(2):
         (manifest,) = manifests(store, "made")
@@ -76,7 +76,7 @@ def offsets(store: ObjectStore, splits: Any, **more: Any) -> list[int]:
 def test_retention_between_planning_and_reading_loses_no_row_of_a_pinned_read(store: FolderStore) -> None:
     reader = BatchReader(options(store), ("offset",))
     planned = reader.partitions()
-    give_up(store, 60)
+    expire(store, 60)
     assert manifests(store, "made")[0].log_start_offset == 60
     assert [o for p in planned for batch in reader.read(p) for o in batch.column("offset").to_pylist()] == list(range(120))
     assert offsets(store, plan_pinned(store, options(store), SystemClock(), RandomIds()).splits) == list(range(60, 120))
@@ -85,7 +85,7 @@ def test_retention_between_planning_and_reading_loses_no_row_of_a_pinned_read(st
 def test_without_a_pin_the_read_says_what_retention_has_deleted_and_gives_no_short_result(store: FolderStore) -> None:
     planned = plan_pinned(store, options(store, pinHours="0"), SystemClock(), RandomIds())
     assert pins(store) == Pins()
-    give_up(store, 60)
+    expire(store, 60)
     assert logs(store) == 3
     for split in planned.splits[:3]:
         with pytest.raises(
@@ -133,7 +133,7 @@ class RetainsFirst(Door):
 
     def put_if_absent(self, key: str, body: Body) -> None:
         if "/pins/" in key and self.starts:
-            give_up(self.inner, self.starts.pop(0))
+            expire(self.inner, self.starts.pop(0))
         self.inner.put_if_absent(key, body)
 
 

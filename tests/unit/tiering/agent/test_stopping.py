@@ -1,4 +1,4 @@
-"""A stop in the midst of a copy: it ends or is given up, in bounded time, and nothing is lost either way."""
+"""A stop in the midst of a copy: it ends or is aborted, in bounded time, and nothing is lost either way."""
 
 from collections.abc import Callable
 from threading import Event, Thread

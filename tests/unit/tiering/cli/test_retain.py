@@ -79,13 +79,13 @@ def test_a_dry_run_prints_the_plan_that_then_runs(run: Run, rows: Rows, own: str
     assert rows(*args, "--yes") == plan
     by_topic = {row["topic"]: row for row in plan}
     assert by_topic["g-mixed"]["action"] == "keep"
-    given_up = {row["topic"]: row for row in plan if row["action"] == "expire"}
-    assert {row["reason"] for row in given_up.values()} == {"retention.ms"}
-    for topic in given_up:
+    expired = {row["topic"]: row for row in plan if row["action"] == "expire"}
+    assert {row["reason"] for row in expired.values()} == {"retention.ms"}
+    for topic in expired:
         m = newest(own, f"{topic}-0")
-        assert m.log_start_offset == given_up[topic]["end"] == m.end_offset
+        assert m.log_start_offset == expired[topic]["end"] == m.end_offset
         assert m.segment_count == 0
-        assert len(m.deleting) == given_up[topic]["segments"]
+        assert len(m.deleting) == expired[topic]["segments"]
     again = rows(*args, "--dry-run")
     assert {row["action"] for row in again} == {"wait", "keep"}
 

@@ -161,14 +161,14 @@ def test_what_the_log_lacks_below_the_fork_is_a_gap_that_says_where_it_is_kept(t
     assert told == [f"truncated to offset 5 as the log diverged; kept under topic id {found.kept_id}"]
 
 
-def test_what_is_given_up_waits_to_be_deleted_and_its_copies_are_the_same_bytes(tmp_path: Path) -> None:
+def test_what_is_removed_waits_to_be_deleted_and_its_copies_are_the_same_bytes(tmp_path: Path) -> None:
     cluster = unclean(tmp_path)
-    given_up = [e for e in cluster.manifest(B).entries if e.end_offset > 5]
+    removed = [e for e in cluster.manifest(B).entries if e.end_offset > 5]
     kept_id = diverged(cluster).kept_id
     after = resolved(cluster)
-    assert [d.item for d in after.deleting] == given_up
+    assert [d.item for d in after.deleting] == removed
     copies = kept(cluster, kept_id)
-    for entry, copy in zip(given_up, copies.entries, strict=True):
+    for entry, copy in zip(removed, copies.entries, strict=True):
         for one, other in ((entry.stored_log, copy.stored_log), (entry.stored_aux, copy.stored_aux)):
             assert cluster.store.objects[after.path.segment(one.name)] == cluster.store.objects[copies.path.segment(other.name)]
 
@@ -195,7 +195,7 @@ def test_a_resolution_that_is_stopped_anywhere_goes_on_when_it_is_run_again(tmp_
             pass
         assert_sound_chain(cluster.store, path_of(B))
         if divergence_of(log, cluster.store) is not None:
-            assert read(cluster.store, cluster.manifest(B)) == values(*range(8)), "nothing is given up before it is kept"
+            assert read(cluster.store, cluster.manifest(B)) == values(*range(8)), "nothing is removed before it is kept"
             resolved(cluster)
         copies = kept(cluster, found.kept_id)
         assert [(e.base_offset, e.end_offset) for e in copies.entries] == [(4, 6), (6, 8)]

@@ -1,4 +1,4 @@
-"""Whole pages are counted and given up without being read, and the plan is the one that looks at every entry."""
+"""Whole pages are counted and expire without being read, and the plan is the one that looks at every entry."""
 
 from collections.abc import Iterator
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""The objects of what was given up go several at a time, and what cannot go keeps its place in the manifest."""
+"""The objects of expired segments go several at a time, and what cannot go keeps its place in the manifest."""
 
 import threading
 from dataclasses import replace
@@ -33,7 +33,7 @@ class Meets(Door):
 
 @pytest.fixture
 def world() -> World:
-    """Eight segments that were given up long enough ago."""
+    """Eight segments that expired long enough ago."""
     clock = SleptClock()
     one = World(MemoryStore(clock), clock)
     one.copy(*range(8))
@@ -102,6 +102,6 @@ def test_what_finds_no_room_among_what_waits_is_left_to_the_next_run() -> None:
     one = World(MemoryStore(clock), clock)
     one.copy(*range(3))
     writer = replace(one.writer(), limits=replace(LIMITS, deleting_max=2))
-    after = retention.give_up(writer, 30, clock.now_ms())
+    after = retention.advance_log_start_offset(writer, 30, clock.now_ms())
     assert (len(after.deleting), after.log_start_offset) == (2, 30)
     assert has_below(after)

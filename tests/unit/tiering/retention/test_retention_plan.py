@@ -1,4 +1,4 @@
-"""What retention gives up: by age, by size over both tiers, by the log start offset, by leader epochs; and what waits still."""
+"""What expires: by age, by size over both tiers, by the log start offset, by leader epochs; and what waits still."""
 
 from dataclasses import replace
 from typing import Any

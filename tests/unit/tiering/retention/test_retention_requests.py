@@ -1,4 +1,4 @@
-"""What retention costs in requests: a partition with nothing to do, and one whose segments are given up and go."""
+"""What retention costs in requests: a partition with nothing to do, and one whose segments expire and go."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -93,7 +93,7 @@ def test_giving_up_and_deleting_cost_what_they_write_and_little_more() -> None:
     world.hours(24)
     door = Door(world.store)
     assert world.retain(door).log_start_offset == 30
-    assert verbs(door.calls).count("put_if_absent") == 2  # the store's clock, and one manifest for all that is given up
+    assert verbs(door.calls).count("put_if_absent") == 2  # the store's clock, and one manifest for all that expires
     assert len(door.calls) <= 12
     world.hours(24)
     door = Door(world.store)
