@@ -4,6 +4,7 @@ import itertools
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -65,10 +66,21 @@ def _lead_boto3_to(url: str, access_key: str, secret_key: str, patch: pytest.Mon
 @contextmanager
 def _client() -> Iterator[Any]:
     import boto3.session
+    import botocore.session
 
-    client = boto3.session.Session().client("s3")
+    session = botocore.session.get_session()
+    session.register_component("data_loader", _services())
+    client = boto3.session.Session(botocore_session=session).client("s3")
     yield client
     client.close()
+
+
+@cache
+def _services() -> Any:
+    """What the SDK knows of AWS's services, which takes longer to read than all else that a client needs."""
+    from botocore.loaders import create_loader
+
+    return create_loader()
 
 
 def _new_bucket(client: Any) -> str:

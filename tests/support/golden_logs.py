@@ -5,6 +5,7 @@ import json
 import lzma
 import tarfile
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +24,13 @@ def partitions() -> tuple[str, ...]:
 def broker_logs(tmp_dir: Path, *only: str) -> Path:
     """Unpacks a fresh log directory into `tmp_dir` (with `only` these partitions of it) and gives its path."""
     for name in (_CHECKPOINTS, *(only or partitions())):
-        with tarfile.open(_GOLDEN / "broker" / f"{name}.tar.xz") as archive:
-            archive.extractall(tmp_dir, filter="data")
+        _extract(f"broker/{name}", tmp_dir)
     return tmp_dir
 
 
 def metadata_log(tmp_dir: Path) -> Path:
     """Unpacks a log directory with nothing in it but what a live broker keeps of its cluster's metadata, and gives its path."""
-    with tarfile.open(_GOLDEN / "metadata" / "__cluster_metadata-0.tar.xz") as archive:
-        archive.extractall(tmp_dir, filter="data")
+    _extract("metadata/__cluster_metadata-0", tmp_dir)
     return tmp_dir
 
 
@@ -45,8 +44,7 @@ def legacy_logs(tmp_dir: Path, *only: str) -> Path:
     """Unpacks them as `broker_logs` does, and writes the high watermarks, which are their ends."""
     names = only or legacy_partitions()
     for name in names:
-        with tarfile.open(_GOLDEN / "legacy" / f"{name}.tar.xz") as archive:
-            archive.extractall(tmp_dir, filter="data")
+        _extract(f"legacy/{name}", tmp_dir)
     lines = [f"{name.removesuffix('-0')} 0 {live(name)['latest'][0]}" for name in names]
     (tmp_dir / "replication-offset-checkpoint").write_text("\n".join(["0", str(len(lines)), *lines, ""]))
     return tmp_dir
@@ -77,7 +75,7 @@ def record_digest(record: dict[str, Any]) -> bytes:
 @cache
 def live(partition: str) -> dict[str, Any]:
     """What the running broker answered about the partition."""
-    answers: dict[str, Any] = json.loads(_unpacked(f"{partition}.live.json.xz"))
+    answers: dict[str, Any] = json.loads(_unpacked(f"expected/{partition}.live.json.xz"))
     return answers
 
 
@@ -88,11 +86,18 @@ def segments(logs: Path, partition: str) -> list[tuple[str, bytes]]:
 
 @cache
 def _lines(name: str) -> tuple[dict[str, Any], ...]:
-    return tuple(json.loads(line) for line in _unpacked(name).splitlines())
+    return tuple(json.loads(line) for line in _unpacked(f"expected/{name}").splitlines())
 
 
+def _extract(name: str, folder: Path) -> None:
+    with tarfile.open(fileobj=BytesIO(_unpacked(f"{name}.tar.xz"))) as archive:
+        archive.extractall(folder, filter="data")
+
+
+@cache
 def _unpacked(name: str) -> bytes:
-    return lzma.decompress((_GOLDEN / "expected" / name).read_bytes())
+    """All of it is 16 MB, and hundreds of tests ask for some."""
+    return lzma.decompress((_GOLDEN / name).read_bytes())
 
 
 @cache
@@ -104,8 +109,7 @@ def crashed_partitions() -> tuple[str, ...]:
 def crashed_logs(tmp_dir: Path) -> Path:
     """Unpacks the folders that a killed broker left."""
     for name in crashed_partitions():
-        with tarfile.open(_GOLDEN / "crash" / f"{name}.tar.xz") as archive:
-            archive.extractall(tmp_dir, filter="data")
+        _extract(f"crash/{name}", tmp_dir)
     return tmp_dir
 
 

@@ -9,17 +9,34 @@ import ctypes
 import gc
 import sys
 
+import psutil
+
+GROWN_BYTES = 256 << 20
+"""Below this it is not worth the looking, which takes a tenth of a second."""
+
 
 def freeze() -> None:
     """What is there now, the collected tests, is not looked at for cycles any more."""
     gc.collect()
     gc.freeze()
+    _note()
 
 
 def give_back() -> None:
-    """Frees cycles, and gives what Arrow and the C library keep for later to the operating system."""
+    """Frees cycles, and gives what Arrow and the C library keep for later to the operating system, where there is much of it."""
+    if psutil.Process().memory_info().rss < _seen_bytes + GROWN_BYTES:
+        return
     gc.collect()
     if (arrow := sys.modules.get("pyarrow")) is not None:
         arrow.default_memory_pool().release_unused()
     if sys.platform == "linux":
         ctypes.CDLL(None).malloc_trim(0)
+    _note()
+
+
+_seen_bytes = 0
+
+
+def _note() -> None:
+    global _seen_bytes
+    _seen_bytes = psutil.Process().memory_info().rss
