@@ -36,6 +36,9 @@ MAGIC = b"PAR1"
 _PLAIN, _PLAIN_DICTIONARY, _RLE, _RLE_DICTIONARY = 0, 2, 3, 8
 _ENCODINGS = {_PLAIN, _PLAIN_DICTIONARY, _RLE, _RLE_DICTIONARY}
 _OF_KIND = {_VALUES: (5, 2), _DICTIONARY: (7, 2), _VALUES_V2: (8, 4)}
+_BOOLEANS, _INTEGERS, _BYTES, _LISTS, _STRUCT = (1, 2), (4, 5, 6), 8, (9, 10), 12
+_FIXED = {1: 0, 2: 0, 3: 1, 7: 8}
+"""Bytes of a field of a kind that always has as many: true, false, a byte, a double."""
 _DEPTH_MAX = 8
 _VARINT_MAX = 10
 
@@ -47,7 +50,7 @@ def rows_of(body: bytes) -> int:
     if body[:4] != MAGIC or body[-4:] != MAGIC or not 0 < size <= min(FOOTER_BYTES_MAX, len(body) - 12):
         raise ValueError("no Parquet file")
     end = len(body) - 8
-    footer, _ = _struct(body, end - size, end)
+    footer, _ = _read(body[end - size : end], 0)
     rows, groups = _number(footer, 3), _list(footer, 4)
     if not 0 < rows <= ROWS_MAX or not 0 < len(groups) <= ROW_GROUPS_MAX or sum(_number(g, 3) for g in groups) != rows:
         raise ValueError(f"{rows} rows in {len(groups)} groups")
@@ -103,7 +106,7 @@ class _Header:
 
 def _headers(body: bytes, start: int, end: int) -> Iterator[_Header]:
     while start < end:
-        fields, start = _struct(body, start, end)
+        fields, start = _read(body, start)
         kind, size, stored = (_number(fields, n) for n in (1, 2, 3))
         of_kind, encoding_field = _OF_KIND.get(kind, (-1, -1))
         values, encoding = _number(fields.get(of_kind), 1), _number(fields.get(of_kind), encoding_field)
@@ -127,74 +130,83 @@ def _list(fields: Any, field: int) -> list[Any]:
     return found
 
 
-def _struct(body: bytes, at: int, end: int, depth: int = 0) -> tuple[dict[int, Any], int]:
-    """The integers, structs and lists of a struct of Thrift's compact protocol, by field; other fields are skipped."""
+def _read(body: bytes, at: int) -> tuple[dict[int, Any], int]:
+    """A struct, and where it ends. Raises ValueError where the bytes end before."""
+    try:
+        return _struct(body, at)
+    except IndexError as e:
+        raise ValueError("a struct is cut off") from e
+
+
+def _struct(body: bytes, at: int, depth: int = 0) -> tuple[dict[int, Any], int]:
+    """The integers, structs and lists of a struct of Thrift's compact protocol, by field; other fields are skipped.
+
+    Most fields are one byte and a number of one byte: no call is spent on these, as a page has a thousand of them.
+    """
     if depth > _DEPTH_MAX:
         raise ValueError(f"structs {depth} deep")
     found: dict[int, Any] = {}
     field = 0
-    while True:
-        if at >= end:
-            raise ValueError("a struct is cut off")
-        first = body[at]
+    while first := body[at]:
         at += 1
-        if first == 0:
-            return found, at
-        delta, kind = first >> 4, first & 15
-        if delta:
-            field += delta
+        if first > 15:
+            field += first >> 4
         else:
-            field, at = _zigzag(body, at, end)
-        found[field], at = _value(body, at, end, kind, depth)
+            field, at = _integer(body, at)
+        kind = first & 15
+        if kind not in _INTEGERS:
+            found[field], at = _value(body, at, kind, depth)
+        elif (byte := body[at]) < 128:
+            found[field], at = (byte >> 1) ^ -(byte & 1), at + 1
+        else:
+            found[field], at = _integer(body, at)
+    return found, at + 1
 
 
-def _value(body: bytes, at: int, end: int, kind: int, depth: int) -> tuple[Any, int]:
-    if kind in (1, 2):  # true and false, which have no bytes of their own
-        return None, at
-    if kind == 3:  # a byte
-        return None, at + 1
-    if kind in (4, 5, 6):
-        return _zigzag(body, at, end)
-    if kind == 7:  # a double
-        return None, at + 8
-    if kind == 8:  # bytes with their length
-        size, at = _varint(body, at, end)
+def _value(body: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
+    if kind == _BYTES:
+        size, at = _varint(body, at)
         return None, at + size
-    if kind == 12:
-        return _struct(body, at, end, depth + 1)
-    if kind in (9, 10):
-        return _elements(body, at, end, depth + 1)
-    raise ValueError(f"a field of kind {kind}")
+    if kind == _STRUCT:
+        return _struct(body, at, depth + 1)
+    if kind in _LISTS:
+        return _elements(body, at, depth + 1)
+    if kind in _INTEGERS:
+        return _integer(body, at)
+    if kind not in _FIXED:
+        raise ValueError(f"a field of kind {kind}")
+    return None, at + _FIXED[kind]
 
 
-def _elements(body: bytes, at: int, end: int, depth: int) -> tuple[list[Any], int]:
+def _elements(body: bytes, at: int, depth: int) -> tuple[list[Any], int]:
     """The elements of a list or set, each of one byte or more."""
-    if at >= end:
-        raise ValueError("a list is cut off")
     count, kind = body[at] >> 4, body[at] & 15
     at += 1
     if count == 15:
-        count, at = _varint(body, at, end)
-    if count > end - at:
-        raise ValueError(f"{count} elements in {end - at} bytes")
+        count, at = _varint(body, at)
+    if count > len(body) - at:
+        raise ValueError(f"{count} elements in {len(body) - at} bytes")
+    if kind in _BOOLEANS:  # in a list, they have a byte each
+        return [], at + count
     found = []
     for _ in range(count):
-        if kind in (1, 2):  # in a list, true and false have a byte each
-            at += 1
-            continue
-        value, at = _value(body, at, end, kind, depth)
+        value, at = _value(body, at, kind, depth)
         found.append(value)
     return found, at
 
 
-def _zigzag(body: bytes, at: int, end: int) -> tuple[int, int]:
-    value, at = _varint(body, at, end)
+def _integer(body: bytes, at: int) -> tuple[int, int]:
+    value, at = _varint(body, at)
     return (value >> 1) ^ -(value & 1), at
 
 
-def _varint(body: bytes, at: int, end: int) -> tuple[int, int]:
-    value = 0
-    for n, byte in enumerate(body[at : min(end, at + _VARINT_MAX)]):
+def _varint(body: bytes, at: int) -> tuple[int, int]:
+    value = body[at]
+    if value < 128:
+        return value, at + 1
+    value &= 127
+    for n in range(1, _VARINT_MAX):
+        byte = body[at + n]
         value |= (byte & 127) << (7 * n)
         if byte < 128:
             return value, at + n + 1

@@ -183,7 +183,8 @@ def _items(found: Any, schema: Any) -> tuple[Item, ...]:
     for name in schema.names:
         if name in _LATER and name not in found.column_names:
             found = found.append_column(name, pa.nulls(found.num_rows, _LATER[name]))
-    known = found.select(schema.names).cast(schema)
+    known = found.select(schema.names)
+    known = known if known.schema == schema else known.cast(schema)
     columns = {name: known.column(name).to_pylist() for name in schema.names}
     others = columns.pop(_OTHER)
     newer = {name: found.column(name).to_pylist() for name in found.column_names if name not in schema.names}
