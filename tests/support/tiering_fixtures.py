@@ -8,6 +8,7 @@ from golden_logs import broker_logs
 from kafka_judge import Judge, judge
 from logs_to_archive import finer_logs
 from one_offload import TXN
+from pages_decoded_once import pages_decoded_once as pages_decoded_once
 from tiered_worlds import SHAPES, World, made
 
 

@@ -46,6 +46,8 @@ from tiering.offload import copy as offload_room
 from tiering.offload.copy import Done, OffloadRun, offload, plan
 from tiering.sweep import collect as sweep
 
+pytestmark = pytest.mark.usefixtures("pages_decoded_once")
+
 PARTITION = "g-compacted-txn-0"
 LIMITS = Limits(inline_max=1, page_entries=1, fan_out=1, deleting_max=4)
 SEGMENTS = 3

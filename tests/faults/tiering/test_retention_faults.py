@@ -34,6 +34,8 @@ from tiering.retention.plan import Policy, RetentionPlan
 from tiering.retention.policy import read_given
 from tiering.retention.run import Retention
 
+pytestmark = pytest.mark.usefixtures("pages_decoded_once")
+
 T = TypeVar("T")
 
 

@@ -31,6 +31,8 @@ from remote.manifest.pins import Pins
 from remote.store import store_time as store_clock
 from tiering.sweep import collect as sweep
 
+pytestmark = pytest.mark.usefixtures("pages_decoded_once")
+
 
 @pytest.fixture(scope="module")
 def world() -> World:

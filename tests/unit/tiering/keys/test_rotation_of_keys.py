@@ -36,6 +36,8 @@ from tiering.keys.rotate import RotationResult, Rotator, plan_rotation
 from tiering.sweep import collect as sweep
 from tiering.sweep.plan import Kind
 
+pytestmark = pytest.mark.usefixtures("pages_decoded_once")
+
 FORMER = LocalKeyRing("former keys", "old", {"old": bytes(32)})
 NOW = LocalKeyRing("keys of today", "new", {"old": bytes(32), "new": bytes([1] * 32)})
 FINAL = LocalKeyRing("keys of tomorrow", "new", {"new": bytes([1] * 32)})

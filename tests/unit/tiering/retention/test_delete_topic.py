@@ -16,6 +16,8 @@ from tiering.retention import delete_topic
 from tiering.retention import expire as retention
 from tiering.retention.plan import DELETE_DELAY_MS, Policy
 
+pytestmark = pytest.mark.usefixtures("pages_decoded_once")
+
 OTHER_ID = "B" * 22
 
 
