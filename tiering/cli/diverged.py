@@ -114,8 +114,8 @@ def resolve(**given: Any) -> Exit | None:
 
     \b
     Examples:
-      tiering diverged resolve --log-dir /var/lib/kafka --archive s3://bucket/kafka --topic orders --partition 3 --dry-run
-      tiering diverged resolve --log-dir /var/lib/kafka --archive s3://bucket/kafka --topic orders --partition 3 --yes
+      tiering diverged resolve --log-dir /srv/kafka --archive s3://bucket/kafka --topic orders --partition 3 --dry-run
+      tiering diverged resolve --log-dir /srv/kafka --archive s3://bucket/kafka --topic orders --partition 3 --yes
     """
     options = ResolveOptions(**given)
     store = open_archive_store(options.archive_url, options.keys_address, bytes_per_second=options.bytes_per_second)
