@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+import re
+import secrets
 import shutil
 import socket
 import subprocess
@@ -22,6 +24,7 @@ BROKER = Path(__file__).parents[1] / "kafka" / "broker-pom.xml"
 SPARK_SOURCE = Path(__file__).parents[1] / "kafka" / "spark-pom.xml"
 TIERED = Path(__file__).parents[1] / "kafka" / "tiered-pom.xml"
 
+_AS_IS = "latin-1"
 _CLUSTER_ID = "dGllcmluZy10ZXN0cy0wMQ"
 _CONFIG = """\
 process.roles=broker,controller
@@ -86,11 +89,10 @@ def _broker(
     properties = folder / "server.properties"
     text = _CONFIG.format(port=port, controller=controller, data=folder / "data")
     properties.write_text(text + "".join(f"{name.replace('_', '.')}={value}\n" for name, value in config.items()))
+    for data in config.get("log_dirs", str(folder / "data")).split(","):
+        _format(Path(data))
     with open(folder / "broker.out", "wb") as out:
-        java = [f"{java_home()}/bin/java", "-Xmx1g", *options]
-        storage = [*java, "kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", _CLUSTER_ID, "-c", properties]
-        subprocess.run(storage, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        words = [*java, *of_broker, "kafka.Kafka", properties]
+        words = [f"{java_home()}/bin/java", "-Xmx1g", *options, *of_broker, "kafka.Kafka", properties]
         process = subprocess.Popen(words, cwd=folder, stdout=out, stderr=subprocess.STDOUT)
     try:
         wait_for(port, process, "the broker")
@@ -102,6 +104,26 @@ def _broker(
         except subprocess.TimeoutExpired:
             process.kill()
             raise
+
+
+def _format(data: Path) -> None:
+    """What `kafka-storage format --ignore-formatted` does to a log directory; one Java has done it for all."""
+    data.mkdir(exist_ok=True)
+    for name, text in _formatted().items():
+        if not (data / name).exists():
+            (data / name).write_text(re.sub("directory.id=.*", f"directory.id={secrets.token_urlsafe(16)}", text), _AS_IS)
+
+
+@once
+def _formatted() -> dict[str, str]:
+    """The files of a log directory that Kafka has formatted, by name. They depend on cluster and node, which are all brokers'."""
+    with tempfile.TemporaryDirectory() as folder:
+        properties, data = Path(folder, "server.properties"), Path(folder, "data")
+        properties.write_text(_CONFIG.format(port=1, controller=2, data=data))
+        java = [f"{java_home()}/bin/java", "-XX:TieredStopAtLevel=1", "-cp", _class_path(*jars(BROKER))]
+        storage = [*java, "kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", properties]
+        subprocess.run(storage, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return {path.name: path.read_text(_AS_IS) for path in data.iterdir()}
 
 
 def program(source: Path, **pipes: Any) -> "subprocess.Popen[str]":
@@ -166,5 +188,5 @@ def wait_for(port: int, process: "subprocess.Popen[bytes]", what: str, seconds: 
         with socket.socket() as s:
             if s.connect_ex((host, port)) == 0:
                 return
-        time.sleep(0.2)
+        time.sleep(0.05)
     raise RuntimeError(f"{what} does not answer on port {port} after {seconds} s")
