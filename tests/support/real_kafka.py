@@ -24,6 +24,9 @@ BROKER = Path(__file__).parents[1] / "kafka" / "broker-pom.xml"
 SPARK_SOURCE = Path(__file__).parents[1] / "kafka" / "spark-pom.xml"
 TIERED = Path(__file__).parents[1] / "kafka" / "tiered-pom.xml"
 
+AT_ONCE = {"fetch.wait.max.ms": 10}
+"""Of a consumer that is to hear of an end at once, which a broker else tells after half a second."""
+
 _AS_IS = "latin-1"
 _CLUSTER_ID = "dGllcmluZy10ZXN0cy0wMQ"
 _CONFIG = """\

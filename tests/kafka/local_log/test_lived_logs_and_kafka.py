@@ -190,7 +190,16 @@ def live(running: LogManager) -> list[Lived]:
 def consumed(address: str, partitions: int, isolation: str) -> dict[int, list[Read]]:
     """Every record that a consumer is given, by partition."""
     config = {"bootstrap.servers": address, "group.id": "g", "isolation.level": isolation, "enable.partition.eof": True}
-    consumer = Consumer({**config, "enable.auto.commit": False, "log_level": 0, "check.crcs": True, "auto.offset.reset": "error"})
+    consumer = Consumer(
+        {
+            **config,
+            **real_kafka.AT_ONCE,
+            "enable.auto.commit": False,
+            "log_level": 0,
+            "check.crcs": True,
+            "auto.offset.reset": "error",
+        }
+    )
     consumer.assign([Position("lived", number, OFFSET_BEGINNING) for number in range(partitions)])
     found: dict[int, list[Read]] = {number: [] for number in range(partitions)}
     ended: set[int] = set()

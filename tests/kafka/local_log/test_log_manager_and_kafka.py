@@ -1,14 +1,13 @@
 """A real broker and our log manager take turns on one log directory: each starts on what the other has left."""
 
 import json
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import real_kafka
+from click.testing import CliRunner
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from hand_made import batch, record
@@ -20,6 +19,7 @@ from local_log.errors import Invalid
 from local_log.formats import filenames
 from local_log.os_disk import OsWritableDisk
 from remote.clock import RandomIds, SystemClock, jitter
+from tiering.cli import main
 
 pytestmark = [
     pytest.mark.oracle,
@@ -63,7 +63,7 @@ def produce(address: str, first: int, records: int) -> None:
 
 def consumed(address: str) -> set[int]:
     config = {"bootstrap.servers": address, "group.id": "g", "isolation.level": "read_committed", "enable.partition.eof": True}
-    consumer = Consumer({**config, "enable.auto.commit": False, "log_level": 0, "check.crcs": True})
+    consumer = Consumer({**config, **real_kafka.AT_ONCE, "enable.auto.commit": False, "log_level": 0, "check.crcs": True})
     consumer.assign([TopicPartition("events", number, 0) for number in range(2)])
     found: list[int] = []
     ended = 0
@@ -91,12 +91,8 @@ def consumed_in_the_end(address: str, expected: set[int]) -> set[int]:
 
 
 def recovered(folder: Path) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", "tiering", "log", "recover", folder / "data", "-c", "segment.index.bytes=65536"],
-        capture_output=True,
-        text=True,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    done = CliRunner().invoke(main, ["log", "recover", str(folder / "data"), "-c", "segment.index.bytes=65536"])
+    assert (done.exit_code, done.stderr) == (0, "")
     rows = map(json.loads, done.stdout.splitlines())
     return {f"{row['topic']}-{row['partition']}": row for row in rows}
 
@@ -131,7 +127,8 @@ def test_a_broker_starts_cleanly_on_what_we_stopped_and_we_on_what_a_broker_left
     (folder / "data" / "recovery-point-offset-checkpoint").unlink()
     before = indexes_written(folder)
     assert before
-    with real_kafka.broker(folder) as address:
+    # The controller registers a broker again once it takes the killed one for gone, by default after 9 s.
+    with real_kafka.broker(folder, broker_session_timeout_ms="3000", broker_heartbeat_interval_ms="500") as address:
         assert indexes_written(folder) == before
         assert consumed(address) == everything
         produce(address, 24_000, 1_000)

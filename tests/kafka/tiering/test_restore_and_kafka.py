@@ -3,16 +3,16 @@
 import json
 import random  # noqa: TID251  # seeded
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import real_kafka
+from click.testing import CliRunner
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tiering.cli import main
 from tiering.restore.target import UNFINISHED
 
 pytestmark = [
@@ -83,7 +83,7 @@ def transactions(address: str) -> None:
 
 def consumed(address: str, topic: str, partition: int, isolation: str) -> list[Message]:
     config = {"bootstrap.servers": address, "group.id": "g", "isolation.level": isolation, "enable.partition.eof": True}
-    consumer = Consumer({**config, "enable.auto.commit": False, "log_level": 0, "check.crcs": True})
+    consumer = Consumer({**config, **real_kafka.AT_ONCE, "enable.auto.commit": False, "log_level": 0, "check.crcs": True})
     consumer.assign([TopicPartition(topic, partition, 0)])
     found: list[Message] = []
     while True:
@@ -97,10 +97,8 @@ def consumed(address: str, topic: str, partition: int, isolation: str) -> list[M
 
 
 def tiering(*args: object) -> list[dict[str, Any]]:
-    done = subprocess.run(
-        [sys.executable, "-m", "tiering", *map(str, args), "--output", "json"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    done = CliRunner().invoke(main, [*map(str, args), "--output", "json"], catch_exceptions=False)
+    assert done.exit_code == 0, done.stderr
     rows: list[dict[str, Any]] = json.loads(done.stdout)
     return rows
 
@@ -147,10 +145,8 @@ def test_another_cluster_takes_the_logs_under_its_own_topic_ids(before: Any, tmp
         create(address)
     data = tmp_path / "data"
     ids = {t: (data / f"{t}-0" / "partition.metadata").read_text().split()[-1] for t in TOPICS}
-    refused = subprocess.run(
-        [sys.executable, "-m", "tiering", "restore", "--archive", archive, "--to", data], capture_output=True, text=True
-    )
-    assert refused.returncode == 1
+    refused = CliRunner().invoke(main, ["restore", "--archive", str(archive), "--to", str(data)])
+    assert refused.exit_code == 1
     assert f"--topic-id plain={ids['plain']}" in refused.stderr
     options = [o for topic, topic_id in ids.items() for o in ("--topic-id", f"{topic}={topic_id}")]
     archived = ends(tiering("restore", "--archive", archive, "--to", data, *options))
