@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from golden_logs import broker_logs, legacy_logs, legacy_partitions, partitions
 from kafka_judge import Judge, judge
+from made_once import made_once
 
 
 @pytest.fixture(scope="session")
+@made_once
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The golden log directory, for reading only."""
     return broker_logs(tmp_path_factory.mktemp("broker"))
@@ -29,6 +31,7 @@ def kafka() -> Iterator[Judge]:
 
 
 @pytest.fixture(scope="session")
+@made_once
 def legacy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The golden log directory with messages of magic 0 and 1, for reading only."""
     return legacy_logs(tmp_path_factory.mktemp("legacy"))

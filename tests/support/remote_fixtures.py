@@ -4,6 +4,7 @@ import pytest
 from archived_worlds import ARCHIVED, World, offloaded
 from golden_logs import broker_logs
 from logs_to_archive import cut_finer, finer_logs, local_logs
+from made_once import made_once
 from segments_to_copy import PARTITIONS
 
 from local_log.formats.record_batch.batch_v2 import Batches, scan
@@ -12,6 +13,7 @@ from tiering.offload.source import segment_data
 
 
 @pytest.fixture(scope="session")
+@made_once
 def inactive(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[LogSegmentData]]:
     """The inactive segments of some golden partitions."""
     logs = local_logs(broker_logs(tmp_path_factory.mktemp("broker"), *PARTITIONS))
@@ -35,12 +37,14 @@ def batches(body: bytes) -> Batches:
 
 
 @pytest.fixture(scope="session")
+@made_once
 def finer(tmp_path_factory: pytest.TempPathFactory) -> World:
     """All golden partitions, cut into a dozen segments each."""
     return offloaded(finer_logs(tmp_path_factory.mktemp("finer")), tmp_path_factory.mktemp("archive"), ARCHIVED)
 
 
 @pytest.fixture(scope="session")
+@made_once
 def finest(tmp_path_factory: pytest.TempPathFactory) -> World:
     """The transactions, cut so that many of them span several segments."""
     folder = broker_logs(tmp_path_factory.mktemp("finest"), "g-txn-0")

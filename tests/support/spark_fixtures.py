@@ -12,6 +12,7 @@ import logs_to_archive
 import pytest
 from click.testing import CliRunner
 from golden_logs import broker_logs, expected_batches, expected_records, live, partitions, record_digest
+from made_once import made_once
 
 from tiering.cli import main
 
@@ -48,12 +49,14 @@ def roll() -> Callable[[Path, str], None]:
 
 
 @pytest.fixture(scope="session")
+@made_once
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The golden log directory, for reading only."""
     return broker_logs(tmp_path_factory.mktemp("broker"))
 
 
 @pytest.fixture(scope="session")
+@made_once
 def archive(tmp_path_factory: pytest.TempPathFactory) -> str:
     """An archive of all golden partitions, rolled first: only g-empty and the last segment of g-txn are not in it."""
     logs, url = broker_logs(tmp_path_factory.mktemp("rolled")), str(tmp_path_factory.mktemp("archive"))

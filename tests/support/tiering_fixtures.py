@@ -7,6 +7,7 @@ import pytest
 from golden_logs import broker_logs
 from kafka_judge import Judge, judge
 from logs_to_archive import finer_logs
+from made_once import made_once
 from one_offload import TXN
 from pages_decoded_once import pages_decoded_once as pages_decoded_once
 from tiered_worlds import SHAPES, World, made
@@ -25,6 +26,7 @@ def txn(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+@made_once
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     """The golden logs in every shape."""
     return made(tmp_path_factory.mktemp("world"))
