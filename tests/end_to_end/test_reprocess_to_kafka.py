@@ -64,7 +64,7 @@ def messages(address: str, topic: str, partition: int) -> list[dict[str, Any]]:
         consumer.assign([TopicPartition(topic, partition, 0)])
         found: list[Any] = []
         while len(found) < end:
-            found += consumer.consume(1000, timeout=10)
+            found += consumer.consume(end - len(found), timeout=10)  # it waits for as many as it is asked for
     finally:
         consumer.close()
     return [{"offset": None, "key": m.key(), "value": m.value(), "headers": m.headers() or []} for m in found]

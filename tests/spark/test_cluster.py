@@ -1,14 +1,23 @@
-"""A cluster whose machines have our requirements and not our code: what is shipped with a job is enough."""
+"""A cluster whose machines have our requirements and not our code: what is shipped with a job is enough.
+
+And Spark there runs a task twice, which it does where there are two machines.
+"""
 
 import json
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from found_rows import a_sweep_takes_the_rest, found, times_each
 from golden_logs import live
-from spark_cluster import Cluster, cluster, wheel
+from job_processes import SECONDS_MAX, environment
+from spark_cluster import TWO_HOSTS, Cluster, cluster, wheel
+
+from remote.store.open import open_store
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]  # three JVMs a test, on a busy machine, too
 
@@ -37,6 +46,20 @@ places = spark.sparkContext.parallelize(range(4), 4).map(where).collect()
 print(json.dumps({"counts": counts, "places": places}))
 """
 
+SPECULATE = """
+import os, sys
+from doomed_source import Doom, DoomedSource, write
+from spark_jobs.session import session
+
+master, archive, marks = sys.argv[1:]
+conf = {"spark.sql.execution.arrow.maxRecordsPerBatch": "1000", "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
+        "spark.executor.memory": "512m", "spark.speculation": "true", "spark.speculation.quantile": "0.5",
+        "spark.speculation.multiplier": "1.1", "spark.speculation.interval": "100ms", "spark.speculation.minTaskRuntime": "100ms"}
+spark = session("doomed", master=master, conf=conf)
+spark.dataSource.register(DoomedSource)
+write(spark, archive, "one", Doom("twins", marks))
+"""
+
 
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -46,8 +69,8 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def running(s3_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """The S3 server comes first: its address and the credentials reach the executors through the workers' environment."""
-    with cluster(tmp_path_factory.mktemp("cluster")) as found:
-        yield found
+    with cluster(tmp_path_factory.mktemp("cluster"), TWO_HOSTS) as running:
+        yield running
 
 
 @pytest.fixture
@@ -84,3 +107,14 @@ def test_the_backfill_runs_by_spark_submit_and_leaves_each_row_once(
     offsets = [offset for file in files for offset in pq.ParquetFile(file).read(["offset"]).column(0).to_pylist()]
     assert sorted(offsets) == list(range(json.loads(done.stdout)["rows"]))
     assert offsets
+
+
+def test_of_speculative_twins_one_is_committed(running: Cluster, tmp_path: Path, tiering: Callable[..., str]) -> None:
+    archive, marks = str(tmp_path / "archive"), tmp_path / "marks"
+    marks.mkdir()
+    words = [sys.executable, "-c", SPECULATE, running.url, archive, str(marks)]
+    done = subprocess.run(words, env=environment(), capture_output=True, text=True, timeout=SECONDS_MAX)
+    assert done.returncode == 0, done.stderr
+    assert {"task-0-0", "task-0-1"} <= {mark.name for mark in marks.iterdir()}
+    assert found(open_store(archive)) == times_each(1)
+    a_sweep_takes_the_rest(tiering, archive)

@@ -12,12 +12,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from remote import archive as archives
 from remote.clock import RandomIds, SystemClock
+from remote.direct_write import commit as write_commit
 from remote.store.open import open_store
 from spark_jobs.backfill import run as backfill_run
 from spark_jobs.common.attempts import attempt
 from spark_jobs.common.layout import By
 from spark_jobs.common.outcome import collect_outcomes
 from spark_jobs.common.target import Target
+from spark_jobs.sink.write_topic import write_topic
 from spark_jobs.source.options import parse
 from spark_jobs.source.ranges import resolve
 
@@ -103,13 +105,18 @@ def test_a_query_goes_on_from_its_checkpoint_and_does_the_planned_micro_batch_ag
 
 
 @pytest.mark.spark
-def test_a_write_that_was_committed_then_is_not_written_again_and_one_that_was_not_is(spark: SparkSession, url: str) -> None:
+def test_a_write_that_was_committed_then_is_not_written_again_and_one_that_was_not_is(
+    spark: SparkSession, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Under the id 19-job, a write died before it was decided."""
+    monkeypatch.setattr(write_commit, "WAIT_SECONDS_MAX", 1.0)  # for that decision
+    frame = spark.range(0, 4, numPartitions=1).selectExpr("cast(id AS string) AS value", "cast(id % 2 AS int) AS partition")
 
-    def write(write_id: str) -> list[int]:
-        frame = spark.range(0, 4, numPartitions=1).selectExpr("cast(id AS string) AS value", "cast(id % 2 AS int) AS partition")
-        frame.write.format("tiering").options(archive=url, topic="events", writeId=write_id).mode("append").save()
+    def ends() -> list[int]:
         return [manifest.end_offset for manifest in archives.newest_manifests(open_store(url), "events")]
 
-    assert write("17-job") == [25, 25]
-    assert write("19-job") == [27, 27]
+    assert ends() == [25, 25]
+    write_topic(frame, url, {"topic": "events", "writeId": "19-job"})
+    assert ends() == [27, 27]
+    frame.write.format("tiering").options(archive=url, topic="events", writeId="17-job").mode("append").save()
+    assert ends() == [27, 27]

@@ -2,10 +2,6 @@
 
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -216,53 +212,6 @@ def test_a_driver_that_dies_after_its_commit_has_its_files_published_by_the_next
     assert len(committed.files) == len(visible(tmp_path / "to")) == 4
     assert sorted(ds.dataset(tmp_path / "to").to_table().column("id").to_pylist()) == list(range(1000))
     assert [f.name for f in (tmp_path / "to" / "_tiering").rglob("*") if f.is_file()] == ["commit.json"]
-
-
-def waits_in_one_task(records: DataFrame) -> DataFrame:
-    """A user's function of which one task never ends, unless the file named by WAITS_FOR is there."""
-    waits_for = os.environ["WAITS_FOR"]
-
-    @udf("boolean", useArrow=False)
-    def wait(topic: str, offset: int) -> bool:
-        while (topic, offset) == (TOPIC, 0) and not os.path.exists(waits_for):
-            time.sleep(0.05)
-        return True
-
-    return records.where(wait("topic", "offset"))
-
-
-@pytest.mark.spark
-def test_a_driver_that_is_killed_before_its_commit_leaves_nothing_visible_and_the_next_run_does_it_all(
-    job: Job, archive: str, expected: Expected, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("WAITS_FOR", str(tmp_path / "go on"))
-    function = f"{__name__}:waits_in_one_task"
-    args = ["--topic", TOPIC, "--topic", "g-txn", "--to-parquet", str(tmp_path / "to"), "--function", function]
-    root = Path(__file__).parents[2]
-    driver = subprocess.Popen(
-        [sys.executable, "-m", "spark_jobs.jobs.reprocess", "--archive", archive, *args, "--master", "local[2]"],
-        cwd=root,
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(root), str(Path(__file__).parent), str(root / "tests" / "support")]),
-        },
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        deadline = time.monotonic() + 120
-        while not list((tmp_path / "to").rglob("part-*.parquet")):
-            assert driver.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-    finally:
-        os.killpg(driver.pid, signal.SIGKILL)
-        driver.wait()
-    assert visible(tmp_path / "to") == set()
-    (tmp_path / "go on").touch()
-    report = report_of(job(*args))
-    assert not report["committed_before"]
-    assert rows_in(tmp_path / "to") == expected(TOPIC) + expected("g-txn")
 
 
 @pytest.mark.spark

@@ -1,11 +1,6 @@
 """Streaming queries over an archive that grows: whatever ends a query, each offset arrives once."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -136,38 +131,6 @@ def test_a_micro_batch_that_fails_is_read_again_the_same(
     assert batches[1] == [list(range(400, 800))] * 2
     last = [runs[-1] for _, runs in sorted(batches.items())]
     assert [offset for run in last for offset in run] == list(range(growing.bases[7]))
-
-
-@pytest.fixture
-def killed(growing: GrowingArchive, tmp_path: Path) -> None:
-    """A process that streams into `out` was killed in the midst of it."""
-    program = f"""
-from spark_jobs.session import session
-frame = session("stream", master="local[1]").readStream.format("tiering").options(
-    archive={growing.url!r}, subscribe={TOPIC!r}, startingOffsets="earliest", maxOffsetsPerTrigger="40").load()
-writer = frame.writeStream.format("parquet").option("path", "{tmp_path}/out").option("checkpointLocation", "{tmp_path}/c")
-writer.start().awaitTermination()
-"""
-    process = subprocess.Popen([sys.executable, "-c", program], start_new_session=True)
-    try:
-        deadline = time.monotonic() + 200
-        while len(list(tmp_path.glob("c/commits/[0-9]*"))) < 3:
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)  # with its Java
-        process.wait()
-
-
-@pytest.mark.usefixtures("killed")
-def test_a_driver_that_is_killed_loses_and_repeats_nothing(
-    spark: SparkSession, stream: Callable[..., DataFrame], to_parquet: Callable[..., DataStreamWriter],
-    growing: GrowingArchive, tmp_path: Path,
-) -> None:  # fmt: skip
-    growing.grow(8)
-    finished(to_parquet(stream()))
-    assert written(spark, tmp_path) == list(range(growing.bases[8]))
 
 
 def test_a_loss_ends_the_query_with_its_place_and_the_same_checkpoint_goes_on_when_it_is_allowed(

@@ -1,4 +1,4 @@
-"""The format `tiering` with a writer whose processes meet a fate in mid-write, for executors that are other processes.
+"""The format `doomed`: `tiering` with a writer whose processes meet a fate, for executors that are other processes.
 
 The fate is in the option `doom`: what happens, and a folder for the marks that tell it happened.
 """
@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from pyspark import TaskContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSourceWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
@@ -23,42 +23,55 @@ from spark_jobs.source.data_source import TieringDataSource
 
 TASKS, ROWS, ROWS_BEFORE = 3, 36_000, 10_000
 SECONDS_MAX = 60
+KILLED_WITHIN_SECONDS = 250
 
+OPTIONS = {"topic": "rows", "partitions": "2", "kafka.segment.bytes": str(1 << 20)}
 _COLUMNS = ("cast(id AS string) AS key", "concat(id, ':', repeat('x', 300)) AS value", "cast(id % 2 AS int) AS partition")
-_OPTIONS = {"topic": "rows", "partitions": "2", "kafka.segment.bytes": str(1 << 20)}
 
 
-def write(spark: SparkSession, archive: str, write_id: str, **more: str) -> None:
-    """Each task fills more than one segment of each partition, one of them before the middle of its rows."""
-    frame = spark.range(0, ROWS, numPartitions=TASKS).selectExpr(*_COLUMNS)
-    options = {"archive": archive, "writeId": write_id, **_OPTIONS, **more}
-    frame.write.format("tiering").options(**options).mode("append").save()
+def numbered(spark: SparkSession) -> DataFrame:
+    """Rows of which each task fills more than one segment of each partition, one of them before the middle of its rows."""
+    return spark.range(0, ROWS, numPartitions=TASKS).selectExpr(*_COLUMNS)
+
+
+def active(spark: SparkSession) -> None:
+    """Makes it the session of the thread, in which formats in Python are found."""
+    assert spark._jvm is not None
+    spark._jvm.SparkSession.setActiveSession(spark._jsparkSession)
+
+
+def write(spark: SparkSession, archive: str, write_id: str, doom: "Doom | None" = None) -> None:
+    """Appends `numbered`, from any thread; the session knows the format `doomed` if there is a doom."""
+    active(spark)
+    options = {"archive": archive, "writeId": write_id, **OPTIONS}
+    if doom is not None:
+        options["doom"] = json.dumps({"fate": doom.fate, "marks": doom.marks})
+    frame = numbered(spark).write.format("tiering" if doom is None else "doomed")
+    frame.options(**options).mode("append").save()
 
 
 @dataclass(frozen=True)
 class Doom:
-    """What happens to whom. `group` is the driver's process group."""
+    """What happens to whom."""
 
     fate: str
     marks: str
-    group: int
 
     def mark(self, name: str) -> None:
-        (Path(self.marks) / name).touch()
-
-    def is_marked(self, name: str) -> bool:
-        return (Path(self.marks) / name).exists()
+        """Leaves the mark, with the number of this process in it."""
+        (Path(self.marks) / name).write_text(str(os.getpid()))
 
     def wait_for(self, name: str) -> None:
         for _ in range(SECONDS_MAX * 10):
-            if self.is_marked(name):
+            if (Path(self.marks) / name).exists():
                 return
             time.sleep(0.1)
 
-    def kill_driver(self, *_: object) -> Any:
-        """The driver, Spark's Java with it, and this process, which Spark commits in."""
-        os.killpg(self.group, signal.SIGKILL)
-        os.kill(os.getpid(), signal.SIGKILL)
+    def stop(self, *_: object) -> NoReturn:
+        """This process does nothing more, until it is killed."""
+        self.mark(self.fate)
+        time.sleep(KILLED_WITHIN_SECONDS)
+        os._exit(1)
 
     def task_in_the_middle(self) -> None:
         context = TaskContext.get()
@@ -67,18 +80,14 @@ class Doom:
         self.mark(f"task-{task}-{attempt}")
         if self.fate == "tasks die" and attempt == 0:
             os.kill(os.getpid(), signal.SIGKILL)
-        if self.fate == "a straggler" and (task, attempt) == (0, 0):
-            self.wait_for("never")
         if self.fate == "twins" and task == 0:
             self.wait_for(f"task-0-{1 - attempt}")  # from here on they run side by side
 
     def commit(self) -> None:
-        if self.fate == "before the commit":
-            self.kill_driver()
         if self.fate == "before the decision":
-            write_commit.decide = self.kill_driver
+            write_commit.decide = self.stop
         if self.fate == "after the decision":
-            write_commit._Commit.finish = self.kill_driver  # type: ignore[method-assign]
+            write_commit._Commit.finish = self.stop  # type: ignore[method-assign]
 
 
 class DoomedWriter(ArchiveWriter):
@@ -107,7 +116,11 @@ def interrupted(batches: Iterator[Any], act: Callable[[], None]) -> Iterator[Any
 
 
 class DoomedSource(TieringDataSource):
-    """The format, under its own name."""
+    """The format, under a name of its own."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "doomed"
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         doom = Doom(**json.loads(self.options.pop("doom")))

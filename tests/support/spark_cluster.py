@@ -43,13 +43,12 @@ def wheel(folder: Path) -> Path:
     return built_wheel(folder).rename(folder / "kafka_tiering.zip")
 
 
-LOOPBACK = ("127.0.0.1", "127.0.0.1")
 TWO_HOSTS = ("127.0.0.1", "127.0.0.2")
 """To Spark the workers are on two machines then, without which it starts no speculative twin. Linux has both addresses."""
 
 
 @contextmanager
-def cluster(folder: Path, hosts: tuple[str, str] = LOOPBACK) -> Iterator[Cluster]:
+def cluster(folder: Path, hosts: tuple[str, str] = TWO_HOSTS) -> Iterator[Cluster]:
     """A master and two workers of one core each, who listen on `hosts`; they end with the block."""
     python = python_without_our_code(folder / "python")
     environment = {name: value for name, value in os.environ.items() if name not in _OURS}
