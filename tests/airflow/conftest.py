@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import fast_java
 import pytest
 from airflow_home import IS_THERE, Airflow, Run, home, needs_airflow
 from golden_logs import broker_logs
@@ -24,12 +25,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def start_airflow(s3_server: str) -> Iterator[Callable[[], Airflow]]:
-    """Starts processes of Airflow's, each with a home of its own; they know the S3 server."""
+def start_airflow(s3_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Airflow]]:
+    """Starts processes of Airflow's, each with a home of its own; they know the S3 server, and a Spark that starts soon."""
     running = []
+    java = fast_java.spark_environment(tmp_path_factory.mktemp("spark"))
 
     def start() -> Airflow:
-        running.append(Airflow(home(OWN)))
+        running.append(Airflow({**home(OWN), **java}))
         return running[-1]
 
     yield start
@@ -41,14 +43,6 @@ def start_airflow(s3_server: str) -> Iterator[Callable[[], Airflow]]:
 def airflow(start_airflow: Callable[[], Airflow]) -> Airflow:
     """The process that most tests run their DAGs in."""
     return start_airflow()
-
-
-@pytest.fixture(params=["folder", "s3"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A place for an archive, on each kind of store."""
-    if request.param == "folder":
-        return str(tmp_path / "archive")
-    return f"s3://{request.getfixturevalue('s3_bucket')}/archive"
 
 
 @pytest.fixture(scope="session")

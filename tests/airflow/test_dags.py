@@ -1,22 +1,40 @@
-"""Each DAG, run by Airflow on each kind of store."""
+"""Each DAG: what Airflow meets when it loads it, how it runs, and what becomes of it when its tasks are killed."""
 
+import time
 from collections.abc import Callable
+from importlib.metadata import entry_points
 from pathlib import Path
 from shutil import rmtree
 
+import psutil
 import pyarrow.dataset
-from airflow_home import Run
+import pytest
+from airflow_home import Airflow, Run, offload_below
 from click.testing import CliRunner
 from golden_logs import broker_logs
 from logs_to_archive import due
 from made_archive import made
+from offloaded_once import assert_one_sound_chain
 
 from remote import archive
 from remote.store.open import open_store
 from tiering.cli import main
 
 Runs = Callable[..., Run]
+Connection = Callable[..., dict[str, str]]
 DAY_MS, HOUR_MS = 86_400_000, 3_600_000
+SECONDS_MAX = 60
+HEAVY = ("boto3", "botocore", "fsspec", "numba", "numpy", "pyarrow", "pyspark")
+OURS = (
+    "remote.archive",
+    "remote.store",
+    "spark_jobs",
+    "local_log.log_reader",
+    "tiering.wiring",
+    "tiering.cli",
+    "tiering.config.config",
+    "tiering.config.settings",
+)
 
 
 def tiering(*args: object) -> None:
@@ -33,7 +51,37 @@ def entries(url: str, topic: str = "g-txn") -> list[tuple[int, int]]:
     return [(entry.base_offset, entry.end_offset) for entry in manifest.entries]
 
 
-def test_an_archive_is_filled_retained_swept_and_scrubbed(dag_run: Runs, url: str, broker: Path) -> None:
+def test_every_dag_loads_and_so_does_a_file_of_the_users_that_makes_more_of_them(airflow: Airflow) -> None:
+    assert airflow.loaded["errors"] == {}
+    own = {"tiering_offload_broker-1", "tiering_offload_broker-2", "daily", "small", "restore_by_hand"}
+    ours = {"tiering_offload", "tiering_retention", "tiering_sweep", "tiering_scrub", "tiering_backfill"}
+    assert set(airflow.loaded["queues"]) == own | ours
+
+
+def test_the_tasks_of_a_host_are_in_its_queue(airflow: Airflow) -> None:
+    queues = airflow.loaded["queues"]
+    assert [queues[f"tiering_offload_{host}"] for host in ("broker-1", "broker-2")] == [["broker-1"], ["broker-2"]]
+    assert queues["tiering_offload"] == ["default"]
+
+
+def test_loading_asks_nobody_for_anything_and_loads_nothing_that_takes_its_time(airflow: Airflow) -> None:
+    assert airflow.loaded["reached"] == []
+    loaded = airflow.loaded["modules"]
+    assert "tiering.airflow.operators" in loaded
+    assert [m for m in loaded if m.partition(".")[0] in HEAVY or m.startswith(OURS)] == []
+
+
+def test_airflow_finds_the_provider_and_its_connection_type(airflow: Airflow) -> None:
+    if not any(point.dist and point.dist.name == "kafka-tiering" for point in entry_points(group="apache_airflow_provider")):
+        pytest.skip("our distribution is not installed here, so nobody can find its entry point; make setup does it")
+    provider = airflow.loaded["provider"]
+    assert provider["hook"] == "tiering.airflow.hooks.TieringHook"
+    assert provider["fields"] == [f"extra__tiering__{name}" for name in ("archive", "config", "keys", "log_dir")]
+    assert provider["schemes"] == ["tiering"]
+
+
+def test_an_archive_is_filled_retained_swept_and_scrubbed(dag_run: Runs, s3_bucket: str, broker: Path) -> None:
+    url = f"s3://{s3_bucket}/archive"
     run = dag_run("tiering_offload", url, logs=broker, must_exist=False)
     assert run.tasks == {"plan": "success", "offload[0]": "success", "tell": "success"}, run.log
     assert entries(url) == due(broker, "g-txn-0")
@@ -159,3 +207,76 @@ def test_a_backfill_that_retention_has_overtaken_says_why_it_cannot_go_on(dag_ru
     assert again.returned["resolve"] == killed.returned["resolve"] == {"made": {"0": [0, 4]}}
     assert again.tasks["backfill"] == "failed"
     assert "offset 0 is outside [2, 5)" in again.log
+
+
+@pytest.fixture(scope="module")
+def spares() -> list[Airflow]:
+    return []
+
+
+@pytest.fixture
+def second(spares: list[Airflow], start_airflow: Callable[[], Airflow]) -> Airflow:
+    """Another scheduler's worker, which knows nothing of the first; where a test has killed it the next one gets a new one."""
+    if not spares or spares[-1].process.poll() is not None:
+        spares.append(start_airflow())
+    return spares[-1]
+
+
+def command_of(process: Airflow) -> psutil.Process:
+    """The offload that a process of Airflow's runs, when it has begun."""
+    end = time.monotonic() + SECONDS_MAX
+    while time.monotonic() < end:
+        if (command := offload_below(process.process)) is not None:
+            return command
+        time.sleep(0.02)
+    raise AssertionError("no offload began")
+
+
+def wait_for_an_object(archive: Path) -> None:
+    end = time.monotonic() + SECONDS_MAX
+    while time.monotonic() < end:
+        if any(archive.rglob("manifest/*.json")):
+            return
+        time.sleep(0.02)
+    raise AssertionError("nothing was archived")
+
+
+def test_two_offloads_at_once_leave_one_chain(
+    airflow: Airflow, second: Airflow, connection: Connection, broker: Path, tmp_path: Path
+) -> None:
+    url = str(tmp_path / "archive")
+    for process in (airflow, second):
+        process.begin("tiering_offload", {"must_exist": False}, TIERING_LOG_DIRS=str(broker), **connection(url))
+    ended = [process.ended() for process in (airflow, second)]
+    assert [run.state for run in ended] == ["success", "success"], [run.log for run in ended]
+    assert_one_sound_chain(url, broker, "g-txn-0")
+
+
+def test_a_command_that_is_killed_is_tried_again_and_leaves_one_chain(
+    airflow: Airflow, connection: Connection, broker: Path, tmp_path: Path
+) -> None:
+    url, slow = str(tmp_path / "archive"), {"must_exist": False, "bytes_per_second": 400_000}
+    airflow.begin("tiering_offload", slow, retries=1, TIERING_LOG_DIRS=str(broker), **connection(url))
+    wait_for_an_object(tmp_path / "archive")
+    command_of(airflow).kill()
+    run = airflow.ended()
+    assert (run.state, run.tries["offload[0]"]) == ("success", 2), run.log
+    assert "signal 9" in run.log
+    assert len(due(broker, "g-txn-0")) == 3
+    assert_one_sound_chain(url, broker, "g-txn-0")
+
+
+def test_a_task_that_is_killed_and_run_again_beside_what_it_has_started_leaves_one_chain(
+    airflow: Airflow, second: Airflow, connection: Connection, broker: Path, tmp_path: Path
+) -> None:
+    url, slow = str(tmp_path / "archive"), {"must_exist": False, "bytes_per_second": 400_000}
+    second.begin("tiering_offload", slow, TIERING_LOG_DIRS=str(broker), **connection(url))
+    wait_for_an_object(tmp_path / "archive")
+    orphan = command_of(second)
+    second.process.kill()
+    second.process.wait()
+    assert orphan.is_running()
+    run = airflow.run("tiering_offload", {}, TIERING_LOG_DIRS=str(broker), **connection(url))
+    assert run.state == "success", run.log
+    psutil.wait_procs([orphan], SECONDS_MAX)
+    assert_one_sound_chain(url, broker, "g-txn-0")

@@ -48,6 +48,7 @@ def service_settings(port: int) -> dict[str, str]:
         "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
         "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
         "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
+        "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
     }
 
 
@@ -149,7 +150,7 @@ class AirflowService:
             found = look()
             if found:
                 return found
-            time.sleep(0.25)
+            time.sleep(0.5)
         raise AssertionError(self.said())
 
     def said(self) -> str:
