@@ -31,6 +31,8 @@ from tiering.cli import main
 
 T = TypeVar("T")
 PREFIXES = ["", "kafka/production"]
+BELOW_A_PREFIX = pytest.mark.parametrize("bucket", PREFIXES[1:], indirect=True)
+"""Where the rights are asked for at the root of a bucket by another test of the same policies."""
 TOPICS = ("g-codec-none", "g-txn")
 RETAIN = ("-c", "retention.ms=1", "-c", "file.delete.delay.ms=0", "--yes")
 
@@ -169,6 +171,7 @@ def test_the_sweeper_retains_and_sweeps_with_every_right_it_has_and_archives_not
         assert_uses_all(role, "sweeper", of=archived)
 
 
+@BELOW_A_PREFIX
 def test_the_sweeper_archives_nothing(archived: Bucket, logs: Path, tmp_path: Path) -> None:
     more = broker_logs(tmp_path, "g-tiny-0")
     roll(more, "g-tiny-0")
@@ -190,6 +193,7 @@ def test_the_reader_reads_restores_and_scrubs_with_every_right_it_has(archived: 
         assert_uses_all(role, "reader", of=archived)
 
 
+@BELOW_A_PREFIX
 def test_the_reader_changes_nothing(archived: Bucket, logs: Path) -> None:
     before = archived.objects()
     with acting_as(archived.role("reader")) as role:
@@ -226,6 +230,7 @@ def test_a_reader_that_may_pin_makes_renews_and_releases_pins_and_nothing_else(a
     assert archived.objects() == before
 
 
+@BELOW_A_PREFIX
 def test_a_role_of_ones_own_with_both_policies_does_what_the_archiver_and_the_sweeper_do(bucket: Bucket, logs: Path) -> None:
     with acting_as(bucket.role("archiver", "sweeper")) as role:
         done("offload", "--log-dir", logs, "--archive", bucket.url)
@@ -248,6 +253,7 @@ def key_address(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str
     client.close()
 
 
+@BELOW_A_PREFIX
 def test_data_keys_are_wrapped_by_the_archiver_and_unwrapped_by_readers(bucket: Bucket, logs: Path, key_address: str) -> None:
     with acting_as(bucket.archiver("wrap", "unwrap")) as archiver:
         done("offload", "--log-dir", logs, "--archive", bucket.url, "--encrypt", "--keys", key_address)
@@ -268,6 +274,7 @@ def only_with_a_prefix(document: dict[str, Any]) -> None:
     document["Statement"][0]["Condition"] = {"StringLike": {"s3:prefix": "*"}}
 
 
+@BELOW_A_PREFIX
 def test_listing_under_a_condition_on_the_prefix_would_keep_an_archive_from_being_made(bucket: Bucket, logs: Path) -> None:
     role = bucket.archiver()
     only_with_a_prefix(role.documents[0])
