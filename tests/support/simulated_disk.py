@@ -13,7 +13,7 @@ Files and folders lose without regard to each other. The journals of ext4, xfs a
 import random  # noqa: TID251  # seeded
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 
 from local_log.disk import FileState, Writer
 from local_log.errors import NotFound, Unreadable
@@ -34,8 +34,10 @@ class _Draw:
         self._random = random.Random(seed)
 
     def index(self, states: int) -> int:
+        if states == 1:
+            return 0
         drawn = self._random.random()
-        if states == 1 or drawn >= self._lost:
+        if drawn >= self._lost:
             return states - 1
         return 0 if drawn < self._lost * self._lost else self._random.randrange(states)
 
@@ -81,6 +83,8 @@ class _File:
         self.blocks.clear()
 
     def after_crash(self, draw: _Draw) -> "_File":
+        if not self.sizes:  # nothing since the last sync
+            return _File(bytearray(self.sure), self.sure, self.modified_ms)
         cuts = draw.index(len(self.cuts) + 1)
         sizes = [len(self.sure)] if cuts == 0 else []
         sizes += [size for after, size in self.sizes if after == cuts]
@@ -366,5 +370,6 @@ class SimulatedDisk:
         self._unsure.append(change)
 
 
-def _parts(path: str) -> list[str]:
-    return [name for name in path.split("/") if name]
+@cache
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(name for name in path.split("/") if name)

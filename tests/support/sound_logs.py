@@ -1,13 +1,15 @@
 """What has to hold of an open log whatever has happened to it, judged by its batches alone."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
+from types import MappingProxyType
 
 from lived_logs import Written
 from simulated_disk import SimulatedDisk
 
-from local_log.engine.memory_records import memory_batches
+from local_log.engine.memory_records import MemoryBatch, memory_batches
 from local_log.engine.segment import Segment
 from local_log.engine.unified_log import UnifiedLog
 from local_log.formats.control import ControlType, read_end_txn_marker
@@ -29,14 +31,17 @@ class Known:
     txn_first_offset: int | None = None
 
 
-def replayed(batches: Iterable[Written]) -> tuple[dict[int, Known], list[AbortedTxn]]:
+def replayed(batches: Iterable[Written]) -> tuple[Mapping[int, Known], Sequence[AbortedTxn]]:
     """The producers after these batches, and the transactions that were aborted."""
+    return _replayed(tuple((b.header, b.data if b.header.is_control else b"") for b in batches if b.header.producer_id >= 0))
+
+
+@lru_cache(maxsize=1_000)
+def _replayed(batches: tuple[tuple[MemoryBatch, bytes], ...]) -> tuple[Mapping[int, Known], Sequence[AbortedTxn]]:
+    """The same of headers, with the bytes of markers: after most calls of a disk a log has the batches that it had before."""
     producers: dict[int, Known] = {}
     aborted: list[AbortedTxn] = []
-    for batch in batches:
-        b = batch.header
-        if b.producer_id < 0:
-            continue
+    for b, data in batches:
         known = producers.get(b.producer_id, Known(b.producer_epoch))
         if known.epoch != b.producer_epoch:
             known = replace(known, epoch=b.producer_epoch, last_sequence=-1, last_offset=-1)
@@ -46,7 +51,7 @@ def replayed(batches: Iterable[Written]) -> tuple[dict[int, Known], list[Aborted
             opened = b.base_offset if first is None and b.is_transactional else first
             known = replace(known, last_sequence=b.last_sequence, last_offset=b.last_offset, txn_first_offset=opened)
         else:
-            end = read_end_txn_marker(batch.data[BATCH_HEADER_BYTES:])
+            end = read_end_txn_marker(data[BATCH_HEADER_BYTES:])
             if end.control_type is ControlType.ABORT and known.txn_first_offset is not None:
                 others = [
                     k.txn_first_offset for p, k in producers.items() if p != b.producer_id and k.txn_first_offset is not None
@@ -55,7 +60,7 @@ def replayed(batches: Iterable[Written]) -> tuple[dict[int, Known], list[Aborted
                 aborted.append(AbortedTxn(known.txn_first_offset, b.base_offset, b.producer_id, stable))
             known = replace(known, coordinator_epoch=end.coordinator_epoch, txn_first_offset=None)
         producers[b.producer_id] = known
-    return producers, aborted
+    return MappingProxyType(producers), tuple(aborted)
 
 
 def batches_of(log: UnifiedLog) -> list[Written]:
