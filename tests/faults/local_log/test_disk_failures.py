@@ -3,6 +3,7 @@
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -71,13 +72,15 @@ class AilingDisk:
         return run
 
 
-@pytest.fixture(autouse=True)
-def _restless() -> Iterator[None]:
+@contextmanager
+def restless() -> Iterator[None]:
     """Threads take turns as often as they can."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(interval)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def manager(disk: Any, config: ManagerConfig = CONFIG) -> LogManager:
@@ -129,10 +132,14 @@ def state(of: LogManager, partitions: list[TopicPartition]) -> dict[TopicPartiti
 
 
 def started(disk: Any) -> LogManager:
+    """A manager that recovers the logs on a disk; on one that may fail, its threads get in each other's way."""
     made = manager(disk)
-    if isinstance(disk, AilingDisk):
-        disk.is_offline = lambda: made.directories[0].failure is not None
-    made.start()
+    if not isinstance(disk, AilingDisk):
+        made.start()
+        return made
+    disk.is_offline = lambda: made.directories[0].failure is not None
+    with restless():
+        made.start()
     return made
 
 
@@ -148,8 +155,9 @@ def check_that_it_is_given_up(running: LogManager, disk: AilingDisk) -> None:
     for partition in OF_SOUND:
         append(running.log(partition), 3)
     late = len(disk.late)
-    assert running.tick(T0 + LATER_MS) == ()
-    assert running.stop(7) == ()
+    with restless():
+        assert running.tick(T0 + LATER_MS) == ()
+        assert running.stop(7) == ()
     assert len(disk.late) == late
     assert disk.disk.exists(f"{SOUND}/{CLEAN_SHUTDOWN}")
     assert not disk.disk.exists(f"{FAILS}/{CLEAN_SHUTDOWN}")
@@ -208,7 +216,8 @@ def test_a_disk_that_fails_while_logs_are_closed_or_checkpointed_is_told_of_once
         disk = AilingDisk(crashed(), how, 0)
         running, before = running_on(disk)
         disk.at = at
-        problems = running.stop(7) if act == "stop" else running.tick(T0 + LATER_MS)
+        with restless():
+            problems = running.stop(7) if act == "stop" else running.tick(T0 + LATER_MS)
         if not disk.has_failed:
             break
         assert problems == running.offline

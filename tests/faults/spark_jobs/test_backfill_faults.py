@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from remote.clock import RandomIds, SystemClock
 from remote.store.open import open_store
@@ -144,18 +145,24 @@ def wanted(expected: Callable[..., list[Row]]) -> Counter[tuple[str, int]]:
 
 
 def every_step(archive: str, url: str) -> Iterator[tuple[int, str]]:
-    """The steps of a run, each with a target of its own; objects take a few more than files."""
+    """The steps of a run, each with a target of its own; objects take a few more than files.
+
+    Objects go after their step: all that are there are looked through at every call.
+    """
     target = fated(f"{url}/undisturbed", 0, lambda fate: None)
     run(archive, target)
     assert target.fate.calls > 30
     for at in range(1, target.fate.calls + 1):
         yield at, f"{url}/{at}"
+        MemoryFileSystem.store.clear()
 
 
 def test_a_run_that_is_killed_at_any_step_shows_nothing_half_and_the_next_one_completes_it(
     archive: str, url: str, wanted: Counter[tuple[str, int]]
 ) -> None:
+    """What the killed run had staged is not read again."""
     committed_steps = 0
+    found_staged: set[int] = set()
     for at, here in every_step(archive, url):
         with pytest.raises(Killed):
             run(archive, fated(here, at, lambda fate: fate.die()))
@@ -164,10 +171,11 @@ def test_a_run_that_is_killed_at_any_step_shows_nothing_half_and_the_next_one_co
         assert visible <= wanted
         assert commit is not None or not visible
         committed_steps += commit is not None
-        run(archive, Target(here))
+        found_staged.add(run(archive, Target(here))["splits_found_staged"])
         assert seen(here) == wanted
         assert staged(here) == []
     assert committed_steps > 10
+    assert found_staged == {0, 1, 2, 3, 4}
 
 
 def test_a_run_that_another_overtakes_at_any_step_leaves_each_offset_once(
@@ -185,22 +193,15 @@ def test_a_run_that_another_overtakes_at_any_step_leaves_each_offset_once(
 def test_a_run_that_one_of_other_splits_overtakes_leaves_each_offset_once(
     archive: str, url: str, wanted: Counter[tuple[str, int]]
 ) -> None:
-    for at, here in list(every_step(archive, url))[::3]:
+    for at, here in every_step(archive, url):
+        if at % 3 != 1:
+            continue
         run(
             archive,
             fated(here, at, lambda fate, here=here: run(archive, Target(here), minPartitions="9", subscribe="g-txn") and None),
         )
         assert seen(here) == wanted
         assert run(archive, Target(here))["splits"] == 0
-
-
-def test_what_a_killed_run_had_staged_is_not_read_again(archive: str, url: str, wanted: Counter[tuple[str, int]]) -> None:
-    found: list[int] = []
-    for at, here in every_step(archive, url):
-        with pytest.raises(Killed):
-            run(archive, fated(here, at, lambda fate: fate.die()))
-        found.append(run(archive, Target(here))["splits_found_staged"])
-    assert set(found) == {0, 1, 2, 3, 4}
 
 
 def test_of_speculative_twins_the_first_to_finish_stays_and_the_other_leaves_nothing(archive: str, url: str) -> None:
