@@ -180,7 +180,7 @@ def test_a_disk_that_fails_while_threads_recover_its_logs_is_given_up_once_and_c
             assert again.offline == ()
             assert state(again, OF_FAILING) == {p: expected[p] for p in OF_FAILING}
             assert [again.log(p).log_end_offset - ends(expected[p]) for p in OF_SOUND] == [3, 3, 3]
-        at += 1 + at // 8
+        at += 1 + at // 4
     assert at > 100
 
 
@@ -233,7 +233,7 @@ def test_a_disk_that_fails_while_logs_are_closed_or_checkpointed_is_told_of_once
         left = started(disk.disk.after_power_failure())
         assert state(left, OF_SOUND) == {p: before[p] for p in OF_SOUND}
         assert all(flushed[p] <= ends(found) <= ends(before[p]) for p, found in state(left, OF_FAILING).items())
-        at += 1 + at // 8
+        at += 1 + at // 4
     assert at > 12
 
 
