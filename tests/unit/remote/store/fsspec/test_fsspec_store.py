@@ -1,8 +1,11 @@
 """What fsspec reaches keeps the promises: a file system in memory and an asynchronous one."""
 
 import itertools
+from collections.abc import Iterator
+from functools import cache
 
 import pytest
+from botocore.loaders import create_loader
 from store_promises import ObjectStoreConformance
 
 from local_log.errors import Invalid
@@ -27,6 +30,14 @@ class TestMemory(ObjectStoreConformance):
 
 class TestFsspecOverS3(ObjectStoreConformance):
     """An asynchronous file system with a listing cache and errors of its own."""
+
+    @pytest.fixture(scope="class", autouse=True)
+    @classmethod
+    def _services_read_once(cls) -> Iterator[None]:
+        """A file system is made in each test: what its SDK reads of all of AWS's services takes longer than the test."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("botocore.session.create_loader", cache(create_loader))
+            yield
 
     @pytest.fixture
     def store(self, s3_bucket: str) -> ObjectStore:
