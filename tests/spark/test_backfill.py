@@ -1,9 +1,6 @@
 """The job backfill: archive to Parquet, each offset once, and each run going on where the one before ended."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from shutil import copytree
@@ -293,13 +290,3 @@ def test_a_segment_that_fails_its_checksum_stops_no_other_file_and_the_job_says_
     assert segment.name in result.stderr
     assert {file.name for file in (tmp_path / "out").rglob("*.parquet")} >= {name.partition("/")[2] for name in TXN_FILES[1:]}
     assert [row for row in rows(tmp_path / "out") if row["topic"] == "g-tiny"] == expected("g-tiny")
-
-
-def test_the_job_runs_as_a_command_of_its_own(archive: str, expected: Expected, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "spark_jobs.jobs.backfill", "--master", "local[2]", "--archive", archive]
-    command += ["--to", (tmp_path / "out").as_uri(), "--topic", "g-epochs"]
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK", "PYSPARK"))}
-    ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=200)
-    assert ran.returncode == 0, ran.stderr
-    assert json.loads(ran.stdout)["rows"] == 2100
-    assert rows(tmp_path / "out") == expected("g-epochs")

@@ -1,12 +1,16 @@
 """Which Java Spark gets, told with shell scripts that state a version; one test starts the real thing."""
 
-import os
+import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
+from job_processes import environment
 
 from spark_jobs.java import java_home
 
@@ -109,9 +113,13 @@ def test_no_java_at_all_says_what_to_do() -> None:
 
 
 @pytest.mark.spark
-def test_spark_counts_on_a_machine_without_java_and_says_nothing_else(bare: Path) -> None:
-    program = "from spark_jobs.session import session; print(session('count').range(10).count())"
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK", "PYSPARK"))}
-    ran = subprocess.run([sys.executable, "-c", program], env=env, cwd=bare, capture_output=True, text=True, timeout=200)
-    assert (ran.returncode, ran.stdout) == (0, "10\n"), ran.stderr
-    assert ran.stderr == ""
+def test_a_job_runs_as_a_command_on_a_machine_without_java_and_says_nothing_else(
+    archive: str, expected: Callable[..., list[dict[str, Any]]], bare: Path
+) -> None:
+    command = [sys.executable, "-m", "spark_jobs.jobs.backfill", "--master", "local[2]", "--archive", archive]
+    command += ["--to", (bare / "out").as_uri(), "--topic", "g-epochs"]
+    ran = subprocess.run(command, env=environment(), cwd=bare, capture_output=True, text=True, timeout=200)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert json.loads(ran.stdout)["rows"] == 2100
+    rows = [row for file in (bare / "out").rglob("*.parquet") for row in pq.ParquetFile(file).read().to_pylist()]
+    assert [row | {"topic": "g-epochs"} for row in sorted(rows, key=lambda row: row["offset"])] == expected("g-epochs")
