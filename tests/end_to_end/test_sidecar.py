@@ -7,10 +7,9 @@ import hashlib
 import json
 import random  # noqa: TID251  # seeded
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 
 import pytest
 import real_kafka
+from click.testing import CliRunner
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
@@ -25,6 +25,7 @@ from remote import archive as archives
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
 from remote.store.open import open_store
+from tiering.cli import main
 from tiering.read.tiered_log import Isolation
 from tiering.wiring import open_tiers
 
@@ -35,7 +36,7 @@ pytestmark = [
 ]
 
 MIB = 1 << 20
-ROUNDS = 10
+ROUNDS = 7
 RECORDS_A_ROUND = 1_000
 """Of about 1 KiB, in each partition: a segment in a round, so that retention cannot overtake the offloads, one a round."""
 PLAIN, IDEMPOTENT, TXN, COMPACTED = "plain", "idempotent", "payments", "compacted"
@@ -48,11 +49,11 @@ TOPICS = {PLAIN: (2, KEPT), IDEMPOTENT: (1, KEPT), TXN: (2, KEPT), COMPACTED: (1
 PARTITIONS = [(topic, number) for topic, (partitions, _) in TOPICS.items() for number in range(partitions)]
 DELETED = [(topic, number) for topic, number in PARTITIONS if topic != COMPACTED]
 BROKER = {
-    "log.retention.check.interval.ms": "300",
-    "log.initial.task.delay.ms": "300",
-    "log.cleaner.backoff.ms": "300",
-    "replica.high.watermark.checkpoint.interval.ms": "300",
-    "log.flush.start.offset.checkpoint.interval.ms": "300",
+    "log.retention.check.interval.ms": "100",
+    "log.initial.task.delay.ms": "100",
+    "log.cleaner.backoff.ms": "100",
+    "replica.high.watermark.checkpoint.interval.ms": "100",
+    "log.flush.start.offset.checkpoint.interval.ms": "100",
 }
 ISOLATIONS = ("read_uncommitted", "read_committed")
 
@@ -68,14 +69,20 @@ class Tail:
         self.given: Given = {(*p, isolation): [] for p in PARTITIONS for isolation in ISOLATIONS}
         self._consumers = {}
         for isolation in ISOLATIONS:
-            config = {"bootstrap.servers": address, "group.id": "g", "isolation.level": isolation, "log_level": 0}
+            config = {
+                "bootstrap.servers": address,
+                "group.id": "g",
+                "isolation.level": isolation,
+                "log_level": 0,
+            } | real_kafka.AT_ONCE
             consumer = Consumer(
-                {**config, "enable.auto.commit": False, "auto.offset.reset": "error", "enable.partition.eof": True}
+                {**config, **real_kafka.AT_ONCE, "enable.auto.commit": False, "auto.offset.reset": "error"}
+                | {"enable.partition.eof": True}
             )
             consumer.assign([TopicPartition(topic, number, 0) for topic, number in PARTITIONS])
             self._consumers[isolation] = consumer
 
-    def catch_up(self, quiet_s: float = 0.5) -> None:
+    def catch_up(self, quiet_s: float = 0.1) -> None:
         """Takes what comes until nothing has come for a while."""
         for isolation, consumer in self._consumers.items():
             while (message := consumer.poll(quiet_s)) is not None:
@@ -157,17 +164,11 @@ class Life:
         return {(m.topic, m.partition): m for topic in TOPICS for m in archives.manifests(store, topic)}
 
 
-def offloading(life: Life) -> "subprocess.Popen[str]":
+def offloaded(life: Life) -> list[dict[str, Any]]:
     command = ["offload", "--log-dir", life.data, "--archive", life.archive, "--topic", "[!_]*", "--output", "json"]
-    return subprocess.Popen(
-        [sys.executable, "-m", "tiering", *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-
-
-def ended(process: "subprocess.Popen[str]") -> list[dict[str, Any]]:
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 0, err
-    rows: list[dict[str, Any]] = json.loads(out)
+    done = CliRunner().invoke(main, [*map(str, command)], catch_exceptions=False)
+    assert done.exit_code == 0, done.stderr
+    rows: list[dict[str, Any]] = json.loads(done.stdout)
     return rows
 
 
@@ -194,17 +195,18 @@ def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
         for future in admin.create_topics(topics).values():
             future.result()
         tail, writers = Tail(address), Writers(address)
-        for number in range(ROUNDS):
-            offload = offloading(life)
-            writers.round(number)
-            tail.catch_up()
-            seal(life)
-            life.rows += ended(offload)
+        with ThreadPoolExecutor(1) as beside:
+            for number in range(ROUNDS):
+                offload = beside.submit(offloaded, life)
+                writers.round(number)
+                tail.catch_up()
+                seal(life)
+                life.rows += offload.result()
         writers.end()
-        tail.catch_up(quiet_s=3)
-        time.sleep(2)  # until the high watermarks are written down, and retention has had its say
+        tail.catch_up(quiet_s=1)
+        time.sleep(1)  # until the high watermarks are written down, and retention has had its say
         seal(life)
-        life.rows += ended(offloading(life))
+        life.rows += offloaded(life)
         life.local_starts = {p: min(int(f.stem) for f in (life.data / f"{p[0]}-{p[1]}").glob("*.log")) for p in PARTITIONS}
         given.update(tail.given)
         tail.close()
@@ -276,13 +278,12 @@ def test_a_new_broker_on_a_restored_disk_serves_every_archived_record(life: Life
     for path in (after / "data").iterdir():
         if path.name not in ("__cluster_metadata-0", "meta.properties", "bootstrap.checkpoint"):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    restore = ["restore", "--archive", life.archive, "--to", after / "data", "--output", "json"]
-    done = subprocess.run([sys.executable, "-m", "tiering", *map(str, restore)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    done = CliRunner().invoke(main, ["restore", "--archive", str(life.archive), "--to", str(after / "data"), "--output", "json"])
+    assert done.exit_code == 0, done.stderr
     ends = {p: manifest.end_offset for p, manifest in life.manifests().items()}
     with real_kafka.broker(after) as address:
         tail = Tail(address)
-        tail.catch_up(quiet_s=5)
+        tail.catch_up(quiet_s=1)
         tail.close()
     for topic, number in DELETED:
         for isolation in ISOLATIONS:
