@@ -65,7 +65,6 @@ def test_bash_completes_commands_their_commands_options_and_choices(complete: Ca
     assert complete("tiering", "o") == ["offload", "offsets"]
     assert complete("tiering", "manifest", "") == ["acknowledge", "diff", "export", "history", "show"]
     assert complete("tiering", "offload", "--arch") == ["--archive"]
-    assert complete("tiering", "offload", "--con") == ["--config"]
     assert complete("tiering", "describe", "--output", "j") == ["json", "jsonl"]
     assert complete("tiering", "completion", "z") == ["zsh"]
     assert complete("tiering", "nowhere") == []
@@ -73,7 +72,7 @@ def test_bash_completes_commands_their_commands_options_and_choices(complete: Ca
 
 def test_bash_is_left_to_complete_folders_and_files(complete: Callable[..., list[str]], tmp_path: Path) -> None:
     # Its own answer to a question for folders needs a terminal: it says so, and nothing of ours is offered instead.
-    for words in (("offload", "--log-dir", "/"), ("restore", "--to", "/"), ("agent", "--config", "/"), ("config", "check", "/")):
+    for words in (("offload", "--log-dir", "/"), ("config", "check", "/")):
         assert complete("tiering", *words) == []
         assert "compopt" in (tmp_path / "errors").read_text(), words
 

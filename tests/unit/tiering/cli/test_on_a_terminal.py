@@ -49,9 +49,8 @@ def test_long_work_shows_how_many_of_its_bytes_are_done(commands: dict[str, tupl
     assert not COLOUR.search(shown)
 
 
-@pytest.mark.parametrize("command", ["offload", "scrub"])
-def test_a_terminal_that_cannot_go_back_in_a_line_is_spared(commands: dict[str, tuple[object, ...]], command: str) -> None:
-    shown = seen(*commands[command], TERM="dumb")
+def test_a_terminal_that_cannot_go_back_in_a_line_is_spared(commands: dict[str, tuple[object, ...]]) -> None:
+    shown = seen(*commands["scrub"], TERM="dumb")
     assert "\x1b" not in shown
     assert "MiB in" not in shown
 
@@ -60,8 +59,8 @@ def test_an_offload_that_has_nothing_to_do_shows_no_bar(broker: Path, archive: s
     assert "MiB" not in seen("offload", "--log-dir", broker, "--archive", archive)
 
 
-@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}, {"CLICOLOR_FORCE": "1", "FORCE_COLOR": "1"}], ids=str)
-def test_errors_have_no_colour_whatever_the_environment_asks_for(archive: str, environment: dict[str, str]) -> None:
+def test_errors_have_no_colour_though_the_environment_asks_for_it(archive: str) -> None:
+    environment = {"CLICOLOR_FORCE": "1", "FORCE_COLOR": "1"}
     told = seen("fetch", "--archive", archive, "--topic", "g-txn", "--partition", 0, "--offset", 10**9, code=4, **environment)
     assert told.endswith("ask for one inside\r\n")
     refused = seen("fetch", "--archive", archive, "--tpic", "g-txn", code=2, **environment)
