@@ -69,16 +69,9 @@ class Tail:
         self.given: Given = {(*p, isolation): [] for p in PARTITIONS for isolation in ISOLATIONS}
         self._consumers = {}
         for isolation in ISOLATIONS:
-            config = {
-                "bootstrap.servers": address,
-                "group.id": "g",
-                "isolation.level": isolation,
-                "log_level": 0,
-            } | real_kafka.AT_ONCE
-            consumer = Consumer(
-                {**config, **real_kafka.AT_ONCE, "enable.auto.commit": False, "auto.offset.reset": "error"}
-                | {"enable.partition.eof": True}
-            )
+            config = {"bootstrap.servers": address, "group.id": "g", "isolation.level": isolation, "log_level": 0}
+            config |= {"enable.auto.commit": False, "auto.offset.reset": "error", "enable.partition.eof": True}
+            consumer = Consumer({**config, **real_kafka.AT_ONCE})
             consumer.assign([TopicPartition(topic, number, 0) for topic, number in PARTITIONS])
             self._consumers[isolation] = consumer
 
