@@ -2,9 +2,12 @@
 
 import time
 from base64 import b64encode
+from contextlib import closing
 from typing import Any
 
+import boto3
 import pytest
+from botocore.config import Config
 from botocore.exceptions import ClientError
 from crc32c import crc32c
 from store_promises import MIB, ObjectStoreConformance, upload
@@ -22,6 +25,7 @@ def encoded(checksum: int) -> str:
 
 
 class TestStrictS3(ObjectStoreConformance):
+    race_rounds = 2
     strange_keys = ("z/é", "z/\U00010000", "ä/1")  # U+FFFF has no place in XML, and this server does not encode it
 
     @pytest.fixture
@@ -79,25 +83,32 @@ def test_the_server_honours_if_none_match_on_a_completion(strict_client: Any, st
     assert strict_client.get_object(**at)["Body"].read() == b"first"
 
 
-def test_the_server_refuses_a_body_that_is_not_what_its_checksum_says(strict_client: Any, strict_bucket: str) -> None:
+@pytest.fixture
+def asked_once(strict_client: Any) -> Any:
+    """The same client, which does not repeat what was refused: the SDK takes BadDigest for a broken line, and waits in between."""
+    with closing(boto3.client("s3", config=Config(retries={"mode": "standard", "total_max_attempts": 1}))) as client:
+        yield client
+
+
+def test_the_server_refuses_a_body_that_is_not_what_its_checksum_says(asked_once: Any, strict_bucket: str) -> None:
     request = {"Bucket": strict_bucket, "Key": "key", "Body": b"body", "ChecksumAlgorithm": "CRC32C"}
     with pytest.raises(ClientError, match="BadDigest"):
-        strict_client.put_object(**request, ChecksumCRC32C=encoded(crc32c(b"ydob")))
+        asked_once.put_object(**request, ChecksumCRC32C=encoded(crc32c(b"ydob")))
     with pytest.raises(ClientError, match="404"):
-        strict_client.head_object(Bucket=strict_bucket, Key="key")
+        asked_once.head_object(Bucket=strict_bucket, Key="key")
 
 
 def test_the_server_refuses_a_completion_whose_parts_are_not_what_its_checksum_says(
-    strict_client: Any, strict_bucket: str
+    asked_once: Any, strict_bucket: str
 ) -> None:
     at = {"Bucket": strict_bucket, "Key": "key"}
-    started = strict_client.create_multipart_upload(**at, ChecksumAlgorithm="CRC32C", ChecksumType="FULL_OBJECT")
+    started = asked_once.create_multipart_upload(**at, ChecksumAlgorithm="CRC32C", ChecksumType="FULL_OBJECT")
     request = {**at, "UploadId": started["UploadId"]}
     checksum = encoded(crc32c(b"body"))
-    part = strict_client.upload_part(**request, PartNumber=1, Body=b"body", ChecksumAlgorithm="CRC32C", ChecksumCRC32C=checksum)
+    part = asked_once.upload_part(**request, PartNumber=1, Body=b"body", ChecksumAlgorithm="CRC32C", ChecksumCRC32C=checksum)
     parts = {"Parts": [{"PartNumber": 1, "ETag": part["ETag"], "ChecksumCRC32C": checksum}]}
     with pytest.raises(ClientError, match="BadDigest"):
-        strict_client.complete_multipart_upload(
+        asked_once.complete_multipart_upload(
             **request, MultipartUpload=parts, ChecksumType="FULL_OBJECT", ChecksumCRC32C=encoded(crc32c(b"ydob"))
         )
 
