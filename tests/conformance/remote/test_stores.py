@@ -115,6 +115,7 @@ class TestEverythingAroundMemory(ObjectStoreConformance):
 
 class TestEverythingAroundS3(ObjectStoreConformance):
     race_rounds = 2
+
     @pytest.fixture
     def store(self, s3_bucket: str) -> ObjectStore:
         return opened(f"s3://{s3_bucket}/prefix")

@@ -2,6 +2,7 @@
 
 import time
 from base64 import b64encode
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -84,8 +85,8 @@ def test_the_server_honours_if_none_match_on_a_completion(strict_client: Any, st
 
 
 @pytest.fixture
-def asked_once(strict_client: Any) -> Any:
-    """The same client, which does not repeat what was refused: the SDK takes BadDigest for a broken line, and waits in between."""
+def asked_once(strict_client: Any) -> Iterator[Any]:
+    """A client that does not repeat what was refused: the SDK takes BadDigest for a broken line, and waits in between."""
     with closing(boto3.client("s3", config=Config(retries={"mode": "standard", "total_max_attempts": 1}))) as client:
         yield client
 
@@ -98,9 +99,7 @@ def test_the_server_refuses_a_body_that_is_not_what_its_checksum_says(asked_once
         asked_once.head_object(Bucket=strict_bucket, Key="key")
 
 
-def test_the_server_refuses_a_completion_whose_parts_are_not_what_its_checksum_says(
-    asked_once: Any, strict_bucket: str
-) -> None:
+def test_the_server_refuses_a_completion_whose_parts_are_not_what_its_checksum_says(asked_once: Any, strict_bucket: str) -> None:
     at = {"Bucket": strict_bucket, "Key": "key"}
     started = asked_once.create_multipart_upload(**at, ChecksumAlgorithm="CRC32C", ChecksumType="FULL_OBJECT")
     request = {**at, "UploadId": started["UploadId"]}

@@ -18,6 +18,7 @@ from archive_fakes import (
     MemoryStore,
     Nth,
     RunsBetween,
+    verbs,
 )
 
 from local_log.errors import AlreadyExists, Corrupt, Invalid, Unavailable, Unknown
@@ -233,14 +234,18 @@ def test_an_error_of_the_store_is_a_line_and_the_last_where_the_rest_depends_on_
 
 @pytest.mark.parametrize("verb", ["put_if_absent", "upload", "delete", "get", "list"])
 def test_whatever_goes_wrong_in_the_midst_nothing_is_left(memory: MemoryStore, verb: str) -> None:
-    for number in range(1, 200):
+    door = Door(memory)
+    examined(door)
+    count = verbs(door.calls).count(verb)
+    assert count > 0
+    for number in range(1, count + 1):
+        if 20 < number < count - 5 and number % 9:
+            continue  # one of many puts in the race
         when = Nth(verb, number)
         findings = examined(FailsBefore(memory, Unavailable("no answer"), when))
         assert next(iter(findings)) == "reach"
-        if when.seen < number:
-            break
+        assert when.seen >= number
         assert Verdict.fail in not_ok(findings).values()
-    assert number > 1
 
 
 @pytest.mark.parametrize("number", [1, 3, 10])

@@ -17,6 +17,7 @@ from remote.store.store_time import store_time_ms
 
 class TestS3(ObjectStoreConformance):
     race_rounds = 2
+
     @pytest.fixture
     def store(self, s3_bucket: str) -> ObjectStore:
         return open_backend(f"s3://{s3_bucket}/some/prefix/")
