@@ -120,7 +120,7 @@ def _have_all_stopped(folder: Path) -> bool:
 
 if __name__ == "__main__":
     archive, growing, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
-    spark = session("doomed", master="local[4,3]", conf={"spark.sql.execution.arrow.maxRecordsPerBatch": "1000"})
+    spark = session("doomed", master="local[3,3]", conf={"spark.sql.execution.arrow.maxRecordsPerBatch": "1000"})
     spark.dataSource.register(DoomedSource)
     threads = {name: Thread(target=_run, args=(spark, job), name=name) for name, job in _jobs(spark, archive, folder).items()}
     for thread in threads.values():
