@@ -162,12 +162,16 @@ BETWEEN = ["an offload", "an offload that claims"]
 
 @dataclass
 class Story:
-    """One life of a partition: a first offload with a fault, another writer, perhaps, and the first one again."""
+    """One life of a partition: a first offload with a fault, another writer, perhaps, and the first one again.
+
+    `told` are the stores that first offloads have left in other lives, with nothing under way: what follows is known of these.
+    """
 
     log: LogReader
     between: str = "an offload"
     lands: str = "before the second"
     same_ids: bool = False
+    told: set[frozenset[tuple[str, bytes]]] = field(default_factory=set)
     store: MemoryStore = field(default_factory=MemoryStore)
 
     def ids(self, prefix: str) -> CountingIds:
@@ -178,6 +182,8 @@ class Story:
         door = fault(self.store, number)
         with suppress(Crash):
             run(door, self.log, self.ids("a"), "a")
+        if not (isinstance(door, AppliesLate) and door.late) and self._is_told():
+            return
         seen = assert_holds(self.store, path, seen)
         if self.lands == "at once":
             self._land(door)
@@ -196,6 +202,11 @@ class Story:
         self._land(door)
         assert_holds(self.store, path, seen)
         self._ends_well()
+
+    def _is_told(self) -> bool:
+        left, before = frozenset(self.store.objects.items()), len(self.told)
+        self.told.add(left)
+        return len(self.told) == before
 
     def _land(self, door: Door) -> None:
         if isinstance(door, AppliesLate):
@@ -220,10 +231,12 @@ def stories(log: LogReader) -> Iterator[int]:
     yield from range(1, len(calls_of_a_quiet_run(log)) + 1)
 
 
-@pytest.mark.parametrize(("fault", "between"), [*product(FAULTS, BETWEEN), ("killed after", "nobody")])
-def test_a_fault_at_any_call_costs_nothing_that_the_next_run_does_not_bring(log: LogReader, fault: str, between: str) -> None:
-    for number in stories(log):
-        Story(log, between).live(FAULTS[fault], number)
+@pytest.mark.parametrize("between", [*BETWEEN, "nobody"])
+def test_a_fault_at_any_call_costs_nothing_that_the_next_run_does_not_bring(log: LogReader, between: str) -> None:
+    told = set[frozenset[tuple[str, bytes]]]()
+    for fault, number in product(["killed after"] if between == "nobody" else FAULTS, stories(log)):
+        Story(log, between, told=told).live(FAULTS[fault], number)
+    assert len(told) > 10
 
 
 @pytest.mark.parametrize("lands", ["at once", "at the end"])
