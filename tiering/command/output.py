@@ -13,7 +13,6 @@ Row = Mapping[str, Any]
 _ROWS_PER_TABLE = 1000
 _BAR_WIDTH = 24
 _ABOUT_MAX = 40
-_LINE = json.JSONEncoder(separators=(",", ":"))
 _OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters of both sets, ends of lines, what turns the direction of writing, and halves of characters."""
 
@@ -32,7 +31,7 @@ def emit(rows: Iterable[Row], output: str, *, as_text: Callable[[Row], Row] = la
             click.echo(json.dumps(read, indent=1))
     elif output == "jsonl":
         for row in rows:
-            click.echo(_LINE.encode(row))
+            click.echo(json.dumps(row, separators=(",", ":")))
     else:
         for block in _blocks(map(as_text, rows)):
             for line in _table(block):
