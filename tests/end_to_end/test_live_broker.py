@@ -156,7 +156,7 @@ def tiering(*args: object) -> Any:
 
 def consumed(address: str, topic: str, partition: int, isolation: str) -> list[tuple[Any, ...]]:
     config = {"bootstrap.servers": address, "group.id": "g", "isolation.level": isolation, "enable.partition.eof": True}
-    consumer = Consumer({**config, "enable.auto.commit": False})
+    consumer = Consumer({**config, **real_kafka.AT_ONCE, "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, partition, 0)])
     found = []
     while True:

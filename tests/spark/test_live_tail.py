@@ -2,8 +2,6 @@
 
 import json
 import random  # noqa: TID251  # seeded
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -12,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import real_kafka
+from click.testing import CliRunner
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +19,7 @@ from local_log.errors import NotFound
 from remote.read.plan import MissingRange
 from spark_jobs import live_tail
 from spark_jobs.errors import OptionError
+from tiering.cli import main
 
 pytestmark = [
     pytest.mark.spark,
@@ -109,9 +109,9 @@ def fill(producer: Producer, topic: str, count: int, partitions: tuple[int, ...]
 
 def offload(live: Live, code: int = 0) -> None:
     time.sleep(3)  # the broker writes its high watermarks down, twice a second here
-    command = [sys.executable, "-m", "tiering", "offload", "--log-dir", live.data, "--archive", live.archive, "--topic", "[!_]*"]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
-    assert done.returncode == code, done.stderr
+    words = ["offload", "--log-dir", str(live.data), "--archive", str(live.archive), "--topic", "[!_]*"]
+    done = CliRunner().invoke(main, words, catch_exceptions=False)
+    assert done.exit_code == code, done.stderr
 
 
 def consumed(address: str, topic: str, partitions: tuple[int, ...], isolation: str) -> dict[str, list[int]]:
@@ -119,7 +119,7 @@ def consumed(address: str, topic: str, partitions: tuple[int, ...], isolation: s
     found: dict[str, list[int]] = {}
     for partition in partitions:
         config = {"bootstrap.servers": address, "group.id": "g", "isolation.level": isolation, "enable.partition.eof": True}
-        consumer = Consumer({**config, "enable.auto.commit": False})
+        consumer = Consumer({**config, **real_kafka.AT_ONCE, "enable.auto.commit": False})
         consumer.assign([TopicPartition(topic, partition, 0)])
         offsets = []
         while (message := consumer.poll(20)) is not None and not message.error():

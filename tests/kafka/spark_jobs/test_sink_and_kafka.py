@@ -1,13 +1,12 @@
 """Topics that no broker ever had, restored into one: Kafka loads the segments, and consumers are given every row."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import real_kafka
+from click.testing import CliRunner
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from written_rows import NOW_MS, Rows, batch, shape
@@ -16,6 +15,7 @@ from local_log.formats.record import Codec
 from remote import archive
 from remote.clock import RandomIds, SystemClock
 from remote.store.open import open_store
+from tiering.cli import main
 
 pytestmark = [
     pytest.mark.oracle,
@@ -43,10 +43,8 @@ def task(number: int) -> list[Any]:
 
 
 def tiering(*args: object) -> list[dict[str, Any]]:
-    done = subprocess.run(
-        [sys.executable, "-m", "tiering", *map(str, args), "--output", "json"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    done = CliRunner().invoke(main, [*map(str, args), "--output", "json"], catch_exceptions=False)
+    assert done.exit_code == 0, done.stderr
     rows: list[dict[str, Any]] = json.loads(done.stdout)
     return rows
 
@@ -54,7 +52,7 @@ def tiering(*args: object) -> list[dict[str, Any]]:
 def consumed(address: str, topic: str, number: int) -> list[Any]:
     """All that a consumer is given: offset, time, key, value and headers."""
     config = {"bootstrap.servers": address, "group.id": "g", "enable.partition.eof": True, "enable.auto.commit": False}
-    consumer = Consumer({**config, "log_level": 0, "check.crcs": True})
+    consumer = Consumer({**config, **real_kafka.AT_ONCE, "log_level": 0, "check.crcs": True})
     consumer.assign([TopicPartition(topic, number, 0)])
     found: list[Any] = []
     while True:
