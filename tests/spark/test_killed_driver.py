@@ -40,7 +40,7 @@ from spark_jobs.jobs import backfill, reprocess
 from spark_jobs.sink.write_topic import write_topic
 from spark_jobs.source.options import parse
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]  # on a busy machine, too
 
 Row = dict[str, Any]
 Expected = Callable[..., list[Row]]

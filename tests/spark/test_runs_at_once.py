@@ -16,7 +16,7 @@ from spark_jobs.common.target import Target
 from spark_jobs.jobs import backfill
 from spark_jobs.source.options import parse
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]  # on a busy machine, too
 
 
 def at_once(spark: SparkSession, *runs: Callable[[], Any]) -> Sequence[Any]:
