@@ -76,7 +76,7 @@ HAS_ROOM = [ $(words $(ROOM)) = 2 ] && [ $(firstword $(ROOM)) -gt 8000000 ] && [
 MAY_RUN = ! grep -q ' /dev/shm .*noexec' /proc/mounts
 IN_MEMORY = $(if $(TMPDIR),,$(shell $(HAS_ROOM) && $(MAY_RUN) && echo TMPDIR=/dev/shm))
 
-test: setup ## all tests; ARGS="-k name" narrows them, ARGS=--quick leaves out all that needs Java or a server
+test: setup ## all tests; ARGS="-k name" narrows them, ARGS=--quick leaves out what is slow or needs Java or a server
 	@$(IN_MEMORY) $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 bench: setup ## benchmarks; ARGS go to bench/run.py

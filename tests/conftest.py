@@ -136,7 +136,7 @@ _ORDER = ("end_to_end", "spark", "airflow", "kafka", "docs", "faults")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--quick", action="store_true", help="only the tests that start no server and no Java")
+    parser.addoption("--quick", action="store_true", help="only the tests that start no server and no Java and are not slow")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,4 +1,4 @@
-"""`--quick`: the tests that start no Java and no server, in a minute or two.
+"""`--quick`: the tests that start no Java and no server and take a moment, which is most of them, in under two minutes.
 
 Most of what starts one is told by its folder or its marker and not collected. Where a test finds out late, the helper that
 would start it skips.
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 _TESTS = Path(__file__).parent.parent
-_FOLDERS = ("airflow", "docs", "end_to_end", "kafka", "spark")
-_MARKERS = ("oracle", "spark", "strict_s3")
+_FOLDERS = ("airflow", "docs", "end_to_end", "faults", "kafka", "spark", "terraform")
+_MARKERS = ("oracle", "slow", "spark", "strict_s3")
 
 _on = False
 

@@ -116,6 +116,7 @@ def test_one_fetch_over_all_segments_says_what_was_aborted_in_them(cluster: Clus
         assert cluster.consume(A, start, COMMITTED).values == expected
 
 
+@pytest.mark.slow
 def test_of_copies_that_were_made_again_until_they_were_committed_each_is_read_once(tmp_path: Path) -> None:
     """testSendOffsetsWithGroupMetadata: 500 records copied in transactions of ten, of which every other one is aborted."""
     cluster = Cluster.of(tmp_path)

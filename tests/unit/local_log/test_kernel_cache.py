@@ -40,6 +40,7 @@ def folder_of(files: dict[Path, int]) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_code_in_a_zip_is_compiled_once_wherever_the_zip_lies(shipped: Path, tmp_path: Path) -> None:
     first = compiled(shipped, tmp_path, MANY)
     assert folder_of(first).parent == tmp_path / ".cache" / "kafka-tiering"
@@ -48,22 +49,26 @@ def test_code_in_a_zip_is_compiled_once_wherever_the_zip_lies(shipped: Path, tmp
     assert compiled(elsewhere, tmp_path, MANY) == first
 
 
+@pytest.mark.slow
 def test_a_user_without_a_home_to_write_in_compiles_to_a_temporary_folder_of_his(shipped: Path, tmp_path: Path) -> None:
     folder = folder_of(compiled(shipped, tmp_path, HOME="/dev/null", TMPDIR=str(tmp_path)))
     assert folder.parent == tmp_path / f"kafka-tiering-{os.getuid()}"
     assert folder.parent.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.slow
 def test_the_folder_that_the_user_names_comes_first(shipped: Path, tmp_path: Path) -> None:
     assert folder_of(compiled(shipped, tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "named"))).parent == tmp_path / "named"
 
 
+@pytest.mark.slow
 def test_code_in_a_plain_folder_is_compiled_beside_itself(shipped: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(shipped) as z:
         z.extractall(tmp_path / "plain")
     assert folder_of(compiled(tmp_path / "plain", tmp_path)) == tmp_path / "plain" / BESIDE
 
 
+@pytest.mark.slow
 def test_code_that_lies_where_nobody_may_write_is_compiled_all_the_same(shipped: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(shipped) as z:
         z.extractall(tmp_path / "plain")

@@ -108,6 +108,7 @@ def test_read_uncommitted_gives_as_many_records_as_the_broker_gave(broker: Path,
     assert len(offsets_of(log, log.log_start_offset, log.high_watermark)) == live(partition)["read_uncommitted_count"]
 
 
+@pytest.mark.slow
 def test_reading_from_any_offset_gives_the_records_from_there(broker: Path, partition: str) -> None:
     log = golden(broker, partition)
     start, end = log.log_start_offset, log.high_watermark

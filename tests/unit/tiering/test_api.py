@@ -96,6 +96,7 @@ def test_coverage_says_what_the_tiers_hold(reader: Reader, world: World, archive
             assert row["end_offset"] == live(name)["latest"][0]
 
 
+@pytest.mark.slow
 def test_a_partition_that_cannot_be_read_is_named_and_hides_no_other(world: World, tmp_path: Path) -> None:
     store = FolderStore(str(tmp_path / "archive"))
     offload_all(world.folders["local alone"], store)
@@ -257,6 +258,7 @@ def test_an_offset_outside_the_log_is_out_of_range_when_the_stream_is_read(reade
         stream.read_all()
 
 
+@pytest.mark.slow
 def test_damage_is_raised_by_the_stream_where_it_lies(world: World, tmp_path: Path) -> None:
     offload_all(world.folders["local alone"], FolderStore(str(tmp_path / "archive")))
     damaged = sorted((tmp_path / "archive" / "g-mixed").rglob("*.log"))[3]

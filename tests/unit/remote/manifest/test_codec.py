@@ -40,6 +40,7 @@ def stored(change: dict[str, Any]) -> bytes:
 
 
 @given(manifests)
+@pytest.mark.slow
 def test_a_manifest_comes_back_as_it_was(some: Manifest) -> None:
     assert decode(encode(some), KEY) == some
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+import pytest
 from archive_fakes import CountingIds, FixedClock, MemoryStore
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -17,6 +18,8 @@ from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import deleted, retained, segment_copied
 from remote.read.plan import Span, spans_and_gaps
+
+pytestmark = pytest.mark.slow
 
 LIMITS = Limits(inline_max=4, page_entries=2, fan_out=2, deleting_max=5)
 START = 3

@@ -35,6 +35,7 @@ def described(level: int, body: bytes) -> PageRef:
 
 @settings(deadline=None)
 @given(st.lists(entries, min_size=1, max_size=5))
+@pytest.mark.slow
 def test_entries_come_back_as_they_were(some: list[SegmentEntry]) -> None:
     body = encode(0, some)
     assert decode(body, described(0, body), KEY) == tuple(some)

@@ -254,6 +254,7 @@ def _work_beside_others(folder: str, seed: int) -> None:
         assert cache.get(f"n{(number * 3) % 30}") in (None, bytes([(number * 3) % 30]) * 2_000)
 
 
+@pytest.mark.slow
 def test_processes_share_a_folder_and_pass_the_bound_by_an_eighth_each_at_most(tmp_path: Path) -> None:
     context = get_context("spawn")
     workers = [context.Process(target=_work_beside_others, args=(str(tmp_path), seed)) for seed in range(3)]

@@ -45,6 +45,7 @@ class Archived:
         return [call[2:] for call in self.door.calls]
 
 
+@pytest.mark.slow
 def test_any_range_is_what_the_archive_has_and_costs_nothing_the_second_time(finer: World, tmp_path: Path) -> None:
     archived = Archived(finer, cache(tmp_path))
     size = archived.entry.log_size

@@ -60,6 +60,7 @@ def answers(indexes: SegmentIndexes) -> Answers:
     return [column.tolist() for column in columns], indexes.aborted()
 
 
+@pytest.mark.slow
 def test_all_indexes_of_a_segment_come_by_one_request(archived: Archived) -> None:
     for number, entry in enumerate(archived.entries):
         archived.door.calls.clear()
@@ -76,6 +77,7 @@ def test_the_second_question_asks_the_archive_for_nothing(archived: Archived, tm
         assert archived.asked == asked
 
 
+@pytest.mark.slow
 def test_a_segment_without_aborted_transactions_has_none_and_is_kept(finer: World, tmp_path: Path) -> None:
     archived = Archived(finer, "g-mixed-0")
     cache = IndexCache(0, files(tmp_path))

@@ -72,6 +72,7 @@ def test_an_archive_of_older_messages_answers_as_kafka_does(tmp_path: Path, part
 
 
 @pytest.mark.parametrize("partition", ARCHIVED)
+@pytest.mark.slow
 def test_every_record_equals_the_local_logs_from_every_37th_offset(finer: World, partition: str) -> None:
     archived = finer.archived(partition)
     assert (archived.log_start_offset, len(archived.manifest.gaps)) == (finer.logs[partition].log_start_offset, 0)
@@ -82,6 +83,7 @@ def test_every_record_equals_the_local_logs_from_every_37th_offset(finer: World,
 
 
 @pytest.mark.parametrize("partition", ARCHIVED)
+@pytest.mark.slow
 def test_any_range_gives_just_its_records(finer: World, partition: str) -> None:
     archived = finer.archived(partition)
     first, last = archived.log_start_offset, archived.end_offset
@@ -154,6 +156,7 @@ def test_read_committed_from_the_archive_alone_gives_what_the_broker_gave(finer:
     assert offsets_of(read(archived, archived.log_start_offset, archived.end_offset, committed=True)) == committed
 
 
+@pytest.mark.slow
 def test_transactions_that_span_segments_are_aborted_wherever_a_read_starts_and_ends(finest: World) -> None:
     archived = finest.archived("g-txn-0")
     assert sum(ABORTED_LATER in e.aux_ranges for e in archived.manifest.entries) >= 5

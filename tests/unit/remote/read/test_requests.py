@@ -45,6 +45,7 @@ def test_opening_a_partition_costs_two_requests(finer: World, store: MemoryStore
 
 
 @pytest.mark.parametrize("partition", ARCHIVED)
+@pytest.mark.slow
 def test_a_cold_search_by_time_costs_four_requests_and_two_with_the_manifest_at_hand(
     finer: World, store: MemoryStore, partition: str
 ) -> None:
@@ -155,6 +156,7 @@ def paged(finest: World) -> MemoryStore:
     return store
 
 
+@pytest.mark.slow
 def test_with_pages_a_cold_fetch_and_a_cold_search_by_time_cost_five_requests(finest: World, paged: MemoryStore) -> None:
     records = finest.records["g-txn-0"]
     most = 0

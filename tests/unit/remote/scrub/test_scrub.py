@@ -27,6 +27,7 @@ from remote.store.open import open_store
 # sound archives
 
 
+@pytest.mark.slow
 def test_a_sound_archive_of_all_golden_logs_has_no_finding(tmp_path: Path) -> None:
     store = MemoryStore()
     offload_all(finer_logs(tmp_path / "logs"), store)
@@ -247,6 +248,7 @@ def test_what_a_probe_has_left_behind_is_an_orphan(store: MemoryStore) -> None:
         "zzz/readme.md",
     ],
 )
+@pytest.mark.slow
 def test_a_key_that_no_archive_has_is_foreign(store: MemoryStore, key: str) -> None:
     key = key.format(id=path(store).topic_id)
     store.put_if_absent(key, b"?")

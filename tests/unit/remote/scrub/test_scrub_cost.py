@@ -34,6 +34,7 @@ def test_a_segment_is_read_in_chunks(store: MemoryStore, monkeypatch: pytest.Mon
     assert max(call[3] - call[2] for call in store.calls if call[0] == "get_range") <= 64 << 10
 
 
+@pytest.mark.slow
 def test_a_sample_is_the_same_each_time_another_with_another_seed_and_of_about_its_size(store: MemoryStore) -> None:
     def read(sample: float, seed: int = 0) -> set[str]:
         store.calls.clear()

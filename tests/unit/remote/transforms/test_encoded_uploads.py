@@ -25,6 +25,7 @@ from remote.transforms.keys import LocalKeyRing
 @pytest.mark.parametrize("encoding", ENCODED)
 @pytest.mark.parametrize("partition", PARTITIONS)
 @pytest.mark.parametrize("chunk_bytes", [1000, 1 << 16, 4 << 20])
+@pytest.mark.slow
 def test_the_segment_and_the_parts_beside_it_come_back_byte_for_byte(
     inactive: dict[str, list[LogSegmentData]], partition: str, encoding: str, chunk_bytes: int
 ) -> None:

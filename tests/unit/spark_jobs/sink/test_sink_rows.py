@@ -59,6 +59,7 @@ def at(ms: float) -> datetime:
 
 @settings(max_examples=60, deadline=None)
 @given(tasks, st.sampled_from([*Codec]), st.integers(20, 400), st.integers(100, 3_000))
+@pytest.mark.slow
 def test_rows_come_back_as_records_in_the_order_of_tasks_and_rows(
     given_tasks: Any, codec: Codec, batch_bytes: int, segment_bytes: int
 ) -> None:

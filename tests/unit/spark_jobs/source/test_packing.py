@@ -80,6 +80,7 @@ def test_every_split_is_in_one_pack_in_its_order_and_packs_keep_to_what_was_aske
 
 
 @pytest.mark.parametrize("kind", ["batch", "stream"])
+@pytest.mark.slow
 def test_a_task_reads_all_rows_of_its_pack_in_order(tmp_path: Path, kind: str) -> None:
     store = FolderStore(str(tmp_path / "archive"))
     made(store, [[[s * 100 + r for r in range(4)]] for s in range(300)])

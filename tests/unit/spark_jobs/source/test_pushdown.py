@@ -84,6 +84,7 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> tuple[FolderStore, list[lis
 
 @pytest.mark.parametrize("world", ["many", "one"])
 @pytest.mark.parametrize("at", [0.0, 0.37, 0.5, 0.99])
+@pytest.mark.slow
 def test_a_window_of_one_percent_reads_less_than_three_percent(world: str, at: float, request: pytest.FixtureRequest) -> None:
     store, times = request.getfixturevalue(world)
     all_times = flat(times)
@@ -97,6 +98,7 @@ def test_a_window_of_one_percent_reads_less_than_three_percent(world: str, at: f
 
 
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.slow
 def test_times_out_of_order_lose_no_row(tmp_path: Path, seed: int) -> None:
     r = random.Random(seed)
     spread = (50, 3_000, 100_000)[seed % 3]

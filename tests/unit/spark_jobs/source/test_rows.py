@@ -44,6 +44,7 @@ def rows(archive: str, topic: str, columns: tuple[str, ...] = tuple(FIELDS), **o
 
 
 @pytest.mark.parametrize("topic", TOPICS)
+@pytest.mark.slow
 def test_rows_are_the_golden_records(archive: str, expected: Expected, topic: str) -> None:
     assert rows(archive, topic) == expected(topic)
 

@@ -98,6 +98,7 @@ def calls_of_a_write() -> int:
 
 
 @pytest.mark.parametrize("number", range(1, calls_of_a_write() + 1))
+@pytest.mark.slow
 def test_one_whose_writer_was_killed_is_there_since_its_decision_however_late_each_partition_takes_it_in(number: int) -> None:
     store = new_store()
     write(store, "one", FixedClock(START_MS - 1000))

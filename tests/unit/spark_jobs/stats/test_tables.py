@@ -96,6 +96,7 @@ def of_hours(hours: list[int]) -> Measured:
     ("days", "unit", "bars"),
     [(10, "hour", 240), (17, "day", 18), (300, "day", 301), (2 * 365, "week", 105), (20 * 365, "4 weeks", 261)],
 )
+@pytest.mark.slow
 def test_bars_grow_longer_rather_than_many(days: int, unit: str, bars: int) -> None:
     pytest.importorskip("matplotlib", reason="pictures are an extra")
     above, below = figure_of([of_hours([NOON + n * HOUR_MS for n in range(days * 24)])]).axes

@@ -255,6 +255,7 @@ def test_an_agent_s_memory_that_is_no_memory_counts_as_none() -> None:
     assert file.load() == memory
 
 
+@pytest.mark.slow
 def test_a_thousand_idle_partitions_are_asked_for_once_and_then_no_more() -> None:
     world = World().has("g-tiny-0")
     for number in range(1, 1_000):

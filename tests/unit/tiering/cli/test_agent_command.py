@@ -37,6 +37,7 @@ def is_done(status: dict[str, Any]) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_it_archives_a_log_directory_answers_meanwhile_and_stops_when_told(logs: Path, tmp_path: Path) -> None:
     archive = tmp_path / "archive"
     with running(logs, archive, tmp_path / "state") as agent:
@@ -59,6 +60,7 @@ def test_it_archives_a_log_directory_answers_meanwhile_and_stops_when_told(logs:
             assert named(assert_sound_archive(store, path_of(log))) == due_ranges(log), name
 
 
+@pytest.mark.slow
 def test_a_second_agent_of_a_log_directory_is_refused_with_a_clear_message(logs: Path, tmp_path: Path) -> None:
     other = broker_logs(tmp_path / "other", TXN) if (tmp_path / "other").mkdir() is None else logs
     with running(logs, tmp_path / "archive", tmp_path / "state") as agent:
@@ -75,6 +77,7 @@ def test_a_second_agent_of_a_log_directory_is_refused_with_a_clear_message(logs:
         pass  # a kill has freed it
 
 
+@pytest.mark.slow
 def test_it_is_paused_and_resumed_by_command(run: Run, logs: Path, tmp_path: Path) -> None:
     given = command(logs, tmp_path / "archive", tmp_path / "state")[3:]
     with running(logs, tmp_path / "archive", tmp_path / "state") as agent:
@@ -90,6 +93,7 @@ def test_it_is_paused_and_resumed_by_command(run: Run, logs: Path, tmp_path: Pat
     assert "no agent responds there" in gone.stderr
 
 
+@pytest.mark.slow
 def test_a_kill_in_the_midst_of_it_is_gone_on_from(logs: Path, tmp_path: Path) -> None:
     archive, state = tmp_path / "archive", tmp_path / "state"
     for _ in range(2):

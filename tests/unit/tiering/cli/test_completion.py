@@ -61,6 +61,7 @@ def complete(path: str, run: Run, tmp_path: Path) -> Callable[..., list[str]]:
     return completed
 
 
+@pytest.mark.slow
 def test_bash_completes_commands_their_commands_options_and_choices(complete: Callable[..., list[str]]) -> None:
     assert complete("tiering", "o") == ["offload", "offsets"]
     assert complete("tiering", "manifest", "") == ["acknowledge", "diff", "export", "history", "show"]
@@ -70,6 +71,7 @@ def test_bash_completes_commands_their_commands_options_and_choices(complete: Ca
     assert complete("tiering", "nowhere") == []
 
 
+@pytest.mark.slow
 def test_bash_is_left_to_complete_folders_and_files(complete: Callable[..., list[str]], tmp_path: Path) -> None:
     # Its own answer to a question for folders needs a terminal: it says so, and nothing of ours is offered instead.
     for words in (("offload", "--log-dir", "/"), ("config", "check", "/")):

@@ -42,6 +42,7 @@ def tiers(request: pytest.FixtureRequest) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("tiers", ["all local", "archived ones gone"], indirect=True)
+@pytest.mark.slow
 def test_both_tiers_together_give_every_record(
     rows: Rows, records: Records, tiers: tuple[object, ...], partition: str, topic: str
 ) -> None:
@@ -52,6 +53,7 @@ def test_both_tiers_together_give_every_record(
 
 
 @pytest.mark.parametrize("tiers", ["archived ones gone", "all archived"], indirect=True)
+@pytest.mark.slow
 def test_both_tiers_together_give_a_committed_reader_what_kafka_gave_it(
     rows: Rows, records: Records, tiers: tuple[object, ...], partition: str, topic: str
 ) -> None:
@@ -63,6 +65,7 @@ def test_both_tiers_together_give_a_committed_reader_what_kafka_gave_it(
 
 
 @pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+@pytest.mark.slow
 def test_older_messages_are_the_same_from_either_tier(
     rows: Rows, legacy: Path, legacy_archive: str, legacy_partition: str, isolation: str
 ) -> None:
@@ -76,6 +79,7 @@ def test_older_messages_are_the_same_from_either_tier(
 
 
 @pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+@pytest.mark.slow
 def test_the_log_directory_alone_gives_the_same(
     rows: Rows, records: Records, broker: Path, partition: str, topic: str, isolation: str
 ) -> None:
@@ -87,6 +91,7 @@ def test_the_log_directory_alone_gives_the_same(
 
 @pytest.mark.parametrize("url", ["archive", "whole_archive"])
 @pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+@pytest.mark.slow
 def test_the_archive_alone_gives_every_archived_record(
     rows: Rows, records: Records, request: pytest.FixtureRequest, url: str, isolation: str
 ) -> None:

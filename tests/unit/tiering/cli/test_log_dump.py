@@ -46,6 +46,7 @@ def test_batches_are_those_that_kafka_reads(rows: Rows, broker: Path, partition:
     assert texts(rows("log", "dump", broker / partition, "--batches")) == texts(expected_batches(partition))
 
 
+@pytest.mark.slow
 def test_records_are_those_that_kafka_reads(rows: Rows, broker: Path, partition: str) -> None:
     dumped = rows("log", "dump", broker / partition, "--records")
     assert all(set(record) == RECORD_FIELDS for record in dumped)
@@ -124,6 +125,7 @@ def test_records_stop_at_a_flipped_bit_and_name_file_and_byte(run: Run, flipped:
     assert all(record["offset"] < damaged["base_offset"] for record in given)
 
 
+@pytest.mark.slow
 def test_the_process_ends_with_the_same_code_and_no_traceback(flipped: tuple[Path, dict[str, Any]]) -> None:
     command = [sys.executable, "-m", "tiering", "log", "dump", str(flipped[0]), "--records"]
     ran = subprocess.run(command, capture_output=True, text=True)

@@ -121,6 +121,7 @@ def test_a_single_partition_is_one_object_as_its_broker_saw_it(run: Run, logs: P
     assert not (logs / ".lock").exists()
 
 
+@pytest.mark.slow
 def test_a_terminal_is_shown_how_far_it_is(logs: Path) -> None:
     (logs / ".kafka_cleanshutdown").unlink()
     terminal, end = pty.openpty()

@@ -177,6 +177,7 @@ def test_rows_and_archive_are_the_same_whatever_the_number_of_threads(rows: Rows
     assert_holds_exactly(open_store(url), broker, partitions())
 
 
+@pytest.mark.slow
 def test_no_more_bytes_a_second_are_sent_than_was_said(rows: Rows, broker: Path, url: str) -> None:
     """A burst of a second's bytes comes first; the rest takes its time, whatever the number of threads."""
     topics = ("--topic", "g-txn", "--topic", "g-big")

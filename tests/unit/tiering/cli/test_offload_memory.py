@@ -127,6 +127,7 @@ def test_a_log_directory_whose_disk_is_not_mounted_has_lost_nothing(
     assert offload()[0] == 0
 
 
+@pytest.mark.slow
 def test_while_the_store_does_not_answer_it_stays_remembered(
     offload: Callable[..., Found], folder: Path, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,6 +145,7 @@ def test_while_the_store_does_not_answer_it_stays_remembered(
     assert (code, lost(rows)) == (3, [("g-tiny", 0)])
 
 
+@pytest.mark.slow
 def test_what_the_store_never_heard_of_is_lost_when_it_disappears(
     offload: Callable[..., Found], folder: Path, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

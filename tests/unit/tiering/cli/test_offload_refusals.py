@@ -69,6 +69,7 @@ def test_a_log_that_is_cut_has_its_segment_refused_and_named(run: Run, logs: Pat
 
 @pytest.mark.parametrize("how", ["cut", "missing"])
 @pytest.mark.parametrize("offset_and_suffix", ["102.index", "102.timeindex", "102.txnindex", "102.snapshot", "2683.snapshot"])
+@pytest.mark.slow
 def test_a_broken_file_beside_a_segment_is_made_anew_and_its_row_says_so(
     rows: Rows, roll: Callable[[Path, str], None], logs: Path, url: str, offset_and_suffix: str, how: str
 ) -> None:
@@ -115,6 +116,7 @@ def test_a_flipped_bit_in_an_older_message_has_its_segment_refused_and_named(run
     assert f"{bad['segment']} at byte {bad['position']}: batch of offsets 40 to 40 has CRC-32 " in result.stderr
 
 
+@pytest.mark.slow
 def test_a_refusal_ends_the_process_with_its_code_and_keeps_data_and_messages_apart(logs: Path, url: str) -> None:
     flip(logs / "g-codec-none-0" / f"{0:020d}.log", 1000)
     command = [sys.executable, "-m", "tiering", "offload", "--log-dir", str(logs), "--archive", url, "--output", "jsonl"]
@@ -127,6 +129,7 @@ def test_a_refusal_ends_the_process_with_its_code_and_keeps_data_and_messages_ap
 
 
 @pytest.mark.parametrize(("reader", "output"), [("gone", "jsonl"), ("full", "table"), ("full", "json")])
+@pytest.mark.slow
 def test_what_is_due_is_archived_though_nobody_reads_the_answer(logs: Path, url: str, output: str, reader: str) -> None:
     flip(logs / "g-codec-none-0" / f"{0:020d}.log", 1000)
     command = [sys.executable, "-m", "tiering", "offload", "--log-dir", str(logs), "--archive", url, "--output", output]
@@ -142,6 +145,7 @@ def test_what_is_due_is_archived_though_nobody_reads_the_answer(logs: Path, url:
     assert [(e.base_offset, e.end_offset) for e in manifests(open_store(url))["g-txn-0"].entries] == due(logs, "g-txn-0")
 
 
+@pytest.mark.slow
 def test_what_is_due_is_archived_though_nobody_reads_the_messages(logs: Path, url: str) -> None:
     flip(logs / "g-codec-none-0" / f"{0:020d}.log", 1000)
     reading, writing = os.pipe()

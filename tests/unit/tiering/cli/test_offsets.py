@@ -56,6 +56,7 @@ def test_the_logs_own_offsets_are_those_that_the_broker_named(
         assert ask(*tiers, "--topic", topic, "--time", word) == live(partition)[word.replace("-", "_")], word
 
 
+@pytest.mark.slow
 def test_a_timestamp_leads_where_it_led_the_broker(
     ask: Callable[..., list[int]], tiers: tuple[object, ...], partition: str, topic: str
 ) -> None:

@@ -43,18 +43,21 @@ def commands(broker: Path, archive: str, tmp_path: Path) -> dict[str, tuple[obje
 
 
 @pytest.mark.parametrize("command", ["offload", "restore", "scrub"])
+@pytest.mark.slow
 def test_long_work_shows_how_many_of_its_bytes_are_done(commands: dict[str, tuple[object, ...]], command: str) -> None:
     shown = seen(*commands[command])
     assert re.search(rf"{command} \[#+\] (\d+)/\1 MiB in \d+ s", shown)
     assert not COLOUR.search(shown)
 
 
+@pytest.mark.slow
 def test_a_terminal_that_cannot_go_back_in_a_line_is_spared(commands: dict[str, tuple[object, ...]]) -> None:
     shown = seen(*commands["scrub"], TERM="dumb")
     assert "\x1b" not in shown
     assert "MiB in" not in shown
 
 
+@pytest.mark.slow
 def test_an_offload_that_has_nothing_to_do_shows_no_bar(broker: Path, archive: str) -> None:
     assert "MiB" not in seen("offload", "--log-dir", broker, "--archive", archive)
 

@@ -46,6 +46,7 @@ def test_without_an_agent_and_an_archive_all_that_is_inactive_lags(run: Run, log
     assert not (tmp_path / "archive").exists()
 
 
+@pytest.mark.slow
 def test_what_an_offload_has_archived_lags_no_more(run: Run, logs: Path, tmp_path: Path) -> None:
     assert run("offload", "--log-dir", logs, "--archive", tmp_path / "archive").exit_code == 0
     answer = found(run, *given(logs, tmp_path))
@@ -56,6 +57,7 @@ def test_what_an_offload_has_archived_lags_no_more(run: Run, logs: Path, tmp_pat
     assert row["archived_up_to"] == due_ranges(log)[-1][1]
 
 
+@pytest.mark.slow
 def test_of_a_running_agent_its_own_word_is_told(run: Run, logs: Path, tmp_path: Path) -> None:
     with running(logs, tmp_path / "archive", tmp_path / "state", "agent.tasks=copy,sweep,scrub") as agent:
         agent.until("it has scrubbed", lambda s: s["last_scrub"] and s["last_sweep_ms"])
@@ -71,6 +73,7 @@ def test_of_a_running_agent_its_own_word_is_told(run: Run, logs: Path, tmp_path:
     assert after["last_scrub"] == answer["last_scrub"], "the agent has left it"
 
 
+@pytest.mark.slow
 def test_an_agent_that_does_not_answer_is_said_to_be_there(run: Run, logs: Path, tmp_path: Path) -> None:
     with running(logs, tmp_path / "archive", tmp_path / "state"):
         answer = found(run, *given(logs, tmp_path, f"agent.state.dir={tmp_path}/elsewhere"))

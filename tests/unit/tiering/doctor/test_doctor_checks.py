@@ -233,6 +233,7 @@ def test_an_error_of_the_store_is_a_line_and_the_last_where_the_rest_depends_on_
 
 
 @pytest.mark.parametrize("verb", ["put_if_absent", "upload", "delete", "get", "list"])
+@pytest.mark.slow
 def test_whatever_goes_wrong_in_the_midst_nothing_is_left(memory: MemoryStore, verb: str) -> None:
     door = Door(memory)
     examined(door)

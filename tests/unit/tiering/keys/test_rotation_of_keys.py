@@ -207,6 +207,7 @@ def calls_of_a_rotation() -> int:
     return len(door.calls)
 
 
+@pytest.mark.slow
 def test_a_rotation_that_is_killed_at_any_call_is_finished_by_the_next() -> None:
     seen = set[frozenset[tuple[str, bytes]]]()
     for number, after in product(range(1, calls_of_a_rotation() + 1), (False, True)):
@@ -233,6 +234,7 @@ def test_a_rotation_that_is_killed_at_any_call_is_finished_by_the_next() -> None
     ],
     ids=["fails", "loses the answer", "applies it late"],
 )
+@pytest.mark.slow
 def test_a_put_that_fails_costs_nothing_but_another_run(fails: Callable[[ObjectStore, int], Door]) -> None:
     puts = 0
     for number in range(1, 30):
@@ -252,6 +254,7 @@ def test_a_put_that_fails_costs_nothing_but_another_run(fails: Callable[[ObjectS
     assert 5 < puts < 29
 
 
+@pytest.mark.slow
 def test_copies_and_another_rotation_in_between_lose_nothing() -> None:
     for number in range(1, calls_of_a_rotation() + 1, 2):
         store = archived(COUNT)

@@ -5,6 +5,7 @@ Times of the series are seconds since the first value, as promtool has them.
 
 from pathlib import Path
 
+import pytest
 from promtool import INTERVAL_S, assert_fire, checked, needs_promtool
 
 pytestmark = needs_promtool
@@ -61,6 +62,7 @@ def test_promtool_finds_nothing_wrong_with_the_rules_and_their_texts(tmp_path: P
     assert "SUCCESS" in checked(tmp_path)
 
 
+@pytest.mark.slow
 def test_on_a_healthy_day_nothing_fires(tmp_path: Path) -> None:
     assert_fire(tmp_path, agent("one") | agent("two") | agent("three"), DAY_S, {})
 
@@ -138,6 +140,7 @@ def test_what_is_not_archived_and_will_soon_be_deleted_is_told(tmp_path: Path) -
     assert_fire(tmp_path, series, 7 * 3600, {"KafkaTieringUnprotectedDeletion": [partition]})
 
 
+@pytest.mark.slow
 def test_of_a_topic_that_is_kept_for_an_hour_it_is_told_when_a_quarter_of_it_is_left(tmp_path: Path) -> None:
     hour = f"3600x{STEPS}"
     always = f"3600+{INTERVAL_S}x{STEPS}"

@@ -29,6 +29,7 @@ def assert_only_seen(store: MemoryStore, log: LogReader) -> None:
 
 
 @pytest.mark.parametrize("cut", ["as the broker cut it", "finer"])
+@pytest.mark.slow
 def test_all_that_is_inactive_and_stable_is_archived_and_nothing_else(tmp_path: Path, finer: Path, cut: str) -> None:
     folder = finer if cut == "finer" else broker_logs(tmp_path)
     store = MemoryStore()
@@ -82,6 +83,7 @@ def test_a_log_that_no_checkpoint_knows_is_not_known_to_be_replicated(tmp_path: 
     assert_only_seen(store, local_logs(folder)[TXN])
 
 
+@pytest.mark.slow
 def test_entries_say_what_their_records_say(finer: Path) -> None:
     store = MemoryStore()
     offload_all(finer, store)
@@ -123,6 +125,7 @@ def test_a_second_offload_uploads_nothing(finer: Path) -> None:
     assert store.objects == before
 
 
+@pytest.mark.slow
 def test_what_has_become_stable_since_is_all_that_a_later_offload_copies(tmp_path: Path, finer: Path) -> None:
     folder = copy_of(finer, tmp_path / "logs")
     store, ids = MemoryStore(), CountingIds()

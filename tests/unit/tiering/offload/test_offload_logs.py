@@ -45,6 +45,7 @@ def kind(done: Done) -> str:
 
 
 @pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.slow
 def test_results_and_archive_are_those_of_one_after_the_other(finer: Path, threads: int) -> None:
     store, alone = MemoryStore(), MemoryStore()
     logs = list(local_logs(finer).values())
@@ -58,6 +59,7 @@ def test_results_and_archive_are_those_of_one_after_the_other(finer: Path, threa
 
 
 @pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.slow
 def test_a_plan_prints_what_a_run_would_do_and_does_nothing(finer: Path, threads: int) -> None:
     store = MemoryStore()
     logs = list(local_logs(finer).values())
@@ -69,6 +71,7 @@ def test_a_plan_prints_what_a_run_would_do_and_does_nothing(finer: Path, threads
 
 
 @pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.slow
 def test_a_log_that_fails_stops_no_other(tmp_path: Path, finer: Path, threads: int) -> None:
     folder = copy_of(finer, tmp_path / "logs")
     damaged, stranger, deleted, locked = "g-codec-lz4-0", "g-big-0", "g-epochs-0", "g-txn-0"
@@ -98,6 +101,7 @@ def test_a_log_that_fails_stops_no_other(tmp_path: Path, finer: Path, threads: i
 
 
 @pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.slow
 def test_a_store_that_fails_for_one_partition_stops_no_other(finer: Path, threads: int) -> None:
     logs = local_logs(finer)
     store = MemoryStore()
@@ -149,6 +153,7 @@ def test_a_bug_in_one_thread_is_raised_and_not_lost(finer: Path) -> None:
 
 
 @pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.slow
 def test_progress_is_told_every_byte_that_is_read(finer: Path, threads: int) -> None:
     told: list[int] = []
     logs = local_logs(finer)

@@ -32,6 +32,7 @@ def test_a_segment_costs_three_puts_and_three_other_requests_and_no_get_of_what_
     assert len(puts) == 3 * len(due_ranges(log))
 
 
+@pytest.mark.slow
 def test_a_run_with_nothing_to_do_costs_two_requests_a_partition(tmp_path: Path, finer: Path) -> None:
     store = MemoryStore()
     offload_all(finer, store)

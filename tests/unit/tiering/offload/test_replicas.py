@@ -81,6 +81,7 @@ def copied(results: list[Done]) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("order", list(permutations(CUTS)), ids=str)
+@pytest.mark.slow
 def test_replicas_archive_into_one_partition_in_any_order(replicas: dict[int, LogReader], order: tuple[int, ...]) -> None:
     store, archived_to = MemoryStore(), 0
     for number in order:
@@ -99,6 +100,7 @@ def test_replicas_archive_into_one_partition_in_any_order(replicas: dict[int, Lo
 
 
 @pytest.mark.parametrize("seed", range(5))
+@pytest.mark.slow
 def test_replicas_archive_in_turns_that_chance_has_given_them(replicas: dict[int, LogReader], seed: int) -> None:
     """Another replica's whole offload falls between two calls of the store of this one's."""
     r = random.Random(seed)

@@ -99,6 +99,7 @@ def assert_one_chain(store: ObjectStore, path: PartitionPath) -> None:
         assert len(after["entries"]) == len(before["entries"]) + 1
 
 
+@pytest.mark.slow
 def test_two_offloads_at_once_make_one_chain_and_name_every_segment_once(
     logs: Path, place: str, offloaders: tuple[Offloader, ...]
 ) -> None:

@@ -24,6 +24,7 @@ def timestamps(world: World, name: str, start: int, end: int) -> tuple[int, int]
 
 
 @pytest.mark.parametrize("name", partitions())
+@pytest.mark.slow
 def test_each_tier_covers_what_its_log_says(world: World, shape: str, name: str) -> None:
     log = world.log(shape, name)
     coverage = coverage_of(log)

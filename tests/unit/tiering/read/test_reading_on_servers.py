@@ -69,6 +69,7 @@ def test_a_strict_server_gives_what_the_log_has(strict_bucket: str, logs: Path, 
 
 
 @pytest.mark.parametrize("partition", legacy_partitions())
+@pytest.mark.slow
 def test_messages_of_older_formats_are_fetched_from_the_archive_as_from_the_log(tmp_path: Path, partition: str) -> None:
     folder = legacy_logs(tmp_path / "logs", partition)
     set_checkpoint(folder / HIGH_WATERMARK_CHECKPOINT, partition, live(partition)["latest"][0])

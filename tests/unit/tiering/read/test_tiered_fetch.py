@@ -31,6 +31,7 @@ SIZES = (0, 1, 700, 5_000, 40_000, 1 << 30)
 
 
 @pytest.mark.parametrize("partition", partitions())
+@pytest.mark.slow
 def test_a_fetch_gives_the_log_s_own_bytes_from_any_offset_whatever_its_size(world: World, shape: str, partition: str) -> None:
     log, batches = world.log(shape, partition), batches_of(world.folders["local alone"], partition)
     start, end = log.log_start_offset, log.end_offset()
@@ -196,6 +197,7 @@ def told(found: TimestampOffset | None) -> list[int]:
 
 
 @pytest.mark.parametrize("partition", partitions())
+@pytest.mark.slow
 def test_list_offsets_answers_by_number_and_by_time_as_the_broker_did(world: World, shape: str, partition: str) -> None:
     log, answers = world.log(shape, partition), live(partition)
     assert told(log.list_offsets(LATEST)) == answers["latest"]
@@ -232,6 +234,7 @@ def test_where_nothing_is_archived_yet_all_is_pending_unless_the_local_log_has_l
     assert TieredLog(cut.local, none).list_offsets(LATEST_TIERED) is None
 
 
+@pytest.mark.slow
 def test_for_committed_readers_the_log_ends_at_the_last_stable_offset(world: World, shape: str) -> None:
     log, stable = world.log(shape, "g-txn-0"), live("g-txn-0")["last_stable_offset"]
     assert stable < log.end_offset()

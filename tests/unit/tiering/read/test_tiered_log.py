@@ -44,6 +44,7 @@ def answer(found: TimestampOffset | None) -> list[int]:
 # records
 
 
+@pytest.mark.slow
 def test_the_local_log_really_starts_where_the_shape_says(world: World) -> None:
     for partition in ARCHIVED:
         dropped = world.log("archived dropped", partition)
@@ -57,6 +58,7 @@ def test_the_local_log_really_starts_where_the_shape_says(world: World) -> None:
 
 
 @pytest.mark.parametrize("partition", ARCHIVED)
+@pytest.mark.slow
 def test_reads_give_the_brokers_records_whichever_tier_has_them(world: World, shape: str, partition: str) -> None:
     log, records = world.log(shape, partition), world.records[partition]
     first, last = log.log_start_offset, log.end_offset()
@@ -140,6 +142,7 @@ def epoch_at(records: pa.Table, offset: int) -> int:
 
 
 @pytest.mark.parametrize("partition", partitions())
+@pytest.mark.slow
 def test_the_offset_for_a_time_is_the_one_that_the_broker_told(world: World, shape: str, partition: str) -> None:
     log = world.log(shape, partition)
     wrong = [

@@ -50,6 +50,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.slow
 def test_segments_indexes_and_snapshots_are_those_of_the_broker_byte_for_byte(
     broker: Path, store: ObjectStore, tmp_path: Path, threads: int
 ) -> None:
@@ -213,6 +214,7 @@ def test_a_directory_that_a_broker_uses_is_refused(broker: Path, tmp_path: Path)
 # transactions
 
 
+@pytest.mark.slow
 def test_a_transaction_whose_marker_was_never_archived_is_ended_as_it_really_was(tmp_path: Path) -> None:
     """Else nobody who reads what is committed would get past it. Every segment in turn is the last one that was archived."""
     source, store = finest(tmp_path)

@@ -105,6 +105,7 @@ def without_bounds(ref: PageRef) -> PageRef:
     st.sampled_from([0, 0, 5, 20]),
     st.booleans(),
 )
+@pytest.mark.slow
 def test_the_plan_is_the_one_that_looks_at_every_entry(
     segments: list[tuple[int, int, int, int, int]],
     start: int,

@@ -125,6 +125,7 @@ def test_a_writer_that_slept_since_before_the_topic_was_there_does_not_begin_it_
 
 
 @pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.slow
 def test_a_fault_at_any_call_leaves_the_topic_whole_or_deleted_and_the_next_run_ends_it(world: World, step: int) -> None:
     before = world.fork()
     if step == 2:

@@ -194,6 +194,7 @@ def test_what_has_waited_for_the_delay_goes_unless_a_reader_needs_it() -> None:
     st.none() | st.integers(0, 200),
     st.integers(0, 60),
 )
+@pytest.mark.slow
 def test_pages_change_no_plan_and_no_plan_takes_more_than_it_may(
     segments: list[tuple[int, int, int, int]], start: int, ms: int | None, size: int | None, local: int
 ) -> None:

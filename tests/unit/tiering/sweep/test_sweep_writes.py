@@ -195,6 +195,7 @@ def numbered(number: int) -> Callable[[str, str], bool]:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.slow
 def test_a_fault_at_any_call_loses_nothing_and_the_next_sweep_takes_what_is_left(fault: str) -> None:
     calls = calls_of_a_sweep()
     assert calls > 20
@@ -215,6 +216,7 @@ def test_a_fault_at_any_call_loses_nothing_and_the_next_sweep_takes_what_is_left
         assert world.ends() == [30, 30]
 
 
+@pytest.mark.slow
 def test_a_reader_between_any_two_calls_of_a_sweep_sees_all_rows() -> None:
     for number in range(1, calls_of_a_sweep() + 1):
         world = littered()

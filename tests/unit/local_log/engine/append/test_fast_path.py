@@ -53,6 +53,7 @@ def some_batch(r: random.Random, offset: int, sequences: dict[int, int]) -> byte
 
 
 @pytest.mark.parametrize("seed", range(30))
+@pytest.mark.slow
 def test_both_ways_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     r = random.Random(seed)
     flush_messages = r.choice([1, 7, 50, INT64_MAX])

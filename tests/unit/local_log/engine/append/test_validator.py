@@ -228,6 +228,7 @@ sendable = st.lists(st.tuples(st.integers(-1_000, 1_000), binary, binary, header
 
 @settings(deadline=None, max_examples=100)
 @given(made=sendable, codec=st.sampled_from(Codec), target=st.sampled_from([None, *Codec]), first=st.integers(0, 2**60))
+@pytest.mark.slow
 def test_whatever_is_sent_is_appended_record_for_record(made: Any, codec: Codec, target: Codec | None, first: int) -> None:
     records = [
         {"offset": n, "timestamp": NOW + t, "key": k, "value": v, "headers": [{"key": name, "value": data} for name, data in h]}

@@ -145,6 +145,7 @@ def test_a_scan_stops_after_the_most_messages_it_may_give(magic: int) -> None:
 @pytest.mark.parametrize(
     "name", ["g-v0-gzip-0", "g-v0-none-0", "g-v1-lz4-create-0", "g-v1-none-append-0", "g-v1-snappy-append-0"]
 )
+@pytest.mark.slow
 def test_messages_cut_at_any_byte_are_those_before_the_cut(legacy: Path, name: str) -> None:
     _, buffer = segments(legacy, name)[0]
     ends = scan_messages(buffer)[0].end[:3].tolist()

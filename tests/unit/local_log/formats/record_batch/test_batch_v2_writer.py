@@ -73,6 +73,7 @@ def again(one: bytes) -> bytes:
     return write_batch(new, columns, last_offset=header.last_offset)
 
 
+@pytest.mark.slow
 def test_every_batch_of_a_broker_is_written_again_as_it_was(broker: Path, partition: str) -> None:
     for _, log in segments(broker, partition):
         for one in of_one(log):

@@ -63,6 +63,7 @@ def guarded() -> Iterator[Served]:
 @pytest.mark.parametrize(
     "host", ["localhost", "LOCALHOST:9327", "127.0.0.1:9327", "[::1]:9327", "broker-1.example:9327", "localhost."]
 )
+@pytest.mark.slow
 def test_by_its_own_names_it_is_asked(served: Served, host: str) -> None:
     assert served.asked("GET", f"Host: {host}") == 200
     assert served.asked("POST", f"Host: {host}") == 200
@@ -75,6 +76,7 @@ def test_by_its_own_names_it_is_asked(served: Served, host: str) -> None:
         ("Host: localhost", "Host: evil.example"),
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_by_a_name_that_is_not_its_own_nobody_is_answered(served: Served, headers: tuple[str, ...]) -> None:
     assert served.asked("GET", *headers) == 421
     assert served.asked("POST", *headers) == 421
