@@ -76,6 +76,10 @@ class SegmentIndexes:
         """The aborted transactions that have records or their marker in the segment."""
         return self._part(TRANSACTION_INDEX, read_txn_index) + self._part(ABORTED_LATER, read_txn_index)
 
+    def is_of(self, entry: SegmentEntry) -> bool:
+        """Whether these are the bytes that this entry names: ids are unique, but a writer could have made one twice."""
+        return self._entry is entry or self._entry.aux_ranges == entry.aux_ranges
+
     def is_valid(self) -> bool:
         """Whether every index has the CRC-32C that the manifest states."""
         return all(self._crc(part) == self._entry.aux_ranges[part].crc32c for part in _present(self._entry))
@@ -143,9 +147,11 @@ class IndexCache:
 
     def _in_memory(self, entry: SegmentEntry) -> SegmentIndexes | None:
         with self._lock:
-            if entry.segment_id in self._kept:
-                self._kept.move_to_end(entry.segment_id)
-            return self._kept.get(entry.segment_id)
+            found = self._kept.get(entry.segment_id)
+            if found is None or not found.is_of(entry):
+                return None
+            self._kept.move_to_end(entry.segment_id)
+            return found
 
     def _keep_in_memory(self, entry: SegmentEntry, found: SegmentIndexes) -> None:
         with self._lock:

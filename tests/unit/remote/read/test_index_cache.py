@@ -77,6 +77,13 @@ def test_the_second_question_asks_the_archive_for_nothing(archived: Archived, tm
         assert archived.asked == asked
 
 
+def test_what_two_topics_call_by_one_id_is_kept_apart(archived: Archived, tmp_path: Path) -> None:
+    one, other = archived.entries[0], replace(archived.entries[1], segment_id=archived.entries[0].segment_id)
+    for cache in (IndexCache(), IndexCache(files=files(tmp_path))):
+        for entry, number in ((one, 0), (other, 1), (one, 0)):
+            assert answers(cache.get(archived.source, archived.path, entry)) == answers(archived.get(IndexCache(), number))
+
+
 @pytest.mark.slow
 def test_a_segment_without_aborted_transactions_has_none_and_is_kept(finer: World, tmp_path: Path) -> None:
     archived = Archived(finer, "g-mixed-0")
