@@ -68,13 +68,13 @@ def _config(settings: tuple[str, ...]) -> "LogConfig":
     "--log-start-offset",
     type=Number(),
     metavar="N",
-    help="The partition's offset in log-start-offset-checkpoint. Default: 0.",
+    help="The partition's offset in log-start-offset-checkpoint. Default: what the file beside DIR says, else 0.",
 )
 @click.option(
     "--recovery-point",
     type=Number(),
     metavar="N",
-    help="The partition's offset in recovery-point-offset-checkpoint. Default: 0.",
+    help="The partition's offset in recovery-point-offset-checkpoint. Default: 0, which checks everything.",
 )
 @click.option("--clean-shutdown", is_flag=True, help="The broker closed the log cleanly: check nothing.")
 @config_option
@@ -100,12 +100,13 @@ def recover(
       tiering log recover /copy/of/orders-0 --recovery-point 4711
     """
     from tiering.log_tools import directory as log_dir_tools
-    from tiering.log_tools import partition as log_tools
+    from tiering.log_tools.opened_partition import Opening, opened
+    from tiering.log_tools.partition import describe
 
     config = _config(settings)
     if not log_dir_tools.is_log_dir(folder):
-        with log_tools.opened(folder, config, log_start_offset or 0, recovery_point or 0, clean=clean_shutdown) as log:
-            state = log_tools.state(log)
+        with opened(folder, Opening(config, log_start_offset, recovery_point or 0, recovers=not clean_shutdown)) as log:
+            state = describe(log)
         emit([state], output)
         return None
     if clean_shutdown or log_start_offset is not None or recovery_point is not None:
@@ -131,15 +132,15 @@ def append(source: str, target: str, follower: bool, leader_epoch: int | None, s
     """Append every batch in the segments of SRC_DIR to the log in DST_DIR, which is created if it does not exist.
 
     SRC_DIR may be a folder of Kafka 0.7: its messages become records of the current format, with new offsets.
+
+    A log that is created gets a topic id, and with --follower the log start offset of SRC_DIR. The checkpoint files of the log
+    directory follow what was done; the high watermark is the log's end.
     """
-    from tiering.log_tools import partition as log_tools
+    from tiering.log_tools.copied_log import append_log
 
     if follower == (leader_epoch is not None):
         raise click.UsageError("choose either --follower or --leader-epoch N")
-    with log_tools.opened(target, _config(settings), 0, 0, clean=True, is_made=True) as log:
-        log_tools.append_all(source, log, leader_epoch)
-        state = log_tools.state(log)
-    emit([state], output)
+    emit([append_log(source, target, _config(settings), leader_epoch)], output)
 
 
 @command.command("truncate")
@@ -149,10 +150,14 @@ def append(source: str, target: str, follower: bool, leader_epoch: int | None, s
 @output_option("jsonl")
 @reports_errors
 def truncate(folder: str, offset: int, settings: tuple[str, ...], output: str) -> None:
-    """Truncate the log in DIR to OFFSET: delete all records from OFFSET on. Keep a copy of DIR."""
-    from tiering.log_tools import partition as log_tools
+    """Truncate the log in DIR to OFFSET: delete all records from OFFSET on. Keep a copy of DIR.
 
-    with log_tools.opened(folder, _config(settings), 0, 0, clean=True) as log:
+    The checkpoint files of the log directory follow what was done.
+    """
+    from tiering.log_tools.opened_partition import Opening, opened
+    from tiering.log_tools.partition import describe
+
+    with opened(folder, Opening(_config(settings))) as log:
         log.truncate_to(offset)
-        state = log_tools.state(log)
+        state = describe(log)
     emit([state], output)

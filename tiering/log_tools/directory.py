@@ -16,12 +16,10 @@ from local_log.formats.clean_shutdown import NO_BROKER_EPOCH
 from local_log.formats.filenames import (
     CLEAN_SHUTDOWN,
     HIGH_WATERMARK_CHECKPOINT,
-    LOG,
     LOG_START_OFFSET_CHECKPOINT,
     META_PROPERTIES,
     RECOVERY_POINT_CHECKPOINT,
     TopicPartition,
-    parse_offset_file,
     parse_partition_dir,
 )
 from local_log.log_dir import LogDir, Unopened
@@ -29,6 +27,7 @@ from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from remote.clock import jitter
 from remote.store.api import ObjectStore
+from tiering.log_tools.opened_partition import first_base, unproven_high_watermark
 from tiering.log_tools.partition import describe
 from tiering.machine import CLOCK, IDS, local_disk, writable_disk
 from tiering.retention.local import NOTHING, Held, held, planned, refuse_brokers
@@ -68,6 +67,10 @@ def recover_all(folder: str, config: LogConfig, show: Callable[[int, int, str], 
     manager = LogManager(disk, settings, CLOCK.now_ms, jitter, IDS.new_id, default=config, topics=topics)
     started = manager.start(lambda progress: show(progress.logs - progress.logs_left, progress.logs, _progress_text(progress)))
     try:
+        for partition in manager.partitions():
+            directory, log = manager.directories[0], manager.log(partition)
+            if partition not in directory.said.high_watermarks:
+                log.update_high_watermark(unproven_high_watermark(directory, log))
         rows = [{"topic": p.topic, "partition": p.partition, **describe(manager.log(p))} for p in manager.partitions()]
     finally:
         epoch = manager.broker_epoch  # nothing has been written since: what its controller knows of the broker holds
@@ -157,11 +160,4 @@ def _tiered_topics(disk: Disk, folder: str) -> set[str]:
     starts: dict[TopicPartition, int] = {}
     with suppress(NotFound, Corrupt):
         starts = read_offsets(disk.read(f"{folder}/{LOG_START_OFFSET_CHECKPOINT}"))
-    return {p.topic for p, start in starts.items() if start < _first_base(disk, f"{folder}/{p}", start)}
-
-
-def _first_base(disk: Disk, folder: str, unknown: int) -> int:
-    with suppress(NotFound):
-        parsed = (parse_offset_file(name) for name in disk.names(folder))
-        return min((p[0] for p in parsed if p is not None and p[1] == LOG), default=unknown)
-    return unknown
+    return {p.topic for p, start in starts.items() if start < first_base(disk, f"{folder}/{p}", start)}

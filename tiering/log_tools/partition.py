@@ -1,21 +1,18 @@
-"""Opens a partition's folder with the log engine, for the commands that recover, append and truncate."""
+"""What the commands that recover, append to and truncate a log share: settings, copying batches, describing a log."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
-from local_log.disk import WritableDisk, parent_of
 from local_log.engine.config import LogConfig, read_config
 from local_log.engine.errors import Refused
 from local_log.engine.memory_records import MemoryBatch, memory_batches
 from local_log.engine.producers.state import Origin
-from local_log.engine.unified_log import UnifiedLog, open_log
+from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import Invalid, NotFound
-from local_log.formats.filenames import LOCK, LOG, parse_offset_file
+from local_log.formats.filenames import LOG, parse_offset_file
 from local_log.log_0_7 import open_log_0_7
-from remote.clock import jitter
 from tiering.log_tools import import_0_7
-from tiering.machine import CLOCK, local_disk, writable_disk
+from tiering.machine import local_disk
 
 
 def config_of(settings: Sequence[str]) -> LogConfig:
@@ -25,44 +22,6 @@ def config_of(settings: Sequence[str]) -> LogConfig:
         if not equals:
             raise Invalid(f"{name}: expected name=value, such as segment.bytes=1048576")
     return read_config({name.strip(): value for name, _, value in pairs})
-
-
-@contextmanager
-def opened(
-    folder: str, config: LogConfig, log_start_offset: int, recovery_point: int, *, clean: bool, is_made: bool = False
-) -> Iterator[UnifiedLog]:
-    """Opens the log in `folder`, recovers it, and closes it at the end unless an error has left its state uncertain.
-
-    `is_made` creates a missing folder. Raises NotFound for a missing folder, Invalid if a broker uses its log directory, and
-    the errors of `open_log`.
-    """
-    disk, folder = writable_disk(), folder.rstrip("/")
-    if not is_made and not disk.is_folder(folder):
-        raise NotFound(f"{folder}: no such folder; name one partition's, such as orders-0 in a log directory")
-    lock = f"{parent_of(folder)}/{LOCK}"
-    if disk.exists(lock) and not disk.lock(lock):
-        raise Invalid(f"{folder}: a broker or another process of ours is using its log directory (it has {lock}); stop it first")
-    try:
-        yield from _opened(disk, folder, config, log_start_offset, recovery_point, clean=clean)
-    finally:
-        disk.unlock(lock)
-
-
-def _opened(
-    disk: WritableDisk, folder: str, config: LogConfig, log_start_offset: int, recovery_point: int, *, clean: bool
-) -> Iterator[UnifiedLog]:
-    log = open_log(
-        disk,
-        folder,
-        config,
-        CLOCK.now_ms,
-        jitter,
-        log_start_offset=log_start_offset,
-        recovery_point=recovery_point,
-        clean=clean,
-    )
-    yield log
-    log.close()
 
 
 def append_all(source: str, log: UnifiedLog, leader_epoch: int | None) -> None:
