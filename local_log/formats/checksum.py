@@ -23,6 +23,6 @@ crc32c: Final[Callable[..., int]] = _of_many
 FEW_BYTES: Final = 1024
 
 
-def crc32(data: Buffer) -> int:
-    """The CRC-32 of `data`, as zlib and java.util.zip compute it."""
-    return zlib.crc32(data)
+def crc32(data: Buffer, before: int = 0) -> int:
+    """The CRC-32 of `data`, as zlib and java.util.zip compute it, continued from that of the bytes before it."""
+    return zlib.crc32(data, before)

@@ -34,6 +34,7 @@ _LZ4_FLAGS_AT = 4
 _LZ4_MAGIC = 0x184D2204
 _LZ4_HEADER = struct.Struct("<IBB")
 _LZ4_HEADER_MIN = 7
+_LZ4_FORMER_CHECKSUM = b"\x1a"  # second byte of the xxHash32 of 04224d186040
 _LZ4_CONTENT_CHECKSUM, _LZ4_CONTENT_SIZE, _LZ4_BLOCK_CHECKSUM = 0x04, 0x08, 0x10
 _LZ4_FLAGS_FIXED, _LZ4_FLAGS_VALUE = 0xE3, 0x60  # version 1, independent blocks, no dictionary
 _LZ4_BLOCKS = (0x40, 0x50, 0x60, 0x70)
@@ -91,6 +92,15 @@ def with_sound_lz4_header(frame: Buffer) -> Buffer:
         content_checksum=bool(flags & _LZ4_CONTENT_CHECKSUM),
     )
     return b"".join((header, view[size:]))
+
+
+def with_former_lz4_checksum(frame: Buffer) -> bytes:
+    """The lz4 frame of `compress` with the wrong header checksum that Kafka still writes in magic 0 (KAFKA-3160).
+
+    Its old clients expect it: a checksum of the frame's magic number, too.
+    """
+    view = memoryview(frame)
+    return b"".join((view[: _LZ4_HEADER_MIN - 1], _LZ4_FORMER_CHECKSUM, view[_LZ4_HEADER_MIN:]))
 
 
 def _too_large(bytes_max: int) -> Corrupt:

@@ -23,6 +23,7 @@ import org.apache.kafka.common.record.internal.CompressionType;
 import org.apache.kafka.common.record.internal.ControlRecordType;
 import org.apache.kafka.common.record.internal.EndTransactionMarker;
 import org.apache.kafka.common.record.internal.MemoryRecords;
+import org.apache.kafka.common.record.internal.MemoryRecordsBuilder;
 import org.apache.kafka.common.record.internal.Record;
 import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.utils.BufferSupplier;
@@ -69,6 +70,8 @@ public class Judge {
                     return "ok " + text(compressed(compression(words[1], words[2]), bytes(words[3])));
                 case "marker":
                     return "ok " + text(marker(words));
+                case "messages":
+                    return "ok " + text(messages(words));
                 case "properties":
                     return "ok " + properties(bytes(words[1]));
                 case "remote-metrics":
@@ -131,6 +134,20 @@ public class Judge {
         return "ok " + text(result.validatedRecords().buffer()) + " " + result.maxTimestampMs() + " " + (offset.value - 1) + " "
             + result.messageSizeMaybeChanged() + " " + result.recordValidationStats().temporaryMemoryBytes() + " "
             + result.recordValidationStats().numRecordsConverted();
+    }
+
+    /** messages MAGIC CODEC TIMESTAMP_TYPE APPEND_TIME ROW..., of a row offset, timestamp, key and value, apart by commas. */
+    private static ByteBuffer messages(String[] w) {
+        long first = Long.parseLong(w[5].split(",")[0]);
+        MemoryRecordsBuilder builder = MemoryRecords.builder(ByteBuffer.allocate(1024), Byte.parseByte(w[1]),
+            compression(w[2], "-"), TimestampType.valueOf(w[3]), first, Long.parseLong(w[4]));
+        for (int i = 5; i < w.length; i++) {
+            String[] row = w[i].split(",", -1);
+            byte[] key = row[2].equals("-") ? null : bytes(row[2]);
+            byte[] value = row[3].equals("-") ? null : bytes(row[3]);
+            builder.appendWithOffset(Long.parseLong(row[0]), Long.parseLong(row[1]), key, value);
+        }
+        return builder.build().buffer();
     }
 
     /** marker OFFSET TIMESTAMP LEADER_EPOCH PRODUCER_ID PRODUCER_EPOCH TYPE COORDINATOR_EPOCH */

@@ -57,7 +57,7 @@ def _put(out: Any, at: Any, value: Any) -> Any:
 
 
 @njit(inline="always", boundscheck=False)
-def _is_null(bits: Any, at: Any) -> Any:
+def is_null(bits: Any, at: Any) -> Any:
     """Whether the bit of Arrow's validity bitmap is 0; an empty bitmap means that there are no nulls."""
     return bits.size > 0 and (np.uint64(bits[at >> _3]) >> (at & _7)) & _1 == _0
 
@@ -104,10 +104,10 @@ def encode_records(
         offset_delta = _zigzag(offset - base_offset)
         key_start = np.uint64(key_ends[r])
         key_size = np.uint64(key_ends[r + _1]) - key_start
-        key_null = _is_null(key_bits, key_bit + r)
+        key_null = is_null(key_bits, key_bit + r)
         value_start = np.uint64(value_ends[r])
         value_size = np.uint64(value_ends[r + _1]) - value_start
-        value_null = _is_null(value_bits, value_bit + r)
+        value_null = is_null(value_bits, value_bit + r)
         first = np.uint64(list_ends[r])
         last = np.uint64(list_ends[r + _1])
 
@@ -118,7 +118,7 @@ def encode_records(
             name_size = np.uint64(name_ends[h + _1]) - np.uint64(name_ends[h])
             size += _size(name_size << _1) + name_size
             data_size = np.uint64(data_ends[h + _1]) - np.uint64(data_ends[h])
-            size += _1 if _is_null(data_bits, data_bit + h) else _size(data_size << _1) + data_size
+            size += _1 if is_null(data_bits, data_bit + h) else _size(data_size << _1) + data_size
 
         at = _put(out, at, size << _1)
         out[at] = 0
@@ -143,7 +143,7 @@ def encode_records(
             at = _put(out, at, size << _1)
             copy(out, at, names, start, size)
             at += size
-            if _is_null(data_bits, data_bit + h):
+            if is_null(data_bits, data_bit + h):
                 at = _put(out, at, _NULL)
             else:
                 start = np.uint64(data_ends[h])

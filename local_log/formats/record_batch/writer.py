@@ -37,7 +37,7 @@ RECORDS = pa.schema(
 )
 """The columns that a batch is written from, as `columns.decode` returns them."""
 
-_PROBLEM = {
+PROBLEM = {
     encode_kernels.OFFSET_NOT_GROWN: "an offset is not above the one before it",
     encode_kernels.OFFSET_TOO_FAR: "an offset is not in the 2^31 from the batch's base offset on",
     encode_kernels.BAD_TIMESTAMP: "a timestamp is negative and not -1, which stands for none",
@@ -87,14 +87,14 @@ def write_batch(new: NewBatch, records: pa.RecordBatch, *, last_offset: int | No
     _check(new)
     if not records.num_rows:
         return b""
-    offsets, timestamps = _int64(records.column("offset")), _int64(records.column("timestamp"))
+    offsets, timestamps = int64_of(records.column("offset")), int64_of(records.column("timestamp"))
     base_timestamp = int(timestamps[0]) if new.delete_horizon_ms is None else new.delete_horizon_ms
     keys, values, headers = records.column("key"), records.column("value"), records.column("headers")
     pairs = headers.values
     names, data = pairs.field(0), pairs.field(1)
-    buffers = (*_binary(keys), *_binary(values), _ends(headers), *_binary(names)[:2], *_binary(data))
+    buffers = (*binary_buffers(keys), *binary_buffers(values), _ends(headers), *binary_buffers(names)[:2], *binary_buffers(data))
     room = (
-        _bytes_of(keys) + _bytes_of(values) + _bytes_of(names) + _bytes_of(data)
+        bytes_of(keys) + bytes_of(values) + bytes_of(names) + bytes_of(data)
         + records.num_rows * encode_kernels.RECORD_OVERHEAD_MAX + len(pairs) * encode_kernels.HEADER_OVERHEAD_MAX
     )  # fmt: skip
     out = np.empty(BATCH_HEADER_BYTES + room, np.uint8)
@@ -102,7 +102,7 @@ def write_batch(new: NewBatch, records: pa.RecordBatch, *, last_offset: int | No
         new.base_offset, base_timestamp, offsets, timestamps, *buffers, out, BATCH_HEADER_BYTES
     )
     if status:
-        raise Invalid(f"record {row} of the batch from offset {new.base_offset} on: {_PROBLEM[status]}")
+        raise Invalid(f"record {row} of the batch from offset {new.base_offset} on: {PROBLEM[status]}")
     section = out.data[BATCH_HEADER_BYTES:end]
     header = BatchHeader(
         base_offset=new.base_offset,
@@ -171,7 +171,8 @@ def _check(new: NewBatch) -> None:
         raise Invalid(f"a batch of producer {new.producer_id} needs a sequence number, found {new.base_sequence}")
 
 
-def _int64(column: Any) -> Any:
+def int64_of(column: Any) -> Any:
+    """The values of an Arrow column of int64."""
     return column.to_numpy()
 
 
@@ -181,13 +182,14 @@ def _ends(column: Any) -> Any:
     return _NO_ENDS if not ends else np.frombuffer(ends, np.int32)[column.offset : column.offset + len(column) + 1]
 
 
-def _binary(column: Any) -> tuple[Any, Any, Any, int]:
+def binary_buffers(column: Any) -> tuple[Any, Any, Any, int]:
     """Offsets, bytes, validity bits (empty if there are no nulls) and the bit index of the first row."""
     bits, _, data = column.buffers()
     valid = _NO_BYTES if not bits else np.frombuffer(bits, np.uint8)
     return _ends(column), np.frombuffer(data, np.uint8) if data else _NO_BYTES, valid, column.offset
 
 
-def _bytes_of(column: Any) -> int:
+def bytes_of(column: Any) -> int:
+    """The number of bytes of all values of an Arrow column of binary."""
     ends = _ends(column)
     return int(ends[-1]) - int(ends[0])
