@@ -2,7 +2,7 @@
 
 import base64
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import pytest
 import real_kafka
 
 _SOURCE = Path(__file__).parents[1] / "kafka" / "Judge.java"
+_DOWN_CONVERSION = _SOURCE.with_name("DownConversion.java")
 
 
 def oracle(test: Any) -> Any:
@@ -39,7 +40,21 @@ class Judge:
 @contextmanager
 def judge() -> Iterator[Judge]:
     """Starts the judge, and ends it with the block."""
-    with real_kafka.program(_SOURCE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+    with _asked(_SOURCE) as asked:
+        yield asked
+
+
+@contextmanager
+def judge_of_down_conversion() -> Iterator[Judge]:
+    """The same for Kafka 3.9's conversion of batches for older clients (tests/kafka/DownConversion.java)."""
+    with _asked(_DOWN_CONVERSION, real_kafka.of_3_9()) as asked:
+        yield asked
+
+
+@contextmanager
+def _asked(source: Path, before: Iterable[Path] = ()) -> Iterator[Judge]:
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with real_kafka.program(source, before=before, **pipes) as process:
         yield Judge(process)
         assert process.stdin
         process.stdin.close()

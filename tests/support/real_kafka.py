@@ -48,6 +48,11 @@ log.message.timestamp.after.max.ms=9223372036854775807
 """
 
 
+def of_3_9() -> list[Path]:
+    """Kafka's classes of 3.9, the last that converted batches for clients before 0.11."""
+    return [jar for jar in jars(SPARK_SOURCE) if jar.name.startswith("kafka-clients-3.9.")]
+
+
 def maven() -> str | None:
     """Maven, without which none of this can be had."""
     return shutil.which("mvn")
@@ -129,10 +134,10 @@ def _formatted() -> dict[str, str]:
         return {path.name: path.read_text(_AS_IS) for path in data.iterdir()}
 
 
-def program(source: Path, **pipes: Any) -> "subprocess.Popen[str]":
-    """A program of ours, in Java, that has Kafka's classes."""
+def program(source: Path, *, before: Iterable[Path] = (), **pipes: Any) -> "subprocess.Popen[str]":
+    """A program of ours, in Java, that has Kafka's classes; those of the jars `before` come first."""
     quick.starts_a_server()
-    of_kafka = jars(BROKER)
+    of_kafka = [*before, *jars(BROKER)]
     classes = fast_java.compiled(source, of_kafka, cache())
     command = [f"{java_home()}/bin/java", "-Xmx512m", *_fast_start(), "-cp", _class_path(*of_kafka, classes), source.stem]
     return subprocess.Popen(command, text=True, **pipes)

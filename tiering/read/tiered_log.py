@@ -121,31 +121,50 @@ class TieredLog:
         at or above the end offset is returned. Raises OffsetOutOfRange, Corrupt, Unavailable, and MissingRange if neither tier
         has the offset.
         """
+        next_offset = offset
+        parts: list[bytes] = []
+        for chunk in self._fetched(offset, max_bytes, isolation, one_at_least=min_one_message):
+            parts.append(_bytes_of(chunk))
+            next_offset = chunk.batches.next_offset
+        aborted = self._aborted(offset, next_offset, isolation) if isolation is Isolation.read_committed else ()
+        return Fetched(b"".join(parts), next_offset, aborted)
+
+    def fetch_older(
+        self, offset: int, max_bytes: int, to_magic: int, isolation: Isolation = Isolation.read_uncommitted
+    ) -> Iterator[bytes]:
+        """The same for a client of magic 0 or 1: the batches of a fetch in its format, a limited number of bytes at a time.
+
+        See `down_conversion`. Raises also UnsupportedCompressionType, if the first batch has zstd.
+        """
+        from local_log.formats.down_conversion import down_converted  # compiles loops that no other reader needs
+
+        return down_converted(self._fetched(offset, max_bytes, isolation, one_at_least=True), to_magic, offset)
+
+    def _fetched(self, offset: int, max_bytes: int, isolation: Isolation, *, one_at_least: bool) -> Iterator[Chunk]:
+        """The batches of a fetch, as they are read; none is empty."""
         if max_bytes < 0:
             raise Invalid(f"a fetch of {max_bytes} bytes; ask for 0 or more")
         end = self.end_offset(isolation)
         log_end = max(self.end_offset(), self.local.log_end_offset if self.local else 0)
         if not self.log_start_offset <= offset <= log_end:
             raise OffsetOutOfRange(self.name, offset, self.log_start_offset, log_end)
-        parts: list[bytes] = []
-        size, next_offset = 0, offset
+        size, next_offset, is_first = 0, offset, True
         try:
             for chunk in self._chunks(offset, end, max_bytes, isolation):
                 inside = _between(chunk, next_offset, end)
                 if not len(inside.batches):
                     continue
                 fit = int(np.searchsorted(np.cumsum(inside.batches.size), max_bytes - size, side="right"))
-                taken = max(fit, 1 if min_one_message and not parts else 0)
+                taken = max(fit, 1 if one_at_least and is_first else 0)
                 if taken:
-                    parts.append(_bytes_of(inside.where(slice(taken))))
-                    size, next_offset = size + len(parts[-1]), int(inside.batches.last_offset[taken - 1]) + 1
+                    found = inside.where(slice(taken))
+                    yield found
+                    size, next_offset, is_first = size + int(found.batches.size.sum()), found.batches.next_offset, False
                 if taken < len(inside.batches):
                     break
         except MissingRange:
-            if not parts:
+            if is_first:
                 raise
-        aborted = self._aborted(offset, next_offset, isolation) if isolation is Isolation.read_committed else ()
-        return Fetched(b"".join(parts), next_offset, aborted)
 
     def list_offsets(self, timestamp: int, isolation: Isolation = Isolation.read_uncommitted) -> TimestampOffset | None:
         """Kafka's ListOffsets for a timestamp in ms or a special timestamp of `formats.list_offsets`; None without an answer.

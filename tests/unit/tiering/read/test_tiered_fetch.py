@@ -10,6 +10,7 @@ from logs_to_archive import copy_of, cut_finer, drop_segments_below, local_logs,
 from tiered_worlds import ARCHIVED, World, batches_of, expected_fetch
 
 from local_log.errors import Corrupt, Invalid, OffsetOutOfRange
+from local_log.formats.batches import decode, scan
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
 from local_log.formats.indexes.transaction import read_txn_index
 from local_log.formats.list_offsets import (
@@ -21,6 +22,7 @@ from local_log.formats.list_offsets import (
     MAX_TIMESTAMP,
     TimestampOffset,
 )
+from local_log.formats.record_batch.columns import Projection
 from remote.manifest.store import load_newest
 from remote.read.log import ArchivedLog
 from remote.read.plan import MissingRange
@@ -252,3 +254,17 @@ def test_for_committed_readers_the_log_ends_at_the_last_stable_offset(world: Wor
 def test_a_number_that_means_nothing_is_refused(world: World) -> None:
     with pytest.raises(Invalid):
         world.log("all in both", "g-txn-0").list_offsets(-7)
+
+
+def test_an_older_client_gets_every_record_that_its_format_can_have_across_the_tiers(world: World, shape: str) -> None:
+    log = world.log(shape, "g-codec-lz4-0")
+    first_offset = log.log_start_offset
+    parts = list(log.fetch_older(first_offset, 1 << 30, to_magic=1))
+    messages, _ = scan(b"".join(parts))
+    wanted = [b for records in log.read(first_offset, want=Projection()) for b in records.column("offset").to_pylist()]
+    assert len(parts) > 1
+    assert messages.are_messages
+    assert [o for _, records in decode(b"".join(parts), messages) for o in records.column("offset").to_pylist()] == wanted
+    assert [len(part) for part in log.fetch_older(first_offset, 1, to_magic=1)] == [len(parts[0])]
+    with pytest.raises(OffsetOutOfRange):
+        next(log.fetch_older(log.end_offset() + 1_000_000, 1, to_magic=0))
