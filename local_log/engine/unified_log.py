@@ -57,6 +57,8 @@ class UnifiedLog:
     log_start_offset: int
     local_log_start_offset: int
     highest_offset_in_archive: int = -1
+    is_only_replica: bool = False
+    """Whether no other replica exists, so that the high watermark is the log end offset; see `become_only_replica`."""
     _high_watermark: OffsetMetadata = _NOWHERE
     _first_unstable: OffsetMetadata | None = None
 
@@ -99,6 +101,11 @@ class UnifiedLog:
             return False
         self.update_high_watermark(offset)
         return True
+
+    def become_only_replica(self) -> None:
+        """From now on the high watermark is the log end offset, as Kafka's leader has it where it is the only replica."""
+        self.is_only_replica = True
+        self._set_high_watermark(self.local.end)
 
     def _set_high_watermark(self, metadata: OffsetMetadata) -> None:
         self._high_watermark = metadata
@@ -165,6 +172,8 @@ class UnifiedLog:
         if self._first_unstable is None:
             one = append_one(self.local, self.producers, self.epochs, records, leader_epoch, self.log_start_offset)
             if one is not None:
+                if self.is_only_replica:
+                    self._set_high_watermark(self.local.end)
                 return one
         info, batches = analyze(records, Origin.REPLICATION, leader_epoch, self.log_start_offset, self.folder.config)
         if info.valid_bytes <= 0:
@@ -236,7 +245,10 @@ class UnifiedLog:
         self._high_watermark_follows_end()
         self._apply(changes, segment)
         self.producers.map_end_offset = info.last_offset + 1
-        self._update_first_unstable()
+        if self.is_only_replica:
+            self._set_high_watermark(self.local.end)
+        else:
+            self._update_first_unstable()
         if self.local.unflushed_messages >= self.folder.config.flush_messages:
             self.flush()
         return info

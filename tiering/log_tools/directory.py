@@ -27,7 +27,7 @@ from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from remote.clock import jitter
 from remote.store.api import ObjectStore
-from tiering.log_tools.opened_partition import first_base, unproven_high_watermark
+from tiering.log_tools.opened_partition import first_base, is_brokers
 from tiering.log_tools.partition import describe
 from tiering.machine import CLOCK, IDS, local_disk, writable_disk
 from tiering.retention.local import NOTHING, Held, held, planned, refuse_brokers
@@ -64,13 +64,12 @@ def recover_all(folder: str, config: LogConfig, show: Callable[[int, int, str], 
     disk = writable_disk()
     topics = dict.fromkeys(_tiered_topics(disk, folder.rstrip("/")), replace(config, remote_storage_enable=True))
     settings = ManagerConfig(log_dirs=(folder,))
-    manager = LogManager(disk, settings, CLOCK.now_ms, jitter, IDS.new_id, default=config, topics=topics)
+    manager = LogManager(
+        disk, settings, CLOCK.now_ms, jitter, IDS.new_id, default=config, topics=topics,
+        only_replica=not is_brokers(disk, folder.rstrip("/")),
+    )  # fmt: skip
     started = manager.start(lambda progress: show(progress.logs - progress.logs_left, progress.logs, _progress_text(progress)))
     try:
-        for partition in manager.partitions():
-            directory, log = manager.directories[0], manager.log(partition)
-            if partition not in directory.said.high_watermarks:
-                log.update_high_watermark(unproven_high_watermark(directory, log))
         rows = [{"topic": p.topic, "partition": p.partition, **describe(manager.log(p))} for p in manager.partitions()]
     finally:
         epoch = manager.broker_epoch  # nothing has been written since: what its controller knows of the broker holds

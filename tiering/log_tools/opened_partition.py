@@ -84,8 +84,10 @@ def _opened_in_directory(directory: DataDir, folder: str, partition: TopicPartit
         managed = ManagedLog(partition, directory, log, topic_id_in(directory, folder))
         if managed.topic_id is None and opening.topic_id is not None:
             managed.assign_topic_id(opening.topic_id)
-        known = said.high_watermarks.get(partition)
-        log.update_high_watermark(unproven_high_watermark(directory, log) if known is None else known)
+        if is_brokers(directory.disk, directory.path):
+            log.update_high_watermark(said.high_watermarks.get(partition, 0))
+        else:
+            log.become_only_replica()
         yield log
     write_high_watermarks(directory, [managed])
     write_recovery_points(directory, [managed])
@@ -113,13 +115,9 @@ def _opened(directory: DataDir, folder: str, opening: Opening, *, clean: bool) -
     log.close()
 
 
-def unproven_high_watermark(directory: DataDir, log: UnifiedLog) -> int:
-    """The high watermark of a log without a checkpointed one: its end, since a log of our own has one replica.
-
-    A broker's log may have other replicas, so none of its records is known to be replicated.
-    """
-    is_brokers = directory.disk.exists(f"{directory.path}/{META_PROPERTIES}")
-    return log.log_start_offset if is_brokers else log.log_end_offset
+def is_brokers(disk: Disk, directory: str) -> bool:
+    """Whether a broker has formatted the log directory: its logs may have other replicas. A log of our own is the only one."""
+    return META_PROPERTIES in disk.names(directory)
 
 
 def first_base(disk: Disk, folder: str, unknown: int) -> int:

@@ -52,7 +52,7 @@ class LogManager:
 
     `now_ms` returns ms since 1970, `random` numbers in [0, 1), `new_id` ids for folders to delete. `archived_through` returns
     the last offset of a partition in the archive, -1 for none and while it is unknown: retention deletes no segment of a tiered
-    log before it is archived.
+    log before it is archived. `only_replica`: the logs have no other replicas, so that their high watermarks are their ends.
     """
 
     # Four dependencies (disk, clock, randomness, ids) and the settings; a class for the four would be used in this call alone.
@@ -67,6 +67,7 @@ class LogManager:
         default: LogConfig | None = None,
         topics: Mapping[str, LogConfig] | None = None,
         archived_through: Callable[[TopicPartition], int] = lambda partition: -1,
+        only_replica: bool = False,
     ) -> None:
         if not config.log_dirs:
             raise Invalid("log.dirs is empty; name one folder or more that logs are kept in")
@@ -82,7 +83,7 @@ class LogManager:
             expiration_ms=config.producer_id_expiration_ms,
             transaction_timeout_max_ms=config.transaction_max_timeout_ms,
         )
-        self._opener = Opener(self._config_of, now_ms, random, producers_of)
+        self._opener = Opener(self._config_of, now_ms, random, producers_of, only_replica)
         self.directories = tuple(open_data_dir(disk, path.rstrip("/") or "/") for path in config.log_dirs)
         self._current: dict[TopicPartition, ManagedLog] = {}
         self._future: dict[TopicPartition, ManagedLog] = {}

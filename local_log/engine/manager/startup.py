@@ -86,6 +86,7 @@ class Opener:
     now_ms: Callable[[], int]
     random: Callable[[], float]
     producers_of: Callable[[WritableDisk, str, Callable[[], int]], ProducerStateManager]
+    only_replica: bool = False
     on_progress: Callable[[Progress], None] = lambda progress: None
     _logs: int = 0
     _left: int = 0
@@ -130,7 +131,10 @@ class Opener:
             producers_of=self.producers_of,
             on_progress=lambda segments, left: self._tell(partition, segments, left),
         )
-        log.update_high_watermark(said.high_watermarks.get(partition, 0))
+        if self.only_replica:
+            log.become_only_replica()
+        else:
+            log.update_high_watermark(said.high_watermarks.get(partition, 0))
         return ManagedLog(partition, directory, log, topic_id_in(directory, path))
 
     def _tell(self, partition: TopicPartition, segments: int, left: int, opened: int = 0) -> None:

@@ -212,3 +212,36 @@ def test_settings_can_be_changed_while_a_log_is_open(at: Log) -> None:
     at.log.append_as_leader(batch_of("a"), 0)
     at.log.append_as_leader(batch_of("a"), 0)
     assert at.bases == [0, 1]
+
+
+# The only replica
+
+
+def test_the_high_watermark_of_an_only_replica_is_its_end_after_every_append_roll_and_truncation(at: Log) -> None:
+    log = at.log
+    log.append_as_leader(batch_of(*THREE), 0)
+    assert log.high_watermark == 0
+    log.become_only_replica()
+    seen = [log.high_watermark]
+    steps: list[Callable[[], object]] = [
+        lambda: log.append_as_leader(batch_of(*THREE), 0),
+        lambda: at.follow(batch_of("one", offset=6), batch_of("by", offset=7), batch_of("one", offset=8)),
+        log.roll,
+        lambda: log.append_as_leader(batch_of("last"), 0),
+        lambda: log.truncate_to(4),
+        lambda: log.truncate_fully_and_start_at(20),
+    ]
+    for step in steps:
+        step()
+        assert log.high_watermark == log.log_end_offset
+        seen.append(log.high_watermark)
+    assert seen == [3, 6, 9, 9, 10, 4, 20]
+
+
+def test_a_transaction_of_an_only_replica_is_stable_as_soon_as_its_marker_is_appended(at: Log) -> None:
+    log = at.log
+    log.become_only_replica()
+    log.append_as_leader(batch_of("in", producer=7, sequence=0, transactional=True), 0)
+    assert (log.last_stable_offset, log.high_watermark) == (0, 1)
+    log.append_as_leader(marker(0, 7, commit=True), 0, Origin.COORDINATOR)
+    assert (log.last_stable_offset, log.high_watermark) == (2, 2)

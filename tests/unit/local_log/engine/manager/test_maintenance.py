@@ -151,3 +151,32 @@ def test_a_log_that_gives_trouble_is_told_of_and_the_others_are_looked_after(wor
     assert "t-1" in str(problem)
     assert [len(bases(manager.log(partition))) for partition in names][::2] == [2, 2]
     assert manager.partitions() == tuple(names)
+
+
+def test_the_high_watermark_of_a_log_without_other_replicas_is_its_end_and_is_written_down_as_scheduled(
+    world: World, tmp_path: Path
+) -> None:
+    manager = world.start(tmp_path, only_replica=True)
+    log = manager.get_or_create(ORDERS)
+    written = []
+    for _ in range(3):
+        append(log, 5, replicated=False)
+        world.later(manager, 2_500)
+        written.append(checkpoint(tmp_path, HW)["orders-0"])
+    assert (written, log.high_watermark) == ([5, 10, 10], 15)
+
+
+def test_after_a_crash_the_high_watermark_of_an_only_replica_is_at_the_end_again_whatever_was_written_down(
+    world: World, tmp_path: Path
+) -> None:
+    manager = world.start(tmp_path, only_replica=True)
+    log = manager.get_or_create(ORDERS)
+    world.later(manager, 0)
+    append(log, 5, replicated=False)
+    log.roll()
+    archived = log.log_end_offset
+    world.disk.release(str(tmp_path))
+    for directory in manager.directories:
+        directory.unlock()
+    assert checkpoint(tmp_path, HW) == {"orders-0": 0}
+    assert world.start(tmp_path, only_replica=True).log(ORDERS).high_watermark >= archived
