@@ -2,31 +2,16 @@
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from local_log.engine.find import Found
 from local_log.engine.folder import LogFolder
 from local_log.engine.memory_records import MemoryBatch
+from local_log.engine.offsets import OffsetMetadata
 from local_log.engine.segment import BatchFacts, Segment
 from local_log.engine.segments import Segments
 from local_log.errors import Invalid, NotFound, OffsetOutOfRange
 from local_log.formats.filenames import SEGMENT_SUFFIXES, offset_file
 from local_log.formats.indexes.transaction import AbortedTxn
-
-UNKNOWN = -1
-
-
-class OffsetMetadata(NamedTuple):
-    """An offset with its segment's base offset and its position in the segment, both -1 if unknown."""
-
-    offset: int
-    segment_base: int = UNKNOWN
-    position: int = UNKNOWN
-
-    @property
-    def is_offset_only(self) -> bool:
-        """Whether segment and position are unknown."""
-        return self.segment_base == UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ A log is not thread-safe.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 
 from local_log.disk import WritableDisk, parent_of
 from local_log.engine.append.analyze import AppendInfo, analyze
@@ -19,8 +18,9 @@ from local_log.engine.epochs import LeaderEpochs
 from local_log.engine.errors import RecordListTooLarge, UnexpectedAppendOffset
 from local_log.engine.folder import LogFolder
 from local_log.engine.list_offsets import Bounds, offset_for, offsets_before
-from local_log.engine.local_log import Fetched, LocalLog, OffsetMetadata
+from local_log.engine.local_log import Fetched, LocalLog
 from local_log.engine.memory_records import MemoryBatch
+from local_log.engine.offsets import Isolation, OffsetMetadata
 from local_log.engine.producers.manager import ProducerStateManager
 from local_log.engine.producers.state import Origin, Verification
 from local_log.engine.recovery.loader import Loader
@@ -33,17 +33,6 @@ from local_log.formats.list_offsets import TimestampOffset
 from local_log.formats.primitives import INT32_MAX
 
 _NOWHERE = OffsetMetadata(0)
-
-
-class Isolation(Enum):
-    """The offset up to which a read returns records (Kafka's FetchIsolation)."""
-
-    LOG_END = "log_end"
-    """All records: for followers."""
-    HIGH_WATERMARK = "high_watermark"
-    """Replicated records: read_uncommitted."""
-    TXN_COMMITTED = "txn_committed"
-    """Replicated records below the last stable offset: read_committed."""
 
 
 @dataclass(slots=True)

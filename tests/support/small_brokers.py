@@ -17,8 +17,8 @@ from archive_fakes import SleptClock
 from local_log.engine.config import LogConfig, read_config
 from local_log.engine.manager.config import ManagerConfig
 from local_log.engine.manager.log_manager import LogManager
+from local_log.engine.offsets import Isolation as ReadUpTo
 from local_log.engine.producers.state import Origin
-from local_log.engine.unified_log import Isolation as ReadUpTo
 from local_log.engine.unified_log import UnifiedLog
 from local_log.formats.control import ControlType
 from local_log.formats.filenames import TopicPartition

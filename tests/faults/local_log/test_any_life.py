@@ -12,7 +12,8 @@ from simulated_disk import Crashed
 from sound_logs import check_sound, replayed
 
 from local_log.engine.memory_records import memory_batches
-from local_log.engine.unified_log import Isolation, UnifiedLog
+from local_log.engine.offsets import Isolation
+from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import OffsetOutOfRange
 from local_log.formats.checkpoints import EpochEntry
 

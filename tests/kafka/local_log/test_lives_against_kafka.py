@@ -19,8 +19,9 @@ from small_logs import Clock, marker
 from local_log.engine.append.analyze import AppendInfo
 from local_log.engine.config import read_config
 from local_log.engine.manager.retention import delete_old_segments
+from local_log.engine.offsets import Isolation
 from local_log.engine.producers.state import Origin
-from local_log.engine.unified_log import Isolation, UnifiedLog, open_log
+from local_log.engine.unified_log import UnifiedLog, open_log
 from local_log.errors import LogError
 from local_log.os_disk import OsWritableDisk
 from tiering.log_tools.partition import describe

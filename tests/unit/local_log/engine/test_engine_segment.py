@@ -10,7 +10,8 @@ from small_logs import INT32_MAX, NOW, Clock, append, records, small_config
 from local_log.engine.folder import LogFolder
 from local_log.engine.index_file import OffsetOverflow
 from local_log.engine.list_offsets import find_by_timestamp
-from local_log.engine.local_log import LocalLog, OffsetMetadata
+from local_log.engine.local_log import LocalLog
+from local_log.engine.offsets import OffsetMetadata
 from local_log.engine.segment import BatchFacts, Segment
 from local_log.engine.segments import Segments
 from local_log.os_disk import OsWritableDisk

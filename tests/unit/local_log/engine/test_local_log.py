@@ -6,7 +6,8 @@ import pytest
 from logs_at_work import batch_of, segmented, settings, values_of, write
 from small_logs import NOW, Clock
 
-from local_log.engine.local_log import LocalLog, OffsetMetadata
+from local_log.engine.local_log import LocalLog
+from local_log.engine.offsets import OffsetMetadata
 from local_log.errors import Invalid, OffsetOutOfRange
 from local_log.formats.filenames import DELETED
 

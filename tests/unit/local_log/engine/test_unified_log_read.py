@@ -8,8 +8,8 @@ from logs_at_work import Log, batch_of, offsets_of, settings, values_of
 from small_logs import marker
 
 from local_log.engine.local_log import UNKNOWN
+from local_log.engine.offsets import Isolation
 from local_log.engine.producers.state import Origin
-from local_log.engine.unified_log import Isolation
 from local_log.errors import OffsetOutOfRange
 
 LOG_END, HIGH_WATERMARK, TXN_COMMITTED = Isolation.LOG_END, Isolation.HIGH_WATERMARK, Isolation.TXN_COMMITTED

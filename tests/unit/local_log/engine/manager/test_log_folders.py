@@ -11,7 +11,7 @@ from small_logs import Clock
 from local_log.engine.manager.config import read_manager_config
 from local_log.engine.manager.log_manager import LogManager
 from local_log.engine.manager.managed_log import InconsistentTopicId, ManagedLog
-from local_log.engine.unified_log import Isolation
+from local_log.engine.offsets import Isolation
 from local_log.errors import NotFound
 from local_log.formats.filenames import (
     DELETE_DIR,
