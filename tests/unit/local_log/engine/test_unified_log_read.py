@@ -7,8 +7,7 @@ from hand_made import GZIP
 from logs_at_work import Log, batch_of, offsets_of, settings, values_of
 from small_logs import marker
 
-from local_log.engine.local_log import UNKNOWN
-from local_log.engine.offsets import Isolation
+from local_log.engine.offsets import UNKNOWN, Isolation
 from local_log.engine.producers.state import Origin
 from local_log.errors import OffsetOutOfRange
 
