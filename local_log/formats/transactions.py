@@ -36,7 +36,7 @@ class Transactions:
         A marker that compaction has emptied has no content, so it ends no transaction.
         """
         transactional = chunk.where(chunk.batches.is_transactional)
-        types = _types(transactional.where(transactional.batches.is_control))
+        types = control_types(transactional.where(transactional.batches.is_control))
         b = transactional.batches
         columns = (b.header["producer_id"], b.is_control, b.base_offset, b.count)
         for producer, is_marker, offset, count in zip(*(column.tolist() for column in columns), strict=True):
@@ -52,7 +52,8 @@ class Transactions:
                 yield EndedTxn(txn, types[offset] == ControlType.ABORT, has_records)
 
 
-def _types(markers: Chunk) -> dict[int, int]:
+def control_types(markers: Chunk) -> dict[int, int]:
+    """The type of each control record by offset, to compare with ControlType; all batches are control batches. Raises Corrupt."""
     types: dict[int, int] = {}
     for _, records in markers.records(_KEYS_ONLY):
         for offset, key in zip(records.column("offset").to_pylist(), records.column("key").to_pylist(), strict=True):

@@ -25,15 +25,19 @@ import org.apache.kafka.server.common.RequestLocal;
 import org.apache.kafka.server.storage.log.FetchIsolation;
 import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
+import org.apache.kafka.storage.internals.log.Cleaner;
 import org.apache.kafka.storage.internals.log.FetchDataInfo;
 import org.apache.kafka.storage.internals.log.LogAppendInfo;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.internals.log.LogOffsetsListener;
 import org.apache.kafka.storage.internals.log.LogStartOffsetIncrementReason;
+import org.apache.kafka.storage.internals.log.LogToClean;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
+import org.apache.kafka.storage.internals.log.SkimpyOffsetMap;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.apache.kafka.storage.internals.log.VerificationGuard;
+import org.apache.kafka.storage.internals.utils.Throttler;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 
 /** Kafka's own log engine behind standard input: a command a line, words apart by a space; a JSON object a line in answer. */
@@ -136,6 +140,16 @@ public class LogOracle {
         + Base64.getEncoder().encodeToString(sum) + "\",\"cut\":" + info.firstEntryIncomplete + ",\"aborted\":[" + String.join(",", aborted) + "]}";
   }
 
+  /** Cleans the log from its first dirty offset up to the segment with the uncleanable one, by an offset map of some bytes. */
+  static String clean(long firstDirty, long uncleanable, int memory, double loadFactor) throws Exception {
+    Throttler unlimited = new Throttler(Double.MAX_VALUE, 300, "cleaner-io", "bytes", Time.SYSTEM);
+    Cleaner cleaner = new Cleaner(0, new SkimpyOffsetMap(memory), 1 << 16, 1 << 20, loadFactor, unlimited, new Clock(), partition -> { });
+    LogToClean cleanable = new LogToClean(log, firstDirty, uncleanable, false);
+    long start = System.nanoTime();
+    long end = cleaner.clean(cleanable).getKey();
+    return "{\"end_offset\":" + end + ",\"seconds\":" + (System.nanoTime() - start) / 1e9 + "}";
+  }
+
   static String offsetFor(long timestamp) {
     return log.fetchOffsetByTimestamp(timestamp, Optional.empty()).timestampAndOffsetOpt()
         .map(t -> "{\"timestamp\":" + t.timestamp + ",\"offset\":" + t.offset + ",\"epoch\":" + t.leaderEpoch.orElse(-1) + "}").orElse("{}");
@@ -175,6 +189,7 @@ public class LogOracle {
       case "lookup": return lookUp(w[1], Integer.parseInt(w[2]), Long.parseLong(w[3]), Long.parseLong(w[4]), 7);
       case "time": return offsetFor(Long.parseLong(w[1]));
       case "epoch": return log.endOffsetForEpoch(Integer.parseInt(w[1])).map(e -> "{\"epoch\":" + e.epoch() + ",\"offset\":" + e.offset() + "}").orElse("{}");
+      case "clean": return clean(Long.parseLong(w[1]), Long.parseLong(w[2]), Integer.parseInt(w[3]), Double.parseDouble(w[4]));
       case "close": log.close(); return "{}";
       default: throw new IllegalArgumentException(w[0]);
     }

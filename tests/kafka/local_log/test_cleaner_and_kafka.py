@@ -1,0 +1,147 @@
+"""Random keyed logs that Kafka's own cleaner and ours compact: the same end and logs after each round, the same files at last."""
+
+import random  # noqa: TID251  # seeded
+from base64 import b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import real_kafka
+from hand_made import GZIP, LZ4, TRANSACTIONAL, batch, record
+from kafka_log import NOW, KafkaLog, files, kafka_log
+from small_logs import Clock, marker
+
+from local_log.engine.cleaner import OffsetMap, clean
+from local_log.engine.config import read_config
+from local_log.engine.producers.state import Origin
+from local_log.engine.unified_log import UnifiedLog, open_log
+from local_log.errors import LogError
+from local_log.os_disk import OsWritableDisk
+
+pytestmark = [
+    pytest.mark.oracle,
+    pytest.mark.skipif(real_kafka.maven() is None, reason="Kafka's own classes are brought by Maven, which is not here"),
+]
+
+LOGS, STEPS = 12, 120
+PRODUCERS = (1, 2, 3, 4)
+KEYS = [b"", *(b"key-%d" % i for i in range(14)), b"long" * 14, b"longer" * 30]
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[KafkaLog]:
+    with kafka_log() as kafka:
+        yield kafka
+
+
+@dataclass
+class KeyedLog:
+    """One log, kept twice. `dirty` is where the next round of cleaning begins."""
+
+    kafka: KafkaLog
+    r: random.Random
+    folder: Path
+    clock: Clock = field(default_factory=lambda: Clock(NOW))
+    dirty: int = 0
+    is_over: bool = False
+    given: dict[str, str] = field(init=False)
+    memory: int = field(init=False)
+    log: UnifiedLog = field(init=False)
+
+    def __post_init__(self) -> None:
+        r = self.r
+        self.given = {
+            "internal.segment.bytes": str(r.choice([1000, 2000, 6000])),
+            "segment.index.bytes": str(r.choice([240, 1200])),
+            "index.interval.bytes": str(r.choice([1, 200, 1000])),
+            "message.timestamp.type": r.choice(["CreateTime", "CreateTime", "LogAppendTime"]),
+        }
+        self.delete_retention_ms = r.choice([0, 1000, 100_000])
+        self.memory = r.choice([24 * 3, 24 * 9, 24 * 1000])
+        kafkas = self.given | {"delete.retention.ms": str(self.delete_retention_ms)}
+        self.kafka.ask("clock", self.clock())
+        self.kafka.ask("open", self.folders[0], 0, 0, "clean", *(f"{name}={value}" for name, value in kafkas.items()))
+        self.log = open_log(OsWritableDisk(), str(self.folders[1]), read_config(self.given), self.clock, lambda: 0.0, clean=True)
+
+    @property
+    def folders(self) -> tuple[Path, Path]:
+        return self.folder / "theirs" / "t-0", self.folder / "ours" / "t-0"
+
+    def write(self) -> None:
+        r, producer = self.r, self.r.choice((-1, -1, *PRODUCERS))
+        known = self.log.producers.producers.get(producer)
+        is_open = known is not None and known.txn_first_offset is not None
+        records = [
+            record(
+                delta,
+                timestamp_delta=r.randrange(-50, 50),
+                key=None if r.random() < 0.03 else r.choice(KEYS),
+                value=None if r.random() < 0.2 else b"v" * r.randrange(40),
+                headers=[(b"h", r.choice([None, b"data"]))] * r.choice([0, 0, 0, 2]),
+            )
+            for delta in range(r.choice([1, 1, 2, 3, 8]))
+        ]
+        made = batch(
+            *records,
+            attributes=r.choice([0, 0, 0, GZIP, LZ4]) | (TRANSACTIONAL if is_open or (producer > 1 and r.random() < 0.5) else 0),
+            base_timestamp=self.clock(),
+            max_timestamp=self.clock() + 50,
+            producer_id=producer,
+            producer_epoch=known.epoch if known else 0 if producer > 0 else -1,
+            base_sequence=known.last_sequence + 1 if known else 0 if producer > 0 else -1,
+        )
+        self._append(made, Origin.CLIENT)
+
+    def end_transaction(self) -> None:
+        producer = self.r.choice(PRODUCERS[1:])
+        known = self.log.producers.producers.get(producer)
+        epoch = (known.epoch if known else 0) + self.r.choice([0, 0, 0, 1])
+        self._append(marker(0, producer, commit=self.r.random() < 0.5, epoch=epoch, time=self.clock()), Origin.COORDINATOR)
+
+    def _append(self, made: bytes, origin: Origin) -> None:
+        theirs = self.kafka.ask("leader", 0, origin.name, b64encode(made).decode())
+        assert "error" not in theirs, theirs
+        assert self.log.append_as_leader(made, 0, origin).first_offset == theirs["first_offset"]
+
+    def roll(self) -> None:
+        self.kafka.ask("roll")
+        self.log.roll()
+
+    def wait(self) -> None:
+        self.clock.sleep(self.r.choice([1, 500, 60_000]))
+        self.kafka.ask("clock", self.clock())
+
+    def clean(self) -> None:
+        self.kafka.ask("watermark", self.log.log_end_offset)
+        self.log.update_high_watermark(self.log.log_end_offset)
+        stable = self.log.last_stable_offset
+        offsets = OffsetMap(self.memory)
+        theirs = self.kafka.ask("clean", self.dirty, stable, self.memory, 0.9)
+        if "error" in theirs:  # as of an index without room for the entries of several segments
+            self.is_over = True
+            with pytest.raises(LogError):
+                clean(self.log, self.dirty, stable, offsets, self.delete_retention_ms)
+            return
+        self.dirty = clean(self.log, self.dirty, stable, offsets, self.delete_retention_ms)
+        assert self.dirty == theirs["end_offset"]
+        assert self._logs(1) == self._logs(0)
+
+    def _logs(self, whose: int) -> dict[str, object]:
+        return {name: data for name, data in files(self.folders[whose]).items() if name.endswith(".log")}
+
+    def close(self) -> None:
+        self.kafka.ask("close")
+        self.log.close()
+        assert files(self.folders[1]) == files(self.folders[0])
+
+
+@pytest.mark.parametrize("seed", range(LOGS))
+def test_a_cleaned_log_has_the_bytes_that_kafkas_cleaner_leaves(kafka: KafkaLog, tmp_path: Path, seed: int) -> None:
+    log = KeyedLog(kafka, random.Random(seed), tmp_path)
+    steps = {log.write: 30, log.end_transaction: 8, log.roll: 2, log.wait: 4, log.clean: 3}
+    for step in log.r.choices(list(steps), list(steps.values()), k=STEPS):
+        step()
+        if log.is_over:
+            break
+    log.close() if not log.is_over else log.kafka.ask("close")
