@@ -12,6 +12,7 @@ from local_log.engine.scan import Scanned
 from local_log.engine.segment import Segment
 from local_log.engine.segments import Segments
 from local_log.errors import Invalid
+from local_log.formats import list_offsets
 from local_log.formats.chunks import Chunk
 from local_log.formats.list_offsets import (
     EARLIEST,
@@ -69,21 +70,11 @@ def offset_for(timestamp: int, bounds: Bounds, segments: Segments, epochs: Leade
 
 
 def offsets_before(timestamp: int, count_max: int, bounds: Bounds, segments: Segments, now_ms: int) -> list[int]:
-    """The result of ListOffsets version 0: base offsets of the segments last modified at or before the time, newest first.
-
-    `LATEST` includes the log end offset; `EARLIEST` gives the log start offset. At most `count_max` offsets.
-    """
-    starts = [(s.base_offset, s.modified_ms) for s in segments]
+    """The result of ListOffsets version 0: see `formats.list_offsets`."""
+    starts = [(max(s.base_offset, bounds.log_start), s.modified_ms) for s in segments]
     if segments.active.size > 0:
         starts.append((bounds.log_end, now_ms))
-    if timestamp == LATEST:
-        known = len(starts)
-    elif timestamp == EARLIEST:
-        known = 1
-    else:
-        known = 1 + max((i for i, (_, modified) in enumerate(starts) if modified <= timestamp), default=-1)
-    offsets = [max(offset, bounds.log_start) for offset, _ in starts[max(0, known - count_max) : known]]
-    return sorted(offsets, reverse=True)
+    return list_offsets.offsets_before(starts, timestamp, count_max)
 
 
 def find_by_timestamp(segment: Segment, timestamp: int, start_offset: int) -> TimestampOffset | None:

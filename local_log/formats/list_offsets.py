@@ -9,7 +9,7 @@
 >=0  the first record at or after this timestamp in ms
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -38,6 +38,22 @@ class TimestampOffset:
     offset: int
     timestamp: int
     leader_epoch: int
+
+
+def offsets_before(starts: Sequence[tuple[int, int]], timestamp: int, count_max: int | None = None) -> list[int]:
+    """The result of ListOffsets version 0: base offsets of the segments last modified at or before the time, newest first.
+
+    `starts` are the segments' base offsets with when they were last modified in ms, and at the end the log end offset with the
+    time now unless the last segment is empty. `LATEST` includes all of them, `EARLIEST` the first. At most `count_max` offsets.
+    """
+    if timestamp == LATEST:
+        known = len(starts)
+    elif timestamp == EARLIEST:
+        known = 1
+    else:
+        known = 1 + max((i for i, (_, modified_ms) in enumerate(starts) if modified_ms <= timestamp), default=-1)
+    first = 0 if count_max is None else max(0, known - count_max)
+    return sorted((offset for offset, _ in starts[first:known]), reverse=True)
 
 
 def first_at_or_after(chunks: Iterable[Chunk], timestamp_ms: int, start_offset: int, end_offset: int) -> TimestampOffset | None:

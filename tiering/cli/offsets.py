@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from local_log.formats.list_offsets import TimestampOffset
+from local_log.formats.list_offsets import EARLIEST, LATEST, TimestampOffset
 from tiering.command.exit_codes import reports_errors
-from tiering.command.offset_table import show
+from tiering.command.offset_table import show, show_segments
 from tiering.command.options import (
     archive_option,
     cache_dir_option,
@@ -19,6 +19,8 @@ from tiering.command.options import (
     topic_option,
 )
 from tiering.command.output import say, warn
+from tiering.machine import CLOCK
+from tiering.read.segments_before import segments_before
 from tiering.read.tiered_log import TieredLog
 from tiering.wiring import CACHE_BYTES_MAX, open_reading, open_tiers
 
@@ -34,13 +36,26 @@ _DIGITS_MAX = 100
 _NUMBERS = {str(-1 - i): name for i, name in enumerate(_TIMES)}
 
 
-def _time(_context: click.Context, _param: click.Parameter, value: str) -> str:
+def _time(_context: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    if value is None:
+        return None
     value = _NUMBERS.get(value, value)
     if value in _TIMES:
         return value
     if value.isascii() and value.isdigit() and len(value) <= _DIGITS_MAX:
         return value  # also beyond 64 bits: no record is as late, which is an answer
     raise click.BadParameter(f"{value!r} is neither milliseconds since 1970 nor one of {', '.join(_TIMES)}")
+
+
+_ENDS = {"latest": LATEST, "earliest": EARLIEST, str(LATEST): LATEST, str(EARLIEST): EARLIEST}
+
+
+def _segments_time(_context: click.Context, _param: click.Parameter, value: str | None) -> int | None:
+    if value is None or value in _ENDS:
+        return None if value is None else _ENDS[value]
+    if value.isascii() and value.isdigit() and len(value) <= _DIGITS_MAX:
+        return int(value)
+    raise click.BadParameter(f"{value!r} is neither milliseconds since 1970 nor latest or earliest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +68,8 @@ class Options:
     cache_dir: str | None
     topic: str
     topic_id: str | None
-    time: str
+    time: str | None
+    segments_before: int | None
     output: str
 
 
@@ -64,8 +80,12 @@ class Options:
 @cache_dir_option()
 @topic_option()
 @topic_id_option()
+@click.option("--time", callback=_time, metavar="TIME", help=f"Milliseconds, or {', '.join(_TIMES)}.  [default: latest]")
 @click.option(
-    "--time", callback=_time, default="latest", show_default=True, metavar="TIME", help=f"Milliseconds, or {', '.join(_TIMES)}."
+    "--segments-before",
+    callback=_segments_time,
+    metavar="TIME",
+    help="List the base offsets of all segments written by this time, newest first: milliseconds, latest or earliest.",
 )
 @output_option()
 @reports_errors
@@ -74,15 +94,21 @@ def command(**given: Any) -> None:
 
     The table has lines `topic:partition:offset`, with nothing after the last colon if there is no such offset.
 
+    With --segments-before it has all offsets of ListOffsets version 0, with commas between them: the base offsets of the segments
+    of both tiers that were last written at or before the time, and before them the end offset, which counts as written now. A
+    segment that is only in the archive counts as written at its latest timestamp.
+
     \b
     Examples:
       tiering offsets --archive s3://bucket/kafka --topic orders --time earliest
       tiering offsets --archive s3://bucket/kafka --topic orders --time 1767225600000
+      tiering offsets --archive s3://bucket/kafka --topic orders --segments-before 1767225600000
     """
     options = Options(**given)
     if options.archive_url is None and options.log_dir_path is None:
         raise click.UsageError("give --archive, --log-dir or both")
-    find = _TIMES.get(options.time) or (lambda log: log.offset_for_time(int(options.time)))
+    if options.time is not None and options.segments_before is not None:
+        raise click.UsageError("give --time or --segments-before, not both")
     reading = open_reading(options.cache_dir, CACHE_BYTES_MAX, None, options.keys_address)
     tiers = open_tiers(
         options.log_dir_path,
@@ -96,4 +122,10 @@ def command(**given: Any) -> None:
     for log in logs.values():
         if log.local is not None and log.local.unproven:
             say(f"tiering: {log.local.unproven}")
+    if options.segments_before is not None:
+        before, now_ms = options.segments_before, CLOCK.now_ms()
+        show_segments(((options.topic, n, segments_before(log, before, now_ms)) for n, log in logs.items()), options.output)
+        return
+    time = options.time or "latest"
+    find = _TIMES.get(time) or (lambda log: log.offset_for_time(int(time)))
     show(((options.topic, n, find(log)) for n, log in logs.items()), options.output)

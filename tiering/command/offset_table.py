@@ -21,6 +21,15 @@ def show(answers: Iterable[Answer], output: str) -> None:
         emit(rows, output)
 
 
+def show_segments(answers: Iterable[tuple[str, int, list[int]]], output: str) -> None:
+    """Prints several offsets for each partition: as rows, or a table with commas between them."""
+    if output == "table":
+        for topic, partition, offsets in answers:
+            click.echo(f"{topic}:{partition}:{','.join(map(str, offsets))}")
+    else:
+        emit(({"topic": topic, "partition": n, "offsets": offsets} for topic, n, offsets in answers), output)
+
+
 def _row(topic: str, partition: int, found: TimestampOffset | None) -> Row:
     return {
         "topic": topic,

@@ -159,3 +159,20 @@ def test_a_topic_that_is_not_there_is_not_found_and_the_others_are_named(run: Ru
     assert (missing.exit_code, missing.stdout) == (4, "")
     assert "g-nowhere" in missing.stderr
     assert "g-codec-none" in missing.stderr
+
+
+def test_the_segments_before_a_time_are_listed_with_commas_between_them(run: Run, broker: Path, archive: str) -> None:
+    bases = sorted((int(file.stem) for file in (broker / "g-txn-0").glob("*.log")), reverse=True)
+    options = ("offsets", "--log-dir", broker, "--archive", archive, "--topic", "g-txn")
+    text = run(*options, "--segments-before", "latest").stdout
+    assert text == run(*options, "--segments-before", -1).stdout == f"g-txn:0:{','.join(map(str, [3706, *bases]))}\n"
+    assert run(*options, "--segments-before", "earliest").stdout == f"g-txn:0:{bases[-1]}\n"
+    answer = run(*options, "--segments-before", 1 << 62, "--output", "json")
+    assert json.loads(answer.stdout) == [{"topic": "g-txn", "partition": 0, "offsets": [3706, *bases]}]
+
+
+@pytest.mark.parametrize("options", [("--segments-before", "max-timestamp"), ("--segments-before", 5, "--time", "latest")])
+def test_segments_are_asked_for_by_a_time_alone(run: Run, broker: Path, options: tuple[object, ...]) -> None:
+    refused = run("offsets", "--log-dir", broker, "--topic", "g-txn", *options)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "--segments-before" in refused.stderr
