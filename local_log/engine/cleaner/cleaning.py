@@ -27,6 +27,8 @@ def clean(log: UnifiedLog, first_dirty_offset: int, uncleanable_offset: int, off
     most. Raises Corrupt, Invalid; the segments that were replaced before stay cleaned.
     """
     round_end = _segments_end(log, uncleanable_offset)
+    if round_end <= first_dirty_offset:
+        return first_dirty_offset
     fill_map(log, first_dirty_offset, round_end, offsets)
     end = offsets.latest_offset + 1
     producers = last_records(log.producers.producers.values())

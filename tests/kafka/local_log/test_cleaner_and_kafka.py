@@ -52,7 +52,7 @@ class KeyedLog:
     def __post_init__(self) -> None:
         r = self.r
         self.given = {
-            "internal.segment.bytes": str(r.choice([1000, 2000, 6000])),
+            "internal.segment.bytes": str(r.choice([1500, 3000, 6000])),
             "segment.index.bytes": str(r.choice([240, 1200])),
             "index.interval.bytes": str(r.choice([1, 200, 1000])),
             "message.timestamp.type": r.choice(["CreateTime", "CreateTime", "LogAppendTime"]),
@@ -116,6 +116,8 @@ class KeyedLog:
         self.kafka.ask("watermark", self.log.log_end_offset)
         self.log.update_high_watermark(self.log.log_end_offset)
         stable = self.log.last_stable_offset
+        if max(base for base in self.log.local.segments.base_offsets if base <= stable) <= self.dirty:
+            return  # nothing is dirty: Kafka's manager does not ask its cleaner then
         offsets = OffsetMap(self.memory)
         theirs = self.kafka.ask("clean", self.dirty, stable, self.memory, 0.9)
         if "error" in theirs:  # as of an index without room for the entries of several segments

@@ -1,0 +1,169 @@
+"""One round of cleaning: which records stay, until when, and in which segments."""
+
+from pathlib import Path
+
+import pytest
+from hand_made import TRANSACTIONAL, batch, message, record
+from logs_at_work import Log, settings
+from small_logs import NOW, Clock, marker
+
+from local_log.engine.cleaner import OffsetMap, clean
+from local_log.engine.memory_records import MemoryBatch, memory_batches
+from local_log.errors import Corrupt, Invalid
+from local_log.formats.batches import decode, scan
+
+DELETE_RETENTION_MS = 1_000
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    return Log(tmp_path, settings(segment_bytes=400, index_interval_bytes=1), Clock())
+
+
+def put(log: Log, *pairs: tuple[bytes | None, bytes | None], **fields: int) -> None:
+    made = (record(delta, key=key, value=value) for delta, (key, value) in enumerate(pairs))
+    log.follow(batch(*made, base_offset=log.log.log_end_offset, base_timestamp=NOW, max_timestamp=NOW, **fields))  # type: ignore[arg-type]
+
+
+def compact(log: Log, dirty: int = 0, memory: int = 2_400) -> int:
+    log.log.update_high_watermark(log.log.log_end_offset)
+    return clean(log.log, dirty, log.log.last_stable_offset, OffsetMap(memory), DELETE_RETENTION_MS)
+
+
+def compact_more(log: Log, dirty: int) -> int:
+    """Another round, with one more record to clean."""
+    put(log, (b"more", b"1"))
+    log.log.roll()
+    return compact(log, dirty)
+
+
+def left(log: Log) -> list[tuple[int, bytes | None, bytes | None]]:
+    """Offset, key and value of the records, markers among them."""
+    found = []
+    for segment in log.log.local.segments:
+        data = segment.read(0, segment.size)
+        batches, _ = scan(data)
+        for _, rows in decode(data, batches):
+            found += [(row["offset"], row["key"], row["value"]) for row in rows.to_pylist()]
+    return found
+
+
+def headers(log: Log) -> list[MemoryBatch]:
+    return [header for segment in log.log.local.segments for header in memory_batches(segment.read(0, segment.size))]
+
+
+def test_the_last_record_of_each_key_stays_and_the_active_segment_is_left_alone(log: Log) -> None:
+    put(log, (b"a", b"1"), (b"b", b"1"))
+    put(log, (b"a", b"2"), (None, b"no key"))
+    log.log.roll()
+    put(log, (b"a", b"3"), (b"a", b"4"))
+    assert compact(log) == 4
+    assert left(log) == [(1, b"b", b"1"), (2, b"a", b"2"), (4, b"a", b"3"), (5, b"a", b"4")]
+
+
+def test_segments_that_fit_into_one_become_one(log: Log) -> None:
+    for n in range(5):
+        put(log, (b"a", b"%d" % n))
+        log.log.roll()
+    compact(log)
+    assert log.bases == [0, 5]
+    assert left(log) == [(4, b"a", b"4")]
+
+
+def test_the_snapshots_of_segments_that_were_joined_go_with_them(log: Log) -> None:
+    for n in range(4):
+        put(log, (b"a", b"%d" % n), producer_id=n, producer_epoch=0, base_sequence=0)
+        log.log.roll()
+    assert log.files(".snapshot") == [1, 2, 3, 4]
+    compact(log)
+    assert log.files(".snapshot") == [4]
+    assert log.files(".snapshot.deleted") == [1, 2, 3]
+    assert sorted(log.log.producers.producers) == [0, 1, 2, 3]
+
+
+def test_a_tombstone_gets_its_horizon_when_it_is_first_cleaned_and_goes_after_it(log: Log) -> None:
+    put(log, (b"a", b"1"))
+    put(log, (b"a", None))
+    put(log, (b"b", b"1"))
+    log.log.roll()
+    end = compact(log)
+    assert left(log) == [(1, b"a", None), (2, b"b", b"1")]
+    log.clock.sleep(DELETE_RETENTION_MS - 1)
+    end = compact_more(log, end)
+    assert [offset for offset, *_ in left(log)] == [1, 2, 3]
+    log.clock.sleep(1)
+    compact_more(log, end)
+    assert [offset for offset, *_ in left(log)] == [2, 4]
+
+
+def test_an_aborted_transactions_records_go_at_once_and_its_marker_after_the_horizon(log: Log) -> None:
+    put(log, (b"a", b"kept"))
+    put(log, (b"a", b"gone"), producer_id=1, producer_epoch=0, base_sequence=0, attributes=TRANSACTIONAL)
+    log.follow(marker(2, 1, commit=False))
+    put(log, (b"b", b"1"), producer_id=1, producer_epoch=0, base_sequence=1)
+    put(log, (b"c", b"1"))
+    log.log.roll()
+    end = compact(log)
+    assert [offset for offset, *_ in left(log)] == [0, 2, 3, 4]
+    end = compact_more(log, end)  # no records of the transaction are left: the marker gets its horizon
+    assert [offset for offset, *_ in left(log)] == [0, 2, 3, 4, 5]
+    log.clock.sleep(DELETE_RETENTION_MS)
+    compact_more(log, end)
+    assert [offset for offset, *_ in left(log)] == [0, 3, 4, 6]
+
+
+def test_a_producers_last_batch_stays_without_records(log: Log) -> None:
+    put(log, (b"a", b"1"), producer_id=1, producer_epoch=0, base_sequence=7)
+    put(log, (b"a", b"2"))
+    put(log, (b"b", b"2"))
+    log.log.roll()
+    compact(log)
+    first = headers(log)[0]
+    assert (first.base_offset, first.producer_id, first.last_sequence) == (0, 1, 7)
+    assert [offset for offset, *_ in left(log)] == [1, 2]
+    before = log.log.producers.producers[1].last_sequence
+    log.log.flush()
+    assert log.reopen(clean=False).producers.producers[1].last_sequence == before
+
+
+def test_a_round_ends_where_the_map_is_full_and_the_next_one_goes_on_there(log: Log) -> None:
+    for n in range(8):
+        put(log, (b"%d" % (n % 4), b"%d" % n))
+    log.log.roll()
+    end = compact(log, memory=24 * 4)
+    assert end == 3
+    assert compact(log, end) == 8
+    assert left(log) == [(4 + n, b"%d" % n, b"%d" % (4 + n)) for n in range(4)]
+
+
+def test_without_anything_dirty_the_next_round_begins_where_this_one_would_have(log: Log) -> None:
+    put(log, (b"a", b"1"), (b"a", b"2"))
+    assert compact(log) == 0
+    log.log.roll()
+    assert compact(log) == 2
+    assert compact(log, 2) == 2
+    assert left(log) == [(1, b"a", b"2")]
+
+
+def test_older_messages_are_refused_and_the_log_stays_as_it_was(log: Log) -> None:
+    log.follow(message(1, b"value", key=b"a"))
+    put(log, (b"a", b"2"))
+    log.log.roll()
+    before = log.files(".log")
+    with pytest.raises(Invalid, match="magic 1"):
+        compact(log)
+    assert log.files(".log") == before
+    assert not log.files(".cleaned")
+
+
+def test_a_damaged_batch_stops_the_round_and_leaves_no_new_file(log: Log) -> None:
+    put(log, (b"a", b"1"))
+    put(log, (b"a", b"2"))
+    log.log.roll()
+    file = log.folder / "00000000000000000000.log"
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(Corrupt, match="CRC-32C"):
+        compact(log)
+    assert not log.files(".cleaned")
