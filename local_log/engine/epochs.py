@@ -7,7 +7,10 @@ from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT
 
 
 class LeaderEpochs:
-    """A log's leader epochs, oldest first; epochs and their start offsets increase."""
+    """A log's leader epochs, oldest first; epochs and their start offsets increase.
+
+    A change replaces `entries`, which other threads may be reading.
+    """
 
     def __init__(self, disk: WritableDisk, folder: str) -> None:
         """Reads the checkpoint. An entry that a later one contradicts is dropped. Raises Corrupt."""
@@ -25,7 +28,8 @@ class LeaderEpochs:
     @property
     def latest_epoch(self) -> int | None:
         """The current epoch, that of the next append; None before the first."""
-        return self.entries[-1].epoch if self.entries else None
+        entries = self.entries
+        return entries[-1].epoch if entries else None
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """Records that `epoch` starts at `start_offset`. Drops the entries whose epoch or start offset is not below."""
@@ -40,9 +44,10 @@ class LeaderEpochs:
             raise Invalid(f"{self._folder}: leader epoch {entry.epoch} from offset {entry.start_offset} on; neither is below 0")
         if self.entries and entry.epoch == self.entries[-1].epoch and entry.start_offset >= self.entries[-1].start_offset:
             return False
-        while self.entries and (self.entries[-1].epoch >= entry.epoch or self.entries[-1].start_offset >= entry.start_offset):
-            self.entries.pop()
-        self.entries.append(entry)
+        kept = len(self.entries)
+        while kept and (self.entries[kept - 1].epoch >= entry.epoch or self.entries[kept - 1].start_offset >= entry.start_offset):
+            kept -= 1
+        self.entries = [*self.entries[:kept], entry]
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEntry | None:
@@ -50,12 +55,13 @@ class LeaderEpochs:
 
         None if it is unknown. An epoch before the first one is returned itself, with the first entry's start as its end offset.
         """
-        if epoch >= 0 and epoch == self.latest_epoch:
+        entries = self.entries
+        if entries and epoch >= 0 and epoch == entries[-1].epoch:
             return EpochEntry(epoch, log_end_offset)
-        higher = self.after(epoch)
+        higher = next((e for e in entries if e.epoch > epoch), None)
         if epoch < 0 or higher is None:
             return None
-        floor = max((e.epoch for e in self.entries if e.epoch <= epoch), default=epoch)
+        floor = max((e.epoch for e in entries if e.epoch <= epoch), default=epoch)
         return EpochEntry(floor, higher.start_offset)
 
     def epoch_for(self, offset: int) -> int | None:
@@ -76,22 +82,21 @@ class LeaderEpochs:
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Drops the epochs that start at or after `end_offset`."""
-        kept = len(self.entries)
-        while end_offset >= 0 and self.entries and self.entries[-1].start_offset >= end_offset:
-            self.entries.pop()
-        if len(self.entries) < kept:
+        kept = [e for e in self.entries if end_offset < 0 or e.start_offset < end_offset]
+        if len(kept) < len(self.entries):
+            self.entries = kept
             self._write()
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Drops the epochs that end at or before `start_offset`; the epoch that contains it starts there afterwards."""
         dropped = [e for e in self.entries if e.start_offset <= start_offset]
         if dropped:
-            self.entries[: len(dropped)] = [EpochEntry(dropped[-1].epoch, start_offset)]
+            self.entries = [EpochEntry(dropped[-1].epoch, start_offset), *self.entries[len(dropped) :]]
             self._write()
 
     def clear(self) -> None:
         """Drops all epochs, for an append of magic 0 or 1, which has none."""
-        self.entries.clear()
+        self.entries = []
         self._write()
 
     def moved_to(self, folder: str) -> None:

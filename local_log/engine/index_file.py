@@ -3,6 +3,9 @@
 Entries are kept in memory. A few hundred at a time are written to the file; all of them are when the index is synced, resized or
 trimmed. A crash loses the rest, but recovery then rebuilds the index, since the shutdown was not clean. The bytes after the last
 entry, preallocated zeros or truncated entries, have no meaning until they are trimmed.
+
+One thread at a time changes an index while others look up. Entries are added at the end of the buffer; what drops entries
+replaces the buffer, so that a look-up sees them as they were at one moment.
 """
 
 import struct
@@ -99,7 +102,10 @@ class _Index:
         """The two numbers of an entry as stored in the file. Raises Invalid if there is no such entry."""
         if not 0 <= at < len(self):
             raise Invalid(f"{self.file}: entry {at} of an index that has {len(self)}")
-        first, second = self.ENTRY.unpack_from(self._entries, at * self.ENTRY.size)
+        return self._fields(self._entries, at)
+
+    def _fields(self, rows: bytearray, at: int) -> tuple[int, int]:
+        first, second = self.ENTRY.unpack_from(rows, at * self.ENTRY.size)
         return first, second
 
     def resize(self, size: int) -> bool:
@@ -130,7 +136,7 @@ class _Index:
         self._disk.sync(self.file)
 
     def _cut(self, entries: int) -> None:
-        del self._entries[entries * self.ENTRY.size :]
+        self._entries = self._entries[: entries * self.ENTRY.size]
         self._written = min(self._written, len(self._entries))
 
     def _add(self, data: bytes) -> None:
@@ -145,12 +151,12 @@ class _Index:
             self._disk.write(self.file, self._written, bytes(memoryview(self._entries)[self._written :]))
             self._written = len(self._entries)
 
-    def _slot(self, target: int, field: int, shift: int) -> int:
-        """The index of the last entry whose field, plus `shift`, is at most `target`; -1 if there is none.
+    def _slot(self, rows: bytearray, target: int, field: int, shift: int) -> int:
+        """The index of the last of `rows` whose field, plus `shift`, is at most `target`; -1 if there is none.
 
         It compares in Kafka's order, so that damaged entries, which are unsorted, give the same result as in Kafka.
         """
-        size, rows, unpack = self.ENTRY.size, self._entries, self.ENTRY.unpack_from
+        size, unpack = self.ENTRY.size, self.ENTRY.unpack_from
         entries = len(rows) // size
         if not entries:
             return -1
@@ -191,10 +197,12 @@ class OffsetIndexFile(_Index):
 
     def lookup(self, offset: int) -> tuple[int, int]:
         """Offset and position of the greatest entry at or below `offset`; the base offset and 0 if there is none."""
-        at = self._slot(offset, self.KEY, self.base_offset)
+        rows = self._entries
+        at = self._slot(rows, offset, self.KEY, self.base_offset)
         if at < 0:
             return self.base_offset, 0
-        return self.entry(at)
+        relative, position = self._fields(rows, at)
+        return self.base_offset + relative, position
 
     def entry(self, at: int) -> tuple[int, int]:
         """Offset and position of an entry. Raises Invalid if there is no such entry."""
@@ -206,10 +214,12 @@ class OffsetIndexFile(_Index):
 
         The very first entry counts only if it is after the position: Kafka's search has no exact match there.
         """
-        at = self._slot(position, self.VALUE, 0)
-        if at <= 0 or self.fields(at)[self.VALUE] != position:
+        rows = self._entries
+        entries = len(rows) // self.ENTRY.size
+        at = self._slot(rows, position, self.VALUE, 0)
+        if at <= 0 or self._fields(rows, at)[self.VALUE] != position:
             at += 1
-        return self.entry(at)[0] if at < len(self) else None
+        return self.base_offset + self._fields(rows, at)[self.KEY] if at < entries else None
 
     def append(self, offset: int, position: int) -> None:
         """Adds an entry. Raises IndexFull; InvalidOffset unless `offset` is above the last entry's; OffsetOverflow."""
@@ -231,7 +241,7 @@ class OffsetIndexFile(_Index):
 
     def truncate_to(self, offset: int) -> None:
         """Drops the entries at or above `offset`."""
-        at = self._slot(offset, self.KEY, self.base_offset)
+        at = self._slot(self._entries, offset, self.KEY, self.base_offset)
         keeps = at >= 0 and self.fields(at)[self.KEY] != offset - self.base_offset
         self._cut(at + 1 if keeps else max(at, 0))
 
@@ -260,8 +270,12 @@ class TimeIndexFile(_Index):
 
     def lookup(self, timestamp_ms: int) -> tuple[int, int]:
         """The greatest entry at or below a timestamp in ms; -1 and the base offset if there is none."""
-        at = self._slot(timestamp_ms, self.KEY, 0)
-        return self.entry(at) if at >= 0 else (NO_TIMESTAMP, self.base_offset)
+        rows = self._entries
+        at = self._slot(rows, timestamp_ms, self.KEY, 0)
+        if at < 0:
+            return NO_TIMESTAMP, self.base_offset
+        timestamp, relative = self._fields(rows, at)
+        return timestamp, self.base_offset + relative
 
     def maybe_append(self, timestamp_ms: int, offset: int, *, uses_last_slot: bool = False) -> None:
         """Adds an entry if it is later than the last. Raises IndexFull; InvalidOffset and Invalid if offset or time decrease."""
@@ -287,7 +301,7 @@ class TimeIndexFile(_Index):
 
     def truncate_to(self, offset: int) -> None:
         """Drops the entries at or above `offset`."""
-        at = self._slot(offset, self.VALUE, self.base_offset)
+        at = self._slot(self._entries, offset, self.VALUE, self.base_offset)
         keeps = at >= 0 and self.fields(at)[self.VALUE] != offset - self.base_offset
         self._cut(at + 1 if keeps else max(at, 0))
 

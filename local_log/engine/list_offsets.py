@@ -79,8 +79,7 @@ def offsets_before(timestamp: int, count_max: int, bounds: Bounds, segments: Seg
 
 def find_by_timestamp(segment: Segment, timestamp: int, start_offset: int) -> TimestampOffset | None:
     """The first record at or after both `start_offset` and `timestamp`. Raises Corrupt."""
-    _, offset = segment.time_index.lookup(timestamp)
-    _, position = segment.offset_index.lookup(max(offset, start_offset))
+    position = segment.position_of(max(segment.offset_before(timestamp), start_offset))
     for scanned in segment.scan(position):
         for row in np.flatnonzero(scanned.batches.max_timestamp >= timestamp).tolist():
             if scanned.is_old(row):
@@ -107,7 +106,8 @@ def _at(offset: int, epoch: int | None) -> TimestampOffset:
 
 
 def _first_epoch(epochs: LeaderEpochs, offset: int) -> int | None:
-    return epochs.entries[0].epoch if epochs.entries and epochs.entries[0].start_offset <= offset else None
+    first = epochs.entries[:1]
+    return first[0].epoch if first and first[0].start_offset <= offset else None
 
 
 def _earliest_pending(archived: int, bounds: Bounds, epochs: LeaderEpochs) -> TimestampOffset:
@@ -122,7 +122,7 @@ def _earliest_pending(archived: int, bounds: Bounds, epochs: LeaderEpochs) -> Ti
 def _latest_record(segments: Segments) -> TimestampOffset | None:
     segment = max(segments, key=lambda s: s.max_timestamp[0])  # the first segment, if several have the same
     timestamp, offset = segment.max_timestamp
-    _, position = segment.offset_index.lookup(offset)
+    position = segment.position_of(offset)
     for scanned in segment.scan(position):
         rows = np.flatnonzero(scanned.batches.max_timestamp == timestamp)
         if len(rows):

@@ -1,5 +1,6 @@
 """A log as a sequence of segments, without high watermark, producers or leader epochs (Kafka's LocalLog)."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -33,15 +34,15 @@ class LocalLog:
         self.recovery_point = recovery_point
         self.last_flush_ms = folder.now_ms()
         self.is_closed = False
-        self.log_end_offset = log_end_offset
-        """The offset of the next record."""
-        self.end_position = segments.active.size
-        """The next record's position in the active segment."""
+        self.on_removed: Callable[[], None] = lambda: None
+        """Called when no new query finds removed segments any more, before their files are renamed."""
+        self.end = OffsetMetadata(log_end_offset, segments.active.base_offset, segments.active.size)
+        """The log end offset with its segment and position: one value, which other threads read."""
 
     @property
-    def end(self) -> OffsetMetadata:
-        """The log end offset with its segment and position."""
-        return OffsetMetadata(self.log_end_offset, self.segments.active.base_offset, self.end_position)
+    def log_end_offset(self) -> int:
+        """The offset of the next record."""
+        return self.end.offset
 
     @property
     def unflushed_messages(self) -> int:
@@ -53,11 +54,12 @@ class LocalLog:
         self.check_open()
         active = self.segments.active
         active.append(last_offset, records, [BatchFacts(b.last_offset, b.max_timestamp, b.size) for b in batches])
-        self.log_end_offset, self.end_position = last_offset + 1, active.size
+        self.end = OffsetMetadata(last_offset + 1, active.base_offset, active.size)
 
     def move_end(self, offset: int) -> None:
         """Sets the offset of the next record."""
-        self.log_end_offset, self.end_position = offset, self.segments.active.size
+        active = self.segments.active
+        self.end = OffsetMetadata(offset, active.base_offset, active.size)
         self.recovery_point = min(self.recovery_point, offset)
 
     def flush(self, offset: int) -> None:
@@ -109,6 +111,13 @@ class LocalLog:
         else:
             active.sync()
 
+    def end_at(self, offset: int) -> OffsetMetadata:
+        """The end of the log after a truncation to `offset`."""
+        segment = self.segments.floor(offset)
+        assert segment is not None
+        found = segment.translate(offset)
+        return OffsetMetadata(offset, segment.base_offset, segment.size if found is None else found.position)
+
     def truncate_to(self, offset: int) -> list[Segment]:
         """Removes everything from `offset` on; returns the deleted segments."""
         self.check_open()
@@ -129,8 +138,8 @@ class LocalLog:
 
     def remove(self, gone: list[Segment]) -> None:
         """Removes segments; their files are deleted later."""
-        for segment in gone:
-            self.segments.remove(segment.base_offset)
+        self.segments.remove(*(s.base_offset for s in gone))
+        self.on_removed()
         self.folder.delete_later(gone)
         if gone:
             self.folder.disk.sync_folder(self.folder.path)
@@ -166,8 +175,8 @@ class LocalLog:
         """Up to `size_max` bytes of batches from the one with `offset` on, none after `end`. Raises OffsetOutOfRange."""
         segment = self.segments.floor(offset)
         if offset > self.log_end_offset or segment is None:
-            first = self.segments.first.base_offset if len(self.segments) else self.log_end_offset
-            raise OffsetOutOfRange(self.folder.path, offset, first, self.log_end_offset)
+            first = self.segments.base_offsets[:1] or (self.log_end_offset,)
+            raise OffsetOutOfRange(self.folder.path, offset, first[0], self.log_end_offset)
         aborted = () if with_aborted else None
         if offset == end.offset:
             return Fetched(end, b"", aborted=aborted)
@@ -207,7 +216,7 @@ class LocalLog:
         return Fetched(start, records, is_cut, transactions)
 
     def _aborted_of(self, segment: Segment, offset: int, start: OffsetMetadata, size: int) -> tuple[AbortedTxn, ...]:
-        end = segment.offset_index.upper_bound(start.position + size)
+        end = segment.indexed_offset_from(start.position + size)
         if end is None:
             following = self.segments.higher(segment.base_offset)
             end = self.log_end_offset if following is None else following.base_offset

@@ -4,6 +4,8 @@ Indexes are opened at their first use: a log of ten thousand segments opens only
 """
 
 import struct
+import threading
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -78,6 +80,7 @@ class Segment:
         """The value of `max_timestamp`, once it is computed."""
         self._offset_index: OffsetIndexFile | None = None
         self._time_index: TimeIndexFile | None = None
+        self._opening = threading.Lock()
         self.tail: Tail | None = None
         self.due = bytearray()
         self.log_file = self.path(LOG)
@@ -96,18 +99,28 @@ class Segment:
 
     @property
     def offset_index(self) -> OffsetIndexFile:
-        """The offset index; the first use opens it, or creates it."""
+        """The offset index with all entries, for the log's writer; the first use opens it, or creates it."""
         self.write_due_entries()
+        return self._offsets()
+
+    def _offsets(self) -> OffsetIndexFile:
         if self._offset_index is None:
-            self._offset_index = OffsetIndexFile(self._disk, self.path(OFFSET_INDEX), self.base_offset, self._index_bytes)
+            with self._opening:  # a reader and the writer may need it first at the same time
+                if self._offset_index is None:
+                    self._offset_index = OffsetIndexFile(self._disk, self.path(OFFSET_INDEX), self.base_offset, self._index_bytes)
         return self._offset_index
 
     @property
     def time_index(self) -> TimeIndexFile:
-        """The time index; the first use opens it, or creates it."""
+        """The time index with all entries, for the log's writer; the first use opens it, or creates it."""
         self.write_due_entries()
+        return self._times()
+
+    def _times(self) -> TimeIndexFile:
         if self._time_index is None:
-            self._time_index = TimeIndexFile(self._disk, self.path(TIME_INDEX), self.base_offset, self._index_bytes)
+            with self._opening:
+                if self._time_index is None:
+                    self._time_index = TimeIndexFile(self._disk, self.path(TIME_INDEX), self.base_offset, self._index_bytes)
         return self._time_index
 
     # Queries
@@ -115,9 +128,7 @@ class Segment:
     @property
     def max_timestamp(self) -> tuple[int, int]:
         """The greatest timestamp so far in ms, -1 for none, and the last offset of its batch."""
-        if self.latest is None:
-            self.latest = self.time_index.last_entry
-        return self.latest
+        return self.latest or self._times().last_entry
 
     @property
     def largest_timestamp(self) -> int:
@@ -155,8 +166,32 @@ class Segment:
 
     def translate(self, offset: int, from_position: int = 0) -> Found | None:
         """The batch that contains `offset`, else the first one after it; None after the last batch. Raises Corrupt."""
-        position = max(self.offset_index.lookup(offset)[1], from_position)
+        position = max(self.position_of(offset), from_position)
         return find_batch(self._read_range, self.log_file, offset, position, self.size)
+
+    def position_of(self, offset: int) -> int:
+        """The position of the last indexed batch that ends at or below `offset`, 0 if there is none. It changes nothing."""
+        if not self.size:
+            return 0
+        due = self.due  # taken before the index, which its entries move to
+        at = bisect_right(range(len(due) // DUE.size), offset, key=lambda row: DUE.unpack_from(due, row * DUE.size)[0])
+        return int(DUE.unpack_from(due, (at - 1) * DUE.size)[1]) if at else self._offsets().lookup(offset)[1]
+
+    def indexed_offset_from(self, position: int) -> int | None:
+        """The offset of the first index entry at or after a position (see `upper_bound`). It changes nothing."""
+        due, index = self.due, self._offsets()
+        found = index.upper_bound(position)
+        skipped = int(not len(index))
+        rows = () if found is not None else DUE.iter_unpack(bytes(due))
+        after = (row[0] for at, row in enumerate(rows) if row[1] > position or (row[1] == position and at >= skipped))
+        return next(after, found)
+
+    def offset_before(self, timestamp_ms: int) -> int:
+        """An offset before which all records are earlier than a time, the base offset if unknown. It changes nothing.
+
+        It ignores entries that are not yet in the index: the result may be lower than possible.
+        """
+        return self._times().lookup(timestamp_ms)[1]
 
     def _read_range(self, start: int, end: int) -> bytes:
         return self._disk.read(self.log_file, start, end)
@@ -229,12 +264,12 @@ class Segment:
         if not self.due or index is None or times is None:
             return
         offsets, positions, timestamps, of_timestamps = np.frombuffer(self.due, np.int64).reshape(-1, 4).T
-        self.due = bytearray()
         index.extend(offsets, positions)
         grown = timestamps > times.last_entry[0]
         grown[1:] &= timestamps[1:] > timestamps[:-1]
         if grown.any():
             times.extend(timestamps[grown], of_timestamps[grown])
+        self.due = bytearray()  # only now: a reader finds each entry in one of both
 
     def become_inactive(self) -> None:
         """Writes the last time index entry and trims the preallocated files."""

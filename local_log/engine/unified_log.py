@@ -2,7 +2,8 @@
 
     log start ≤ last stable ≤ high watermark ≤ log end,   recovery point ≤ log end,   log start ≤ local log start
 
-A log is not thread-safe.
+Many threads may use a log. Whatever changes it holds its lock, so that one thread at a time is its owner. Reads take the
+published offsets, change nothing, and never wait for the lock.
 """
 
 from collections.abc import Callable
@@ -19,8 +20,9 @@ from local_log.engine.errors import RecordListTooLarge, UnexpectedAppendOffset
 from local_log.engine.folder import LogFolder
 from local_log.engine.list_offsets import Bounds, offset_for, offsets_before
 from local_log.engine.local_log import Fetched, LocalLog
+from local_log.engine.log_offsets import LogWithOffsets, by_owner
 from local_log.engine.memory_records import MemoryBatch
-from local_log.engine.offsets import Isolation, OffsetMetadata
+from local_log.engine.offsets import Isolation, LogOffsets, OffsetMetadata
 from local_log.engine.producers.manager import ProducerStateManager
 from local_log.engine.producers.state import Origin, Verification
 from local_log.engine.recovery.loader import Loader
@@ -32,138 +34,27 @@ from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.list_offsets import TimestampOffset
 from local_log.formats.primitives import INT32_MAX
 
-_NOWHERE = OffsetMetadata(0)
-
 
 @dataclass(slots=True)
-class UnifiedLog:
+class UnifiedLog(LogWithOffsets):
     """An open log. `open_log` creates it."""
-
-    folder: LogFolder
-    local: LocalLog
-    producers: ProducerStateManager
-    epochs: LeaderEpochs
-    log_start_offset: int
-    local_log_start_offset: int
-    highest_offset_in_archive: int = -1
-    is_only_replica: bool = False
-    """Whether no other replica exists, so that the high watermark is the log end offset; see `become_only_replica`."""
-    _high_watermark: OffsetMetadata = _NOWHERE
-    _first_unstable: OffsetMetadata | None = None
-
-    # Offsets
-
-    @property
-    def log_end_offset(self) -> int:
-        """The offset of the next record."""
-        return self.local.log_end_offset
-
-    @property
-    def recovery_point(self) -> int:
-        """All offsets below it are flushed to the device."""
-        return self.local.recovery_point
-
-    @property
-    def high_watermark(self) -> int:
-        """All offsets below it are replicated."""
-        return self._high_watermark.offset
-
-    @property
-    def last_stable_offset(self) -> int:
-        """The offset below which every transaction is ended and replicated."""
-        first = self._first_unstable
-        return self.high_watermark if first is None else min(first.offset, self.high_watermark)
-
-    def update_high_watermark(self, offset: int) -> int:
-        """Sets the high watermark, limited to the log's bounds; returns its new value."""
-        if offset < self.log_start_offset:
-            self._set_high_watermark(OffsetMetadata(self.log_start_offset))
-        else:
-            self._set_high_watermark(self.local.end if offset >= self.log_end_offset else OffsetMetadata(offset))
-        return self.high_watermark
-
-    def maybe_increment_high_watermark(self, offset: int) -> bool:
-        """Raises the high watermark; False if it is already there or above. Raises Invalid beyond the log end offset."""
-        if offset > self.log_end_offset:
-            raise Invalid(f"{self.folder.path}: a high watermark of {offset} above the log's end {self.log_end_offset}")
-        if offset <= self.high_watermark:
-            return False
-        self.update_high_watermark(offset)
-        return True
-
-    def become_only_replica(self) -> None:
-        """From now on the high watermark is the log end offset, as Kafka's leader has it where it is the only replica."""
-        self.is_only_replica = True
-        self._set_high_watermark(self.local.end)
-
-    def _set_high_watermark(self, metadata: OffsetMetadata) -> None:
-        self._high_watermark = metadata
-        self.producers.on_high_watermark(metadata.offset)
-        self._update_first_unstable()
-
-    def maybe_increment_log_start_offset(self, offset: int) -> bool:
-        """Raises the log start offset (DeleteRecords, retention). Raises OffsetOutOfRange above the high watermark."""
-        if offset > self.high_watermark:
-            raise OffsetOutOfRange(self.folder.path, offset, self.log_start_offset, self.high_watermark)
-        if self.folder.config.remote_storage_enable:
-            self.local_log_start_offset = max(offset, self.local_log_start_offset)
-        self.local.check_open()
-        if offset <= self.log_start_offset:
-            return False
-        self._set_log_start_offset(offset)
-        self.epochs.truncate_from_start(offset)
-        self.producers.on_log_start_offset(offset)
-        self._update_first_unstable()
-        return True
-
-    def _set_log_start_offset(self, offset: int) -> None:
-        self.log_start_offset = offset
-        self._begin_at_least_at(offset)
-
-    def _begin_at_least_at(self, offset: int) -> None:
-        if self.high_watermark < offset:
-            self.update_high_watermark(offset)
-        self.local.recovery_point = max(self.local.recovery_point, offset)
-
-    def _start(self, offset: int) -> None:
-        self._set_log_start_offset(offset)
-        self.local_log_start_offset = max(offset, self.local.segments.first.base_offset)
-        self._begin_at_least_at(self.local_log_start_offset)
-        if not self.folder.config.remote_storage_enable:
-            self.log_start_offset = self.local_log_start_offset
-        self._update_first_unstable()
-
-    def _update_first_unstable(self) -> None:
-        first = self.producers.first_unstable_offset
-        if first is None:
-            self._first_unstable = None
-            return
-        start, known = self.log_start_offset, self._first_unstable
-        # The batch at the log start offset may not be written yet: its position is looked up again.
-        if first < start or known is None or known.offset != first:
-            self._first_unstable = self._located(max(first, start))
-
-    def _located(self, offset: int) -> OffsetMetadata:
-        """An offset with its position. In the middle of a batch or in a gap it becomes the offset of the batch found there."""
-        try:
-            return self.local.locate(offset)
-        except OffsetOutOfRange:
-            return OffsetMetadata(offset)
-
-    def _high_watermark_follows_end(self) -> None:
-        if self.high_watermark >= self.log_end_offset:
-            self._set_high_watermark(self.local.end)
 
     # Appending
 
     def append_as_follower(self, records: bytes, leader_epoch: int) -> AppendInfo:
         """Appends a leader's batches unchanged. Raises Refused."""
-        if self._first_unstable is None:
-            one = append_one(self.local, self.producers, self.epochs, records, leader_epoch, self.log_start_offset)
-            if one is not None:
-                if self.is_only_replica:
-                    self._set_high_watermark(self.local.end)
-                return one
+        with self.lock:  # as `by_owner`, without its cost
+            if self._first_unstable is None:
+                one = append_one(self.local, self.producers, self.epochs, records, leader_epoch, self.log_start_offset)
+                if one is not None:
+                    if self.is_only_replica:
+                        self._set_high_watermark(self.local.end)
+                        self.publish()
+                    return one
+            return self._append_as_follower(records, leader_epoch)
+
+    @by_owner
+    def _append_as_follower(self, records: bytes, leader_epoch: int) -> AppendInfo:
         info, batches = analyze(records, Origin.REPLICATION, leader_epoch, self.log_start_offset, self.folder.config)
         if info.valid_bytes <= 0:
             return info
@@ -173,6 +64,7 @@ class UnifiedLog:
             raise self._unexpected(info)
         return self._append(records, batches, info, Origin.REPLICATION)
 
+    @by_owner
     def append_as_leader(
         self,
         records: bytes,
@@ -260,6 +152,7 @@ class UnifiedLog:
         # A message set before magic 2 does not have its first offset: the lowest possible one is used, which is unique, too.
         return self.roll(info.first_offset if info.first_offset >= 0 else info.last_offset - INT32_MAX)
 
+    @by_owner
     def roll(self, expected_offset: int = 0) -> Segment:
         """Creates a segment at the log end offset; flushes the producer snapshot and the earlier segments."""
         segment = self.local.roll(expected_offset)
@@ -271,6 +164,7 @@ class UnifiedLog:
         self._flush(segment.base_offset, segment.base_offset)
         return segment
 
+    @by_owner
     def flush(self, *, also_active: bool = False) -> None:
         """Flushes the log to the device; `also_active` includes an empty active segment."""
         end = self.log_end_offset
@@ -281,6 +175,7 @@ class UnifiedLog:
             self.local.flush(up_to)
             self.local.mark_flushed(offset)
 
+    @by_owner
     def truncate_to(self, offset: int) -> bool:
         """Removes everything from `offset` on; False if the log ends before it. Raises Invalid below 0."""
         if offset < 0:
@@ -291,6 +186,7 @@ class UnifiedLog:
         if self.local.segments.first.base_offset > offset:
             self.truncate_fully_and_start_at(offset)
             return True
+        self.published.withdraw(min(offset, self.log_start_offset), self.local.end_at(offset))
         gone = self.local.truncate_to(offset)
         self.folder.delete_snapshots_later(self.producers, gone)
         self.epochs.truncate_from_end(offset)
@@ -300,8 +196,11 @@ class UnifiedLog:
         self._high_watermark_follows_end()
         return True
 
+    @by_owner
     def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
         """Removes everything; the log starts again at `offset`."""
+        self.local.check_open()
+        self.published.withdraw(offset, OffsetMetadata(offset))
         self.local.truncate_fully_and_start_at(offset)
         self.epochs.clear()
         self.producers.truncate_fully_and_start_at(offset)
@@ -312,6 +211,7 @@ class UnifiedLog:
         self.folder.disk.sync_folder(self.folder.path)
         self.update_high_watermark(self.log_end_offset)
 
+    @by_owner
     def close(self) -> None:
         """Writes what is only in memory. No write is possible afterwards; a second call does nothing."""
         if not self.local.is_closed:
@@ -327,35 +227,29 @@ class UnifiedLog:
 
         Raises OffsetOutOfRange below the log start offset and above the log end offset.
         """
-        if offset < self.log_start_offset:
-            raise OffsetOutOfRange(self.folder.path, offset, self.log_start_offset, self.log_end_offset)
-        with_aborted = isolation is Isolation.TXN_COMMITTED
-        end = self._end(isolation)
-        return self.local.read(offset, size_max, end, one_batch_at_least=one_batch_at_least, with_aborted=with_aborted)
 
-    def _end(self, isolation: Isolation) -> OffsetMetadata:
-        if isolation is Isolation.LOG_END:
-            return self.local.end
-        if self._high_watermark.is_offset_only:
-            self._set_high_watermark(self._located(self.high_watermark))
-        first = self._first_unstable
-        if isolation is Isolation.HIGH_WATERMARK or first is None or first.offset >= self.high_watermark:
-            return self._high_watermark
-        if first.is_offset_only:
-            self._first_unstable = first = self._located(first.offset)
-        return first
+        def query(now: LogOffsets) -> Fetched:
+            if not now.log_start <= offset <= now.end.offset:
+                raise OffsetOutOfRange(self.folder.path, offset, now.log_start, now.end.offset)
+            end = self.published.up_to(now, isolation)
+            with_aborted = isolation is Isolation.TXN_COMMITTED
+            return self.local.read(offset, size_max, end, one_batch_at_least=one_batch_at_least, with_aborted=with_aborted)
+
+        return self.published.undisturbed(query)
 
     def offset_for(self, timestamp: int) -> TimestampOffset | None:
         """The result of Kafka's ListOffsets for a timestamp; see `list_offsets`."""
-        return offset_for(timestamp, self._bounds(), self.local.segments, self.epochs)
+        segments, epochs = self.local.segments, self.epochs
+        return self.published.undisturbed(lambda now: offset_for(timestamp, self._bounds(now), segments, epochs))
 
     def offsets_before(self, timestamp: int, count_max: int) -> list[int]:
         """The result of ListOffsets version 0; see `list_offsets`."""
-        return offsets_before(timestamp, count_max, self._bounds(), self.local.segments, self.folder.now_ms())
+        segments, now_ms = self.local.segments, self.folder.now_ms()
+        return self.published.undisturbed(lambda now: offsets_before(timestamp, count_max, self._bounds(now), segments, now_ms))
 
-    def _bounds(self) -> Bounds:
+    def _bounds(self, now: LogOffsets) -> Bounds:
         archived = self.highest_offset_in_archive if self.folder.config.remote_storage_enable else None
-        return Bounds(self.log_start_offset, self.local_log_start_offset, self.log_end_offset, archived)
+        return Bounds(now.log_start, now.local_log_start, now.end.offset, archived)
 
 
 # Ten parameters: a log manager has each from another source, and a class for them would be used in this call alone.
@@ -393,4 +287,5 @@ def open_log(
     start = loaded.log_start_offset
     log = UnifiedLog(folder, local, producers, epochs, start, start, _high_watermark=OffsetMetadata(start))
     log._start(loaded.log_start_offset)
+    log.publish()
     return log

@@ -7,6 +7,7 @@ Every other append takes the general path.
 from local_log.engine.append.analyze import AppendInfo
 from local_log.engine.epochs import LeaderEpochs
 from local_log.engine.local_log import LocalLog
+from local_log.engine.offsets import OffsetMetadata
 from local_log.engine.producers.manager import ProducerStateManager
 from local_log.engine.producers.state import BatchMetadata
 from local_log.engine.segment import DUE
@@ -55,7 +56,7 @@ def append_one(
         magic != MAGIC
         or length + LOG_OVERHEAD != size
         or attributes not in _PLAIN
-        or not local.log_end_offset <= base <= last <= offset_max
+        or not local.end[0] <= base <= last <= offset_max
         or last <= above
         or timestamp > timestamp_max
         or position + size > size_max
@@ -72,7 +73,7 @@ def append_one(
         return None
 
     write(position, records)
-    segment.size = local.end_position = position + size
+    segment.size = end = position + size
     latest, of_latest = segment.latest or segment.max_timestamp
     if timestamp > latest:
         latest, of_latest = segment.latest = timestamp, last
@@ -83,7 +84,8 @@ def append_one(
             segment.write_due_entries()
     else:
         segment.since_entry += size
-    local.log_end_offset = producers.map_end_offset = last + 1
+    producers.map_end_offset = last + 1
+    local.end = _tuple(OffsetMetadata, (last + 1, segment.base_offset, end))  # last: readers use it at once
     if producer is not None:
         producer.batches.append(_tuple(BatchMetadata, ((sequence + delta) & INT32_MAX, last, delta, timestamp)))
         producer.last_timestamp = timestamp

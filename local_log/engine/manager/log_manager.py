@@ -3,7 +3,7 @@
     made → start → tick, tick, … → stop
 
 Only opening and closing logs uses threads. `tick` does what Kafka does in background threads; its caller calls it about once a
-second. As with a log, only one thread may call it at a time.
+second. Only one thread may call a manager at a time; many may use its logs.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -49,7 +49,7 @@ def jobs_of(
         return [(directory, partial(_retain, m, now_ms, archived_through)) for directory, m in managed]
     if task is Task.FLUSH:
         return [(directory, partial(_flush_due, m, now_ms)) for directory, m in managed]
-    return [(directory, m.log.producers.expire) for directory, m in managed]
+    return [(directory, partial(_expire_producers, m)) for directory, m in managed]
 
 
 def run_jobs(jobs: Iterable[Job]) -> list[LogError]:
@@ -72,6 +72,11 @@ def _retain(managed: ManagedLog, now_ms: int, archived_through: Callable[[TopicP
         # Kafka keeps the greatest value that was set; while it is unknown here, nothing is deleted
         managed.log.highest_offset_in_archive = archived_through(managed.partition)
     delete_old_segments(managed.log, now_ms)
+
+
+def _expire_producers(managed: ManagedLog) -> None:
+    with managed.log.lock:
+        managed.log.producers.expire()
 
 
 def _flush_due(managed: ManagedLog, now_ms: int) -> None:

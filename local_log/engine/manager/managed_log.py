@@ -41,6 +41,10 @@ class ManagedLog:
 
     def rename(self, name: str) -> None:
         """Renames the log's folder. The open log continues to use the folder under its new path. Raises Offline."""
+        with self.log.lock:
+            self._rename(name)
+
+    def _rename(self, name: str) -> None:
         log, disk = self.log, self.directory.disk
         path = f"{self.directory.path}/{name}"
         disk.rename(log.folder.path, path)

@@ -108,6 +108,11 @@ def older_than(retention_ms: int, now_ms: int) -> Breach[Aged]:
 
 def delete_old_segments(log: UnifiedLog, now_ms: int) -> int:
     """Applies the rules; returns the number of deleted segments. Their files are deleted after file.delete.delay.ms."""
+    with log.lock:
+        return _delete_old_segments(log, now_ms)
+
+
+def _delete_old_segments(log: UnifiedLog, now_ms: int) -> int:
     config = log.folder.config
     copied = is_copied(config)
     deleted = _apply(log, below(_start_that_counts(log)))
@@ -163,6 +168,8 @@ def _delete(log: UnifiedLog, segments: Sequence[Segment]) -> int:
         log.local_log_start_offset = max(log.local_log_start_offset, following.base_offset)
     else:
         log.maybe_increment_log_start_offset(following.base_offset)
+    log.published.withdraw(log.log_start_offset, log.local.end)
     log.local.remove(gone)
+    log.publish()
     log.folder.delete_snapshots_later(log.producers, gone)
     return len(gone)

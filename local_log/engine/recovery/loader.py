@@ -222,8 +222,7 @@ class Loader:
         return None
 
     def _remove(self, segments: Sequence[Segment]) -> None:
-        for segment in segments:
-            self.segments.remove(segment.base_offset)
+        self.segments.remove(*(s.base_offset for s in segments))
         self.folder.delete_later(segments)
         self.folder.delete_snapshots_later(self.producers, segments)
         if segments:
