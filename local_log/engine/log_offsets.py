@@ -23,15 +23,18 @@ _NOWHERE = OffsetMetadata(0)
 
 
 def by_owner(change: "Callable[Concatenate[L, P], R]") -> "Callable[Concatenate[L, P], R]":
-    """A method that holds the lock, and publishes the log's offsets at its end."""
+    """A method that holds the lock. At the end of the outermost one the log's offsets are published."""
 
     @wraps(change)
     def owned(self: L, /, *args: P.args, **options: P.kwargs) -> R:
         with self.lock:
+            self._changes += 1
             try:
                 return change(self, *args, **options)
             finally:
-                self.publish()
+                self._changes -= 1
+                if not self._changes:
+                    self.publish()
 
     return owned
 
@@ -51,6 +54,8 @@ class LogWithOffsets:
     """Whether no other replica exists, so that the high watermark is the log end offset; see `become_only_replica`."""
     _high_watermark: OffsetMetadata = _NOWHERE
     _first_unstable: OffsetMetadata | None = None
+    _changes: int = 0
+    """How many changes are under way, one within another."""
     lock: threading.RLock = field(default_factory=threading.RLock)
     published: PublishedOffsets = field(init=False)
 

@@ -42,10 +42,14 @@ class PublishedOffsets:
     def withdraw(self, log_start: int, end: OffsetMetadata) -> None:
         """Publishes that only `[log_start, end)` can be read. Afterwards the rest may be changed, until the next `publish`."""
         value = self._value
+        high_watermark, first = value.high_watermark, value.first_unstable
+        if high_watermark.offset < log_start:
+            high_watermark = OffsetMetadata(log_start)
         self._value = value._replace(
             log_start=log_start,
             local_log_start=max(log_start, min(value.local_log_start, end.offset)),
-            high_watermark=end if value.high_watermark.offset >= end.offset else value.high_watermark,
+            high_watermark=min(high_watermark, end),
+            first_unstable=OffsetMetadata(log_start) if first is not None and first.offset < log_start else first,
             end=end,
             moves=value.moves + 1,
             is_moving=True,

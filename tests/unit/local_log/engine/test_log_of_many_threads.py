@@ -107,7 +107,7 @@ def in_a_thread(act: Callable[[], object]) -> object:
 
 @pytest.mark.usefixtures("switching")
 def test_a_reader_beside_a_follower_s_appends_sees_each_batch_as_it_was_appended(log: UnifiedLog) -> None:
-    batches = [batch_of(f"{offset:60}", offset=offset) for offset in range(1500)]
+    batches = [batch_of(f"{offset:60}", offset=offset) for offset in range(800)]
     done = threading.Event()
 
     def append() -> None:
@@ -127,7 +127,7 @@ def test_a_reader_beside_a_follower_s_appends_sees_each_batch_as_it_was_appended
             log.offset_for(NOW)
 
     all_at_once(append, read, read)
-    assert log.offsets.end.offset == log.offsets.high_watermark.offset == 1500
+    assert log.offsets.end.offset == log.offsets.high_watermark.offset == 800
 
 
 @pytest.mark.usefixtures("switching")
@@ -137,7 +137,7 @@ def test_many_threads_append_read_truncate_roll_and_delete(log: UnifiedLog) -> N
     working.set()
 
     def append(thread: int) -> None:
-        for n in range(250):
+        for n in range(120):
             info = log.append_as_leader(batch_of(f"{thread}-{n:40}"), 0)
             assert info.first_offset == info.last_offset
         left.release()
@@ -206,6 +206,19 @@ def test_a_read_during_a_truncation_ends_where_the_log_will_end(log: UnifiedLog,
     log.truncate_to(3)
     assert seen == [(3, 3, True, [1, 2])]
     assert not log.offsets.is_moving
+
+
+def test_while_a_log_begins_anew_its_published_offsets_are_where_it_will_begin(log: UnifiedLog, disk: WatchedDisk) -> None:
+    log.append_as_leader(batch_of("a"), 0)
+    seen: list[tuple[int, ...]] = []
+
+    def look() -> None:
+        now = log.offsets
+        seen.append((now.log_start, now.local_log_start, now.last_stable, now.high_watermark.offset, now.end.offset))
+
+    disk.before["rename"] = look
+    log.truncate_fully_and_start_at(9)
+    assert seen == [(9,) * 5]
 
 
 def test_a_read_that_a_truncation_overtakes_is_repeated(log: UnifiedLog, disk: WatchedDisk) -> None:
