@@ -2,6 +2,7 @@ import java.io.BufferedReader;
 import java.io.File;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.security.MessageDigest;
 import java.util.ArrayList;
@@ -28,6 +29,7 @@ import org.apache.kafka.storage.internals.log.AppendOrigin;
 import org.apache.kafka.storage.internals.log.Cleaner;
 import org.apache.kafka.storage.internals.log.FetchDataInfo;
 import org.apache.kafka.storage.internals.log.LogAppendInfo;
+import org.apache.kafka.storage.internals.log.LogCleanerManager;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.internals.log.LogOffsetsListener;
@@ -150,6 +152,30 @@ public class LogOracle {
     return "{\"end_offset\":" + end + ",\"seconds\":" + (System.nanoTime() - start) / 1e9 + "}";
   }
 
+  private static Object managers(String method, Class<?>[] types, Object... args) throws Exception {
+    Method found = LogCleanerManager.class.getDeclaredMethod(method, types);
+    found.setAccessible(true);
+    return found.invoke(null, args);
+  }
+
+  private static Object of(Object record, String field) throws Exception {
+    Method found = record.getClass().getDeclaredMethod(field);
+    found.setAccessible(true);
+    return found.invoke(record);
+  }
+
+  /** What Kafka's manager would have cleaned next; the checkpoint is "-" without one. */
+  static String dirty(String checkpointed) throws Exception {
+    Optional<Long> last = checkpointed.equals("-") ? Optional.empty() : Optional.of(Long.parseLong(checkpointed));
+    Object offsets = managers("cleanableOffsets", new Class<?>[] {UnifiedLog.class, Optional.class, long.class}, log, last, now);
+    long first = (Long) of(offsets, "firstDirtyOffset");
+    LogToClean found = new LogToClean(log, first, (Long) of(offsets, "firstUncleanableDirtyOffset"), false);
+    Object overdue = managers("maxCompactionDelay", new Class<?>[] {UnifiedLog.class, long.class, long.class}, log, first, now);
+    return "{\"first_dirty_offset\":" + first + ",\"first_uncleanable_offset\":" + found.firstUncleanableOffset()
+        + ",\"checkpoint_is_invalid\":" + of(offsets, "forceUpdateCheckpoint") + ",\"clean_bytes\":" + found.cleanBytes()
+        + ",\"cleanable_bytes\":" + found.cleanableBytes() + ",\"overdue_ms\":" + overdue + "}";
+  }
+
   static String offsetFor(long timestamp) {
     return log.fetchOffsetByTimestamp(timestamp, Optional.empty()).timestampAndOffsetOpt()
         .map(t -> "{\"timestamp\":" + t.timestamp + ",\"offset\":" + t.offset + ",\"epoch\":" + t.leaderEpoch.orElse(-1) + "}").orElse("{}");
@@ -189,6 +215,7 @@ public class LogOracle {
       case "lookup": return lookUp(w[1], Integer.parseInt(w[2]), Long.parseLong(w[3]), Long.parseLong(w[4]), 7);
       case "time": return offsetFor(Long.parseLong(w[1]));
       case "epoch": return log.endOffsetForEpoch(Integer.parseInt(w[1])).map(e -> "{\"epoch\":" + e.epoch() + ",\"offset\":" + e.offset() + "}").orElse("{}");
+      case "dirty": return dirty(w[1]);
       case "clean": return clean(Long.parseLong(w[1]), Long.parseLong(w[2]), Integer.parseInt(w[3]), Double.parseDouble(w[4]));
       case "close": log.close(); return "{}";
       default: throw new IllegalArgumentException(w[0]);

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from local_log.engine.cleaner.batch_filter import Retention, filter_chunk
+from local_log.engine.cleaner.dirty import segments_end
 from local_log.engine.cleaner.grouping import group_segments
 from local_log.engine.cleaner.last_records import last_records
 from local_log.engine.cleaner.offset_map import OffsetMap
@@ -26,7 +27,7 @@ def clean(log: UnifiedLog, first_dirty_offset: int, uncleanable_offset: int, off
     The active segment and those from the one with `uncleanable_offset` on stay as they are; it may be the last stable offset at
     most. Raises Corrupt, Invalid; the segments that were replaced before stay cleaned.
     """
-    round_end = _segments_end(log, uncleanable_offset)
+    round_end = segments_end(log, uncleanable_offset)
     if round_end <= first_dirty_offset:
         return first_dirty_offset
     fill_map(log, first_dirty_offset, round_end, offsets)
@@ -37,13 +38,6 @@ def clean(log: UnifiedLog, first_dirty_offset: int, uncleanable_offset: int, off
     for group in group_segments(log.local.segments.between(0, end), log.folder.config, round_end):
         _clean_group(log, group, transactions, retention)
     return end
-
-
-def _segments_end(log: UnifiedLog, uncleanable_offset: int) -> int:
-    """The base offset of the first segment that cannot be cleaned."""
-    active = log.local.segments.active.base_offset
-    following = log.local.segments.between(min(uncleanable_offset, active), active)
-    return following[0].base_offset if following else active
 
 
 def fill_map(log: UnifiedLog, start_offset: int, end_offset: int, offsets: OffsetMap) -> None:

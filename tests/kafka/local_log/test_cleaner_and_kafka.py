@@ -3,7 +3,7 @@
 import random  # noqa: TID251  # seeded
 from base64 import b64encode
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from hand_made import GZIP, LZ4, SNAPPY, TRANSACTIONAL, ZSTD, batch, decoded, re
 from kafka_log import NOW, KafkaLog, files, kafka_log
 from small_logs import Clock, marker
 
-from local_log.engine.cleaner import OffsetMap, clean
+from local_log.engine.cleaner import OffsetMap, clean, dirty_part
 from local_log.engine.config import read_config
 from local_log.engine.producers.state import Origin
 from local_log.engine.unified_log import UnifiedLog, open_log
@@ -59,11 +59,15 @@ class KeyedLog:
             "internal.segment.bytes": str(r.choice([1500, 3000, 6000])),
             "segment.index.bytes": str(r.choice([240, 1200])),
             "index.interval.bytes": str(r.choice([1, 200, 1000])),
+            "max.compaction.lag.ms": str(r.choice([1, 1000, 70_000, 10**12])),
             "message.timestamp.type": r.choice(["CreateTime", "CreateTime", "LogAppendTime"]),
         }
         self.delete_retention_ms = r.choice([0, 1000, 100_000])
+        self.min_compaction_lag_ms = r.choice([0, 0, 400, 60_000])
         self.memory = r.choice([24 * 3, 24 * 9, 24 * 1000])
-        kafkas = self.given | {"delete.retention.ms": str(self.delete_retention_ms)}
+        lag = min(self.min_compaction_lag_ms, int(self.given["max.compaction.lag.ms"]))
+        self.min_compaction_lag_ms = lag
+        kafkas = self.given | {"delete.retention.ms": str(self.delete_retention_ms), "min.compaction.lag.ms": str(lag)}
         self.kafka.ask("clock", self.clock())
         self.kafka.ask("open", self.folders[0], 0, 0, "clean", *(f"{name}={value}" for name, value in kafkas.items()))
         self.log = open_log(OsWritableDisk(), str(self.folders[1]), read_config(self.given), self.clock, lambda: 0.0, clean=True)
@@ -146,9 +150,17 @@ class KeyedLog:
         names = [name for name in batches.header.dtype.names or () if name not in ("batch_length", "crc")]
         return batches.header[names].tolist(), decoded(data, batches).to_pylist()
 
+    def ask_dirty(self) -> None:
+        if self.codecs != EQUAL_CODECS:
+            return  # the sizes differ
+        end = self.log.log_end_offset
+        checkpointed = self.r.choice([None, self.dirty, self.dirty, self.r.randrange(end + 1), end + 1])
+        found = asdict(dirty_part(self.log, checkpointed, self.clock(), self.min_compaction_lag_ms))
+        assert found == self.kafka.ask("dirty", "-" if checkpointed is None else checkpointed)
+
     def live(self) -> None:
         """Takes random steps up to the end of what both cleaners can do."""
-        steps = {self.write: 30, self.end_transaction: 8, self.roll: 2, self.wait: 4, self.clean: 3}
+        steps = {self.write: 30, self.end_transaction: 8, self.roll: 2, self.wait: 4, self.clean: 3, self.ask_dirty: 3}
         for step in self.r.choices(list(steps), list(steps.values()), k=STEPS):
             step()
             if self.is_over:
