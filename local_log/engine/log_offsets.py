@@ -12,7 +12,9 @@ from local_log.engine.local_log import LocalLog
 from local_log.engine.offsets import LogOffsets, OffsetMetadata
 from local_log.engine.producers.manager import ProducerStateManager
 from local_log.engine.published import PublishedOffsets, locate
+from local_log.engine.waiters import Waiters, Wake
 from local_log.errors import Invalid, OffsetOutOfRange
+from local_log.formats.primitives import INT64_MAX
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -23,18 +25,24 @@ _NOWHERE = OffsetMetadata(0)
 
 
 def by_owner(change: "Callable[Concatenate[L, P], R]") -> "Callable[Concatenate[L, P], R]":
-    """A method that holds the lock. At the end of the outermost one the log's offsets are published."""
+    """A method that holds the lock. At the end of the outermost one the offsets are published, and waiters woken."""
 
     @wraps(change)
     def owned(self: L, /, *args: P.args, **options: P.kwargs) -> R:
-        with self.lock:
-            self._changes += 1
-            try:
-                return change(self, *args, **options)
-            finally:
-                self._changes -= 1
-                if not self._changes:
-                    self.publish()
+        moves, is_outermost = self.published.moves, False
+        try:
+            with self.lock:
+                is_outermost = not self._changes
+                self._changes += 1
+                try:
+                    return change(self, *args, **options)
+                finally:
+                    self._changes -= 1
+                    if is_outermost:
+                        self.publish()
+        finally:
+            if is_outermost:  # without the lock, unless the caller holds it
+                self.wake_waiters(everybody=self.published.moves != moves or self.local.is_closed)
 
     return owned
 
@@ -58,6 +66,8 @@ class LogWithOffsets:
     """How many changes are under way, one within another."""
     lock: threading.RLock = field(default_factory=threading.RLock)
     published: PublishedOffsets = field(init=False)
+    _end_waiters: Waiters = field(default_factory=Waiters)
+    _high_watermark_waiters: Waiters = field(default_factory=Waiters)
 
     def __post_init__(self) -> None:
         self.published = PublishedOffsets(self.local, self.log_start_offset)
@@ -70,6 +80,32 @@ class LogWithOffsets:
     def publish(self) -> None:
         """Publishes the offsets for readers; for the owner of the lock, as are all changes of the fields."""
         self.published.publish(self.log_start_offset, self.local_log_start_offset, self._high_watermark, self._first_unstable)
+
+    # Waiting
+
+    def when_end_reaches(self, offset: int, wake: Wake) -> int:
+        """Calls `wake` once the log end offset is `offset` or above: for new data at N, N + 1. See `waiters`."""
+        return self._end_waiters.add(offset, wake, lambda: self.offsets.end.offset)
+
+    def when_high_watermark_reaches(self, offset: int, wake: Wake) -> int:
+        """Calls `wake` once the high watermark is `offset` or above. See `waiters`."""
+        return self._high_watermark_waiters.add(offset, wake, lambda: self.offsets.high_watermark.offset)
+
+    def cancel_end_waiter(self, waiter: int) -> bool:
+        """Whether the waiter was still waiting; it is not called any more."""
+        return self._end_waiters.cancel(waiter)
+
+    def cancel_high_watermark_waiter(self, waiter: int) -> bool:
+        """As `cancel_end_waiter`, for one that waits for a high watermark."""
+        return self._high_watermark_waiters.cancel(waiter)
+
+    def wake_waiters(self, *, everybody: bool = False) -> None:
+        """Calls the waiters whose offset is reached and published, or all."""
+        now = self.offsets
+        self._end_waiters.wake(INT64_MAX if everybody else now.end.offset)
+        self._high_watermark_waiters.wake(INT64_MAX if everybody else now.high_watermark.offset)
+
+    # Offsets
 
     @property
     def log_end_offset(self) -> int:

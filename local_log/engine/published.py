@@ -27,6 +27,11 @@ class PublishedOffsets:
         self._value = LogOffsets(log_start, log_start, start, None, local.end)
         self._located: tuple[int, OffsetMetadata, OffsetMetadata] = 0, start, start
 
+    @property
+    def moves(self) -> int:
+        """See `LogOffsets`."""
+        return self._value.moves
+
     def current(self) -> LogOffsets:
         """The offsets at this moment."""
         while True:

@@ -43,15 +43,18 @@ class UnifiedLog(LogWithOffsets):
 
     def append_as_follower(self, records: bytes, leader_epoch: int) -> AppendInfo:
         """Appends a leader's batches unchanged. Raises Refused."""
+        one = None
         with self.lock:  # as `by_owner`, without its cost
             if self._first_unstable is None:
                 one = append_one(self.local, self.producers, self.epochs, records, leader_epoch, self.log_start_offset)
-                if one is not None:
-                    if self.is_only_replica:
-                        self._set_high_watermark(self.local.end)
-                        self.publish()
-                    return one
+                if one is not None and self.is_only_replica:
+                    self._set_high_watermark(self.local.end)
+                    self.publish()
+        if one is None:
             return self._append_as_follower(records, leader_epoch)
+        if self.is_only_replica or self._end_waiters.least <= one.last_offset + 1:
+            self.wake_waiters()
+        return one
 
     @by_owner
     def _append_as_follower(self, records: bytes, leader_epoch: int) -> AppendInfo:
