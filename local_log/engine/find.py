@@ -65,6 +65,8 @@ def find_batch(read: Callable[[int, int], Buffer], file: str, offset: int, posit
         before, last = found, base
         if magic >= MAGIC:
             last += _LAST_OFFSET_DELTA.unpack_from(window, at + LAST_OFFSET_DELTA_AT)[0]
+            if last >= offset:
+                return found
         position += found.size
     return before if before is not None and last >= offset else None
 

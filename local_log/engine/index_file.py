@@ -204,6 +204,19 @@ class OffsetIndexFile(_Index):
         relative, position = self._fields(rows, at)
         return self.base_offset + relative, position
 
+    def position_of_large(self, offset: int, bytes_min: int) -> int:
+        """The position of the entry after `offset`, often the batch's own; 0 if it is within `bytes_min` of the one before.
+
+        Batches that are larger than the index interval have an entry each. It may also be that of a later batch.
+        """
+        rows = self._entries
+        at = self._slot(rows, offset, self.KEY, self.base_offset)
+        relative, before = self._fields(rows, at) if at >= 0 else (-1, 0)
+        if self.base_offset + relative == offset or (at + 2) * self.ENTRY.size > len(rows):
+            return 0
+        following = self._fields(rows, at + 1)[self.VALUE]
+        return following if following - before > bytes_min else 0
+
     def entry(self, at: int) -> tuple[int, int]:
         """Offset and position of an entry. Raises Invalid if there is no such entry."""
         relative, position = self.fields(at)

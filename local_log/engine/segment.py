@@ -166,8 +166,12 @@ class Segment:
 
     def translate(self, offset: int, from_position: int = 0) -> Found | None:
         """The batch that contains `offset`, else the first one after it; None after the last batch. Raises Corrupt."""
-        position = max(self.position_of(offset), from_position)
-        return find_batch(self._read_range, self.log_file, offset, position, self.size)
+        own = 0 if self.due or not self.size else self._offsets().position_of_large(offset, 2 * self.interval)
+        if own > from_position:
+            found = find_batch(self._read_range, self.log_file, offset, own, self.size)
+            if found is not None and found.offset <= offset:
+                return found
+        return find_batch(self._read_range, self.log_file, offset, max(self.position_of(offset), from_position), self.size)
 
     def position_of(self, offset: int) -> int:
         """The position of the last indexed batch that ends at or below `offset`, 0 if there is none. It changes nothing."""

@@ -174,6 +174,35 @@ def test_every_offset_is_found_whatever_the_batches_sizes(tmp_path: Path, size: 
     assert one_of.translate(239) is None
 
 
+@pytest.mark.parametrize("sizes", [(9_000,), (16_000, 100), (100, 100, 30_000), (3_000, 6_000), (4_000,) * 3 + (20_000,)])
+def test_every_offset_is_found_by_an_index_entry_of_its_own_batch_or_one_before_it(
+    tmp_path: Path, sizes: tuple[int, ...]
+) -> None:
+    one_of = segment(tmp_path, 0, small_config(index_interval_bytes=4_096))
+    position, where = 0, {}
+    for i in range(60):
+        one = batch(record(0), record(2, value=bytes(sizes[i % len(sizes)])), base_offset=i * 5, last_delta=2)
+        one_of.append(i * 5 + 2, one, [BatchFacts(i * 5 + 2, 0, len(one))])
+        where[i * 5] = i * 5, position, len(one)
+        position += len(one)
+    for offset in range(60 * 5 - 2):
+        assert one_of.translate(offset) == where[offset - offset % 5 + (5 if offset % 5 > 2 else 0)]
+    assert one_of.translate(60 * 5 - 2) is None
+
+
+def test_a_large_batch_is_found_by_one_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one_of = segment(tmp_path, 0, small_config(index_interval_bytes=4_096))
+    for i in range(40):
+        one = batch(record(0), record(1, value=bytes(16_000)), base_offset=i * 2)
+        one_of.append(i * 2 + 1, one, [BatchFacts(i * 2 + 1, 0, len(one))])
+    reads: list[tuple[int, int]] = []
+    read_range = Segment._read_range
+    monkeypatch.setattr(Segment, "_read_range", lambda self, a, b: reads.append((a, b)) or read_range(self, a, b))
+    for offset in range(4, 78):
+        assert found_offset(one_of, offset) == offset - offset % 2
+    assert len(reads) == 74
+
+
 # Rolled
 
 
