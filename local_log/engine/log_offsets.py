@@ -41,7 +41,7 @@ def by_owner(change: "Callable[Concatenate[L, P], R]") -> "Callable[Concatenate[
                     if is_outermost:
                         self.publish()
         finally:
-            if is_outermost:  # without the lock, unless the caller holds it
+            if is_outermost and self._is_awaited():  # without the lock, unless the caller holds it
                 self.wake_waiters(everybody=self.published.moves != moves or self.local.is_closed)
 
     return owned
@@ -99,6 +99,9 @@ class LogWithOffsets:
         """As `cancel_end_waiter`, for one that waits for a high watermark."""
         return self._high_watermark_waiters.cancel(waiter)
 
+    def _is_awaited(self) -> bool:
+        return self._end_waiters.least < INT64_MAX or self._high_watermark_waiters.least < INT64_MAX
+
     def wake_waiters(self, *, everybody: bool = False) -> None:
         """Calls the waiters whose offset is reached and published, or all."""
         now = self.offsets
@@ -110,7 +113,7 @@ class LogWithOffsets:
     @property
     def log_end_offset(self) -> int:
         """The offset of the next record."""
-        return self.local.log_end_offset
+        return self.local.end.offset
 
     @property
     def recovery_point(self) -> int:

@@ -52,7 +52,7 @@ class UnifiedLog(LogWithOffsets):
                     self.publish()
         if one is None:
             return self._append_as_follower(records, leader_epoch)
-        if self.is_only_replica or self._end_waiters.least <= one.last_offset + 1:
+        if self._end_waiters.least <= one.last_offset + 1 or (self.is_only_replica and self._is_awaited()):
             self.wake_waiters()
         return one
 

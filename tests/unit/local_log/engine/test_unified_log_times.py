@@ -60,6 +60,7 @@ def test_a_tiered_log_answers_with_what_is_not_only_in_the_archive(tmp_path: Pat
     assert at.log.offset_for(0) is None
     two_epochs(at)
     at.log.local_log_start_offset = 1
+    at.log.publish()
     assert at.log.offset_for(NOW) == at.log.offset_for(NOW + 1) == TimestampOffset(1, NOW + 1, 1)
     assert at.log.offset_for(EARLIEST) == named(0, 0)
     assert at.log.offset_for(EARLIEST_LOCAL) == named(1, 1)
@@ -81,6 +82,7 @@ def test_a_tiered_log_knows_the_last_offset_in_the_archive_and_the_first_that_is
     two_epochs(at)
     assert (at.log.offset_for(LATEST_TIERED), at.log.offset_for(EARLIEST_PENDING_UPLOAD)) == (named(-1), named(0, 0))
     at.log.local_log_start_offset = 1
+    at.log.publish()
     at.log.highest_offset_in_archive = 0
     assert at.log.offset_for(EARLIEST) == named(0, 0)
     assert at.log.offset_for(LATEST_TIERED) == named(0, 0)
