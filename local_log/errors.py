@@ -12,7 +12,6 @@
     │   ├── NoSuchFile         no such file or folder: the broker may have deleted it
     │   └── OffsetOutOfRange   Kafka's OFFSET_OUT_OF_RANGE
     └── Invalid         a request, a setting or an archive that cannot be used as it is: fix it
-        ├── UnsupportedForMessageFormat   Kafka's UNSUPPORTED_FOR_MESSAGE_FORMAT: ask for something else
         ├── UnsupportedCompressionType    Kafka's UNSUPPORTED_COMPRESSION_TYPE: use a newer client
         ├── BadAddress  an address that does not name a store: correct it
         ├── NotOurs     a topic whose log a broker writes: it cannot be written here
@@ -135,13 +134,6 @@ class OffsetOutOfRange(NotFound):
 
 class Invalid(LogError):
     """A request, a setting or an archive that cannot be used as it is; the message says what would work."""
-
-
-class UnsupportedForMessageFormat(Invalid):
-    """A request that a log's message format cannot answer, such as for a time where messages have none."""
-
-    code: ClassVar[int] = 43
-    """In Kafka's protocol (UNSUPPORTED_FOR_MESSAGE_FORMAT)."""
 
 
 class UnsupportedCompressionType(Invalid):
