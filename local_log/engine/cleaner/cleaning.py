@@ -25,7 +25,7 @@ def clean(log: UnifiedLog, first_dirty_offset: int, uncleanable_offset: int, off
     """Cleans the log up to the end of what fits into the map; returns that offset, where the next round begins.
 
     The active segment and those from the one with `uncleanable_offset` on stay as they are; it may be the last stable offset at
-    most. Raises Corrupt, Invalid; the segments that were replaced before stay cleaned.
+    most. The log is the caller's alone meanwhile. Raises Corrupt, Invalid; the segments that were replaced before stay cleaned.
     """
     round_end = segments_end(log, uncleanable_offset)
     if round_end <= first_dirty_offset:

@@ -58,6 +58,16 @@ def test_a_map_without_a_free_entry_finds_what_it_has() -> None:
     assert latest(offsets, *keys, b"other") == [*range(50), -1]
 
 
+def test_the_latest_offset_is_that_of_the_last_key_or_of_what_has_none() -> None:
+    offsets = OffsetMap(24 * 10)
+    put(offsets, [b"a", b"b", None], first=5)
+    assert offsets.latest_offset == 6
+    offsets.covers(7)
+    assert offsets.latest_offset == 7
+    put(offsets, [b"a"], first=8)
+    assert (offsets.latest_offset, latest(offsets, b"a", b"b")) == (8, [8, 6])
+
+
 def test_a_cleared_map_is_as_a_new_one() -> None:
     offsets = OffsetMap(24 * 10)
     put(offsets, [b"a"])
