@@ -118,3 +118,9 @@ def test_what_the_writer_makes_is_within_the_bounds() -> None:
     many = [entry(n, n + 1) for n in range(2_048)]
     body = pages.encode(0, many)
     assert pages.decode(body, pages.ref_of(0, many, body, "a" * 32), KEY) == tuple(many)
+
+
+def test_a_number_in_a_footer_that_never_ends_is_corrupt() -> None:
+    footer = b"\x15" + b"\x80" * 30  # an integer, of bytes that each say that another one follows
+    body = b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+    assert "cut off" in refused(body, replace(paged(*SOME), size=len(body), crc32c=crc32c(body)))

@@ -25,7 +25,8 @@ from local_log.errors import Corrupt, Fenced, Unavailable, Unknown
 from local_log.formats.checkpoints import EpochEntry
 from remote.manifest.entries import Entries
 from remote.manifest.model import Limits, Manifest
-from remote.manifest.store import ManifestWriter, claim, load_newest, load_version
+from remote.manifest.segment_entry import SegmentEntry
+from remote.manifest.store import ManifestWriter, claim, load_newest, load_version, of_newest
 from remote.manifest.transitions import retained, segment_copied
 from remote.store.api import ObjectStore
 
@@ -175,6 +176,20 @@ def test_no_commit_goes_over_a_page_that_is_missing_in_the_newest_version(store:
         writer(store).commit(FIRST, lambda m: retained(m, 15, 7))
     assert raised.value.file == key
     assert load_newest(store, PATH).manifest == newest  # type: ignore[union-attr]
+
+
+def test_a_read_ends_as_corrupt_where_the_newest_version_names_a_page_that_is_missing(store: MemoryStore) -> None:
+    newest = copy(store, *range(FULL, 20))
+    store.delete(PATH.page(newest.pages[0].name))
+    asked: list[int] = []
+
+    def entries(manifest: Manifest) -> list[SegmentEntry]:
+        asked.append(manifest.version)
+        assert len(asked) == 1, "asked again, of the same version"
+        return [*Entries.of(store, manifest)]
+
+    with pytest.raises(Corrupt):
+        of_newest(store, newest, entries)
 
 
 def test_retention_goes_on_a_page_at_a_time_until_nothing_below_the_start_is_left(store: MemoryStore) -> None:
