@@ -21,6 +21,7 @@ from local_log.engine.config import read_config
 from local_log.engine.manager.retention import delete_old_segments
 from local_log.engine.offsets import Isolation
 from local_log.engine.producers.state import Origin
+from local_log.engine.published import locate
 from local_log.engine.unified_log import UnifiedLog, open_log
 from local_log.errors import LogError
 from local_log.os_disk import OsWritableDisk
@@ -256,6 +257,11 @@ class Life:
 
         def ours() -> Answer:
             found = self.log.read(offset, size_max, isolation, one_batch_at_least=one)
+            # A read of Kafka's also moves a high watermark amid a batch to that batch's offset. Ours changes nothing of the log.
+            if isolation is not Isolation.LOG_END and self.log._high_watermark.is_offset_only:
+                with self.log.lock:
+                    self.log._set_high_watermark(locate(self.log.local, self.log.high_watermark))
+                    self.log.publish()
             return {
                 "offset": found.start.offset,
                 "size": len(found.records),
