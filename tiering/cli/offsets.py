@@ -80,7 +80,12 @@ class Options:
 @cache_dir_option()
 @topic_option()
 @topic_id_option()
-@click.option("--time", callback=_time, metavar="TIME", help=f"Milliseconds, or {', '.join(_TIMES)}.  [default: latest]")
+@click.option(
+    "--time",
+    callback=_time,
+    metavar="TIME",
+    help=f"Find the offset of this time: milliseconds, or {', '.join(_TIMES)} (latest unless given).",
+)
 @click.option(
     "--segments-before",
     callback=_segments_time,
