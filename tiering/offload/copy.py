@@ -7,6 +7,7 @@ on with the other segments, and the manifest has a gap for the missing one until
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
 from local_log.disk import FileState
 from local_log.errors import FILE_ERRORS, LogError, NoSuchFile
@@ -34,6 +35,9 @@ from tiering.losses.former_topics import former_ids, record_former_topic_gone
 from tiering.losses.report import end_of, log_recorded
 from tiering.offload.plan import Action, Decision, LocalSegment, plan_offload
 from tiering.offload.source import Changed, checked_state, segment_data, segment_end
+
+COPIED: Final = "copied"
+REFUSED: Final = "refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,19 @@ class Done:
     entry: SegmentEntry | None = None
     error: LogError | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def action(self) -> str:
+        """What became of the segment: copied, refused, or what the decision says."""
+        if self.entry or self.error:
+            return COPIED if self.entry else REFUSED
+        return str(self.decision.action if self.decision else Action.skipped)
+
+    @property
+    def reason(self) -> str:
+        """Why, as a text; empty if there is nothing to say."""
+        said = [str(self.error)] if self.error else [self.decision.reason if self.decision else "", *self.notes]
+        return "; ".join(text for text in said if text)
 
     @property
     def is_lost(self) -> bool:
