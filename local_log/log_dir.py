@@ -1,6 +1,6 @@
 """A log directory (one of `log.dirs`): a folder for each partition, and the checkpoint files for all of them."""
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -51,16 +51,26 @@ class LogDir:
 
         Raises NotFound, Corrupt and Unreadable for the directory itself or a checkpoint file.
         """
+        return self._opened(lambda: (p for p in self.partitions() if wanted(p.topic) and (only is None or p in only)))
+
+    def found_of(self, partitions: Iterable[TopicPartition]) -> tuple[LogReader | Unopened, ...]:
+        """As `found`, for these partitions in their order, without a listing of the directory. One without a folder is left out.
+
+        Raises Corrupt and Unreadable for a checkpoint file.
+        """
+        return self._opened(lambda: partitions)
+
+    def _opened(self, partitions: Callable[[], Iterable[TopicPartition]]) -> tuple[LogReader | Unopened, ...]:
+        """The logs of the partitions, which are listed after the checkpoints were read."""
         starts = self.checkpoint(LOG_START_OFFSET_CHECKPOINT)
         high_watermarks = self.checkpoint(HIGH_WATERMARK_CHECKPOINT)
         found: list[LogReader | Unopened] = []
-        for p in self.partitions():
-            if wanted(p.topic) and (only is None or p in only):
-                with suppress(NotFound):  # the topic has been deleted since the listing
-                    try:
-                        found.append(open_log(self.disk, f"{self.path}/{p}", p, starts.get(p), high_watermarks.get(p)))
-                    except Unreadable as e:
-                        found.append(Unopened(p, e))
+        for p in partitions():
+            with suppress(NotFound):  # the topic has been deleted since the listing
+                try:
+                    found.append(open_log(self.disk, f"{self.path}/{p}", p, starts.get(p), high_watermarks.get(p)))
+                except Unreadable as e:
+                    found.append(Unopened(p, e))
         return tuple(found)
 
     def id(self) -> str:

@@ -115,6 +115,24 @@ def test_a_folder_that_cannot_be_read_keeps_only_its_own_partition_closed(tmp_pa
         directory.logs()
 
 
+def test_named_partitions_are_opened_without_a_listing_of_the_directory(tmp_path: Path) -> None:
+    folder = str(broker_logs(tmp_path, "g-tiny-0", "g-txn-0", "g-trimmed-0"))
+
+    class Unlisted(ClosedDisk):
+        def is_folder(self, path: str) -> bool:
+            raise AssertionError("the directory was listed")
+
+    wanted = [TopicPartition("g-txn", 0), TopicPartition("gone", 7), TopicPartition("g-trimmed", 0), TopicPartition("g-tiny", 0)]
+    txn, trimmed, closed = LogDir(Unlisted(), folder).found_of(wanted)
+    assert isinstance(closed, Unopened)
+    listed = {log.partition: log for log in LogDir(OsDisk(), folder).logs()}
+    for log in (txn, trimmed):
+        assert isinstance(log, LogReader)
+        other = listed[log.partition]
+        assert [s.base_offset for s in log.segments] == [s.base_offset for s in other.segments]
+        assert (log.log_start_offset, log.high_watermark) == (other.log_start_offset, other.high_watermark)
+
+
 def test_without_checkpoint_files_the_segments_speak(tmp_path: Path) -> None:
     logs = broker_logs(tmp_path, "g-trimmed-0")
     for file in logs.glob("*checkpoint"):
