@@ -3,96 +3,53 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import click
 
-from local_log.errors import LogError
-from remote import archive
 from remote.keys import PartitionPath
 from remote.store.api import ObjectStore
 from tiering.command.completion import folders
-from tiering.command.config_option import configured, is_left_alone, topic_globs
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
-from tiering.command.options import (
-    Number,
-    archive_option,
-    ask,
-    dry_run_option,
-    is_given,
-    keys_option,
-    log_dir_option,
-    metadata_log_dir_option,
-    named,
-    output_option,
-    partition_option,
-    tell_unmatched,
-    topics_option,
-    yes_option,
-)
+from tiering.command.expire_options import ExpireOptions, expire_options
+from tiering.command.options import Number, ask, named, options_as, partition_option
 from tiering.command.output import Row, emit, say
 from tiering.log_tools import directory as log_dir_tools
 from tiering.machine import CLOCK, IDS, open_archive_store
 from tiering.retention.plan import RetentionPlan
-from tiering.retention.policy import Given, local_config_of, read_given
+from tiering.retention.policy import Given, local_config_of
 from tiering.retention.run import LocalTier, Planned, Retention, row, rows_of
-from tiering.wiring import cluster_of, log_dir
+from tiering.wiring import log_dir
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(ExpireOptions):
     """The options of `tiering expire`."""
 
-    archive_url: str
-    keys_address: str | None
-    log_dir_path: str | None
-    topics: tuple[str, ...]
     partition: int | None
-    settings: tuple[str, ...]
-    metadata_log_dir: str | None
-    archive_alone: bool
     log_start_offset: int | None
-    follow_log_start_offset: bool
     own_log_dir: str | None
-    dry_run: bool
-    is_agreed: bool
-    output: str
 
 
 @click.command("expire")
-@archive_option(required=True)
-@keys_option()
-@log_dir_option()
-@topics_option()
-@partition_option("Only this partition, for --log-start-offset.")
-@click.option(
-    "-c",
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="[TOPICS:]NAME=VALUE",
-    help="A setting with Kafka's name, for topics that match; may be given several times, and the last that matches counts.",
+@expire_options(
+    partition_option("Only this partition, for --log-start-offset."),
+    click.option(
+        "--log-start-offset",
+        type=Number(),
+        metavar="N",
+        help="Delete the records below this offset (DeleteRecords) of one --partition.",
+    ),
+    click.option(
+        "--own-log-dir",
+        callback=named,
+        shell_complete=folders,
+        metavar="DIR",
+        help="A log directory that no broker uses: local.retention.ms and local.retention.bytes apply to it.",
+    ),
 )
-@metadata_log_dir_option()
-@click.option("--archive-alone", is_flag=True, help="retention.bytes applies to the archive alone: there is no local log.")
-@click.option(
-    "--log-start-offset",
-    type=Number(),
-    metavar="N",
-    help="Delete the records below this offset (DeleteRecords) of one --partition.",
-)
-@click.option(
-    "--follow-log-start-offset", is_flag=True, help="Delete the records below the local log's start offset, of a tiered log."
-)
-@click.option(
-    "--own-log-dir", callback=named, shell_complete=folders, metavar="DIR",
-    help="A log directory that no broker uses: local.retention.ms and local.retention.bytes apply to it.",
-)  # fmt: skip
-@dry_run_option
-@yes_option
-@output_option()
 @reports_errors
-def command(**given: Any) -> Exit | None:
+@options_as(Options)
+def command(options: Options) -> Exit | None:
     """Expire archived segments that are older than retention.ms or more than retention.bytes, both tiers together.
 
     They first leave the manifest. A later run deletes their objects, after file.delete.delay.ms (default: one day) and when no
@@ -109,21 +66,16 @@ def command(**given: Any) -> Exit | None:
       tiering expire --archive s3://bucket/kafka --topic orders -c retention.ms=31536000000 --dry-run
       tiering expire --config tiering.toml --yes
     """
-    options = Options(**given)
-    _refuse_contradictions(options)
-    # Without a local log the configured log directories say no sizes, and still which topics are compacted.
-    log_dir_path = None if options.archive_alone else options.log_dir_path
-    limits = _given(options.settings, is_start_given=options.log_start_offset is not None or options.follow_log_start_offset)
+    if options.log_start_offset is not None and (options.partition is None or len(options.topics) != 1):
+        raise click.UsageError("--log-start-offset needs one partition: choose it with --topic and --partition")
+    options.refuse_contradictions()
+    limits = options.retention(is_start_given=options.log_start_offset is not None or options.follow_log_start_offset)
     store = open_archive_store(options.archive_url, options.keys_address)
-    archive.open_archive(store) if options.dry_run else archive.open_to_write(store, IDS)
-    globs = topic_globs(options.topics)
-    found = archive.matching_topics(store, globs)
-    tell_unmatched(globs, found, store.url, "--topic" if options.topics else "topics.include")
-    names = tuple(name for name in found if not is_left_alone(name))
-    local = LocalTier.of(log_dir(log_dir_path), lambda name: name in names) if log_dir_path is not None else None
+    names, counted = options.names(store), options.counted_log_dir
+    local = LocalTier.of(log_dir(counted), lambda name: name in names) if counted is not None else None
     retention = Retention(
         store, CLOCK, IDS, limits, local, options.archive_alone, options.partition, options.log_start_offset,
-        options.follow_log_start_offset, cluster_of((options.metadata_log_dir, *_log_dirs(options.log_dir_path))),
+        options.follow_log_start_offset, options.cluster(),
     )  # fmt: skip
     local_work = _Local(options.own_log_dir, store, limits)
     if options.dry_run or not options.is_agreed:
@@ -132,32 +84,6 @@ def command(**given: Any) -> Exit | None:
             return code
         ask(f"Delete this from {store.url}{f' and {options.own_log_dir}' if options.own_log_dir else ''} for good?")
     return _emit(retention.done(names), local_work.done(), options.output)
-
-
-def _refuse_contradictions(options: Options) -> None:
-    if options.log_start_offset is not None and (options.partition is None or len(options.topics) != 1):
-        raise click.UsageError("--log-start-offset needs one partition: choose it with --topic and --partition")
-    if options.follow_log_start_offset and options.log_dir_path is None:
-        raise click.UsageError("--follow-log-start-offset: choose the log with --log-dir")
-    if options.archive_alone and is_given("log_dir_path"):
-        raise click.UsageError("--archive-alone: leave out --log-dir, or leave out --archive-alone to count what it has")
-
-
-def _log_dirs(log_dir_path: str | None) -> tuple[str, ...]:
-    """Where a cluster's metadata may lie: a configuration's log.dirs count all of them."""
-    config = configured()
-    return tuple(filter(None, (log_dir_path, *(config.settings.log_dirs if config is not None else ()))))
-
-
-def _given(settings: tuple[str, ...], *, is_start_given: bool) -> tuple[Given, ...]:
-    config = configured()
-    try:
-        given = (*(config.retention if config is not None else ()), *read_given(settings))
-    except LogError as e:
-        raise click.UsageError(str(e)) from e
-    if not given and not is_start_given:
-        raise click.UsageError("set a retention: -c retention.ms=… or -c retention.bytes=…, for all topics or for some")
-    return given
 
 
 class _Local:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol
 
 from local_log.errors import Corrupt, Invalid, LogError, Newer, NoKey, OffsetOutOfRange, Unavailable, WrongKey
 from local_log.formats.filenames import TopicPartition
@@ -16,9 +16,10 @@ from remote.manifest.entries import Entries
 from remote.manifest.losses import has_nothing_for_readers
 from remote.manifest.model import Deleting, Manifest, count_of, log_bytes_of
 from remote.manifest.store import load_newest, of_newest
+from remote.parallel import in_order
 from remote.store.api import ObjectStore
 from remote.store.store_time import StoreRun
-from tiering.cluster import Cluster
+from tiering.cluster import BrokerRetention
 from tiering.retention import expire as retention
 from tiering.retention.plan import LocalBytes, Policy, Reason, RetentionPlan
 from tiering.retention.policy import Given, deleted_policy_of, names, policy_of
@@ -37,21 +38,34 @@ def paths_of(store: ObjectStore, topics: Iterable[str]) -> Iterator[PartitionPat
     return (path for topic in topics for path in archive.partition_paths(store, topic))
 
 
-def manifests_of(store: ObjectStore, topics: Iterable[str]) -> Iterator[tuple[PartitionPath, Found]]:
-    """The newest manifest of every partition of these topics, of all of their ids; what is wrong with one in its place.
+def manifests_of(
+    store: ObjectStore, paths: Iterable[PartitionPath], *, threads: int = 1
+) -> Iterator[tuple[PartitionPath, Found]]:
+    """The newest manifest of each of these partitions; what is wrong with one in its place. `threads` load them.
 
     What was only seen has nothing that could expire, and is left out.
 
     Raises Unavailable.
     """
-    for path in paths_of(store, topics):
+
+    def load(path: PartitionPath) -> tuple[PartitionPath, Found | None]:
         try:
             stored = load_newest(store, path)
         except (Corrupt, Newer, NoKey, WrongKey) as e:
-            yield path, e
-        else:
-            if stored is not None and not has_nothing_for_readers(stored.manifest):
-                yield path, stored.manifest
+            return path, e
+        return path, stored.manifest if stored is not None and not has_nothing_for_readers(stored.manifest) else None
+
+    with in_order(load, paths, threads) as loaded:
+        for path, found in loaded:
+            if found is not None:
+                yield path, found
+
+
+class BrokerSettings(Protocol):
+    """What the brokers themselves say of topics."""
+
+    def retention(self, topic: str, topic_id: str) -> BrokerRetention | None:
+        """See `Cluster.retention`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,24 +133,34 @@ class Retention:
     partition: int | None = None
     log_start_offset: int | None = None
     follows: bool = False
-    cluster: Cluster | None = None
+    cluster: BrokerSettings | None = None
 
     def planned(self, topics: Iterable[str]) -> Iterator[Planned]:
         """The plan for each partition of these topics, or the error that prevents it. Raises Unavailable."""
-        for path, manifest in manifests_of(self.store, topics):
-            if self.partition in (None, path.partition):
-                yield path, self.plan(path, manifest)
+        return self.planned_of(self._paths(topics))
+
+    def planned_of(self, paths: Iterable[PartitionPath], *, threads: int = 1) -> Iterator[Planned]:
+        """The same for these partitions; `threads` load their manifests. Raises Unavailable."""
+        for path, manifest in manifests_of(self.store, paths, threads=threads):
+            yield path, self.plan(path, manifest)
 
     def done(self, topics: Iterable[str]) -> Iterator[Planned]:
         """Executes each plan, then yields it, or its error. Reads the store's time once."""
+        return self.done_of(self._paths(topics))
+
+    def done_of(self, paths: Iterable[PartitionPath], *, threads: int = 1) -> Iterator[Planned]:
+        """The same for these partitions; `threads` load their manifests."""
         run = StoreRun(self.store, self.clock, self.ids)
-        for path, due in replace(self, clock=run).planned(topics):
+        for path, due in replace(self, clock=run).planned_of(paths, threads=threads):
             error = None
             if isinstance(due, RetentionPlan) and not due.is_empty:
                 error = retention.expire(due, run, WRITER, threads=retention.DELETES_MAX).error
             yield path, error or due
             if isinstance(error, Unavailable):
                 return  # the others would wait for the same store
+
+    def _paths(self, topics: Iterable[str]) -> Iterator[PartitionPath]:
+        return (path for path in paths_of(self.store, topics) if self.partition in (None, path.partition))
 
     def plan(self, path: PartitionPath, manifest: Found) -> RetentionPlan | LogError:
         """The plan for one partition, or the error that prevents it."""

@@ -62,6 +62,16 @@ def test_a_partition_with_nothing_to_do_costs_a_listing_and_its_manifest(setting
     assert three - two == 2
 
 
+def test_manifests_that_several_threads_load_cost_no_more_and_are_planned_in_order() -> None:
+    door = partitions(7)
+    retention = Retention(door, SleptClock(), CountingIds("f"), read_given(["retention.ms=1000"]), is_archive_alone=True)
+    alone = [*retention.planned([PATH.topic])]
+    paths = [path for path, _ in alone]
+    door.calls.clear()
+    assert [*retention.planned_of(reversed(paths), threads=3)] == alone[::-1]
+    assert sorted(verbs(door.calls)) == ["get"] * 7 + ["list"] * 7
+
+
 def test_neither_does_one_with_pages_cost_more() -> None:
     """What retention has to know of the oldest page stands in the manifest."""
     world = made()
