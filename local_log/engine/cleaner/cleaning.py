@@ -1,6 +1,7 @@
 """One round of cleaning of a log (Kafka's Cleaner): fill the offset map from the dirty part, then rewrite all up to its end."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -35,8 +36,10 @@ def clean(log: UnifiedLog, first_dirty_offset: int, uncleanable_offset: int, off
     producers = last_records(log.producers.producers.values())
     retention = Retention(offsets, log.folder.now_ms(), delete_retention_ms, producers, round_end)
     transactions = CleanedTransactions()
+    clean_part = log.local.segments.between(0, first_dirty_offset)
+    old_tombstones_end_ms = clean_part[-1].modified_ms - delete_retention_ms if clean_part else 0
     for group in group_segments(log.local.segments.between(0, end), log.folder.config, round_end):
-        _clean_group(log, group, transactions, retention)
+        _clean_group(log, group, transactions, retention, old_tombstones_end_ms)
     return end
 
 
@@ -46,7 +49,7 @@ def fill_map(log: UnifiedLog, start_offset: int, end_offset: int, offsets: Offse
     segments = log.local.segments
     dirty = segments.between(start_offset, end_offset)
     transactions = CleanedTransactions()
-    transactions.add(log.local.aborted(segments.floor(start_offset), start_offset, end_offset))
+    _add_aborted(log, transactions, start_offset, end_offset)
     ends = [segment.base_offset for segment in dirty[1:]] + [end_offset]
     for segment, end in zip(dirty, ends, strict=False):
         for chunk in _chunks(segment, segment.offset_index.lookup(start_offset)[1]):
@@ -71,16 +74,29 @@ def _fill_from(chunk: Chunk, transactions: CleanedTransactions, start_offset: in
     return True
 
 
-def _clean_group(log: UnifiedLog, group: list[Segment], transactions: CleanedTransactions, retention: Retention) -> None:
+def _add_aborted(log: UnifiedLog, transactions: CleanedTransactions, start_offset: int, end_offset: int) -> None:
+    """Adds the aborted transactions up to `end_offset`, from the first one in the segment with `start_offset` on.
+
+    As Kafka does, also those that end before `start_offset`, but none that ends before the log start offset. If the marker of
+    an earlier one is not read, its producer's next transaction counts as aborted until its own marker: such records do not get
+    into the map. That keeps more records than needed, and none too few.
+    """
+    transactions.add(log.local.aborted(log.local.segments.floor(start_offset), log.log_start_offset, end_offset))
+
+
+def _clean_group(
+    log: UnifiedLog, group: list[Segment], transactions: CleanedTransactions, retention: Retention, old_tombstones_end_ms: int
+) -> None:
     """Cleans consecutive segments into one that replaces them. Its files are as old as those of the last one."""
     folder = log.folder
     cleaned = new_cleaned(folder, group[0].base_offset)
     try:
         ends = [segment.base_offset for segment in group[1:]] + [group[-1].read_next_offset()]
         for segment, end in zip(group, ends, strict=True):
-            transactions.add(log.local.aborted(log.local.segments.floor(segment.base_offset), segment.base_offset, end))
+            _add_aborted(log, transactions, segment.base_offset, end)
+            of_segment = replace(retention, keeps_old_tombstones=segment.modified_ms > old_tombstones_end_ms)
             for chunk in _chunks(segment, 0):
-                data, facts = filter_chunk(chunk, transactions.discardable(chunk), retention)
+                data, facts = filter_chunk(chunk, transactions.discardable(chunk), of_segment)
                 if facts:
                     cleaned.append(facts[-1].last_offset, data, facts)
             for txn in transactions.take_kept():
