@@ -10,9 +10,8 @@ import pyarrow as pa
 from local_log.engine.cleaner.last_records import LastRecords
 from local_log.engine.cleaner.offset_map import OffsetMap
 from local_log.engine.segment import BatchFacts
-from local_log.errors import Invalid
 from local_log.formats.chunks import Chunk
-from local_log.formats.header_layout import APPEND_TIME
+from local_log.formats.header_layout import APPEND_TIME, CODEC, CONTROL, TRANSACTIONAL
 from local_log.formats.record import Codec
 from local_log.formats.record_batch.batch_v2 import Batches
 from local_log.formats.record_batch.columns import per_record
@@ -22,13 +21,17 @@ from local_log.formats.record_batch.writer import NewBatch, write_batch, write_e
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What one round of cleaning keeps; the round ends before `end_offset`. Tombstones stay for `delete_retention_ms`."""
+    """What one round of cleaning keeps; the round ends before `end_offset`. Tombstones stay for `delete_retention_ms`.
+
+    Messages of magic 0 and 1 have no delete horizon: `keeps_old_tombstones` says whether their segment is too young to lose them.
+    """
 
     offsets: OffsetMap
     now_ms: int
     delete_retention_ms: int
     last_records: LastRecords
     end_offset: int
+    keeps_old_tombstones: bool = True
 
     def discards(self, batches: Batches, discardable: Any) -> Any:
         """Whether all records of each batch go. `discardable` is what the transactions allow; a marker waits for its horizon."""
@@ -44,6 +47,8 @@ class Retention:
         offsets = records.column("offset").to_numpy()
         horizons = batches.delete_horizon_ms
         keeps_tombstones = (horizons < 0) | (horizons > self.now_ms)
+        if batches.are_messages:
+            keeps_tombstones[:] = self.keeps_old_tombstones
         is_latest = offsets >= self.offsets.latest_of(records.column("key"))
         stays = _is_valid(records.column("value")) | per_record(batches, keeps_tombstones)
         return (is_latest & stays) | (offsets > self.offsets.latest_offset) | per_record(batches, batches.is_control)
@@ -52,14 +57,9 @@ class Retention:
 def filter_chunk(chunk: Chunk, discardable: Any, retention: Retention) -> tuple[bytes, list[BatchFacts]]:
     """The bytes that stay of a chunk's batches, and the facts of these.
 
-    `discardable` is the mask of `CleanedTransactions`. Raises Corrupt; Invalid for messages of magic 0 and 1.
+    `discardable` is the mask of `CleanedTransactions`. Raises Corrupt.
     """
     b = chunk.batches
-    if b.are_messages:
-        raise Invalid(
-            f"{chunk.file}: byte {chunk.position}: messages of magic {int(b.header['magic'][0])} are not compacted; "
-            "take compact out of the topic's cleanup.policy, or copy the topic in the current message format"
-        )
     stays = np.flatnonzero(~retention.discards(b, discardable))
     kept, made = np.zeros(len(b), np.int64), dict[int, bytes]()
     first = 0
@@ -69,8 +69,11 @@ def filter_chunk(chunk: Chunk, discardable: Any, retention: Retention) -> tuple[
         gone_txn = discardable[rows] & group.is_control
         kept[rows], rewritten = _filter_group(chunk, group, records, gone_txn, retention)
         made.update((int(rows[row]), data) for row, data in rewritten)
-    for row in np.flatnonzero((kept == 0) & retention.keeps_empty(b)).tolist():
-        made[row] = write_emptied(read_batch_header(chunk.buffer, int(b.positions[row])))
+    empty = np.flatnonzero((kept == 0) & retention.keeps_empty(b))
+    if b.are_messages:
+        kept[empty] = b.count[empty]  # a message without records cannot be written; Kafka fails here
+    else:
+        made.update((row, write_emptied(read_batch_header(chunk.buffer, int(b.positions[row])))) for row in empty.tolist())
     return _assembled(chunk, kept, made)
 
 
@@ -85,31 +88,37 @@ def _filter_group(
     kept = _sums(group, keeps)
     tombstones = _sums(group, keeps & ~_is_valid(records.column("value")))
     gets_horizon = ((tombstones > 0) | gone_txn) & (group.delete_horizon_ms < 0)
-    is_rewritten = (kept > 0) & ((kept < group.count) | gets_horizon)
+    is_rewritten = (kept > 0) & ((kept < group.count) | gets_horizon | group.are_messages)
     horizons = np.where(gets_horizon, retention.now_ms + retention.delete_retention_ms, group.delete_horizon_ms)
     records = records.filter(pa.array(keeps & per_record(group, is_rewritten)))
-    return kept, _rewritten(chunk, group, records, np.where(is_rewritten, kept, 0), horizons)
+    counts = np.where(is_rewritten, kept, 0)
+    return kept, _rewritten(group, records, counts, horizons)
 
 
-def _rewritten(chunk: Chunk, group: Batches, records: pa.RecordBatch, counts: Any, horizons: Any) -> Iterator[tuple[int, bytes]]:
-    """The batches with these numbers of `records`, by row. Offsets, producer, sequence and codec are those of the old ones."""
+def _rewritten(group: Batches, records: pa.RecordBatch, counts: Any, horizons: Any) -> Iterator[tuple[int, bytes]]:
+    """The batches with these numbers of `records`, by row. Offsets, producer, sequence and codec are those of the old ones.
+
+    Messages of magic 0 and 1 become batches of magic 2, whose offsets are those of the records that are left.
+    """
     start = 0
+    offsets = records.column("offset")
     for row in np.flatnonzero(counts).tolist():
-        old = read_batch_header(chunk.buffer, int(group.positions[row]))
+        old, count = group.header[row], int(counts[row])
+        attributes = int(old["attributes"])
         new = NewBatch(
-            old.base_offset,
-            codec=Codec(old.codec),
-            append_time_ms=old.max_timestamp if old.attributes & APPEND_TIME else None,
-            partition_leader_epoch=old.partition_leader_epoch,
-            producer_id=old.producer_id,
-            producer_epoch=old.producer_epoch,
-            base_sequence=old.base_sequence,
-            is_transactional=old.is_transactional,
-            is_control=old.is_control,
+            offsets[start].as_py() if group.are_messages else int(old["base_offset"]),
+            codec=Codec(attributes & CODEC),
+            append_time_ms=int(old["max_timestamp"]) if attributes & APPEND_TIME else None,
+            partition_leader_epoch=int(old["partition_leader_epoch"]),
+            producer_id=int(old["producer_id"]),
+            producer_epoch=int(old["producer_epoch"]),
+            base_sequence=int(old["base_sequence"]),
+            is_transactional=bool(attributes & TRANSACTIONAL),
+            is_control=bool(attributes & CONTROL),
             delete_horizon_ms=int(horizons[row]) if horizons[row] >= 0 else None,
         )
-        count = int(counts[row])
-        yield row, write_batch(new, records.slice(start, count), last_offset=old.last_offset)
+        last_offset = None if group.are_messages else int(group.last_offset[row])
+        yield row, write_batch(new, records.slice(start, count), last_offset=last_offset)
         start += count
 
 
@@ -123,7 +132,8 @@ def _assembled(chunk: Chunk, kept: Any, made: dict[int, bytes]) -> tuple[bytes, 
     for row, start, end, last_offset, max_timestamp in zip(*(column.tolist() for column in columns), strict=True):
         data = made.get(row)
         if data is not None:
-            max_timestamp = read_batch_header(data).max_timestamp
+            header = read_batch_header(data)
+            last_offset, max_timestamp = header.last_offset, header.max_timestamp
         parts.append(view[start:end] if data is None else data)
         facts.append(BatchFacts(last_offset, max_timestamp, len(parts[-1])))
     return b"".join(parts), facts

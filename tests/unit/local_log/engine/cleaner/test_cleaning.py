@@ -9,7 +9,7 @@ from small_logs import NOW, Clock, marker
 
 from local_log.engine.cleaner import OffsetMap, clean
 from local_log.engine.memory_records import MemoryBatch, memory_batches
-from local_log.errors import Corrupt, Invalid
+from local_log.errors import Corrupt
 from local_log.formats.batches import decode, scan
 
 DELETE_RETENTION_MS = 1_000
@@ -145,15 +145,35 @@ def test_without_anything_dirty_the_next_round_begins_where_this_one_would_have(
     assert left(log) == [(1, b"a", b"2")]
 
 
-def test_older_messages_are_refused_and_the_log_stays_as_it_was(log: Log) -> None:
-    log.follow(message(1, b"value", key=b"a"))
-    put(log, (b"a", b"2"))
+def test_older_messages_that_stay_become_batches_of_the_current_format(log: Log) -> None:
+    for n, (key, value) in enumerate([(b"a", b"1"), (b"b", b"1"), (b"a", None)]):
+        log.follow(message(1, value, key=key, offset=n))
     log.log.roll()
-    before = log.files(".log")
-    with pytest.raises(Invalid, match="magic 1"):
-        compact(log)
-    assert log.files(".log") == before
-    assert not log.files(".cleaned")
+    assert compact(log) == 3
+    assert left(log) == [(1, b"b", b"1"), (2, b"a", None)]
+    assert [header.magic for header in headers(log)] == [2, 2]
+
+
+def test_an_older_message_that_ends_a_round_stays_as_it_is(log: Log) -> None:
+    log.follow(message(1, b"no key", offset=0))
+    log.log.roll()
+    before = log.log.read(0, 1000).records
+    assert compact(log) == 1
+    assert log.log.read(0, 1000).records == before
+
+
+def test_an_old_tombstone_goes_when_its_segment_is_older_than_the_last_clean_one(log: Log) -> None:
+    put(log, (b"clean", b"1"))
+    log.log.roll()
+    log.follow(message(1, None, key=b"a", offset=1))
+    log.log.roll()
+    put(log, (b"b", b"1"))
+    log.log.roll()
+    clean_ms, tombstone_ms = (f"{log.folder}/{base:020}.log" for base in (0, 1))
+    log.log.folder.disk.set_modified_ms(clean_ms, NOW + DELETE_RETENTION_MS)
+    log.log.folder.disk.set_modified_ms(tombstone_ms, NOW)
+    assert compact(log, 1) == 3
+    assert [offset for offset, *_ in left(log)] == [0, 2]
 
 
 def test_a_damaged_batch_stops_the_round_and_leaves_no_new_file(log: Log) -> None:
