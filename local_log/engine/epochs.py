@@ -2,7 +2,7 @@
 
 from local_log.disk import WritableDisk, replace_file
 from local_log.errors import Invalid, NotFound, placed
-from local_log.formats.checkpoints import EpochEntry, epoch_of, read_epoch_lines, write_epochs
+from local_log.formats.checkpoints import EpochEntry, end_offset_for, epoch_of, read_epoch_lines, write_epochs
 from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT
 
 
@@ -51,18 +51,8 @@ class LeaderEpochs:
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEntry | None:
-        """The greatest epoch at or below `epoch` and its end offset, to which a follower truncates.
-
-        None if it is unknown. An epoch before the first one is returned itself, with the first entry's start as its end offset.
-        """
-        entries = self.entries
-        if entries and epoch >= 0 and epoch == entries[-1].epoch:
-            return EpochEntry(epoch, log_end_offset)
-        higher = next((e for e in entries if e.epoch > epoch), None)
-        if epoch < 0 or higher is None:
-            return None
-        floor = max((e.epoch for e in entries if e.epoch <= epoch), default=epoch)
-        return EpochEntry(floor, higher.start_offset)
+        """See `checkpoints.end_offset_for`."""
+        return end_offset_for(self.entries, epoch, log_end_offset)
 
     def epoch_for(self, offset: int) -> int | None:
         """The epoch of the record at `offset`, also of a future one; None before the first epoch."""

@@ -5,7 +5,7 @@ watermarks, log start offsets, recovery points) have lines `topic partition offs
 without it was truncated, and its number may lack digits. Source: Kafka's CheckpointFile, which accepts such a line.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
@@ -69,6 +69,20 @@ def epoch_of(entries: Iterable[EpochEntry], offset: int) -> int | None:
             break
         found = entry.epoch
     return found
+
+
+def end_offset_for(entries: Sequence[EpochEntry], epoch: int, log_end_offset: int) -> EpochEntry | None:
+    """The greatest epoch at or below `epoch` and its end offset, to which a follower truncates (OffsetsForLeaderEpoch).
+
+    None if it is unknown. An epoch before the first one is returned itself, with the first entry's start as its end offset.
+    """
+    if entries and epoch >= 0 and epoch == entries[-1].epoch:
+        return EpochEntry(epoch, log_end_offset)
+    higher = next((e for e in entries if e.epoch > epoch), None)
+    if epoch < 0 or higher is None:
+        return None
+    floor = max((e.epoch for e in entries if e.epoch <= epoch), default=epoch)
+    return EpochEntry(floor, higher.start_offset)
 
 
 def epochs_before(entries: Iterable[EpochEntry], end_offset: int) -> tuple[EpochEntry, ...]:
