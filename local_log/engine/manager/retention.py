@@ -166,6 +166,7 @@ def _delete(log: UnifiedLog, segments: Sequence[Segment]) -> int:
     # The log start offset moves before the files are deleted, so that no read looks for a deleted segment.
     if is_copied(log.folder.config):
         log.local_log_start_offset = max(log.local_log_start_offset, following.base_offset)
+        log.publish()
     else:
         log.maybe_increment_log_start_offset(following.base_offset)
     log.published.withdraw(log.log_start_offset, log.local.end)
