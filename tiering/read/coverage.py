@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from local_log.errors import Corrupt
-from local_log.log_reader import LogReader
 from local_log.ranges import Range, joined, uncovered
 from local_log.segment_reader import Segment
 from remote.manifest.model import Item, Manifest
 from remote.manifest.segment_entry import SegmentEntry
 from remote.segment.times import UNKNOWN, least_timestamps
+from tiering.read.readable_log import ReadableLog
 from tiering.read.tiered_log import TieredLog
 
 
@@ -83,7 +83,7 @@ def _times_of(item: Item) -> Range:
     return item.max_timestamp_ms if oldest is None else min(oldest, item.max_timestamp_ms), item.max_timestamp_ms
 
 
-def _local(log: LogReader) -> TierCoverage:
+def _local(log: ReadableLog) -> TierCoverage:
     start, end = log.log_start_offset, log.log_end_offset
     return TierCoverage(((start, end),) if start < end else (), _merged(_times_in(log.segments)))
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from local_log.errors import Invalid, OffsetOutOfRange
+from local_log.formats.checkpoints import EpochEntry, end_offset_for
 from local_log.formats.chunks import Chunk
 from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.list_offsets import (
@@ -27,10 +28,10 @@ from local_log.formats.list_offsets import (
 )
 from local_log.formats.record_batch.columns import EVERYTHING, Projection
 from local_log.formats.visible_records import record_batches
-from local_log.log_reader import LogReader
 from remote.manifest.losses import reason_with
 from remote.read.log import ArchivedLog
 from remote.read.plan import MissingRange
+from tiering.read.readable_log import ReadableLog
 
 
 class Isolation(StrEnum):
@@ -40,7 +41,7 @@ class Isolation(StrEnum):
     read_committed = "read_committed"
 
 
-_NOT_ARCHIVED: Final = "they left the local log before they were archived"
+NOT_ARCHIVED: Final = "they left the local log before they were archived"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,10 @@ class Fetched:
 class TieredLog:
     """A partition in the local tier, the archive, or both; not in neither."""
 
-    local: LogReader | None
+    local: ReadableLog | None
     archived: ArchivedLog | None
+    known_start: int | None = None
+    """The log start offset, where the log's owner says it; else it follows from the tiers."""
 
     @property
     def name(self) -> str:
@@ -72,6 +75,8 @@ class TieredLog:
     @property
     def log_start_offset(self) -> int:
         """The first readable offset of both tiers."""
+        if self.known_start is not None:
+            return self.known_start
         starts = [t.log_start_offset for t in (self.local, self.archived) if t is not None]
         return min(starts)
 
@@ -124,7 +129,7 @@ class TieredLog:
         next_offset = offset
         parts: list[bytes] = []
         for chunk in self._fetched(offset, max_bytes, isolation, one_at_least=min_one_message):
-            parts.append(_bytes_of(chunk))
+            parts.append(bytes_of(chunk))
             next_offset = chunk.batches.next_offset
         aborted = self._aborted(offset, next_offset, isolation) if isolation is Isolation.read_committed else ()
         return Fetched(b"".join(parts), next_offset, aborted)
@@ -235,6 +240,17 @@ class TieredLog:
         knows = self.local is None or self.local.log_start_offset == self.log_start_offset
         return self.earliest() if knows else None
 
+    def end_offset_for(self, epoch: int) -> EpochEntry | None:
+        """Kafka's OffsetsForLeaderEpoch: the greatest epoch at or below `epoch` and its end offset, None if it is unknown.
+
+        The local log may have truncated older epochs, which the archive still has.
+        """
+        local = tuple(self.local.leader_epochs) if self.local else ()
+        archived = self.archived.manifest.leader_epochs if self.archived else ()
+        older = tuple(e for e in archived if not local or (e.epoch <= local[0].epoch and e.start_offset <= local[0].start_offset))
+        newer = (e for e in local if not older or e.epoch > older[-1].epoch)
+        return end_offset_for((*older, *newer), epoch, self.local.log_end_offset if self.local else self.end_offset())
+
     def _chunks(self, start: int, end: int, wanted_bytes: int, isolation: Isolation) -> Iterator[Chunk]:
         for tier, first, last in self._split(start, end, isolation):
             if isinstance(tier, ArchivedLog):
@@ -246,7 +262,7 @@ class TieredLog:
         """The aborted transactions with records in the range, wherever their markers are; both tiers may report the same one."""
         return tuple(sorted({t for tier, first, last in self._split(start, end, isolation) for t in tier.aborted(first, last)}))
 
-    def _split(self, start: int, end: int, isolation: Isolation) -> Iterator[tuple[LogReader | ArchivedLog, int, int]]:
+    def _split(self, start: int, end: int, isolation: Isolation) -> Iterator[tuple[ReadableLog | ArchivedLog, int, int]]:
         """Splits a range between the tiers, in order: the local log where it has committed offsets, else the archive.
 
         Raises MissingRange on reaching a gap between the tiers. A lagging replica may have uncommitted records above its own
@@ -276,7 +292,7 @@ class TieredLog:
             gap_start, gap_end = self.archived.end_offset, self.local.log_start_offset
             if gap_start < gap_end and start < gap_end and end > gap_start:
                 first, last = max(start, gap_start), min(end, gap_end)
-                raise MissingRange(self.name, first, last, reason_with(self.archived.manifest.losses, first, last, _NOT_ARCHIVED))
+                raise MissingRange(self.name, first, last, reason_with(self.archived.manifest.losses, first, last, NOT_ARCHIVED))
 
     def _at(self, offset: int) -> TimestampOffset:
         """An offset with its leader epoch; the local log may have truncated older epochs, which the archive still has."""
@@ -297,7 +313,7 @@ def _between(chunk: Chunk, start: int, end: int) -> Chunk:
     return chunk.where((last >= start) & (last < end))
 
 
-def _bytes_of(chunk: Chunk) -> bytes:
+def bytes_of(chunk: Chunk) -> bytes:
     """The bytes of adjacent batches, after a check of their CRCs."""
     chunk.check()
     batches = chunk.batches

@@ -1,0 +1,341 @@
+"""Reads over both tiers of a log that its process writes: the log's own bytes and answers, whichever tier has them."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from archive_fakes import MemoryStore
+from hand_made import batch, record
+from logs_to_archive import offsets_of
+from owned_logs import OwnedLog, drained
+from small_logs import NOW
+
+from local_log.engine.memory_records import memory_batches
+from local_log.errors import OffsetOutOfRange
+from local_log.formats.checkpoints import EpochEntry
+from local_log.formats.list_offsets import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+)
+from remote.read.context import ReadContext
+from remote.read.plan import MissingRange
+from remote.read.read_ahead import ReadAhead
+from tiering.read.archive_reads import ArchiveReads
+from tiering.read.coverage import coverage_of
+from tiering.read.segments_before import segments_before
+from tiering.read.tiered_log import Isolation, TieredLog
+
+COMMITTED = Isolation.read_committed
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> OwnedLog:
+    """Offsets 0 to 59 in both tiers, the older ones in the archive alone."""
+    at = OwnedLog(str(tmp_path))
+    at.fill(30, step_ms=10)
+    at.offload()
+    assert at.drop(1_500) > 2
+    return at
+
+
+def border(at: OwnedLog) -> int:
+    return at.log.offsets.local_log_start
+
+
+def test_every_offset_is_read_whichever_tier_has_it(at: OwnedLog) -> None:
+    assert 0 < border(at) < at.log.log_end_offset
+    for offset in range(60):
+        assert b"".join(at.live.fetch(offset, 1 << 20).parts).startswith(at.batches[offset // 2 * 2])
+    for size in (1, 300, 2_000, 1 << 20):
+        assert drained(at.live, 0, size) == at.expected(0)
+
+
+def test_one_fetch_goes_across_the_border_with_a_part_of_each_tier(at: OwnedLog) -> None:
+    first = border(at) - 4
+    archived, local = at.live.fetch(first, 1 << 20).parts
+    assert archived == at.expected(first, border(at))
+    assert at.expected(border(at)).startswith(bytes(local))
+    one = len(at.batches[0])
+    assert at.live.fetch(first, one * 2).parts == (at.expected(first, border(at)),)
+    assert at.live.fetch(first, one * 2 + 7).parts == (at.expected(first, border(at)),)
+    assert [len(part) for part in at.live.fetch(first, one * 3).parts] == [one * 2, one]
+
+
+def test_what_the_local_log_has_costs_no_request(at: OwnedLog) -> None:
+    assert isinstance(at.store, MemoryStore)
+    at.store.calls.clear()
+    at.live.fetch(border(at), 1 << 20)
+    for time in (LATEST, EARLIEST, EARLIEST_LOCAL):
+        at.live.list_offsets(time)
+    at.live.end_offset_for(0)
+    assert at.store.calls == []
+    assert at.loads == 0
+
+
+def test_a_fetch_is_out_of_range_only_outside_of_both_tiers(at: OwnedLog) -> None:
+    at.log.maybe_increment_log_start_offset(6)
+    for offset in (-1, 5, 61):
+        with pytest.raises(OffsetOutOfRange):
+            at.live.fetch(offset, 100)
+        with pytest.raises(OffsetOutOfRange):
+            next(at.live.read(offset))
+    for offset in (6, 59, 60):
+        at.live.fetch(offset, 100)
+
+
+def test_between_the_high_watermark_and_the_log_end_nothing_is_read(at: OwnedLog) -> None:
+    at.log.is_only_replica = False
+    at.fill(1)
+    found = at.live.fetch(60, 1 << 20)
+    assert (found.parts, found.high_watermark) == ((), 60)
+    assert at.live.list_offsets(LATEST).offset == 60  # type: ignore[union-attr]
+    assert drained(at.live, 0) == at.expected(0, 60)
+
+
+def test_a_first_batch_is_given_although_it_is_too_large_unless_that_is_not_wanted(at: OwnedLog) -> None:
+    assert at.live.fetch(0, 0).parts == (at.batches[0],)
+    assert at.live.fetch(0, 1, min_one_message=False).parts == ()
+    assert at.live.fetch(0, len(at.batches[0]), min_one_message=False).parts == (at.batches[0],)
+
+
+def test_the_manifest_is_loaded_again_once_the_local_log_has_dropped_what_it_lacks(at: OwnedLog) -> None:
+    drained(at.live, 0)
+    loads = at.loads
+    at.fill(30)
+    at.offload()
+    at.drop(0)
+    assert drained(at.live, 0) == at.expected(0)
+    assert at.loads == loads + 1
+
+
+def test_a_segment_dropped_while_a_fetch_looks_for_it_is_read_from_the_archive(at: OwnedLog) -> None:
+    """The read has taken its offsets; then retention drops the segment."""
+    first, read = border(at), at.log.local.read
+
+    def dropped(*args: object, **options: object) -> object:
+        at.log.local.read = read  # type: ignore[method-assign]
+        assert at.drop(0) > 0
+        return read(*args, **options)  # type: ignore[arg-type]
+
+    at.log.local.read = dropped  # type: ignore[method-assign,assignment]
+    assert bytes(at.live.fetch(first, 100).parts[0]).startswith(at.batches[first])
+    assert border(at) > first
+    assert at.loads == 1
+
+
+@pytest.mark.parametrize("point", ["sync_folder", "rename"])
+def test_a_read_while_retention_renames_files_does_not_fail(at: OwnedLog, point: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = border(at)
+    found: list[bytes] = []
+    act = getattr(at.disk, point)
+
+    def reads_first(*args: object) -> object:
+        monkeypatch.undo()
+        found.append(bytes(at.live.fetch(first, 1).parts[0]))
+        return act(*args)
+
+    monkeypatch.setattr(at.disk, point, reads_first)
+    at.drop(0)
+    assert found == [at.batches[first]]
+
+
+def test_an_object_that_the_archives_retention_has_deleted_is_looked_for_by_the_newest_manifest(at: OwnedLog) -> None:
+    drained(at.live, 0)
+    start = at.expire(1_500, is_log_moved=False)
+    at.expire(1_500, is_log_moved=False)
+    assert 0 < start <= border(at)
+    with pytest.raises(OffsetOutOfRange) as raised:
+        at.live.fetch(0, 100)
+    assert (raised.value.offset, raised.value.start) == (0, start)
+    assert drained(at.live, start) == at.expected(start)
+    at.log.maybe_increment_log_start_offset(start)
+    assert at.live.fetch(start, 100).log_start_offset == start
+    assert at.live.list_offsets(EARLIEST).offset == start  # type: ignore[union-attr]
+
+
+def test_offsets_that_neither_tier_has_are_missing_not_out_of_range(at: OwnedLog) -> None:
+    at.fill(12)
+    at.log.roll()
+    at.log.highest_offset_in_archive = at.log.log_end_offset - 1  # nobody has archived them
+    end = at.reader.segments[-1].base_offset
+    at.drop_without_asking()
+    live = at.live
+    live.refresh()
+    archived = at.archived_end()
+    assert archived < end
+    with pytest.raises(MissingRange) as raised:
+        live.fetch(archived, 100)
+    assert (raised.value.start, raised.value.end) == (archived, end)
+    assert live.fetch(archived - 2, 1 << 20).parts == (at.batches[archived - 2],)
+
+
+def test_committed_fetches_list_what_was_aborted_on_both_sides_of_the_border(tmp_path: Path) -> None:
+    at = OwnedLog(str(tmp_path))
+    at.transaction(1, 6, commit=None)
+    at.transaction(2, 4, commit=False)
+    at.transaction(3, 4, commit=True)
+    at.end_transaction(1, commit=False)
+    at.transaction(2, 5, sequence=4, commit=False)
+    at.fill(2)
+    at.transaction(4, 1, commit=None)
+    at.fill(2)
+    everything = at.log.local.aborted(at.log.local.segments.first, 0, 1 << 40)
+    at.offload()
+    stable = at.log.last_stable_offset
+    assert stable < at.log.high_watermark
+    for local_bytes in (1_500, 700, 0):
+        at.drop(local_bytes)
+        assert 0 < border(at) < stable
+        for offset in range(stable):
+            found = at.live.fetch(offset, 1 << 20, COMMITTED)
+            end = memory_batches(b"".join(found.parts))[-1].last_offset + 1
+            assert end <= found.last_stable_offset == stable
+            among = {t for t in everything if t.first_offset < end and t.last_offset >= offset}
+            assert among <= set(found.aborted or ())
+            assert len(set(found.aborted or ())) == len(found.aborted or ())
+        assert drained(at.live, 0, isolation=COMMITTED) == at.expected(0, stable)
+        assert offsets_of(at.live.read(0, isolation=COMMITTED)) == [11, 12, 13, 14, 23, 24, 25, 26]
+
+
+def test_list_offsets_answers_as_the_log_did_before_anything_left_it(tmp_path: Path) -> None:
+    at = OwnedLog(str(tmp_path))
+    at.fill(30, step_ms=10)
+    times = [NOW - 1, *(NOW + ms for ms in range(0, 300, 7)), NOW + 290, NOW + 291, MAX_TIMESTAMP, LATEST, EARLIEST]
+    before = [at.log.offset_for(time) for time in times]
+    at.offload()
+    for local_bytes in (1_500, 0):
+        at.drop(local_bytes)
+        assert [at.live.list_offsets(time) for time in times] == before
+        special = [at.live.list_offsets(time) for time in (EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD)]
+        archived = at.archived_end()
+        assert [found.offset for found in special if found] == [border(at), archived - 1, archived]
+
+
+def test_a_log_that_is_not_archived_yet_says_so(tmp_path: Path) -> None:
+    at = OwnedLog(str(tmp_path))
+    at.fill(3)
+    assert at.live.list_offsets(LATEST_TIERED) is None
+    assert drained(at.live, 0) == at.expected(0)
+    at.log.roll()
+    at.offload()
+    at.live.refresh()
+    assert at.live.list_offsets(LATEST_TIERED).offset == 5  # type: ignore[union-attr]
+
+
+def test_epochs_end_where_they_ended_before_anything_left_the_local_log(tmp_path: Path) -> None:
+    at = OwnedLog(str(tmp_path))
+    for epoch in (0, 2, 5):
+        for _ in range(10):
+            at.log.append_as_leader(batch(record(), base_timestamp=NOW, max_timestamp=NOW), epoch)
+    before = [at.live.end_offset_for(epoch) for epoch in range(-1, 7)]
+    assert before[1:4] == [EpochEntry(0, 10), EpochEntry(0, 10), EpochEntry(2, 20)]
+    at.offload()
+    at.drop(0)
+    assert [at.live.end_offset_for(epoch) for epoch in range(-1, 7)] == before
+    at.log.epochs.entries = [EpochEntry(5, border(at))]  # a restored log knows its last epoch alone
+    assert [at.live.end_offset_for(epoch) for epoch in range(-1, 7)] == before
+
+
+def test_fetches_in_a_row_take_up_what_was_read_ahead(at: OwnedLog) -> None:
+    assert isinstance(at.store, MemoryStore)
+    with ThreadPoolExecutor(2) as pool:
+        live = at.lived(ReadContext(ahead=ReadAhead(pool)))
+        at.store.calls.clear()
+        assert drained(live, 0, 200) == at.expected(0)
+    ranges = [call[1:] for call in at.store.calls if call[0] == "get_range" and call[1].endswith(".log")]
+    segments = {key for key, *_ in ranges}
+    assert len(segments) > 3
+    assert len(ranges) <= len(segments) + 2  # the first fetch asks for its own bytes
+
+
+def test_reads_that_are_not_continued_give_way(at: OwnedLog) -> None:
+    at.live.reads = reads = ArchiveReads(open_max=2)
+    for offset in (0, 6, 2, 4):
+        assert at.live.fetch(offset, 1).parts == (at.batches[offset],)
+    assert at.live.fetch(2, 1).parts == (at.batches[2],)
+    reads.forget()
+    assert drained(at.live, 0) == at.expected(0)
+
+
+def test_a_store_that_fails_in_the_middle_of_a_fetch_ends_it_and_the_next_one_goes_on(at: OwnedLog) -> None:
+    assert isinstance(at.store, MemoryStore)
+    objects = at.store.objects
+    third = sorted(key for key in objects if key.endswith(".log"))[2]
+    body = objects.pop(third)
+    at.live.refresh()
+    found = b"".join(at.live.fetch(0, 1 << 20).parts)
+    assert found == at.expected(0, int(third.rpartition("/")[2][:20]))
+    objects[third] = body
+    assert found + drained(at.live, int(third.rpartition("/")[2][:20])) == at.expected(0)
+
+
+def test_coverage_and_segments_are_told_of_both_tiers(at: OwnedLog) -> None:
+    log = at.live.current()
+    assert isinstance(log, TieredLog)
+    coverage = coverage_of(log)
+    assert coverage.local is not None
+    assert coverage.archive is not None
+    assert (coverage.local.offsets, coverage.archive.offsets) == (((border(at), 60),), ((0, at.archived_end()),))
+    assert segments_before(log, LATEST, NOW)[-1] == 0
+    assert sum(chunk.batches.size.sum() for chunk in log.local.chunks(border(at), 60)) == len(at.expected(border(at)))  # type: ignore[union-attr]
+
+
+@pytest.mark.slow
+def test_many_threads_read_while_one_appends_offloads_and_drops(tmp_path: Path, switching: None) -> None:
+    at = OwnedLog(str(tmp_path), file_delete_delay_ms=0)
+    at.fill(6)
+    is_over = threading.Event()
+    seen: list[dict[int, bytes]] = [{}, {}, {}]
+    starts: list[int] = []
+
+    def reading(number: int) -> None:
+        offset = 0
+        while True:
+            is_last = is_over.is_set()
+            try:
+                parts = b"".join(at.live.fetch(offset, 700 + number).parts)
+            except OffsetOutOfRange as e:
+                starts.append(e.start - offset)
+                offset = e.start
+                continue
+            for one in memory_batches(parts):
+                assert one.base_offset <= offset <= one.last_offset
+                seen[number][one.base_offset] = parts[one.position : one.position + one.size]
+                offset = one.last_offset + 1
+            if is_last and not parts:
+                return
+
+    with ThreadPoolExecutor(3) as pool:
+        readers = [pool.submit(reading, number) for number in range(3)]
+        try:
+            for turn in range(12):
+                at.fill(8)
+                at.offload()
+                at.drop(600)
+                at.log.folder.delete_due()
+                if turn % 4 == 3:
+                    at.expire(6_000)
+        finally:
+            is_over.set()
+        for reader in readers:
+            reader.result()
+    for found in seen:
+        assert found.items() <= at.batches.items()
+        assert len(found) > 20
+    assert min(starts, default=1) > 0
+
+
+@pytest.fixture
+def switching() -> Iterator[None]:
+    """Threads take turns after a microsecond."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
