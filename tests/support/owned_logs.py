@@ -33,12 +33,15 @@ PARTITION = TopicPartition("orders", 0)
 class OwnedLog:
     """One partition in `folder` and `store`. `batches` are those that were appended, in order, by base offset."""
 
+    ids_prefix = ""
+    """Of the ids that it makes: another one for each process that writes to one archive."""
+
     def __init__(self, folder: str, store: ObjectStore | None = None, disk: WritableDisk | None = None, **given: Any) -> None:
         self.disk = disk or OsWritableDisk()
         self.folder = f"{folder}/{PARTITION}"
         self.store = store or MemoryStore()
         self.config = settings(**{"segment_bytes": 600, "index_interval_bytes": 1, "remote_storage_enable": True} | given)
-        self.ids = CountingIds()
+        self.ids = CountingIds(self.ids_prefix)
         self.batches: dict[int, bytes] = {}
         self.loads = 0
         archive.create_archive(self.store, FixedClock(), self.ids)
