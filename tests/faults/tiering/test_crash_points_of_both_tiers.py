@@ -121,9 +121,9 @@ class Life:
                 self.moments.append(Moment(disk.after_power_failure(*lost), dict(memory.objects), self.flushed, self.start_max))
             disk.on_call = stops
 
-        disk.on_call = store.on_call = stops  # type: ignore[method-assign]
+        disk.on_call = store.on_call = stops
         self._live(at)
-        disk.on_call = store.on_call = lambda: None  # type: ignore[method-assign]
+        disk.on_call = store.on_call = lambda: None
         return at
 
     def _live(self, at: OwnedDirectory) -> None:
