@@ -96,10 +96,11 @@ class OsWritableDisk(OsDisk):
     def _writer(self, file: str) -> Writer:
         with _translated(file):
             opened = self._files.open(file, os.O_CREAT)
+        pwrite, number = os.pwrite, opened.number  # `write` also keeps `opened`, so that it stays open
 
         def write(start: int, data: bytes) -> None:
             try:  # as _translated does, but without its cost: this is the most frequent call
-                written = os.pwrite(opened.number, data, start)
+                written = pwrite(number, data, start)
                 while written < len(data):
                     written += os.pwrite(opened.number, memoryview(data)[written:], start + written)
             except OSError as e:

@@ -36,13 +36,18 @@ class LocalLog:
         self.is_closed = False
         self.on_removed: Callable[[], None] = lambda: None
         """Called when no new query finds removed segments any more, before their files are renamed."""
-        self.end = OffsetMetadata(log_end_offset, segments.active.base_offset, segments.active.size)
-        """The log end offset with its segment and position: one value, which other threads read."""
+        self.end_values: tuple[int, int, int] = log_end_offset, segments.active.base_offset, segments.active.size
+        """The values of `end`: one tuple, which other threads read; a plain one, since every append makes one."""
+
+    @property
+    def end(self) -> OffsetMetadata:
+        """The log end offset with its segment and position."""
+        return OffsetMetadata._make(self.end_values)
 
     @property
     def log_end_offset(self) -> int:
         """The offset of the next record."""
-        return self.end.offset
+        return self.end_values[0]
 
     @property
     def unflushed_messages(self) -> int:
@@ -54,12 +59,12 @@ class LocalLog:
         self.check_open()
         active = self.segments.active
         active.append(last_offset, records, [BatchFacts(b.last_offset, b.max_timestamp, b.size) for b in batches])
-        self.end = OffsetMetadata(last_offset + 1, active.base_offset, active.size)
+        self.end_values = last_offset + 1, active.base_offset, active.size
 
     def move_end(self, offset: int) -> None:
         """Sets the offset of the next record."""
         active = self.segments.active
-        self.end = OffsetMetadata(offset, active.base_offset, active.size)
+        self.end_values = offset, active.base_offset, active.size
         self.recovery_point = min(self.recovery_point, offset)
 
     def flush(self, offset: int) -> None:

@@ -1,8 +1,8 @@
 """The offsets that a log's writer publishes and its readers take, without a lock.
 
-A plain append publishes only `LocalLog.end`, which costs one assignment. Everything else that changes offsets publishes all of
-them as one value. Before bytes are truncated or files are deleted, the writer publishes offsets without them; a reader who
-took its offsets earlier notices this after its read, and reads again.
+A plain append publishes only `LocalLog.end_values`, which costs one assignment. Everything else that changes offsets publishes
+all of them as one value. Before bytes are truncated or files are deleted, the writer publishes offsets without them; a reader
+who took its offsets earlier notices this after its read, and reads again.
 """
 
 from collections.abc import Callable
@@ -35,9 +35,9 @@ class PublishedOffsets:
     def current(self) -> LogOffsets:
         """The offsets at this moment."""
         while True:
-            value, end = self._value, self._local.end
+            value, end = self._value, self._local.end_values
             if value is self._value:  # else the end may be another value's
-                return value if value.is_moving or end is value.end else value._replace(end=end)
+                return value if value.is_moving or end == value.end else value._replace(end=OffsetMetadata._make(end))
 
     def publish(self, log_start: int, local_log_start: int, high_watermark: OffsetMetadata, first: OffsetMetadata | None) -> None:
         """Publishes the offsets with the log's end."""

@@ -7,11 +7,10 @@ Every other append takes the general path.
 from local_log.engine.append.analyze import AppendInfo
 from local_log.engine.epochs import LeaderEpochs
 from local_log.engine.local_log import LocalLog
-from local_log.engine.offsets import OffsetMetadata
 from local_log.engine.producers.manager import ProducerStateManager
 from local_log.engine.producers.state import BatchMetadata
 from local_log.engine.segment import DUE
-from local_log.formats.checksum import crc32c
+from local_log.formats.checksum import FEW_BYTES, crc32c
 from local_log.formats.header_layout import (
     APPEND_FIELDS,
     ATTRIBUTES_AT,
@@ -45,9 +44,9 @@ def append_one(
     size, entries, segment = len(records), epochs.entries, local.segments.active
     config = local.folder.config
     tail = segment.tail
-    if tail is None or tail[0] is not config:
-        tail = segment.find_tail(config, local.recovery_point + config.flush_messages - 2)
-    if tail is None or size < BATCH_HEADER_BYTES or local.is_closed or not entries:
+    if tail is None or tail[0] is not config:  # as after the log was closed
+        tail = None if local.is_closed else segment.find_tail(config, local.recovery_point + config.flush_messages - 2)
+    if tail is None or size < BATCH_HEADER_BYTES or not entries:
         return None
     _, write, size_max, timestamp_max, above, offset_max, due_max = tail
     base, length, epoch, magic, crc, attributes, delta, timestamp, producer_id, producer_epoch, sequence = _fields(records)
@@ -56,7 +55,7 @@ def append_one(
         magic != MAGIC
         or length + LOG_OVERHEAD != size
         or attributes not in _PLAIN
-        or not local.end[0] <= base <= last <= offset_max
+        or not local.end_values[0] <= base <= last <= offset_max
         or last <= above
         or timestamp > timestamp_max
         or position + size > size_max
@@ -69,7 +68,7 @@ def append_one(
         producer = producers.producers.get(producer_id)
         if producer is None or producer.epoch != producer_epoch or producer.txn_first_offset is not None or sequence < 0:
             return None
-    if crc32c(memoryview(records)[ATTRIBUTES_AT:]) != crc:
+    if crc32c((records if size < FEW_BYTES else memoryview(records))[ATTRIBUTES_AT:]) != crc:
         return None
 
     write(position, records)
@@ -84,8 +83,8 @@ def append_one(
             segment.write_due_entries()
     else:
         segment.since_entry += size
-    producers.map_end_offset = last + 1
-    local.end = _tuple(OffsetMetadata, (last + 1, segment.base_offset, end))  # last: readers use it at once
+    producers.map_end_offset = following = last + 1
+    local.end_values = following, segment.base_offset, end  # last: readers use it at once
     if producer is not None:
         producer.batches.append(_tuple(BatchMetadata, ((sequence + delta) & INT32_MAX, last, delta, timestamp)))
         producer.last_timestamp = timestamp
