@@ -13,6 +13,7 @@ from local_log.disk import WritableDisk, parent_of
 from local_log.engine.append.analyze import AppendInfo, analyze
 from local_log.engine.append.fast_path import append_one
 from local_log.engine.append.leader import prepare
+from local_log.engine.append.leader_fast_path import as_sent, prepare_one
 from local_log.engine.append.producer_checks import ProducerChanges, judge
 from local_log.engine.config import LogConfig
 from local_log.engine.epochs import LeaderEpochs
@@ -43,17 +44,21 @@ class UnifiedLog(LogWithOffsets):
 
     def append_as_follower(self, records: bytes, leader_epoch: int) -> AppendInfo:
         """Appends a leader's batches unchanged. Raises Refused."""
-        one = None
         with self.lock:  # as `by_owner`, without its cost
-            if self._first_unstable is None:
-                one = append_one(self.local, self.producers, self.epochs, records, leader_epoch, self.log_start_offset)
-                if one is not None and self.is_only_replica:
-                    self._set_high_watermark(self.local.end)
-                    self.publish()
+            one = self._append_one(records, leader_epoch)
         if one is None:
             return self._append_as_follower(records, leader_epoch)
-        if self._end_waiters.least <= one.last_offset + 1 or (self.is_only_replica and self._is_awaited()):
+        if self._is_awaited():
             self.wake_waiters()
+        return one
+
+    def _append_one(self, records: bytes, leader_epoch: int) -> AppendInfo | None:
+        if self._first_unstable is not None:
+            return None
+        one = append_one(self.local, self.producers, self.epochs, records, leader_epoch, self.log_start_offset)
+        if one is not None and self.is_only_replica:
+            self._set_high_watermark(self.local.end)
+            self.publish()
         return one
 
     @by_owner
@@ -67,7 +72,6 @@ class UnifiedLog(LogWithOffsets):
             raise self._unexpected(info)
         return self._append(records, batches, info, Origin.REPLICATION)
 
-    @by_owner
     def append_as_leader(
         self,
         records: bytes,
@@ -81,6 +85,32 @@ class UnifiedLog(LogWithOffsets):
         `verification` is required for a transaction's first batch if transactions are verified (see `producer_checks`).
         A duplicate batch is not appended again: the result has the offsets of the original. Raises Refused.
         """
+        if origin is Origin.CLIENT:
+            one = self._append_one_as_leader(records, leader_epoch)
+            if one is not None:
+                return one
+        return self._append_as_leader(records, leader_epoch, origin, transaction_version, verification)
+
+    def _append_one_as_leader(self, records: bytes, leader_epoch: int) -> AppendInfo | None:
+        with self.lock:
+            if self._first_unstable is not None:
+                return None
+            prepared = prepare_one(
+                records, leader_epoch, self.local.log_end_offset, self.folder.now_ms(), self.folder.config, self.producers
+            )
+            if prepared is None:
+                return None
+            one = self._append_one(prepared, leader_epoch)
+        if one is None:
+            return None
+        if self._is_awaited():
+            self.wake_waiters()
+        return as_sent(one, records)
+
+    @by_owner
+    def _append_as_leader(
+        self, records: bytes, leader_epoch: int, origin: Origin, transaction_version: int, verification: Verification | None
+    ) -> AppendInfo:
         info, records, batches = prepare(
             records,
             origin,

@@ -249,12 +249,15 @@ def _section(records: Buffer, batch: MemoryBatch) -> Buffer:
     if batch.records_count < 0:
         raise InvalidRecord(f"a batch that claims {batch.records_count} records")
     section = memoryview(records)[BATCH_HEADER_BYTES : batch.size]
-    if batch.codec == Codec.none or not batch.records_count:
-        return section
-    if batch.codec == Codec.lz4 and not is_lz4_that_kafka_reads(section):
+    return section if batch.codec == Codec.none or not batch.records_count else inflated(section, batch.codec)
+
+
+def inflated(section: memoryview, codec: int) -> Buffer:
+    """The records in a section that is compressed. Raises UnknownServerError."""
+    if codec == Codec.lz4 and not is_lz4_that_kafka_reads(section):
         raise UnknownServerError("an lz4 frame whose blocks depend on each other")
     try:
-        return inflate(batch.codec, section)
+        return inflate(codec, section)
     except Corrupt as e:
         raise UnknownServerError(e.problem) from e
 

@@ -151,3 +151,24 @@ def check_records(
     if p != end:
         return BYTES_LEFT_OVER, count, latest, in_order, errors
     return DONE, count, latest, in_order, errors
+
+
+@njit(
+    types.boolean(
+        _bytes, types.int64, types.int64, types.int64,  # the batch
+        types.int64, types.int64, types.int64, types.boolean,  # the topic
+    ),
+    cache=True,
+    nogil=True,
+    boundscheck=False,
+)  # fmt: skip
+def are_plain(
+    data: Any, count: Any, base_timestamp: Any, max_timestamp: Any, now: Any, before_max: Any, after_max: Any, need_key: Any
+) -> Any:
+    """Whether `check_records` finds `count` records without an error, with offsets from 0 on and this greatest timestamp."""
+    none, no_kinds = np.empty(0, np.int64), np.empty(0, np.uint8)
+    status, _, latest, in_order, errors = check_records(
+        data, _0, np.uint64(data.size), count, 0, base_timestamp, _NO_TIMESTAMP,
+        False, now, before_max, after_max, True, need_key, none, no_kinds, none, none,
+    )  # fmt: skip
+    return status == DONE and in_order != 0 and errors == 0 and latest == max_timestamp

@@ -9,6 +9,7 @@ from hand_made import GZIP, batch, record
 from kafka_log import files
 
 from local_log.engine import unified_log
+from local_log.engine.append.leader_fast_path import prepare_one
 from local_log.engine.config import read_config
 from local_log.engine.unified_log import UnifiedLog, open_log
 from local_log.errors import LogError
@@ -82,3 +83,91 @@ def test_both_ways_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     short.close()
     long.close()
     assert files(tmp_path / "short-0") == files(tmp_path / "long-0")
+
+
+RULES = (
+    {},
+    {"compression.type": "uncompressed"},
+    {"compression.type": "gzip"},
+    {"cleanup.policy": "compact"},
+    {"message.timestamp.type": "LogAppendTime"},
+    {"max.message.bytes": "200"},
+)
+
+
+def sent_batch(r: random.Random, log: UnifiedLog) -> bytes:
+    """A client's batch, mostly plain; some break a rule, come again, or say in their header what is not so."""
+    count = r.choice([1, 1, 2, 5])
+    producer = r.choice([-1, -1, 7, 8])
+    known = log.producers.producers.get(producer)
+    sequence = (0 if known is None else known.last_sequence + 1) + r.choice([0] * 9 + [1, -count]) if producer >= 0 else -1
+    time = NOW - r.randrange(10_000) + r.choice([0] * 20 + [4_000_000, -1_000_000_000])
+    codec = r.choice([0] * 12 + [GZIP, GZIP, 5, 8, 16, 32, 64, 128])
+    made = batch(
+        *(record(i + (r.random() < 0.02), key=r.choice([None, b"k"]), value=r.randbytes(r.randrange(60))) for i in range(count)),
+        base_offset=int(r.random() < 0.03),
+        producer_id=producer,
+        producer_epoch=int(r.random() < 0.03) if producer >= 0 else -1,
+        base_sequence=max(-1, sequence),
+        epoch=r.choice([-1, 0, 5]),
+        base_timestamp=time,
+        max_timestamp=time + r.choice([0] * 20 + [1]),
+        attributes=codec,
+        section=b"whatever" if codec == 5 else None,
+        count=count + (r.random() < 0.03),
+    )
+    return made if r.random() > 0.03 else made[:-1] + bytes([made[-1] ^ 1])
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_a_leader_s_both_ways_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    r = random.Random(seed)
+    config = read_config(
+        {"internal.segment.bytes": "3000", "segment.index.bytes": "1200", "index.interval.bytes": "300"} | RULES[seed % 6]
+    )
+    short, long = (
+        open_log(OsWritableDisk(), str(tmp_path / name), config, lambda: NOW, lambda: 0.0, clean=True)
+        for name in ("short-0", "long-0")
+    )
+    if seed % 2:
+        short.become_only_replica()
+        long.become_only_replica()
+    for step in range(60):
+        one, epoch = sent_batch(r, short), step // 20
+        answers = []
+        for log in (short, long):
+            with monkeypatch.context() as patch:
+                if log is long:
+                    patch.setattr(unified_log, "prepare_one", lambda *_: None)
+                try:
+                    answers.append(log.append_as_leader(one, epoch))
+                except LogError as e:
+                    answers.append(type(e))
+        assert answers[0] == answers[1]
+        assert log_tools.describe(short) == log_tools.describe(long)
+        assert short.offsets == long.offsets
+    short.close()
+    long.close()
+    assert files(tmp_path / "short-0") == files(tmp_path / "long-0")
+
+
+@pytest.mark.parametrize("codec", [0, GZIP])
+def test_a_client_s_plain_batch_takes_the_short_way(tmp_path: Path, codec: int) -> None:
+    log = opened(tmp_path / "t-0", INT64_MAX)
+    taken = []
+    for sequence in range(5):
+        taken.append(prepare_one(sent(sequence, codec), 0, log.log_end_offset, NOW, SETTINGS, log.producers) is not None)
+        log.append_as_leader(sent(sequence, codec), 0)
+    assert taken == [False, True, True, True, True]
+
+
+def sent(sequence: int, codec: int) -> bytes:
+    return batch(
+        record(0, value=b"v"),
+        producer_id=7,
+        producer_epoch=0,
+        base_sequence=sequence,
+        base_timestamp=NOW,
+        max_timestamp=NOW,
+        attributes=codec,
+    )
