@@ -1,17 +1,18 @@
 """A log's settings, by Kafka's names and with its defaults and bounds (LogConfig).
 
-It does not have the settings that only a cluster or the log cleaner uses. They are rejected as unknown settings.
+It does not have the settings that only a cluster uses. They are rejected as unknown settings.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from local_log.engine.settings import Setting, flag, int_from, long_from, one_of, read_settings, whole
+from local_log.engine.settings import Setting, flag, fraction, int_from, long_from, one_of, read_settings, whole
 from local_log.errors import Invalid
 from local_log.formats.primitives import INT64_MAX
 
 _MIB = 1 << 20
-_WEEK_MS = 7 * 24 * 60 * 60 * 1000
+_DAY_MS = 24 * 60 * 60 * 1000
+_WEEK_MS = 7 * _DAY_MS
 
 UNLIMITED = -1
 LIKE_RETENTION = -2
@@ -44,7 +45,10 @@ class LogConfig:
     compression_gzip_level: int = -1
     compression_lz4_level: int = 9
     compression_zstd_level: int = 3
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = INT64_MAX
+    delete_retention_ms: int = _DAY_MS
     remote_storage_enable: bool = False
     remote_log_copy_disable: bool = False
     max_segment_ms: int = field(init=False)
@@ -73,6 +77,11 @@ def read_config(settings: Mapping[str, str]) -> LogConfig:
 
 
 def _check_together(c: LogConfig) -> None:
+    if c.min_compaction_lag_ms > c.max_compaction_lag_ms:
+        raise Invalid(
+            f"min.compaction.lag.ms={c.min_compaction_lag_ms}: expected 0 to {c.max_compaction_lag_ms}, "
+            "which is max.compaction.lag.ms"
+        )
     if not c.remote_storage_enable:
         return
     if "compact" in c.cleanup_policy:
@@ -125,7 +134,10 @@ _SETTINGS: dict[str, Setting] = {
     "compression.gzip.level": ("compression_gzip_level", _gzip_level),
     "compression.lz4.level": ("compression_lz4_level", whole(1, 17)),
     "compression.zstd.level": ("compression_zstd_level", whole(-131072, 22)),
+    "min.cleanable.dirty.ratio": ("min_cleanable_dirty_ratio", fraction(0, 1)),
+    "min.compaction.lag.ms": ("min_compaction_lag_ms", long_from(0)),
     "max.compaction.lag.ms": ("max_compaction_lag_ms", long_from(1)),
+    "delete.retention.ms": ("delete_retention_ms", long_from(0)),
     "remote.storage.enable": ("remote_storage_enable", flag),
     "remote.log.copy.disable": ("remote_log_copy_disable", flag),
 }

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from local_log.engine.local_log import LocalLog
 from local_log.engine.offsets import Isolation, LogOffsets, OffsetMetadata
-from local_log.errors import LogError, OffsetOutOfRange
+from local_log.errors import LogError, NotFound, OffsetOutOfRange
 
 T = TypeVar("T")
 
@@ -64,13 +64,17 @@ class PublishedOffsets:
         self._value = self._value._replace(moves=self._value.moves + 1)
 
     def undisturbed(self, query: Callable[[LogOffsets], T]) -> T:
-        """The result of a query of files. It is repeated if a truncation or deletion began or ended meanwhile."""
+        """The result of a query of files. It is repeated if a truncation, deletion or compaction began or ended meanwhile.
+
+        Also if a file is missing during one: a compacted segment is found while its files still get their names.
+        """
         while True:
             now = self.current()
             try:
                 found = query(now)
-            except LogError:
-                if self._value.moves == now.moves:
+            except LogError as e:
+                is_missing = isinstance(e, NotFound) and not isinstance(e, OffsetOutOfRange)
+                if self._value.moves == now.moves and not (is_missing and now.is_moving):
                     raise
             else:
                 if self._value.moves == now.moves:

@@ -32,18 +32,19 @@ class DirtyPart:
         return self.dirty_ratio > min_dirty_ratio or (self.overdue_ms > 0 and self.cleanable_bytes > 0)
 
 
-def dirty_part(log: UnifiedLog, checkpointed: int | None, now_ms: int, min_compaction_lag_ms: int = 0) -> DirtyPart:
+def dirty_part(log: UnifiedLog, checkpointed: int | None, now_ms: int) -> DirtyPart:
     """The part after the `checkpointed` end of the last round, None without one.
 
     Not dirty are the active segment, what is not stable, and what is younger than min.compaction.lag.ms. Raises Corrupt.
     """
-    start = log.log_start_offset
-    is_invalid = checkpointed is not None and not start <= checkpointed <= log.log_end_offset
+    now, config = log.offsets, log.folder.config
+    start = now.log_start
+    is_invalid = checkpointed is not None and not start <= checkpointed <= now.end.offset
     first = start if checkpointed is None or is_invalid else checkpointed
     dirty = _inactive_from(log, first)
-    uncleanable = min(log.last_stable_offset, log.local.segments.active.base_offset)
-    if min_compaction_lag_ms > 0:
-        young = (s.base_offset for s in dirty if s.largest_timestamp > now_ms - min_compaction_lag_ms)
+    uncleanable = min(now.last_stable, log.local.segments.active.base_offset)
+    if config.min_compaction_lag_ms > 0:
+        young = (s.base_offset for s in dirty if s.largest_timestamp > now_ms - config.min_compaction_lag_ms)
         uncleanable = min(uncleanable, next(young, uncleanable))
     end = segments_end(log, max(first, uncleanable))
     segments = log.local.segments
@@ -53,7 +54,7 @@ def dirty_part(log: UnifiedLog, checkpointed: int | None, now_ms: int, min_compa
         is_invalid,
         sum(s.size for s in segments.between(min(-1, first), first)),
         sum(s.size for s in segments.between(min(first, end), end)),
-        _overdue_ms(dirty, now_ms - max(0, log.folder.config.max_compaction_lag_ms)),
+        _overdue_ms(dirty, now_ms - config.max_compaction_lag_ms),
     )
 
 

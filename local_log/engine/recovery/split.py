@@ -1,6 +1,6 @@
 """Replaces segments, such as one with an offset overflow by those that it is split into (LocalLog.splitOverflowedSegment)."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from local_log.engine.folder import LogFolder
 from local_log.engine.index_file import is_relative
@@ -12,10 +12,12 @@ from local_log.formats.filenames import CLEANED, SEGMENT_SUFFIXES, SWAP, offset_
 _CHUNK_BYTES = 1 << 20
 
 
-def split_overflowed(folder: LogFolder, segments: Segments, segment: Segment) -> list[Segment]:
+def split_overflowed(
+    folder: LogFolder, segments: Segments, segment: Segment, on_removed: Callable[[], None] = lambda: None
+) -> list[Segment]:
     """Splits a segment whose offsets overflow; returns the deleted segments whose base offset no new one has.
 
-    Raises Invalid if there is no overflow.
+    `on_removed` as in `replace_segments`. Raises Invalid if there is no overflow.
     """
     if not segment.has_overflow():
         raise Invalid(f"{segment.log_file}: all offsets are within 2^31-1 of the base offset, and there is nothing to split")
@@ -42,7 +44,7 @@ def split_overflowed(folder: LogFolder, segments: Segments, segment: Segment) ->
             part.close()
             part.delete()
         raise
-    return replace_segments(folder, segments, parts, [segment])
+    return replace_segments(folder, segments, parts, [segment], on_removed)
 
 
 def new_cleaned(folder: LogFolder, base_offset: int) -> Segment:
@@ -75,24 +77,30 @@ def _append_from(part: Segment, source: Segment, position: int) -> int:
     return position
 
 
-def replace_segments(folder: LogFolder, segments: Segments, new: Iterable[Segment], old: Iterable[Segment]) -> list[Segment]:
+def replace_segments(
+    folder: LogFolder,
+    segments: Segments,
+    new: Iterable[Segment],
+    old: Iterable[Segment],
+    on_removed: Callable[[], None] = lambda: None,
+) -> list[Segment]:
     """Replaces segments atomically: after a crash the next start deletes .cleaned files and completes the swap of .swap files.
 
-    The new segments' files have the suffix .cleaned. Returns the old segments whose base offset no new one has.
+    The new segments' files have the suffix .cleaned. `on_removed` is called when no new query finds the old segments any more,
+    before their files are renamed. Returns the old segments whose base offset no new one has.
     """
     new = sorted(new, key=lambda s: s.base_offset)
     old = sorted((s for s in old if s.base_offset in segments), key=lambda s: s.base_offset)
     for segment in reversed(new):
         segment.rename(SWAP)
+    for segment in new:
         segments.add(segment)
     starts = {s.base_offset for s in new}
-    gone = []
+    gone = [segment for segment in old if segment.base_offset not in starts]
+    segments.remove(*(segment.base_offset for segment in gone))
+    on_removed()
     for segment in old:
-        if segment.base_offset != new[0].base_offset:
-            segments.remove(segment.base_offset)
         folder.delete_later([segment])
-        if segment.base_offset not in starts:
-            gone.append(segment)
     for segment in new:
         segment.rename("")
     folder.disk.sync_folder(folder.path)

@@ -16,7 +16,8 @@ BATCHES = 20
 
 
 def opened(disk: SimulatedDisk, *, recovery_point: int = 0, clean: bool = False) -> UnifiedLog:
-    config = read_config({"internal.segment.bytes": "500", "segment.index.bytes": "2400", "index.interval.bytes": "1"})
+    sizes = {"internal.segment.bytes": "500", "segment.index.bytes": "2400", "index.interval.bytes": "1"}
+    config = read_config(sizes | {"delete.retention.ms": "0"})
     return open_log(disk, FOLDER, config, lambda: NOW, lambda: 0.0, recovery_point=recovery_point, clean=clean)
 
 
@@ -50,7 +51,7 @@ def test_after_a_crash_at_any_call_of_a_round_each_key_has_its_last_value() -> N
     failures = ((0.0, 0), (0.5, 1), (0.5, 2), (1.0, 0))
     disk.on_call = lambda: left.extend(disk.after_power_failure(lost, seed) for lost, seed in failures)
 
-    clean(log, 0, log.log_end_offset, OffsetMap(24 * 100), 0)
+    clean(log, 0, log.log_end_offset, OffsetMap(24 * 100))
 
     disk.on_call = lambda: None
     sizes = set()

@@ -68,14 +68,11 @@ class KeyedLog:
             "max.compaction.lag.ms": str(r.choice([1, 1000, 70_000, 10**12])),
             "message.timestamp.type": r.choice(["CreateTime", "CreateTime", "LogAppendTime"]),
         }
-        self.delete_retention_ms = r.choice([0, 1000, 100_000])
-        self.min_compaction_lag_ms = r.choice([0, 0, 400, 60_000])
+        self.given["delete.retention.ms"] = str(r.choice([0, 1000, 100_000]))
+        self.given["min.compaction.lag.ms"] = str(min(r.choice([0, 0, 400, 60_000]), int(self.given["max.compaction.lag.ms"])))
         self.memory = r.choice([24 * 3, 24 * 9, 24 * 1000])
-        lag = min(self.min_compaction_lag_ms, int(self.given["max.compaction.lag.ms"]))
-        self.min_compaction_lag_ms = lag
-        kafkas = self.given | {"delete.retention.ms": str(self.delete_retention_ms), "min.compaction.lag.ms": str(lag)}
         self.kafka.ask("clock", self.clock())
-        self.kafka.ask("open", self.folders[0], 0, 0, "clean", *(f"{name}={value}" for name, value in kafkas.items()))
+        self.kafka.ask("open", self.folders[0], 0, 0, "clean", *(f"{name}={value}" for name, value in self.given.items()))
         self.log = open_log(OsWritableDisk(), str(self.folders[1]), read_config(self.given), self.clock, lambda: 0.0, clean=True)
 
     @property
@@ -182,9 +179,9 @@ class KeyedLog:
             if "Empty batches" in theirs["message"]:  # a last message of magic 0 or 1 without records, which we keep
                 return
             with pytest.raises(LogError):
-                clean(self.log, self.dirty, stable, offsets, self.delete_retention_ms)
+                clean(self.log, self.dirty, stable, offsets)
             return
-        self.dirty = clean(self.log, self.dirty, stable, offsets, self.delete_retention_ms)
+        self.dirty = clean(self.log, self.dirty, stable, offsets)
         assert self.dirty == theirs["end_offset"]
         if self.codecs == EQUAL_CODECS and self._logs(1) == self._logs(0):
             return
@@ -224,7 +221,7 @@ class KeyedLog:
             return  # the sizes differ
         end = self.log.log_end_offset
         checkpointed = self.r.choice([None, self.dirty, self.dirty, self.r.randrange(end + 1), end + 1])
-        found = asdict(dirty_part(self.log, checkpointed, self.clock(), self.min_compaction_lag_ms))
+        found = asdict(dirty_part(self.log, checkpointed, self.clock()))
         assert found == self.kafka.ask("dirty", "-" if checkpointed is None else checkpointed)
 
     def live(self) -> None:

@@ -5,17 +5,21 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hand_made import decoded
 from logs_at_work import batch_of, settings
 from small_logs import NOW
 
+from local_log.engine.cleaner import CleaningAborted, OffsetMap, clean
 from local_log.engine.manager.retention import delete_old_segments
 from local_log.engine.memory_records import memory_batches
-from local_log.engine.offsets import Isolation
+from local_log.engine.offsets import Isolation, LogOffsets
 from local_log.engine.unified_log import UnifiedLog, open_log
-from local_log.errors import OffsetOutOfRange
+from local_log.errors import NoSuchFile, OffsetOutOfRange
+from local_log.formats.batches import scan
 from local_log.formats.checksum import crc32c
 from local_log.os_disk import OsWritableDisk
 
@@ -261,3 +265,117 @@ def test_a_read_changes_neither_the_log_nor_its_files(log: UnifiedLog, tmp_path:
     log.offset_for(NOW)
     assert before == (len(segment.due), {f.name: f.read_bytes() for f in (tmp_path / "t-0").iterdir()})
     assert before[0] > 0
+
+
+def keyed(n: int, size: int = 60) -> bytes:
+    return batch_of(f"{n:{size}}", keys=(b"key-%d" % (n % 7),))
+
+
+def compacted(log: UnifiedLog) -> None:
+    """A round of cleaning of the whole log."""
+    clean(log, log.offsets.log_start, log.offsets.last_stable, OffsetMap(24 * 1000))
+
+
+@pytest.mark.usefixtures("switching")
+def test_many_threads_append_read_truncate_and_compact(log: UnifiedLog) -> None:
+    done = threading.Event()
+    rounds = [0]
+
+    def append() -> None:
+        for n in range(400):
+            log.append_as_leader(keyed(n), 0)
+        while rounds[0] < 3:
+            pass
+        done.set()
+
+    def compact() -> None:
+        while not done.is_set():
+            with suppress(CleaningAborted):
+                compacted(log)
+                rounds[0] += 1
+
+    def disturb() -> None:
+        r = random.Random(4)
+        while not done.is_set():
+            acts = [log.roll, log.folder.delete_due, lambda: log.truncate_to(max(0, log.offsets.end.offset - 3))]
+            r.choice(acts)()
+
+    def read() -> None:
+        r = random.Random(5)
+        while not done.is_set():
+            end = log.offsets.end.offset
+            offset = r.randint(0, end)
+            try:
+                found = whole_batches(log.read(offset, 1000, r.choice(list(Isolation))).records)
+                log.offset_for(NOW)
+            except OffsetOutOfRange:
+                continue  # truncated since
+            bases = [base for base, _ in found]
+            assert bases == sorted(set(bases))
+            assert not bases or bases[0] >= offset
+
+    all_at_once(append, compact, disturb, read, read)
+    log.roll()
+    latest = latest_of_keys(log)
+    compacted(log)
+    assert latest_of_keys(log) == latest
+    assert len(latest) == 7
+
+
+def latest_of_keys(log: UnifiedLog) -> dict[bytes, tuple[int, bytes]]:
+    """Offset and value of each key's last record, found by reads from the log's start to its end."""
+    latest: dict[bytes, tuple[int, bytes]] = {}
+    offset = 0
+    while offset < log.offsets.end.offset:
+        data = log.read(offset, 1 << 20).records
+        batches, _ = scan(data)
+        latest.update({row["key"]: (row["offset"], row["value"]) for row in decoded(data, batches).to_pylist()})
+        offset = batches.next_offset
+    return latest
+
+
+def test_a_query_that_misses_a_file_while_segments_are_replaced_is_repeated(log: UnifiedLog) -> None:
+    log.published.withdraw(0, log.local.end)
+    asked: list[LogOffsets] = []
+
+    def query(now: LogOffsets) -> int:
+        asked.append(now)
+        if len(asked) < 3:
+            raise NoSuchFile("a file that is being renamed")
+        return 7
+
+    assert log.published.undisturbed(query) == 7
+    assert all(now.is_moving for now in asked)
+    log.publish()
+    asked.clear()
+    with pytest.raises(NoSuchFile):
+        log.published.undisturbed(query)
+
+
+def test_a_read_that_a_compaction_overtakes_is_repeated(log: UnifiedLog, disk: WatchedDisk) -> None:
+    for n in range(20):
+        log.append_as_leader(keyed(n), 0)
+    log.roll()
+
+    def overtake() -> None:
+        compacted(log)
+        log.folder.delete_due()
+
+    disk.before["read"] = overtake
+    records = log.read(0, 1 << 20).records
+    assert [base for base, _ in whole_batches(records)] == list(range(13, 20))
+
+
+def test_cleaning_holds_the_lock_only_for_the_swap(log: UnifiedLog) -> None:
+    for n in range(20):
+        log.append_as_leader(keyed(n), 0)
+    log.roll()
+    offsets = [append_elsewhere(log)]
+    clean(log, 0, 20, OffsetMap(24 * 100), lambda size: offsets.append(append_elsewhere(log)))
+    assert offsets == list(range(20, 20 + len(offsets)))
+    assert len(offsets) > 3
+
+
+def append_elsewhere(log: UnifiedLog) -> int:
+    """The offset of a record that another thread appends."""
+    return int(str(in_a_thread(lambda: log.append_as_leader(keyed(0), 0).first_offset)))

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from hand_made import TRANSACTIONAL, batch, message, record
 from logs_at_work import Log, settings
-from small_logs import NOW, Clock, marker
+from small_logs import INT32_MAX, NOW, Clock, marker
 
-from local_log.engine.cleaner import OffsetMap, clean
+from local_log.engine.cleaner import CleaningAborted, OffsetMap, clean
 from local_log.engine.memory_records import MemoryBatch, memory_batches
 from local_log.errors import Corrupt
 from local_log.formats.batches import decode, scan
@@ -17,7 +17,7 @@ DELETE_RETENTION_MS = 1_000
 
 @pytest.fixture
 def log(tmp_path: Path) -> Log:
-    return Log(tmp_path, settings(segment_bytes=400, index_interval_bytes=1), Clock())
+    return Log(tmp_path, settings(segment_bytes=400, index_interval_bytes=1, delete_retention_ms=DELETE_RETENTION_MS), Clock())
 
 
 def put(log: Log, *pairs: tuple[bytes | None, bytes | None], **fields: int) -> None:
@@ -27,7 +27,7 @@ def put(log: Log, *pairs: tuple[bytes | None, bytes | None], **fields: int) -> N
 
 def compact(log: Log, dirty: int = 0, memory: int = 2_400) -> int:
     log.log.update_high_watermark(log.log.log_end_offset)
-    return clean(log.log, dirty, log.log.last_stable_offset, OffsetMap(memory), DELETE_RETENTION_MS)
+    return clean(log.log, dirty, log.log.last_stable_offset, OffsetMap(memory))
 
 
 def compact_more(log: Log, dirty: int) -> int:
@@ -187,3 +187,64 @@ def test_a_damaged_batch_stops_the_round_and_leaves_no_new_file(log: Log) -> Non
     with pytest.raises(Corrupt, match="CRC-32C"):
         compact(log)
     assert not log.files(".cleaned")
+
+
+def test_a_log_that_is_truncated_while_it_is_cleaned_stays_as_the_truncation_left_it(log: Log) -> None:
+    for value in (b"1", b"2", b"3", b"4"):
+        put(log, (b"a", value))
+    log.log.roll()
+    log.log.update_high_watermark(log.log.log_end_offset)
+    sizes: list[int] = []
+
+    def truncate_at_last(size: int) -> None:
+        sizes.append(size)
+        if not size:
+            log.log.truncate_to(2)
+
+    with pytest.raises(CleaningAborted, match="truncated"):
+        clean(log.log, 0, log.log.last_stable_offset, OffsetMap(2_400), truncate_at_last)
+    assert [offset for offset, *_ in left(log)] == [0, 1]
+    assert sum(sizes) > 0
+    assert not log.files(".cleaned")
+
+
+def test_a_round_ends_where_it_is_told_to_and_leaves_no_new_file(log: Log) -> None:
+    put(log, (b"a", b"1"), (b"a", b"2"))
+    log.log.roll()
+    log.log.update_high_watermark(log.log.log_end_offset)
+
+    def stop(size: int) -> None:
+        if not size:
+            raise CleaningAborted("stopped")
+
+    with pytest.raises(CleaningAborted, match="stopped"):
+        clean(log.log, 0, 2, OffsetMap(2_400), stop)
+    assert len(left(log)) == 2
+    assert not log.files(".cleaned")
+
+
+def test_a_segment_with_offsets_too_far_apart_is_split_and_cleaned_in_the_next_round(log: Log) -> None:
+    far = INT32_MAX + 5
+    put(log, (b"a", b"1"), (b"a", b"2"))
+    far_batch = batch(record(key=b"b", value=b"1"), base_offset=far, base_timestamp=NOW, max_timestamp=NOW)
+    file = log.folder / f"{0:020}.log"
+    log.log.close()
+    file.write_bytes(file.read_bytes() + far_batch)
+    (log.folder / f"{far + 1:020}.log").write_bytes(b"")
+    log.reopen(clean=True)
+    assert log.bases == [0, far + 1]
+    with pytest.raises(CleaningAborted, match="split"):
+        compact(log)
+    assert log.bases == [0, far, far + 1]
+    assert compact(log) == far + 1
+    assert left(log) == [(1, b"a", b"2"), (far, b"b", b"1")]
+
+
+def test_a_round_reads_no_more_at_a_time_than_it_may(log: Log) -> None:
+    for n in range(8):
+        put(log, (b"%d" % n, b"v" * 60))
+    log.log.roll()
+    sizes: list[int] = []
+    log.log.update_high_watermark(log.log.log_end_offset)
+    clean(log.log, 0, log.log.last_stable_offset, OffsetMap(2_400), sizes.append, io_bytes=200)
+    assert max(sizes) == 200

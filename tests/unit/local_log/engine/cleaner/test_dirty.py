@@ -1,5 +1,6 @@
 """What is to be cleaned next, and whether it is time to."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,9 +59,10 @@ def test_a_checkpoint_outside_the_log_is_invalid_and_all_is_dirty(log: Log, chec
 def test_young_segments_and_those_after_them_wait_for_the_least_lag(log: Log) -> None:
     for time in (NOW, NOW + 100, NOW):
         put(log, time)
-    assert dirty_part(log.log, None, NOW + 600, 500).first_uncleanable_offset == 3
-    assert dirty_part(log.log, None, NOW + 599, 500).first_uncleanable_offset == 1
-    assert dirty_part(log.log, None, NOW + 499, 500).first_uncleanable_offset == 0
+    log.log.folder.config = replace(log.log.folder.config, min_compaction_lag_ms=500)
+    assert dirty_part(log.log, None, NOW + 600).first_uncleanable_offset == 3
+    assert dirty_part(log.log, None, NOW + 599).first_uncleanable_offset == 1
+    assert dirty_part(log.log, None, NOW + 499).first_uncleanable_offset == 0
 
 
 def test_an_open_transaction_ends_the_dirty_part(log: Log) -> None:
