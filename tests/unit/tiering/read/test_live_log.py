@@ -2,7 +2,7 @@
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -115,19 +115,34 @@ def test_the_manifest_is_loaded_again_once_the_local_log_has_dropped_what_it_lac
     assert at.loads == loads + 1
 
 
+def meanwhile(at: OwnedLog, act: Callable[[], object]) -> None:
+    """Does something when the next read has taken its offsets and looks for its segment."""
+    segments = at.log.local.segments
+    floor = segments.floor
+
+    def acts_first(offset: int) -> object:
+        segments.floor = floor  # type: ignore[method-assign]
+        act()
+        return floor(offset)
+
+    segments.floor = acts_first  # type: ignore[method-assign,assignment]
+
+
 def test_a_segment_dropped_while_a_fetch_looks_for_it_is_read_from_the_archive(at: OwnedLog) -> None:
-    """The read has taken its offsets; then retention drops the segment."""
-    first, read = border(at), at.log.local.read
-
-    def dropped(*args: object, **options: object) -> object:
-        at.log.local.read = read  # type: ignore[method-assign]
-        assert at.drop(0) > 0
-        return read(*args, **options)  # type: ignore[arg-type]
-
-    at.log.local.read = dropped  # type: ignore[method-assign,assignment]
+    first = border(at)
+    meanwhile(at, lambda: at.drop(0))
     assert bytes(at.live.fetch(first, 100).parts[0]).startswith(at.batches[first])
     assert border(at) > first
     assert at.loads == 1
+
+
+def test_a_fetch_while_the_log_is_truncated_gives_what_is_left_of_it(at: OwnedLog) -> None:
+    before = border(at) - 2
+    meanwhile(at, lambda: at.log.truncate_to(58))
+    assert drained(at.live, before) == at.expected(before, 58)
+    meanwhile(at, lambda: at.log.truncate_to(56))
+    with pytest.raises(OffsetOutOfRange):
+        at.live.fetch(57, 100)
 
 
 @pytest.mark.parametrize("point", ["sync_folder", "rename"])
