@@ -6,23 +6,36 @@ The operation itself reports progress rarely or never (Spark's call returns when
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
 
 from remote.clock import Stopwatch, stopwatch
 from tiering.command.output import has_terminal, progress_bar
 
-_MIB = 1 << 20
 _EVERY_S = 0.25
 
 Show = Callable[[int, int, str], None]
 
 
-def about(done_bytes: int, of_bytes: int, seconds: float) -> str:
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What progress is counted in: its name, and how many of what is counted make one."""
+
+    name: str
+    size: int
+
+
+MIB: Final = Unit("MiB", 1 << 20)
+PARTITIONS: Final = Unit("partitions", 1)
+
+
+def about(done: int, of: int, seconds: float, unit: Unit = MIB) -> str:
     """The rate up to now and the time that is left by it."""
-    if not (done_bytes and seconds > 0):
-        return "MiB"
-    rate = done_bytes / seconds
-    left = round(max(of_bytes - done_bytes, 0) / rate)
-    return f"MiB, {rate / _MIB:.1f} MiB/s, {left // 3600}:{left // 60 % 60:02}:{left % 60:02} left"
+    if not (done and seconds > 0):
+        return unit.name
+    rate = done / seconds
+    left = round(max(of - done, 0) / rate)
+    return f"{unit.name}, {rate / unit.size:.1f} {unit.name}/s, {left // 3600}:{left // 60 % 60:02}:{left % 60:02} left"
 
 
 class Work:
@@ -44,29 +57,30 @@ class Work:
 
 
 @contextmanager
-def shown(
+def shown(  # six parameters: the last two for tests
     label: str,
-    of_bytes: Callable[[], int],
-    done_bytes: Callable[[], int],
+    of_all: Callable[[], int],
+    of_done: Callable[[], int],
     *,
+    unit: Unit = MIB,
     show: Show | None = None,
     clock: Stopwatch = stopwatch,
 ) -> Iterator[None]:
-    """Shows `done_bytes()` of `of_bytes()` while the block runs; nothing where standard error is no terminal, or of nothing."""
+    """Shows `of_done()` of `of_all()` while the block runs; nothing where standard error is no terminal, or of nothing."""
     if show is None and not has_terminal():
         yield
         return
     showing, started_s, is_over = show or progress_bar(label), clock(), threading.Event()
 
-    def total_mib() -> int:
-        return -(-of_bytes() // _MIB)
+    def total() -> int:
+        return -(-of_all() // unit.size)
 
     def look() -> None:
         while not is_over.wait(_EVERY_S):
-            of = of_bytes()
-            done = min(done_bytes(), of)  # a task that ran twice counts twice
+            of = of_all()
+            done = min(of_done(), of)  # a task that ran twice counts twice
             if of > 0:
-                showing(min(done // _MIB, total_mib() - 1), total_mib(), about(done, of, clock() - started_s))
+                showing(min(done // unit.size, total() - 1), total(), about(done, of, clock() - started_s, unit))
 
     looking = threading.Thread(target=look, name="progress", daemon=True)
     looking.start()
@@ -77,5 +91,5 @@ def shown(
     finally:
         is_over.set()
         looking.join()
-        if is_done and of_bytes() > 0:
-            showing(total_mib(), total_mib(), f"MiB in {clock() - started_s:.0f} s")
+        if is_done and of_all() > 0:
+            showing(total(), total(), f"{unit.name} in {clock() - started_s:.0f} s")

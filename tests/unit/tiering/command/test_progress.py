@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from tiering.command.progress import Work, about, shown
+from tiering.command.progress import PARTITIONS, Work, about, shown
 
 MIB = 1 << 20
 
@@ -12,6 +12,14 @@ MIB = 1 << 20
 def test_rate_and_time_left_come_from_what_was_done_up_to_now() -> None:
     assert about(100 * MIB, 400 * MIB, 10) == "MiB, 10.0 MiB/s, 0:00:30 left"
     assert about(MIB, 7200 * MIB + MIB, 1) == "MiB, 1.0 MiB/s, 2:00:00 left"
+
+
+def test_progress_may_be_of_partitions() -> None:
+    assert about(50, 200, 10, PARTITIONS) == "partitions, 5.0 partitions/s, 0:00:30 left"
+    seen: list[tuple[int, int, str]] = []
+    with shown("job", lambda: 7, lambda: 3, unit=PARTITIONS, show=lambda *shown: seen.append(shown), clock=lambda: 0):
+        pass
+    assert seen[-1] == (7, 7, "partitions in 0 s")
 
 
 def test_before_the_first_task_has_ended_nobody_knows_the_rate() -> None:
