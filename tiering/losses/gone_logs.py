@@ -46,16 +46,17 @@ def gone_logs(
     if not names:
         return ()
     there = set(map(parse_partition_dir, names))
-    logs = {log.partition: log for log in found if isinstance(log, LogReader)}
-    gone: list[GoneLog] = []
-    for partition, seen in sorted(known.items()):
-        if not covers(partition):
-            continue
-        if partition not in there:
-            gone.append(GoneLog(partition, seen, moved_to=partitions_of_others.get(partition, "")))
-        elif partition in logs and _is_former(seen, logs[partition]):
-            gone.append(GoneLog(partition, seen, is_former=True))
-    return tuple(gone)
+    missing = ((p, seen) for p, seen in known.items() if p not in there and covers(p))
+    gone = [GoneLog(p, seen, moved_to=partitions_of_others.get(p, "")) for p, seen in missing]
+    gone += (log for log in former_logs(known, found) if log.partition in there and covers(log.partition))
+    return tuple(sorted(gone, key=lambda log: log.partition))
+
+
+def former_logs(known: SeenLogs, found: Iterable[LogReader | Unopened]) -> tuple[GoneLog, ...]:
+    """The logs of `known` whose folders now have the log of another topic."""
+    logs = (log for log in found if isinstance(log, LogReader))
+    seen = ((log, known.get(log.partition)) for log in logs)
+    return tuple(GoneLog(log.partition, of, is_former=True) for log, of in seen if of is not None and _is_former(of, log))
 
 
 def partitions_of_others(others: Iterable[LogDir]) -> dict[TopicPartition, str]:
