@@ -1,6 +1,7 @@
 """How the jobs end: what the tasks gave, the worst of their errors, and an exit code that says what to do."""
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
@@ -28,6 +29,12 @@ def collect_outcomes(outcomes: "Iterable[R | Failed]") -> tuple[list[R], Excepti
     if worst is not None and len(errors) > 1:
         worst.add_note(f"{len(errors)} of {len(errors) + len(done)} parts failed")
     return done, worst
+
+
+def say_errors(job: str, errors: Iterable[Exception]) -> None:
+    """Says each error once, with the number of parts that had it: all parts of an executor may have the same one."""
+    for text, parts in Counter(map(str, errors)).items():
+        say(f"{job}: {text}{f' ({parts} partitions)' if parts > 1 else ''}")
 
 
 def ending(job: str, run: Callable[[], None]) -> None:
