@@ -1,0 +1,1 @@
+"""What the job `offload` is made of."""
