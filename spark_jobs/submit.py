@@ -14,7 +14,7 @@ from pyspark.find_spark_home import _find_spark_home
 from spark_jobs.java import java_home
 from spark_jobs.session import LOCAL
 
-JOBS = ("backfill", "reprocess", "scrub", "search", "stats")
+JOBS = ("backfill", "expire", "offload", "reprocess", "scrub", "search", "stats")
 
 
 def command_line(master: str, conf: Iterable[str], files: Iterable[str], job: str, arguments: Iterable[str]) -> list[str]:

@@ -133,7 +133,7 @@ def test_what_answers_no_rows_has_no_form_of_them() -> None:
 
 def test_what_deletes_for_good_can_be_looked_at_first_and_asks() -> None:
     found = by_name()
-    deleting = {"tiering delete-topic", "tiering diverged resolve", "tiering expire", "tiering sweep"}
+    deleting = {"job expire", "tiering delete-topic", "tiering diverged resolve", "tiering expire", "tiering sweep"}
     saying = {"tiering manifest acknowledge", "tiering source-gone"}  # for good, too: what is known to be lost is told no more
     assert {command for command, _ in found["--yes"]} == deleting | saying
     assert {command for command, _ in found["--yes"]} < {command for command, _ in found["--dry-run"]}

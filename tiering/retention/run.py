@@ -27,6 +27,7 @@ from tiering.retention.policy import Given, deleted_policy_of, names, policy_of
 Row = dict[str, Any]
 Found = Manifest | LogError
 Planned = tuple[PartitionPath, RetentionPlan | LogError]
+COLUMNS = ("topic", "topic_id", "partition", "action", "start", "end", "segments", "bytes", "reason")
 WRITER = "retain"
 """The writer's name in manifests, which archives have had from the start."""
 COMPACTED = "its brokers have cleanup.policy=compact, and no setting is for exactly this topic"
@@ -255,17 +256,8 @@ def _refuse_compacted(path: PartitionPath, due: RetentionPlan, entries: Entries)
 # A parameter a column.
 def row(path: PartitionPath, action: str, start: int | None, end: int | None, segments: int, size: int, reason: str) -> Row:
     """One line of a plan."""
-    return {
-        "topic": path.topic,
-        "topic_id": path.topic_id,
-        "partition": path.partition,
-        "action": action,
-        "start": start,
-        "end": end,
-        "segments": segments,
-        "bytes": size,
-        "reason": reason,
-    }
+    cells = path.topic, path.topic_id, path.partition, action, start, end, segments, size, reason
+    return dict(zip(COLUMNS, cells, strict=True))
 
 
 def _deleting(path: PartitionPath, action: str, items: Iterable[Deleting], reason: str) -> Row:
