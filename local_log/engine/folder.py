@@ -1,6 +1,7 @@
 """The folder of a log, shared by its components: disk, path, settings, clock, and the files to delete later."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from local_log.disk import WritableDisk
@@ -47,10 +48,10 @@ class LogFolder:
             self.doomed.append((self.now_ms() + self.config.file_delete_delay_ms, files))
 
     def delete_due(self) -> None:
-        """Deletes the files whose delay has passed."""
+        """Deletes the files whose delay has passed. Other threads may add files meanwhile."""
         now = self.now_ms()
-        for due, files in self.doomed:
-            if due <= now:
-                for file in files:
-                    self.disk.delete(file)
-        self.doomed = [(due, files) for due, files in self.doomed if due > now]
+        for one in [(due, files) for due, files in self.doomed if due <= now]:
+            for file in one[1]:
+                self.disk.delete(file)
+            with suppress(ValueError):  # another thread was as fast
+                self.doomed.remove(one)

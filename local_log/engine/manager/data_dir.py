@@ -11,6 +11,7 @@ from local_log.formats.checkpoints import read_offsets, write_offsets
 from local_log.formats.clean_shutdown import read_broker_epoch, write_clean_shutdown
 from local_log.formats.filenames import (
     CLEAN_SHUTDOWN,
+    CLEANER_OFFSET_CHECKPOINT,
     CLUSTER_METADATA_TOPIC,
     HIGH_WATERMARK_CHECKPOINT,
     LOCK,
@@ -32,6 +33,7 @@ class Checkpoints:
     recovery_points: Offsets
     log_start_offsets: Offsets
     high_watermarks: Offsets
+    cleaner_offsets: Offsets = field(default_factory=dict)
     damaged: tuple[Corrupt, ...] = ()
 
 
@@ -116,11 +118,11 @@ class DataDir:
     def read_checkpoints(self) -> None:
         """Reads the checkpoint files into `said`; a missing file counts as empty. Raises Offline."""
         damaged: list[Corrupt] = []
-        points, starts, high_watermarks = (
-            self._read(name, damaged)
-            for name in (RECOVERY_POINT_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT)
-        )
-        self.said = Checkpoints(points, starts, high_watermarks, tuple(damaged))
+        names = (
+            RECOVERY_POINT_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, CLEANER_OFFSET_CHECKPOINT
+        )  # fmt: skip
+        points, starts, high_watermarks, cleaner_offsets = (self._read(name, damaged) for name in names)
+        self.said = Checkpoints(points, starts, high_watermarks, cleaner_offsets, tuple(damaged))
         self._written = {}
 
     def _read(self, name: str, damaged: list[Corrupt]) -> Offsets:
@@ -144,6 +146,10 @@ class DataDir:
     def write_high_watermarks(self, offsets: Offsets) -> None:
         """Writes the high watermarks of all logs in the directory. Raises Offline."""
         self._write(HIGH_WATERMARK_CHECKPOINT, offsets, self.said.high_watermarks)
+
+    def write_cleaner_offsets(self, offsets: Offsets) -> None:
+        """Writes the offsets up to which the compacted logs are clean. Raises Offline."""
+        self._write(CLEANER_OFFSET_CHECKPOINT, offsets, self.said.cleaner_offsets)
 
     def _write(self, name: str, offsets: Offsets, said: Offsets) -> None:
         # A log that could not be opened keeps its entry, which is valid again once the log is repaired.

@@ -2,8 +2,8 @@
 
     made → start → tick, tick, … → stop
 
-Only opening and closing logs uses threads. `tick` does what Kafka does in background threads; its caller calls it about once a
-second. Only one thread may call a manager at a time; many may use its logs.
+`tick` does what Kafka does in background threads; its caller calls it about once a second. Only opening and closing logs and the
+log cleaner use threads. Only one thread may call a manager at a time; many may use its logs.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,12 +13,14 @@ from functools import partial
 
 from local_log.disk import WritableDisk
 from local_log.engine.config import LogConfig
+from local_log.engine.manager.background import Background, Threads
 from local_log.engine.manager.config import ManagerConfig
 from local_log.engine.manager.data_dir import DataDir, open_data_dir
 from local_log.engine.manager.guarded_disk import Offline, unless_offline
+from local_log.engine.manager.log_cleaner import LogCleaner
 from local_log.engine.manager.maintenance import jobs_of, run_jobs, scheduled
 from local_log.engine.manager.managed_log import ManagedLog, write_log_start_offsets, write_recovery_points
-from local_log.engine.manager.schedule import Schedule
+from local_log.engine.manager.schedule import Schedule, Task
 from local_log.engine.manager.shutdown import close_all
 from local_log.engine.manager.startup import Opener, Plan, Progress, Unopened, check_unique, plan
 from local_log.engine.producers.manager import ProducerStateManager
@@ -53,6 +55,7 @@ class LogManager:
     `now_ms` returns ms since 1970, `random` numbers in [0, 1), `new_id` ids for folders to delete. `archived_through` returns
     the last offset of a partition in the archive, -1 for none and while it is unknown: retention deletes no segment of a tiered
     log before it is archived. `only_replica`: the logs have no other replicas, so that their high watermarks are their ends.
+    `background` is where the log cleaner runs, by default in threads.
     """
 
     # Four dependencies (disk, clock, randomness, ids) and the settings; a class for the four would be used in this call alone.
@@ -68,6 +71,7 @@ class LogManager:
         topics: Mapping[str, LogConfig] | None = None,
         archived_through: Callable[[TopicPartition], int] = lambda partition: -1,
         only_replica: bool = False,
+        background: Background | None = None,
     ) -> None:
         if not config.log_dirs:
             raise Invalid("log.dirs is empty; name one folder or more that logs are kept in")
@@ -90,6 +94,7 @@ class LogManager:
         self._unopened: dict[TopicPartition, Unopened] = {}
         self._doomed: list[_Doomed] = []
         self._schedule = Schedule.beginning(0, {})
+        self._cleaner = LogCleaner(config, now_ms, lambda: self._current, background or Threads())
 
     # Start and stop
 
@@ -106,6 +111,7 @@ class LogManager:
             check_unique(plans)
             self._check_alive()
             started = self._open(plans, on_progress)
+            self._cleaner.offsets.read()
             self._check_alive()
         except BaseException:
             self._unlock()
@@ -144,7 +150,9 @@ class LogManager:
 
         A directory whose logs were all opened and closed gets a clean shutdown file with this broker epoch.
         """
-        problems = close_all(self._by_directory(), self.config.num_recovery_threads_per_data_dir, broker_epoch)
+        self._cleaner.stop()
+        problems = self._cleaner.take_errors()
+        problems += close_all(self._by_directory(), self.config.num_recovery_threads_per_data_dir, broker_epoch)
         self._unlock()
         self._current, self._future, self._unopened, self._doomed = {}, {}, {}, []
         return tuple(problems)
@@ -166,6 +174,11 @@ class LogManager:
     def offline(self) -> tuple[Offline, ...]:
         """The errors of the directories that are offline."""
         return tuple(d.failure for d in self.directories if d.failure is not None)
+
+    @property
+    def uncleanable(self) -> Mapping[TopicPartition, LogError]:
+        """The compacted logs that the cleaner leaves alone since an error, with that error."""
+        return self._cleaner.uncleanable
 
     def partitions(self) -> tuple[TopicPartition, ...]:
         """The partitions with a log, sorted."""
@@ -217,7 +230,10 @@ class LogManager:
         self._topics[topic] = config
         for managed in self._logs():
             if managed.partition.topic == topic:
+                was_compacted = managed.log.folder.config.compact
                 managed.log.folder.config = self._config_of(topic)
+                if was_compacted and not managed.log.folder.config.compact:
+                    self._cleaner.abort(managed.partition)
 
     def get_or_create(self, partition: TopicPartition, topic_id: str | None = None, *, is_new: bool = False) -> UnifiedLog:
         """The partition's log. If it is missing, it is created in the directory with the fewest logs that is not offline.
@@ -263,9 +279,11 @@ class LogManager:
             directory.unopened.discard(partition)
         else:
             self.log(partition)
-            managed = self._current.pop(partition)
+            managed = self._current[partition]
             directory = managed.directory
-            managed.rename(name)
+            with self._cleaner.deleting(managed):
+                del self._current[partition]
+                managed.rename(name)
         self._doom(directory, f"{directory.path}/{name}")
         self._checkpoint([directory])
 
@@ -274,12 +292,19 @@ class LogManager:
 
     def truncate(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Truncates several logs, each to its offset. Unknown partitions are ignored. Raises Invalid, Offline."""
-        cut = [self._current[p] for p, offset in offsets.items() if p in self._current and self.log(p).truncate_to(offset)]
+        cut = [self._current[p] for p, offset in offsets.items() if p in self._current and self._truncate(p, offset)]
         self._checkpoint({id(managed.directory): managed.directory for managed in cut}.values())
+
+    def _truncate(self, partition: TopicPartition, offset: int) -> bool:
+        log = self.log(partition)
+        with self._cleaner.truncating(self._current[partition], offset):
+            return log.truncate_to(offset)
 
     def truncate_fully_and_start_at(self, partition: TopicPartition, offset: int, log_start_offset: int | None = None) -> None:
         """Removes everything in a log, which starts again at `offset`. Raises NotFound, Offline."""
-        self.log(partition).truncate_fully_and_start_at(offset, log_start_offset)
+        log = self.log(partition)
+        with self._cleaner.truncating(self._current[partition], 0):
+            log.truncate_fully_and_start_at(offset, log_start_offset)
         self._checkpoint([self._current[partition].directory])
 
     def _checkpoint(self, directories: Iterable[DataDir]) -> None:
@@ -294,11 +319,14 @@ class LogManager:
         self._check_alive()
         problems: list[LogError] = []
         for task in self._schedule.due(now_ms):
+            if task is Task.CLEANING:
+                self._cleaner.run()
             problems += run_jobs(jobs_of(task, now_ms, self._by_directory(), self._archived_through))
         due = [d for d in self._doomed if d.due_ms <= now_ms]
         self._doomed = [d for d in self._doomed if d.due_ms > now_ms]
         problems += run_jobs((d.directory, partial(_delete_folder, d)) for d in due)
         problems += run_jobs((m.directory, m.log.folder.delete_due) for m in self._logs())
+        problems += self._cleaner.take_errors()
         self._check_alive()
         return tuple(problems)
 

@@ -31,6 +31,7 @@ def scheduled(c: ManagerConfig, now_ms: int) -> Schedule:
         Task.LOG_START_OFFSETS: (first, c.flush_start_offset_checkpoint_interval_ms),
         Task.HIGH_WATERMARKS: (0, c.high_watermark_checkpoint_interval_ms),
         Task.PRODUCERS: (c.producer_id_expiration_check_interval_ms, c.producer_id_expiration_check_interval_ms),
+        Task.CLEANING: (0, c.cleaner_backoff_ms),
     }
     return Schedule.beginning(now_ms, tasks)
 
@@ -41,7 +42,9 @@ def jobs_of(
     directories: Iterable[tuple[DataDir, Sequence[ManagedLog]]],
     archived_through: Callable[[TopicPartition], int],
 ) -> list[Job]:
-    """The jobs of a task: one for each log, or one for each directory."""
+    """The jobs of a task: one for each log, or one for each directory; none of CLEANING, which the log cleaner does."""
+    if task is Task.CLEANING:
+        return []
     if task in _WRITERS:
         return [(directory, partial(_WRITERS[task], directory, logs)) for directory, logs in directories]
     managed = [(directory, m) for directory, logs in directories for m in logs]

@@ -13,6 +13,7 @@ class Task(Enum):
     LOG_START_OFFSETS = "log start offsets"
     HIGH_WATERMARKS = "high watermarks"
     PRODUCERS = "producers"
+    CLEANING = "cleaning"
 
 
 @dataclass(slots=True)

@@ -40,6 +40,7 @@ def test_every_task_has_the_settings_of_its_own() -> None:
         flush_start_offset_checkpoint_interval_ms=5,
         high_watermark_checkpoint_interval_ms=6,
         producer_id_expiration_check_interval_ms=7,
+        cleaner_backoff_ms=8,
     )
     schedule = scheduled(config, 100)
     assert schedule.period_ms == {
@@ -49,5 +50,6 @@ def test_every_task_has_the_settings_of_its_own() -> None:
         Task.LOG_START_OFFSETS: 5,
         Task.HIGH_WATERMARKS: 6,
         Task.PRODUCERS: 7,
+        Task.CLEANING: 8,
     }
-    assert schedule.next_ms == dict.fromkeys(Task, 101) | {Task.HIGH_WATERMARKS: 100, Task.PRODUCERS: 107}
+    assert schedule.next_ms == dict.fromkeys(Task, 101) | {Task.HIGH_WATERMARKS: 100, Task.PRODUCERS: 107, Task.CLEANING: 100}
