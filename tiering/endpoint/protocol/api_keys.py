@@ -1,0 +1,75 @@
+"""Which APIs are answered, in which versions, and the classes of their messages.
+
+The versions are those of Kafka 4.3, and before them Fetch 0 to 3, ListOffsets 0 and Produce 0 to 2 as in Kafka 3.9, for clients
+older than 0.11. Source: Kafka's ApiKeys and the message schemas.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tiering.endpoint.protocol.fields import Versions
+from tiering.endpoint.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from tiering.endpoint.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from tiering.endpoint.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from tiering.endpoint.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+)
+from tiering.endpoint.protocol.messages.fetch import FetchRequest, FetchResponse
+from tiering.endpoint.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from tiering.endpoint.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from tiering.endpoint.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from tiering.endpoint.protocol.messages.produce import ProduceRequest, ProduceResponse
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """An API. Versions from `flexible` on have compact lengths and tagged fields."""
+
+    key: int
+    name: str
+    first: int
+    last: int
+    flexible: int
+    request: type
+    response: type
+
+    @property
+    def versions(self) -> Versions:
+        """All that are answered."""
+        return Versions(self.first, self.last)
+
+    def is_flexible(self, version: int) -> bool:
+        """Whether the messages of a version have tagged fields."""
+        return version >= self.flexible
+
+
+PRODUCE: Final = Api(0, "Produce", 0, 13, 9, ProduceRequest, ProduceResponse)
+FETCH: Final = Api(1, "Fetch", 0, 18, 12, FetchRequest, FetchResponse)
+LIST_OFFSETS: Final = Api(2, "ListOffsets", 0, 11, 6, ListOffsetsRequest, ListOffsetsResponse)
+METADATA: Final = Api(3, "Metadata", 0, 13, 9, MetadataRequest, MetadataResponse)
+API_VERSIONS: Final = Api(18, "ApiVersions", 0, 4, 3, ApiVersionsRequest, ApiVersionsResponse)
+OFFSET_FOR_LEADER_EPOCH: Final = Api(
+    23, "OffsetForLeaderEpoch", 2, 4, 4, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+)
+DESCRIBE_CONFIGS: Final = Api(32, "DescribeConfigs", 1, 4, 4, DescribeConfigsRequest, DescribeConfigsResponse)
+DESCRIBE_CLUSTER: Final = Api(60, "DescribeCluster", 0, 2, 0, DescribeClusterRequest, DescribeClusterResponse)
+DESCRIBE_TOPIC_PARTITIONS: Final = Api(
+    75, "DescribeTopicPartitions", 0, 0, 0, DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
+)
+
+_ALL: Final = (
+    PRODUCE,
+    FETCH,
+    LIST_OFFSETS,
+    METADATA,
+    API_VERSIONS,
+    OFFSET_FOR_LEADER_EPOCH,
+    DESCRIBE_CONFIGS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_TOPIC_PARTITIONS,
+)
+
+APIS: Final[Mapping[int, Api]] = {api.key: api for api in _ALL}
+"""By key, in the order of the keys."""

@@ -1,0 +1,29 @@
+"""Error codes of Kafka's protocol that are answered here, and the error of a request that has no answer."""
+
+from enum import IntEnum
+
+from local_log.errors import Invalid
+
+
+class ErrorCode(IntEnum):
+    """Kafka's `Errors`."""
+
+    UNKNOWN_SERVER_ERROR = -1
+    NONE = 0
+    OFFSET_OUT_OF_RANGE = 1
+    CORRUPT_MESSAGE = 2
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    NOT_LEADER_OR_FOLLOWER = 6
+    UNSUPPORTED_VERSION = 35
+    INVALID_REQUEST = 42
+    POLICY_VIOLATION = 44
+    KAFKA_STORAGE_ERROR = 56
+    FETCH_SESSION_ID_NOT_FOUND = 70
+    FENCED_LEADER_EPOCH = 74
+    UNKNOWN_LEADER_EPOCH = 75
+    UNSUPPORTED_COMPRESSION_TYPE = 76
+    UNKNOWN_TOPIC_ID = 100
+
+
+class InvalidRequest(Invalid):
+    """Bytes from a client that are no request of this protocol: the connection is closed, and the client is to be fixed."""

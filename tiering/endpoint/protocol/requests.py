@@ -1,0 +1,100 @@
+"""A frame as a request, and a response as the parts of a frame.
+
+    request header   api key int16 | version int16 | correlation id int32 | client id nullable string | tagged fields (flexible)
+    response header  correlation id int32 | tagged fields (flexible, never for ApiVersions)
+
+Frames have their size in front, an int32. Source: Kafka's RequestHeader and ResponseHeader, KIP-482, KIP-511.
+"""
+
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any
+
+from local_log.errors import Corrupt
+from local_log.formats.primitives import need
+from tiering.endpoint.protocol.api_keys import API_VERSIONS, APIS, Api
+from tiering.endpoint.protocol.errors import InvalidRequest
+from tiering.endpoint.protocol.reading import read_message, skip_tagged
+from tiering.endpoint.protocol.writing import Output, writer
+
+_HEADER, _SIZE = Struct(">hhih"), Struct(">i")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHeader:
+    """Who asks what, in which version."""
+
+    api: Api
+    version: int
+    correlation_id: int
+    client_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request of a version that is answered."""
+
+    header: RequestHeader
+    message: Any
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownApiVersions:
+    """ApiVersions of a version that is not answered: the answer has version 0 and says which are (KIP-511)."""
+
+    correlation_id: int
+
+
+def read_request(frame: bytes) -> Request | UnknownApiVersions:
+    """The request of a frame without its size. Raises InvalidRequest, after which the connection is of no more use."""
+    try:
+        return _read_request(frame)
+    except Corrupt as e:
+        problem = f"a request of {len(frame)} bytes, byte {e.position}: {e.problem}; is this a Kafka client?"
+        raise InvalidRequest(problem) from e
+
+
+def write_response(header: RequestHeader, message: Any) -> list[Any]:
+    """The parts of the response's frame: bytes, and the parts of its records."""
+    is_flexible = header.api.is_flexible(header.version)
+    out = Output()
+    out.buffer += _SIZE.pack(header.correlation_id)
+    if is_flexible and header.api is not API_VERSIONS:
+        out.buffer += b"\0"
+    writer(header.api.response, header.version, flexible=is_flexible)(out, message)
+    parts, size = out.finish()
+    parts[0] = _SIZE.pack(size) + parts[0]
+    return parts
+
+
+def write_request(header: RequestHeader, message: Any) -> bytes:
+    """A request's frame with its size, as a client sends it."""
+    is_flexible = header.api.is_flexible(header.version)
+    client_id = None if header.client_id is None else header.client_id.encode()
+    out = Output()
+    length = -1 if client_id is None else len(client_id)
+    out.buffer += _HEADER.pack(header.api.key, header.version, header.correlation_id, length) + (client_id or b"")
+    if is_flexible:
+        out.buffer += b"\0"
+    writer(header.api.request, header.version, flexible=is_flexible)(out, message)
+    parts, size = out.finish()
+    return _SIZE.pack(size) + b"".join(parts)
+
+
+def _read_request(frame: bytes) -> Request | UnknownApiVersions:
+    need(frame, 0, _HEADER.size, "a request's header")
+    key, version, correlation_id, client_id_size = _HEADER.unpack_from(frame)
+    api = APIS.get(key)
+    if api is API_VERSIONS and version not in api.versions:
+        return UnknownApiVersions(correlation_id)
+    if api is None or version not in api.versions:
+        raise Corrupt(f"version {version} of {api.name if api else f'API {key}'}, which ApiVersions does not offer")
+    pos = _HEADER.size
+    need(frame, pos, client_id_size, "a client id")
+    client_id = None if client_id_size < 0 else frame[pos : pos + client_id_size].decode("utf-8", "replace")
+    pos += max(client_id_size, 0)
+    is_flexible = api.is_flexible(version)
+    if is_flexible:
+        pos = skip_tagged(frame, pos)
+    message = read_message(api.request, version, frame, pos, flexible=is_flexible)
+    return Request(RequestHeader(api, version, correlation_id, client_id), message)
