@@ -1,0 +1,50 @@
+from random import Random  # noqa: TID251  # seeded
+
+import pytest
+
+from tiering.endpoint.file_range import FileRange
+from tiering.endpoint.network.send import BUFFERS_MAX, Send
+
+
+class File:
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def fileno(self) -> int:
+        return 0
+
+
+DATA = File(bytes(range(256)))
+
+
+def bytes_of(part: FileRange) -> bytes:
+    return DATA.data[part.position : part.position + part.size]
+
+
+def random_part(random: Random) -> bytes | FileRange:
+    if random.random() < 0.5:
+        return random.randbytes(random.randrange(10))
+    return FileRange(DATA, random.randrange(200), random.randrange(56))
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_all_parts_are_sent_in_order_whatever_is_taken_at_a_time(seed):
+    random = Random(seed)
+    parts = [random_part(random) for _ in range(random.randrange(9))]
+    send, sent = Send(parts), b""
+    while send.left:
+        most = random.randint(1, 30)
+        file = send.next_file(most)
+        found = bytes_of(file) if file is not None else b"".join(send.next_buffers(most))
+        assert 0 < len(found) <= most
+        count = random.randint(0, len(found))
+        sent += found[:count]
+        send.advance(count)
+    assert sent == b"".join(bytes_of(p) if isinstance(p, FileRange) else p for p in parts)
+    assert send.next_file(9) is None
+    assert send.next_buffers(9) == []
+
+
+def test_one_call_is_given_a_limited_number_of_buffers():
+    send = Send([b"x"] * (BUFFERS_MAX + 9))
+    assert len(send.next_buffers(1 << 20)) == BUFFERS_MAX

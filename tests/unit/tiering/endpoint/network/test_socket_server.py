@@ -1,0 +1,229 @@
+from dataclasses import replace
+from random import Random  # noqa: TID251  # seeded
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tiering.endpoint.network.config import SocketServerConfig
+from tiering.endpoint.network.send import Send
+from tiering.endpoint.network.socket_server import Close, Pause, Resume, SocketServer
+
+LIMITS = SocketServerConfig(request_bytes_max=1000, queued_bytes_max=5000, ahead_bytes_max=50, idle_ms_max=100, receive_ms_max=30)
+
+
+def frame(body: bytes) -> bytes:
+    return len(body).to_bytes(4, "big") + body
+
+
+def server(*ips: str, **limits: int) -> SocketServer:
+    """With a connection from each address, numbered from 0 on, at time 0."""
+    found = SocketServer(replace(LIMITS, **limits))
+    for number, ip in enumerate(ips):
+        assert found.accepted(number, ip, 0) == []
+    return found
+
+
+def answer(at: SocketServer, parts: tuple[bytes, ...] = (b"!",), now_ms: int = 0) -> tuple[object, bytes, list[object]]:
+    """Takes the next request and answers it; gives the connection, the request and what followed."""
+    found = at.take_request()
+    assert found is not None
+    connection, request = found
+    send = at.answered(connection, parts)
+    assert send is not None
+    send.advance(send.left)
+    return connection, request, list(at.sent(connection, now_ms))
+
+
+def test_a_request_is_there_when_its_last_byte_is():
+    at = server("a")
+    for byte in frame(b"one")[:-1]:
+        assert at.received(0, bytes([byte]), 0) == []
+        assert at.take_request() is None
+    at.received(0, b"e", 0)
+    assert at.take_request() == (0, b"one")
+
+
+def test_pipelined_requests_are_answered_one_after_the_other():
+    at = server("a")
+    at.received(0, frame(b"one") + frame(b"two") + frame(b"three")[:5], 0)
+    assert at.take_request() == (0, b"one")
+    assert at.take_request() is None
+    at.answered(0, (b"1",))
+    assert at.take_request() is None
+    at.sent(0, 0)
+    assert answer(at)[1] == b"two"
+    assert at.take_request() is None
+    at.received(0, frame(b"three")[5:], 0)
+    assert answer(at)[1] == b"three"
+
+
+def test_connections_take_turns_however_many_requests_one_has_sent():
+    at = server("a", "b")
+    at.received(0, frame(b"1") * 3, 0)
+    at.received(1, frame(b"2"), 0)
+    assert [answer(at)[0] for _ in range(4)] == [0, 1, 0, 0]
+
+
+def test_a_connection_that_sends_ahead_is_not_read_until_its_turn_is_over():
+    at = server("a", ahead_bytes_max=60)
+    at.received(0, frame(b"one"), 0)
+    assert at.received(0, frame(b"x" * 40), 0) == []
+    assert at.received(0, frame(b"y" * 40), 0) == [Pause(0)]
+    assert at.received(0, b"", 0) == []
+    assert answer(at)[2] == []
+    assert answer(at)[2] == []
+    assert answer(at)[2] == [Resume(0)]
+
+
+@pytest.mark.parametrize("size", [-1, 1001, 0x16030102, 0x47455420])
+def test_a_frame_that_is_too_large_closes_the_connection_before_its_bytes_come(size):
+    at = server("a")
+    actions = at.received(0, size.to_bytes(4, "big", signed=size < 0), 0)
+    assert [type(action) for action in actions] == [Close]
+    assert "where 1000 are allowed: raise socket.request.max.bytes" in actions[0].reason
+    assert len(at) == at.memory_used == 0
+
+
+def test_further_connections_are_refused_in_all_and_of_one_address():
+    at = server("a", "a", "b", connections_max=3, connections_per_ip_max=2)
+    assert "max.connections allows" in at.accepted(3, "c", 0)[0].reason
+    at.closed(2)
+    assert "from a, as many as max.connections.per.ip allows" in at.accepted(4, "a", 0)[0].reason
+    assert at.accepted(5, "b", 0) == []
+
+
+def test_what_is_idle_is_closed_and_what_is_being_answered_is_not():
+    at = server("a", "b", "c")
+    at.received(1, frame(b"slow"), 0)
+    at.take_request()
+    at.received(2, b"", 50)
+    assert at.tick(99) == []
+    assert [action.connection for action in at.tick(100)] == [0]
+    assert [action.connection for action in at.tick(150)] == [2]
+    assert at.answered(1, (b"late",)) is not None
+    at.progressed(1, 200)
+    assert at.tick(299) == []
+    assert [action.connection for action in at.tick(300)] == [1]
+
+
+def test_a_request_that_arrives_a_byte_at_a_time_is_closed():
+    at = server("a")
+    for now in range(29):
+        at.received(0, b"\0", now) if now < 3 else at.received(0, b"\1" if now == 3 else b"", now)
+        assert at.tick(now) == []
+    assert "takes longer than 30 ms" in at.tick(30)[0].reason
+
+
+def test_no_request_begins_while_the_answers_fill_the_memory():
+    at = server("a", "b")
+    at.received(0, frame(b"big"), 0)
+    at.received(1, frame(b"next"), 0)
+    at.take_request()
+    send = at.answered(0, (b"x" * 6000,))
+    assert send is not None
+    assert at.take_request() is None
+    send.advance(send.left)
+    at.sent(0, 0)
+    assert at.take_request() == (1, b"next")
+
+
+def test_bytes_of_files_do_not_count_as_memory():
+    from tiering.endpoint.file_range import FileRange
+
+    send = Send([b"head", FileRange(OpenNothing(), 100, 1 << 30), b"tail"])
+    assert (send.left, send.buffered) == ((1 << 30) + 8, 8)
+
+
+def test_half_requests_of_many_connections_are_bounded_together():
+    at = server(*"abcdefg", receive_ms_max=1000)
+    for number in range(7):
+        at.received(number, frame(b"x" * 1000)[: 700 + number], 0)
+    actions = at.received(3, b"x" * 290, 0)
+    assert [action.connection for action in actions if isinstance(action, Close)] == [3]
+    assert at.memory_used <= LIMITS.queued_bytes_max
+
+
+def test_draining_answers_what_has_been_asked_and_closes_the_rest():
+    at = server("a", "b", "c")
+    at.received(1, frame(b"one"), 0)
+    at.received(2, frame(b"two"), 0)
+    at.take_request()
+    assert [action.connection for action in at.drain()] == [0]
+    assert "about to stop" in at.accepted(9, "a", 0)[0].reason
+    assert at.answered(1, (b"!",)) is not None
+    assert [type(action) for action in at.sent(1, 0)] == [Close]
+    assert [type(action) for action in answer(at)[2]] == [Close]
+    assert len(at) == 0
+
+
+def test_a_connection_that_is_gone_gets_no_answer_and_holds_nothing():
+    at = server("a", "b")
+    at.received(0, frame(b"one"), 0)
+    at.received(1, frame(b"two"), 0)
+    at.take_request()
+    at.closed(0)
+    at.closed(1)
+    assert at.answered(0, (b"x",)) is None
+    assert at.take_request() is None
+    assert at.memory_used == 0
+
+
+class OpenNothing:
+    def fileno(self) -> int:
+        raise AssertionError("nothing is read here")
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_whatever_the_order_of_events_every_client_gets_its_answers_in_order(seed):
+    random = Random(seed)
+    at = server(*"abcd", request_bytes_max=60, queued_bytes_max=600, ahead_bytes_max=20)
+    wanted = {c: [bytes([c]) * random.randint(1, 60) for _ in range(random.randint(0, 6))] for c in range(4)}
+    unsent = {c: b"".join(map(frame, bodies)) for c, bodies in wanted.items()}
+    got: dict[object, list[bytes]] = {c: [] for c in range(4)}
+    sending: dict[object, tuple[Send, bytes]] = {}
+    paused: set[object] = set()
+
+    def act(actions):
+        for action in actions:
+            assert not isinstance(action, Close)
+            paused.add(action.connection) if isinstance(action, Pause) else paused.discard(action.connection)
+
+    while got != wanted:
+        choices = [("receive", c) for c, rest in unsent.items() if rest and c not in paused] + [("send", c) for c in sending]
+        taken = at.take_request() if not choices or random.random() < 0.5 else None
+        if taken is not None:
+            send = at.answered(taken[0], (taken[1] * 9,))
+            assert send is not None
+            sending[taken[0]] = (send, taken[1])
+        elif choices:
+            what, c = random.choice(choices)
+            if what == "receive":
+                size = random.randint(1, 80)
+                chunk, unsent[c] = unsent[c][:size], unsent[c][size:]
+                act(at.received(c, chunk, 0))
+            else:
+                send, body = sending[c]
+                send.advance(random.randint(1, send.left))
+                if not send.left:
+                    del sending[c]
+                    got[c].append(body)
+                    act(at.sent(c, 0))
+        else:
+            pytest.fail("nothing can happen, and some are not answered")
+        assert at.memory_used <= 600 + 600 + 60 * 10
+    assert at.memory_used == 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.binary(max_size=40), max_size=20))
+def test_random_bytes_are_frames_or_close_the_connection(chunks):
+    at = server("a", request_bytes_max=1 << 20)
+    for chunk in chunks:
+        if any(isinstance(action, Close) for action in at.received(0, chunk, 0)):
+            break
+        while at.take_request() is not None:
+            at.answered(0, ())
+            if any(isinstance(action, Close) for action in at.sent(0, 0)):
+                return
+    assert at.memory_used <= sum(map(len, chunks))

@@ -1,0 +1,1 @@
+"""Connections as a state machine: bytes in, frames and decisions out, without sockets and clocks."""

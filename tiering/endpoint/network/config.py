@@ -1,0 +1,35 @@
+"""The limits of a socket server, named as Kafka's broker settings where Kafka has them."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SocketServerConfig:
+    """All times are in ms, all sizes in bytes."""
+
+    request_bytes_max: int = 100 << 20
+    """`socket.request.max.bytes`: a larger request closes its connection."""
+
+    queued_bytes_max: int = 256 << 20
+    """`queued.max.request.bytes`, here with the answers: above it, no request is begun until others are answered.
+
+    Requests that are arriving may hold as much again.
+    """
+
+    connections_max: int = 10_000
+    """`max.connections`: further ones are closed at once."""
+
+    connections_per_ip_max: int = 10_000
+    """`max.connections.per.ip`."""
+
+    idle_ms_max: int = 600_000
+    """`connections.max.idle.ms`: a connection without a byte in either direction for so long is closed."""
+
+    receive_ms_max: int = 60_000
+    """How long one request may take to arrive, so that half requests do not hold memory."""
+
+    ahead_bytes_max: int = 64 << 10
+    """Bytes that are read while a request of the same connection is answered: pipelined requests."""
+
+    turn_bytes_max: int = 1 << 20
+    """Bytes that one connection is sent before others have their turn."""

@@ -1,0 +1,57 @@
+"""What of an answer is still to be sent (Kafka's NetworkSend): buffers and ranges of files, in order."""
+
+from collections import deque
+from collections.abc import Iterable
+from itertools import islice
+
+from local_log.formats.primitives import Buffer
+from tiering.endpoint.file_range import FileRange
+
+BUFFERS_MAX = 64
+"""Buffers that are handed to one system call, which takes 1024 at most."""
+
+
+class Send:
+    """The parts that are left. Ask for the next ones, send some of their bytes, and say how many."""
+
+    __slots__ = ("_parts", "buffered", "left")
+
+    def __init__(self, parts: Iterable[Buffer | FileRange]) -> None:
+        self._parts: deque[memoryview | FileRange] = deque()
+        self.left = 0
+        """Bytes that are still to be sent."""
+        self.buffered = 0
+        """Bytes of all buffers together, which are in memory for as long as the answer is."""
+        for part in parts:
+            if len(part):
+                self._parts.append(part if isinstance(part, FileRange) else memoryview(part))
+                self.left += len(part)
+                self.buffered += 0 if isinstance(part, FileRange) else len(part)
+
+    def next_file(self, bytes_max: int) -> FileRange | None:
+        """The range of a file that is next, of at most so many bytes; None if a buffer is next, or nothing."""
+        part = self._parts[0] if self._parts else None
+        if not isinstance(part, FileRange):
+            return None
+        return FileRange(part.file, part.position, min(part.size, bytes_max))
+
+    def next_buffers(self, bytes_max: int) -> list[memoryview]:
+        """The buffers that are next, up to the next range of a file, together of at most so many bytes."""
+        found: list[memoryview] = []
+        for part in islice(self._parts, BUFFERS_MAX):
+            if isinstance(part, FileRange) or not bytes_max:
+                break
+            found.append(part[:bytes_max])
+            bytes_max -= len(found[-1])
+        return found
+
+    def advance(self, count: int) -> None:
+        """So many bytes are sent."""
+        assert 0 <= count <= self.left
+        self.left -= count
+        while count:
+            part = self._parts.popleft()
+            if count < len(part):
+                self._parts.appendleft(part.after(count) if isinstance(part, FileRange) else part[count:])
+                return
+            count -= len(part)

@@ -1,0 +1,248 @@
+"""The state machine of all connections: which bytes are read, which request is next, who is closed and why.
+
+    RECEIVING --a whole request is there--> READY --take_request--> HANDLING --answered--> SENDING --sent--+
+        ^                                                                                                  |
+        +----------------------------- or READY again, if the next request is there ----------------------+
+
+One request of a connection is answered at a time, so answers have the order of the requests; the next ones wait in the
+connection's buffer, and when that is full, in the client's. Requests that are ready wait in one queue, a connection at most once:
+each has its turn. Whoever owns the sockets says what happened and does what is answered.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from local_log.formats.primitives import Buffer
+from tiering.endpoint.file_range import FileRange
+from tiering.endpoint.network.config import SocketServerConfig
+from tiering.endpoint.network.connection_quotas import ConnectionQuotas
+from tiering.endpoint.network.memory_pool import MemoryPool
+from tiering.endpoint.network.receive import Receive
+from tiering.endpoint.network.send import Send
+from tiering.endpoint.protocol.errors import InvalidRequest
+
+Id = Hashable
+"""Tells connections apart; never reused while one is open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Close the connection; `reason` is a sentence for the log."""
+
+    connection: Id
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Read no more of the connection until `Resume`."""
+
+    connection: Id
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Read of the connection again."""
+
+    connection: Id
+
+
+Action = Close | Pause | Resume
+
+
+class State(Enum):
+    """What a connection waits for; see the drawing above."""
+
+    RECEIVING = auto()
+    READY = auto()
+    HANDLING = auto()
+    SENDING = auto()
+
+
+@dataclass(slots=True)
+class _Connection:
+    ip: str
+    receive: Receive
+    began_ms: int
+    """When the request that is being received began to arrive."""
+    state: State = State.RECEIVING
+    is_paused: bool = False
+    held: int = 0
+    """Bytes of the pool: of the request and its answer."""
+
+
+@dataclass(slots=True)
+class SocketServer:
+    """All connections. The time is given with every event."""
+
+    config: SocketServerConfig
+    is_draining: bool = False
+    _connections: dict[Id, _Connection] = field(default_factory=dict)
+    _last_ms: OrderedDict[Id, int] = field(default_factory=OrderedDict)
+    """When a byte last came or went, the longest ago first."""
+    _ready: deque[Id] = field(default_factory=deque)
+    _arriving: int = 0
+    """Bytes that are in no request yet, of all connections."""
+    _quotas: ConnectionQuotas = field(init=False)
+    _pool: MemoryPool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._quotas = ConnectionQuotas(self.config.connections_max, self.config.connections_per_ip_max)
+        self._pool = MemoryPool(self.config.queued_bytes_max)
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    @property
+    def memory_used(self) -> int:
+        """Bytes of all requests and answers."""
+        return self._pool.used + self._arriving
+
+    def accepted(self, connection: Id, ip: str, now_ms: int) -> list[Action]:
+        """A new connection: closed again if there are too many."""
+        refusal = "this endpoint is about to stop" if self.is_draining else self._quotas.refusal(ip)
+        if refusal:
+            return [Close(connection, refusal)]
+        self._quotas.add(ip)
+        self._connections[connection] = _Connection(ip, Receive(self.config.request_bytes_max), now_ms)
+        self._last_ms[connection] = now_ms
+        return []
+
+    def received(self, connection: Id, data: bytes, now_ms: int) -> list[Action]:
+        """Bytes came."""
+        one = self._active(connection, now_ms)
+        if one.state is State.RECEIVING and not len(one.receive):
+            one.began_ms = now_ms
+        one.receive.add(data)
+        self._arriving += len(data)
+        if one.state is State.RECEIVING:
+            return self._look_for_request(connection, one) + self._relieve()
+        return self._paused(connection, one, len(one.receive) > self.config.ahead_bytes_max)
+
+    def take_request(self) -> tuple[Id, bytes] | None:
+        """The request whose turn it is, None if there is none or too much memory is in use. Answer it with `answered`."""
+        if not self._ready or not self._pool.has_room:
+            return None
+        connection = self._ready.popleft()
+        one = self._connections[connection]
+        one.state = State.HANDLING
+        before = len(one.receive)
+        frame = one.receive.take()
+        self._arriving -= before - len(one.receive)
+        self._hold(one, len(frame))
+        return connection, frame
+
+    def answered(self, connection: Id, parts: Iterable[Buffer | FileRange]) -> Send | None:
+        """The answer to the connection's request, to be sent; None if the connection is closed meanwhile."""
+        one = self._connections.get(connection)
+        if one is None:
+            return None
+        assert one.state is State.HANDLING
+        one.state = State.SENDING
+        send = Send(parts)
+        self._hold(one, send.buffered)
+        return send
+
+    def progressed(self, connection: Id, now_ms: int) -> None:
+        """Bytes of the answer were sent."""
+        self._active(connection, now_ms)
+
+    def sent(self, connection: Id, now_ms: int) -> list[Action]:
+        """All of the answer was sent."""
+        one = self._active(connection, now_ms)
+        assert one.state is State.SENDING
+        self._hold(one, -one.held)
+        one.state, one.began_ms = State.RECEIVING, now_ms
+        if self.is_draining:
+            return self._close(connection, "this endpoint stops")
+        actions = self._look_for_request(connection, one)
+        if one.state is State.RECEIVING and connection in self._connections:
+            actions += self._paused(connection, one, False)
+        return actions
+
+    def refuse(self, connection: Id, reason: str) -> list[Action]:
+        """Closes a connection whose request has no answer."""
+        return self._close(connection, reason)
+
+    def closed(self, connection: Id) -> None:
+        """The client is gone, or the socket failed."""
+        self._forget(connection)
+
+    def tick(self, now_ms: int) -> list[Action]:
+        """Closes what was idle for too long, and what takes too long to send a request."""
+        idle: list[Id] = []
+        for connection, last_ms in self._last_ms.items():
+            if now_ms - last_ms < self.config.idle_ms_max:
+                break
+            if self._connections[connection].state in (State.RECEIVING, State.SENDING):
+                idle.append(connection)
+        slow = [c for c, one in self._connections.items() if self._is_slow(one, now_ms)]
+        actions: list[Action] = []
+        for connection in idle:
+            actions += self._close(connection, f"no byte came or went for {self.config.idle_ms_max} ms (connections.max.idle.ms)")
+        for connection in slow:
+            if connection in self._connections:
+                actions += self._close(connection, f"a request takes longer than {self.config.receive_ms_max} ms to arrive")
+        return actions
+
+    def drain(self) -> list[Action]:
+        """Accepts nothing more; closes what waits for a request now, and everything else when it is answered."""
+        self.is_draining = True
+        waiting = [c for c, one in self._connections.items() if one.state is State.RECEIVING]
+        return [action for c in waiting for action in self._close(c, "this endpoint stops")]
+
+    def _look_for_request(self, connection: Id, one: _Connection) -> list[Action]:
+        try:
+            is_whole = one.receive.is_whole()
+        except InvalidRequest as e:
+            return self._close(connection, str(e))
+        if is_whole:
+            one.state = State.READY
+            self._ready.append(connection)
+        return []
+
+    def _relieve(self) -> list[Action]:
+        """Closes the connection with the most bytes of an unfinished request while all of them hold too much."""
+        actions: list[Action] = []
+        while self._arriving > self.config.queued_bytes_max:
+            most = max(self._connections, key=lambda connection: len(self._connections[connection].receive))
+            actions += self._close(most, "the requests that arrive together are larger than queued.max.request.bytes")
+        return actions
+
+    def _paused(self, connection: Id, one: _Connection, pause: bool) -> list[Action]:
+        if one.is_paused == pause:
+            return []
+        one.is_paused = pause
+        return [Pause(connection) if pause else Resume(connection)]
+
+    def _is_slow(self, one: _Connection, now_ms: int) -> bool:
+        waits = one.state is State.RECEIVING and len(one.receive) > 0
+        return waits and now_ms - one.began_ms >= self.config.receive_ms_max
+
+    def _active(self, connection: Id, now_ms: int) -> _Connection:
+        self._last_ms[connection] = now_ms
+        self._last_ms.move_to_end(connection)
+        return self._connections[connection]
+
+    def _hold(self, one: _Connection, count: int) -> None:
+        one.held += count
+        if count >= 0:
+            self._pool.take(count)
+        else:
+            self._pool.release(-count)
+
+    def _close(self, connection: Id, reason: str) -> list[Action]:
+        self._forget(connection)
+        return [Close(connection, reason)]
+
+    def _forget(self, connection: Id) -> None:
+        one = self._connections.pop(connection, None)
+        if one is not None:
+            del self._last_ms[connection]
+            self._arriving -= len(one.receive)
+            self._quotas.remove(one.ip)
+            self._hold(one, -one.held)
+            if one.state is State.READY:
+                self._ready.remove(connection)
