@@ -7,6 +7,7 @@ from local_log.disk import Disk
 from local_log.errors import Corrupt, NoSuchFile, NotFound, placed
 from local_log.formats.chunks import Chunk, read_chunks
 from local_log.formats.filenames import LOG, OFFSET_INDEX, SNAPSHOT, TIME_INDEX, TXN_INDEX, offset_file
+from local_log.formats.header_layout import LOG_OVERHEAD, MAGIC, MESSAGE_SIZE_MIN, OFFSET_LENGTH_MAGIC
 from local_log.formats.indexes.offset import OffsetIndex, read_offset_index
 from local_log.formats.indexes.time import TimeIndex, read_time_index
 from local_log.formats.indexes.transaction import AbortedTxn, read_txn_index
@@ -69,7 +70,7 @@ class Segment:
         the file has been deleted.
         """
         file, size = self.path(LOG), self.size()
-        end = start = 0 if start_offset is None or start_offset <= self.base_offset else self._position_of(start_offset)
+        end = start = 0 if start_offset is None or start_offset <= self.base_offset else self._position_of(start_offset, size)
         for chunk in read_chunks(lambda a, b: self.disk.read_large(file, a, b), file, start, size):
             end = chunk.end
             yield chunk
@@ -84,9 +85,22 @@ class Segment:
             offset = self.base_offset
         yield from self.chunks(offset)
 
-    def _position_of(self, offset: int) -> int:
+    def _position_of(self, offset: int, size: int) -> int:
         # An index only saves reading: without a valid one the scan starts at the segment's first byte, with the same result.
         try:
-            return self.offset_index().lookup(offset)
+            position = self.offset_index().lookup(offset)
         except Corrupt:
             return 0
+        return position if self.next_base_offset is not None or self._has_batch_at(position, offset, size) else 0
+
+    def _has_batch_at(self, position: int, offset: int, size: int) -> bool:
+        """Whether a batch that starts at or below `offset` may be at a position, which the active segment's index gave.
+
+        After a truncation the index file has entries of what was truncated, until others take their place or a roll trims it.
+        """
+        header = self.disk.read(self.path(LOG), position, position + OFFSET_LENGTH_MAGIC.size)
+        if len(header) < OFFSET_LENGTH_MAGIC.size:
+            return False
+        base, length, magic = OFFSET_LENGTH_MAGIC.unpack(header)
+        is_batch = 0 <= magic <= MAGIC and MESSAGE_SIZE_MIN[0] <= length <= size - position - LOG_OVERHEAD
+        return is_batch and self.base_offset <= int(base) <= offset

@@ -11,6 +11,7 @@ from golden_logs import broker_logs, expected_batches, expected_records, live, s
 from hand_made import COMMIT_KEY, CONTROL, TRANSACTIONAL, batch, decoded, record
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_logs import follow, opened, records
 
 from local_log.errors import Corrupt, NotFound, OffsetOutOfRange
 from local_log.formats.filenames import TopicPartition, offset_file, parse_partition_dir
@@ -376,3 +377,16 @@ def test_a_time_search_keeps_inside_the_asked_offsets(broker: Path) -> None:
         for timestamp in sorted(times.values())[::151]:
             found = log.offset_for_time(timestamp, start, end)
             assert (None if found is None else found.offset) == next(hits(timestamp, start, end), None)
+
+
+def test_entries_that_a_truncation_has_left_in_the_active_segments_index_lead_nowhere(tmp_path: Path) -> None:
+    log = opened(tmp_path / "t-0")
+    follow(log, *(records(offset) for offset in range(20)))
+    log.truncate_to(4)
+    follow(log, *(records(offset, value=b"longer" * 60) for offset in range(4, 9)))
+    reader = open_log(OsDisk(), str(tmp_path / "t-0"), TopicPartition("t", 0))
+    assert reader.log_end_offset == 9
+    for offset in range(9):
+        found = [base for chunk in reader.chunks(offset, 9) for base in chunk.batches.base_offset.tolist()]
+        assert found[-1] == 8
+        assert offset in found
