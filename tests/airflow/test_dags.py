@@ -53,8 +53,9 @@ def entries(url: str, topic: str = "g-txn") -> list[tuple[int, int]]:
 
 def test_every_dag_loads_and_so_does_a_file_of_the_users_that_makes_more_of_them(airflow: Airflow) -> None:
     assert airflow.loaded["errors"] == {}
-    own = {"tiering_offload_broker-1", "tiering_offload_broker-2", "daily", "small", "restore_by_hand"}
+    own = {"tiering_offload_broker-1", "tiering_offload_broker-2", "daily", "small", "restore_by_hand", "many_logs", "many"}
     ours = {"tiering_offload", "tiering_retention", "tiering_sweep", "tiering_scrub", "tiering_backfill"}
+    ours |= {"tiering_offload_spark", "tiering_retention_spark"}
     assert set(airflow.loaded["queues"]) == own | ours
 
 
@@ -163,6 +164,24 @@ def test_a_scrub_that_finds_an_anomaly_fails_and_is_not_tried_again(dag_run: Run
 
 def rows(out: Path) -> list[int]:
     return sorted(pyarrow.dataset.dataset(out, partitioning="hive").to_table(["offset"])["offset"].to_pylist())
+
+
+def test_spark_offloads_a_log_directory_and_expires_it(dag_run: Runs, s3_bucket: str, broker: Path) -> None:
+    url = f"s3://{s3_bucket}/archive"
+    done = dag_run("many_logs", url, logs=broker, must_exist=False)
+    assert done.returned["offload"]["rows"] == {"copied": 1, "keep": 1}, done.log
+    assert done.returned["offload"]["bytes"] > 1_000_000
+    assert entries(url) == due(broker, "g-txn-0")
+    kept = ["retention.ms=1", "retention.bytes=-1"]
+    expired = dag_run("many", url, settings=kept, archive_alone=True)
+    assert expired.returned["expire"]["rows"] == {"expire": 1}, expired.log
+    assert entries(url) == []
+
+
+def test_spark_tells_of_a_log_directory_that_the_worker_does_not_see(dag_run: Runs, tmp_path: Path) -> None:
+    missing = dag_run("many_logs", str(tmp_path / "archive"), logs=tmp_path / "not-mounted", retries=3)
+    assert (missing.state, missing.tries["offload"]) == ("failed", 1), missing.log
+    assert "there is no folder" in missing.log
 
 
 def retain_below(url: str, offset: int) -> None:

@@ -25,6 +25,7 @@ from tiering.airflow.assets import archived_asset
 from tiering.read.archived_through import archived_through
 
 OURS = {"tiering_offload", "tiering_retention", "tiering_sweep", "tiering_scrub", "tiering_backfill"}
+OURS |= {"tiering_offload_spark", "tiering_retention_spark"}
 OWN = {"by_hand", "on_every_offload", "when_archived"}
 FIRST, LATER, SLOW = ("g-codec-none", "g-txn"), "g-codec-lz4", "g-trimmed"
 PAGE = ROOT / "docs" / "airflow.md"

@@ -61,7 +61,7 @@ class OffloadOperator(RowsOperator):
     `must_exist`: make no new archive, since what is missing may be a folder that is not mounted.
     """
 
-    template_fields = (
+    template_fields: Sequence[str] = (
         "tiering_conn_id", "log_dir", "topics", "partitions", "must_exist", "bytes_per_second", "threads", "is_dry_run",
     )  # fmt: skip
 
@@ -179,7 +179,7 @@ class ExpireOperator(RowsOperator):
     `metadata_log_dir`: where the cluster's metadata says which topics are compacted, if that is not `log_dir`.
     """
 
-    template_fields = (
+    template_fields: Sequence[str] = (
         "tiering_conn_id",
         "log_dir",
         "metadata_log_dir",

@@ -21,7 +21,7 @@ def get_provider_info() -> dict[str, Any]:
         "versions": [__version__],
         "integrations": [{"integration-name": _NAME, "tags": ["service"]}],
         "hooks": _of("hooks"),
-        "operators": _of("operators", "spark_operator"),
+        "operators": _of("operators", "spark_operator", "spark_commands"),
         "sensors": _of("sensors"),
         "triggers": _of("triggers"),
         "asset-uris": [{"schemes": [CONNECTION_TYPE], "handler": None}],

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -9,6 +10,24 @@ from tiering.airflow.command_operator import CommandOperator, option, refuse_fai
 from tiering.airflow.sdk import Context
 
 REPORT_CHARACTERS_MAX: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """How a job is started: Spark's master (None: without spark-submit), its settings, and what executors need shipped."""
+
+    master: str | None
+    conf: Mapping[str, str]
+    py_files: Sequence[str] | str
+
+
+def submitted(job: str, own: Sequence[str], how: Submission) -> list[str]:
+    """The module that Python runs for a job of ours with its `own` words, and its arguments."""
+    if how.master is None:
+        return [f"spark_jobs.jobs.{job}", *own]
+    conf = [f"{name}={value}" for name, value in how.conf.items()]
+    words = ["spark_jobs.submit", "--master", how.master, *option("--conf", conf), *option("--py-files", how.py_files)]
+    return [*words, job, "--", *own]
 
 
 class SparkJobOperator(CommandOperator):
@@ -35,11 +54,7 @@ class SparkJobOperator(CommandOperator):
     def words(self) -> list[str]:
         """The module that Python runs, and its arguments."""
         own = ["--archive", self.hook.archive_url(), *option("--keys", self.hook.keys()), *_flat(self.arguments)]
-        if self.master is None:
-            return [f"spark_jobs.jobs.{self.job}", *own]
-        conf = [f"{name}={value}" for name, value in self.conf.items()]
-        words = ["spark_jobs.submit", "--master", self.master, *option("--conf", conf), *option("--py-files", self.py_files)]
-        return [*words, self.job, "--", *own]
+        return submitted(self.job, own, Submission(self.master, self.conf, self.py_files))
 
     def work(self, context: Context) -> Any:
         """Runs the job. Raises as `refuse_failure`."""
