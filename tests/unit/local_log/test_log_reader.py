@@ -382,6 +382,7 @@ def test_a_time_search_keeps_inside_the_asked_offsets(broker: Path) -> None:
 def test_entries_that_a_truncation_has_left_in_the_active_segments_index_lead_nowhere(tmp_path: Path) -> None:
     log = opened(tmp_path / "t-0")
     follow(log, *(records(offset) for offset in range(20)))
+    log.flush()
     log.truncate_to(4)
     follow(log, *(records(offset, value=b"longer" * 60) for offset in range(4, 9)))
     reader = open_log(OsDisk(), str(tmp_path / "t-0"), TopicPartition("t", 0))
