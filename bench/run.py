@@ -11,6 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
+import cleaner  # beside this file
 import engine  # beside this file
 import filled_broker  # beside this file
 import kernels  # beside this file
@@ -24,8 +25,8 @@ import transforms  # beside this file
 import windows  # beside this file
 
 OUT = Path("bench-out").absolute()
-PARTS = ("engine", "manifest", "stores", "offloads", "transforms", "reading", "kernels", "windows", "spark")
-OF_A_BROKER = {"engine", "kernels", "windows", "spark"}
+PARTS = ("engine", "cleaner", "manifest", "stores", "offloads", "transforms", "reading", "kernels", "windows", "spark")
+OF_A_BROKER = {"engine", "cleaner", "kernels", "windows", "spark"}
 
 
 def main() -> None:
@@ -41,6 +42,8 @@ def main() -> None:
     shutil.rmtree(OUT, ignore_errors=True)
     if "engine" in parts:
         engine.run(OUT / "engine", args.rounds)
+    if "cleaner" in parts:
+        cleaner.run(OUT / "cleaner", args.rounds)
     if "manifest" in parts:
         manifest.run()
     if "stores" in parts:

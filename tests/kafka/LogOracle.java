@@ -145,7 +145,7 @@ public class LogOracle {
   /** Cleans the log from its first dirty offset up to the segment with the uncleanable one, by an offset map of some bytes. */
   static String clean(long firstDirty, long uncleanable, int memory, double loadFactor) throws Exception {
     Throttler unlimited = new Throttler(Double.MAX_VALUE, 300, "cleaner-io", "bytes", Time.SYSTEM);
-    Cleaner cleaner = new Cleaner(0, new SkimpyOffsetMap(memory), 1 << 16, 1 << 20, loadFactor, unlimited, new Clock(), partition -> { });
+    Cleaner cleaner = new Cleaner(0, new SkimpyOffsetMap(memory), 1 << 18, 1 << 20, loadFactor, unlimited, new Clock(), partition -> { });
     LogToClean cleanable = new LogToClean(log, firstDirty, uncleanable, false);
     long start = System.nanoTime();
     long end = cleaner.clean(cleanable).getKey();

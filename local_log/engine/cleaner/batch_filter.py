@@ -1,6 +1,5 @@
 """Filters a chunk's batches (MemoryRecords.filterTo): each stays as it is, is written with fewer records, is emptied or goes."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,14 +8,17 @@ import pyarrow as pa
 
 from local_log.engine.cleaner.last_records import LastRecords
 from local_log.engine.cleaner.offset_map import OffsetMap
-from local_log.engine.segment import BatchFacts
 from local_log.formats.chunks import Chunk
-from local_log.formats.header_layout import APPEND_TIME, CODEC, CONTROL, TRANSACTIONAL
-from local_log.formats.record import Codec
+from local_log.formats.header_layout import APPEND_TIME, BATCH_HEADER, CODEC, CONTROL, DELETE_HORIZON, MAGIC, TRANSACTIONAL
+from local_log.formats.kernels.encode import gather
+from local_log.formats.primitives import Buffer
+from local_log.formats.record import NO_TIMESTAMP
 from local_log.formats.record_batch.batch_v2 import Batches
 from local_log.formats.record_batch.columns import per_record
 from local_log.formats.record_batch.header import read_batch_header
-from local_log.formats.record_batch.writer import NewBatch, write_batch, write_emptied
+from local_log.formats.record_batch.writer import rewrite_batches, write_emptied
+
+_NO_BYTES: Buffer = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,33 +56,30 @@ class Retention:
         return (is_latest & stays) | (offsets > self.offsets.latest_offset) | per_record(batches, batches.is_control)
 
 
-def filter_chunk(chunk: Chunk, discardable: Any, retention: Retention) -> tuple[bytes, list[BatchFacts]]:
-    """The bytes that stay of a chunk's batches, and the facts of these.
-
-    `discardable` is the mask of `CleanedTransactions`. Raises Corrupt.
-    """
+def filter_chunk(chunk: Chunk, discardable: Any, retention: Retention) -> bytes:
+    """The bytes of the batches that stay of a chunk; `discardable` is the mask of `CleanedTransactions`. Raises Corrupt."""
     b = chunk.batches
     stays = np.flatnonzero(~retention.discards(b, discardable))
-    kept, made = np.zeros(len(b), np.int64), dict[int, bytes]()
-    first = 0
+    kept, first = np.zeros(len(b), np.int64), 0
+    written = _Written()
     for group, records in chunk.where(stays).records():
         rows = stays[first : first + len(group)]
         first += len(group)
-        gone_txn = discardable[rows] & group.is_control
-        kept[rows], rewritten = _filter_group(chunk, group, records, gone_txn, retention)
-        made.update((int(rows[row]), data) for row, data in rewritten)
+        kept[rows] = _filter_group(group, records, discardable[rows] & group.is_control, retention, (rows, written))
     empty = np.flatnonzero((kept == 0) & retention.keeps_empty(b))
     if b.are_messages:
         kept[empty] = b.count[empty]  # a message without records cannot be written; Kafka fails here
     else:
-        made.update((row, write_emptied(read_batch_header(chunk.buffer, int(b.positions[row])))) for row in empty.tolist())
-    return _assembled(chunk, kept, made)
+        for row in empty.tolist():
+            made = write_emptied(read_batch_header(chunk.buffer, int(b.positions[row])))
+            written.add(np.array([row]), made, np.array([len(made)]))
+    return written.merged_into(chunk, kept)
 
 
 def _filter_group(
-    chunk: Chunk, group: Batches, records: pa.RecordBatch, gone_txn: Any, retention: Retention
-) -> tuple[Any, Iterator[tuple[int, bytes]]]:
-    """The number of records that stay of each batch, and the bytes of those batches that are written anew, by row.
+    group: Batches, records: pa.RecordBatch, gone_txn: Any, retention: Retention, to: "tuple[Any, _Written]"
+) -> Any:
+    """The number of records that stay of each batch. Batches that are written anew go `to` these rows of what is written.
 
     A batch with the first tombstone that is seen, or the marker of a transaction that is gone, gets its delete horizon.
     """
@@ -89,54 +88,67 @@ def _filter_group(
     tombstones = _sums(group, keeps & ~_is_valid(records.column("value")))
     gets_horizon = ((tombstones > 0) | gone_txn) & (group.delete_horizon_ms < 0)
     is_rewritten = (kept > 0) & ((kept < group.count) | gets_horizon | group.are_messages)
-    horizons = np.where(gets_horizon, retention.now_ms + retention.delete_retention_ms, group.delete_horizon_ms)
-    records = records.filter(pa.array(keeps & per_record(group, is_rewritten)))
-    counts = np.where(is_rewritten, kept, 0)
-    return kept, _rewritten(group, records, counts, horizons)
+    if is_rewritten.any():
+        records = records.filter(pa.array(keeps & per_record(group, is_rewritten)))
+        horizon = retention.now_ms + retention.delete_retention_ms
+        counts = kept[is_rewritten]
+        rows, written = to
+        headers = _headers(group[is_rewritten], records, counts, np.where(gets_horizon[is_rewritten], horizon, NO_TIMESTAMP))
+        written.add(rows[is_rewritten], *rewrite_batches(headers, counts, records))
+    return kept
 
 
-def _rewritten(group: Batches, records: pa.RecordBatch, counts: Any, horizons: Any) -> Iterator[tuple[int, bytes]]:
-    """The batches with these numbers of `records`, by row. Offsets, producer, sequence and codec are those of the old ones.
+def _headers(old: Batches, records: pa.RecordBatch, counts: Any, new_horizons: Any) -> Any:
+    """The headers with which batches are written anew: those of the old ones, with a delete horizon where there is a new one.
 
     Messages of magic 0 and 1 become batches of magic 2, whose offsets are those of the records that are left.
     """
-    start = 0
-    offsets = records.column("offset")
-    for row in np.flatnonzero(counts).tolist():
-        old, count = group.header[row], int(counts[row])
-        attributes = int(old["attributes"])
-        new = NewBatch(
-            offsets[start].as_py() if group.are_messages else int(old["base_offset"]),
-            codec=Codec(attributes & CODEC),
-            append_time_ms=int(old["max_timestamp"]) if attributes & APPEND_TIME else None,
-            partition_leader_epoch=int(old["partition_leader_epoch"]),
-            producer_id=int(old["producer_id"]),
-            producer_epoch=int(old["producer_epoch"]),
-            base_sequence=int(old["base_sequence"]),
-            is_transactional=bool(attributes & TRANSACTIONAL),
-            is_control=bool(attributes & CONTROL),
-            delete_horizon_ms=int(horizons[row]) if horizons[row] >= 0 else None,
-        )
-        last_offset = None if group.are_messages else int(group.last_offset[row])
-        yield row, write_batch(new, records.slice(start, count), last_offset=last_offset)
-        start += count
+    headers = old.header.astype(BATCH_HEADER.newbyteorder("="))
+    gets_horizon = new_horizons != NO_TIMESTAMP
+    headers["attributes"] &= CODEC | APPEND_TIME | TRANSACTIONAL | CONTROL | DELETE_HORIZON
+    headers["attributes"] |= np.where(gets_horizon, DELETE_HORIZON, 0).astype(np.uint16)
+    headers["base_timestamp"] = np.where(gets_horizon, new_horizons, headers["base_timestamp"])
+    if old.are_messages:
+        offsets = records.column("offset").to_numpy()
+        ends = np.cumsum(counts)
+        headers["base_offset"], headers["magic"] = offsets[ends - counts], MAGIC
+        headers["last_offset_delta"] = offsets[ends - 1] - headers["base_offset"]
+    return headers
 
 
-def _assembled(chunk: Chunk, kept: Any, made: dict[int, bytes]) -> tuple[bytes, list[BatchFacts]]:
-    b, view = chunk.batches, memoryview(chunk.buffer)
-    parts: list[bytes | memoryview] = []
-    facts: list[BatchFacts] = []
-    rows = np.flatnonzero(kept)
-    stays = np.union1d(rows, np.fromiter(made, np.int64, len(made)))
-    columns = (stays, b.positions[stays], b.end[stays], b.last_offset[stays], b.max_timestamp[stays])
-    for row, start, end, last_offset, max_timestamp in zip(*(column.tolist() for column in columns), strict=True):
-        data = made.get(row)
-        if data is not None:
-            header = read_batch_header(data)
-            last_offset, max_timestamp = header.last_offset, header.max_timestamp
-        parts.append(view[start:end] if data is None else data)
-        facts.append(BatchFacts(last_offset, max_timestamp, len(parts[-1])))
-    return b"".join(parts), facts
+class _Written:
+    """The batches of a chunk that are written anew, in any order."""
+
+    def __init__(self) -> None:
+        self._rows: list[Any] = []
+        self._buffers: list[Buffer] = []
+        self._starts: list[Any] = []
+        self._ends: list[Any] = []
+        self._size = 0
+
+    def add(self, rows: Any, made: Buffer, ends: Any) -> None:
+        """Adds batches that follow each other in `made`: their rows in the chunk, and where they end in it."""
+        self._rows.append(rows)
+        self._buffers.append(made[: ends[-1]])
+        self._starts.append(self._size + np.concatenate([np.zeros(1, np.int64), ends[:-1]]))
+        self._ends.append(self._size + ends)
+        self._size += int(ends[-1])
+
+    def merged_into(self, chunk: Chunk, kept: Any) -> bytes:
+        """The chunk's batches that keep records, and these in the places of theirs."""
+        b = chunk.batches
+        starts, ends = b.positions.astype(np.int64), b.end.astype(np.int64)
+        are_new, made = np.zeros(len(b), np.bool_), _NO_BYTES
+        if self._rows:
+            rows = np.concatenate(self._rows)
+            are_new[rows] = True
+            starts[rows], ends[rows] = np.concatenate(self._starts), np.concatenate(self._ends)
+            made = self._buffers[0] if len(self._buffers) == 1 else b"".join(self._buffers)
+        stays = np.flatnonzero((kept > 0) | are_new)
+        starts, ends = starts[stays], ends[stays]
+        out = np.empty(int((ends - starts).sum()), np.uint8)
+        gather(np.frombuffer(chunk.buffer, np.uint8), np.frombuffer(made, np.uint8), are_new[stays], starts, ends, out)
+        return out.tobytes()
 
 
 def _is_valid(column: Any) -> Any:

@@ -18,7 +18,9 @@ from local_log.engine.cleaner.offset_map import OffsetMap
 from local_log.engine.cleaner.swap import CleaningAborted, is_as_before, split, swap
 from local_log.engine.cleaner.transactions import CleanedTransactions
 from local_log.engine.index_file import OffsetOverflow
+from local_log.engine.recovery.segment import index_batches
 from local_log.engine.recovery.split import new_cleaned
+from local_log.engine.scan import Scanned, scan_any
 from local_log.engine.segment import Segment
 from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import Corrupt, LogError
@@ -65,6 +67,8 @@ class _Round:
     on_io: OnIO
     io_bytes: int
     moves: int
+    last_indexed: int = 0
+    """The position of the last batch of the new segment with an index entry."""
 
     def run(self) -> int:
         """Cleans; returns where the next round begins."""
@@ -129,7 +133,7 @@ class _Round:
     ) -> None:
         """Cleans consecutive segments into one that replaces them. Its files are as old as those of the last one."""
         folder, reading = self.log.folder, group[0]
-        cleaned = new_cleaned(folder, reading.base_offset)
+        cleaned, self.last_indexed = new_cleaned(folder, reading.base_offset), 0
         try:
             ends = [segment.base_offset for segment in group[1:]] + [group[-1].read_next_offset()]
             for reading, end in zip(group, ends, strict=True):
@@ -153,9 +157,11 @@ class _Round:
 
     def _clean_into(self, cleaned: Segment, segment: Segment, transactions: CleanedTransactions, retention: Retention) -> None:
         for chunk in self._chunks(segment, 0):
-            data, facts = filter_chunk(chunk, transactions.discardable(chunk), retention)
-            if facts:
-                cleaned.append(facts[-1].last_offset, data, facts)
+            data = filter_chunk(chunk, transactions.discardable(chunk), retention)
+            if data:
+                position, (batches, *_) = cleaned.size, scan_any(data, len(data))
+                cleaned.append(batches.next_offset - 1, data, [])
+                self.last_indexed = index_batches(cleaned, Scanned(position, data, batches), self.last_indexed)
                 self.on_io(len(data))
         for txn in transactions.take_kept():
             cleaned.txn_index.append(txn)

@@ -68,7 +68,7 @@ def _process(segment: Segment, producers: ProducerStateManager, epochs: LeaderEp
     beyond = np.flatnonzero((relative < 0) | (relative > INT32_MAX))
     taken = scanned.head(int(beyond[0])) if len(beyond) else scanned
     if len(taken.batches):
-        _index(segment, taken, done)
+        done.last_indexed = index_batches(segment, taken, done.last_indexed)
         done.valid_bytes = taken.position + int(taken.batches.end[-1])
         _assign_epochs(epochs, taken)
         replayed = taken if broken_marker is None or len(beyond) else taken.head(broken_marker)
@@ -109,11 +109,14 @@ def _assign_epochs(epochs: LeaderEpochs, scanned: Scanned) -> None:
         epochs.assign(int(of[row]), int(header["base_offset"][row]))
 
 
-def _index(segment: Segment, scanned: Scanned, done: _Progress) -> None:
-    """Adds the index entries of consecutive batches, and updates the greatest timestamp."""
+def index_batches(segment: Segment, scanned: Scanned, last_indexed: int) -> int:
+    """Adds the index entries of consecutive batches of magic 2 or messages; there must be one. Updates the greatest timestamp.
+
+    `last_indexed` is the position of the last batch with an entry, 0 before the first one; returns that of the new last one.
+    """
     batches = scanned.batches
     rows = np.empty(len(batches), np.uint64)
-    n = kernels.index_rows(batches.positions, scanned.position, done.last_indexed, segment.interval, rows)
+    n = kernels.index_rows(batches.positions, scanned.position, last_indexed, segment.interval, rows)
     rows = rows[:n].astype(np.int64)
     known, known_offset = segment.max_timestamp
     timestamps = np.maximum.accumulate(np.maximum(batches.max_timestamp, known))
@@ -123,9 +126,10 @@ def _index(segment: Segment, scanned: Scanned, done: _Progress) -> None:
     if n:
         starts = scanned.starts[rows].astype(np.int64)
         _add_entries(segment, batches.last_offset[rows], starts, timestamps[rows], offsets[rows])
-        done.last_indexed = int(starts[-1])
+        last_indexed = int(starts[-1])
     if row_of_greatest[-1] >= 0:
         segment.note_timestamp(int(timestamps[-1]), int(offsets[-1]))
+    return last_indexed
 
 
 def _add_entries(

@@ -152,3 +152,61 @@ def encode_records(
                 copy(out, at, data, start, size)
                 at += size
     return DONE, offsets.size, np.int64(at), latest
+
+
+_out_i64 = types.Array(types.int64, 1, "C")
+
+
+@njit(
+    types.UniTuple(types.int64, 2)(
+        _in_i64, _in_i64, _in_i64, types.uint64, _in_i64, _in_i64,  # batches, room for a header, offsets and timestamps
+        _in_i32, _bytes, _bytes, types.uint64, _in_i32, _bytes, _bytes, types.uint64,  # keys and values
+        _in_i32, _in_i32, _bytes, _in_i32, _bytes, _bytes, types.uint64,  # headers
+        _u8, _out_i64, _out_i64,  # out
+    ),
+    cache=True,
+    nogil=True,
+    boundscheck=False,
+)  # fmt: skip
+def encode_batches(
+    base_offsets: Any, base_timestamps: Any, counts: Any, header_bytes: Any, offsets: Any, timestamps: Any,
+    key_ends: Any, keys: Any, key_bits: Any, key_bit: Any, value_ends: Any, values: Any, value_bits: Any, value_bit: Any,
+    list_ends: Any, name_ends: Any, names: Any, data_ends: Any, data: Any, data_bits: Any, data_bit: Any,
+    out: Any, ends: Any, latest: Any,
+) -> Any:  # fmt: skip
+    """As `encode_records`, for many batches of `counts` rows each; before each one's records it leaves `header_bytes` free.
+
+    Writes where each batch ends in `out`, and its greatest timestamp. Returns (status, row).
+    """
+    row = _0
+    at = _0
+    for b in range(counts.size):
+        end = row + np.uint64(counts[b])
+        status, bad, done, greatest = encode_records(
+            base_offsets[b], base_timestamps[b], offsets[row:end], timestamps[row:end],
+            key_ends[row : end + _1], keys, key_bits, key_bit + row,
+            value_ends[row : end + _1], values, value_bits, value_bit + row,
+            list_ends[row : end + _1], name_ends, names, data_ends, data, data_bits, data_bit,
+            out, at + header_bytes,
+        )  # fmt: skip
+        if status != DONE:
+            return status, np.int64(row) + bad
+        ends[b] = done
+        latest[b] = greatest
+        at = np.uint64(done)
+        row = end
+    return DONE, np.int64(row)
+
+
+@njit(types.void(_bytes, _bytes, types.boolean[::1], _in_i64, _in_i64, _u8), cache=True, nogil=True, boundscheck=False)
+def gather(first: Any, second: Any, are_of_second: Any, starts: Any, ends: Any, out: Any) -> None:
+    """Copies the ranges `[start, end)` of one or the other buffer, one after the other, to `out`."""
+    at = _0
+    for i in range(starts.size):
+        start = np.uint64(starts[i])
+        size = np.uint64(ends[i]) - start
+        if are_of_second[i]:
+            copy(out, at, second, start, size)
+        else:
+            copy(out, at, first, start, size)
+        at += size

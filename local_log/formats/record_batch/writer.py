@@ -11,17 +11,20 @@ import numpy as np
 import pyarrow as pa
 
 from local_log.errors import Invalid
-from local_log.formats.checksum import crc32c
+from local_log.formats.checksum import FEW_BYTES, crc32c, crc32c_of_few
 from local_log.formats.compression import compress
 from local_log.formats.control import ControlType, marker_key, marker_value
 from local_log.formats.header_layout import (
     APPEND_TIME,
     ATTRIBUTES_AT,
+    BATCH_HEADER,
     BATCH_HEADER_BYTES,
     BATCH_SIZE_MIN,
+    CODEC,
     CONTROL,
     CRC_AT,
     DELETE_HORIZON,
+    LOG_OVERHEAD,
     TRANSACTIONAL,
 )
 from local_log.formats.kernels import encode as encode_kernels
@@ -42,6 +45,10 @@ PROBLEM = {
     encode_kernels.OFFSET_TOO_FAR: "an offset is not in the 2^31 from the batch's base offset on",
     encode_kernels.BAD_TIMESTAMP: "a timestamp is negative and not -1, which stands for none",
 }
+# A kernel's type says nothing of unpacked arguments.
+_encode_records: Any = encode_kernels.encode_records
+_encode_batches: Any = encode_kernels.encode_batches
+_HEADER_ROOM = bytes(BATCH_HEADER_BYTES)
 _NO_BYTES = np.empty(0, np.uint8)
 _NO_ENDS = np.zeros(1, np.int32)
 
@@ -89,16 +96,9 @@ def write_batch(new: NewBatch, records: pa.RecordBatch, *, last_offset: int | No
         return b""
     offsets, timestamps = int64_of(records.column("offset")), int64_of(records.column("timestamp"))
     base_timestamp = int(timestamps[0]) if new.delete_horizon_ms is None else new.delete_horizon_ms
-    keys, values, headers = records.column("key"), records.column("value"), records.column("headers")
-    pairs = headers.values
-    names, data = pairs.field(0), pairs.field(1)
-    buffers = (*binary_buffers(keys), *binary_buffers(values), _ends(headers), *binary_buffers(names)[:2], *binary_buffers(data))
-    room = (
-        bytes_of(keys) + bytes_of(values) + bytes_of(names) + bytes_of(data)
-        + records.num_rows * encode_kernels.RECORD_OVERHEAD_MAX + len(pairs) * encode_kernels.HEADER_OVERHEAD_MAX
-    )  # fmt: skip
+    buffers, room = _buffers(records)
     out = np.empty(BATCH_HEADER_BYTES + room, np.uint8)
-    status, row, end, latest = encode_kernels.encode_records(
+    status, row, end, latest = _encode_records(
         new.base_offset, base_timestamp, offsets, timestamps, *buffers, out, BATCH_HEADER_BYTES
     )
     if status:
@@ -117,6 +117,71 @@ def write_batch(new: NewBatch, records: pa.RecordBatch, *, last_offset: int | No
         records_count=records.num_rows,
     )
     return joined(header, section if new.codec == Codec.none else compress(new.codec, section, new.level))
+
+
+def rewrite_batches(headers: Any, counts: Any, records: pa.RecordBatch) -> tuple[Buffer, Any]:
+    """Batches with these `headers`, rows of BATCH_HEADER, and numbers of `records`, at least one for each; and where each ends.
+
+    Sizes, checksums and counts of the headers are computed; so are the base timestamp, unless it is a delete horizon, and the
+    greatest timestamp, unless it is that of the append. Raises Invalid as `write_batch`.
+    """
+    offsets, timestamps = int64_of(records.column("offset")), int64_of(records.column("timestamp"))
+    firsts = np.cumsum(counts) - counts
+    has_horizon = (headers["attributes"] & DELETE_HORIZON) != 0
+    base_timestamps = np.where(has_horizon, headers["base_timestamp"], timestamps[firsts])
+    base_offsets = np.ascontiguousarray(headers["base_offset"], np.int64)
+    buffers, room = _buffers(records)
+    out = np.empty(len(counts) * BATCH_HEADER_BYTES + room, np.uint8)
+    ends, latest = np.empty(len(counts), np.int64), np.empty(len(counts), np.int64)
+    status, row = _encode_batches(
+        base_offsets, base_timestamps, counts, BATCH_HEADER_BYTES, offsets, timestamps, *buffers, out, ends, latest
+    )
+    if status:
+        raise Invalid(f"record {row} of the batches from offset {base_offsets[0]} on: {PROBLEM[status]}")
+    made = headers.astype(BATCH_HEADER)
+    made["base_timestamp"], made["records_count"] = base_timestamps, counts
+    made["max_timestamp"] = np.where(headers["attributes"] & APPEND_TIME, headers["max_timestamp"], latest)
+    codecs = headers["attributes"] & CODEC
+    if codecs.any():
+        out, ends = _compressed(out, ends, codecs)
+    return _sealed(out, ends, made), ends
+
+
+def _compressed(out: Any, ends: Any, codecs: Any) -> tuple[Any, Any]:
+    """The batches with compressed sections, and where each ends; the headers are not written yet."""
+    view = out.data
+    parts: list[Buffer] = []
+    for codec, start, end in zip(codecs.tolist(), [0, *ends[:-1].tolist()], ends.tolist(), strict=True):
+        section = view[start + BATCH_HEADER_BYTES : end]
+        parts += [_HEADER_ROOM, section if codec == Codec.none else compress(Codec(codec), section)]
+    sizes = np.fromiter(map(len, parts), np.int64, len(parts))
+    return np.frombuffer(bytearray().join(parts), np.uint8), np.cumsum(sizes)[1::2]
+
+
+def _sealed(out: Any, ends: Any, headers: Any) -> Buffer:
+    """The batches with their headers, whose sizes and checksums this computes."""
+    starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+    headers["batch_length"] = ends - starts - LOG_OVERHEAD
+    at = starts[:, None] + np.arange(BATCH_HEADER_BYTES)
+    out[at] = headers.view(np.uint8).reshape(-1, BATCH_HEADER_BYTES)
+    view = memoryview(out)
+    crc = crc32c_of_few if ends[-1] < FEW_BYTES * len(ends) else crc32c
+    crcs = [crc(view[start + ATTRIBUTES_AT : end]) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    out[at[:, CRC_AT:ATTRIBUTES_AT]] = np.array(crcs, ">u4").view(np.uint8).reshape(-1, ATTRIBUTES_AT - CRC_AT)
+    return view
+
+
+def _buffers(records: pa.RecordBatch) -> tuple[list[Any], int]:
+    """The buffers of keys, values and headers for the kernels, and the number of bytes that the records have at most."""
+    keys, values, headers = records.column("key"), records.column("value"), records.column("headers")
+    pairs = headers.values
+    names, data = pairs.field(0), pairs.field(1)
+    buffers = [*binary_buffers(keys), *binary_buffers(values), _ends(headers), *binary_buffers(names)[:2], *binary_buffers(data)]
+    room = (
+        bytes_of(keys) + bytes_of(values) + bytes_of(names) + bytes_of(data)
+        + records.num_rows * encode_kernels.RECORD_OVERHEAD_MAX + len(pairs) * encode_kernels.HEADER_OVERHEAD_MAX
+    )  # fmt: skip
+    return buffers, room
 
 
 def write_emptied(old: BatchHeader) -> bytes:
