@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit, types
 
 from local_log.formats.kernels.encode import is_null
-from local_log.formats.kernels.md5 import BLOCK_WORDS, md5
+from local_log.formats.kernels.md5 import digests
 
 ENTRY_WORDS: Final = 3
 
@@ -51,15 +51,15 @@ def put_keys(
 
     Columns are Arrow's buffers, as in `encode.encode_records`. Returns (rows done, entries in the table).
     """
-    block = np.empty(BLOCK_WORDS, np.uint32)
+    found = np.empty(2 * offsets.size, np.uint64)
+    digests(ends, keys, bits, bit, found)
     for row in range(offsets.size):
         r = np.uint64(row)
         if offsets[r] < start or is_null(bits, bit + r):
             continue
         if size >= size_max:
             return row, size
-        begin = np.uint64(ends[r])
-        first, second = md5(keys, begin, np.uint64(ends[r + _1]) - begin, block)
+        first, second = found[r + r], found[r + r + _1]
         at = _find(table, first, second)
         if table[at] == _0 and table[at + _1] == _0:
             table[at] = first
@@ -72,14 +72,14 @@ def put_keys(
 @njit(types.void(_in_i32, _bytes, _bytes, types.uint64, _u64, _i64), cache=True, nogil=True, boundscheck=False)
 def latest_offsets(ends: Any, keys: Any, bits: Any, bit: Any, table: Any, out: Any) -> None:
     """Writes the offset in the table for each row's key: -1 without an entry; for a null key 2^63-1, above any offset."""
-    block = np.empty(BLOCK_WORDS, np.uint32)
+    found = np.empty(2 * out.size, np.uint64)
+    digests(ends, keys, bits, bit, found)
     for row in range(out.size):
         r = np.uint64(row)
         if is_null(bits, bit + r):
             out[r] = _NEVER
             continue
-        begin = np.uint64(ends[r])
-        first, second = md5(keys, begin, np.uint64(ends[r + _1]) - begin, block)
+        first, second = found[r + r], found[r + r + _1]
         at = _find(table, first, second)
         is_there = table[at] == first and table[at + _1] == second
         out[r] = np.int64(table[at + _2]) if is_there else np.int64(-1)

@@ -178,28 +178,23 @@ def scan(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MAX) -> tup
 def crcs(buffer: Buffer, batches: Batches) -> Iterator[int]:
     """The actual CRC-32C of each batch's bytes (for a message: CRC-32)."""
     view = memoryview(buffer)
-    are_small = view.nbytes < FEW_BYTES * len(batches)
+    are_small = int(batches.size.sum()) < FEW_BYTES * len(batches)
     crc, crc_from = crc32c_of_few if are_small else crc32c, ATTRIBUTES_AT
     if batches.are_messages:
         crc, crc_from = crc32, MAGIC_AT
-    for start, end in zip(batches.positions.tolist(), batches.end.tolist(), strict=True):
-        yield crc(view[start + crc_from : end])
+    starts = (batches.positions + np.uint64(crc_from)).tolist()
+    return (crc(view[start:end]) for start, end in zip(starts, batches.end.tolist(), strict=True))
 
 
 def check_crcs(buffer: Buffer, batches: Batches) -> None:
     """Raises Corrupt at the first batch whose bytes do not have the checksum in its header."""
-    for _ in crc_checks(buffer, batches):
-        pass
-
-
-def crc_checks(buffer: Buffer, batches: Batches) -> Iterator[None]:
-    """As `check_crcs`, one batch for each step of the iterator, so that a caller can process it while it is in the CPU cache."""
-    for row, (found, stated) in enumerate(zip(crcs(buffer, batches), batches.header["crc"].tolist(), strict=True)):
-        if found != stated:
-            name = "CRC-32" if batches.are_messages else "CRC-32C"
-            raise Corrupt(
-                f"batch of offsets {batches.base_offset[row]} to {batches.last_offset[row]} has {name} {found:08x} "
-                f"where its header states {stated:08x}",
-                position=int(batches.positions[row]),
-            )
-        yield
+    found = np.fromiter(crcs(buffer, batches), np.uint32, len(batches))
+    wrong = np.flatnonzero(found != batches.header["crc"])
+    if len(wrong):
+        row = wrong[0]
+        name = "CRC-32" if batches.are_messages else "CRC-32C"
+        raise Corrupt(
+            f"batch of offsets {batches.base_offset[row]} to {batches.last_offset[row]} has {name} {found[row]:08x} "
+            f"where its header states {batches.header['crc'][row]:08x}",
+            position=int(batches.positions[row]),
+        )

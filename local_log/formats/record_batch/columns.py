@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from local_log.formats.kernels import decode as record_kernels
 from local_log.formats.kernels import scan as kernels
 from local_log.formats.primitives import Buffer
 from local_log.formats.record import Codec
-from local_log.formats.record_batch.batch_v2 import RECORD_BYTES_MIN, Batches, check_crcs, crc_checks
+from local_log.formats.record_batch.batch_v2 import RECORD_BYTES_MIN, Batches, check_crcs
 
 GROUP_BYTES = 8 << 20
 """Bytes to decode into one Arrow record batch: enough to amortize its cost, little enough to hold several."""
@@ -155,10 +155,9 @@ def _check_count(batches: Batches, row: int, size: int) -> None:
 
 def _checked(buffer: Buffer, batches: Batches, room: Any) -> Iterator[Run]:
     """Checks the checksums run by run, so that the decoder then finds the bytes in the CPU cache."""
-    data, checks = np.frombuffer(buffer, np.uint8), crc_checks(buffer, batches)
-    for first, last in pairwise((0, *_steps(room.tolist()))):
-        for _ in islice(checks, last - first):
-            pass
+    data = np.frombuffer(buffer, np.uint8)
+    for first, last in pairwise((0, *_steps(room))):
+        check_crcs(buffer, batches[first:last])
         yield last, data
 
 
@@ -255,16 +254,14 @@ def no_headers(rows: int) -> Any:
     return pa.Array.from_buffers(HEADERS_TYPE, rows, [None, pa.py_buffer(list_ends)], 0, children=[_NO_PAIRS])
 
 
-def _steps(sizes: list[int]) -> Iterator[int]:
+def _steps(sizes: Any) -> Iterator[int]:
     """The ends of consecutive groups of batches of about `kernels.decode.STEP_BYTES` each."""
-    size = 0
-    for row, of_batch in enumerate(sizes):
-        if size and size + of_batch > record_kernels.STEP_BYTES:
-            yield row
-            size = 0
-        size += of_batch
-    if sizes:
-        yield len(sizes)
+    ends = np.cumsum(sizes, dtype=np.int64)
+    row = 0
+    while row < len(ends):
+        before = int(ends[row - 1]) if row else 0
+        row = max(row + 1, int(np.searchsorted(ends, before + record_kernels.STEP_BYTES, side="right")))
+        yield row
 
 
 @dataclass(frozen=True, slots=True)
