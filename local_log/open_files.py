@@ -29,6 +29,9 @@ class OpenFiles:
 
     def open(self, file: str, flags: int = 0) -> OpenFile:
         """The open file; opens it if the cache does not have it."""
+        found = self._open.get(file)  # without the lock: a caller that comes at the moment of `release` came before it
+        if found is not None:
+            return found
         with self._lock:
             found = self._open.get(file)
             if found is None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from local_log.errors import Corrupt, placed
 from local_log.formats.header_layout import (
+    BATCH_RANGE,
     CODEC,
     LAST_OFFSET_DELTA_AT,
     LOG_OVERHEAD,
@@ -69,6 +70,16 @@ def find_batch(read: Callable[[int, int], Buffer], file: str, offset: int, posit
                 return found
         position += found.size
     return before if before is not None and last >= offset else None
+
+
+def batch_with(read: Callable[[int, int], Buffer], offset: int, position: int, end: int) -> Found | None:
+    """The record batch at `position`, which ends at or before byte `end`, if it contains `offset`."""
+    head = read(position, position + BATCH_RANGE.size)
+    if len(head) < BATCH_RANGE.size:
+        return None
+    base, size, magic, delta = BATCH_RANGE.unpack_from(head)
+    is_it = magic >= MAGIC and MESSAGE_SIZE_MIN[0] <= size <= end - position - LOG_OVERHEAD and base <= offset <= base + delta
+    return Found(base, position, LOG_OVERHEAD + size) if is_it else None
 
 
 def _first_inner(read: Callable[[int, int], Buffer], file: str, wrapper: Found) -> int:

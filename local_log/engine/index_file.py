@@ -9,6 +9,9 @@ replaces the buffer, so that a look-up sees them as they were at one moment.
 """
 
 import struct
+import threading
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -63,6 +66,10 @@ class _Index:
     KEPT: ClassVar[int] = 0
     """Slots that are reserved for the segment's end."""
     KEY, VALUE = 0, 1
+    ROW: ClassVar[np.dtype[np.void]]
+    KEY_NAME: ClassVar[str]
+    KEY_TYPE: ClassVar[str]
+    """The type of the keys in an `array`."""
 
     def __init__(self, disk: WritableDisk, file: str, base_offset: int, size_max: int) -> None:
         """Reads the file's whole entries; creates a missing file with the maximum size. Raises Invalid."""
@@ -84,6 +91,9 @@ class _Index:
             disk.write(file, 0, b"")
             disk.truncate(file, self.length)
         self._full_bytes = self._full()
+        self._sorted: tuple[bytearray, array[int], bool] = self._entries, array(self.KEY_TYPE), True
+        """The keys of a buffer's first entries, and whether they increase; `_sorting` protects the growth of the array."""
+        self._sorting = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._entries) // self.ENTRY.size
@@ -151,8 +161,26 @@ class _Index:
             self._disk.write(self.file, self._written, bytes(memoryview(self._entries)[self._written :]))
             self._written = len(self._entries)
 
-    def _slot(self, rows: bytearray, target: int, field: int, shift: int) -> int:
-        """The index of the last of `rows` whose field, plus `shift`, is at most `target`; -1 if there is none.
+    def _at(self, rows: bytearray, key: int) -> int:
+        """The index of the last of `rows` whose key, as stored, is at most `key`; -1 if there is none."""
+        of, keys, increase = self._sorted
+        if of is not rows or len(keys) * self.ENTRY.size < len(rows):
+            of, keys, increase = self._sort(rows)
+        return bisect_right(keys, key) - 1 if increase else self._slot(rows, key, self.KEY)
+
+    def _sort(self, rows: bytearray) -> "tuple[bytearray, array[int], bool]":
+        with self._sorting:
+            known = self._sorted if self._sorted[0] is rows else (rows, array(self.KEY_TYPE), True)
+            keys, before = known[1], known[1][-1:]
+            new = np.frombuffer(rows[len(keys) * self.ENTRY.size :], self.ROW)[self.KEY_NAME]  # a copy: no view may hold `rows`
+            grown = array(self.KEY_TYPE, new.astype(self.KEY_TYPE).tobytes())
+            increase = known[2] and bool((new[1:] > new[:-1]).all()) and not (before and grown and grown[0] <= before[0])
+            keys.extend(grown)  # in place: a concurrent look-up, which has a shorter `rows`, finds the same
+            self._sorted = rows, keys, increase
+            return self._sorted
+
+    def _slot(self, rows: bytearray, target: int, field: int) -> int:
+        """The index of the last of `rows` whose field is at most `target`; -1 if there is none.
 
         It compares in Kafka's order, so that damaged entries, which are unsorted, give the same result as in Kafka.
         """
@@ -160,7 +188,6 @@ class _Index:
         entries = len(rows) // size
         if not entries:
             return -1
-        target -= shift
         warm = max(0, entries - 1 - WARM_BYTES // size)
         if unpack(rows, warm * size)[field] < target:
             low, high = warm, entries - 1
@@ -190,6 +217,7 @@ class OffsetIndexFile(_Index):
     """`.index`: an entry (offset relative to the base offset, position) for every few KB of log."""
 
     ENTRY = struct.Struct(">ii")
+    ROW, KEY_NAME, KEY_TYPE = OFFSET_ENTRY, "offset", "i"
 
     def __init__(self, disk: WritableDisk, file: str, base_offset: int, size_max: int) -> None:
         super().__init__(disk, file, base_offset, size_max)
@@ -198,24 +226,25 @@ class OffsetIndexFile(_Index):
     def lookup(self, offset: int) -> tuple[int, int]:
         """Offset and position of the greatest entry at or below `offset`; the base offset and 0 if there is none."""
         rows = self._entries
-        at = self._slot(rows, offset, self.KEY, self.base_offset)
+        at = self._at(rows, offset - self.base_offset)
         if at < 0:
             return self.base_offset, 0
         relative, position = self._fields(rows, at)
         return self.base_offset + relative, position
 
-    def position_of_large(self, offset: int, bytes_min: int) -> int:
-        """The position of the entry after `offset`, often the batch's own; 0 if it is within `bytes_min` of the one before.
+    def positions_around(self, offset: int) -> tuple[int, int]:
+        """The positions of the greatest entry at or below `offset` and of the one after it; 0 if there is none.
 
-        Batches that are larger than the index interval have an entry each. It may also be that of a later batch.
+        The second is also 0 if the first one's offset is `offset`. Otherwise, where batches are larger than the index interval
+        and have an entry each, it is mostly that of the offset's own batch.
         """
         rows = self._entries
-        at = self._slot(rows, offset, self.KEY, self.base_offset)
-        relative, before = self._fields(rows, at) if at >= 0 else (-1, 0)
-        if self.base_offset + relative == offset or (at + 2) * self.ENTRY.size > len(rows):
-            return 0
-        following = self._fields(rows, at + 1)[self.VALUE]
-        return following if following - before > bytes_min else 0
+        size, unpack = self.ENTRY.size, self.ENTRY.unpack_from
+        at = self._at(rows, offset - self.base_offset)
+        relative, before = unpack(rows, at * size) if at >= 0 else (-1, 0)
+        if self.base_offset + relative == offset or (at + 2) * size > len(rows):
+            return before, 0
+        return before, unpack(rows, (at + 1) * size)[1]
 
     def entry(self, at: int) -> tuple[int, int]:
         """Offset and position of an entry. Raises Invalid if there is no such entry."""
@@ -229,7 +258,7 @@ class OffsetIndexFile(_Index):
         """
         rows = self._entries
         entries = len(rows) // self.ENTRY.size
-        at = self._slot(rows, position, self.VALUE, 0)
+        at = self._slot(rows, position, self.VALUE)
         if at <= 0 or self._fields(rows, at)[self.VALUE] != position:
             at += 1
         return self.base_offset + self._fields(rows, at)[self.KEY] if at < entries else None
@@ -254,7 +283,7 @@ class OffsetIndexFile(_Index):
 
     def truncate_to(self, offset: int) -> None:
         """Drops the entries at or above `offset`."""
-        at = self._slot(self._entries, offset, self.KEY, self.base_offset)
+        at = self._at(self._entries, offset - self.base_offset)
         keeps = at >= 0 and self.fields(at)[self.KEY] != offset - self.base_offset
         self._cut(at + 1 if keeps else max(at, 0))
 
@@ -270,6 +299,7 @@ class TimeIndexFile(_Index):
     """`.timeindex`: (timestamp, offset relative to the base): no record before the offset is later than the timestamp."""
 
     ENTRY = struct.Struct(">qi")
+    ROW, KEY_NAME, KEY_TYPE = TIME_ENTRY, "timestamp", "q"
     KEPT = 1
 
     def __init__(self, disk: WritableDisk, file: str, base_offset: int, size_max: int) -> None:
@@ -284,7 +314,7 @@ class TimeIndexFile(_Index):
     def lookup(self, timestamp_ms: int) -> tuple[int, int]:
         """The greatest entry at or below a timestamp in ms; -1 and the base offset if there is none."""
         rows = self._entries
-        at = self._slot(rows, timestamp_ms, self.KEY, 0)
+        at = self._at(rows, timestamp_ms)
         if at < 0:
             return NO_TIMESTAMP, self.base_offset
         timestamp, relative = self._fields(rows, at)
@@ -314,7 +344,7 @@ class TimeIndexFile(_Index):
 
     def truncate_to(self, offset: int) -> None:
         """Drops the entries at or above `offset`."""
-        at = self._slot(self._entries, offset, self.VALUE, self.base_offset)
+        at = self._slot(self._entries, offset - self.base_offset, self.VALUE)
         keeps = at >= 0 and self.fields(at)[self.VALUE] != offset - self.base_offset
         self._cut(at + 1 if keeps else max(at, 0))
 

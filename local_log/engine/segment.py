@@ -15,7 +15,7 @@ import numpy as np
 
 from local_log.disk import WritableDisk, Writer
 from local_log.engine.config import LogConfig
-from local_log.engine.find import Found, find_batch
+from local_log.engine.find import Found, batch_with, find_batch
 from local_log.engine.index_file import OffsetIndexFile, OffsetOverflow, TimeIndexFile, TxnIndexFile, is_relative
 from local_log.engine.scan import Scanned, scan_file
 from local_log.errors import Invalid, NotFound
@@ -166,12 +166,17 @@ class Segment:
 
     def translate(self, offset: int, from_position: int = 0) -> Found | None:
         """The batch that contains `offset`, else the first one after it; None after the last batch. Raises Corrupt."""
-        own = 0 if self.due or not self.size else self._offsets().position_of_large(offset, 2 * self.interval)
-        if own > from_position:
-            found = find_batch(self._read_range, self.log_file, offset, own, self.size)
-            if found is not None and found.offset <= offset:
+        size = self.size
+        if not size:
+            return None
+        if self.due:
+            return find_batch(self._read_range, self.log_file, offset, max(self.position_of(offset), from_position), size)
+        before, following = self._offsets().positions_around(offset)
+        if following - before > 2 * self.interval and following > from_position:
+            found = batch_with(self._read_range, offset, following, size)
+            if found is not None:
                 return found
-        return find_batch(self._read_range, self.log_file, offset, max(self.position_of(offset), from_position), self.size)
+        return find_batch(self._read_range, self.log_file, offset, max(before, from_position), size)
 
     def position_of(self, offset: int) -> int:
         """The position of the last indexed batch that ends at or below `offset`, 0 if there is none. It changes nothing."""

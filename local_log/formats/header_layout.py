@@ -62,6 +62,8 @@ BATCH_SIZE_MIN: Final = BATCH_HEADER_BYTES - LOG_OVERHEAD
 """The length field of a batch without records."""
 
 BATCH_FIELDS: Final = Struct(">qiibIHiqqqhii")
+BATCH_RANGE: Final = Struct(">qi4xb6xi")
+"""Base offset, length, magic, last offset delta: the fields that a look-up needs."""
 APPEND_FIELDS: Final = Struct(">qiibIhi8xqqhi")
 """The fields that the fast path of an append needs."""
 
