@@ -23,6 +23,16 @@ class FileState:
     modified_ns: int
 
 
+class OpenedFile(Protocol):
+    """A file that is open while this object is referenced: also after it was renamed or deleted, it can be read."""
+
+    def fileno(self) -> int:
+        """The descriptor, which others use, too: it must be neither closed nor moved."""
+
+    def read(self, start: int, end: int) -> bytes:
+        """Bytes `[start, end)`, fewer if the file ends sooner. Raises Unreadable."""
+
+
 class Disk(Protocol):
     """Files and folders by path. Every method raises NotFound for a missing path (a live broker deletes files at any time)
     and Unreadable for one that the operating system cannot read."""
@@ -58,6 +68,9 @@ class WritableDisk(Disk, Protocol):
 
     def exists(self, path: str) -> bool:
         """Whether a file or folder of this path exists."""
+
+    def open(self, file: str) -> OpenedFile:
+        """The file, to be read."""
 
     def is_file(self, path: str) -> bool:
         """Whether a file of this path exists."""

@@ -7,12 +7,12 @@ import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 from local_log.disk import FileState, Writer
 from local_log.errors import NoSuchFile, Unreadable, of_system
 from local_log.formats.primitives import Buffer
-from local_log.open_files import OpenFiles, read, read_large
+from local_log.open_files import OpenFile, OpenFiles, read, read_large
 
 OPEN_FILES_MAX: Final = 64
 
@@ -78,6 +78,12 @@ class OsWritableDisk(OsDisk):
     def files(self, folder: str) -> list[str]:
         with _translated(folder), os.scandir(folder) as entries:
             return sorted(entry.name for entry in entries if entry.is_file())
+
+    def open(self, file: str) -> "_OpenedFile":
+        try:
+            return _OpenedFile(file, self._files.open(file))
+        except OSError as e:
+            raise _translation(file, e) from e
 
     def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
         """See Disk. Files that are read often stay open."""
@@ -196,6 +202,20 @@ class OsWritableDisk(OsDisk):
     def release(self, path: str) -> None:
         # A folder's rename changes the paths of the files in it, so these are closed, too.
         self._files.release(path)
+
+
+class _OpenedFile(NamedTuple):
+    """See `OpenedFile`. A named tuple, since every fetch makes one."""
+
+    name: str
+    opened: OpenFile
+
+    def fileno(self) -> int:
+        return self.opened.number
+
+    def read(self, start: int, end: int) -> bytes:
+        with _translated(self.name):
+            return read(self.opened.number, start, end)
 
 
 def _inode(file: str) -> tuple[int, int] | None:

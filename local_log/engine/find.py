@@ -21,6 +21,7 @@ from local_log.formats.header_layout import (
 from local_log.formats.messages.magic_0_1 import first_offset
 from local_log.formats.primitives import Buffer
 
+_tuple = tuple.__new__  # as the named tuple's constructor, in a third of its time
 _WINDOW_BYTES = 2048
 _LAST_OFFSET_DELTA = Struct(">i")
 _PADDING = bytes(LAST_OFFSET_DELTA_AT + _LAST_OFFSET_DELTA.size)
@@ -78,8 +79,8 @@ def batch_with(read: Callable[[int, int], Buffer], offset: int, position: int, e
     if len(head) < BATCH_RANGE.size:
         return None
     base, size, magic, delta = BATCH_RANGE.unpack_from(head)
-    is_it = magic >= MAGIC and MESSAGE_SIZE_MIN[0] <= size <= end - position - LOG_OVERHEAD and base <= offset <= base + delta
-    return Found(base, position, LOG_OVERHEAD + size) if is_it else None
+    is_it = base <= offset <= base + delta and magic >= MAGIC and MESSAGE_SIZE_MIN[0] <= size <= end - position - LOG_OVERHEAD
+    return _tuple(Found, (base, position, LOG_OVERHEAD + size)) if is_it else None
 
 
 def _first_inner(read: Callable[[int, int], Buffer], file: str, wrapper: Found) -> int:

@@ -18,7 +18,7 @@ T = TypeVar("T")
 class PublishedOffsets:
     """The published offsets of a log. Only `publish` and `withdraw` change them; the log's lock protects both."""
 
-    __slots__ = ("_local", "_located", "_value")
+    __slots__ = ("_local", "_located", "_value", "truncations")
 
     def __init__(self, local: LocalLog, log_start: int) -> None:
         self._local = local
@@ -26,6 +26,8 @@ class PublishedOffsets:
         start = OffsetMetadata(log_start)
         self._value = LogOffsets(log_start, log_start, start, None, local.end)
         self._located: tuple[int, OffsetMetadata, OffsetMetadata] = 0, start, start
+        self.truncations = 0
+        """How many truncations have begun. While it stays the same, no byte that was below the log's end is changed."""
 
     @property
     def moves(self) -> int:
@@ -59,6 +61,8 @@ class PublishedOffsets:
             moves=value.moves + 1,
             is_moving=True,
         )
+        if end.offset < self._local.log_end_offset:
+            self.truncations += 1  # after the value: whoever read the number before takes no offset that is truncated now
 
     def _move(self) -> None:
         self._value = self._value._replace(moves=self._value.moves + 1)

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from local_log.disk import WritableDisk, Writer
+from local_log.disk import OpenedFile, WritableDisk, Writer
 from local_log.engine.config import LogConfig
 from local_log.engine.find import Found, batch_with, find_batch
 from local_log.engine.index_file import OffsetIndexFile, OffsetOverflow, TimeIndexFile, TxnIndexFile, is_relative
@@ -218,6 +218,10 @@ class Segment:
         """Whether the last offset is too far above the base offset for the index."""
         following = self.read_next_offset()
         return following > self.base_offset and not is_relative(following - 1, self.base_offset)
+
+    def open(self) -> OpenedFile:
+        """The log file, to be read."""
+        return self._disk.open(self.log_file)
 
     def read(self, position: int, size: int) -> bytes:
         """`size` bytes of the log file from `position` on."""

@@ -18,9 +18,10 @@ from local_log.engine.append.producer_checks import ProducerChanges, judge
 from local_log.engine.config import LogConfig
 from local_log.engine.epochs import LeaderEpochs
 from local_log.engine.errors import RecordListTooLarge, UnexpectedAppendOffset
+from local_log.engine.file_range import FetchedRange, range_of
 from local_log.engine.folder import LogFolder
 from local_log.engine.list_offsets import Bounds, offset_for, offsets_before
-from local_log.engine.local_log import Fetched, LocalLog
+from local_log.engine.local_log import Fetched, LocalLog, Slice
 from local_log.engine.log_offsets import LogWithOffsets, by_owner
 from local_log.engine.memory_records import MemoryBatch
 from local_log.engine.offsets import Isolation, LogOffsets, OffsetMetadata
@@ -261,14 +262,25 @@ class UnifiedLog(LogWithOffsets):
         Raises OffsetOutOfRange below the log start offset and above the log end offset.
         """
 
-        def query(now: LogOffsets) -> Fetched:
-            if not now.log_start <= offset <= now.end.offset:
-                raise OffsetOutOfRange(self.folder.path, offset, now.log_start, now.end.offset)
-            end = self.published.up_to(now, isolation)
-            with_aborted = isolation is Isolation.TXN_COMMITTED
-            return self.local.read(offset, size_max, end, one_batch_at_least=one_batch_at_least, with_aborted=with_aborted)
+        return self.published.undisturbed(lambda now: self._find(now, offset, size_max, isolation, one_batch_at_least).read())
+
+    def fetch(
+        self, offset: int, size_max: int, isolation: Isolation = Isolation.LOG_END, *, one_batch_at_least: bool = True
+    ) -> FetchedRange:
+        """As `read`, but gives the range of the log file instead of its bytes: see `file_range` for how long it is valid."""
+
+        def query(now: LogOffsets) -> FetchedRange:
+            found = self._find(now, offset, size_max, isolation, one_batch_at_least)
+            return range_of(found, self.published)
 
         return self.published.undisturbed(query)
+
+    def _find(self, now: LogOffsets, offset: int, size_max: int, isolation: Isolation, one: bool) -> Slice:
+        if not now.log_start <= offset <= now.end.offset:
+            raise OffsetOutOfRange(self.folder.path, offset, now.log_start, now.end.offset)
+        end = self.published.up_to(now, isolation)
+        with_aborted = isolation is Isolation.TXN_COMMITTED
+        return self.local.find(offset, size_max, end, one_batch_at_least=one, with_aborted=with_aborted)
 
     def offset_for(self, timestamp: int) -> TimestampOffset | None:
         """The result of Kafka's ListOffsets for a timestamp; see `list_offsets`."""

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, partial
 
-from local_log.disk import FileState, Writer
+from local_log.disk import FileState, OpenedFile, Writer
 from local_log.errors import NotFound, Unreadable
 from local_log.formats.primitives import Buffer
 
@@ -100,6 +100,19 @@ class _File:
             data[start : start + BLOCK_BYTES] = versions[draw.index(len(versions))].ljust(BLOCK_BYTES, b"\0")
         del data[size:]
         return _File(data, bytes(data), self.modified_ms)
+
+
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    """An open file, whatever becomes of its name."""
+
+    of: _File
+
+    def fileno(self) -> int:
+        raise OSError("a file in memory has no descriptor")
+
+    def read(self, start: int, end: int) -> bytes:
+        return bytes(self.of.now[start:end])
 
 
 def _block(data: bytes | bytearray, block: int) -> bytes:
@@ -217,6 +230,9 @@ class SimulatedDisk:
 
     def exists(self, path: str) -> bool:
         return self._find(path) is not None
+
+    def open(self, file: str) -> OpenedFile:
+        return _Opened(self._file(file))
 
     def is_file(self, path: str) -> bool:
         return isinstance(self._find(path), _File)

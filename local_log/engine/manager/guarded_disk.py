@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from local_log.disk import FileState, WritableDisk, Writer
+from local_log.disk import FileState, OpenedFile, WritableDisk, Writer
 from local_log.errors import Unreadable
 from local_log.formats.primitives import Buffer
 
@@ -69,6 +69,9 @@ class GuardedDisk:
     def read_large(self, file: str, start: int, end: int) -> Buffer:
         return self._do(self._disk.read_large, file, start, end)
 
+    def open(self, file: str) -> OpenedFile:
+        return _GuardedFile(self._do(self._disk.open, file), self._do)
+
     def exists(self, path: str) -> bool:
         return self._do(self._disk.exists, path)
 
@@ -127,6 +130,20 @@ class GuardedDisk:
     def release(self, path: str) -> None:
         """See WritableDisk. It also works offline."""
         self._disk.release(path)
+
+
+class _GuardedFile:
+    """An open file of a guarded disk: a failing read takes the directory offline, too."""
+
+    def __init__(self, file: OpenedFile, do: Callable[[Callable[[int, int], bytes], int, int], bytes]) -> None:
+        self._file = file
+        self._do = do
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+    def read(self, start: int, end: int) -> bytes:
+        return self._do(self._file.read, start, end)
 
 
 def unless_offline(act: Callable[[], T]) -> T | None:

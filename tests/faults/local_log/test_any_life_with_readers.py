@@ -14,7 +14,7 @@ from test_any_life import AnyLife
 from local_log.engine.memory_records import memory_batches
 from local_log.engine.offsets import Isolation
 from local_log.engine.unified_log import UnifiedLog
-from local_log.errors import OffsetOutOfRange
+from local_log.errors import Conflict, OffsetOutOfRange
 from local_log.formats.checksum import crc32c
 
 
@@ -24,9 +24,14 @@ def read_once(log: UnifiedLog, r: random.Random) -> None:
     assert now.log_start <= now.last_stable <= now.high_watermark.offset <= now.end.offset
     offset = r.randint(now.log_start, now.end.offset)
     try:
-        records = log.read(offset, r.choice([1, 3_000, 30_000]), r.choice(list(Isolation))).records
+        asked = offset, r.choice([1, 3_000, 30_000]), r.choice(list(Isolation))
+        if r.random() < 0.5:
+            records = log.read(*asked).records
+        else:
+            found = log.fetch(*asked).range
+            records = b"" if found is None else found.read()
         log.offset_for(r.choice([-1, -2, 0]))
-    except OffsetOutOfRange:
+    except (OffsetOutOfRange, Conflict):
         return  # truncated or deleted since
     whole = [b for b in memory_batches(records) if b.position + b.size <= len(records)]
     for b in whole:

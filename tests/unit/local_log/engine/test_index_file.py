@@ -52,6 +52,37 @@ def test_any_offset_is_looked_up_at_the_greatest_entry_that_is_not_above_it(tmp_
         assert index.lookup(asked) == last
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_an_index_that_grows_and_is_cut_between_look_ups_is_looked_up_as_it_is(tmp_path: Path, seed: int) -> None:
+    r = random.Random(seed)
+    index = offset_index(tmp_path, 400 * 8)
+    entries = [(BASE, 0)]
+    for _ in range(300):
+        if r.random() < 0.05:
+            offset = r.randint(BASE + 1, entries[-1][0] + 1)
+            index.truncate_to(offset)
+            entries = [entry for entry in entries if entry[0] < offset]
+        for _ in range(r.randrange(4)):
+            if not index.is_full:
+                entries.append((max(entries[-1][0], BASE) + r.randrange(1, 9), entries[-1][1] + r.randrange(1, 9)))
+                index.append(*entries[-1])
+        asked = r.randrange(BASE, entries[-1][0] + 9)
+        at = max(i for i, (offset, _) in enumerate(entries) if offset <= asked)
+        assert index.lookup(asked) == entries[at]
+        following = entries[at + 1][1] if at + 1 < len(entries) and (entries[at][0] != asked or not at) else 0
+        assert index.positions_around(asked) == (entries[at][1], following)
+
+
+def test_an_index_whose_entries_do_not_increase_is_searched_in_kafka_s_order(tmp_path: Path) -> None:
+    rows = np.array([(1, 10), (5, 20), (5, 30), (3, 40), (9, 50)], OFFSET_ENTRY)
+    (tmp_path / "00000000000000000700.index").write_bytes(rows.tobytes())
+    index = offset_index(tmp_path)
+    assert [index.lookup(BASE + offset) for offset in range(10)] == [
+        (BASE, 0), (BASE + 1, 10), (BASE + 1, 10), (BASE + 1, 10), (BASE + 1, 10), (BASE + 5, 30), (BASE + 3, 40),
+        (BASE + 3, 40), (BASE + 3, 40), (BASE + 9, 50),
+    ]  # fmt: skip
+
+
 def test_before_the_first_entry_and_in_an_empty_index_an_offset_is_looked_up_at_the_log_s_start(tmp_path: Path) -> None:
     index = offset_index(tmp_path)
     assert index.lookup(BASE) == index.lookup(BASE + 99) == (BASE, 0)
