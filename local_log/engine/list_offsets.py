@@ -3,7 +3,7 @@
 `formats.list_offsets` describes the negative timestamps.
 """
 
-from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,10 @@ from local_log.engine.segment import Segment
 from local_log.engine.segments import Segments
 from local_log.errors import Invalid
 from local_log.formats import list_offsets
+from local_log.formats.checksum import crc32c
 from local_log.formats.chunks import Chunk
+from local_log.formats.header_layout import ATTRIBUTES_AT, BATCH_HEADER_BYTES, CRC_AT
+from local_log.formats.kernels import find_time
 from local_log.formats.list_offsets import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -29,9 +32,11 @@ from local_log.formats.list_offsets import (
 from local_log.formats.primitives import INT64_MAX
 from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP
 
+_WINDOW_BYTES: Final = 8 << 10
+"""The index gives a position at most a few KB before the batch, unless batches are larger: they are read one by one."""
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+
+class Bounds(NamedTuple):
     """The log start offset, the local log start offset, the log end offset, and the last offset in the archive (-1 for none).
 
     `archived` is None for a log that is not tiered.
@@ -46,6 +51,10 @@ class Bounds:
 def offset_for(timestamp: int, bounds: Bounds, segments: Segments, epochs: LeaderEpochs) -> TimestampOffset | None:
     """The result for a timestamp in ms or a special timestamp; None if no record is at or after it. Raises Invalid, Corrupt."""
     archived = bounds.archived
+    if timestamp >= 0:
+        start = bounds.log_start if archived is None else bounds.local_log_start
+        holding = next((segment for segment in segments if segment.largest_timestamp >= timestamp), None)
+        return None if holding is None else find_by_timestamp(holding, timestamp, start)
     if timestamp == LATEST:
         return _at(bounds.log_end, epochs.latest_epoch)
     if timestamp == EARLIEST or (timestamp == EARLIEST_LOCAL and archived is None):
@@ -60,13 +69,7 @@ def offset_for(timestamp: int, bounds: Bounds, segments: Segments, epochs: Leade
         return _earliest_pending(archived, bounds, epochs)
     if timestamp == MAX_TIMESTAMP:
         return _latest_record(segments)
-    if timestamp < 0:
-        raise Invalid(f"timestamp {timestamp}; expected milliseconds since 1970, or {LATEST} to {EARLIEST_PENDING_UPLOAD}")
-    start = bounds.log_start if archived is None else bounds.local_log_start
-    for segment in segments:
-        if segment.largest_timestamp >= timestamp:
-            return find_by_timestamp(segment, timestamp, start)
-    return None
+    raise Invalid(f"timestamp {timestamp}; expected milliseconds since 1970, or {LATEST} to {EARLIEST_PENDING_UPLOAD}")
 
 
 def offsets_before(timestamp: int, count_max: int, bounds: Bounds, segments: Segments, now_ms: int) -> list[int]:
@@ -79,7 +82,25 @@ def offsets_before(timestamp: int, count_max: int, bounds: Bounds, segments: Seg
 
 def find_by_timestamp(segment: Segment, timestamp: int, start_offset: int) -> TimestampOffset | None:
     """The first record at or after both `start_offset` and `timestamp`. Raises Corrupt."""
-    position = segment.position_of(max(segment.offset_before(timestamp), start_offset))
+    position, size = segment.position_of(max(segment.offset_before(timestamp), start_offset)), segment.size
+    wanted = BATCH_HEADER_BYTES
+    while position + wanted <= size:
+        data = segment.read(position, min(max(wanted, _WINDOW_BYTES), size - position))
+        status, at, end, offset, time, epoch = find_time.first_at_or_after(np.frombuffer(data, np.uint8), timestamp, start_offset)
+        if status == find_time.FOUND and _has_its_checksum(memoryview(data)[at:end]):
+            return TimestampOffset(offset, time, epoch)
+        position += at
+        if status != find_time.MORE or len(data) < wanted:
+            break
+        wanted = max(end - at, BATCH_HEADER_BYTES)
+    return _scan_for_timestamp(segment, timestamp, start_offset, position)
+
+
+def _has_its_checksum(batch: memoryview) -> bool:
+    return crc32c(batch[ATTRIBUTES_AT:]) == int.from_bytes(batch[CRC_AT:ATTRIBUTES_AT], "big")
+
+
+def _scan_for_timestamp(segment: Segment, timestamp: int, start_offset: int, position: int) -> TimestampOffset | None:
     for scanned in segment.scan(position):
         for row in np.flatnonzero(scanned.batches.max_timestamp >= timestamp).tolist():
             if scanned.is_old(row):

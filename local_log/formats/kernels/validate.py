@@ -32,7 +32,7 @@ _u8, _i64 = (types.Array(t, 1, "C") for t in (types.uint8, types.int64))
 
 
 @njit(inline="always", boundscheck=False)
-def _varlong(data: Any, p: Any, end: Any) -> Any:
+def varlong(data: Any, p: Any, end: Any) -> Any:
     """The value and the position after it, or a position past `end` if the varint is incomplete or too long."""
     if p < end and data[p] < 128:
         value = np.uint64(data[p])
@@ -43,8 +43,8 @@ def _varlong(data: Any, p: Any, end: Any) -> Any:
 
 
 @njit(inline="always", boundscheck=False)
-def _varint(data: Any, p: Any, end: Any) -> Any:
-    """As `_varlong`, for at most 5 bytes, of which 32 bits are used."""
+def varint(data: Any, p: Any, end: Any) -> Any:
+    """As `varlong`, for at most 5 bytes, of which 32 bits are used."""
     if p < end and data[p] < 128:
         value = np.uint64(data[p])
         p += _1
@@ -79,46 +79,46 @@ def check_records(
     in_order = True
     errors = np.int64(0)
     for row in range(count):
-        size, p = _varint(data, p, end)
+        size, p = varint(data, p, end)
         if p > end:
             return BAD_VARINT, row, latest, in_order, errors
         if size < 0 or np.uint64(size) > end - p:
             return RECORD_PAST_BATCH, row, latest, in_order, errors
         record_end = p + np.uint64(size)
         p += _1  # attributes, which are unused
-        timestamp, p = _varlong(data, p, record_end)
+        timestamp, p = varlong(data, p, record_end)
         if p > record_end:
             return BAD_VARINT, row, latest, in_order, errors
-        offset, p = _varint(data, p, record_end)
+        offset, p = varint(data, p, record_end)
         if p > record_end:
             return BAD_VARINT, row, latest, in_order, errors
-        key_size, p = _varint(data, p, record_end)
+        key_size, p = varint(data, p, record_end)
         if p > record_end:
             return BAD_VARINT, row, latest, in_order, errors
         if key_size > 0:
             if np.uint64(key_size) > record_end - p:
                 return FIELD_PAST_RECORD, row, latest, in_order, errors
             p += np.uint64(key_size)
-        size, p = _varint(data, p, record_end)
+        size, p = varint(data, p, record_end)
         if p > record_end:
             return BAD_VARINT, row, latest, in_order, errors
         if size > 0:
             if np.uint64(size) > record_end - p:
                 return FIELD_PAST_RECORD, row, latest, in_order, errors
             p += np.uint64(size)
-        headers, p = _varint(data, p, record_end)
+        headers, p = varint(data, p, record_end)
         if p > record_end:
             return BAD_VARINT, row, latest, in_order, errors
         if headers < 0 or np.uint64(headers) > record_end - p:
             return BAD_HEADER_COUNT, row, latest, in_order, errors
         for _ in range(headers):
-            size, p = _varint(data, p, record_end)
+            size, p = varint(data, p, record_end)
             if p > record_end:
                 return BAD_VARINT, row, latest, in_order, errors
             if size < 0 or np.uint64(size) > record_end - p:
                 return FIELD_PAST_RECORD, row, latest, in_order, errors
             p += np.uint64(size)
-            size, p = _varint(data, p, record_end)
+            size, p = varint(data, p, record_end)
             if p > record_end:
                 return BAD_VARINT, row, latest, in_order, errors
             if size > 0:
