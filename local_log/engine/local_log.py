@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from local_log.engine.find import Found
 from local_log.engine.folder import LogFolder
-from local_log.engine.memory_records import MemoryBatch
+from local_log.engine.memory_records import BatchFacts, MemoryBatch
 from local_log.engine.offsets import OffsetMetadata
-from local_log.engine.segment import BatchFacts, Segment
+from local_log.engine.segment import Segment
 from local_log.engine.segments import Segments
 from local_log.errors import Invalid, NotFound, OffsetOutOfRange
 from local_log.formats.filenames import SEGMENT_SUFFIXES, offset_file

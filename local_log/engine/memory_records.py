@@ -81,6 +81,14 @@ class MemoryBatch(NamedTuple):
         return zlib.crc32(view[self.position + MAGIC_AT : end]) == self.crc
 
 
+class BatchFacts(NamedTuple):
+    """The fields of an appended batch that the indexes need."""
+
+    last_offset: int
+    max_timestamp: int
+    size: int
+
+
 def memory_batches(records: Buffer) -> list[MemoryBatch]:
     """All complete batches, in order. Raises CorruptMessage for an invalid size or magic."""
     found: list[MemoryBatch] = []

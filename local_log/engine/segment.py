@@ -8,7 +8,6 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -16,8 +15,10 @@ import numpy as np
 from local_log.disk import OpenedFile, WritableDisk, Writer
 from local_log.engine.config import LogConfig
 from local_log.engine.find import Found, batch_with, find_batch
-from local_log.engine.index_file import OffsetIndexFile, OffsetOverflow, TimeIndexFile, TxnIndexFile, is_relative
+from local_log.engine.index_file import OffsetIndexFile, OffsetOverflow, TimeIndexFile, is_relative
+from local_log.engine.memory_records import BatchFacts
 from local_log.engine.scan import Scanned, scan_file
+from local_log.engine.txn_index_file import TxnIndexFile
 from local_log.errors import Invalid, NotFound
 from local_log.formats.filenames import DELETED, LOG, OFFSET_INDEX, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, offset_file
 from local_log.formats.primitives import INT32_MAX
@@ -30,15 +31,6 @@ DUE: Final = struct.Struct("=qqqq")
 """The pending index entry of one batch: its last offset and position, the greatest timestamp so far and its offset."""
 _DUE_MAX: Final = 1024
 """The maximum number of pending entries; adding them to the indexes together is cheaper."""
-
-
-@dataclass(frozen=True, slots=True)
-class BatchFacts:
-    """The fields of an appended batch that the indexes need."""
-
-    last_offset: int
-    max_timestamp: int
-    size: int
 
 
 Tail = tuple[LogConfig, Writer, int, int, int, int, int]
@@ -167,11 +159,8 @@ class Segment:
     def translate(self, offset: int, from_position: int = 0) -> Found | None:
         """The batch that contains `offset`, else the first one after it; None after the last batch. Raises Corrupt."""
         size = self.size
-        if not size:
-            return None
-        if self.due:
-            return find_batch(self._read_range, self.log_file, offset, max(self.position_of(offset), from_position), size)
-        before, following = self._offsets().positions_around(offset)
+        is_in_index = size and not self.due
+        before, following = self._offsets().positions_around(offset) if is_in_index else (self.position_of(offset), 0)
         if following - before > 2 * self.interval and following > from_position:
             found = batch_with(self._read_range, offset, following, size)
             if found is not None:

@@ -8,8 +8,8 @@ from pathlib import Path
 from hand_made import ABORT_KEY, COMMIT_KEY, CONTROL, GZIP, TRANSACTIONAL, batch, compressed, record
 
 from local_log.engine.config import LogConfig, read_config
-from local_log.engine.memory_records import memory_batches
-from local_log.engine.segment import BatchFacts, Segment
+from local_log.engine.memory_records import BatchFacts, memory_batches
+from local_log.engine.segment import Segment
 from local_log.engine.unified_log import UnifiedLog, open_log
 from local_log.formats.primitives import Buffer
 from local_log.os_disk import OsWritableDisk

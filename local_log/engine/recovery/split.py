@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable
 
 from local_log.engine.folder import LogFolder
 from local_log.engine.index_file import is_relative
-from local_log.engine.segment import BatchFacts, Segment
+from local_log.engine.memory_records import BatchFacts
+from local_log.engine.segment import Segment
 from local_log.engine.segments import Segments
 from local_log.errors import Corrupt, Invalid, LogError
 from local_log.formats.filenames import CLEANED, SEGMENT_SUFFIXES, SWAP, offset_file

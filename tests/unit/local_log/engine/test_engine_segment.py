@@ -11,8 +11,9 @@ from local_log.engine.folder import LogFolder
 from local_log.engine.index_file import OffsetOverflow
 from local_log.engine.list_offsets import find_by_timestamp
 from local_log.engine.local_log import LocalLog
+from local_log.engine.memory_records import BatchFacts
 from local_log.engine.offsets import OffsetMetadata
-from local_log.engine.segment import BatchFacts, Segment
+from local_log.engine.segment import Segment
 from local_log.engine.segments import Segments
 from local_log.os_disk import OsWritableDisk
 

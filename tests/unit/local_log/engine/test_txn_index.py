@@ -6,9 +6,10 @@ import pytest
 from small_logs import Clock, small_config
 
 from local_log.engine.folder import LogFolder
-from local_log.engine.index_file import CorruptIndex, TxnIndexFile
+from local_log.engine.index_file import CorruptIndex
 from local_log.engine.local_log import LocalLog
 from local_log.engine.segments import Segments
+from local_log.engine.txn_index_file import TxnIndexFile
 from local_log.errors import Corrupt, Invalid
 from local_log.formats.indexes.transaction import AbortedTxn, read_txn_index
 from local_log.os_disk import OsWritableDisk
