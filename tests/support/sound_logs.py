@@ -120,9 +120,7 @@ def _check_indexes(log: UnifiedLog, segment: Segment, batches: list[Written], *,
     for timestamp, offset in times:
         upto = [b.header.max_timestamp for b in batches if b.header.last_offset <= offset]
         assert max(upto, default=None) == timestamp, f"{segment.log_file}: entry {timestamp} {offset} of the time index"
-    if batches and (
-        times or segment.latest is not None
-    ):  # else it was cut below its first entry before anyone asked: Kafka has -1
+    if batches and (times or segment.latest is not None):  # else cut below its first entry: -1, as in Kafka
         assert segment.max_timestamp[0] == max(b.header.max_timestamp for b in batches), segment.log_file
     if not is_active:
         disk = log.folder.disk
