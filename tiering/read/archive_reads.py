@@ -13,13 +13,13 @@ import numpy as np
 
 from local_log.errors import LogError
 from local_log.formats.chunks import Chunk
-from local_log.formats.filenames import TopicPartition
+from remote.keys import PartitionPath
 from remote.read.log import ArchivedLog
 
 OPEN_MAX: Final = 16
 """Reads that are kept. Each may have `ReadAhead.ahead_bytes_max` bytes in memory."""
 
-_Place = tuple[TopicPartition, int]
+_Place = tuple[PartitionPath, int]
 
 
 class SequentialRead:
@@ -28,6 +28,7 @@ class SequentialRead:
     def __init__(self, archived: ArchivedLog, offset: int, first_bytes: int | None) -> None:
         """With `first_bytes` it requests no more than is asked for, in a first request of that size."""
         end = self.end_offset = archived.end_offset
+        self.path = archived.manifest.path
         self.is_ahead = first_bytes is None
         chunks = archived.chunks(offset, end) if first_bytes is None else archived.first_chunks(offset, end, first_bytes)
         self._chunks: Iterator[Chunk] = chunks
@@ -92,20 +93,20 @@ class ArchiveReads:
         self._lock = threading.Lock()
         self._kept: OrderedDict[_Place, SequentialRead | None] = OrderedDict()
 
-    def begin(self, partition: TopicPartition, archived: ArchivedLog, offset: int, max_bytes: int) -> SequentialRead:
+    def begin(self, archived: ArchivedLog, offset: int, max_bytes: int) -> SequentialRead:
         """A read from `offset` on: the one that ended there, else a new one. Give it back with `end`."""
         with self._lock:
-            is_continued = (partition, offset) in self._kept
-            kept = self._kept.pop((partition, offset), None)
+            is_continued = (archived.manifest.path, offset) in self._kept
+            kept = self._kept.pop((archived.manifest.path, offset), None)
         if kept is not None and offset < kept.end_offset:
             return kept
         return SequentialRead(archived, offset, None if is_continued else max_bytes)
 
-    def end(self, partition: TopicPartition, read: SequentialRead) -> None:
+    def end(self, read: SequentialRead) -> None:
         """Keeps a read for the fetch that continues it. Of a first one only its end is kept."""
         gone: SequentialRead | None = None
         with self._lock:
-            self._kept[partition, read.offset] = read if read.is_ahead else None
+            self._kept[read.path, read.offset] = read if read.is_ahead else None
             if len(self._kept) > self._open_max:
                 _, gone = self._kept.popitem(last=False)
         if gone is not None:

@@ -279,6 +279,20 @@ def test_reads_that_are_not_continued_give_way(at: OwnedLog) -> None:
     assert drained(at.live, 0) == at.expected(0)
 
 
+def test_a_topic_of_the_same_name_takes_up_no_read_of_the_former_one(at: OwnedLog, tmp_path: Path) -> None:
+    other = OwnedLog(str(tmp_path / "other"))
+    (Path(other.folder) / "partition.metadata").write_text(f"version: 0\ntopic_id: {'A' * 21}B\n")
+    for n in range(30):
+        other.append(batch(record(value=b"other" * 20), record(1, value=bytes([n])), base_timestamp=NOW, max_timestamp=NOW))
+    other.offload()
+    other.drop(0)
+    other.live = other.lived()
+    other.live.reads = at.live.reads
+    for offset in (0, 2):  # the second one keeps its read, which goes on at 4
+        assert at.live.fetch(offset, 1).parts == (at.batches[offset],)
+    assert other.live.fetch(4, 1).parts == (other.batches[4],)
+
+
 def test_a_store_that_fails_in_the_middle_of_a_fetch_ends_it_and_the_next_one_goes_on(at: OwnedLog) -> None:
     assert isinstance(at.store, MemoryStore)
     objects = at.store.objects
