@@ -20,7 +20,7 @@ from tiering.retention.policy import Given
 from tiering.retention.run import LocalTier, Planned, Retention, row, rows_of
 
 LOAD_THREADS: Final = 8
-"""A store answers many requests at a time: these load the manifests of a slice."""
+"""A store answers many requests at a time: these load the manifests of a slice. Of a folder one thread is the fastest."""
 
 Cells = tuple[Any, ...]
 """The values of a row of `tiering.retention.run.row`, in its order."""
@@ -72,7 +72,8 @@ def expire_slice(spec: ExpireSpec, is_dry_run: bool, paths: Sequence[PartitionPa
     store = open_archive_store(spec.archive_url, spec.keys_address)
     check_archive(store, is_dry_run=is_dry_run)
     retention = Retention(store, CLOCK, IDS, spec.given, local, spec.is_archive_alone, follows=spec.follows, cluster=spec.brokers)
-    work = (retention.planned_of if is_dry_run else retention.done_of)(paths, threads=LOAD_THREADS)
+    threads = 1 if store.url.startswith("file://") else LOAD_THREADS
+    work = (retention.planned_of if is_dry_run else retention.done_of)(paths, threads=threads)
     rows: list[Cells] = []
     errors: list[LogError] = []
     plans = 0
