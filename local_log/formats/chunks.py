@@ -59,11 +59,12 @@ def read_chunks(
     end: int,
     *,
     first_bytes: int = FIRST_CHUNK_BYTES,
-    bytes_max: int = CHUNK_BYTES,
+    bytes_max: int | None = None,
 ) -> Iterator[Chunk]:
     """Reads `[start, end)` of `file` with `read(start, end)` in chunks of complete batches.
 
-    The first chunk has about `first_bytes`, the next ones up to `bytes_max`, and more only for a single batch that is larger.
+    The first chunk has about `first_bytes`, the next ones up to `bytes_max` (CHUNK_BYTES if None), and more only for a single
+    batch that is larger.
     A batch must start at `start`. It stops before a batch that ends after `end`: the last chunk's end is then below `end`. Raises
     Corrupt with the file and the position.
     """
@@ -82,7 +83,7 @@ def read_chunks(
             yield chunk
             buffer, start = memoryview(buffer)[chunk.end - start :], chunk.end
             chunk = _first_chunk(file, start, buffer)
-        chunk_bytes = want = min(chunk_bytes * 2, max(first_bytes, bytes_max))
+        chunk_bytes = want = min(chunk_bytes * 2, max(first_bytes, bytes_max or CHUNK_BYTES))
 
 
 def join_chunks(buffers: Iterable[Buffer], file: str, start: int, end: int) -> Iterator[Chunk]:
