@@ -23,6 +23,7 @@ class Failing:
         self._inner = inner
         self.url = inner.url
         self._calls = itertools.count(1)
+        self.made = 0
 
     def __getattr__(self, verb: str) -> Any:
         method = getattr(self._inner, verb)
@@ -37,7 +38,7 @@ class Failing:
         yield from self._called(verb, lambda: [*call()])
 
     def _called(self, verb: str, call: Callable[[], T]) -> T:
-        number = next(self._calls)
+        number = self.made = next(self._calls)
         if number % EVERY:
             return call()
         if verb in MUTATES and number // EVERY % 2:
