@@ -11,6 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
+import append_threads  # beside this file
 import cleaner  # beside this file
 import engine  # beside this file
 import filled_broker  # beside this file
@@ -25,7 +26,7 @@ import transforms  # beside this file
 import windows  # beside this file
 
 OUT = Path("bench-out").absolute()
-PARTS = ("engine", "cleaner", "manifest", "stores", "offloads", "transforms", "reading", "kernels", "windows", "spark")
+PARTS = ("engine", "threads", "cleaner", "manifest", "stores", "offloads", "transforms", "reading", "kernels", "windows", "spark")
 OF_A_BROKER = {"engine", "cleaner", "kernels", "windows", "spark"}
 
 
@@ -42,6 +43,8 @@ def main() -> None:
     shutil.rmtree(OUT, ignore_errors=True)
     if "engine" in parts:
         engine.run(OUT / "engine", args.rounds)
+    if "threads" in parts:
+        append_threads.run(OUT / "threads", args.rounds)
     if "cleaner" in parts:
         cleaner.run(OUT / "cleaner", args.rounds)
     if "manifest" in parts:
