@@ -14,6 +14,8 @@ from local_log.errors import LogError, NotFound, OffsetOutOfRange
 
 T = TypeVar("T")
 
+_tuple = tuple.__new__  # as a named tuple's constructor, in a third of its time
+
 
 class PublishedOffsets:
     """The published offsets of a log. Only `publish` and `withdraw` change them; the log's lock protects both."""
@@ -45,6 +47,16 @@ class PublishedOffsets:
         """Publishes the offsets with the log's end."""
         moves = self._value.moves + self._value.is_moving  # what a query saw of a move may be overwritten from now on
         self._value = LogOffsets(log_start, local_log_start, high_watermark, first, self._local.end, moves)
+
+    def publish_end(self) -> OffsetMetadata:
+        """Publishes the log's end, which is also its high watermark, when nothing else has changed and no transaction is open.
+
+        It returns the end.
+        """
+        log_start, local_log_start, *_, moves, is_moving = self._value
+        end = _tuple(OffsetMetadata, self._local.end_values)
+        self._value = _tuple(LogOffsets, (log_start, local_log_start, end, None, end, moves + is_moving, False))
+        return end
 
     def withdraw(self, log_start: int, end: OffsetMetadata) -> None:
         """Publishes that only `[log_start, end)` can be read. Afterwards the rest may be changed, until the next `publish`."""

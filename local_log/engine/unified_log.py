@@ -58,8 +58,7 @@ class UnifiedLog(LogWithOffsets):
             return None
         one = append_one(self.local, self.producers, self.epochs, records, leader_epoch, self.log_start_offset)
         if one is not None and self.is_only_replica:
-            self._set_high_watermark(self.local.end)
-            self.publish()
+            self._high_watermark = self.published.publish_end()
         return one
 
     @by_owner
