@@ -240,7 +240,7 @@ class Owner:
         """One fetch, held against what is known; the offset after it."""
         is_compacted = PARTITIONS[which].topic == "compacted"
         is_archived = offset < self.log(PARTITIONS[which]).offsets.local_log_start
-        records = b"".join(map(bytes, live.fetch(offset, size).parts))
+        records = live.fetch(offset, size).read()
         for one in memory_batches(records):
             if one.last_offset < offset or (one.base_offset > offset and not is_compacted) or not one.is_valid(records):
                 self.wrong(f"{PARTITIONS[which]}: a fetch at {offset} gives {one}")
@@ -334,7 +334,7 @@ def verify(owner: Owner) -> dict[str, Any]:
         while offset < now.end.offset:
             following = offset
             try:
-                records, failed = b"".join(map(bytes, live.fetch(offset, 1 << 20).parts)), 0
+                records, failed = live.fetch(offset, 1 << 20).read(), 0
             except LogError as e:
                 failed += 1
                 if isinstance(e, MAYBE) and failed < FAILS_MAX:

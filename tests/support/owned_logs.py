@@ -142,7 +142,7 @@ class OwnedLog:
 def drained(live: LiveLog, offset: int, size: int = 300, **options: Any) -> bytes:
     """What fetches one after the other give: whole batches, each once."""
     found = b""
-    while parts := b"".join(live.fetch(offset, size, **options).parts):
+    while parts := live.fetch(offset, size, **options).read():
         whole = memory_batches(parts)
         found += parts[: sum(b.size for b in whole)]
         offset = whole[-1].last_offset + 1

@@ -16,10 +16,10 @@ from typing import Final, TypeVar
 import pyarrow as pa
 
 from local_log.engine import offsets as engine
-from local_log.engine.local_log import Fetched as LocalFetched
+from local_log.engine.file_range import FetchedRange, FileRange
 from local_log.engine.offsets import LogOffsets
 from local_log.engine.unified_log import UnifiedLog
-from local_log.errors import Corrupt, NotFound, OffsetOutOfRange
+from local_log.errors import Conflict, Corrupt, NotFound, OffsetOutOfRange
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.chunks import Chunk, read_chunks
 from local_log.formats.filenames import TopicPartition
@@ -48,20 +48,27 @@ _ISOLATIONS: Final = {
 
 T = TypeVar("T")
 
+Part = FileRange | Buffer
+
 
 @dataclass(frozen=True, slots=True)
 class FetchData:
     """The result of a fetch. `parts` in a row are batches from the offset on; the last may be incomplete, as in Kafka.
 
-    The offsets are those before the read; `aborted` are the aborted transactions among the batches, None for read_uncommitted.
+    A part is a range of a log file, which a server may send as it lies there (see `file_range`), or bytes from the archive. The
+    offsets are those before the read; `aborted` are the aborted transactions among the batches, None for read_uncommitted.
     """
 
-    parts: tuple[Buffer, ...]
+    parts: tuple[Part, ...]
     log_start_offset: int
     high_watermark: int
     last_stable_offset: int
     first_batch_is_cut: bool = False
     aborted: tuple[AbortedTxn, ...] | None = None
+
+    def read(self) -> bytes:
+        """The bytes of all parts. Raises Conflict if the log was truncated since the fetch: fetch again; Unreadable."""
+        return b"".join(part.read() if isinstance(part, FileRange) else part for part in self.parts)
 
 
 @dataclass(slots=True)
@@ -103,12 +110,12 @@ class LiveLog:
                     return found
             else:
                 try:
-                    local = self._read(offset, max_bytes, isolation, one=min_one_message)
+                    local = self._find(offset, max_bytes, isolation, one=min_one_message)
                 except OffsetOutOfRange:
                     if self._is_outside(offset):
                         raise
                 else:
-                    parts = (local.records,) if local.records else ()
+                    parts = () if local.range is None else (local.range,)
                     return _fetched(now, parts, local.first_batch_is_cut, local.aborted)
 
     def read(
@@ -129,11 +136,14 @@ class LiveLog:
             raise OffsetOutOfRange(str(self.partition), offset, now.log_start, limit)
         while offset < end:
             found = self.fetch(offset, _READ_BYTES, isolation)
+            try:
+                records = found.read()
+            except Conflict:  # it has been truncated meanwhile
+                continue
             following = offset
-            for part in found.parts:
-                for chunk in _chunks_of(part, str(self.partition)):
-                    yield from record_batches([chunk], offset, end, found.aborted or (), want)
-                    following = chunk.batches.next_offset
+            for chunk in _chunks_of(records, str(self.partition)):
+                yield from record_batches([chunk], offset, end, found.aborted or (), want)
+                following = chunk.batches.next_offset
             if following == offset:
                 return  # compaction has left nothing more
             offset = following
@@ -176,8 +186,8 @@ class LiveLog:
 
     # The local log
 
-    def _read(self, offset: int, max_bytes: int, isolation: Isolation, *, one: bool) -> LocalFetched:
-        return self.log.read(offset, max_bytes, _ISOLATIONS[isolation], one_batch_at_least=one)
+    def _find(self, offset: int, max_bytes: int, isolation: Isolation, *, one: bool) -> FetchedRange:
+        return self.log.fetch(offset, max_bytes, _ISOLATIONS[isolation], one_batch_at_least=one)
 
     def _is_outside(self, offset: int) -> bool:
         """Whether an offset that the local log does not have is outside the whole log, not only in the archive by now."""
@@ -205,11 +215,12 @@ class LiveLog:
         if found.following < border or (parts and left <= 0):
             return _fetched(now, parts, False, found.aborted)
         try:
-            local = self._read(found.following, left, isolation, one=one and not parts)
+            local = self._find(found.following, left, isolation, one=one and not parts)
         except OffsetOutOfRange:  # it has left the local log meanwhile, or was truncated
             return _fetched(now, parts, False, found.aborted) if parts else None
         aborted = None if found.aborted is None else tuple(sorted({*found.aborted, *(local.aborted or ())}))
-        every = (*parts, local.records) if local.records and not (parts and local.first_batch_is_cut) else parts
+        is_useless = bool(parts) and local.first_batch_is_cut
+        every: tuple[Part, ...] = parts if local.range is None or is_useless else (*parts, local.range)
         return _fetched(now, every, local.first_batch_is_cut and not parts, aborted)
 
     def _chunks(self, archived: ArchivedLog, offset: int, border: int, max_bytes: int, *, one: bool) -> tuple[list[Chunk], int]:
@@ -283,9 +294,9 @@ def _archived_through(now: LogOffsets) -> int:
     return now.local_log_start if now.log_start < now.local_log_start else 0
 
 
-def _fetched(now: LogOffsets, parts: tuple[Buffer, ...], is_cut: bool, aborted: tuple[AbortedTxn, ...] | None) -> FetchData:
+def _fetched(now: LogOffsets, parts: tuple[Part, ...], is_cut: bool, aborted: tuple[AbortedTxn, ...] | None) -> FetchData:
     return FetchData(parts, now.log_start, now.high_watermark.offset, now.last_stable, is_cut, aborted)
 
 
-def _chunks_of(part: Buffer, name: str) -> Iterator[Chunk]:
-    return read_chunks(lambda start, end: memoryview(part)[start:end], name, 0, len(part), first_bytes=max(len(part), 1))
+def _chunks_of(records: bytes, name: str) -> Iterator[Chunk]:
+    return read_chunks(lambda start, end: memoryview(records)[start:end], name, 0, len(records), first_bytes=max(len(records), 1))

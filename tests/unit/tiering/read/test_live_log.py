@@ -1,5 +1,6 @@
 """Reads over both tiers of a log that its process writes: the log's own bytes and answers, whichever tier has them."""
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -13,8 +14,9 @@ from logs_to_archive import offsets_of
 from owned_logs import OwnedLog, drained
 from small_logs import NOW
 
+from local_log.engine.file_range import FileRange
 from local_log.engine.memory_records import memory_batches
-from local_log.errors import OffsetOutOfRange
+from local_log.errors import Conflict, OffsetOutOfRange
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.list_offsets import (
     EARLIEST,
@@ -52,7 +54,7 @@ def border(at: OwnedLog) -> int:
 def test_every_offset_is_read_whichever_tier_has_it(at: OwnedLog) -> None:
     assert 0 < border(at) < at.log.log_end_offset
     for offset in range(60):
-        assert b"".join(at.live.fetch(offset, 1 << 20).parts).startswith(at.batches[offset // 2 * 2])
+        assert at.live.fetch(offset, 1 << 20).read().startswith(at.batches[offset // 2 * 2])
     for size in (1, 300, 2_000, 1 << 20):
         assert drained(at.live, 0, size) == at.expected(0)
 
@@ -61,11 +63,13 @@ def test_one_fetch_goes_across_the_border_with_a_part_of_each_tier(at: OwnedLog)
     first = border(at) - 4
     archived, local = at.live.fetch(first, 1 << 20).parts
     assert archived == at.expected(first, border(at))
-    assert at.expected(border(at)).startswith(bytes(local))
+    assert isinstance(local, FileRange)
+    assert at.expected(border(at)) == local.read() + drained(at.live, border(at) + local.size // len(at.batches[0]) * 2)
+    assert os.pread(local.fileno(), local.size, local.position) == local.read()
     one = len(at.batches[0])
     assert at.live.fetch(first, one * 2).parts == (at.expected(first, border(at)),)
     assert at.live.fetch(first, one * 2 + 7).parts == (at.expected(first, border(at)),)
-    assert [len(part) for part in at.live.fetch(first, one * 3).parts] == [one * 2, one]
+    assert at.live.fetch(first, one * 3).read() == at.expected(first, first + 6)
 
 
 def test_what_the_local_log_has_costs_no_request(at: OwnedLog) -> None:
@@ -131,7 +135,7 @@ def meanwhile(at: OwnedLog, act: Callable[[], object]) -> None:
 def test_a_segment_dropped_while_a_fetch_looks_for_it_is_read_from_the_archive(at: OwnedLog) -> None:
     first = border(at)
     meanwhile(at, lambda: at.drop(0))
-    assert bytes(at.live.fetch(first, 100).parts[0]).startswith(at.batches[first])
+    assert at.live.fetch(first, 100).read().startswith(at.batches[first])
     assert border(at) > first
     assert at.loads == 1
 
@@ -153,7 +157,7 @@ def test_a_read_while_retention_renames_files_does_not_fail(at: OwnedLog, point:
 
     def reads_first(*args: object) -> object:
         monkeypatch.undo()
-        found.append(bytes(at.live.fetch(first, 1).parts[0]))
+        found.append(at.live.fetch(first, 1).read())
         return act(*args)
 
     monkeypatch.setattr(at.disk, point, reads_first)
@@ -210,13 +214,22 @@ def test_committed_fetches_list_what_was_aborted_on_both_sides_of_the_border(tmp
         assert 0 < border(at) < stable
         for offset in range(stable):
             found = at.live.fetch(offset, 1 << 20, COMMITTED)
-            end = memory_batches(b"".join(found.parts))[-1].last_offset + 1
+            end = memory_batches(found.read())[-1].last_offset + 1
             assert end <= found.last_stable_offset == stable
             among = {t for t in everything if t.first_offset < end and t.last_offset >= offset}
             assert among <= set(found.aborted or ())
             assert len(set(found.aborted or ())) == len(found.aborted or ())
         assert drained(at.live, 0, isolation=COMMITTED) == at.expected(0, stable)
         assert offsets_of(at.live.read(0, isolation=COMMITTED)) == [11, 12, 13, 14, 23, 24, 25, 26]
+
+
+def test_bytes_that_a_truncation_may_have_changed_are_not_given(at: OwnedLog) -> None:
+    found = at.live.fetch(border(at) - 2, 1 << 20)
+    records = at.live.read(border(at) - 2)
+    at.log.truncate_to(58)
+    with pytest.raises(Conflict):
+        found.read()
+    assert offsets_of(records)[-1] == 57
 
 
 def test_list_offsets_answers_as_the_log_did_before_anything_left_it(tmp_path: Path) -> None:
@@ -299,7 +312,7 @@ def test_a_store_that_fails_in_the_middle_of_a_fetch_ends_it_and_the_next_one_go
     third = sorted(key for key in objects if key.endswith(".log"))[2]
     body = objects.pop(third)
     at.live.refresh()
-    found = b"".join(at.live.fetch(0, 1 << 20).parts)
+    found = at.live.fetch(0, 1 << 20).read()
     assert found == at.expected(0, int(third.rpartition("/")[2][:20]))
     objects[third] = body
     assert found + drained(at.live, int(third.rpartition("/")[2][:20])) == at.expected(0)
@@ -329,7 +342,7 @@ def test_many_threads_read_while_one_appends_offloads_and_drops(tmp_path: Path, 
         while True:
             is_last = is_over.is_set()
             try:
-                parts = b"".join(at.live.fetch(offset, 700 + number).parts)
+                parts = at.live.fetch(offset, 700 + number).read()
             except OffsetOutOfRange as e:
                 starts.append(e.start - offset)
                 offset = e.start
