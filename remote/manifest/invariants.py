@@ -15,6 +15,7 @@ from remote.manifest.model import (
     PageRef,
     count_of,
     item_id,
+    lacks_nothing,
     log_bytes_of,
     missing_ranges,
 )
@@ -105,11 +106,15 @@ def _deleted_stays_deleted(before: Manifest, after: Manifest) -> bool:
 
 
 def _deleting_is_given_up(before: Manifest, after: Manifest) -> bool:
-    """What reaches above a fork is given up by the one step that tells of it: a truncation, which keeps it elsewhere."""
+    """What reaches above a fork is given up by the one step that tells of it: a truncation, which keeps it elsewhere.
+
+    All else is given up with the offsets below the log start offset, or for other entries that have its offsets, where the log
+    cleaner has rewritten the log. Readers of those that it emptied pass over them, too.
+    """
     known = {d.id for d in before.deleting}
     fork = after.diverged[-1].fork_offset if after.diverged[-1:] != before.diverged[-1:] else INT64_MAX
-    new = (d.item.end_offset for d in after.deleting if d.id not in known)
-    return all(end <= after.log_start_offset or end > fork for end in new)
+    new = [d.item for d in after.deleting if d.id not in known and d.item.end_offset > after.log_start_offset]
+    return all(item.end_offset > fork or lacks_nothing(after, item.base_offset, item.end_offset) for item in new)
 
 
 def _nothing_is_forgotten(before: Manifest, after: Manifest) -> bool:
@@ -141,7 +146,7 @@ _RULES = {
     "every missing range is a named gap": _holes_are_named,
     "entries are in order, unique and not empty": _entries_are_valid,
     "pages are in order and not empty": _pages_are_valid,
-    "only what lies below the log start offset, or above a fork, is deleted": _deleting_is_given_up,
+    "only what lies below the log start offset or above a fork, or what others hold, is deleted": _deleting_is_given_up,
     "a topic that was deleted stays so, with nothing to read": _deleted_stays_deleted,
     "leader epochs and their start offsets grow": _lineage_grows,
     "an entry leaves only from among those that are being deleted": _nothing_is_forgotten,

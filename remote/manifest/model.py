@@ -265,6 +265,11 @@ def missing_ranges(manifest: Manifest) -> tuple[tuple[int, int], ...]:
     return uncovered(sorted(ranges), manifest.log_start_offset, manifest.end_offset)
 
 
+def lacks_nothing(manifest: Manifest, start: int, end: int) -> bool:
+    """As `covers`, but compaction may have emptied some of the offsets."""
+    return end <= manifest.end_offset and not any(g.start < end and g.end > start for g in manifest.holes)
+
+
 def covers(manifest: Manifest, start: int, end: int) -> bool:
     """Whether entries hold all offsets of `[start, end)`, as far as they are not below the log start offset."""
     start = max(start, manifest.log_start_offset)

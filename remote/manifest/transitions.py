@@ -8,6 +8,7 @@ source_seen         records where a source's local log starts and ends
 first_seen          the same for a partition of which no segment is archived
 claimed             raises the writer epoch, which fences earlier writers
 kept                adds an entry of a diverged history to the topic that keeps it (see `truncation`)
+superseded          gives up entries for those of the same log after compaction (see `superseding`)
 topic_deleted       raises the writer epoch, moves all items to `deleting`, and forbids further copies
 """
 
@@ -43,7 +44,7 @@ def segment_copied(
     if covers(manifest, entry.base_offset, entry.end_offset):
         return manifest
     entries = tuple(sorted((*manifest.entries, entry), key=lambda e: (e.base_offset, e.end_offset)))
-    epochs = _merged(manifest, tuple(lineage), entry.end_offset, entry.leader_epochs)
+    epochs = merged_lineage(manifest, tuple(lineage), entry.end_offset, entry.leader_epochs)
     extended = replace(manifest, entries=entries, leader_epochs=epochs)
     gaps = [left for gap in manifest.gaps for left in parts_outside(gap, entry.base_offset, entry.end_offset)]
     losses = tuple(left for loss in manifest.losses for left in parts_outside(loss, entry.base_offset, entry.end_offset))
@@ -204,15 +205,16 @@ def check_history(manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offse
     Raises Invalid for a topic that was deleted.
     """
     refuse_deleted(manifest)
-    _merged(manifest, lineage, end_offset)
+    merged_lineage(manifest, lineage, end_offset)
 
 
-def _merged(
+def merged_lineage(
     manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offset: int, batches: tuple[EpochEntry, ...] = ()
 ) -> tuple[EpochEntry, ...]:
     """The archive's lineage and the epochs after it, where the log's, up to `end_offset`, is of the same history.
 
     Where one of the two has no lineage, the epochs of `batches` to come, and of those that the archive has, must agree at least.
+    Raises Conflict where it is not.
     """
     known = manifest.leader_epochs
     if not lineage or not known:
@@ -262,7 +264,7 @@ def _refuse_strange(
     """Raises Conflict where one history has another epoch than the other where that one has a batch.
 
     `batches` are the epochs of those to come, each with the first offset that has it. Of the archive's the last epoch of the
-    newest segment is enough: logs that share an epoch's offset share all below. A lineage may be late, never early (`_merged`).
+    newest segment is enough: logs that share an epoch's offset share all below. A lineage may be late, never early.
     """
     newest = max((e for e in manifest.entries if e.leader_epochs), key=lambda e: e.end_offset, default=None)
     last = newest.leader_epochs[-1:] if newest is not None else ()

@@ -7,7 +7,7 @@ from made_manifests import TOPIC_ID, entry, manifest, paged
 
 from local_log.errors import Invalid
 from local_log.formats.checkpoints import EpochEntry
-from remote.manifest.gaps import Gap
+from remote.manifest.gaps import COMPACTED, Gap
 from remote.manifest.invariants import check, check_bounds, check_page
 from remote.manifest.model import Deleting, Limits, Manifest
 
@@ -107,7 +107,7 @@ def test_leader_epochs_and_their_start_offsets_grow(lineage: list[tuple[int, int
 
 
 LEAVES = "an entry leaves only from among those that are being deleted"
-BELOW = "only what lies below the log start offset, or above a fork, is deleted"
+BELOW = "only what lies below the log start offset or above a fork, or what others hold, is deleted"
 
 
 def test_an_entry_leaves_only_by_being_deleted_below_the_log_start_offset() -> None:
@@ -118,6 +118,16 @@ def test_an_entry_leaves_only_by_being_deleted_below_the_log_start_offset() -> N
     gap = Gap(9, 10, "lost", 7)
     assert_broken(replace(waiting, log_start_offset=9, gaps=(gap, *AFTER.gaps)), BELOW)
     check(waiting, replace(waiting, version=6, deleting=()))
+
+
+def test_an_entry_is_deleted_where_others_hold_its_offsets_or_compaction_has_emptied_them() -> None:
+    waiting = replace(AFTER, entries=(A, entry(5, 20), C), deleting=(Deleting(B, 7),))
+    check(BEFORE, waiting)
+    emptied = (Gap(10, 30, "compaction has left no batch in it", 7, COMPACTED),)
+    check(BEFORE, replace(waiting, entries=(A, C), gaps=emptied))
+    assert_broken(replace(waiting, entries=(A, C), gaps=(Gap(10, 30, "lost", 7),)), BELOW)
+    at_the_end = replace(AFTER, entries=(A, B), gaps=(), deleting=(Deleting(C, 7),))
+    assert_broken(at_the_end, BELOW)
 
 
 def test_an_entry_that_leaves_is_missed_also_where_another_one_comes() -> None:
