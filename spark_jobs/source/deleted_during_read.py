@@ -1,6 +1,7 @@
 """Tells segments that retention has deleted during a read from segments that are damaged."""
 
 from local_log.errors import BadRange, Corrupt, NotFound
+from remote.manifest.entries import Entries
 from remote.manifest.store import load_newest
 from remote.store.api import ObjectStore
 from spark_jobs.source.partitions import Split
@@ -22,6 +23,8 @@ class DeletedDuringRead(NotFound):
 
     def __str__(self) -> str:
         now = "the topic was deleted" if self.log_start_offset is None else f"it starts at offset {self.log_start_offset} now"
+        if self.log_start_offset is not None and self.log_start_offset <= self.start:
+            now = "compacted segments have replaced those that had them"
         return (
             f"{self.partition}: retention has deleted offsets [{self.start}, {self.end}), which were there when the read was "
             f"planned (manifest {self.version}): {now}. Run the query again for what there is; where the reader may put pins "
@@ -32,13 +35,15 @@ class DeletedDuringRead(NotFound):
 def deleted_during_read(store: ObjectStore, split: Split, error: Corrupt) -> DeletedDuringRead | None:
     """The error for a segment that retention has deleted since the read was planned; None if the segment is damaged.
 
-    Raises Unavailable, and Corrupt or Newer where that cannot be read.
+    Retention also deletes segments that compacted ones have replaced. Raises Unavailable, and Corrupt or Newer where the newest
+    manifest, or a page of it, cannot be read.
     """
     if not isinstance(error.__cause__, NotFound | BadRange):
         return None
     newest = load_newest(store, split.manifest.path)
     manifest = None if newest is None or newest.manifest.is_deleted else newest.manifest
-    if manifest is not None and manifest.log_start_offset < split.span.entry.end_offset:
+    entry = split.span.entry
+    if manifest is not None and manifest.log_start_offset < entry.end_offset and Entries.of(store, manifest).holds(entry):
         return None
     name = f"{split.topic}-{split.partition}"
     start = None if manifest is None else manifest.log_start_offset

@@ -38,12 +38,13 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What is read of one partition: offsets `[start, end)`, as manifest `version` has them."""
+    """What is read of one partition: offsets `[start, end)` from these segments, as manifest `version` has them."""
 
     path: PartitionPath
     version: int
     start: int
     end: int
+    segments: frozenset[str]
 
 
 def plan_pinned(store: ObjectStore, options: ReadOptions, clock: Clock, ids: Ids, pushdown: Pushdown = EVERYTHING) -> Planned:
@@ -94,7 +95,9 @@ def _reads(splits: Iterable[Split]) -> list[_Read]:
     for s in splits:
         path = s.manifest.path
         start, end = (found[path].start, found[path].end) if path in found else (s.span.start, s.span.end)
-        found[path] = _Read(path, s.manifest.version, min(start, s.span.start), max(end, s.span.end))
+        segments = found[path].segments if path in found else frozenset[str]()
+        segments |= {s.span.entry.segment_id}
+        found[path] = _Read(path, s.manifest.version, min(start, s.span.start), max(end, s.span.end), segments)
     return list(found.values())
 
 
@@ -108,4 +111,6 @@ def _is_given_up(store: ObjectStore, r: _Read) -> bool:
     if newest_version(store, r.path) == r.version:
         return False
     newest = load_newest(store, r.path)
-    return newest is None or newest.manifest.is_deleted or newest.manifest.log_start_offset > r.start
+    if newest is None or newest.manifest.is_deleted or newest.manifest.log_start_offset > r.start:
+        return True
+    return any(d.id in r.segments for d in newest.manifest.deleting)
