@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from local_log.disk import FileState
-from local_log.errors import FILE_ERRORS, LogError, NoSuchFile
+from local_log.errors import FILE_ERRORS, Invalid, LogError, NoKey, NoSuchFile, NotFound, WrongKey
 from local_log.formats.checkpoints import epochs_before
 from local_log.formats.filenames import LOG
 from local_log.log_reader import LogReader
@@ -26,29 +26,45 @@ from remote.manifest.losses import DELETED_BEFORE_COPY, GONE, new_losses
 from remote.manifest.model import LIMITS, Limits, Manifest, covers, never_archived
 from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.store import ManifestWriter, Stored, load_newest
+from remote.manifest.superseding import Superseding, refuse_too_many
 from remote.manifest.transitions import check_history, emptied, refuse_deleted, segment_copied, source_seen
+from remote.segment.check import LogSegmentData, SegmentCopy
 from remote.segment.repair import checked_copy
 from remote.segment.upload import NO_TRANSFORMS, copy_segment
 from remote.store.api import ObjectStore
 from remote.transforms.encoder import Transforms
 from tiering.losses.former_topics import former_ids, record_former_topic_gone
 from tiering.losses.report import end_of, log_recorded
-from tiering.offload.plan import Action, Decision, LocalSegment, plan_offload
+from tiering.offload.cleaned import Cleaned, cleaned_segments, cleaned_up_to
+from tiering.offload.cleaned_check import CleanedCheck, check_emptied, reading_with
+from tiering.offload.local_segment import LocalSegment
+from tiering.offload.plan import Action, Decision, plan_offload
 from tiering.offload.source import Changed, checked_state, segment_data, segment_end
+from tiering.offload.supersede import supersede
 
 COPIED: Final = "copied"
+REPLACED: Final = "replaced"
 REFUSED: Final = "refused"
+
+_OF_A_REPLACEMENT: Final = (*FILE_ERRORS, NoKey, WrongKey, NotFound)
+"""The errors that leave one group of segments as it is archived, and concern no other."""
+
+Check = Callable[[list[SegmentCopy], list[LogSegmentData]], None]
 
 
 @dataclass(frozen=True, slots=True)
 class OffloadPlan:
-    """What an offload of one log would do, and from what it starts. `formers` are ids of topics that had its name before."""
+    """What an offload of one log would do, and from what it starts. `formers` are ids of topics that had its name before.
+
+    `cleaned` are the segments that were cleaned since they were archived, and are to be copied again.
+    """
 
     log: LogReader
     path: PartitionPath
     known: Stored
     decisions: tuple[Decision, ...]
     formers: tuple[str, ...] = ()
+    cleaned: tuple[Cleaned, ...] = ()
 
     @property
     def manifest(self) -> Manifest:
@@ -93,19 +109,22 @@ class Done:
     """The result for one segment: its entry, or the error that stopped the copy; neither if there was nothing to do.
 
     A result without a decision is for the log, which could not be planned; without an error too, the log is gone. `notes` name
-    the files of a copied segment that were rebuilt, or say why a log was not offloaded.
+    the files of a copied segment that were rebuilt, or say why a log was not offloaded. `manifest` is the version in which the
+    segment has taken the place of others.
     """
 
     decision: Decision | None
     entry: SegmentEntry | None = None
     error: LogError | None = None
     notes: tuple[str, ...] = ()
+    manifest: Manifest | None = None
 
     @property
     def action(self) -> str:
-        """What became of the segment: copied, refused, or what the decision says."""
+        """What became of the segment: copied, replaced, refused, or what the decision says."""
         if self.entry or self.error:
-            return COPIED if self.entry else REFUSED
+            is_replaced = self.decision is not None and self.decision.action is Action.replace_archived
+            return (REPLACED if is_replaced else COPIED) if self.entry else REFUSED
         return str(self.decision.action if self.decision else Action.skipped)
 
     @property
@@ -120,23 +139,26 @@ class Done:
         return self.decision is not None and self.decision.action is Action.lost
 
 
-def plan(log: LogReader, store: ObjectStore) -> OffloadPlan:
+def plan(log: LogReader, store: ObjectStore, *, replaces: bool = False) -> OffloadPlan:
     """The plan for one log. Reads only, and nothing of a log that has only its active segment.
+
+    `replaces`: what was cleaned since it was archived is archived again, in place of what the archive has.
 
     Raises Corrupt, NotFound, Unreadable, Unavailable, Invalid for a topic that was deleted from the archive.
     """
     path = PartitionPath(log.partition.topic, log.topic_id, log.partition.partition)
     known = load_newest(store, path) or Stored(_never_archived(path, log), "")
     refuse_deleted(known.manifest)
-    segments = tuple(LocalSegment(s.base_offset, s.next_base_offset, _is_empty(s)) for s in log.segments)
+    segments = tuple(map(_local_segment, log.segments))
     stable = log.last_stable_offset if len(segments) > 1 else log.log_start_offset
-    decisions = plan_offload(segments, stable, known.manifest, unproven=log.unproven)
+    cleaned = cleaned_segments(log, segments, stable, known.manifest, store) if replaces and known.manifest.version else ()
+    decisions = plan_offload(segments, stable, known.manifest, unproven=log.unproven, cleaned=cleaned)
     formers: tuple[str, ...] = ()
     if not known.manifest.version and log.segments:
         is_known, formers = former_ids(store, path)
         if is_known:
             archive.refuse_deleted_topic(store, path.topic, path.topic_id)
-    return OffloadPlan(log, path, known, decisions, formers)
+    return OffloadPlan(log, path, known, decisions, formers, cleaned)
 
 
 def offload(due: OffloadPlan, run: OffloadRun) -> Iterator[Done]:
@@ -148,10 +170,20 @@ def offload(due: OffloadPlan, run: OffloadRun) -> Iterator[Done]:
     """
     yield from _of_formers(due, run)
     copies = SegmentCopies(due, run)
-    for segment, decision in zip(due.log.segments, due.decisions, strict=True):
+    planned = {s.base_offset: (s, decision) for s, decision in zip(due.log.segments, due.decisions, strict=True)}
+    for segment, decision in planned.values():
+        if decision.action is Action.replace_archived:
+            continue  # after the others, which nothing has a copy of
         done = copies.copy_one(segment, decision) if decision.action is Action.copy else Done(decision)
         yield from copies.newly_lost()
         yield done
+        if copies.has_stopped:
+            return
+    for group in due.cleaned:
+        listed = [planned[s.base_offset] for s in group.segments]
+        if all(decision.action is Action.replace_archived for _, decision in listed):
+            yield from copies.replace_cleaned(group, listed)
+            yield from copies.newly_lost()
         if copies.has_stopped:
             return
     yield from _contradiction(due.log, copies.held.manifest)
@@ -181,7 +213,7 @@ class SegmentCopies:
             if covers(known, segment.base_offset, end):
                 return Done(_by_somebody_else(decision))
             check_history(known, epochs_before(self._due.log.leader_epochs, end), end)
-            entry, notes = self._uploaded(segment)
+            ((entry, notes),) = self._uploaded([segment])
         except Changed as e:
             self._gap_reason = f"skipped: {e}"
             return Done(replace(decision, action=Action.skipped, reason=str(e)))
@@ -192,6 +224,50 @@ class SegmentCopies:
             self.has_stopped = True
             return Done(decision, error=e)
         return self._committed(decision, entry, notes)
+
+    def replace_cleaned(self, group: Cleaned, listed: list[tuple[Segment, Decision]]) -> Iterator[Done]:
+        """Uploads the segments of a group, and commits them in place of what is archived of it. Every error is in a result."""
+        decisions = [decision for _, decision in listed]
+        try:
+            refuse_too_many(self.held.refresh(), len(group.entries), self._run.limits.deleting_max)
+            done = self._replaced(group, listed)
+        except (Changed, Invalid) as e:
+            action = Action.skipped if isinstance(e, Changed) else Action.archived
+            yield from (Done(replace(decision, action=action, reason=str(e))) for decision in decisions)
+        except LogError as e:
+            self.has_stopped = not isinstance(e, _OF_A_REPLACEMENT)
+            yield Done(decisions[0], error=e)
+            why = "archived as it was before it was compacted"
+            yield from (Done(replace(decision, action=Action.archived, reason=why)) for decision in decisions[1:])
+        else:
+            yield from done
+
+    def _replaced(self, group: Cleaned, listed: list[tuple[Segment, Decision]]) -> list[Done]:
+        due, run = self._due, self._run
+        known = self.held.manifest
+        check_history(known, epochs_before(due.log.leader_epochs, group.end), group.end)
+        ends = {s.base_offset: s.end_offset for s in group.copies}
+        check = CleanedCheck(group, known, cleaned_up_to(due.log), run.store, reading_with(run.transforms))
+        check_emptied(s for s, _ in listed if s.base_offset not in ends)
+        uploaded = self._uploaded(
+            [replace(s, next_base_offset=ends[s.base_offset]) for s, _ in listed if s.base_offset in ends], check
+        )
+        check_emptied(s for s, _ in listed if s.base_offset not in ends)
+        if not supersede(self.held, group, partial(self._in_place, group, [entry for entry, _ in uploaded])):
+            return [Done(_by_somebody_else(decision)) for _, decision in listed]
+        entries = {entry.base_offset: (entry, notes) for entry, notes in uploaded}
+        emptied = f"{NO_BATCH}, and the archive says so now"
+        return [
+            Done(decision, *entries[segment.base_offset][:1], notes=entries[segment.base_offset][1], manifest=self.held.manifest)
+            if segment.base_offset in entries
+            else Done(replace(decision, action=Action.archived, reason=emptied))
+            for segment, decision in listed
+        ]
+
+    def _in_place(self, group: Cleaned, entries: list[SegmentEntry], step: Superseding, before: Manifest) -> Manifest:
+        lineage = epochs_before(self._due.log.leader_epochs, group.end)
+        now_ms, deleting_max = self._run.clock.now_ms(), self._run.limits.deleting_max
+        return step.applied(self._seen(before), entries, lineage, now_ms, deleting_max=deleting_max)
 
     def newly_lost(self) -> Iterator[Done]:
         """The losses that the last commit recorded, each yielded once."""
@@ -209,20 +285,23 @@ class SegmentCopies:
         else:
             yield from self.newly_lost()
 
-    def _uploaded(self, segment: Segment) -> tuple[SegmentEntry, tuple[str, ...]]:
-        """Uploads the segment's objects. Raises Changed if its broker changed the segment during the copy."""
+    def _uploaded(self, segments: list[Segment], check: Check | None = None) -> list[tuple[SegmentEntry, tuple[str, ...]]]:
+        """Uploads the segments' objects once all of them are checked. Raises Changed if their broker changed one meanwhile."""
         due, run = self._due, self._run
-        before = checked_state(due.log, segment)
+        before = [checked_state(due.log, segment) for segment in segments]
         try:
-            copy = checked_copy(segment_data(due.log, segment, run.progress))
-            entry = copy_segment(run.store, due.path, copy, run.clock, run.ids, run.transforms)
+            datas = [segment_data(due.log, segment, run.progress) for segment in segments]
+            copies = [checked_copy(data) for data in datas]
+            if check is not None:
+                check(copies, datas)
+            entries = [copy_segment(run.store, due.path, copy, run.clock, run.ids, run.transforms) for copy in copies]
         except NoSuchFile as e:
             raise Changed(f"{e}; its broker has deleted or renamed it in the meantime") from e
         except FILE_ERRORS:
-            _refuse_changed(due.log, segment, before)  # a change by the broker is not damage
+            _refuse_changed(due.log, segments, before)  # a change by the broker is not damage
             raise
-        _refuse_changed(due.log, segment, before)
-        return entry, copy.data.notes
+        _refuse_changed(due.log, segments, before)
+        return [(entry, copy.data.notes) for entry, copy in zip(entries, copies, strict=True)]
 
     def _committed(self, decision: Decision, entry: SegmentEntry, notes: tuple[str, ...]) -> Done:
         try:
@@ -250,9 +329,10 @@ def lost_before(due: OffloadPlan, source: str, now_ms: int) -> Iterator[Done]:
     return map(as_lost, new_losses(due.manifest, due.log_recorded(due.manifest, source, now_ms)))
 
 
-def _refuse_changed(log: LogReader, segment: Segment, before: FileState) -> None:
-    if checked_state(log, segment) != before:
-        raise Changed(f"{segment.path(LOG)}: its broker has rewritten it in the meantime; offload again")
+def _refuse_changed(log: LogReader, segments: list[Segment], before: list[FileState]) -> None:
+    for segment, state in zip(segments, before, strict=True):
+        if checked_state(log, segment) != state:
+            raise Changed(f"{segment.path(LOG)}: its broker has rewritten it in the meantime; offload again")
 
 
 def _contradiction(log: LogReader, known: Manifest) -> Iterator[Done]:
@@ -290,11 +370,13 @@ def _by_somebody_else(decision: Decision) -> Decision:
     return Decision(decision.segment, Action.archived, "archived by another process in the meantime")
 
 
-def _is_empty(segment: Segment) -> bool:
+def _local_segment(segment: Segment) -> LocalSegment:
+    base, end = segment.base_offset, segment.next_base_offset
     try:
-        return segment.next_base_offset is not None and segment.size() == 0
+        size = segment.size() if end is not None else 0
     except NoSuchFile:
-        return False  # the copy will raise
+        return LocalSegment(base, end)  # the copy will raise
+    return LocalSegment(base, end, end is not None and size == 0, size)
 
 
 def _never_archived(path: PartitionPath, log: LogReader) -> Manifest:

@@ -4,28 +4,23 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from remote.manifest.gaps import NO_BATCH
-from remote.manifest.model import Manifest, covers
+from remote.manifest.model import Manifest, covers, lacks_nothing
+from tiering.offload.cleaned import Cleaned
+from tiering.offload.local_segment import LocalSegment
 
 
 class Action(StrEnum):
     """What becomes of a local segment in an offload."""
 
     copy = "copy"
+    replace_archived = "replace"
+    """It is archived as it was before the log cleaner compacted it; it is to be copied in place of that."""
     archived = "archived"
     keep = "keep"
     skipped = "skipped"
     """It was to be copied, and its broker has changed it meanwhile."""
     lost = "lost"
     """It left the log before it was archived."""
-
-
-@dataclass(frozen=True, slots=True)
-class LocalSegment:
-    """A segment as the policy sees it; `end_offset` is None for the active one. In an empty one compaction has left no batch."""
-
-    base_offset: int
-    end_offset: int | None
-    is_empty: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +33,29 @@ class Decision:
 
 
 def plan_offload(
-    segments: tuple[LocalSegment, ...], last_stable_offset: int, manifest: Manifest, *, unproven: str = ""
+    segments: tuple[LocalSegment, ...],
+    last_stable_offset: int,
+    manifest: Manifest,
+    *,
+    unproven: str = "",
+    cleaned: tuple[Cleaned, ...] = (),
 ) -> tuple[Decision, ...]:
     """A decision for each segment, in order. To copy: inactive, wholly below the last stable offset, not yet archived.
 
     The last stable offset is never above the high watermark, so what is copied is replicated and decided. `unproven` says why,
-    where no offset is known to be. What is empty has nothing to copy: its offsets go with the segment before it.
+    where no offset is known to be. What is empty has nothing to copy: its offsets go with the segment before it. `cleaned` are
+    those that were cleaned since they were archived, and take the place of what is archived of them.
     """
     reaching = _over_empty(segments, last_stable_offset)
-    return tuple(_decide(segment, last_stable_offset, manifest, unproven) for segment in reaching)
+    decisions = {
+        s.base_offset: _decide(s, r, last_stable_offset, manifest, unproven) for s, r in zip(segments, reaching, strict=True)
+    }
+    for group in cleaned:
+        archived = f"{len(group.entries)} segments of {group.archived_bytes}"
+        why = f"compacted since it was archived: {group.bytes} bytes in place of {archived}"
+        for segment in (*group.segments, *group.copies):
+            decisions[segment.base_offset] = Decision(segment, Action.replace_archived, why)
+    return tuple(decisions[s.base_offset] for s in segments)
 
 
 def _over_empty(segments: tuple[LocalSegment, ...], last_stable_offset: int) -> tuple[LocalSegment, ...]:
@@ -63,10 +72,11 @@ def _over_empty(segments: tuple[LocalSegment, ...], last_stable_offset: int) -> 
     return tuple(reversed(reaching))
 
 
-def _decide(segment: LocalSegment, last_stable_offset: int, manifest: Manifest, unproven: str) -> Decision:
-    if segment.end_offset is None:
+def _decide(listed: LocalSegment, segment: LocalSegment, last_stable_offset: int, manifest: Manifest, unproven: str) -> Decision:
+    """`segment` is the listed one with the empty ones after it, of which an earlier run may have told the archive."""
+    if segment.end_offset is None or listed.end_offset is None:
         return Decision(segment, Action.keep, "active")
-    if covers(manifest, segment.base_offset, segment.end_offset):
+    if covers(manifest, listed.base_offset, listed.end_offset) and lacks_nothing(manifest, listed.end_offset, segment.end_offset):
         below = segment.end_offset <= manifest.log_start_offset
         return Decision(segment, Action.keep if below else Action.archived, "below the log start offset" if below else "archived")
     if segment.end_offset > last_stable_offset:

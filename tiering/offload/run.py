@@ -18,7 +18,8 @@ from remote.transforms.encoder import Transforms
 from tiering.losses.gone_logs import GoneLog, record_gone
 from tiering.losses.seen_logs import SeenLog, SeenLogs
 from tiering.offload.copy import Done, OffloadPlan, OffloadRun, as_lost, lost_before, offload, plan
-from tiering.offload.plan import Action, Decision, LocalSegment
+from tiering.offload.local_segment import LocalSegment
+from tiering.offload.plan import Action, Decision
 
 UNANSWERED_MAX = 3
 """After this many logs in a row for which the store did not respond, despite retries, the run stops."""
@@ -29,7 +30,8 @@ Result = tuple[LogReader | Unopened | GoneLog, Done]
 @dataclass(slots=True)
 class OffloadLogs:
     """Offloads logs of `source` into `store`. A dry run only plans; with `copies_nothing` manifests record new logs and losses,
-    but no segment is copied. `progress` is called with numbers of bytes, by several threads at once.
+    but no segment is copied. `progress` is called with numbers of bytes, by several threads at once. `replaces` says of a log
+    whether what was cleaned since it was archived takes the place of what is archived.
 
     `known` are the remembered logs. `changes` are the updates to them; None is for a log to be forgotten.
     """
@@ -43,6 +45,7 @@ class OffloadLogs:
     is_dry_run: bool = False
     copies_nothing: bool = False
     known: SeenLogs = field(default_factory=dict)
+    replaces: Callable[[LogReader], bool] = lambda log: False
     changes: dict[TopicPartition, SeenLog | None] = field(default_factory=dict, init=False)
     _unanswered: int = field(default=0, init=False)
 
@@ -94,7 +97,7 @@ class OffloadLogs:
             self._remember(log, 0 if problem else now_ms)
 
     def _planned(self, log: LogReader) -> Iterator[Done]:
-        due = plan(log, self.store)
+        due = plan(log, self.store, replaces=self.replaces(log))
         if self.is_dry_run:
             yield from lost_before(due, self.source, self.clock.now_ms())
             yield from (Done(decision) for decision in due.decisions)

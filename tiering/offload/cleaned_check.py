@@ -1,0 +1,130 @@
+"""What is proved of cleaned segments before they take the place of what is archived: that a log cleaner, and nothing else, has
+taken away what they lack.
+
+    every batch has its CRC and the leader epoch of its offset; both indexes fit the log file, up to its end
+    every record is one of the archived ones
+    every archived record from the offset on that the cleaner has come to is there
+    no record is later than the latest archived one; a segment without a batch has no index either
+
+A file that was cut short has indexes that reach past its end, and one of another log has offsets that are not in the archive.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from local_log.errors import Corrupt, NotFound
+from local_log.formats.chunks import Chunk, read_chunks
+from local_log.formats.filenames import CLEANER_OFFSET_CHECKPOINT, LOG, OFFSET_INDEX, TIME_INDEX
+from local_log.formats.indexes.time import read_time_index
+from local_log.formats.record import NO_TIMESTAMP
+from local_log.formats.record_batch.columns import Projection
+from local_log.segment_reader import Segment
+from remote.manifest.model import Manifest
+from remote.read.context import ReadContext
+from remote.read.log import ArchivedLog
+from remote.segment.check import LogSegmentData, SegmentCopy
+from remote.store.api import ObjectStore
+from remote.transforms.decoded_bytes import DecodedBytes
+from remote.transforms.encoder import Transforms
+from tiering.offload.cleaned import Cleaned
+from tiering.offload.source import Changed
+
+_OFFSETS = Projection(key=False, value=False, headers=False)
+_REMEDY = "it is not archived in place of what is there; restore the file from a replica"
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedCheck:
+    """Checks the segments of a group, whose files are as `datas` describe them, against the archive as `manifest` has it.
+
+    `up_to` is the offset that the cleaner has come to. `reading` decodes what is archived.
+    """
+
+    group: Cleaned
+    manifest: Manifest
+    up_to: int
+    store: ObjectStore
+    reading: ReadContext
+
+    def __call__(self, copies: Sequence[SegmentCopy], datas: Sequence[LogSegmentData]) -> None:
+        """Raises Corrupt, placed in the file at fault, Changed while the cleaner is at work, and as the archive is read."""
+        for copy, data in zip(copies, datas, strict=True):
+            _check_indexes(copy, data)
+        local = [_offsets(read_chunks(data.read, data.path, 0, data.size)) for data in datas]
+        archived = _offsets(self._archived())
+        for offsets, copy in zip(local, copies, strict=True):
+            of_log = offsets[offsets >= self.manifest.log_start_offset]
+            strange = of_log[~np.isin(of_log, archived, assume_unique=True)]
+            if len(strange):
+                raise Corrupt(
+                    f"the archive has no record of offset {strange[0]}, which was cleaned; {_REMEDY}", file=copy.data.path
+                )
+        uncleaned = archived[archived >= self.up_to]
+        lost = uncleaned[~np.isin(uncleaned, np.concatenate([*local, uncleaned[:0]]), assume_unique=True)]
+        if len(lost):
+            raise Changed(
+                f"the archived record of offset {lost[0]} is not in the log, and its cleaner has only come to {self.up_to} by "
+                f"{CLEANER_OFFSET_CHECKPOINT}: it may be at work; offload again"
+            )
+        if self.group.start >= self.manifest.log_start_offset:
+            self._check_times(copies)
+
+    def _archived(self) -> Iterable[Chunk]:
+        start = max(self.group.start, self.manifest.log_start_offset)
+        log = ArchivedLog(self.store, self.manifest, reading=self.reading)
+        for chunk in log.chunks(start, self.group.end):
+            chunk.check()
+            yield chunk
+
+    def _check_times(self, copies: Sequence[SegmentCopy]) -> None:
+        latest = max(e.max_timestamp_ms for e in self.group.entries)
+        for copy in copies:
+            if int(copy.max_timestamps.max()) > latest:
+                raise Corrupt(
+                    f"it has a later record than the archived segments, whose latest is of {latest}; {_REMEDY}",
+                    file=copy.data.path,
+                )
+
+
+def reading_with(transforms: Transforms) -> ReadContext:
+    """How who archives with these transforms reads what is archived: with the keys that it encrypts with."""
+    keys = transforms.encryption.keys if transforms.encryption is not None else None
+    return ReadContext(partial(DecodedBytes, keys=keys))
+
+
+def check_emptied(segments: Iterable[Segment]) -> None:
+    """Raises Changed unless the segments are there and have no batch, Corrupt for an index with entries of one that was lost."""
+    for segment in segments:
+        try:
+            size = segment.size()
+        except NotFound as e:
+            raise Changed(f"{e}; its broker has deleted or renamed it in the meantime") from e
+        if size:
+            raise Changed(f"{segment.path(LOG)}: its broker has rewritten it in the meantime; offload again")
+        for suffix in (OFFSET_INDEX, TIME_INDEX):
+            if segment.read(suffix):
+                problem = (
+                    f"it has no batch, and {segment.path(suffix)} has entries: it was not emptied by a log cleaner; {_REMEDY}"
+                )
+                raise Corrupt(problem, file=segment.path(LOG))
+
+
+def _check_indexes(copy: SegmentCopy, data: LogSegmentData) -> None:
+    """That nothing had to be rebuilt, and that the time index ends with the latest time of the file."""
+    if (copy.data.offset_index, copy.data.time_index) != (data.offset_index, data.time_index) or data.time_index is None:
+        why = "; ".join(copy.data.notes)
+        raise Corrupt(f"its indexes are not those of this file ({why}); {_REMEDY}", file=data.path)
+    times = read_time_index(data.time_index.body, data.base_offset).timestamps
+    latest = int(copy.max_timestamps.max())
+    if latest != (int(times[-1]) if len(times) else NO_TIMESTAMP):
+        raise Corrupt(f"its latest record is of {latest}, and its time index ends with another time; {_REMEDY}", file=data.path)
+
+
+def _offsets(chunks: Iterable[Chunk]) -> Any:
+    """The offsets of all records, control records too."""
+    found = [records.column("offset").to_numpy() for chunk in chunks for _, records in chunk.records(_OFFSETS)]
+    return np.concatenate(found) if found else np.empty(0, np.int64)
