@@ -124,6 +124,8 @@ def _spec(
         arguments.dry_run,
         arguments.copy_nothing,
         is_archive_missing,
+        arguments.replace_compacted,
+        arguments.metadata_dirs(),
     )
 
 

@@ -14,9 +14,10 @@ from spark_jobs.offload.rows import OffloadRow, rows_of
 from tiering.losses.gone_logs import GoneLog, former_logs
 from tiering.losses.seen_logs import SeenLog
 from tiering.machine import CLOCK, IDS, open_archive_store
+from tiering.offload.compacted_topics import ReplacedTopics
 from tiering.offload.plan import Action
 from tiering.offload.run import OffloadLogs
-from tiering.wiring import transforms
+from tiering.wiring import cluster_of, transforms
 
 DELETED = "its broker has deleted or moved it since the log directory was listed"
 
@@ -26,6 +27,7 @@ class OffloadSpec:
     """What all tasks of an offload share. `encrypt_with` is the address of the keys, None for no encryption.
 
     `bytes_per_second` limits each of the slices that run at the same time. `is_archive_missing`: in a dry run, there may be none.
+    `replace_compacted` are the topics of which what was compacted is archived again, by the metadata in `metadata_dirs`.
     """
 
     source: SharedLogDir
@@ -39,6 +41,8 @@ class OffloadSpec:
     is_dry_run: bool
     copies_nothing: bool
     is_archive_missing: bool = False
+    replace_compacted: tuple[str, ...] = ()
+    metadata_dirs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,8 @@ def offload_slice(spec: OffloadSpec, items: Sequence[OffloadItem]) -> OffloadedS
     how = transforms(compress=spec.compress, encrypt_with=spec.encrypt_with, chunk_bytes=spec.chunk_bytes)
     known = {item.partition: item.known for item in items if item.known is not None}
     offload = OffloadLogs(
-        store, CLOCK, IDS, spec.source.id, lambda _: None, how, spec.is_dry_run, spec.copies_nothing, known
+        store, CLOCK, IDS, spec.source.id, lambda _: None, how, spec.is_dry_run, spec.copies_nothing, known,
+        ReplacedTopics(spec.replace_compacted, cluster_of(spec.metadata_dirs)),
     )  # fmt: skip
     wanted = [item.partition for item in items if item.gone is None]
     logs = source.found_of(wanted)

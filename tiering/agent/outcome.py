@@ -18,8 +18,8 @@ class Outcome:
     `error` stops the job, which is retried later. `refused` is the error of one segment or pin, which is skipped until its folder
     changes. `has_more`: there is more to do at once. `due_ms` is when there may be more, None for not before something changes.
     `waits` and `archived` are the results of a plan; `is_left_alone` is set if there is nothing to archive. `copied` is the
-    segment that the turn has archived, `deleted` the number of items whose objects were deleted, `requests` the number of
-    attempts.
+    segment that the turn has archived, with `archived` if it took the place of others; `deleted` is the number of items whose
+    objects were deleted, `requests` the number of attempts.
     """
 
     job: Job

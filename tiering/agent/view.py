@@ -114,7 +114,7 @@ class PartitionView:
             view = replace(view, archived=outcome.archived)
         if (copied := outcome.copied) is not None:
             was = view.archived or replace(NOTHING, log_start_offset=copied.base_offset, end_offset=copied.base_offset)
-            view = replace(view, archived=was.after(copied), copied_ms=now_ms)
+            view = replace(view, archived=outcome.archived or was.after(copied), copied_ms=now_ms)
         if view is not self:
             view = view._with_lag()
         if outcome.refused is not None:
@@ -165,6 +165,7 @@ class Counts:
     copy_bytes: int = 0
     copy_requests: int = 0
     copy_errors: int = 0
+    replaced_segments: int = 0
     delete_requests: int = 0
     delete_errors: int = 0
 
@@ -178,6 +179,7 @@ class Counts:
                 copy_bytes=self.copy_bytes + size,
                 copy_requests=self.copy_requests + outcome.requests,
                 copy_errors=self.copy_errors + failed,
+                replaced_segments=self.replaced_segments + int(outcome.copied is not None and outcome.archived is not None),
             )
         if outcome.job.kind is Kind.scrub:
             return self

@@ -38,6 +38,7 @@ from tiering.agent.workers import Threads
 from tiering.cluster import Cluster
 from tiering.config.config import Config
 from tiering.machine import CLOCK, IDS, folder_holder, local_disk, open_store, writable_disk
+from tiering.offload.compacted_topics import ReplacedTopics
 from tiering.wiring import cluster_of, log_dir, remembered, shares_a_folder, transforms
 
 TOKEN_CHARACTERS_MIN: Final = 16
@@ -192,7 +193,9 @@ def _tasks(config: Config, store: ObjectStore, clock: Clock, ids: Ids, cluster: 
             encrypt_with=settings.archive_keys if settings.archive_encryption_enable else None,
             chunk_bytes=settings.archive_chunk_bytes,
         )
-        tasks += [CopyTask(store, clock, ids, how, cache(config.copies)), LostPartitionsTask(store, clock, ids)]
+        replaces = ReplacedTopics(settings.archive_replace_compacted, cluster)
+        copy = CopyTask(store, clock, ids, how, cache(config.copies), replaces=replaces)
+        tasks += [copy, LostPartitionsTask(store, clock, ids)]
     if "expire" in settings.agent_tasks:
         interval_ms = settings.log_retention_check_interval_ms
         tasks.append(ExpireTask(store, clock, ids, config.retention, interval_ms, cluster))

@@ -53,6 +53,9 @@ def command(options: OffloadOptions) -> Exit | None:
     broker deletes or compacts during a copy are skipped. A damaged segment is rejected and reported, the others are copied, and
     the exit code is 6. Missing or damaged indexes and snapshots are rebuilt from the log, and the row says so.
 
+    Segments that are archived stay as they are, also if the log cleaner compacts them later. With --replace-compacted the
+    compacted segments are archived in their place; what they supersede is deleted later, as if it had expired.
+
     If offsets left the log before they were archived, a row with the action lost shows them, and the exit code of this run is
     3; see tiering manifest acknowledge. The same holds for a partition that an earlier run saw and that has disappeared, unless
     all of it was archived.
@@ -103,7 +106,9 @@ def _run(options: OffloadOptions, due: _Due, how: Transforms, store: ObjectStore
     }
     moved = Work(sum(sizes.values()))
     with shown("offload", lambda: moved.of_bytes, lambda: moved.done_bytes):
-        offload = OffloadLogs(store, CLOCK, IDS, source.id(), moved.did, how, options.dry_run, options.copy_nothing, due.known)
+        offload = OffloadLogs(
+            store, CLOCK, IDS, source.id(), moved.did, how, options.dry_run, options.copy_nothing, due.known, options.replaces()
+        )
 
         def work() -> Iterator[Result]:
             for log, done in chain(offload.run(due.gone, options.threads), offload.run(due.logs, options.threads)):

@@ -31,6 +31,7 @@ _GIVES: Final[Mapping[str, str]] = {
     "encrypt": "archive.encryption.enable",
     "chunk_bytes": "archive.chunk.bytes",
     "must_exist": "archive.must.exist",
+    "replace_compacted": "archive.replace.compacted",
     "threads": "remote.log.manager.copier.thread.pool.size",
     "bytes_per_second": "remote.log.manager.copy.max.bytes.per.second",
     "grace_ms": "sweep.grace.ms",
@@ -132,6 +133,12 @@ def is_left_alone(topic: str, *, is_copied: bool = False) -> bool:
     """Whether a configuration excludes a topic, or has it not copied where that is to be done. No flag says otherwise."""
     config = configured()
     return config is not None and (config.excludes(topic) or (is_copied and not config.copies(topic)))
+
+
+def metadata_log_dir() -> str | None:
+    """The directory of the cluster's metadata in a configuration, None where it does not say."""
+    config = configured()
+    return config.settings.metadata_log_dir if config is not None else None
 
 
 def log_dirs() -> tuple[str, ...]:

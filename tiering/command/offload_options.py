@@ -18,7 +18,7 @@ from remote.manifest.segment_entry import ZSTD
 from remote.store.api import ObjectStore
 from remote.transforms.chunk_index import CHUNK_BYTES_MAX
 from remote.transforms.encoder import CHUNK_BYTES, Transforms
-from tiering.command.config_option import is_left_alone, log_dirs, topic_globs
+from tiering.command.config_option import is_left_alone, log_dirs, metadata_log_dir, topic_globs
 from tiering.command.exit_codes import Exit, exit_code_of_all
 from tiering.command.options import (
     archive_option,
@@ -37,9 +37,10 @@ from tiering.config.shared import CHUNK_BYTES_MIN, KEYS_VARIABLE, THREADS, THREA
 from tiering.losses.gone_logs import GoneLog, partitions_of_others
 from tiering.losses.seen_logs import SeenFile, SeenLog
 from tiering.machine import CLOCK, IDS, writable_disk
-from tiering.offload.copy import COPIED
+from tiering.offload.compacted_topics import ReplacedTopics
+from tiering.offload.copy import COPIED, REPLACED
 from tiering.offload.plan import Action
-from tiering.wiring import log_dir, shares_a_folder, transforms
+from tiering.wiring import cluster_of, log_dir, shares_a_folder, transforms
 
 P = ParamSpec("P")
 
@@ -67,6 +68,7 @@ class OffloadOptions:
     keys_address: str | None
     chunk_bytes: int
     must_exist: bool
+    replace_compacted: tuple[str, ...]
     state_dir: str | None
     copy_nothing: bool
     dry_run: bool
@@ -84,6 +86,14 @@ class OffloadOptions:
     def seen_file(self, source: LogDir, store: ObjectStore) -> SeenFile:
         """The file of what earlier offloads saw in the directory. Raises Corrupt."""
         return SeenFile.of(writable_disk(), self.state_dir or state_folder(os.environ), source, store.url)
+
+    def replaces(self) -> ReplacedTopics:
+        """Of which logs what was compacted since it was archived is archived again. The brokers' metadata has a say in it."""
+        return ReplacedTopics(self.replace_compacted, cluster_of(self.metadata_dirs()))
+
+    def metadata_dirs(self) -> tuple[str, ...]:
+        """Where the metadata of the cluster may lie."""
+        return tuple(path for path in (metadata_log_dir(), self.log_dir_path, *log_dirs()) if path is not None)
 
     def has_topic(self, topic: str) -> bool:
         """Whether the globs select a topic."""
@@ -135,6 +145,12 @@ _OPTIONS = (
         "--must-exist",
         is_flag=True,
         help="Do not create a new archive: if it is missing (for example because a folder is not mounted), the exit code is 4.",
+    ),
+    click.option(
+        "--replace-compacted",
+        multiple=True,
+        metavar="GLOB",
+        help="Topics whose archived segments are replaced once the log cleaner has compacted them; may be given several times.",
     ),
     state_dir_option(),
     click.option("--copy-nothing", is_flag=True, help="Copy nothing: print what is due, and record new partitions and losses."),
@@ -235,7 +251,7 @@ def offload_exit_code(errors: Collection[Exception], actions: Collection[str]) -
     """The exit code of a run with these errors, in which segments came to these actions."""
     if not errors and Action.lost in actions:
         return Exit.partly
-    return exit_code_of_all(tuple(errors), partly=COPIED in actions)
+    return exit_code_of_all(tuple(errors), partly=COPIED in actions or REPLACED in actions)
 
 
 def totals(counted: Mapping[str, int], copied_bytes: int) -> str:

@@ -158,6 +158,11 @@ class Settings(BaseModel):
     archive_must_exist: Annotated[
         bool, _scalar(flag), Field(description="Fail if the archive does not exist; create no new one.")
     ] = False
+    archive_replace_compacted: Annotated[
+        tuple[str, ...],
+        _list(_patterns),
+        Field(description="Topics whose archived segments are replaced once the log cleaner has compacted them."),
+    ] = ()
     archive_cache_dir: Annotated[
         str | None, _scalar(_text), Field(description="Folder that caches what is read from the archive, up to 5 GiB.")
     ] = None

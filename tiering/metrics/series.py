@@ -78,6 +78,9 @@ LOST: Final = _own(
     "partition",
 )
 WAITING: Final = _own("waiting_segments", "Inactive segments that are not yet below the last stable offset.", "topic")
+REPLACED: Final = _own(
+    "replaced_segments_total", "Segments that were archived again because the log cleaner had compacted them.", "topic"
+)
 COPIED_TIME: Final = _own("copy_last_success_timestamp_seconds", "When a segment was last archived.", "topic")
 PARTITIONS: Final = _own("partitions", "Partitions in the log directories of the agent.", "topic")
 FAILING: Final = _own("partitions_failing", "Partitions with a current error.", "topic")
@@ -103,7 +106,7 @@ ALL: Final = (
     COPY_LAG_BYTES, COPY_LAG_SEGMENTS, DELETE_LAG_BYTES, DELETE_LAG_SEGMENTS, METADATA_COUNT, SIZE_BYTES,
     COPY_LAG_SECONDS,
     UNPROTECTED_BYTES, UNPROTECTED_RECORDS, UNPROTECTED_SECONDS, UNPROTECTED_DELETED, LOCAL_RETENTION, LOST,
-    WAITING, COPIED_TIME, PARTITIONS, FAILING, SUCCESS_TIME, LOOP_TIME, START_TIME, PAUSED, RUNNING, QUEUED,
+    WAITING, REPLACED, COPIED_TIME, PARTITIONS, FAILING, SUCCESS_TIME, LOOP_TIME, START_TIME, PAUSED, RUNNING, QUEUED,
     STORE_FAILING, STORE_FAILING_SINCE, SWEEP_TIME, SCRUB_TIME, SCRUB_ANOMALIES, SCRUB_FAILED,
     STORE_REQUESTS, STORE_FAILURES, STORE_BYTES, STORE_SECONDS,
 )  # fmt: skip

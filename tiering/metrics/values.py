@@ -39,6 +39,7 @@ def _of_topics(view: AgentView, topics: Mapping[str, list[PartitionView]]) -> di
         of.COPY_BYTES: {(t,): c.copy_bytes for t, c in counts.items()},
         of.COPY_REQUESTS: {(t,): c.copy_requests for t, c in counts.items()},
         of.COPY_ERRORS: {(t,): c.copy_errors for t, c in counts.items()},
+        of.REPLACED: {(t,): c.replaced_segments for t, c in counts.items()},
         of.DELETE_REQUESTS: {(t,): c.delete_requests for t, c in counts.items()},
         of.DELETE_ERRORS: {(t,): c.delete_errors for t, c in counts.items()},
         of.COPY_LAG_BYTES: {(t,): sum(p.lag.bytes for p in ps) for t, ps in topics.items()},

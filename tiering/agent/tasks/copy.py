@@ -29,13 +29,14 @@ OPEN_MAX: Final = 32
 
 RECHECK_MS: Final = 3_600_000
 """After this time a partition is planned again although its folder has not changed, since the archive may have."""
+_WORK: Final = (Action.copy, Action.replace_archived)
 LOST_MS: Final = 60_000
 """The same for a partition with a loss that is not acknowledged."""
 
 
 @dataclass(slots=True)
 class CopyTask:
-    """Copies segments of the topics that `wants` selects into `store`.
+    """Copies segments of the topics that `wants` selects into `store`, in place of older ones of logs that `replaces` selects.
 
     A partition is in at most one turn at a time; the turns of several partitions run in parallel threads.
     """
@@ -47,6 +48,7 @@ class CopyTask:
     wants: Callable[[str], bool] = lambda topic: True
     kind: Kind = Kind.copy
     attempts_max: int | None = None
+    replaces: Callable[[LogReader], bool] = lambda log: False
     _begun: set[str] = field(default_factory=set)
     """The folders whose next turn goes on where the last one stopped."""
     _open: OrderedDict[str, Iterator[Done]] = field(default_factory=OrderedDict)
@@ -90,10 +92,10 @@ class CopyTask:
         """Plans for a partition that has changed: what waits, and whether there is something to copy."""
         self._forget(mark.folder)
         try:
-            due = plan(_log(mark), self.store)
+            due = self._plan(mark)
             recorded = due.log_recorded(due.manifest, mark.log_dir.id(), self.clock.now_ms())
             waits, archived = waiting_segments(due), Archived.of(recorded) if recorded.version else None
-            if recorded == due.manifest and not any(decision.action is Action.copy for decision in due.decisions):
+            if recorded == due.manifest and not any(decision.action in _WORK for decision in due.decisions):
                 return Outcome(job, waits=waits, archived=archived)
             self._keep(mark.folder, self._offload(due, mark))
         except NoSuchFile:
@@ -110,7 +112,7 @@ class CopyTask:
             run = self._open.pop(mark.folder, None)
         if run is None:
             try:
-                run = self._offload(plan(_log(mark), self.store), mark)
+                run = self._offload(self._plan(mark), mark)
             except NoSuchFile:
                 return Outcome(job, is_left_alone=True)
             except LogError as e:
@@ -121,8 +123,13 @@ class CopyTask:
             if done.entry is None and done.error is None:
                 continue
             self._keep(mark.folder, run)
-            return Outcome(job, copied=done.entry, refused=done.error, has_more=True, requests=1)
+            archived = Archived.of(done.manifest) if done.manifest is not None else None
+            return Outcome(job, copied=done.entry, archived=archived, refused=done.error, has_more=True, requests=1)
         return Outcome(job)
+
+    def _plan(self, mark: Mark) -> OffloadPlan:
+        log = open_log(mark.log_dir.disk, mark.folder, mark.partition, mark.start, mark.high_watermark)
+        return plan(log, self.store, replaces=self.replaces(log))
 
     def _forget(self, folder: str) -> None:
         """Drops what was begun of a partition; what it has copied already stays."""
@@ -141,7 +148,3 @@ class CopyTask:
 
 def _no_bar(_bytes: int) -> None:
     """Who shows how far a copy is asks the metrics."""
-
-
-def _log(mark: Mark) -> LogReader:
-    return open_log(mark.log_dir.disk, mark.folder, mark.partition, mark.start, mark.high_watermark)
