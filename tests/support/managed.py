@@ -8,6 +8,7 @@ from hand_made import batch, record
 
 from local_log.disk import Writer
 from local_log.engine.config import LogConfig
+from local_log.engine.manager.background import AtOnce
 from local_log.engine.manager.config import ManagerConfig
 from local_log.engine.manager.log_manager import LogManager
 from local_log.engine.unified_log import UnifiedLog
@@ -68,7 +69,7 @@ class World:
     def manager(self, *folders: Path | str, settings: dict[str, Any] | None = None, **more: Any) -> LogManager:
         """One that is made, not started."""
         config = ManagerConfig(log_dirs=tuple(map(str, folders)), **(settings or {}))
-        more = {"default": SMALL} | more
+        more = {"default": SMALL, "background": AtOnce()} | more
         return LogManager(self.disk, config, lambda: self.now, lambda: 0.0, lambda: f"{next(self._ids):032x}", **more)
 
     def start(self, *folders: Path | str, **more: Any) -> LogManager:

@@ -112,6 +112,35 @@ def test_an_aborted_transactions_records_go_at_once_and_its_marker_after_the_hor
     assert [offset for offset, *_ in left(log)] == [0, 3, 4, 6]
 
 
+def test_a_key_like_that_of_a_marker_is_a_key_like_any_other(log: Log) -> None:
+    commit = b"\x00\x00\x00\x01"
+    put(log, (commit, b"1"), producer_id=1, producer_epoch=0, base_sequence=0, attributes=TRANSACTIONAL)
+    log.follow(marker(1, 1, commit=True))
+    put(log, (b"b", b"1"))
+    log.log.roll()
+    compact(log)
+    assert [(offset, key) for offset, key, _ in left(log)] == [(0, commit), (1, commit), (2, b"b")]
+
+
+def test_the_last_batch_of_a_round_stays_without_records(log: Log) -> None:
+    put(log, (b"a", b"1"))
+    put(log, (None, b"no key"))
+    log.log.roll()
+    assert compact(log) == 2
+    assert [(header.base_offset, header.last_offset) for header in headers(log)] == [(0, 0), (1, 1)]
+    assert left(log) == [(0, b"a", b"1")]
+
+
+def test_a_batch_larger_than_what_is_read_at_a_time_is_read_whole(log: Log) -> None:
+    put(log, (b"a", b"v" * 300))
+    log.log.roll()
+    put(log, (b"b", b"v" * 300))
+    log.log.roll()
+    log.log.update_high_watermark(log.log.log_end_offset)
+    assert clean(log.log, 0, 2, OffsetMap(2_400), io_bytes=100) == 2
+    assert len(left(log)) == 2
+
+
 def test_a_producers_last_batch_stays_without_records(log: Log) -> None:
     put(log, (b"a", b"1"), producer_id=1, producer_epoch=0, base_sequence=7)
     put(log, (b"a", b"2"))
@@ -248,3 +277,31 @@ def test_a_round_reads_no_more_at_a_time_than_it_may(log: Log) -> None:
     log.log.update_high_watermark(log.log.log_end_offset)
     clean(log.log, 0, log.log.last_stable_offset, OffsetMap(2_400), sizes.append, io_bytes=200)
     assert max(sizes) == 200
+
+
+def test_a_segment_that_ends_within_a_batch_is_not_cleaned(log: Log) -> None:
+    put(log, (b"a", b"1"))
+    put(log, (b"a", b"2"))
+    log.log.roll()
+    segment = log.log.local.segments.first
+    log.log.folder.disk.truncate(segment.log_file, segment.size - 1)
+    with pytest.raises(Corrupt, match="not whole"):
+        compact(log)
+    assert not log.files(".cleaned")
+
+
+def test_a_round_covers_offsets_that_no_batch_has(log: Log) -> None:
+    put(log, (b"a", b"1"))
+    log.follow(batch(record(key=b"a", value=b"2"), base_offset=7, base_timestamp=NOW, max_timestamp=NOW))
+    log.log.roll()
+    log.log.truncate_to(5)
+    log.log.roll()
+    assert compact(log) == log.log.local.segments.active.base_offset == 5
+
+
+def test_a_cleaned_segment_is_not_preallocated(tmp_path: Path) -> None:
+    log = Log(tmp_path, settings(segment_bytes=4_000, preallocate=True), Clock())
+    put(log, (b"a", b"1"), (b"b", b"1"))
+    log.log.roll()
+    compact(log)
+    assert (log.folder / f"{0:020}.log").stat().st_size == log.log.local.segments.first.size

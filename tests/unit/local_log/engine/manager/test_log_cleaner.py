@@ -11,7 +11,7 @@ from hand_made import batch, record
 from managed import ORDERS, PAYMENTS, SMALL, T0, World, checkpoint
 
 from local_log.engine.config import LogConfig
-from local_log.engine.manager.background import AtOnce, Threads
+from local_log.engine.manager.background import Threads
 from local_log.engine.manager.log_manager import LogManager
 from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import Corrupt
@@ -30,7 +30,7 @@ def world() -> World:
 
 def start(world: World, folder: Path, config: LogConfig = COMPACT, **settings: Any) -> LogManager:
     small = {"cleaner_dedupe_buffer_size": 24 * 1000}
-    return world.start(folder, default=config, settings=small | settings, background=AtOnce(), only_replica=True)
+    return world.start(folder, default=config, settings=small | settings, only_replica=True)
 
 
 def put(log: UnifiedLog, *pairs: tuple[bytes, bytes | None], time: int = T0) -> None:
@@ -196,6 +196,20 @@ def test_a_damaged_log_is_reported_once_and_left_alone_and_the_others_are_cleane
     assert manager.uncleanable == {}
 
 
+def test_a_directory_whose_disk_fails_is_not_cleaned_any_more_and_the_others_are(world: World, tmp_path: Path) -> None:
+    folders = tmp_path / "a", tmp_path / "b"
+    manager = world.start(*folders, default=COMPACT, only_replica=True)
+    logs = [manager.get_or_create(partition) for partition in (ORDERS, PAYMENTS)]
+    for log in logs:
+        put_many(log, 12)
+    world.disk.broken[str(folders[0])] = ("sync",)
+    world.later(manager, 0)
+    assert [str(folders[0])] == [failure.directory for failure in manager.offline]
+    assert manager.uncleanable == {}
+    assert list(checkpoint(folders[1], CLEANER)) == ["payments-3"]
+    assert not (folders[0] / CLEANER).exists()
+
+
 def test_segments_of_a_compacted_log_are_retained_by_time_only_if_its_policy_says_delete(world: World, tmp_path: Path) -> None:
     both = replace(COMPACT, cleanup_policy=("compact", "delete"), retention_ms=600_000)
     manager = start(world, tmp_path, both)
@@ -241,7 +255,7 @@ class Held:
 def test_what_changes_a_log_ends_its_cleaning_first(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[LogManager], object]
 ) -> None:
-    manager = world.start(tmp_path, default=COMPACT, only_replica=True)
+    manager = world.start(tmp_path, default=COMPACT, background=Threads(), only_replica=True)
     put_many(manager.get_or_create(ORDERS), 12)
     reached, go_on, modified_ms = threading.Event(), threading.Event(), world.disk.modified_ms
 
@@ -276,7 +290,7 @@ def test_stop_ends_the_cleaning(world: World, tmp_path: Path) -> None:
 
 def test_threads_clean_many_logs_at_once(world: World, tmp_path: Path) -> None:
     settings = {"cleaner_threads": 3, "cleaner_dedupe_buffer_size": 3 << 20}
-    manager = world.start(tmp_path, default=COMPACT, settings=settings, only_replica=True)
+    manager = world.start(tmp_path, default=COMPACT, background=Threads(), settings=settings, only_replica=True)
     logs = [manager.get_or_create(TopicPartition("t", n)) for n in range(6)]
     for log in logs:
         put_many(log, 12)

@@ -101,7 +101,8 @@ def test_a_log_is_flushed_once_its_time_without_a_flush_is_over(world: World, tm
 
 @pytest.mark.parametrize("policy", [("compact",), ("compact", "delete")])
 def test_a_compacted_log_is_left_to_its_cleaner(world: World, tmp_path: Path, policy: tuple[str, ...]) -> None:
-    manager = world.start(tmp_path, default=replace(SMALL, retention_ms=1, cleanup_policy=policy))
+    settings = {"cleaner_enable": False}
+    manager = world.start(tmp_path, default=replace(SMALL, retention_ms=1, cleanup_policy=policy), settings=settings)
     log = manager.get_or_create(ORDERS)
     append(log, 200)
     before = bases(log)
