@@ -11,6 +11,7 @@ from local_log.formats.filenames import (
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     META_PROPERTIES,
+    TOPICS,
     TopicPartition,
     parse_partition_dir,
 )
@@ -78,14 +79,15 @@ class LogDir:
 
         Raises Corrupt if the file does not end with a line end: a truncated id may be another directory's.
         """
-        return self._properties().get("directory.id") or self.broker_id() or self.path
+        return self.properties().get("directory.id") or self.broker_id() or self.path
 
     def broker_id(self) -> str:
         """The id of the broker that owns the directory, "" if meta.properties does not say it. Raises Corrupt."""
-        properties = self._properties()
+        properties = self.properties()
         return properties.get("node.id") or properties.get("broker.id") or ""
 
-    def _properties(self) -> dict[str, str]:
+    def properties(self) -> dict[str, str]:
+        """The properties of the directory's meta.properties, none if it has no such file. Raises Corrupt."""
         file = f"{self.path}/{META_PROPERTIES}"
         try:
             text = self.disk.read(file).decode("utf-8", errors="replace")
@@ -103,6 +105,12 @@ class LogDir:
                 return read_offsets(self.disk.read(file))
         except NotFound:
             return {}
+
+
+def is_brokers(disk: Disk, directory: str) -> bool:
+    """Whether the log directory is a broker's, so that its logs may have other replicas, rather than one of our own."""
+    names = disk.names(directory)
+    return META_PROPERTIES in names and TOPICS not in names
 
 
 def _opened(log: LogReader | Unopened) -> LogReader:

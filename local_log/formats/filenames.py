@@ -29,6 +29,8 @@ RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
 CLEANER_OFFSET_CHECKPOINT = "cleaner-offset-checkpoint"
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+TOPICS = "tiering-topics.json"
+"""Our own file in a log directory that we own: its topics. A broker ignores it."""
 LOCK = ".lock"
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"

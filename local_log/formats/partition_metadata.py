@@ -4,6 +4,8 @@ Source: Kafka's PartitionMetadataFile.
 """
 
 import re
+from base64 import urlsafe_b64encode
+from collections.abc import Callable
 
 from local_log.errors import Corrupt
 from local_log.formats.primitives import Buffer
@@ -25,3 +27,10 @@ def read_topic_id(buffer: Buffer) -> str:
 def write_topic_id(topic_id: str) -> bytes:
     """The bytes of the file."""
     return f"version: 0\ntopic_id: {topic_id}".encode()
+
+
+def new_uuid(new_id: Callable[[], str]) -> str:
+    """A new id as Kafka prints uuids, from ids of 32 hexadecimal digits. As in Kafka none starts with a dash."""
+    while (text := urlsafe_b64encode(bytes.fromhex(new_id())).decode().rstrip("=")).startswith("-"):
+        pass
+    return text

@@ -1,6 +1,5 @@
 """Appends one folder's log to another's, for `tiering log append`."""
 
-from base64 import urlsafe_b64encode
 from contextlib import suppress
 from typing import Any
 
@@ -8,7 +7,7 @@ from local_log.disk import parent_of
 from local_log.engine.config import LogConfig
 from local_log.errors import NotFound
 from local_log.formats.filenames import LOG_START_OFFSET_CHECKPOINT, TopicPartition, parse_partition_dir
-from local_log.formats.partition_metadata import ZERO_TOPIC_ID
+from local_log.formats.partition_metadata import ZERO_TOPIC_ID, new_uuid
 from local_log.log_dir import LogDir
 from local_log.log_reader import LogReader, open_log
 from tiering.log_tools.opened_partition import Opening, first_base, opened
@@ -59,4 +58,4 @@ def _topic_id(target: str, source: LogReader) -> str:
     with suppress(NotFound):  # the log directory may be created, too
         logs = [*(open_log(disk, f"{beside.path}/{p}", p) for p in beside.partitions() if p.topic == topic), *logs]
     known = [log.topic_id for log in logs if log.topic_id != ZERO_TOPIC_ID]
-    return known[0] if known else urlsafe_b64encode(bytes.fromhex(IDS.new_id())).decode().rstrip("=")
+    return known[0] if known else new_uuid(IDS.new_id)

@@ -22,12 +22,12 @@ from local_log.formats.filenames import (
     TopicPartition,
     parse_partition_dir,
 )
-from local_log.log_dir import LogDir, Unopened
+from local_log.log_dir import LogDir, Unopened, is_brokers
 from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from remote.clock import jitter
 from remote.store.api import ObjectStore
-from tiering.log_tools.opened_partition import first_base, is_brokers
+from tiering.log_tools.opened_partition import first_base
 from tiering.log_tools.partition import describe
 from tiering.machine import CLOCK, IDS, local_disk, writable_disk
 from tiering.retention.local import NOTHING, Held, held, planned, refuse_brokers

@@ -21,7 +21,8 @@ from local_log.engine.manager.managed_log import (
 from local_log.engine.unified_log import UnifiedLog, open_log
 from local_log.errors import NotFound
 from local_log.formats.clean_shutdown import NO_BROKER_EPOCH
-from local_log.formats.filenames import LOG, META_PROPERTIES, TopicPartition, parse_offset_file, parse_partition_dir
+from local_log.formats.filenames import LOG, TopicPartition, parse_offset_file, parse_partition_dir
+from local_log.log_dir import is_brokers
 from remote.clock import jitter
 from tiering.machine import CLOCK, writable_disk
 
@@ -113,11 +114,6 @@ def _opened(directory: DataDir, folder: str, opening: Opening, *, clean: bool) -
     yield log
     log.flush(also_active=True)
     log.close()
-
-
-def is_brokers(disk: Disk, directory: str) -> bool:
-    """Whether a broker has formatted the log directory: its logs may have other replicas. A log of our own is the only one."""
-    return META_PROPERTIES in disk.names(directory)
 
 
 def first_base(disk: Disk, folder: str, unknown: int) -> int:

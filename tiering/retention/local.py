@@ -10,8 +10,8 @@ from local_log.engine.config import LIKE_RETENTION, LogConfig
 from local_log.engine.manager.retention import Limits, below, beyond_size, deletable, older_than
 from local_log.errors import Conflict, Invalid
 from local_log.formats.checkpoints import epochs_before
-from local_log.formats.filenames import LOG, META_PROPERTIES
-from local_log.log_dir import LogDir
+from local_log.formats.filenames import LOG
+from local_log.log_dir import LogDir, is_brokers
 from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from remote.keys import PartitionPath
@@ -32,10 +32,10 @@ NOTHING = Held(-1, 0)
 
 
 def refuse_brokers(log_dir: LogDir) -> None:
-    """Raises Invalid for a directory that a broker has formatted: it is that broker's to delete from."""
-    if META_PROPERTIES in log_dir.disk.names(log_dir.path):
+    """Raises Invalid for a directory that a broker has formatted and that we do not own: it is that broker's to delete from."""
+    if is_brokers(log_dir.disk, log_dir.path):
         raise Invalid(
-            f"{log_dir.path} is a broker's log directory (it has {META_PROPERTIES}), and only its broker deletes from it; set "
+            f"{log_dir.path} is a broker's log directory (it has meta.properties), and only its broker deletes from it; set "
             "retention.ms and retention.bytes there"
         )
 

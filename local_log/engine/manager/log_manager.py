@@ -19,7 +19,7 @@ from local_log.engine.manager.data_dir import DataDir, open_data_dir
 from local_log.engine.manager.guarded_disk import Offline, unless_offline
 from local_log.engine.manager.log_cleaner import LogCleaner
 from local_log.engine.manager.maintenance import jobs_of, run_jobs, scheduled
-from local_log.engine.manager.managed_log import ManagedLog, write_log_start_offsets, write_recovery_points
+from local_log.engine.manager.managed_log import ManagedLog, topic_id_in, write_log_start_offsets, write_recovery_points
 from local_log.engine.manager.schedule import Schedule, Task
 from local_log.engine.manager.shutdown import close_all
 from local_log.engine.manager.startup import Opener, Plan, Progress, Unopened, check_unique, plan
@@ -54,8 +54,8 @@ class LogManager:
 
     `now_ms` returns ms since 1970, `random` numbers in [0, 1), `new_id` ids for folders to delete. `archived_through` returns
     the last offset of a partition in the archive, -1 for none and while it is unknown: retention deletes no segment of a tiered
-    log before it is archived. `only_replica`: the logs have no other replicas, so that their high watermarks are their ends.
-    `background` is where the log cleaner runs, by default in threads.
+    log before it is archived. None leaves the log's retention to the caller. `only_replica`: the logs have no other replicas, so
+    that their high watermarks are their ends. `background` is where the log cleaner runs, by default in threads.
     """
 
     # Four dependencies (disk, clock, randomness, ids) and the settings; a class for the four would be used in this call alone.
@@ -69,7 +69,7 @@ class LogManager:
         *,
         default: LogConfig | None = None,
         topics: Mapping[str, LogConfig] | None = None,
-        archived_through: Callable[[TopicPartition], int] = lambda partition: -1,
+        archived_through: Callable[[TopicPartition], int | None] = lambda partition: -1,
         only_replica: bool = False,
         background: Background | None = None,
     ) -> None:
@@ -98,15 +98,19 @@ class LogManager:
 
     # Start and stop
 
-    def start(self, on_progress: Callable[[Progress], None] = lambda progress: None) -> Started:
+    def start(
+        self, on_progress: Callable[[Progress], None] = lambda progress: None, *, on_locked: Callable[[], None] = lambda: None
+    ) -> Started:
         """Locks the directories and opens all logs. Raises Invalid, Unreadable; it unlocks the directories then.
 
-        A log that cannot be opened is in the result, a directory whose disk fails in `offline`; the others are opened anyway.
+        `on_locked` is called before a log is opened, for a caller whose settings of topics are in the directories. A log that
+        cannot be opened is in the result, a directory whose disk fails in `offline`; the others are opened anyway.
         """
         try:
             self._check_different()
             for directory in self.directories:
                 unless_offline(directory.lock)
+            on_locked()
             plans = [plan(d, found) for d in self._live() if (found := unless_offline(d.folders)) is not None]
             check_unique(plans)
             self._check_alive()
@@ -183,6 +187,14 @@ class LogManager:
     def partitions(self) -> tuple[TopicPartition, ...]:
         """The partitions with a log, sorted."""
         return tuple(sorted(partition for partition, managed in self._current.items() if managed.is_online))
+
+    def topic_ids(self) -> dict[TopicPartition, str | None]:
+        """The topic ids of all partitions with a log, also of those that could not be opened; None where there is none."""
+        found = {partition: managed.topic_id for partition, managed in self._current.items()}
+        for partition, unopened in self._unopened.items():
+            with suppress(LogError):
+                found.setdefault(partition, topic_id_in(unopened.directory, unopened.path))
+        return found
 
     def log(self, partition: TopicPartition, *, future: bool = False) -> UnifiedLog:
         """A partition's log; if `future`, the one that will replace it (Kafka's future log).

@@ -40,7 +40,7 @@ def jobs_of(
     task: Task,
     now_ms: int,
     directories: Iterable[tuple[DataDir, Sequence[ManagedLog]]],
-    archived_through: Callable[[TopicPartition], int],
+    archived_through: Callable[[TopicPartition], int | None],
 ) -> list[Job]:
     """The jobs of a task: one for each log, or one for each directory; none of CLEANING, which the log cleaner does."""
     if task is Task.CLEANING:
@@ -67,13 +67,16 @@ def run_jobs(jobs: Iterable[Job]) -> list[LogError]:
     return problems
 
 
-def _retain(managed: ManagedLog, now_ms: int, archived_through: Callable[[TopicPartition], int]) -> None:
+def _retain(managed: ManagedLog, now_ms: int, archived_through: Callable[[TopicPartition], int | None]) -> None:
     config = managed.log.folder.config
     if config.compact:
         return  # the log cleaner handles compacted topics
     if is_copied(config):
         # Kafka keeps the greatest value that was set; while it is unknown here, nothing is deleted
-        managed.log.highest_offset_in_archive = archived_through(managed.partition)
+        through = archived_through(managed.partition)
+        if through is None:
+            return
+        managed.log.highest_offset_in_archive = through
     delete_old_segments(managed.log, now_ms)
 
 

@@ -1,0 +1,277 @@
+"""The log directories that this process owns: their logs and topics (what a broker's LogManager and its metadata are to it).
+
+    made → start → tick, tick, … → stop
+
+Many threads may call a LocalTier. Its lock is for the log manager, which one thread at a time may call, and for the topics.
+Looking up a log takes no lock, so that no append and no read waits for a tick.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from local_log.disk import WritableDisk, replace_file
+from local_log.engine.manager.config import ManagerConfig
+from local_log.engine.manager.data_dir import DataDir
+from local_log.engine.manager.guarded_disk import Offline, unless_offline
+from local_log.engine.manager.log_manager import LogManager, Started
+from local_log.engine.manager.retention import is_copied
+from local_log.engine.manager.startup import Progress
+from local_log.engine.unified_log import UnifiedLog
+from local_log.errors import Corrupt, LogError, NotFound, placed
+from local_log.formats.filenames import META_PROPERTIES, TOPICS, TopicPartition
+from local_log.formats.meta_properties import write_meta_properties
+from local_log.formats.partition_metadata import new_uuid
+from local_log.log_dir import LogDir
+from tiering.local_tier.errors import UnknownTopicOrPartition
+from tiering.local_tier.topics import adopted, check_name, config_of, is_deleted, more_partitions
+from tiering.local_tier.topics_file import Topic, Topics, read_topics, write_topics
+
+NODE_ID: Final = 1
+"""The node id of directories that are new; a broker that is to start on one needs this node.id and its cluster.id."""
+
+Settings = Callable[[str], Mapping[str, str]]
+"""The settings of a topic by its name, where it has none of its own: by Kafka's names."""
+
+
+class LocalTier:
+    """The logs of `config.log_dirs`, which have no other replicas.
+
+    `now_ms` returns ms since 1970, `random` numbers in [0, 1), `new_id` ids of 32 hexadecimal digits. Segments of tiered logs are
+    deleted by `local_retention`, which asks the archive, and not by `tick`.
+    """
+
+    def __init__(
+        self,
+        disk: WritableDisk,
+        config: ManagerConfig,
+        now_ms: Callable[[], int],
+        random: Callable[[], float],
+        new_id: Callable[[], str],
+        settings: Settings = lambda topic: {},
+    ) -> None:
+        self._disk, self._now_ms, self._new_id, self._settings = disk, now_ms, new_id, settings
+        self._manager = LogManager(
+            disk, config, now_ms, random, new_id, default=config_of("*", settings("*"), {}),
+            archived_through=lambda partition: None, only_replica=True,
+        )  # fmt: skip
+        self._lock = threading.RLock()
+        self._known = Topics()
+
+    # Start and stop
+
+    def start(self, on_progress: Callable[[Progress], None] = lambda progress: None) -> Started:
+        """Locks the directories, recovers and opens the logs, and finds the topics. A directory that is new is formatted.
+
+        Raises Invalid if a broker or another process has a directory, or for settings that a topic cannot have; Corrupt if no
+        directory has a file of topics that can be read; Unreadable.
+        """
+        with self._lock:
+            started = self._manager.start(on_progress, on_locked=self._read_topics)
+            try:
+                self._find_topics()
+            except BaseException:
+                self._manager.stop()
+                raise
+            return started
+
+    def stop(self) -> tuple[LogError, ...]:
+        """Flushes and closes the logs, and writes clean-shutdown files; returns the errors."""
+        with self._lock:
+            return self._manager.stop()
+
+    def tick(self) -> tuple[LogError, ...]:
+        """Runs the background tasks that are due; returns the errors. Raises Unreadable once every directory is offline."""
+        with self._lock:
+            return self._manager.tick(self._now_ms())
+
+    # Queries
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """The paths of the log directories."""
+        return tuple(directory.path for directory in self._manager.directories)
+
+    @property
+    def offline(self) -> tuple[Offline, ...]:
+        """The errors of directories that are offline."""
+        return self._manager.offline
+
+    @property
+    def was_clean(self) -> bool:
+        """Whether all directories were cleanly shut down before the start, so that no log had to be recovered."""
+        return all(directory.was_clean for directory in self._manager.directories)
+
+    def topics(self) -> Mapping[str, Topic]:
+        """The topics by name, as they are now; later changes make another mapping."""
+        return self._known.topics
+
+    def partitions(self, directory: str | None = None) -> tuple[TopicPartition, ...]:
+        """The partitions with a log that is online, of one directory or of all, sorted."""
+        with self._lock:
+            found = self._manager.partitions()
+            return found if directory is None else tuple(p for p in found if self._is_in(p, directory))
+
+    def _is_in(self, partition: TopicPartition, directory: str) -> bool:
+        return self._manager.log(partition).folder.path == f"{directory}/{partition}"
+
+    def missing(self) -> tuple[TopicPartition, ...]:
+        """Partitions of known topics without a log in any directory: a disk is offline or not mounted, or a log is damaged."""
+        with self._lock:
+            there = set(self._manager.partitions())
+            known = (TopicPartition(name, n) for name, topic in self.topics().items() for n in topic.partitions)
+            return tuple(sorted(partition for partition in known if partition not in there))
+
+    def log(self, partition: TopicPartition) -> UnifiedLog:
+        """A partition's log. Raises UnknownTopicOrPartition, Offline, and the error of a log that could not be opened."""
+        try:
+            return self._manager.log(partition)
+        except NotFound as e:
+            raise UnknownTopicOrPartition(str(e)) from e
+
+    def is_tiered(self, partition: TopicPartition) -> bool:
+        """Whether the local retention of a log waits for the archive. Raises as `log`."""
+        return is_copied(self.log(partition).folder.config)
+
+    # Topics
+
+    def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> Topic:
+        """Creates a topic with its logs. Raises InvalidTopic, TopicExists, InvalidPartitions, InvalidTopicConfig, Unreadable."""
+        with self._lock:
+            check_name(name, self.topics())
+            numbers, own = more_partitions(name, None, partitions), dict(config or {})
+            config_of(name, self._settings(name), own)
+            try:
+                return self._make(name, Topic(new_uuid(self._new_id), numbers, own, is_made=False))
+            except LogError:
+                with suppress(LogError):  # what is left is deleted, or completed, by the next start
+                    self.delete_topic(name)
+                raise
+
+    def create_partitions(self, name: str, count: int) -> Topic:
+        """More partitions of a topic, `count` in all. Raises UnknownTopicOrPartition, InvalidPartitions, Unreadable."""
+        with self._lock:
+            topic = self.topic(name)
+            return self._make(name, replace(topic, partitions=more_partitions(name, topic, count), is_made=False))
+
+    def alter_configs(self, name: str, changes: Mapping[str, str | None]) -> Topic:
+        """Changes a topic's own settings; None removes one. Raises UnknownTopicOrPartition, InvalidTopicConfig, Unreadable."""
+        with self._lock:
+            topic = self.topic(name)
+            merged = {**topic.config, **changes}
+            changed = replace(topic, config={setting: text for setting, text in merged.items() if text is not None})
+            config = config_of(name, self._settings(name), changed.config)
+            self._save(self._known.with_topic(name, changed))
+            self._manager.configure(name, config)
+            return changed
+
+    def delete_topic(self, name: str) -> None:
+        """Deletes a topic: its logs at once, their files after file.delete.delay.ms. Its archive is left as it is.
+
+        Raises UnknownTopicOrPartition, Unreadable.
+        """
+        with self._lock:
+            topic = self.topic(name)
+            self._save(self._known.without(name))
+            self._delete(TopicPartition(name, number) for number in topic.partitions)
+
+    def topic(self, name: str) -> Topic:
+        """A topic by name. Raises UnknownTopicOrPartition."""
+        topic = self.topics().get(name)
+        if topic is None:
+            raise UnknownTopicOrPartition(f"topic {name} is not in {', '.join(self.directories)}; create it first")
+        return topic
+
+    def _make(self, name: str, topic: Topic) -> Topic:
+        """Creates the logs that a topic does not have yet. The topics are saved first, so that a crash leaves no half of it."""
+        self._save(self._known.with_topic(name, topic))
+        self._manager.configure(name, config_of(name, self._settings(name), topic.config))
+        for number in topic.partitions:
+            self._manager.get_or_create(TopicPartition(name, number), topic.topic_id, is_new=True)
+        made = replace(topic, is_made=True)
+        self._save(self._known.with_topic(name, made))
+        return made
+
+    def _delete(self, partitions: Iterable[TopicPartition]) -> None:
+        """Deletes logs of deleted topics, and forgets these topics unless an offline directory may have more of their logs."""
+        for partition in partitions:
+            with suppress(NotFound, Offline):
+                self._manager.delete(partition)
+        if self._known.deleted and not self.offline:
+            self._save(replace(self._known, deleted={}))
+
+    # The file of topics
+
+    def _live(self) -> list[DataDir]:
+        return [directory for directory in self._manager.directories if directory.failure is None]
+
+    def _read_topics(self) -> None:
+        """Reads the topics before their logs are opened with their settings."""
+        found: list[Topics] = []
+        damaged: list[Corrupt] = []
+        names: set[str] = set()
+        for directory in self._live():
+            with suppress(Offline):
+                names |= {folder.name.partition.topic for folder in directory.folders()}
+                try:
+                    found += _read(directory)
+                except Corrupt as e:
+                    damaged.append(e)
+        if damaged and not found:
+            raise damaged[0]
+        self._known = max(found, key=lambda topics: topics.version, default=Topics())
+        for name in sorted(names | set(self._known.topics)):
+            own = self._known.topics[name].config if name in self._known.topics else {}
+            self._manager.configure(name, config_of(name, self._settings(name), own))
+
+    def _find_topics(self) -> None:
+        """Compares the topics with the folders, completes what a crash has interrupted, and formats new directories."""
+        self._format_new()
+        found = self._manager.topic_ids()
+        known = adopted(self._known, found)
+        if known != self._known or any(not self._has_newest(directory) for directory in self._live()):
+            self._save(known)
+        self._delete(p for p, topic_id in found.items() if is_deleted(known, p.topic, topic_id))
+        if not self.offline:  # else an offline directory may have what seems to be missing
+            for name, topic in known.topics.items():
+                if not topic.is_made:
+                    self._make(name, topic)
+
+    def _has_newest(self, directory: DataDir) -> bool:
+        with suppress(LogError):
+            return [topics.version for topics in _read(directory)] == [self._known.version]
+        return False
+
+    def _format_new(self) -> None:
+        """Gives a directory without any log the file that a broker needs to start on it."""
+        properties = (unless_offline(LogDir(directory.disk, directory.path).properties) or {} for directory in self._live())
+        known = next((found for found in properties if "cluster.id" in found), {})
+        cluster_id, node_id = known.get("cluster.id") or new_uuid(self._new_id), known.get("node.id") or str(NODE_ID)
+        for directory in self._live():
+            body = write_meta_properties(cluster_id, node_id, new_uuid(self._new_id))
+            unless_offline(partial(_format_if_new, directory, body))
+
+    def _save(self, topics: Topics) -> None:
+        """Writes the topics into every directory that is online. Raises Unreadable if none is."""
+        topics = replace(topics, version=self._known.version + 1)
+        for directory in self._live():
+            unless_offline(partial(replace_file, directory.disk, f"{directory.path}/{TOPICS}", write_topics(topics)))
+        if not self._live():
+            raise self.offline[0]
+        self._known = topics
+
+
+def _format_if_new(directory: DataDir, body: bytes) -> None:
+    if META_PROPERTIES not in directory.disk.names(directory.path) and not directory.folders():
+        replace_file(directory.disk, f"{directory.path}/{META_PROPERTIES}", body)
+
+
+def _read(directory: DataDir) -> list[Topics]:
+    """The directory's topics; nothing if it has no such file. Raises Corrupt, Newer, Offline."""
+    file = f"{directory.path}/{TOPICS}"
+    with suppress(NotFound), placed(file):
+        return [read_topics(directory.disk.read(file))]
+    return []

@@ -1,0 +1,84 @@
+"""What topics may be and become. Pure."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from local_log.cluster.image import CLEANUP_POLICY
+from local_log.engine.config import LogConfig, read_config
+from local_log.errors import Invalid
+from local_log.formats.filenames import CLUSTER_METADATA_TOPIC, TopicPartition
+from tiering.local_tier.errors import InvalidPartitions, InvalidTopic, InvalidTopicConfig, TopicExists
+from tiering.local_tier.topics_file import Topic, Topics
+
+NAME_CHARACTERS_MAX: Final = 249
+PARTITIONS_MAX: Final = 10_000
+"""As many as one request may create in Kafka."""
+TIERED: Final = "remote.storage.enable"
+
+_NAME = re.compile(rf"[a-zA-Z0-9._-]{{1,{NAME_CHARACTERS_MAX}}}")
+
+
+def check_name(name: str, topics: Iterable[str]) -> None:
+    """Raises InvalidTopic, TopicExists. Names that differ only by . and _ collide, since metrics cannot tell them apart."""
+    if not _NAME.fullmatch(name) or name in (".", ".."):
+        raise InvalidTopic(
+            f"{name!r}: no name of a topic; expected 1 to {NAME_CHARACTERS_MAX} letters, digits, '.', '_' and '-', "
+            "and neither '.' nor '..'"
+        )
+    if name == CLUSTER_METADATA_TOPIC:
+        raise InvalidTopic(f"{name}: controllers keep the cluster's metadata under this name; choose another one")
+    for other in topics:
+        if other == name:
+            raise TopicExists(f"topic {name} exists; choose another name, or delete it first")
+        if other.replace(".", "_") == name.replace(".", "_"):
+            raise InvalidTopic(f"topic {name} collides with {other}: '.' and '_' count as the same; choose another name")
+
+
+def more_partitions(name: str, topic: Topic | None, count: int) -> tuple[int, ...]:
+    """The partitions of a topic that is new or gets more of them. Raises InvalidPartitions."""
+    had = topic.partitions if topic is not None else ()
+    before = had[-1] + 1 if had else 0
+    if not before < count <= PARTITIONS_MAX:
+        raise InvalidPartitions(f"topic {name}: {count} partitions; expected {before + 1} to {PARTITIONS_MAX}")
+    return (*had, *range(before, count))
+
+
+def config_of(name: str, defaults: Mapping[str, str], own: Mapping[str, str]) -> LogConfig:
+    """The settings of a topic's logs: its own, else the defaults. Raises InvalidTopicConfig.
+
+    The engine keeps the whole local log of a compacted topic, as Kafka does, which tiers none of these.
+    """
+    given = {**defaults, **own}
+    if "compact" in given.get(CLEANUP_POLICY, "") and TIERED not in own:
+        given[TIERED] = "false"
+    try:
+        return read_config(given)
+    except Invalid as e:
+        raise InvalidTopicConfig(f"topic {name}: {e}") from e
+
+
+def adopted(known: Topics, found: Mapping[TopicPartition, str | None]) -> Topics:
+    """The topics as their folders say; `found` are the topic ids of the partitions that are there.
+
+    The directories may have been a broker's meanwhile: a topic that it has created is adopted, and one that it has created anew,
+    with another id, is another topic. A folder without an id is one that a crash has kept from getting it.
+    """
+    topics = dict(known.topics)
+    for partition, topic_id in sorted(found.items()):
+        if is_deleted(known, partition.topic, topic_id):
+            continue
+        topic = topics.get(partition.topic)
+        if topic is None or topic_id not in (None, topic.topic_id):
+            topics[partition.topic] = Topic(topic_id, (partition.partition,))
+        elif partition.partition not in topic.partitions:
+            topics[partition.topic] = replace(topic, partitions=tuple(sorted((*topic.partitions, partition.partition))))
+    return replace(known, topics=topics)
+
+
+def is_deleted(known: Topics, name: str, topic_id: str | None) -> bool:
+    """Whether a folder belongs to a topic that was deleted here."""
+    if topic_id is None:
+        return name not in known.topics and name in known.deleted.values()
+    return topic_id in known.deleted

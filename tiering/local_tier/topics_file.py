@@ -1,0 +1,90 @@
+"""`tiering-topics.json` in each log directory that we own: all topics with their ids, partitions and settings.
+
+    {"format": 1, "version": 7, "topics": {"orders": {"id": "…", "partitions": [0, 1], "config": {"retention.ms": "1000"}}},
+     "deleted": {"<topic id>": "payments"}}
+
+Every directory has the whole file, so that a copy of one disk is enough. Of several the one with the greatest version counts: a
+crash may come between two writes, and a directory may have been offline.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from local_log.errors import Corrupt, Newer
+from local_log.formats.filenames import TOPICS
+from local_log.formats.primitives import Buffer
+
+FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic of the log directories.
+
+    `topic_id` is None for a topic from before topic ids. `config` has only its own settings, by Kafka's names. While not
+    `is_made`, some of its partitions may have no folder yet.
+    """
+
+    topic_id: str | None
+    partitions: tuple[int, ...]
+    config: Mapping[str, str] = field(default_factory=dict)
+    is_made: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """The content of the file. `deleted` are ids of deleted topics, with their names, whose folders may still be there."""
+
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+    deleted: Mapping[str, str] = field(default_factory=dict)
+    version: int = 0
+
+    def with_topic(self, name: str, topic: Topic) -> "Topics":
+        """With this topic, new or changed."""
+        return replace(self, topics={**self.topics, name: topic})
+
+    def without(self, name: str) -> "Topics":
+        """Without a topic, whose folders are to be deleted."""
+        topic_id = self.topics[name].topic_id
+        deleted = {**self.deleted, topic_id: name} if topic_id is not None else self.deleted
+        return replace(self, topics={n: topic for n, topic in self.topics.items() if n != name}, deleted=deleted)
+
+
+def read_topics(buffer: Buffer) -> Topics:
+    """The topics. Raises Corrupt, Newer."""
+    try:
+        content = json.loads(bytes(buffer))
+        if content["format"] > FORMAT:
+            raise Newer(
+                f"{TOPICS} has format {content['format']}, and this version reads {FORMAT} at most; use the version that wrote it"
+            )
+        return Topics(
+            {str(name): _topic(body) for name, body in content["topics"].items()},
+            {str(topic_id): str(name) for topic_id, name in content["deleted"].items()},
+            int(content["version"]),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+        raise Corrupt(
+            f"not the topics of a log directory ({type(e).__name__}); copy the file from another log directory or a backup, or "
+            "delete it: topics are then found by their folders, without their own settings"
+        ) from e
+
+
+def _topic(body: Mapping[str, Any]) -> Topic:
+    config = {str(name): str(text) for name, text in body["config"].items()}
+    topic_id = None if body["id"] is None else str(body["id"])
+    return Topic(topic_id, tuple(sorted({int(n) for n in body["partitions"]})), config, not body.get("is_being_made", False))
+
+
+def write_topics(topics: Topics) -> bytes:
+    """The bytes of the file."""
+    rows = {name: _row(topic) for name, topic in sorted(topics.topics.items())}
+    content = {"format": FORMAT, "version": topics.version, "topics": rows, "deleted": dict(sorted(topics.deleted.items()))}
+    return json.dumps(content, indent=1).encode() + b"\n"
+
+
+def _row(topic: Topic) -> dict[str, Any]:
+    row = {"id": topic.topic_id, "partitions": list(topic.partitions), "config": dict(sorted(topic.config.items()))}
+    return row if topic.is_made else row | {"is_being_made": True}
