@@ -12,9 +12,9 @@ from remote.manifest import pages
 from spark_jobs.common.prices import table as price_table
 from tiering import cli
 from tiering.config.environment import variable_of
-from tiering.config.settings import Settings, name_of
+from tiering.config.settings import OF_MANAGER, Settings, name_of
 from tiering.config.show import UNSET
-from tiering.config.topics import OF_TOPICS, SYNONYMS, defaults
+from tiering.config.topics import OF_ARCHIVE, OF_LOGS, SYNONYMS, defaults
 from tiering.metrics.series import ALL, NOT_EXPORTED, PROCESS_SERIES
 from tiering.metrics.shipped import alerts
 
@@ -32,7 +32,17 @@ def settings() -> Iterator[Cells]:
 
 def topic_settings() -> Iterator[tuple[str, str]]:
     """Of each setting that a topic may have of its own: name, default."""
-    return ((name, "unset" if name in UNSET else _value(value)) for name, value in defaults().items() if name in OF_TOPICS)
+    return ((name, "unset" if name in UNSET else _value(value)) for name, value in defaults().items() if name in OF_ARCHIVE)
+
+
+def log_settings() -> Iterator[Cells]:
+    """Of each setting of the logs in our own log directories: name, default."""
+    return ((f"`{name}`", _value(value)) for name, value in defaults().items() if name in OF_LOGS)
+
+
+def manager_settings() -> Iterator[Cells]:
+    """Of each setting of the log manager: name, default, variable."""
+    return ((f"`{name}`", _value(default), f"`{variable_of(name)}`") for name, default in OF_MANAGER.items())
 
 
 def synonyms() -> Iterator[Cells]:

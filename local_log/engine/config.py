@@ -5,6 +5,7 @@ It does not have the settings that only a cluster uses. They are rejected as unk
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from local_log.engine.settings import Setting, flag, fraction, int_from, long_from, one_of, read_settings, whole
 from local_log.errors import Invalid
@@ -141,3 +142,6 @@ _SETTINGS: dict[str, Setting] = {
     "remote.storage.enable": ("remote_storage_enable", flag),
     "remote.log.copy.disable": ("remote_log_copy_disable", flag),
 }
+
+FIELDS: Final[Mapping[str, str]] = {name: field for name, (field, _) in _SETTINGS.items()}
+"""The field that holds each setting, by Kafka's name of the setting."""

@@ -74,7 +74,7 @@ class Agent:
 
     def view(self) -> AgentView:
         """What it knows now, by its own clock."""
-        state, now_ms = self._state, self._clock.now_ms()
+        state, now_ms, tier = self._state, self._clock.now_ms(), self._around.tier()
         with state.lock:
             return AgentView(
                 started_ms=self._started_ms,
@@ -94,6 +94,7 @@ class Agent:
                 partitions=tuple(state.views.values()),
                 gone=tuple(state.gone.values()),
                 counts=dict(state.counts),
+                local_tier=tier,
             )
 
     def _tick(self) -> int:

@@ -19,7 +19,8 @@ class Outcome:
     changes. `has_more`: there is more to do at once. `due_ms` is when there may be more, None for not before something changes.
     `waits` and `archived` are the results of a plan; `is_left_alone` is set if there is nothing to archive. `copied` is the
     segment that the turn has archived, with `archived` if it took the place of others; `deleted` is the number of items whose
-    objects were deleted, `requests` the number of attempts.
+    objects were deleted, `requests` the number of attempts. `asked_nothing`: the turn did not need the store, and shows
+    nothing about it.
     """
 
     job: Job
@@ -35,8 +36,9 @@ class Outcome:
     requests: int = 0
     findings: tuple[str, ...] = ()
     is_aborted: bool = False
+    asked_nothing: bool = False
 
     @property
     def is_only_begun(self) -> bool:
         """Whether it has shown that there is more to do, and not that it can be done."""
-        return self.has_more and self.copied is None
+        return self.asked_nothing or (self.has_more and self.copied is None)

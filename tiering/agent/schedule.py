@@ -27,6 +27,7 @@ class Kind(IntEnum):
     expire = 2
     sweep = 3
     scrub = 4
+    local = 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from tiering.agent.controls import Controls
 from tiering.agent.schedule import Backoff
 from tiering.agent.workers import Workers
 from tiering.lag.unprotected import TopicRetention
+from tiering.local_tier.service import TierStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Surroundings:
     """The agent's dependencies on its environment, which a simulation replaces.
 
     `report` is called with messages for users about problems. `trouble` gives the problem if the store does not respond. `ready`
-    is called before each turn; while it raises LogError nothing is done.
+    is called before each turn; while it raises LogError nothing is done. `tier` is the status of log directories that we own.
     """
 
     workers: Workers
@@ -56,3 +57,4 @@ class Surroundings:
     report: Callable[[str], None] = lambda message: None
     trouble: Callable[[], Trouble | None] = lambda: None
     ready: Callable[[], object] = lambda: None
+    tier: Callable[[], TierStatus | None] = lambda: None

@@ -11,6 +11,7 @@ from tiering.lag.archived import NOTHING, Archived
 from tiering.lag.copy_lag import NO_LAG, NO_WAITS, Lag, WaitingSegments, lag_of
 from tiering.lag.local_log import LogSeen
 from tiering.lag.unprotected import PROTECTED, TopicRetention, Unprotected, unprotected_of
+from tiering.local_tier.service import TierStatus
 
 ERROR_CHARACTERS_MAX = 2_000
 
@@ -181,7 +182,7 @@ class Counts:
                 copy_errors=self.copy_errors + failed,
                 replaced_segments=self.replaced_segments + int(outcome.copied is not None and outcome.archived is not None),
             )
-        if outcome.job.kind is Kind.scrub:
+        if outcome.job.kind in (Kind.scrub, Kind.local):
             return self
         return replace(self, delete_requests=self.delete_requests + outcome.requests, delete_errors=self.delete_errors + failed)
 
@@ -212,7 +213,7 @@ class AgentView:
     """The agent at `now_ms`; `looped_ms` is the time of its loop's last iteration, `waiting` the number of due jobs.
 
     `store` is the store's error if it does not respond, and since when. `gone` are partitions that are gone from their log
-    directories with offsets that were not archived.
+    directories with offsets that were not archived. `local_tier` is the state of log directories that the agent owns.
     """
 
     started_ms: int
@@ -232,6 +233,7 @@ class AgentView:
     partitions: tuple[PartitionView, ...] = ()
     gone: tuple[PartitionView, ...] = ()
     counts: Mapping[str, Counts] = field(default_factory=dict)
+    local_tier: TierStatus | None = None
 
     @property
     def state(self) -> str:
@@ -273,6 +275,7 @@ class AgentView:
             "store_failing_since_ms": self.store.at_ms if self.store else None,
             "last_error": error.row() if error else None,
             "last_sweep_ms": self.swept_ms or None,
+            "local_tier": self.local_tier.row() if self.local_tier else None,
             "last_scrub": self.scrub.row() if self.scrub else None,
             "partitions": [p.row(self.now_ms) for p in self.partitions],
             "gone": [p.row(p.gone_ms) for p in self.gone if p.lost_offsets],

@@ -29,6 +29,7 @@ from tiering.agent.schedule import Backoff
 from tiering.agent.settings import Settings, Source, Surroundings
 from tiering.agent.tasks.copy import CopyTask
 from tiering.agent.tasks.expire import ExpireTask
+from tiering.agent.tasks.local_retention import LocalRetentionTask
 from tiering.agent.tasks.lost_partitions import LostPartitionsTask
 from tiering.agent.tasks.scrub import ScrubTask
 from tiering.agent.tasks.sweep import SweepTask
@@ -36,10 +37,15 @@ from tiering.agent.tasks.task import Task
 from tiering.agent.topic_retention import known_retention
 from tiering.agent.workers import Threads
 from tiering.cluster import Cluster
+from tiering.config.assignment import BadConfig
 from tiering.config.config import Config
+from tiering.config.settings import manager_config
+from tiering.local_tier.local_tier import LocalTier
+from tiering.local_tier.own_topics import OwnTopics
+from tiering.local_tier.service import TierService
 from tiering.machine import CLOCK, IDS, folder_holder, local_disk, open_store, writable_disk
 from tiering.offload.compacted_topics import ReplacedTopics
-from tiering.wiring import cluster_of, log_dir, remembered, shares_a_folder, transforms
+from tiering.wiring import cluster_of, log_dir, make_folders, own_log_dirs, remembered, shares_a_folder, transforms
 
 TOKEN_CHARACTERS_MIN: Final = 16
 TOKEN_CHARACTERS_MAX: Final = 1_024
@@ -54,6 +60,8 @@ class Built:
     controls: Controls
     meter: Meter
     opening: Opening
+    tier: TierService | None = None
+    """The log directories, if they are our own."""
 
     def open(self) -> bool:
         """Opens the archive, and says whether it was created. If the store does not respond, the agent's turns retry.
@@ -125,13 +133,28 @@ def checked(config: Config) -> tuple[tuple[LogDir, ...], str]:
         raise Invalid("no log directory is given: set log.dirs in the configuration, TIERING_LOG_DIRS or --log-dir")
     if settings.archive_url is None:
         raise Invalid("no archive is given: set archive.url in the configuration, TIERING_ARCHIVE_URL or --archive")
+    if problems := config.without_effect():
+        raise BadConfig(problems)
     return tuple(log_dir(path) for path in settings.log_dirs), settings.archive_url
 
 
 def alone(config: Config) -> AbstractContextManager[None]:
-    """Locks the log directories of a configuration for one agent. Raises Invalid if another agent has them, or none is set."""
+    """Locks the log directories of a configuration for one agent. Raises Invalid if another agent has them, or none is set.
+
+    Those that are our own are created.
+    """
     dirs, _ = checked(config)
+    if config.settings.own_log_dirs:
+        make_folders(config.settings.log_dirs)
     return agent_lock(folder_holder(), [one.path for one in dirs], CLOCK)
+
+
+def own_tier(config: Config, report: Callable[[str], None]) -> TierService | None:
+    """The local tier of a configuration, not started yet; None if its log directories are a broker's."""
+    if not config.settings.own_log_dirs:
+        return None
+    tier = LocalTier(writable_disk(), manager_config(config.settings), CLOCK.now_ms, jitter, IDS.new_id, config.log_settings)
+    return TierService(tier, CLOCK.now_ms, report)
 
 
 def build(config: Config, environment: Mapping[str, str], report: Callable[[str], None]) -> Built:
@@ -142,7 +165,8 @@ def build(config: Config, environment: Mapping[str, str], report: Callable[[str]
     Raises NotFound, Unreadable, Unavailable, BadAddress, and what is wrong with the archive.
     """
     controls, meter = Controls(), Meter()
-    dirs, _ = checked(config)
+    tier = own_tier(config, report)
+    dirs = checked(config)[0] if tier is None else own_log_dirs(tier.tier)
     for one in dirs:
         one.partitions()
     clock, ids = AbortableClock(CLOCK, controls), IDS
@@ -152,12 +176,17 @@ def build(config: Config, environment: Mapping[str, str], report: Callable[[str]
             raise BadAddress(f"{store.url} and the log directory {one.path} are inside each other; give a folder outside")
     opening = Opening(partial(_open, store, clock, ids, must_exist=config.settings.archive_must_exist))
     cluster = cluster_of((config.settings.metadata_log_dir, *config.settings.log_dirs), clock)
+    if tier is not None:
+        cluster = OwnTopics(cluster.dirs, clock, tier=tier.tier)
     copied = cache(config.copies) if "copy" in config.settings.agent_tasks else None
     source = Source(dirs, store.url, cache(config.selects), copied, known_retention(config, cluster))
     settings = _settings(config)
-    around = Surroundings(Threads(settings.threads), controls, clock, jitter, report, lambda: meter.trouble(stopwatch()), opening)
+    around = Surroundings(
+        Threads(settings.threads), controls, clock, jitter, report, lambda: meter.trouble(stopwatch()), opening,
+        tier.status if tier is not None else lambda: None,
+    )  # fmt: skip
     tasks = _tasks(config, store, clock, ids, cluster)
-    return Built(Agent(source, tasks, settings, around, memory_file(config, environment)), controls, meter, opening)
+    return Built(Agent(source, tasks, settings, around, memory_file(config, environment)), controls, meter, opening, tier)
 
 
 def _store(config: Config, environment: Mapping[str, str], clock: Clock, meter: Meter, controls: Controls) -> ObjectStore:
@@ -198,7 +227,10 @@ def _tasks(config: Config, store: ObjectStore, clock: Clock, ids: Ids, cluster: 
         tasks += [copy, LostPartitionsTask(store, clock, ids)]
     if "expire" in settings.agent_tasks:
         interval_ms = settings.log_retention_check_interval_ms
-        tasks.append(ExpireTask(store, clock, ids, config.retention, interval_ms, cluster))
+        own = cluster if isinstance(cluster, OwnTopics) else None
+        tasks.append(ExpireTask(store, clock, ids, config.retention, interval_ms, cluster, own))
+    if isinstance(cluster, OwnTopics):
+        tasks.append(LocalRetentionTask(store, clock, cluster.tier, settings.log_retention_check_interval_ms))
     if "sweep" in settings.agent_tasks:
         tasks.append(SweepTask(store, clock, ids, settings.sweep_grace_ms, settings.sweep_interval_ms))
     if "scrub" in settings.agent_tasks:

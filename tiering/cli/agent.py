@@ -59,13 +59,20 @@ def _live(config: Config) -> Exit | None:
             signal.signal(number, lambda *_: built.controls.stop())
         built.agent.remember(server.address)
         server.start()
+        if built.tier is not None:
+            built.tier.start()
+            built.tier.run_in_background(built.controls.stop)
         if built.open():
             say(f"tiering: created a new archive, {config.settings.archive_url}")
         say(f"tiering: the agent of {', '.join(config.settings.log_dirs)} runs; http://{server.address}/status")
         given_up = built.agent.run()
     finally:
         server.close()
+        if built.tier is not None:
+            built.tier.stop()
     say(f"tiering: stopped{f'; {given_up} copies were aborted, and a sweep deletes what they uploaded' if given_up else ''}")
+    if built.tier is not None and built.tier.failure is not None:
+        raise built.tier.failure
     if built.agent.hung:
         os._exit(Exit.done)  # a thread that hears nothing would keep the process: it is left behind as a kill leaves it
     return None

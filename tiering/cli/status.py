@@ -88,6 +88,8 @@ def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     where = f" at {found['address']}, since {_time(found['started_ms'])}" if found["address"] else ""
     yield "agent", f"{found['state']}{where}"
     yield "log dirs", ", ".join(found["log_dirs"])
+    if found.get("local_tier"):
+        yield "local tier", _local_tier(found["local_tier"])
     yield "archive", found["archive"]
     since_ms = found["store_failing_since_ms"]
     yield "store", f"does not respond since {_time(since_ms)}" if since_ms else "answers"
@@ -101,6 +103,17 @@ def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "last sweep", _time(found["last_sweep_ms"])
     scrub = found["last_scrub"]
     yield "last scrub", _scrubbed(scrub) if scrub else "none by an agent"
+
+
+def _local_tier(tier: Mapping[str, Any]) -> str:
+    """The state of log directories of our own."""
+    if tier["state"] == "opening":
+        return f"opening: {tier['logs_left']} of {counted(tier['logs'], 'log')} left"
+    parts = [f"{tier['state']}, {counted(tier['logs'], 'log')}"]
+    parts += [f"offline: {text}" for text in tier["offline"]]
+    parts += [f"without a log: {', '.join(tier['missing'])}"] if tier["missing"] else []
+    parts += [f"last problem: {tier['problems'][-1]}"] if tier["problems"] else []
+    return "; ".join(parts)
 
 
 def _unprotected(found: Mapping[str, Any]) -> str:

@@ -25,12 +25,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A setting by its name, for the topics that match the pattern `topics`, or for the service if that is None."""
+    """A setting by its name, for the topics that match the pattern `topics`, or for the service if that is None.
+
+    `is_brokers`: it was given by a broker's own name for it.
+    """
 
     name: str
     value: Value
     place: Place
     topics: str | None = None
+    is_brokers: bool = False
 
     @property
     def text(self) -> str:

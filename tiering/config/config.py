@@ -10,10 +10,15 @@ from tiering.config import topics
 from tiering.config.assignment import Assignment, BadConfig, Parsed, Place, Problem
 from tiering.config.names import refusal
 from tiering.config.secrets import REMEDY, holds_a_secret
-from tiering.config.settings import NAMES, Settings, read_settings_of
+from tiering.config.settings import NAMES, OF_MANAGER, Settings, read_settings_of
 from tiering.retention import policy as retention_settings
+from tiering.retention.policy import LOCAL
 
 VALUE_CHARACTERS_MAX = 64 * 1024
+_NOT_OURS = (
+    "a broker's log directory is only read, and this would do nothing; set it on the broker or its topic, or set "
+    "own.log.dirs=true if no broker uses log.dirs"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,33 @@ class Config:
         """The assignment of a topic's setting, None if it is at its default."""
         matching = [a for a in self.of_topics if a.name == name and (a.topics is None or fnmatchcase(topic, a.topics))]
         return matching[-1] if matching else None
+
+    def log_settings(self, topic: str) -> dict[str, str]:
+        """The settings of a topic's logs in our own log directories, as far as they are not Kafka's defaults.
+
+        As in the archive nothing expires unless a retention is given, and a topic is tiered unless it is not archived.
+        """
+        given = {"retention.ms": "-1", "retention.bytes": "-1"}
+        if (interval := "log.flush.scheduler.interval.ms") in self.places:  # what Kafka's flush.ms is by default
+            given["flush.ms"] = str(getattr(self.settings, interval.replace(".", "_")))
+        for name in topics.OF_TOPICS:
+            if (assignment := self.given(topic, name)) is not None:
+                given[name] = assignment.text
+        if not self.selects(topic):
+            return given | {topics.ENABLE: "false"}
+        return {topics.ENABLE: "true"} | given
+
+    def without_effect(self) -> tuple[Problem, ...]:
+        """The settings that do nothing, since they are for log directories that we own, and a broker has these.
+
+        A broker's local retention, by the broker's name for it, says when the broker will delete.
+        """
+        if self.settings.own_log_dirs:
+            return ()
+        of_topics = (a for a in self.of_topics if a.name in topics.OF_LOGS or (a.name in LOCAL and not a.is_brokers))
+        places = {name: place for name, place in self.places.items() if name in OF_MANAGER}
+        given = [*places.items(), *((a.name, a.place) for a in of_topics)]
+        return tuple(Problem(place, f"{name}: {_NOT_OURS}") for name, place in given)
 
     @property
     def retention(self) -> tuple[retention_settings.Given, ...]:

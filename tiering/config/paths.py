@@ -25,8 +25,11 @@ def problems(config: Config, disk: Disk) -> Iterator[Problem]:
     Raises BadAddress for an archive.url that names no store.
     """
     settings = config.settings
+    if settings.log_dirs:
+        yield from config.without_effect()
     for path in settings.log_dirs:
-        yield from _problem(config, "log.dirs", _of_log_dir(path, disk))
+        reason = _of_own_log_dir(path, disk) if settings.own_log_dirs else _of_log_dir(path, disk)
+        yield from _problem(config, "log.dirs", reason)
     if settings.archive_url is not None:
         yield from _problem(config, "archive.url", _of_archive(settings.archive_url, config, disk))
     if settings.archive_keys is not None:
@@ -52,6 +55,14 @@ def _of_log_dir(path: str, disk: Disk) -> str | None:
         return str(e)
     if not partitions:
         return f"{path}: no partition there; a broker's own log.dirs has a folder for each, such as {TopicPartition('orders', 0)}"
+    return None
+
+
+def _of_own_log_dir(path: str, disk: Disk) -> str | None:
+    """One that is missing is created when it is first used."""
+    with suppress(NotFound):
+        disk.state(path)
+        return None if disk.is_folder(path) else f"{path} is a file; give a folder that no broker uses"
     return None
 
 

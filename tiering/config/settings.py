@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, create_model
 
-from local_log.engine.manager.config import read_manager_config
+from local_log.engine.manager.config import FIELDS, ManagerConfig, read_manager_config
 from local_log.engine.settings import flag, fraction, long_from, one_of, whole
 from local_log.errors import Invalid
 from local_log.formats.primitives import INT64_MAX
@@ -123,7 +123,12 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=name_of)
 
-    log_dirs: Annotated[tuple[str, ...], _list(_folders), Field(description="The broker's log.dirs; they are only read.")] = ()
+    log_dirs: Annotated[
+        tuple[str, ...], _list(_folders), Field(description="The broker's log.dirs, which are only read, or our own.")
+    ] = ()
+    own_log_dirs: Annotated[
+        bool, _scalar(flag), Field(description="Whether no broker uses log.dirs, so that the agent owns and changes them.")
+    ] = False
 
     metadata_log_dir: Annotated[
         str | None,
@@ -230,13 +235,33 @@ class Settings(BaseModel):
     ] = 30_000
 
 
-NAMES: Final = tuple(map(name_of, Settings.model_fields))
+def _of_manager(field: str) -> BeforeValidator:
+    return _scalar(lambda name, text: getattr(read_manager_config({name: text}), field))
+
+
+_MANAGER: Final = {
+    name.replace(".", "_"): (Annotated[Any, _of_manager(field)], getattr(ManagerConfig(), field))
+    for name, field in FIELDS.items()
+    if name != "log.dir" and name.replace(".", "_") not in Settings.model_fields
+}
+"""The log manager's settings by our fields, as the engine has them."""
+_AllSettings = create_model("_AllSettings", __base__=Settings, **_MANAGER)  # type: ignore[call-overload]  # typed by the engine
+
+OF_MANAGER: Final = {name_of(field): default for field, (_, default) in _MANAGER.items()}
+"""The settings of the log manager, which has the log directories that we own, with their defaults."""
+NAMES: Final = (*map(name_of, Settings.model_fields), *OF_MANAGER)
+
+
+def manager_config(settings: Settings) -> ManagerConfig:
+    """The settings of the log manager of our own log directories."""
+    values = {field: getattr(settings, name.replace(".", "_")) for name, field in FIELDS.items() if name != "log.dir"}
+    return ManagerConfig(**values)
 
 
 def read_settings_of(values: Mapping[str, Value]) -> tuple[Settings, dict[str, str]]:
     """The settings by these values, and what is wrong with which of them; those are at their defaults then."""
     try:
-        return Settings.model_validate(values), {}
+        return _AllSettings.model_validate(values), {}
     except ValidationError as e:
         wrong = {str(error["loc"][0]): _reason(error) for error in e.errors(include_url=False, include_input=False)}
     settings, _ = read_settings_of({name: value for name, value in values.items() if name not in wrong})

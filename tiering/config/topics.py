@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from local_log.engine.config import LogConfig, read_config
+from local_log.engine.config import FIELDS, LogConfig, read_config
 from local_log.errors import Invalid
 from tiering.config.assignment import Assignment, Problem, shown
 from tiering.config.settings import refuse_no_pattern
@@ -16,28 +16,52 @@ from tiering.retention import policy as retention_settings
 
 ENABLE: Final = "remote.storage.enable"
 COPY_DISABLE: Final = "remote.log.copy.disable"
-OF_TOPICS: Final = (*retention_settings.NAMES, ENABLE, COPY_DISABLE)
+OF_ARCHIVE: Final = (*retention_settings.NAMES, ENABLE, COPY_DISABLE)
+"""The settings of topics that concern the archive."""
+OF_LOGS: Final = tuple(name for name in FIELDS if name not in OF_ARCHIVE and not name.startswith("internal."))
+"""The others, for the logs of our own log directories."""
+OF_TOPICS: Final = (*OF_ARCHIVE, *OF_LOGS)
 
 _MINUTE_MS: Final = 60_000
+_HOUR_MS: Final = 60 * _MINUTE_MS
 _MS: Final = "retention.ms"
-SYNONYMS: Final[Mapping[str, tuple[str, int]]] = {
+_SYNONYMS: Final[Mapping[str, tuple[str, int]]] = {
     "log.retention.ms": (_MS, 1),
     "log.retention.minutes": (_MS, _MINUTE_MS),
-    "log.retention.hours": (_MS, 60 * _MINUTE_MS),
+    "log.retention.hours": (_MS, _HOUR_MS),
     "log.retention.bytes": ("retention.bytes", 1),
     "log.local.retention.ms": ("local.retention.ms", 1),
     "log.local.retention.bytes": ("local.retention.bytes", 1),
     "log.cleanup.policy": ("cleanup.policy", 1),
     "log.segment.delete.delay.ms": ("file.delete.delay.ms", 1),
     "log.dir": ("log.dirs", 1),
+    "log.segment.bytes": ("segment.bytes", 1),
+    "log.roll.ms": ("segment.ms", 1),
+    "log.roll.hours": ("segment.ms", _HOUR_MS),
+    "log.roll.jitter.ms": ("segment.jitter.ms", 1),
+    "log.roll.jitter.hours": ("segment.jitter.ms", _HOUR_MS),
+    "log.index.size.max.bytes": ("segment.index.bytes", 1),
+    "log.index.interval.bytes": ("index.interval.bytes", 1),
+    "log.flush.interval.messages": ("flush.messages", 1),
+    "log.flush.interval.ms": ("flush.ms", 1),
+    "log.preallocate": ("preallocate", 1),
+    "message.max.bytes": ("max.message.bytes", 1),
+    "log.message.timestamp.type": ("message.timestamp.type", 1),
+    "log.message.timestamp.before.max.ms": ("message.timestamp.before.max.ms", 1),
+    "log.message.timestamp.after.max.ms": ("message.timestamp.after.max.ms", 1),
+    "log.cleaner.delete.retention.ms": ("delete.retention.ms", 1),
+    "log.cleaner.min.compaction.lag.ms": ("min.compaction.lag.ms", 1),
+    "log.cleaner.max.compaction.lag.ms": ("max.compaction.lag.ms", 1),
+    "log.cleaner.min.cleanable.ratio": ("min.cleanable.dirty.ratio", 1),
 }
+SYNONYMS: Final = {broker: of for broker, of in _SYNONYMS.items() if of[0] in OF_TOPICS or of[0] == "log.dirs"}
 """What a broker calls a setting, and by what its value is multiplied; of several for one the first counts, as in Kafka."""
 
 
 def defaults() -> dict[str, Any]:
     """What each setting of a topic is unless given."""
     config = replace_default(LogConfig())
-    return {name: getattr(config, name.replace(".", "_")) for name in OF_TOPICS}
+    return {name: getattr(config, FIELDS[name]) for name in OF_TOPICS}
 
 
 def replace_default(config: LogConfig) -> LogConfig:
@@ -48,7 +72,7 @@ def replace_default(config: LogConfig) -> LogConfig:
 def value_of(assignment: Assignment) -> Any:
     """What a topic's setting says. Raises Invalid, which names it and what it may be."""
     config = read_config({assignment.name: assignment.text})
-    return getattr(config, assignment.name.replace(".", "_"))
+    return getattr(config, FIELDS[assignment.name])
 
 
 def resolved(assignments: Iterable[Assignment]) -> tuple[list[Assignment], list[Problem]]:
@@ -62,7 +86,7 @@ def resolved(assignments: Iterable[Assignment]) -> tuple[list[Assignment], list[
         if synonym not in by_name:
             continue
         try:
-            assignment = _translated(by_name[synonym], name, factor)
+            assignment = replace(_translated(by_name[synonym], name, factor), is_brokers=True)
         except Invalid as e:
             problems.append(Problem(by_name[synonym].place, str(e)))
             continue
@@ -79,6 +103,8 @@ def _translated(given: Assignment, name: str, factor: int) -> Assignment:
         number = int(given.text)
     except ValueError as e:
         raise Invalid(f"{given.name}={shown(given.text)}: expected a whole number") from e
+    if name != _MS:
+        return replace(given, name=name, value=str(number * factor))
     if number == 0:  # as KafkaConfig has it; for a topic's own retention.ms it is fine
         raise Invalid(f"{given.name}=0: expected 1 or more, or -1 for no limit")
     return replace(given, name=name, value=str(max(-1, number) * (factor if number > 0 else 1)))

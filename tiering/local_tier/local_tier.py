@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final
 
 from local_log.disk import WritableDisk, replace_file
+from local_log.engine.config import LogConfig
 from local_log.engine.manager.config import ManagerConfig
 from local_log.engine.manager.data_dir import DataDir
 from local_log.engine.manager.guarded_disk import Offline, unless_offline
@@ -135,6 +136,10 @@ class LocalTier:
     def is_tiered(self, partition: TopicPartition) -> bool:
         """Whether the local retention of a log waits for the archive. Raises as `log`."""
         return is_copied(self.log(partition).folder.config)
+
+    def config(self, name: str) -> LogConfig:
+        """The settings of a topic's logs. Raises UnknownTopicOrPartition."""
+        return config_of(name, self._settings(name), self.topic(name).config)
 
     # Topics
 

@@ -101,6 +101,16 @@ STORE_FAILURES: Final = _own("store_failures_total", "Failed requests to the sto
 STORE_BYTES: Final = _own("store_bytes_total", "Bytes of objects that requests transferred.", "verb")
 STORE_SECONDS: Final = _own("store_seconds_total", "Seconds spent waiting for the store.", "verb")
 
+OFFLINE_DIRS: Final = _own("local_tier_offline_log_dirs", "Log directories of our own whose disk has failed.")
+LOG_START: Final = _own("log_start_offset", "First offset of a log of our own, over both tiers.", "topic", "partition")
+LOG_END: Final = _own("log_end_offset", "Offset after the last record of a log of our own.", "topic", "partition")
+LOCAL_LOG_START: Final = _own(
+    "local_log_start_offset", "First offset of a log of our own that is still on the disk.", "topic", "partition"
+)
+TIER_MISSING: Final = _own("local_tier_missing_partitions", "Partitions of our own topics without a log in any log directory.")
+TIER_PROBLEMS: Final = _own("local_tier_problems_total", "Errors of background tasks on log directories of our own.")
+TIER_TICK: Final = _own("local_tier_tick_timestamp_seconds", "When the background tasks of log directories of our own last ran.")
+
 ALL: Final = (
     COPY_BYTES, COPY_REQUESTS, COPY_ERRORS, FETCH_BYTES, FETCH_REQUESTS, FETCH_ERRORS, DELETE_REQUESTS, DELETE_ERRORS,
     COPY_LAG_BYTES, COPY_LAG_SEGMENTS, DELETE_LAG_BYTES, DELETE_LAG_SEGMENTS, METADATA_COUNT, SIZE_BYTES,
@@ -109,6 +119,7 @@ ALL: Final = (
     WAITING, REPLACED, COPIED_TIME, PARTITIONS, FAILING, SUCCESS_TIME, LOOP_TIME, START_TIME, PAUSED, RUNNING, QUEUED,
     STORE_FAILING, STORE_FAILING_SINCE, SWEEP_TIME, SCRUB_TIME, SCRUB_ANOMALIES, SCRUB_FAILED,
     STORE_REQUESTS, STORE_FAILURES, STORE_BYTES, STORE_SECONDS,
+    OFFLINE_DIRS, LOG_START, LOG_END, LOCAL_LOG_START, TIER_MISSING, TIER_PROBLEMS, TIER_TICK,
 )  # fmt: skip
 
 PROCESS_SERIES: Final = (

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from remote.store.instrumented import Counted
 from tiering.agent.view import AgentView, PartitionView
+from tiering.local_tier.service import TierStatus
 from tiering.metrics import series as of
 from tiering.metrics.series import Series
 
@@ -20,6 +21,8 @@ def values(view: AgentView, counted: Mapping[str, Counted]) -> dict[Series, Samp
     found |= _of_partitions(view)
     found |= _of_agent(view)
     found |= _of_store(counted)
+    if view.local_tier is not None:
+        found |= _of_local_tier(view.local_tier)
     return found
 
 
@@ -85,6 +88,19 @@ def _of_agent(view: AgentView) -> dict[Series, Samples]:
         of.SCRUB_TIME: dict(_time(scrub.ended_ms if scrub else 0)),
         of.SCRUB_ANOMALIES: {(): len(scrub.findings)} if scrub else {},
         of.SCRUB_FAILED: {(): scrub.failed} if scrub else {},
+    }
+
+
+def _of_local_tier(tier: TierStatus) -> dict[Series, Samples]:
+    offsets = {(now.partition.topic, str(now.partition.partition)): now for now in tier.offsets}
+    return {
+        of.OFFLINE_DIRS: {(): len(tier.offline)},
+        of.LOG_START: {labels: now.log_start_offset for labels, now in offsets.items()},
+        of.LOG_END: {labels: now.log_end_offset for labels, now in offsets.items()},
+        of.LOCAL_LOG_START: {labels: now.local_log_start_offset for labels, now in offsets.items()},
+        of.TIER_MISSING: {(): len(tier.missing)},
+        of.TIER_PROBLEMS: {(): tier.problem_count},
+        of.TIER_TICK: dict(_time(tier.ticked_ms)),
     }
 
 

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from local_log.engine.settings import Setting, flag, fraction, int_from, long_from, read_settings, whole
 from local_log.errors import Invalid
@@ -79,3 +80,6 @@ _SETTINGS: dict[str, Setting] = {
     "log.cleaner.io.buffer.load.factor": ("cleaner_io_buffer_load_factor", fraction(0.01, 1)),
     "log.cleaner.backoff.ms": ("cleaner_backoff_ms", int_from(0)),
 }
+
+FIELDS: Final[Mapping[str, str]] = {name: field for name, (field, _) in _SETTINGS.items()}
+"""The field that holds each setting, by Kafka's name of the setting."""

@@ -19,6 +19,7 @@ from tiering.agent.tasks.task import nothing_to_do
 from tiering.agent.watch import Mark
 from tiering.cluster import Cluster
 from tiering.lag.archived import Archived
+from tiering.local_tier.own_topics import OwnTopics
 from tiering.retention import expire as retention
 from tiering.retention.due import next_due_ms
 from tiering.retention.plan import RetentionPlan
@@ -31,7 +32,11 @@ LONGEST_MS: Final = 3_600_000
 
 @dataclass(slots=True)
 class ExpireTask:
-    """Expires segments of archived partitions that this host has, too. Between two turns of one lie at least `interval_ms`."""
+    """Expires segments of archived partitions that this host has, too. Between two turns of one lie at least `interval_ms`.
+
+    `own` are the topics of log directories that the agent owns: their settings count, and archives follow their log start
+    offsets.
+    """
 
     store: ObjectStore
     clock: Clock
@@ -39,6 +44,7 @@ class ExpireTask:
     given: tuple[Given, ...]
     interval_ms: int
     cluster: Cluster | None = None
+    own: OwnTopics | None = None
     kind: Kind = Kind.expire
     attempts_max: int | None = None
 
@@ -47,7 +53,8 @@ class ExpireTask:
         for _, mark in changes.dropped:
             state.queue.remove(Job(self.kind, mark.folder))
         for before, mark in changes.noted:
-            if before is None and says_what_is_kept(self.given, mark.partition.topic):
+            has_moved = self.own is not None and (before.start if before else 0) != mark.start
+            if has_moved or (before is None and says_what_is_kept(self._given(), mark.partition.topic)):
                 state.queue.bring_forward(Job(self.kind, mark.folder), now_ms)
         for folder in changes.copied:
             if (job := Job(self.kind, folder)) in state.queue.waiting:
@@ -62,6 +69,9 @@ class ExpireTask:
         """Waits until something more may expire."""
         if outcome.due_ms is not None and outcome.job.subject in state.views:
             state.queue.bring_forward(outcome.job, outcome.due_ms)
+
+    def _given(self) -> tuple[Given, ...]:
+        return self.given if self.own is None else (*self.given, *self.own.given())
 
     def _partition(self, job: Job, mark: Mark) -> Outcome:
         try:
@@ -78,7 +88,10 @@ class ExpireTask:
         if stored is None:
             return Outcome(job, due_ms=self.clock.now_ms() + LONGEST_MS)
         local = LocalTier(mark.log_dir.path, {log.partition: log})
-        due = Retention(self.store, self.clock, self.ids, self.given, local, cluster=self.cluster).plan(path, stored.manifest)
+        retained = Retention(
+            self.store, self.clock, self.ids, self._given(), local, follows=self.own is not None, cluster=self.own or self.cluster
+        )
+        due = retained.plan(path, stored.manifest)
         if not isinstance(due, RetentionPlan):
             return Outcome(job, error=due)
         archived = Archived.of(due.manifest)

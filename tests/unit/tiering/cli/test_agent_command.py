@@ -185,3 +185,40 @@ def test_systemd_finds_nothing_wrong_with_the_unit(run: Run, tmp_path: Path) -> 
         ["systemd-analyze", "verify", unit], capture_output=True, text=True, env=os.environ | {"LC_ALL": "C"}
     )
     assert [line for line in verified.stderr.splitlines() if unit.name in line and "Documentation" not in line] == []
+
+
+def test_local_retention_beside_a_broker_is_refused_with_the_reason(run: Run, tmp_path: Path) -> None:
+    given = command(tmp_path, tmp_path / "archive", tmp_path / "state", "local.retention.ms=5")[3:]
+    refused = run(*given)
+    assert refused.exit_code == 2
+    assert "local.retention.ms: a broker's log directory is only read" in refused.stderr
+    assert not (tmp_path / "archive").exists()
+
+
+@pytest.mark.slow
+def test_it_owns_a_log_directory_is_killed_and_stopped_and_the_next_one_goes_on(run: Run, logs: Path, tmp_path: Path) -> None:
+    own, archive, state = Path(shutil.copytree(logs, tmp_path / "own")), tmp_path / "archive", tmp_path / "state"
+    settings = ("own.log.dirs=true", "local.retention.ms=1", "log.retention.check.interval.ms=200", "file.delete.delay.ms=0")
+    tasks = ("agent.tasks=copy,expire", "log.initial.task.delay.ms=0")
+
+    def local_start(status: dict[str, Any]) -> dict[str, int]:
+        rows = (status["local_tier"] or {}).get("partitions", ())
+        return {f"{row['topic']}-{row['partition']}": row["local_log_start_offset"] for row in rows}
+
+    with running(own, archive, state, *settings, *tasks) as agent:
+        agent.until("something has left the disk", lambda s: local_start(s).get("g-codec-none-0", 0) > 0)
+        held = run("log", "recover", str(own))
+        assert (held.exit_code, "is using this log directory" in held.stderr) == (1, True)
+        agent.process.kill()
+        agent.process.wait()
+    assert not (own / ".kafka_cleanshutdown").exists()
+    with running(own, archive, state, *settings, *tasks) as agent:
+        status = agent.until("all is archived", lambda s: local_start(s).get("g-codec-none-0", 0) == 2500)
+        tier = status["local_tier"]
+        assert (tier["state"], tier["was_clean"], tier["offline"], tier["missing"]) == ("running", False, [], [])
+        agent.process.send_signal(signal.SIGTERM)
+        assert agent.ended() == (0, "tiering: stopped\n")
+    assert (own / ".kafka_cleanshutdown").exists()
+    fetch = ("fetch", "--topic", "g-codec-none", "--partition", 0, "--offset", 0, "--output", "jsonl", "--log-dir")
+    both, whole = run(*fetch, own, "--archive", archive), run(*fetch, logs)
+    assert (both.exit_code, both.stdout) == (0, whole.stdout)

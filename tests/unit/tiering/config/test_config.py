@@ -81,7 +81,7 @@ segment.byte = 1
         "*, ?, [ and ] of a shell's patterns, 249 at most",
         "tiering.toml:8: retention.bytes=many: expected a whole number",
         "tiering.toml:9: log.dirs: it cannot be set for a topic; set it for the whole service",
-        "tiering.toml:10: segment.byte: no such setting of a topic; did you mean retention.bytes?",
+        "tiering.toml:10: segment.byte: no such setting of a topic; did you mean segment.bytes?",
         "TIERING_ARCHIVE_UR: no such setting; did you mean TIERING_ARCHIVE_URL?",
     ]
 

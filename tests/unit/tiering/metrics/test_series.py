@@ -19,6 +19,7 @@ from tiering.lag.archived import NOTHING
 from tiering.lag.copy_lag import Lag
 from tiering.lag.local_log import LogSeen, OldestUnarchived, SegmentSeen
 from tiering.lag.unprotected import TopicRetention
+from tiering.local_tier.service import LogOffsetsRow, TierStatus
 from tiering.metrics.exposition import exposition
 from tiering.metrics.series import ALL, LOST, NOT_EXPORTED, PROCESS_SERIES, Series
 from tiering.metrics.shipped import alerts, dashboard
@@ -69,6 +70,7 @@ def view() -> AgentView:
         ),
         gone=(PartitionView("/logs", TopicPartition("gone", 0), seen=seen, gone_ms=NOW_MS),),
         counts={"orders": Counts(10, 2, 1, 4, 3), "": Counts(delete_errors=9)},
+        local_tier=TierStatus("running", 1, ticked_ms=NOW_MS, offsets=(LogOffsetsRow(orders, 0, 5, 9, 9),)),
     )  # fmt: skip
 
 

@@ -1,0 +1,23 @@
+"""A log directory that this process owns, as offloads and agents read a broker's, with the offsets of the open logs."""
+
+from dataclasses import dataclass
+
+from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, TopicPartition
+from local_log.log_dir import LogDir
+from tiering.local_tier.local_tier import LocalTier
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLogDir(LogDir):
+    """The log directory at `path` of `tier`. Its checkpoint files may be seconds old; the published offsets are not."""
+
+    tier: LocalTier
+
+    def checkpoint(self, name: str) -> dict[TopicPartition, int]:
+        """The offsets of the open logs for the high watermarks and log start offsets, else the file's."""
+        if name not in (HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT):
+            return LogDir.checkpoint(self, name)
+        offsets = {partition: self.tier.log(partition).offsets for partition in self.tier.partitions(self.path)}
+        if name == HIGH_WATERMARK_CHECKPOINT:
+            return {partition: now.high_watermark.offset for partition, now in offsets.items()}
+        return {partition: now.log_start for partition, now in offsets.items()}
