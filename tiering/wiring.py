@@ -22,8 +22,6 @@ from remote.transforms.encoder import CHUNK_BYTES, Encryption, Transforms
 from remote.transforms.key_rings import open_keys
 from remote.transforms.keys import check_key_ring
 from tiering.cluster import Cluster
-from tiering.local_tier.local_tier import LocalTier
-from tiering.local_tier.own_log_dir import OwnLogDir
 from tiering.machine import CLOCK, IDS, RANDOMNESS, local_disk, open_store, writable_disk
 from tiering.read.tiered_log import TieredLog
 
@@ -37,18 +35,6 @@ Warn = Callable[[str], object]
 def log_dir(path: str) -> LogDir:
     """The log directory at a path of this machine."""
     return LogDir(local_disk(), path.rstrip("/") or "/")
-
-
-def own_log_dirs(tier: LocalTier) -> tuple[LogDir, ...]:
-    """The log directories of a local tier, as a broker's are read."""
-    return tuple(OwnLogDir(local_disk(), path, tier) for path in tier.directories)
-
-
-def make_folders(paths: Iterable[str]) -> None:
-    """Creates missing folders, so that they can be locked. Raises Unreadable."""
-    disk = writable_disk()
-    for path in paths:
-        disk.make_folder(path.rstrip("/") or "/")
 
 
 def cluster_of(paths: Iterable[str | None], clock: Clock | None = None) -> Cluster:

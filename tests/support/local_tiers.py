@@ -8,6 +8,7 @@ from archive_fakes import CountingIds
 from managed import T0, one
 from simulated_disk import SimulatedDisk
 
+from local_log.engine.manager.background import AtOnce
 from local_log.engine.manager.config import ManagerConfig
 from local_log.formats.filenames import TopicPartition
 from tiering.local_tier.local_tier import LocalTier
@@ -31,7 +32,9 @@ class Host:
     def tier(self, **config: Any) -> LocalTier:
         """One that is made, not started."""
         manager = ManagerConfig(log_dirs=self.dirs, num_recovery_threads_per_data_dir=1, **config)
-        return LocalTier(self.disk, manager, lambda: self.now, lambda: 0.0, self.ids.new_id, lambda topic: self.settings)
+        return LocalTier(
+            self.disk, manager, lambda: self.now, lambda: 0.0, self.ids.new_id, lambda topic: self.settings, AtOnce()
+        )
 
     def started(self, **config: Any) -> LocalTier:
         """One that runs."""

@@ -40,12 +40,12 @@ from tiering.cluster import Cluster
 from tiering.config.assignment import BadConfig
 from tiering.config.config import Config
 from tiering.config.settings import manager_config
-from tiering.local_tier.local_tier import LocalTier
+from tiering.local_tier.opening import local_tier, make_folders, own_log_dirs
 from tiering.local_tier.own_topics import OwnTopics
 from tiering.local_tier.service import TierService
 from tiering.machine import CLOCK, IDS, folder_holder, local_disk, open_store, writable_disk
 from tiering.offload.compacted_topics import ReplacedTopics
-from tiering.wiring import cluster_of, log_dir, make_folders, own_log_dirs, remembered, shares_a_folder, transforms
+from tiering.wiring import cluster_of, log_dir, remembered, shares_a_folder, transforms
 
 TOKEN_CHARACTERS_MIN: Final = 16
 TOKEN_CHARACTERS_MAX: Final = 1_024
@@ -153,8 +153,7 @@ def own_tier(config: Config, report: Callable[[str], None]) -> TierService | Non
     """The local tier of a configuration, not started yet; None if its log directories are a broker's."""
     if not config.settings.own_log_dirs:
         return None
-    tier = LocalTier(writable_disk(), manager_config(config.settings), CLOCK.now_ms, jitter, IDS.new_id, config.log_settings)
-    return TierService(tier, CLOCK.now_ms, report)
+    return TierService(local_tier(manager_config(config.settings), config.log_settings), CLOCK.now_ms, report)
 
 
 def build(config: Config, environment: Mapping[str, str], report: Callable[[str], None]) -> Built:

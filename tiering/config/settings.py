@@ -253,9 +253,9 @@ NAMES: Final = (*map(name_of, Settings.model_fields), *OF_MANAGER)
 
 
 def manager_config(settings: Settings) -> ManagerConfig:
-    """The settings of the log manager of our own log directories."""
-    values = {field: getattr(settings, name.replace(".", "_")) for name, field in FIELDS.items() if name != "log.dir"}
-    return ManagerConfig(**values)
+    """The settings of the log manager of our own log directories. Raises Invalid for some that do not go together."""
+    values = {name: getattr(settings, name.replace(".", "_")) for name in FIELDS if name != "log.dir"}
+    return read_manager_config({n: ",".join(v) if isinstance(v, tuple) else str(v) for n, v in values.items()})
 
 
 def read_settings_of(values: Mapping[str, Value]) -> tuple[Settings, dict[str, str]]:

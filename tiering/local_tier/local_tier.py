@@ -15,6 +15,7 @@ from typing import Final
 
 from local_log.disk import WritableDisk, replace_file
 from local_log.engine.config import LogConfig
+from local_log.engine.manager.background import Background
 from local_log.engine.manager.config import ManagerConfig
 from local_log.engine.manager.data_dir import DataDir
 from local_log.engine.manager.guarded_disk import Offline, unless_offline
@@ -41,10 +42,12 @@ Settings = Callable[[str], Mapping[str, str]]
 class LocalTier:
     """The logs of `config.log_dirs`, which have no other replicas.
 
-    `now_ms` returns ms since 1970, `random` numbers in [0, 1), `new_id` ids of 32 hexadecimal digits. Segments of tiered logs are
+    `now_ms` returns ms since 1970, `random` numbers in [0, 1), `new_id` ids of 32 hexadecimal digits. `background` is where the
+    log cleaner runs, by default in threads. Segments of tiered logs are
     deleted by `local_retention`, which asks the archive, and not by `tick`.
     """
 
+    # The dependencies of a log manager, which a simulation replaces; a class for them would be used in this call alone.
     def __init__(
         self,
         disk: WritableDisk,
@@ -53,11 +56,12 @@ class LocalTier:
         random: Callable[[], float],
         new_id: Callable[[], str],
         settings: Settings = lambda topic: {},
+        background: Background | None = None,
     ) -> None:
         self._disk, self._now_ms, self._new_id, self._settings = disk, now_ms, new_id, settings
         self._manager = LogManager(
             disk, config, now_ms, random, new_id, default=config_of("*", settings("*"), {}),
-            archived_through=lambda partition: None, only_replica=True,
+            archived_through=lambda partition: None, only_replica=True, background=background,
         )  # fmt: skip
         self._lock = threading.RLock()
         self._known = Topics()
@@ -118,6 +122,10 @@ class LocalTier:
 
     def _is_in(self, partition: TopicPartition, directory: str) -> bool:
         return self._manager.log(partition).folder.path == f"{directory}/{partition}"
+
+    def uncleanable(self) -> Mapping[TopicPartition, LogError]:
+        """The partitions that the log cleaner leaves alone after an error."""
+        return self._manager.uncleanable
 
     def missing(self) -> tuple[TopicPartition, ...]:
         """Partitions of known topics without a log in any directory: a disk is offline or not mounted, or a log is damaged."""

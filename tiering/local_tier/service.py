@@ -32,7 +32,8 @@ class TierStatus:
     """The state of the local tier: opening, running, failed or stopped.
 
     `logs_left` counts the logs that are not opened yet, `was_clean` whether the directories were cleanly shut down before.
-    `missing` are partitions without a log, `problems` the messages of what went wrong, the last at the end.
+    `missing` are partitions without a log, `uncleanable` those that the log cleaner leaves alone, `problems` the messages of what
+    went wrong, the last at the end.
     """
 
     state: str = "opening"
@@ -42,6 +43,7 @@ class TierStatus:
     ticked_ms: int = 0
     offline: tuple[str, ...] = ()
     missing: tuple[TopicPartition, ...] = ()
+    uncleanable: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     problem_count: int = 0
     offsets: tuple[LogOffsetsRow, ...] = ()
@@ -56,6 +58,7 @@ class TierStatus:
             "ticked_ms": self.ticked_ms or None,
             "offline": list(self.offline),
             "missing": list(map(str, self.missing)),
+            "uncleanable": list(self.uncleanable),
             "problems": list(self.problems),
             "partitions": [_row(of) for of in self.offsets],
         }
@@ -147,8 +150,14 @@ class TierService:
             LogOffsetsRow(p, now.log_start, now.local_log_start, now.high_watermark.offset, now.end.offset)
             for p, now in logs.items()
         )
-        offline = tuple(map(str, self.tier.offline))
-        return replace(status, logs=len(rows), offline=offline, missing=self.tier.missing(), offsets=rows)
+        return replace(
+            status,
+            logs=len(rows),
+            offline=tuple(map(str, self.tier.offline)),
+            missing=self.tier.missing(),
+            uncleanable=tuple(f"{partition}: {why}" for partition, why in self.tier.uncleanable().items()),
+            offsets=rows,
+        )
 
     def _on_progress(self, progress: Progress) -> None:
         with self._lock:

@@ -11,6 +11,7 @@ from local_tiers import ORDERS, SMALL, produce
 from made_manifests import assert_sound_archive
 from simulated_disk import SimulatedDisk
 
+from local_log.engine.manager.background import AtOnce
 from local_log.engine.manager.config import ManagerConfig
 from local_log.errors import Unavailable
 from local_log.formats.filenames import TopicPartition
@@ -65,7 +66,9 @@ class OwnWorld:
 
     def start(self) -> LocalTier:
         config = ManagerConfig(log_dirs=(LOGS,), num_recovery_threads_per_data_dir=1)
-        tier = LocalTier(self.disk, config, self.clock.now_ms, lambda: 0.0, self.ids.new_id, lambda topic: self.settings)
+        tier = LocalTier(
+            self.disk, config, self.clock.now_ms, lambda: 0.0, self.ids.new_id, lambda topic: self.settings, AtOnce()
+        )
         self.service = TierService(tier, self.clock.now_ms, self.said.append)
         self.service.start()
         self.tier = tier

@@ -198,8 +198,8 @@ def test_local_retention_beside_a_broker_is_refused_with_the_reason(run: Run, tm
 @pytest.mark.slow
 def test_it_owns_a_log_directory_is_killed_and_stopped_and_the_next_one_goes_on(run: Run, logs: Path, tmp_path: Path) -> None:
     own, archive, state = Path(shutil.copytree(logs, tmp_path / "own")), tmp_path / "archive", tmp_path / "state"
-    settings = ("own.log.dirs=true", "local.retention.ms=1", "log.retention.check.interval.ms=200", "file.delete.delay.ms=0")
-    tasks = ("agent.tasks=copy,expire", "log.initial.task.delay.ms=0")
+    settings = ("own.log.dirs=true", "local.retention.ms=1", "log.retention.check.interval.ms=1000", "file.delete.delay.ms=0")
+    tasks = ("agent.tasks=copy,expire", "log.initial.task.delay.ms=0", "topics.include=g-codec-none")
 
     def local_start(status: dict[str, Any]) -> dict[str, int]:
         rows = (status["local_tier"] or {}).get("partitions", ())

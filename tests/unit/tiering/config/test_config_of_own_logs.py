@@ -17,7 +17,7 @@ from tiering.config.topics import SYNONYMS
 def test_every_setting_of_the_engine_and_the_log_manager_is_one_of_the_service() -> None:
     engine = {name for name in OF_LOG if not name.startswith("internal.")}
     assert (engine | OF_MANAGER.keys()) - KNOWN == set()
-    assert manager_config(loaded(None).settings) == ManagerConfig()
+    assert manager_config(loaded(None, {"TIERING_LOG_DIRS": "/a"}).settings) == ManagerConfig(("/a",))
 
 
 def test_the_log_manager_gets_what_the_configuration_says(tmp_path: Path) -> None:
