@@ -13,16 +13,18 @@ from pathlib import Path
 import pytest
 from golden_logs import broker_logs
 from job_processes import environment
+from key_files import write_keys
 from logs_to_archive import drop_segments_below, due, set_checkpoint
 from offloaded_once import assert_one_sound_chain
 
-from local_log.errors import Corrupt, NotFound
+from local_log.errors import Corrupt, LogError, NotFound
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, parse_partition_dir
 from remote import archive
 from remote.clock import RandomIds, SystemClock
 from remote.store.open import open_store
 from spark_jobs.common.mounted import SharedLogDir
 from spark_jobs.offload.task import DELETED, OffloadedSlice, OffloadItem, OffloadSpec, offload_slice
+from tiering.machine import open_archive_store
 from tiering.wiring import log_dir
 
 NAMES = ("g-big-0", "g-codec-lz4-0", "g-txn-0")
@@ -163,6 +165,16 @@ def test_offsets_that_were_deleted_before_a_copy_have_a_row(logs: Path, url: str
     (lost,) = (row for row in run(spec_of(logs, url), items("g-txn-0")).rows if row.action == "lost")
     assert (lost.segments, lost.bytes) == (1, 0)
     assert "offsets [102, 2683) are lost" in lost.reason
+
+
+def test_a_task_compresses_encrypts_and_signs_with_keys_that_it_opens_itself(logs: Path, url: str, tmp_path: Path) -> None:
+    keys = str(write_keys(tmp_path / "keys.json", "one", one=bytes(32)))
+    spec = replace(spec_of(logs, url), keys_address=keys, encrypt_with=keys, compress=True)
+    assert actions(run(spec, items("g-txn-0"))) == {"copied": 3, "keep": 1}
+    (manifest,) = archive.newest_manifests(open_archive_store(url, keys), "g-txn")
+    assert {entry.encoding for entry in manifest.entries} == {"zstd+aes-256-gcm"}
+    with pytest.raises(LogError, match=r"keys\.json"):
+        run(replace(spec, encrypt_with=str(tmp_path / "none" / "keys.json")), items("g-txn-0"))
 
 
 def test_a_slice_of_a_directory_that_is_not_mounted_is_not_done_at_all(logs: Path, url: str) -> None:
