@@ -31,7 +31,7 @@ def submitted(job: str, own: Sequence[str], how: Submission) -> list[str]:
 
 
 class SparkJobOperator(CommandOperator):
-    """Runs one of our jobs (backfill, reprocess, scrub, search, stats) by spark-submit, and returns its report.
+    """Runs one of our jobs that read records by spark-submit, and returns its report. For offload and expire: `spark_commands`.
 
     `master`: Spark's; None runs the job without spark-submit, in a session of this worker alone if it needs one. `arguments`: the
     job's own options; archive and keys are the connection's. `conf`: Spark's settings. `py_files`: what executors need and do not
