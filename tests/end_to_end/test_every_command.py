@@ -47,7 +47,7 @@ WITHOUT_ROWS = {
     "tiering", "tiering agent", "tiering agent pause", "tiering agent resume", "tiering agent unit", "tiering completion",
     "tiering config", "tiering config check", "tiering diverged",
     "tiering log", "tiering man", "tiering manifest", "tiering manifest export",
-    "tiering metrics", "tiering metrics alerts", "tiering metrics dashboard", "job backfill", "job reprocess",
+    "tiering metrics", "tiering metrics alerts", "tiering metrics dashboard", "tiering serve", "job backfill", "job reprocess",
 }  # fmt: skip
 """Commands that only do something, or whose answer is one document of a form of its own."""
 

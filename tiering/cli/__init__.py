@@ -30,6 +30,7 @@ _VERBS = {
     "restore": "Write archived partitions as a log directory that a broker starts on.",
     "rotate-keys": "Wrap the data keys of encrypted segments with the current key.",
     "scrub": "Check that an archive is complete and intact.",
+    "serve": "Serve both tiers to Kafka clients, read-only.",
     "source-gone": "Record that a log directory was taken out of service.",
     "status": "Show the state of the agent, and how far the archive lags.",
     "sweep": "Delete objects that no manifest refers to.",

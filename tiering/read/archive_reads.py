@@ -1,4 +1,4 @@
-"""Reads of archived batches that go on where an earlier one ended, so that a reader of fetch after fetch is read ahead.
+"""Reads of batches that go on where an earlier one ended, so that a reader of fetch after fetch is read ahead.
 
 A first read requests what it asks for and no more. The second one in a row keeps its requests: each later read takes up what
 was requested meanwhile.
@@ -6,29 +6,39 @@ was requested meanwhile.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Generator, Iterator
-from typing import Final, cast
+from collections.abc import Generator, Hashable, Iterator
+from typing import Final, Protocol, cast
 
 import numpy as np
 
 from local_log.errors import LogError
 from local_log.formats.chunks import Chunk
-from remote.keys import PartitionPath
-from remote.read.log import ArchivedLog
 
 OPEN_MAX: Final = 16
 """Reads that are kept. Each may have `ReadAhead.ahead_bytes_max` bytes in memory."""
 
-_Place = tuple[PartitionPath, int]
+
+class ReadableAhead(Protocol):
+    """What can be read on and on: an archived log, or one over both tiers."""
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last one that may be read."""
+
+    def chunks(self, start_offset: int, end_offset: int) -> Iterator[Chunk]:
+        """The batches of `[start_offset, end_offset)`, read ahead."""
+
+    def first_chunks(self, start_offset: int, end_offset: int, wanted_bytes: int) -> Iterator[Chunk]:
+        """Like `chunks`, for a caller that stops after about `wanted_bytes`."""
 
 
 class SequentialRead:
-    """The batches of an archived log from an offset on, taken a limited number of bytes at a time."""
+    """The batches of a log from an offset on, taken a limited number of bytes at a time. `of` tells logs apart."""
 
-    def __init__(self, archived: ArchivedLog, offset: int, first_bytes: int | None) -> None:
+    def __init__(self, of: Hashable, archived: ReadableAhead, offset: int, first_bytes: int | None) -> None:
         """With `first_bytes` it requests no more than is asked for, in a first request of that size."""
         end = self.end_offset = archived.end_offset
-        self.path = archived.manifest.path
+        self.of = of
         self.is_ahead = first_bytes is None
         chunks = archived.chunks(offset, end) if first_bytes is None else archived.first_chunks(offset, end, first_bytes)
         self._chunks: Iterator[Chunk] = chunks
@@ -91,22 +101,22 @@ class ArchiveReads:
     def __init__(self, open_max: int = OPEN_MAX) -> None:
         self._open_max = open_max
         self._lock = threading.Lock()
-        self._kept: OrderedDict[_Place, SequentialRead | None] = OrderedDict()
+        self._kept: OrderedDict[tuple[Hashable, int], SequentialRead | None] = OrderedDict()
 
-    def begin(self, archived: ArchivedLog, offset: int, max_bytes: int) -> SequentialRead:
-        """A read from `offset` on: the one that ended there, else a new one. Give it back with `end`."""
+    def begin(self, of: Hashable, archived: ReadableAhead, offset: int, max_bytes: int) -> SequentialRead:
+        """A read from `offset` on: the one of the same log that ended there, else a new one. Give it back with `end`."""
         with self._lock:
-            is_continued = (archived.manifest.path, offset) in self._kept
-            kept = self._kept.pop((archived.manifest.path, offset), None)
+            is_continued = (of, offset) in self._kept
+            kept = self._kept.pop((of, offset), None)
         if kept is not None and offset < kept.end_offset:
             return kept
-        return SequentialRead(archived, offset, None if is_continued else max_bytes)
+        return SequentialRead(of, archived, offset, None if is_continued else max_bytes)
 
     def end(self, read: SequentialRead) -> None:
         """Keeps a read for the fetch that continues it. Of a first one only its end is kept."""
         gone: SequentialRead | None = None
         with self._lock:
-            self._kept[read.path, read.offset] = read if read.is_ahead else None
+            self._kept[read.of, read.offset] = read if read.is_ahead else None
             if len(self._kept) > self._open_max:
                 _, gone = self._kept.popitem(last=False)
         if gone is not None:

@@ -226,7 +226,7 @@ class LiveLog:
     def _chunks(self, archived: ArchivedLog, offset: int, border: int, max_bytes: int, *, one: bool) -> tuple[list[Chunk], int]:
         """Whole batches below the border, and the offset to go on at, which is the border if no more follow."""
         end = min(border, archived.end_offset)
-        read = self.reads.begin(archived, offset, max_bytes)
+        read = self.reads.begin(archived.manifest.path, archived, offset, max_bytes)
         is_kept = False
         try:
             chunks, is_over = read.take(end, max_bytes, one_at_least=one)

@@ -131,7 +131,7 @@ class TieredLog:
         for chunk in self._fetched(offset, max_bytes, isolation, one_at_least=min_one_message):
             parts.append(bytes_of(chunk))
             next_offset = chunk.batches.next_offset
-        aborted = self._aborted(offset, next_offset, isolation) if isolation is Isolation.read_committed else ()
+        aborted = self.aborted(offset, next_offset, isolation) if isolation is Isolation.read_committed else ()
         return Fetched(b"".join(parts), next_offset, aborted)
 
     def fetch_older(
@@ -155,7 +155,7 @@ class TieredLog:
             raise OffsetOutOfRange(self.name, offset, self.log_start_offset, log_end)
         size, next_offset, is_first = 0, offset, True
         try:
-            for chunk in self._chunks(offset, end, max_bytes, isolation):
+            for chunk in self.chunks(offset, end, isolation, max_bytes):
                 inside = _between(chunk, next_offset, end)
                 if not len(inside.batches):
                     continue
@@ -251,14 +251,18 @@ class TieredLog:
         newer = (e for e in local if not older or e.epoch > older[-1].epoch)
         return end_offset_for((*older, *newer), epoch, self.local.log_end_offset if self.local else self.end_offset())
 
-    def _chunks(self, start: int, end: int, wanted_bytes: int, isolation: Isolation) -> Iterator[Chunk]:
+    def chunks(self, start: int, end: int, isolation: Isolation, wanted_bytes: int | None = None) -> Iterator[Chunk]:
+        """The batches of `[start, end)`, possibly with a few before and after: read ahead, or about `wanted_bytes` of them.
+
+        Raises Corrupt, Unavailable, and MissingRange on reaching offsets that neither tier has.
+        """
         for tier, first, last in self._split(start, end, isolation):
-            if isinstance(tier, ArchivedLog):
+            if isinstance(tier, ArchivedLog) and wanted_bytes is not None:
                 yield from tier.first_chunks(first, last, wanted_bytes)
             else:
                 yield from tier.chunks(first, last)
 
-    def _aborted(self, start: int, end: int, isolation: Isolation) -> tuple[AbortedTxn, ...]:
+    def aborted(self, start: int, end: int, isolation: Isolation) -> tuple[AbortedTxn, ...]:
         """The aborted transactions with records in the range, wherever their markers are; both tiers may report the same one."""
         return tuple(sorted({t for tier, first, last in self._split(start, end, isolation) for t in tier.aborted(first, last)}))
 

@@ -29,10 +29,10 @@ Id = Hashable
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Close the connection; `reason` is a sentence for the log."""
+    """Close the connection; `reason` is a sentence for the log, empty for what happens every day."""
 
     connection: Id
-    reason: str
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class SocketServer:
         self._hold(one, -one.held)
         one.state, one.began_ms = State.RECEIVING, now_ms
         if self.is_draining:
-            return self._close(connection, "this endpoint stops")
+            return self._close(connection)
         actions = self._look_for_request(connection, one)
         if one.state is State.RECEIVING and connection in self._connections:
             actions += self._paused(connection, one, False)
@@ -181,7 +181,7 @@ class SocketServer:
         slow = [c for c, one in self._connections.items() if self._is_slow(one, now_ms)]
         actions: list[Action] = []
         for connection in idle:
-            actions += self._close(connection, f"no byte came or went for {self.config.idle_ms_max} ms (connections.max.idle.ms)")
+            actions += self._close(connection)
         for connection in slow:
             if connection in self._connections:
                 actions += self._close(connection, f"a request takes longer than {self.config.receive_ms_max} ms to arrive")
@@ -191,7 +191,7 @@ class SocketServer:
         """Accepts nothing more; closes what waits for a request now, and everything else when it is answered."""
         self.is_draining = True
         waiting = [c for c, one in self._connections.items() if one.state is State.RECEIVING]
-        return [action for c in waiting for action in self._close(c, "this endpoint stops")]
+        return [action for c in waiting for action in self._close(c)]
 
     def _look_for_request(self, connection: Id, one: _Connection) -> list[Action]:
         try:
@@ -233,7 +233,7 @@ class SocketServer:
         else:
             self._pool.release(-count)
 
-    def _close(self, connection: Id, reason: str) -> list[Action]:
+    def _close(self, connection: Id, reason: str = "") -> list[Action]:
         self._forget(connection)
         return [Close(connection, reason)]
 

@@ -1,0 +1,64 @@
+"""The endpoint's answers without its sockets: a request of one version in, the response of that version out."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from archive_fakes import SleptClock
+
+from local_log.log_dir import LogDir
+from local_log.os_disk import OsDisk
+from remote.store.api import ObjectStore
+from tiering.endpoint.apis.context import Context
+from tiering.endpoint.apis.kafka_apis import Waits, handle
+from tiering.endpoint.hosted_logs import HostedLogs
+from tiering.endpoint.protocol.api_keys import API_VERSIONS, APIS, Api
+from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
+from tiering.endpoint.protocol.reading import read_message
+from tiering.endpoint.protocol.requests import RequestHeader, write_request
+from tiering.endpoint.reads import Reads
+from tiering.wiring import Tiers
+
+
+class Endpoint:
+    """Over a log directory, an archive or both; `said` is what was reported."""
+
+    def __init__(self, folder: Path | None, store: ObjectStore | None) -> None:
+        self.clock = SleptClock()
+        self.said: list[str] = []
+        tiers = Tiers(None if folder is None else LogDir(OsDisk(), str(folder)), store)
+        self.context = Context(HostedLogs(tiers, self.clock), Reads(), self.clock, "broker.test", 9092, self.said.append)
+
+    def limited(self, **limits: int) -> None:
+        self.context = replace(self.context, **limits)
+
+    def ask(self, api: Api, version: int, message: object) -> Any:
+        """The response, or None if it waits. It must have nothing after its end."""
+        frame = write_request(RequestHeader(api, version, 99, "test"), message)[4:]
+        found = handle(frame, self.context)
+        return None if isinstance(found, Waits) else response_of(api, version, b"".join(map(bytes, found)))
+
+    def fetch(
+        self, topic: str, offset: int, max_bytes: int = 1 << 30, *, version: int = 11, level: int = 0, **more: int
+    ) -> PartitionData:
+        """One partition's answer."""
+        asked = FetchPartition(0, fetch_offset=offset, partition_max_bytes=max_bytes, **more)
+        found = self.ask(APIS[1], version, FetchRequest(topics=(self.topic(topic, version, asked),), isolation_level=level))
+        return found.responses[0].partitions[0]
+
+    def topic(self, name: str, version: int, *partitions: FetchPartition) -> FetchTopic:
+        """By name or by id, as the version asks for."""
+        if version < 13:
+            return FetchTopic(name, partitions=partitions)
+        known = self.context.logs.topic(name)
+        assert known is not None
+        return FetchTopic(topic_id=known.id, partitions=partitions)
+
+
+def response_of(api: Api, version: int, data: bytes) -> Any:
+    """The message of a whole frame."""
+    assert int.from_bytes(data[:4], "big") == len(data) - 4
+    assert int.from_bytes(data[4:8], "big") == 99
+    is_flexible = api.is_flexible(version)
+    start = 9 if is_flexible and api is not API_VERSIONS else 8
+    return read_message(api.response, version, data, start, flexible=is_flexible)

@@ -1,0 +1,65 @@
+"""`tiering serve`: what it refuses before it listens, and that it listens, answers and stops."""
+
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from asked_endpoint import response_of
+from click.testing import Result
+
+from tiering.endpoint.protocol.api_keys import METADATA
+from tiering.endpoint.protocol.messages.metadata import MetadataRequest
+from tiering.endpoint.protocol.requests import RequestHeader, write_request
+
+Run = Callable[..., Result]
+
+
+def test_an_address_that_others_reach_needs_the_word_insecure(run: Run, tmp_path: Path) -> None:
+    result = run("serve", "--log-dir", tmp_path, "--listen", "0.0.0.0:0")
+    assert result.exit_code == 2
+    assert "0.0.0.0 can be reached from other hosts" in result.stderr
+    assert "--insecure allows it" in result.stderr
+
+
+@pytest.mark.parametrize("address", ["9095", ":9095", "localhost:", "localhost:x", "localhost:70000"])
+def test_an_address_has_a_host_and_a_port(run: Run, tmp_path: Path, address: str) -> None:
+    result = run("serve", "--log-dir", tmp_path, "--listen", address)
+    assert result.exit_code == 2
+    assert f"{address!r} is not HOST:PORT" in result.stderr
+
+
+def test_something_is_to_be_served(run: Run) -> None:
+    assert "give --archive, --log-dir or both" in run("serve").stderr
+
+
+def test_a_port_that_is_taken_is_told(run: Run, broker: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        result = run("serve", "--log-dir", broker, "--listen", address)
+    assert result.exit_code == 1
+    assert f"cannot listen on {address}" in result.stderr
+
+
+@pytest.mark.slow
+def test_it_serves_until_it_is_told_to_stop(broker: Path, archive: str) -> None:
+    command = [sys.executable, "-m", "tiering", "serve", "--log-dir", str(broker), "--archive", archive]
+    with subprocess.Popen([*command, "--listen", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        said = process.stderr.readline()
+        assert said.startswith("tiering: 15 topics at 127.0.0.1:")
+        port = int(said.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(write_request(RequestHeader(METADATA, 1, 99, None), MetadataRequest(topics=None)))
+            found = client.recv(1 << 16)
+            while len(found) < 4 + int.from_bytes(found[:4], "big"):
+                found += client.recv(1 << 16)
+            answer = response_of(METADATA, 1, found)
+            assert (answer.brokers[0].host, answer.brokers[0].port) == ("127.0.0.1", port)
+            process.send_signal(signal.SIGTERM)
+            assert client.recv(1) == b""
+        assert process.stderr.read() == "tiering: stopped\n"
+    assert process.returncode == 0

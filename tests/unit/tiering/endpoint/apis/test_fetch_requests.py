@@ -1,0 +1,184 @@
+from pathlib import Path
+
+import pytest
+from archive_fakes import MemoryStore
+from asked_endpoint import Endpoint
+from golden_logs import legacy_logs, live, partitions
+from tiered_worlds import ARCHIVED, World, batches_of
+
+from local_log.formats.batches import scan
+from tiering.endpoint.protocol.api_keys import FETCH
+from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.messages.fetch import EpochEndOffset, FetchPartition, FetchRequest, FetchTopic
+from tiering.read.tiered_log import Isolation
+
+
+@pytest.fixture
+def endpoint(world: World, shape: str) -> Endpoint:
+    return Endpoint(world.folders[shape], None if shape == "local alone" else world.store)
+
+
+def sizes_of(endpoint: Endpoint, request: FetchRequest) -> list[int]:
+    """The bytes of each topic's only partition."""
+    answer = endpoint.ask(FETCH, 11, request)
+    return [sum(map(len, topic.partitions[0].records)) for topic in answer.responses]
+
+
+def followed(endpoint: Endpoint, topic: str, size: int, version: int) -> bytes:
+    """All batches, as a consumer fetches them."""
+    offset, found = answer_start(endpoint, topic), bytearray()
+    while answer := endpoint.fetch(topic, offset, size, version=version):
+        assert answer.error_code == 0
+        data = b"".join(answer.records)
+        if not data:
+            return bytes(found)
+        batches, stop = scan(data)
+        assert stop == len(data)
+        assert batches.last_offset[0] >= offset
+        offset = batches.next_offset
+        found += data
+    raise AssertionError
+
+
+def answer_start(endpoint: Endpoint, topic: str) -> int:
+    hosted = endpoint.context.logs.topic(topic)
+    assert hosted is not None
+    return hosted.partitions[0].log_start_offset
+
+
+@pytest.mark.parametrize("partition", ["g-txn-0", "g-compacted-0", "g-trimmed-0", "g-big-0"])
+def test_fetches_in_a_row_give_every_batch_of_both_tiers_once(endpoint: Endpoint, world: World, partition: str) -> None:
+    batches = batches_of(world.folders["local alone"], partition)
+    start = answer_start(endpoint, partition[:-2])
+    want = b"".join(b.body for b in batches if b.last_offset >= start)
+    for size, version in ((1, 4), (20_000, 12), (1 << 30, 18)):
+        assert followed(endpoint, partition[:-2], size, version) == want
+    assert endpoint.said == []
+
+
+def test_every_golden_partition_is_fetched_as_it_lies_there(world: World) -> None:
+    endpoint = Endpoint(world.folders["some archived dropped"], world.store)
+    for partition in partitions():
+        batches = batches_of(world.folders["local alone"], partition)
+        start = answer_start(endpoint, partition[:-2])
+        assert followed(endpoint, partition[:-2], 50_000, 11) == b"".join(b.body for b in batches if b.last_offset >= start)
+
+
+def test_an_archive_alone_ends_where_it_was_archived_to(world: World) -> None:
+    endpoint = Endpoint(None, world.store)
+    for partition in ARCHIVED:
+        answer = endpoint.fetch(partition[:-2], answer_start(endpoint, partition[:-2]))
+        log = world.archived(partition)
+        assert answer.high_watermark == answer.last_stable_offset == log.end_offset()
+        assert b"".join(answer.records) == log.fetch(log.log_start_offset, 1 << 30).records
+
+
+def test_committed_reads_end_at_the_last_stable_offset_and_list_what_was_aborted(endpoint: Endpoint, world: World) -> None:
+    log = world.log("local alone", "g-txn-0")
+    want = log.fetch(0, 1 << 30, Isolation.read_committed)
+    answer = endpoint.fetch("g-txn", 0, level=1)
+    assert answer.last_stable_offset == live("g-txn-0")["last_stable_offset"]
+    assert answer.high_watermark == log.end_offset()
+    assert b"".join(answer.records) == want.records
+    assert {(t.producer_id, t.first_offset) for t in answer.aborted_transactions} >= {
+        (t.producer_id, t.first_offset) for t in want.aborted
+    }
+    assert endpoint.fetch("g-txn", 0).aborted_transactions is None
+
+
+def test_what_is_outside_of_the_log_is_out_of_range(endpoint: Endpoint) -> None:
+    for offset in (-1, 1233, 3001):
+        answer = endpoint.fetch("g-trimmed", offset)
+        assert (answer.error_code, answer.high_watermark, answer.records) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1, ())
+    assert endpoint.fetch("g-trimmed", 3000).error_code == 0
+    assert endpoint.said == []
+
+
+def test_unknown_topics_and_partitions_are_told_by_name_and_by_id(world: World) -> None:
+    endpoint = Endpoint(world.folders["local alone"], None)
+    assert endpoint.fetch("nowhere", 0).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    asked = FetchRequest(topics=(FetchTopic(topic_id="B" * 21 + "A", partitions=(FetchPartition(0),)),))
+    assert endpoint.ask(FETCH, 13, asked).responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    wrong = FetchRequest(topics=(FetchTopic("g-tiny", partitions=(FetchPartition(7),)),))
+    assert endpoint.ask(FETCH, 4, wrong).responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_client_with_another_leader_epoch_is_told_so(world: World) -> None:
+    endpoint = Endpoint(world.folders["local alone"], None)
+    newest = world.log("local alone", "g-epochs-0").local.leader_epochs[-1].epoch
+    codes = [endpoint.fetch("g-epochs", 0, current_leader_epoch=epoch).error_code for epoch in (newest - 1, newest, newest + 1)]
+    assert codes == [ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NONE, ErrorCode.UNKNOWN_LEADER_EPOCH]
+
+
+def test_a_client_whose_log_has_parted_is_told_where(world: World) -> None:
+    endpoint = Endpoint(world.folders["local alone"], None)
+    epochs = world.log("local alone", "g-epochs-0").local.leader_epochs
+    beyond = epochs[1].start_offset + 1
+    answer = endpoint.fetch("g-epochs", beyond, version=12, last_fetched_epoch=epochs[0].epoch)
+    assert answer.diverging_epoch == EpochEndOffset(epochs[0].epoch, epochs[1].start_offset)
+    assert answer.records == ()
+    same = endpoint.fetch("g-epochs", epochs[1].start_offset, version=12, last_fetched_epoch=epochs[0].epoch)
+    assert same.diverging_epoch == EpochEndOffset()
+    assert same.records != ()
+
+
+def test_all_partitions_of_a_request_share_its_bytes_and_the_first_has_one_batch(world: World) -> None:
+    endpoint = Endpoint(world.folders["local alone"], None)
+    names = ("g-empty", "g-mixed", "g-txn", "g-appendtime")
+    asked = tuple(endpoint.topic(name, 11, FetchPartition(0, partition_max_bytes=1 << 20)) for name in names)
+    sizes = [sizes_of(endpoint, FetchRequest(max_bytes=most, topics=asked)) for most in (1, 30_000)]
+    assert sizes[0][0] == sizes[0][2] == sizes[0][3] == 0
+    assert sizes[0][1] > 1
+    assert sizes[1][1] > 0
+    assert sum(sizes[1]) <= 30_000
+    endpoint.limited(fetch_bytes_max=1)
+    assert sizes_of(endpoint, FetchRequest(topics=asked)) == sizes[0]
+
+
+def test_a_fetch_with_too_little_waits_unless_it_has_an_error(world: World) -> None:
+    endpoint = Endpoint(world.folders["local alone"], None)
+
+    def asked(offset: int, min_bytes: int = 1, max_wait_ms: int = 500) -> FetchRequest:
+        one = endpoint.topic("g-tiny", 11, FetchPartition(0, fetch_offset=offset, partition_max_bytes=1 << 20))
+        return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=min_bytes, topics=(one,))
+
+    assert endpoint.ask(FETCH, 11, asked(1)) is None
+    assert endpoint.ask(FETCH, 11, asked(0, min_bytes=10_000)) is None
+    nothing = FetchRequest(max_wait_ms=500, min_bytes=1)
+    for at_once in (asked(0), asked(2), asked(1, min_bytes=0), asked(1, max_wait_ms=0), nothing):
+        assert endpoint.ask(FETCH, 11, at_once) is not None
+
+
+def test_sessions_are_neither_given_nor_known(world: World) -> None:
+    endpoint = Endpoint(world.folders["local alone"], None)
+    assert endpoint.ask(FETCH, 11, FetchRequest(session_epoch=0)).session_id == 0
+    assert endpoint.ask(FETCH, 11, FetchRequest(session_id=5, session_epoch=1)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize(("version", "magic"), [(0, 0), (1, 0), (2, 1), (3, 1)])
+def test_old_clients_get_the_message_format_that_they_know(world: World, version: int, magic: int) -> None:
+    endpoint = Endpoint(world.folders["local alone"], None)
+    answer = endpoint.fetch("g-codec-lz4", 0, 20_000, version=version)
+    batches, _ = scan(b"".join(answer.records))
+    assert set(batches.header["magic"].tolist()) == {magic}
+    assert batches.base_offset[0] <= 0 <= batches.last_offset[-1]
+    refused = endpoint.fetch("g-codec-zstd", 0, 20_000, version=version)
+    assert refused.error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+
+
+def test_messages_of_old_formats_are_sent_as_they_are(tmp_path: Path) -> None:
+    endpoint = Endpoint(legacy_logs(tmp_path, "g-v0-gzip-0", "g-v1-none-create-0"), None)
+    for name in ("g-v0-gzip-0", "g-v1-none-create-0"):
+        assert b"".join(endpoint.fetch(name[:-2], 0).records) == b"".join(b.body for b in batches_of(tmp_path, name))
+
+
+def test_a_damaged_batch_is_reported_and_told_and_never_sent(world: World) -> None:
+    store = MemoryStore()
+    store.objects.update(world.store.objects)
+    log = next(key for key in store.objects if key.startswith("g-mixed/") and key.endswith(".log"))
+    store.objects[log] = store.objects[log][:100] + bytes([store.objects[log][100] ^ 1]) + store.objects[log][101:]
+    endpoint = Endpoint(None, store)
+    answer = endpoint.fetch("g-mixed", 0)
+    assert answer.error_code == ErrorCode.CORRUPT_MESSAGE
+    assert answer.records == ()
+    assert "a fetch of g-mixed-0 at 0" in endpoint.said[0]

@@ -1,0 +1,181 @@
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+from asked_endpoint import Endpoint, response_of
+from golden_logs import live
+from tiered_worlds import World, batches_of
+
+from tiering.endpoint.network.config import SocketServerConfig
+from tiering.endpoint.protocol.api_keys import FETCH, METADATA
+from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest
+from tiering.endpoint.protocol.messages.metadata import MetadataRequest
+from tiering.endpoint.protocol.requests import RequestHeader, write_request
+from tiering.endpoint.server import Server, listen
+
+
+@contextmanager
+def served(endpoint: Endpoint, **limits: int) -> Iterator[tuple[str, int]]:
+    """The endpoint on a free port; it is stopped, and has ended, after the block."""
+    listener = listen("127.0.0.1", 0)
+    address = listener.getsockname()
+    context = replace(endpoint.context, host=address[0], port=address[1])
+    ready = threading.Event()
+    with ThreadPoolExecutor(2) as pool:
+        server = Server(context, SocketServerConfig(**limits), pool, endpoint.said.append)
+
+        async def run() -> None:
+            loops.append(asyncio.get_running_loop())
+            ready.set()
+            await server.serve(listener)
+
+        loops: list[asyncio.AbstractEventLoop] = []
+        thread = threading.Thread(target=asyncio.run, args=(run(),))
+        thread.start()
+        ready.wait()
+        try:
+            yield address
+        finally:
+            loops[0].call_soon_threadsafe(server.stop)
+            thread.join()
+
+
+def connected(address: tuple[str, int]) -> socket.socket:
+    found = socket.create_connection(address)
+    found.settimeout(20)
+    return found
+
+
+def frame_from(of: socket.socket) -> bytes:
+    data = bytearray()
+    while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
+        more = of.recv(1 << 20)
+        assert more, "the connection was closed"
+        data += more
+    return bytes(data)
+
+
+@pytest.fixture
+def endpoint(world: World) -> Endpoint:
+    return Endpoint(world.folders["some archived dropped"], world.store)
+
+
+def metadata(version: int) -> bytes:
+    return write_request(RequestHeader(METADATA, version, 99, "test"), MetadataRequest(topics=None if version else ()))
+
+
+def test_requests_that_come_together_are_answered_in_their_order(endpoint: Endpoint) -> None:
+    with served(endpoint) as address, connected(address) as client:
+        client.sendall(b"".join(map(metadata, range(14))))
+        rest = b""
+        for version in range(14):
+            while len(rest) < 4 or len(rest) < 4 + int.from_bytes(rest[:4], "big"):
+                rest += client.recv(1 << 20)
+            size = 4 + int.from_bytes(rest[:4], "big")
+            one, rest = rest[:size], rest[size:]
+            assert len(response_of(METADATA, version, one).topics) == 15
+
+
+def test_a_slow_reader_gets_all_of_a_large_answer_and_holds_up_nobody(endpoint: Endpoint, world: World) -> None:
+    one = endpoint.topic("g-big", 11, FetchPartition(0, partition_max_bytes=1 << 30))
+    request = write_request(RequestHeader(FETCH, 11, 99, "test"), FetchRequest(topics=(one,)))
+    with served(endpoint) as address, connected(address) as slow, connected(address) as quick:
+        slow.sendall(request)
+        quick.sendall(metadata(9))
+        assert response_of(METADATA, 9, frame_from(quick)).topics
+        answer = response_of(FETCH, 11, frame_from(slow)).responses[0].partitions[0]
+    assert b"".join(answer.records) == b"".join(b.body for b in batches_of(world.folders["local alone"], "g-big-0"))
+
+
+def test_a_fetch_at_the_end_waits_as_long_as_it_may(endpoint: Endpoint) -> None:
+    one = endpoint.topic("g-tiny", 11, FetchPartition(0, fetch_offset=1, partition_max_bytes=1 << 20))
+    waits = FetchRequest(max_wait_ms=150, min_bytes=1, topics=(one,))
+    with served(endpoint) as address, connected(address) as client:
+        client.sendall(write_request(RequestHeader(FETCH, 11, 99, "test"), waits))
+        client.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            client.recv(1)
+        client.settimeout(20)
+        assert response_of(FETCH, 11, frame_from(client)).responses[0].partitions[0].records == ()
+
+
+@pytest.mark.parametrize(
+    "data", [b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00", b"\0\0\0\x0a" + b"\x7f" * 10, b"\0\0\0\0"]
+)
+def test_what_is_no_request_closes_its_connection_and_no_other(endpoint: Endpoint, data: bytes) -> None:
+    with served(endpoint) as address, connected(address) as other, connected(address) as client:
+        client.sendall(data)
+        assert client.recv(10) == b""
+        other.sendall(metadata(1))
+        assert response_of(METADATA, 1, frame_from(other)).topics
+    assert any("closed the connection of 127.0.0.1" in message for message in endpoint.said)
+
+
+def test_further_connections_than_allowed_are_closed_and_the_first_live_on(endpoint: Endpoint) -> None:
+    with served(endpoint, connections_max=1) as address, connected(address) as first:
+        first.sendall(metadata(1))
+        frame_from(first)
+        with connected(address) as second:
+            assert second.recv(1) == b""
+        first.sendall(metadata(1))
+        assert frame_from(first)
+
+
+def test_stopping_closes_what_waits(endpoint: Endpoint) -> None:
+    one = endpoint.topic("g-tiny", 11, FetchPartition(0, fetch_offset=1, partition_max_bytes=1 << 20))
+    waits = FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=(one,))
+    with served(endpoint) as address:
+        idle, waiting = connected(address), connected(address)
+        waiting.sendall(write_request(RequestHeader(FETCH, 11, 99, "test"), waits))
+        idle.sendall(metadata(1))
+        frame_from(idle)
+    assert idle.recv(1) == b""
+    assert response_of(FETCH, 11, frame_from(waiting)).error_code == 0
+    assert waiting.recv(1) == b""
+    idle.close()
+    waiting.close()
+
+
+def test_a_consumer_of_librdkafka_reads_both_tiers_from_start_to_end(endpoint: Endpoint) -> None:
+    import confluent_kafka
+
+    with served(endpoint) as (host, port):
+        for level in ("read_uncommitted", "read_committed"):
+            consumer = confluent_kafka.Consumer(
+                {
+                    "bootstrap.servers": f"{host}:{port}",
+                    "group.id": "unused",
+                    "enable.auto.commit": False,
+                    "isolation.level": level,
+                    "enable.partition.eof": True,
+                    "check.crcs": True,
+                    "fetch.wait.max.ms": 10,
+                    "auto.offset.reset": "error",
+                }
+            )
+            topics = ("g-txn", "g-compacted-txn", "g-trimmed", "g-codec-zstd")
+            starts = {topic: live(f"{topic}-0")["earliest"][0] for topic in topics}
+            consumer.assign([confluent_kafka.TopicPartition(topic, 0, start) for topic, start in starts.items()])
+            found: dict[str, list[int]] = {topic: [] for topic in topics}
+            ended = 0
+            while ended < len(topics):
+                message = consumer.poll(20)
+                assert message is not None
+                error = message.error()
+                if error is None:
+                    found[message.topic()].append(message.offset())
+                else:
+                    assert error.code() == confluent_kafka.KafkaError._PARTITION_EOF, error
+                    ended += 1
+            consumer.close()
+            for topic in topics:
+                want = live(f"{topic}-0")
+                assert len(found[topic]) == want[f"{level}_count"], topic
+                if level == "read_committed":
+                    assert found[topic] == want["read_committed_offsets"], topic
+    assert endpoint.said == []

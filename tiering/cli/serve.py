@@ -1,0 +1,129 @@
+"""`tiering serve`: an endpoint of Kafka's protocol that reads both tiers."""
+
+import asyncio
+import ipaddress
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import click
+
+from local_log.errors import Invalid
+from tiering.command.exit_codes import reports_errors
+from tiering.command.options import (
+    Number,
+    archive_option,
+    cache_dir_option,
+    keys_option,
+    log_dir_option,
+    options_as,
+)
+from tiering.command.output import say, warn
+from tiering.machine import CLOCK
+from tiering.wiring import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers, read_ahead_pool
+
+THREADS = 4
+PORT_MAX = 65_535
+_DEFAULT = "127.0.0.1:9095"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of `tiering serve`."""
+
+    archive_url: str | None
+    log_dir_path: str | None
+    keys_address: str | None
+    cache_dir: str | None
+    listen: str
+    advertise: str | None
+    insecure: bool
+    max_connections: int
+
+
+@click.command("serve")
+@archive_option()
+@log_dir_option()
+@keys_option()
+@cache_dir_option()
+@click.option(
+    "--listen", default=_DEFAULT, show_default=True, metavar="HOST:PORT", help="Where to listen; port 0 takes a free one."
+)
+@click.option("--advertise", metavar="HOST:PORT", help="The address that clients are told to use. Default: that of --listen.")
+@click.option(
+    "--insecure", is_flag=True, help="Listen on an address that other hosts reach, although everybody there may read all."
+)
+@click.option("--max-connections", type=Number(1), default=10_000, show_default=True, metavar="N", help="Connections in all.")
+@options_as(Options)
+@reports_errors
+def command(options: Options) -> None:
+    """Serve topics to any Kafka client, read-only, from the archive, a log directory or both.
+
+    A topic that is in both is one log. Nothing is written anywhere, and producers are refused. SIGTERM and SIGINT answer what
+    has been asked, and end the command.
+
+    \b
+    Examples:
+      tiering serve --archive s3://bucket/kafka --listen 127.0.0.1:9095
+      tiering serve --archive s3://bucket/kafka --log-dir /var/lib/kafka
+      kcat -b 127.0.0.1:9095 -t orders -o beginning -e
+    """
+    if options.archive_url is None and options.log_dir_path is None:
+        raise click.UsageError("give --archive, --log-dir or both")
+    host, port = _address(options.listen, "--listen")
+    if not (options.insecure or _is_loopback(host)):
+        raise click.UsageError(
+            f"{host} can be reached from other hosts, and everybody there could read all topics: --insecure allows it"
+        )
+    advertised = _address(options.advertise, "--advertise") if options.advertise is not None else None
+    _serve(options, (host, port), advertised)
+
+
+def _serve(options: Options, at: tuple[str, int], advertised: tuple[str, int] | None) -> None:
+    from tiering.endpoint.apis.context import Context  # with all its messages, it takes a moment to load
+    from tiering.endpoint.hosted_logs import HostedLogs
+    from tiering.endpoint.network.config import SocketServerConfig
+    from tiering.endpoint.reads import Reads
+    from tiering.endpoint.reports import Reports
+    from tiering.endpoint.server import Server, listen
+
+    with read_ahead_pool(THREADS) as ahead, ThreadPoolExecutor(THREADS, thread_name_prefix="request") as pool:
+        logs, reads = HostedLogs(_tiers(options, ahead), CLOCK), Reads()
+        count = len(logs.names())
+        try:
+            listener = listen(*at)
+        except OSError as e:
+            raise Invalid(f"cannot listen on {options.listen}: {e}; choose another address with --listen") from e
+        bound_host, bound_port = listener.getsockname()[:2]
+        host, port = advertised or (at[0], bound_port)
+        reports = Reports(lambda text: say(f"tiering: {text}"), CLOCK)
+        context = Context(logs, reads, CLOCK, host, port, reports)
+        server = Server(context, SocketServerConfig(connections_max=options.max_connections), pool, reports)
+        say(f"tiering: {count} topics at {bound_host}:{bound_port}")
+        asyncio.run(server.serve(listener))
+        reads.close()
+    say("tiering: stopped")
+
+
+def _tiers(options: Options, ahead: ThreadPoolExecutor) -> Tiers:
+    return open_tiers(
+        options.log_dir_path,
+        options.archive_url,
+        open_reading(options.cache_dir, CACHE_BYTES_MAX, ahead, options.keys_address),
+        warn=warn,
+        keys_address=options.keys_address,
+        cache_dir=options.cache_dir,
+    )
+
+
+def _address(text: str, option: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not (colon and host and port.isascii() and port.isdigit() and int(port) <= PORT_MAX):
+        raise click.BadParameter(f"{text!r} is not HOST:PORT, as in {_DEFAULT}", param_hint=option)
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

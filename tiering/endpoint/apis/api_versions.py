@@ -1,0 +1,22 @@
+"""ApiVersions: what is answered here."""
+
+from typing import Final
+
+from tiering.endpoint.protocol.api_keys import API_VERSIONS, APIS
+from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from tiering.endpoint.protocol.requests import RequestHeader, write_response
+
+_ALL: Final = tuple(ApiVersion(api.key, api.first, api.last) for api in APIS.values())
+
+
+def api_versions() -> ApiVersionsResponse:
+    """All APIs. Produce is among them, since librdkafka takes a broker without it for one of before 0.11."""
+    return ApiVersionsResponse(api_keys=_ALL)
+
+
+def unknown_api_versions(correlation_id: int) -> list[bytes]:
+    """The frame for a version that is not answered: it has version 0 and the versions of this API alone (KIP-511)."""
+    own = (ApiVersion(API_VERSIONS.key, API_VERSIONS.first, API_VERSIONS.last),)
+    answer = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)
+    return write_response(RequestHeader(API_VERSIONS, 0, correlation_id, None), answer)

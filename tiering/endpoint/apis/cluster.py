@@ -1,0 +1,143 @@
+"""Metadata, DescribeTopicPartitions, DescribeCluster and DescribeConfigs: one broker, which leads every partition."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from local_log.errors import LogError
+from local_log.formats.partition_metadata import ZERO_TOPIC_ID
+from tiering.endpoint.apis.context import CLUSTER_ID, NODE_ID, Context, leader_epoch_of
+from tiering.endpoint.hosted_logs import HostedTopic
+from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from tiering.endpoint.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from tiering.endpoint.protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from tiering.endpoint.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+_PAGE_MAX = 2000
+"""`max.request.partition.size.limit`."""
+_TOPIC, _BROKER = 2, 4
+"""Kafka's ConfigResource types."""
+_INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+
+
+def metadata(request: MetadataRequest, version: int, context: Context) -> MetadataResponse:
+    """The topics asked for, or all."""
+    if request.topics is None or (version == 0 and not request.topics):
+        wanted = [MetadataRequestTopic(name=name) for name in context.logs.names()]
+    else:
+        wanted = list(request.topics)
+    return MetadataResponse(
+        brokers=(MetadataResponseBroker(NODE_ID, context.host, context.port),),
+        cluster_id=CLUSTER_ID,
+        controller_id=NODE_ID,
+        topics=tuple(_topic(one, context) for one in wanted),
+    )
+
+
+def _topic(wanted: MetadataRequestTopic, context: Context) -> MetadataResponseTopic:
+    by_id = wanted.name is None
+    try:
+        found = context.logs.topic_by_id(wanted.topic_id) if wanted.name is None else context.logs.topic(wanted.name)
+    except LogError as e:
+        context.report(f"the metadata of {wanted.name or wanted.topic_id}: {e}")
+        return MetadataResponseTopic(ErrorCode.LEADER_NOT_AVAILABLE, wanted.name, wanted.topic_id)
+    if found is None:
+        code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return MetadataResponseTopic(code, wanted.name, wanted.topic_id if by_id else ZERO_TOPIC_ID)
+    partitions = tuple(MetadataResponsePartition(**fields) for fields in _partitions(found))
+    return MetadataResponseTopic(ErrorCode.NONE, found.name, found.id, found.name in _INTERNAL, partitions)
+
+
+def _partitions(topic: HostedTopic) -> list[dict[str, Any]]:
+    """The fields that describe each partition; one that cannot be opened has no leader."""
+    us = {"leader_id": NODE_ID, "replica_nodes": (NODE_ID,), "isr_nodes": (NODE_ID,)}
+    nobody = {"error_code": ErrorCode.LEADER_NOT_AVAILABLE, "leader_id": -1, "replica_nodes": (NODE_ID,)}
+    nobody["offline_replicas"] = (NODE_ID,)
+    found: list[dict[str, Any]] = []
+    for number, log in sorted(topic.partitions.items()):
+        described = nobody if isinstance(log, LogError) else us | {"leader_epoch": leader_epoch_of(log)}
+        found.append({"partition_index": number, **described})
+    return found
+
+
+@dataclass(slots=True)
+class _Page:
+    """Topics from a cursor on, up to a number of partitions."""
+
+    room: int
+    topics: list[DescribeTopicPartitionsResponseTopic]
+    next_cursor: Cursor | None = None
+
+    def add(self, name: str, topic: HostedTopic | None, first: int) -> None:
+        """A topic's partitions from `first` on."""
+        if topic is None:
+            self.topics.append(DescribeTopicPartitionsResponseTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name))
+            return
+        fields = [one for one in _partitions(topic) if one["partition_index"] >= first]
+        if len(fields) > self.room:
+            self.next_cursor = Cursor(name, fields[self.room]["partition_index"])
+        shown = fields[: self.room]
+        self.room -= len(shown)
+        partitions = tuple(DescribeTopicPartitionsResponsePartition(**one) for one in shown)
+        of_topic = DescribeTopicPartitionsResponseTopic(ErrorCode.NONE, name, topic.id, name in _INTERNAL, partitions)
+        if shown or not fields:
+            self.topics.append(of_topic)
+
+
+def describe_topic_partitions(request: DescribeTopicPartitionsRequest, context: Context) -> DescribeTopicPartitionsResponse:
+    """The topics asked for, or all, by name, from the cursor on."""
+    names = sorted({one.name for one in request.topics} or context.logs.names())
+    cursor = request.cursor or Cursor()
+    page = _Page(max(1, min(request.response_partition_limit, _PAGE_MAX)), [])
+    for name in names:
+        if name < cursor.topic_name or page.next_cursor is not None:
+            continue
+        if not page.room:
+            page.next_cursor = Cursor(name, 0)
+            break
+        page.add(name, context.logs.topic(name), cursor.partition_index if name == cursor.topic_name else 0)
+    return DescribeTopicPartitionsResponse(topics=tuple(page.topics), next_cursor=page.next_cursor)
+
+
+def describe_cluster(request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
+    """This endpoint, as the only broker."""
+    broker = DescribeClusterBroker(NODE_ID, context.host, context.port)
+    return DescribeClusterResponse(
+        endpoint_type=request.endpoint_type, cluster_id=CLUSTER_ID, controller_id=NODE_ID, brokers=(broker,)
+    )
+
+
+def describe_configs(request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
+    """No setting of any topic is known here; each topic that there is has an empty list."""
+    return DescribeConfigsResponse(results=tuple(_configs(one, context) for one in request.resources))
+
+
+def _configs(resource: DescribeConfigsResource, context: Context) -> DescribeConfigsResult:
+    kind, name = resource.resource_type, resource.resource_name
+    known = name in context.logs.names() if kind == _TOPIC else kind == _BROKER and name == str(NODE_ID)
+    if known:
+        return DescribeConfigsResult(resource_type=kind, resource_name=name)
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if kind == _TOPIC else ErrorCode.INVALID_REQUEST
+    return DescribeConfigsResult(code, f"there is no {name!r} here", kind, name)

@@ -1,0 +1,85 @@
+"""What the answers are made of: the logs, their readers, the clock, and where clients reach this endpoint."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from local_log.errors import Corrupt, LogError, NotFound, OffsetOutOfRange, UnsupportedCompressionType
+from remote.clock import Clock
+from remote.read.plan import MissingRange
+from tiering.endpoint.hosted_logs import HostedLogs, HostedTopic
+from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.reads import Reads
+from tiering.read.tiered_log import Isolation, TieredLog
+
+CLUSTER_ID = "kafka-tiering"
+NODE_ID = 1
+
+NO_EPOCH = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """`host` and `port` are advertised; `report` is told of every error that a client is answered for our reasons."""
+
+    logs: HostedLogs
+    reads: Reads
+    clock: Clock
+    host: str
+    port: int
+    report: Callable[[str], object]
+    fetch_bytes_max: int = 55 << 20
+    """`fetch.max.bytes`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused(Exception):
+    """A partition is not answered for."""
+
+    code: ErrorCode
+
+
+def log_of(topic: HostedTopic | None, number: int, current_leader_epoch: int) -> TieredLog:
+    """The partition's log. Raises Refused, LogError."""
+    log = None if topic is None else topic.partitions.get(number)
+    if log is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if isinstance(log, LogError):
+        raise log
+    epoch = leader_epoch_of(log)
+    if current_leader_epoch not in (NO_EPOCH, epoch):
+        older = current_leader_epoch < epoch
+        raise Refused(ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH)
+    return log
+
+
+def leader_epoch_of(log: TieredLog) -> int:
+    """The newest leader epoch of either tier, 0 for a log without epochs."""
+    local = log.local.leader_epochs if log.local is not None else ()
+    archived = log.archived.manifest.leader_epochs if log.archived is not None else ()
+    return max((entry.epoch for entry in (*local[-1:], *archived[-1:])), default=0)
+
+
+def isolation_of(level: int) -> Isolation:
+    """Of a request's isolation level."""
+    return Isolation.read_committed if level else Isolation.read_uncommitted
+
+
+def code_of(error: LogError | Refused) -> ErrorCode:
+    """What a client is told of an error."""
+    if isinstance(error, Refused):
+        return error.code
+    if isinstance(error, OffsetOutOfRange) and not isinstance(error, MissingRange):
+        return ErrorCode.OFFSET_OUT_OF_RANGE
+    if isinstance(error, UnsupportedCompressionType):
+        return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    return ErrorCode.CORRUPT_MESSAGE if isinstance(error, Corrupt) else ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def is_ours(error: LogError | Refused) -> bool:
+    """Whether an error is the logs' or the store's, not the request's."""
+    return code_of(error) in (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.CORRUPT_MESSAGE)
+
+
+def may_be_of_an_old_manifest(error: LogError | Refused) -> bool:
+    """Whether the error may be gone with a newer manifest."""
+    return isinstance(error, NotFound | Corrupt)

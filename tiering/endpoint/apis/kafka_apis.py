@@ -1,0 +1,67 @@
+"""Which function answers which request (Kafka's KafkaApis)."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tiering.endpoint.apis.api_versions import api_versions, unknown_api_versions
+from tiering.endpoint.apis.cluster import describe_cluster, describe_configs, describe_topic_partitions, metadata
+from tiering.endpoint.apis.context import Context
+from tiering.endpoint.apis.fetch import fetch
+from tiering.endpoint.apis.offsets import list_offsets, offset_for_leader_epoch
+from tiering.endpoint.apis.produce import REASON, produce
+from tiering.endpoint.protocol.api_keys import (
+    API_VERSIONS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_CONFIGS,
+    DESCRIBE_TOPIC_PARTITIONS,
+    FETCH,
+    LIST_OFFSETS,
+    METADATA,
+    OFFSET_FOR_LEADER_EPOCH,
+    PRODUCE,
+)
+from tiering.endpoint.protocol.errors import InvalidRequest
+from tiering.endpoint.protocol.requests import Request, UnknownApiVersions, read_request, write_response
+
+_Answer = Callable[[Any, int, Context], Any]
+
+_ANSWERS: Final[Mapping[int, _Answer]] = {
+    PRODUCE.key: lambda message, version, context: produce(message),
+    LIST_OFFSETS.key: list_offsets,
+    METADATA.key: metadata,
+    API_VERSIONS.key: lambda message, version, context: api_versions(),
+    OFFSET_FOR_LEADER_EPOCH.key: lambda message, version, context: offset_for_leader_epoch(message, context),
+    DESCRIBE_CONFIGS.key: lambda message, version, context: describe_configs(message, context),
+    DESCRIBE_CLUSTER.key: lambda message, version, context: describe_cluster(message, context),
+    DESCRIBE_TOPIC_PARTITIONS.key: lambda message, version, context: describe_topic_partitions(message, context),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """A fetch with fewer bytes than it wants: ask `answer` again, with the time that it may still wait."""
+
+    request: Request
+    wait_ms: int
+
+
+def handle(frame: bytes, context: Context) -> list[Any] | Waits:
+    """The parts of the answer to a request, or that it waits. Raises InvalidRequest, LogError."""
+    request = read_request(frame)
+    if isinstance(request, UnknownApiVersions):
+        return unknown_api_versions(request.correlation_id)
+    return answer(request, context, may_wait=True)
+
+
+def answer(request: Request, context: Context, *, may_wait: bool) -> list[Any] | Waits:
+    """The parts of the answer to a request that was read before. Raises InvalidRequest, LogError."""
+    header, message = request.header, request.message
+    if header.api is FETCH:
+        response = fetch(message, header.version, context, may_wait=may_wait and message.max_wait_ms > 0)
+        if response is None:
+            return Waits(request, message.max_wait_ms)
+        return write_response(header, response)
+    if header.api is PRODUCE and message.acks == 0:
+        raise InvalidRequest(REASON)  # such a producer waits for no answer: only a closed connection tells it
+    return write_response(header, _ANSWERS[header.api.key](message, header.version, context))

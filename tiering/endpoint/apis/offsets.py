@@ -1,0 +1,101 @@
+"""ListOffsets and OffsetForLeaderEpoch: offsets by time and by leader epoch, over both tiers."""
+
+from typing import Final
+
+from local_log.errors import LogError
+from local_log.formats.list_offsets import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+)
+from tiering.endpoint.apis.context import Context, Refused, code_of, is_ours, isolation_of, log_of
+from tiering.endpoint.hosted_logs import HostedTopic
+from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from tiering.endpoint.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+from tiering.read.segments_before import segments_before
+
+_SINCE: Final = {
+    EARLIEST: 0,
+    LATEST: 0,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+"""The first version of ListOffsets that knows a special timestamp."""
+
+
+def list_offsets(request: ListOffsetsRequest, version: int, context: Context) -> ListOffsetsResponse:
+    """An offset a partition; in version 0 the segments before a time."""
+    found = []
+    for wanted in request.topics:
+        topic = context.logs.topic(wanted.name)
+        answers = tuple(_offset(topic, one, version, request.isolation_level, context) for one in wanted.partitions)
+        found.append(ListOffsetsTopicResponse(wanted.name, answers))
+    return ListOffsetsResponse(topics=tuple(found))
+
+
+def _offset(
+    topic: HostedTopic | None, wanted: ListOffsetsPartition, version: int, isolation_level: int, context: Context
+) -> ListOffsetsPartitionResponse:
+    number, timestamp = wanted.partition_index, wanted.timestamp
+    try:
+        log = log_of(topic, number, wanted.current_leader_epoch)
+        _refuse_newer(timestamp, version)
+        if version == 0:
+            offsets = segments_before(log, timestamp, context.clock.now_ms())
+            return ListOffsetsPartitionResponse(number, old_style_offsets=tuple(offsets[: max(0, wanted.max_num_offsets)]))
+        found = log.list_offsets(timestamp, isolation_of(isolation_level))
+    except (LogError, Refused) as e:
+        return ListOffsetsPartitionResponse(number, _reported(e, wanted, topic, context))
+    if found is None:
+        return ListOffsetsPartitionResponse(number)
+    return ListOffsetsPartitionResponse(number, timestamp=found.timestamp, offset=found.offset, leader_epoch=found.leader_epoch)
+
+
+def _refuse_newer(timestamp: int, version: int) -> None:
+    if timestamp < 0 and version < _SINCE.get(timestamp, version + 1):
+        raise Refused(ErrorCode.UNSUPPORTED_VERSION)
+
+
+def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, context: Context) -> OffsetForLeaderEpochResponse:
+    """The end of an epoch a partition."""
+    found = []
+    for wanted in request.topics:
+        topic = context.logs.topic(wanted.topic)
+        answers = tuple(_end(topic, one, context) for one in wanted.partitions)
+        found.append(OffsetForLeaderTopicResult(wanted.topic, answers))
+    return OffsetForLeaderEpochResponse(topics=tuple(found))
+
+
+def _end(topic: HostedTopic | None, wanted: OffsetForLeaderPartition, context: Context) -> EpochEndOffset:
+    try:
+        log = log_of(topic, wanted.partition, wanted.current_leader_epoch)
+        found = log.end_offset_for(wanted.leader_epoch)
+    except (LogError, Refused) as e:
+        return EpochEndOffset(_reported(e, wanted, topic, context), wanted.partition)
+    if found is None:
+        return EpochEndOffset(partition=wanted.partition)
+    return EpochEndOffset(partition=wanted.partition, leader_epoch=found.epoch, end_offset=found.start_offset)
+
+
+def _reported(error: LogError | Refused, wanted: object, topic: HostedTopic | None, context: Context) -> ErrorCode:
+    if is_ours(error):
+        context.report(f"{topic.name if topic else ''}: {wanted}: {error}")
+    return code_of(error)

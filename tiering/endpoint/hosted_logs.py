@@ -1,0 +1,152 @@
+"""The topics that are answered for, from both tiers, and how fresh they are (Kafka's MetadataCache and ReplicaManager).
+
+A topic is opened when it is first asked for. Its manifests are loaded again after `archive_ms_max`, or when the local log has
+dropped what they lack; a local log is looked at again after `local_ms_max`. Many threads may ask.
+"""
+
+import threading
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from local_log.errors import LogError, NotFound
+from local_log.formats.filenames import TopicPartition
+from local_log.formats.partition_metadata import ZERO_TOPIC_ID
+from local_log.log_reader import LogReader
+from remote.clock import Clock
+from tiering.read.tiered_log import TieredLog
+from tiering.wiring import Tiers
+
+ARCHIVE_MS_MAX: Final = 30_000
+LOCAL_MS_MAX: Final = 500
+OUTDATED_MS_MIN: Final = 1_000
+"""How long an answer stays as it is, so that clients who ask for what is not there do not make the archive busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostedTopic:
+    """A topic's partitions by number; one that cannot be opened is the error."""
+
+    name: str
+    id: str
+    partitions: Mapping[int, TieredLog | LogError]
+    loaded_ms: int
+    looked_ms: int
+    """When the local logs were last looked at."""
+
+
+@dataclass(slots=True)
+class HostedLogs:
+    """All topics of `tiers`."""
+
+    tiers: Tiers
+    clock: Clock
+    archive_ms_max: int = ARCHIVE_MS_MAX
+    local_ms_max: int = LOCAL_MS_MAX
+    _names: tuple[str, ...] = ()
+    _listed_ms: int | None = None
+    _topics: dict[str, HostedTopic] = field(default_factory=dict)
+    _name_of: dict[str, str] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _loading: defaultdict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
+
+    def names(self) -> tuple[str, ...]:
+        """The names of all topics. Raises Unavailable."""
+        with self._lock:
+            now_ms = self.clock.now_ms()
+            if self._listed_ms is None or now_ms - self._listed_ms >= self.archive_ms_max:
+                self._names, self._listed_ms = self.tiers.topics(), now_ms
+            return self._names
+
+    def topic(self, name: str) -> HostedTopic | None:
+        """A topic, None if there is none. Raises Unavailable, Corrupt (a checkpoint of the log directory)."""
+        if name not in self.names():
+            return None
+        with self._lock:
+            loading = self._loading[name]
+        with loading:
+            known, now_ms = self._topics.get(name), self.clock.now_ms()
+            if known is not None and now_ms - known.loaded_ms < self.archive_ms_max:
+                known = self._looked(known, now_ms)
+            else:
+                known = self._loaded(name, now_ms)
+            return known
+
+    def topic_by_id(self, topic_id: str) -> HostedTopic | None:
+        """The topic with this id, if it was asked for by name before, as clients do."""
+        with self._lock:
+            name = self._name_of.get(topic_id)
+        found = None if name is None else self.topic(name)
+        return found if found is not None and found.id == topic_id else None
+
+    def outdated(self, name: str) -> None:
+        """Loads the topic anew when it is next asked for, unless it is fresh: something was not there."""
+        with self._lock:
+            known = self._topics.get(name)
+            if known is not None and self.clock.now_ms() - known.loaded_ms >= OUTDATED_MS_MIN:
+                self._topics[name] = replace(known, loaded_ms=known.loaded_ms - self.archive_ms_max)
+
+    def _loaded(self, name: str, now_ms: int) -> HostedTopic | None:
+        try:
+            partitions = self.tiers.found(name)
+        except NotFound:
+            with self._lock:
+                self._topics.pop(name, None)
+            return None
+        before = self._topics.get(name)
+        if before is not None:
+            partitions = {n: _unless_older(log, before.partitions.get(n)) for n, log in partitions.items()}
+        topic = HostedTopic(name, _id_of(partitions), partitions, now_ms, now_ms)
+        with self._lock:
+            self._topics[name] = topic
+            self._name_of[topic.id] = name
+        return topic
+
+    def _looked(self, known: HostedTopic, now_ms: int) -> HostedTopic | None:
+        """The topic with its local logs as they are now."""
+        if self.tiers.log_dir is None or now_ms - known.looked_ms < self.local_ms_max:
+            return known
+        numbers = [n for n, log in known.partitions.items() if isinstance(log, TieredLog) and log.local is not None]
+        found = self.tiers.log_dir.found_of(TopicPartition(known.name, n) for n in numbers)
+        local = {log.partition.partition: log for log in found if isinstance(log, LogReader)}
+        if local.keys() != set(numbers):
+            return self._loaded(known.name, now_ms)
+        partitions = dict(known.partitions)
+        for number, log in local.items():
+            before = partitions[number]
+            assert isinstance(before, TieredLog)
+            if before.archived is not None and log.log_start_offset > before.archived.end_offset:
+                return self._loaded(known.name, now_ms)
+            partitions[number] = _unless_older(TieredLog(log, before.archived), before)
+        topic = HostedTopic(known.name, known.id, partitions, known.loaded_ms, now_ms)
+        with self._lock:
+            self._topics[known.name] = topic
+        return topic
+
+
+def _unless_older(log: TieredLog | LogError, before: TieredLog | LogError | None) -> TieredLog | LogError:
+    """`before` if nothing has changed since, so that what was computed of it need not be again."""
+    if isinstance(log, TieredLog) and isinstance(before, TieredLog) and _state(log) == _state(before):
+        return before
+    return log
+
+
+def _state(log: TieredLog) -> tuple[object, ...]:
+    local, archived = log.local, log.archived
+    of_archive = None if archived is None else (archived.manifest.topic_id, archived.manifest.version)
+    if not isinstance(local, LogReader):
+        return (of_archive, local)
+    bases = tuple(segment.base_offset for segment in local.segments)
+    return (of_archive, local.checkpointed_start, local.checkpointed_high_watermark, bases)
+
+
+def _id_of(partitions: Mapping[int, TieredLog | LogError]) -> str:
+    """The topic's id, zeros if no partition says it."""
+    for log in partitions.values():
+        if isinstance(log, TieredLog):
+            if isinstance(log.local, LogReader) and log.local.topic_id != ZERO_TOPIC_ID:
+                return log.local.topic_id
+            if log.archived is not None:
+                return log.archived.manifest.topic_id
+    return ZERO_TOPIC_ID

@@ -1,0 +1,96 @@
+"""Reads of batches for fetches, each going on where an earlier one ended: nothing is looked up or requested twice."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from local_log.formats.chunks import Chunk
+from local_log.formats.indexes.transaction import AbortedTxn
+from local_log.formats.primitives import Buffer
+from local_log.log_reader import LogReader
+from tiering.read.archive_reads import ArchiveReads
+from tiering.read.tiered_log import Isolation, TieredLog
+
+OPEN_MAX = 64
+"""Reads that are kept open, for so many consumers of one partition each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """Whole batches in a row, not copied, and the aborted transactions among them, None for read_uncommitted."""
+
+    parts: tuple[Buffer, ...]
+    size: int
+    aborted: tuple[AbortedTxn, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _BothTiers:
+    """A log as `ArchiveReads` reads it."""
+
+    log: TieredLog
+    isolation: Isolation
+
+    @property
+    def end_offset(self) -> int:
+        return self.log.end_offset(self.isolation)
+
+    def chunks(self, start_offset: int, end_offset: int) -> Iterator[Chunk]:
+        return self.log.chunks(start_offset, end_offset, self.isolation)
+
+    def first_chunks(self, start_offset: int, end_offset: int, wanted_bytes: int) -> Iterator[Chunk]:
+        return self.log.chunks(start_offset, end_offset, self.isolation, wanted_bytes)
+
+
+@dataclass(slots=True)
+class Reads:
+    """For many threads: a read belongs to the thread that has taken it."""
+
+    _kept: ArchiveReads = field(default_factory=lambda: ArchiveReads(OPEN_MAX))
+
+    def read(self, log: TieredLog, offset: int, max_bytes: int, isolation: Isolation, *, one_at_least: bool) -> Batches:
+        """Batches from the one with `offset` on, up to `max_bytes`, the first even if it is larger; their checksums are checked.
+
+        `offset` is in the log, or its end. Raises Corrupt, Unavailable, NotFound, and MissingRange if no tier has the offset.
+        """
+        end, chunks = log.end_offset(isolation), list[Chunk]()
+        if offset < end:
+            chunks, is_over = self._taken(log, offset, max_bytes, isolation, one_at_least=one_at_least)
+            if is_over and not chunks:  # the read that was kept is of before the last batches were there
+                chunks, _ = self._taken(log, offset, max_bytes, isolation, one_at_least=one_at_least)
+        parts = tuple(_bytes_of(chunk) for chunk in chunks)
+        aborted = None
+        if isolation is Isolation.read_committed:
+            aborted = log.aborted(offset, chunks[-1].batches.next_offset, isolation) if chunks else ()
+        return Batches(parts, sum(map(len, parts)), aborted)
+
+    def close(self) -> None:
+        """Cancels what is requested ahead."""
+        self._kept.forget()
+
+    def _taken(
+        self, log: TieredLog, offset: int, max_bytes: int, isolation: Isolation, *, one_at_least: bool
+    ) -> tuple[list[Chunk], bool]:
+        read = self._kept.begin(_place(log), _BothTiers(log, isolation), offset, max_bytes)
+        is_kept = False
+        try:
+            chunks, is_over = read.take(log.end_offset(isolation), max_bytes, one_at_least=one_at_least)
+            is_kept = not is_over
+        finally:
+            if is_kept:
+                self._kept.end(read)
+            else:
+                read.close()
+        return chunks, is_over
+
+
+def _place(log: TieredLog) -> tuple[str, str]:
+    """Tells logs apart, also those of topics of one name."""
+    if log.archived is not None:
+        return log.archived.manifest.topic_id, log.name
+    return log.local.topic_id if isinstance(log.local, LogReader) else "", log.name
+
+
+def _bytes_of(chunk: Chunk) -> memoryview:
+    chunk.check()
+    batches = chunk.batches
+    return memoryview(chunk.buffer)[int(batches.positions[0]) : int(batches.end[-1])]

@@ -1,0 +1,36 @@
+"""Messages for whoever runs the endpoint, not more than a few a minute, since a client may cause one with each request."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from remote.clock import Clock
+
+PER_MINUTE_MAX: Final = 20
+_MINUTE_MS: Final = 60_000
+
+
+@dataclass(slots=True)
+class Reports:
+    """Hands messages to `say`; those above the limit are counted, and the number is said with the next one."""
+
+    say: Callable[[str], object]
+    clock: Clock
+    _since_ms: int = 0
+    _said: int = 0
+    _unsaid: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, message: str) -> None:
+        """Says it, or counts it."""
+        with self._lock:
+            now_ms = self.clock.now_ms()
+            if now_ms - self._since_ms >= _MINUTE_MS:
+                self._since_ms, self._said = now_ms, 0
+            if self._said >= PER_MINUTE_MAX:
+                self._unsaid += 1
+                return
+            self._said += 1
+            more, self._unsaid = self._unsaid, 0
+        self.say(message if not more else f"{message} ({more} more messages were not shown)")

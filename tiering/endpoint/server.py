@@ -1,0 +1,255 @@
+"""Sockets under the state machine of connections, and threads that answer: one process, asyncio for waiting only.
+
+Bytes are received and sent on the event loop's thread with non-blocking sockets: buffers by sendmsg, ranges of files by sendfile,
+one turn at a time. Requests are answered on a few threads, since a store may take its time.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from local_log.errors import LogError
+from tiering.endpoint.apis.context import Context
+from tiering.endpoint.apis.kafka_apis import Waits, answer, handle
+from tiering.endpoint.network.config import SocketServerConfig
+from tiering.endpoint.network.send import Send
+from tiering.endpoint.network.socket_server import Action, Close, Pause, SocketServer
+from tiering.endpoint.protocol.errors import InvalidRequest
+from tiering.endpoint.protocol.requests import Request
+
+RECEIVE_BYTES = 64 << 10
+SEND_BUFFER_BYTES = 100 << 10
+"""`socket.send.buffer.bytes`, as in Kafka: a larger one, or the system's own choice, halved the throughput on loopback."""
+BACKLOG = 1024
+ACCEPTED_AT_ONCE_MAX = 100
+TICK_S = 1.0
+POLL_S = 0.1
+"""How often a fetch that waits looks for new records."""
+DRAIN_S_MAX = 10.0
+
+
+@dataclass(slots=True)
+class _Channel:
+    number: int
+    socket: socket.socket
+    send: Send | None = None
+    is_writing: bool = False
+
+
+@dataclass(slots=True)
+class Server:
+    """Serves one listener until it is told to stop."""
+
+    context: Context
+    config: SocketServerConfig
+    pool: Executor
+    report: Callable[[str], object]
+    _core: SocketServer = field(init=False)
+    _channels: dict[int, _Channel] = field(default_factory=dict)
+    _numbers: "count[int]" = field(default_factory=count)
+    _stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    _loop: asyncio.AbstractEventLoop = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._core = SocketServer(self.config)
+
+    async def serve(self, listener: socket.socket) -> None:
+        """Until `stop`, or SIGTERM or SIGINT on the main thread; then answers what has been asked, and ends."""
+        self._loop = asyncio.get_running_loop()
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                self._loop.add_signal_handler(number, self.stop)
+        self._loop.add_reader(listener.fileno(), self._accept, listener)
+        try:
+            while not self._stopping.is_set():
+                await self._tick()
+        finally:
+            self._loop.remove_reader(listener.fileno())
+            listener.close()
+        await self._drain()
+
+    def stop(self) -> None:
+        """Begins to stop."""
+        self._stopping.set()
+
+    async def _tick(self) -> None:
+        try:
+            await asyncio.wait_for(self._stopping.wait(), TICK_S)
+        except TimeoutError:
+            self._do(self._core.tick(self._now_ms()))
+
+    async def _drain(self) -> None:
+        self._do(self._core.drain())
+        deadline = self._loop.time() + DRAIN_S_MAX
+        while len(self._core) and self._loop.time() < deadline:
+            await asyncio.sleep(POLL_S / 10)
+        for channel in list(self._channels.values()):
+            self._drop(channel)
+
+    def _now_ms(self) -> int:
+        return int(self._loop.time() * 1000)
+
+    def _accept(self, listener: socket.socket) -> None:
+        for _ in range(ACCEPTED_AT_ONCE_MAX):
+            try:
+                accepted, address = listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as e:
+                self.report(f"cannot accept a connection: {e}")
+                self._loop.remove_reader(listener.fileno())  # it would be told at once again
+                self._loop.call_later(TICK_S, self._accept_again, listener)
+                return
+            accepted.setblocking(False)
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+            channel = _Channel(next(self._numbers), accepted)
+            self._channels[channel.number] = channel
+            self._loop.add_reader(accepted.fileno(), self._receive, channel)
+            self._do(self._core.accepted(channel.number, address[0], self._now_ms()))
+
+    def _accept_again(self, listener: socket.socket) -> None:
+        if not self._stopping.is_set():
+            self._loop.add_reader(listener.fileno(), self._accept, listener)
+
+    def _receive(self, channel: _Channel) -> None:
+        try:
+            data = channel.socket.recv(RECEIVE_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._gone(channel)
+            return
+        self._do(self._core.received(channel.number, data, self._now_ms()))
+        self._handle_all()
+
+    def _handle_all(self) -> None:
+        while (taken := self._core.take_request()) is not None:
+            number, frame = taken
+            assert isinstance(number, int)
+            self._submit(number, None, handle, frame, self.context)
+
+    def _submit(self, number: int, deadline: float | None, ask: Callable[..., list[Any] | Waits], *given: object) -> None:
+        def work() -> None:
+            try:
+                found: list[Any] | Waits | LogError = ask(*given)
+            except LogError as e:
+                found = e
+            except Exception as e:  # a bug of ours must not leave a client without an answer, nor end the thread
+                found = InvalidRequest(f"a bug: {type(e).__name__}: {e}; please report it")
+            self._loop.call_soon_threadsafe(self._answered, number, deadline, found)
+
+        self.pool.submit(work)
+
+    def _answered(self, number: int, deadline: float | None, found: list[Any] | Waits | LogError) -> None:
+        channel = self._channels.get(number)
+        if channel is None:
+            return
+        if isinstance(found, LogError):
+            self._do(self._core.refuse(number, str(found)))
+        elif isinstance(found, Waits):
+            deadline = self._loop.time() + found.wait_ms / 1000 if deadline is None else deadline
+            left = deadline - self._loop.time()
+            self._loop.call_later(max(0.0, min(left, POLL_S)), self._ask_again, number, deadline, found.request)
+        else:
+            channel.send = self._core.answered(number, found)
+            self._send(channel)
+        self._handle_all()
+
+    def _ask_again(self, number: int, deadline: float, request: Request) -> None:
+        may_wait = self._loop.time() < deadline and not self._stopping.is_set()
+
+        def ask() -> list[Any] | Waits:
+            return answer(request, self.context, may_wait=may_wait)
+
+        if number in self._channels:
+            self._submit(number, deadline, ask)
+
+    def _send(self, channel: _Channel) -> None:
+        """Sends one turn's bytes of the answer, and the rest when the socket takes more."""
+        send = channel.send
+        assert send is not None
+        turn = self.config.turn_bytes_max
+        try:
+            while send.left and turn > 0:
+                sent = _send_some(channel.socket, send, turn)
+                send.advance(sent)
+                turn -= sent
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._gone(channel)
+            return
+        now_ms = self._now_ms()
+        self._core.progressed(channel.number, now_ms)
+        if send.left:
+            self._wait_to_write(channel, wait=True)
+            return
+        self._wait_to_write(channel, wait=False)
+        channel.send = None
+        self._do(self._core.sent(channel.number, now_ms))
+        self._handle_all()
+
+    def _wait_to_write(self, channel: _Channel, *, wait: bool) -> None:
+        if wait and not channel.is_writing:
+            self._loop.add_writer(channel.socket.fileno(), self._send, channel)
+        elif channel.is_writing and not wait:
+            self._loop.remove_writer(channel.socket.fileno())
+        channel.is_writing = wait
+
+    def _do(self, actions: list[Action]) -> None:
+        for action in actions:
+            assert isinstance(action.connection, int)
+            channel = self._channels[action.connection]
+            if isinstance(action, Close):
+                if action.reason:
+                    self.report(f"closed the connection of {_peer(channel.socket)}: {action.reason}")
+                self._drop(channel)
+            elif isinstance(action, Pause):
+                self._loop.remove_reader(channel.socket.fileno())
+            else:
+                self._loop.add_reader(channel.socket.fileno(), self._receive, channel)
+
+    def _gone(self, channel: _Channel) -> None:
+        self._core.closed(channel.number)
+        self._drop(channel)
+        self._handle_all()
+
+    def _drop(self, channel: _Channel) -> None:
+        self._loop.remove_reader(channel.socket.fileno())
+        self._wait_to_write(channel, wait=False)
+        channel.socket.close()
+        del self._channels[channel.number]
+
+
+def _send_some(to: socket.socket, send: Send, bytes_max: int) -> int:
+    file = send.next_file(bytes_max)
+    if file is not None:
+        return os.sendfile(to.fileno(), file.file.fileno(), file.position, file.size)
+    buffers = send.next_buffers(bytes_max)
+    more = socket.MSG_MORE if sum(map(len, buffers)) < send.left else 0
+    return to.sendmsg(buffers, [], more)
+
+
+def _peer(peer: socket.socket) -> str:
+    try:
+        host, port, *_ = peer.getpeername()
+    except OSError:
+        return "a client that is gone"
+    return f"{host}:{port}"
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listener that is not blocking. Raises OSError."""
+    listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG)
+    listener.setblocking(False)
+    return listener
