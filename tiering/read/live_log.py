@@ -80,14 +80,15 @@ class LiveLog:
     load: Callable[[], ArchivedLog | None]
     reads: ArchiveReads = field(default_factory=ArchiveReads)
     _held: ArchivedLog | None = None
-    _known: ArchivedLog | None = None
-    """What was loaded last; `_held` is None instead once it may be too old."""
+    _refreshes: int = 0
+    _held_since: int = 0
+    """How many refreshes there had been when `_held` was loaded: if there are more by now, it may be too old."""
     _loads: int = 0
     _loading: threading.Lock = field(default_factory=threading.Lock)
 
     def refresh(self) -> None:
         """Loads the newest manifest when one is needed next: call it after a commit. What is being read is read on."""
-        self._held = None
+        self._refreshes += 1
 
     def fetch(
         self,
@@ -250,7 +251,7 @@ class LiveLog:
         It is loaded anew, too, where an object is gone or an offset is not there: others may have taken their place.
         """
         loads, archived = self._loads, self._held
-        if archived is None or archived.end_offset < through:
+        if archived is None or archived.end_offset < through or self._held_since != self._refreshes:
             loads, archived = self._newest(loads)
         while True:
             try:
@@ -265,11 +266,13 @@ class LiveLog:
         """How often it was loaded, and the archive by the newest manifest; unless another thread has loaded it after `loads`."""
         with self._loading:
             if self._loads == loads:
-                newest, known = self.load(), self._known
-                is_known = newest is not None and known is not None and newest.manifest.version == known.manifest.version
-                self._held = self._known = known if is_known else newest
+                refreshes, held = self._refreshes, self._held
+                newest = self.load()
+                if newest is None or held is None or newest.manifest.version != held.manifest.version:
+                    self._held = newest
+                self._held_since = refreshes
                 self._loads += 1
-            return self._loads, self._known
+            return self._loads, self._held
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,6 +257,26 @@ def test_a_log_that_is_not_archived_yet_says_so(tmp_path: Path) -> None:
     assert at.live.list_offsets(LATEST_TIERED).offset == 5  # type: ignore[union-attr]
 
 
+def test_a_commit_while_the_manifest_is_loaded_makes_it_be_loaded_again(at: OwnedLog) -> None:
+    load = at.live.load
+
+    def commits_meanwhile() -> object:
+        at.live.load = load
+        found = load()
+        at.fill(9)
+        at.offload()
+        at.live.refresh()
+        return found
+
+    at.live.load = commits_meanwhile  # type: ignore[assignment]
+    before = at.archived_end()
+    for end in (before, at.log.log_end_offset):
+        found = at.live.list_offsets(LATEST_TIERED)
+        assert found is not None
+        assert found.offset == (before if end == before else at.archived_end()) - 1
+    assert at.archived_end() > before
+
+
 def test_epochs_end_where_they_ended_before_anything_left_the_local_log(tmp_path: Path) -> None:
     at = OwnedLog(str(tmp_path))
     for epoch in (0, 2, 5):
