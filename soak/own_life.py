@@ -26,10 +26,7 @@ sys.path[:0] = [str(HERE.parent / "tests" / "support"), str(HERE.parent), str(HE
 import hand_made  # noqa: E402
 from failing_agent import Failing  # noqa: E402
 
-from local_log.engine.config import LogConfig, read_config  # noqa: E402
 from local_log.engine.manager.config import ManagerConfig  # noqa: E402
-from local_log.engine.manager.log_manager import LogManager  # noqa: E402
-from local_log.engine.manager.retention import delete_old_segments, is_copied  # noqa: E402
 from local_log.engine.memory_records import memory_batches  # noqa: E402
 from local_log.engine.producers.state import Origin  # noqa: E402
 from local_log.engine.unified_log import UnifiedLog  # noqa: E402
@@ -41,11 +38,12 @@ from remote import archive  # noqa: E402
 from remote.keys import PartitionPath  # noqa: E402
 from remote.read.context import ReadContext  # noqa: E402
 from remote.store import open as stores  # noqa: E402
+from tiering.local_tier.local_retention import retain  # noqa: E402
+from tiering.local_tier.local_tier import LocalTier  # noqa: E402
 from tiering.machine import CLOCK, IDS, writable_disk  # noqa: E402
 from tiering.offload.copy import OffloadRun, offload, plan  # noqa: E402
 from tiering.read.archive_reads import ArchiveReads  # noqa: E402
 from tiering.read.live_log import LiveLog, archive_loader  # noqa: E402
-from tiering.retention.local import held  # noqa: E402
 
 TOPICS = {"plain": 25, "transactional": 15, "compacted": 10}
 TIERED_PARTITIONS = TOPICS["plain"] + TOPICS["transactional"]
@@ -66,11 +64,11 @@ Known = dict[int, tuple[int, int, int]]
 """Of one partition: end offset, CRC and number by base offset."""
 
 
-def config_of(topic: str) -> LogConfig:
-    """The topic's settings: so many bytes locally that all partitions have LOCAL_BYTES with their active segments."""
+def settings_of(topic: str) -> dict[str, str]:
+    """The topic's own settings: so many bytes locally that all partitions have LOCAL_BYTES with their active segments."""
     if topic == "compacted":
-        return read_config(CONFIG | COMPACTED)
-    return read_config(CONFIG | TIERED | {"local.retention.bytes": str(LOCAL_BYTES // TIERED_PARTITIONS - 2 * SEGMENT_BYTES)})
+        return CONFIG | COMPACTED
+    return CONFIG | TIERED | {"local.retention.bytes": str(LOCAL_BYTES // TIERED_PARTITIONS - 2 * SEGMENT_BYTES)}
 
 
 def acknowledged(folder: Path) -> list[Known]:
@@ -102,13 +100,15 @@ class Owner:
             log_dirs=(str(self.folder / "broker" / "data"),), initial_task_delay_ms=1_000, retention_check_interval_ms=2_000,
             flush_offset_checkpoint_interval_ms=2_000, flush_start_offset_checkpoint_interval_ms=2_000,
         )  # fmt: skip
-        topics = {topic: config_of(topic) for topic in TOPICS}
-        self.manager = LogManager(
-            writable_disk(), config, CLOCK.now_ms, random.Random(self.number).random, IDS.new_id, topics=topics, only_replica=True
-        )
-        started = self.manager.start()
+        self.tier = LocalTier(writable_disk(), config, CLOCK.now_ms, random.Random(self.number).random, IDS.new_id)
+        started = self.tier.start()
         if started.unopened or started.damaged:
             self.wrong(f"a start finds {started}")
+        for topic, count in TOPICS.items():
+            if topic not in self.tier.topics():
+                self.tier.create_topic(topic, count, settings_of(topic))
+            elif self.tier.topic(topic).config != settings_of(topic):  # a broker has created it
+                self.tier.alter_configs(topic, settings_of(topic))
         while True:
             try:
                 archive.create_archive(self.retried, CLOCK, IDS)
@@ -119,13 +119,10 @@ class Owner:
         self.live = [LiveLog(self.log(p), p, archive_loader(self.retried, self.path(p), reading), reads) for p in PARTITIONS]
 
     def log(self, partition: TopicPartition) -> UnifiedLog:
-        return self.manager.log(partition)
+        return self.tier.log(partition)
 
     def path(self, partition: TopicPartition) -> PartitionPath:
-        log = self.log(partition)
-        return PartitionPath(
-            partition.topic, open_reader(log.folder.disk, log.folder.path, partition).topic_id, partition.partition
-        )
+        return PartitionPath(partition.topic, self.tier.topic(partition.topic).topic_id, partition.partition)
 
     def wrong(self, problem: str) -> None:
         """Notes what must not be."""
@@ -198,8 +195,6 @@ class Owner:
     def archive(self, partition: TopicPartition) -> None:
         """Copies what is inactive, then drops what the archive has."""
         log, live = self.log(partition), self.live[PARTITIONS.index(partition)]
-        if not is_copied(log.folder.config):
-            return
         now = log.offsets
         reader = open_reader(log.folder.disk, log.folder.path, partition, now.local_log_start, now.high_watermark.offset)
         run = OffloadRun(self.retried, CLOCK, IDS, "soak", lambda _: None)  # type: ignore[arg-type]
@@ -212,11 +207,9 @@ class Owner:
                 elif done.entry is not None:
                     self.counts["archived"] += 1
                     live.refresh()
-            log.highest_offset_in_archive = held(self.retried, reader).through
+            self.counts["dropped"] += retain(log, reader, self.retried, CLOCK.now_ms())
         except MAYBE:
             self.counts["archive failed"] += 1
-            return
-        self.counts["dropped"] += delete_old_segments(log, CLOCK.now_ms())
 
     # Reading
 
@@ -276,7 +269,7 @@ class Owner:
             thread.join()
 
     def tick(self) -> None:
-        for problem in self.manager.tick(CLOCK.now_ms()):
+        for problem in self.tier.tick():
             self.wrong(f"a tick: {problem}")
         local = sum(self.log(p).local.segments.size for p in PARTITIONS if p.topic != "compacted")
         memory = int(Path("/proc/self/status").read_text().partition("VmRSS:")[2].split()[0])
@@ -392,7 +385,7 @@ def main() -> None:
         owner.live_on(rate)
         return
     report = verify(owner)
-    errors = owner.manager.stop()
+    errors = owner.tier.stop()
     if errors:
         owner.wrong(f"the stop: {errors}")
     (folder / "verified").write_text(json.dumps(report))

@@ -8,26 +8,25 @@ that was acknowledged and flushed is read back byte for byte, each batch once, a
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from archive_fakes import WRITES, Door, MemoryStore
-from managed import ID
 from owned_logs import PARTITION, OwnedLog, drained
 from simulated_disk import SimulatedDisk
 from small_logs import NOW
 
 from local_log.engine.manager.config import ManagerConfig
-from local_log.engine.manager.log_manager import LogManager
 from local_log.engine.unified_log import UnifiedLog
 from local_log.formats.list_offsets import EARLIEST, EARLIEST_LOCAL, LATEST_TIERED
 from remote.store.api import ObjectStore
-from tiering.retention.local import held
+from tiering.local_tier.local_retention import retain
+from tiering.local_tier.local_tier import LocalTier
 
 LOGS = "/data/logs"
 CONFIG = ManagerConfig(log_dirs=(LOGS,), num_recovery_threads_per_data_dir=1, initial_task_delay_ms=0)
-LOST = ((0.0, 0), (0.5, 1), (1.0, 0))
-"""How much of what is not synced is lost, and the seed: nothing, some of it, all of it."""
+NONE_LOST, ALL_LOST = (0.0, 0), (1.0, 0)
+"""How much of what is not synced is lost, and the seed: nothing, as in a process that is killed, or all of it."""
 
 
 class WatchedStore(Door):
@@ -48,29 +47,35 @@ class WatchedStore(Door):
 
 
 class OwnedDirectory(OwnedLog):
-    """A directory with one partition. `now` is the time of its ticks."""
+    """A directory that a LocalTier owns, with one partition. `now` is the time of its ticks."""
 
-    manager: LogManager
+    tier: LocalTier
     now = NOW
+    settings: ClassVar = {
+        "internal.segment.bytes": "400", "segment.index.bytes": "1200", "index.interval.bytes": "1",
+        "remote.storage.enable": "true", "retention.ms": "-1", "local.retention.bytes": "500", "file.delete.delay.ms": "0",
+    }  # fmt: skip
 
     def __init__(self, disk: SimulatedDisk, store: ObjectStore) -> None:
         self.store = store
-        super().__init__(LOGS, store, disk, segment_bytes=400, local_retention_bytes=500, file_delete_delay_ms=0)
+        super().__init__(LOGS, store, disk)
 
     def opened(self, start: int = 0, point: int = 0) -> UnifiedLog:
-        self.manager = LogManager(
-            self.disk, CONFIG, lambda: NOW, lambda: 0.0, lambda: "0" * 32,
-            default=self.config, archived_through=lambda _: held(self.store, self.reader).through, only_replica=True,
+        self.tier = LocalTier(
+            self.disk, CONFIG, lambda: self.now, lambda: 0.0, self.ids.new_id, lambda topic: self.settings
         )  # fmt: skip
-        started = self.manager.start()
+        started = self.tier.start()
         assert (started.unopened, started.damaged) == ((), ())
-        self.log = self.manager.get_or_create(PARTITION, ID)
+        if PARTITION.topic not in self.tier.topics():
+            self.tier.create_topic(PARTITION.topic)
+        self.log = self.tier.log(PARTITION)
         return self.log
 
     def tick(self) -> None:
-        """Checkpoints, local retention, and deletion of files."""
+        """Local retention, checkpoints, and deletion of files."""
         self.now += 300_000
-        assert self.manager.tick(self.now) == ()
+        retain(self.log, self.reader, self.store, self.now)
+        assert self.tier.tick() == ()
 
 
 class NextProcess(OwnedDirectory):
@@ -113,15 +118,16 @@ class Life:
         disk.make_folder("/data")
         disk.sync_folder("/")
         store = WatchedStore(memory)
-        at = OwnedDirectory(disk, store)
 
         def stops() -> None:
             disk.on_call = lambda: None
-            for lost in LOST:
+            number = len(self.moments)
+            for lost in (ALL_LOST if number % 4 else NONE_LOST, (0.5, number)):
                 self.moments.append(Moment(disk.after_power_failure(*lost), dict(memory.objects), self.flushed, self.start_max))
             disk.on_call = stops
 
         disk.on_call = store.on_call = stops
+        at = OwnedDirectory(disk, store)
         self._live(at)
         disk.on_call = store.on_call = lambda: None
         return at
@@ -147,7 +153,7 @@ class Life:
         at.log.maybe_increment_log_start_offset(self.start_max)
         at.tick()
         at.offload()
-        at.manager.stop()
+        at.tier.stop()
 
     def _flush(self, at: OwnedDirectory) -> None:
         at.log.flush()
@@ -198,7 +204,7 @@ def go_on(at: OwnedDirectory) -> None:
     assert at.log.local.segments.size < 1_500 or is_open
     assert drained(at.live, start) == at.expected(start)
     left = copy.copy(at.batches)
-    at.manager.stop()
+    at.tier.stop()
     again = ThirdProcess(at.disk, at.store)  # type: ignore[arg-type]
     again.batches = left
     assert drained(again.live, start) == again.expected(start)
