@@ -204,6 +204,10 @@ class LogWithOffsets:
         if first < start or known is None or known.offset != first:
             self._first_unstable = locate(self.local, max(first, start))
 
+    def _is_first_unstable(self, offset: int) -> bool:
+        """Whether it is still the first unstable offset after an append that neither begins nor ends a transaction."""
+        return self.log_start_offset <= offset == self.producers.first_unstable_offset
+
     def _high_watermark_follows_end(self) -> None:
         if self.high_watermark >= self.log_end_offset:
             self._set_high_watermark(self.local.end)

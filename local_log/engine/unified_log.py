@@ -54,11 +54,16 @@ class UnifiedLog(LogWithOffsets):
         return one
 
     def _append_one(self, records: bytes, leader_epoch: int) -> AppendInfo | None:
-        if self._first_unstable is not None:
+        unstable = self._first_unstable
+        if unstable is not None and not self._is_first_unstable(unstable.offset):
             return None
         one = append_one(self.local, self.producers, self.epochs, records, leader_epoch, self.log_start_offset)
         if one is not None and self.is_only_replica:
-            self._high_watermark = self.published.publish_end()
+            if unstable is None:
+                self._high_watermark = self.published.publish_end()
+            else:
+                self._set_high_watermark(self.local.end)
+                self.publish()
         return one
 
     @by_owner
@@ -93,8 +98,6 @@ class UnifiedLog(LogWithOffsets):
 
     def _append_one_as_leader(self, records: bytes, leader_epoch: int) -> AppendInfo | None:
         with self.lock:
-            if self._first_unstable is not None:
-                return None
             prepared = prepare_one(
                 records, leader_epoch, self.local.log_end_offset, self.folder.now_ms(), self.folder.config, self.producers
             )

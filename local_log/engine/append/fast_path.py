@@ -1,4 +1,4 @@
-"""The fast path of a follower's append: one batch without a transaction or marker, in the current leader epoch.
+"""The fast path of an append: one batch that neither begins nor ends a transaction, in the current leader epoch.
 
 It has the same effect as `UnifiedLog`'s general path in a quarter of the time, since it creates no intermediate objects.
 Every other append takes the general path.
@@ -27,8 +27,8 @@ from local_log.formats.record import NO_TIMESTAMP, Codec
 _fields = APPEND_FIELDS.unpack_from
 _tuple = tuple.__new__  # as the named tuple's constructor, in a third of its time
 _due = DUE.pack
-_PLAIN = {a for a in range(1 << 15) if not a & (CONTROL | TRANSACTIONAL) and a & CODEC in set(Codec)}
-"""The attributes of batches without transaction or marker, with a valid codec."""
+_PLAIN = {a for a in range(1 << 15) if not a & CONTROL and a & CODEC in set(Codec)}
+"""The attributes of batches without a marker, with a valid codec."""
 
 
 # One function of 59 lines: each call inside it would cost up to a tenth of the append.
@@ -66,8 +66,15 @@ def append_one(
     producer = None
     if producer_id >= 0:
         producer = producers.producers.get(producer_id)
-        if producer is None or producer.epoch != producer_epoch or producer.txn_first_offset is not None or sequence < 0:
+        if producer is None or producer.epoch != producer_epoch or sequence < 0:
             return None
+        if attributes & TRANSACTIONAL:
+            if producer.txn_first_offset is None or producers.verifications:
+                return None
+        elif producer.txn_first_offset is not None:
+            return None
+    elif attributes & TRANSACTIONAL:
+        return None
     if crc32c((records if size < FEW_BYTES else memoryview(records))[ATTRIBUTES_AT:]) != crc:
         return None
 

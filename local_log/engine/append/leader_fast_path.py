@@ -1,8 +1,8 @@
 """The fast path of a leader's append: a client's batch that keeps its bytes, except for offset and leader epoch.
 
 It has the same effect as `leader.prepare` in a fraction of the time: one pass of a kernel over the records, no intermediate
-objects. It takes a batch without a transaction from a known producer, or from none. `fast_path.append_one` then checks the rest,
-the checksum included, and appends it. Every other append takes the general path, which also says why a batch is refused.
+objects. It takes a batch from a known producer, or from none. `fast_path.append_one` then checks the rest, the checksum and the
+transaction included, and appends it. Every other append takes the general path, which also says why a batch is refused.
 """
 
 from struct import Struct
@@ -14,7 +14,7 @@ from local_log.engine.append.validator import inflated
 from local_log.engine.config import LogConfig
 from local_log.engine.errors import UnknownServerError
 from local_log.engine.producers.manager import ProducerStateManager
-from local_log.formats.header_layout import BATCH_FIELDS, BATCH_HEADER_BYTES, LOG_OVERHEAD, MAGIC, MAGIC_AT
+from local_log.formats.header_layout import BATCH_FIELDS, BATCH_HEADER_BYTES, CODEC, LOG_OVERHEAD, MAGIC, MAGIC_AT, TRANSACTIONAL
 from local_log.formats.kernels.validate import are_plain
 from local_log.formats.primitives import INT32_MAX, Buffer
 from local_log.formats.record import Codec
@@ -23,9 +23,11 @@ _fields = BATCH_FIELDS.unpack_from
 _start = Struct(">qii").pack
 """Base offset, length and leader epoch: the bytes before the magic. The checksum does not cover them."""
 _KEPT_BY = {
-    codec.value: frozenset({"producer", "uncompressed" if codec is Codec.none else codec.name}) for codec in Codec
-}  # fmt: skip
-"""The values of compression.type that keep a batch as it is, by its attributes: those of a codec and of nothing else."""
+    codec.value | bit: frozenset({"producer", "uncompressed" if codec is Codec.none else codec.name})
+    for codec in Codec
+    for bit in (0, TRANSACTIONAL)
+}
+"""The values of compression.type that keep a batch as it is, by its attributes: codec and transaction, and nothing else."""
 
 
 def prepare_one(
@@ -55,9 +57,9 @@ def prepare_one(
             return None
     view = memoryview(records)
     section: Buffer = view[BATCH_HEADER_BYTES:]
-    if attributes:
+    if attributes & CODEC:
         try:
-            section = inflated(view[BATCH_HEADER_BYTES:], attributes)
+            section = inflated(view[BATCH_HEADER_BYTES:], attributes & CODEC)
         except UnknownServerError:
             return None
     before, after = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms

@@ -5,12 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hand_made import GZIP, batch, record
+from hand_made import GZIP, TRANSACTIONAL, batch, record
 from kafka_log import files
+from small_logs import marker
 
 from local_log.engine import unified_log
 from local_log.engine.append.leader_fast_path import prepare_one
 from local_log.engine.config import read_config
+from local_log.engine.producers.state import Origin
 from local_log.engine.unified_log import UnifiedLog, open_log
 from local_log.errors import LogError
 from local_log.formats.primitives import INT64_MAX
@@ -33,6 +35,7 @@ def some_batch(r: random.Random, offset: int, sequences: dict[int, int]) -> byte
     sequence = sequences.get(producer, 0) if producer >= 0 else -1
     sequences[producer] = sequence + count
     codec = r.choice([0, 0, 0, 0, GZIP, 5])
+    bit = TRANSACTIONAL if producer >= 0 and r.random() < 0.5 else 0
     time = NOW - r.randrange(10_000)
     made = batch(
         *(record(i, value=r.randbytes(r.randrange(120))) for i in range(count)),
@@ -43,7 +46,7 @@ def some_batch(r: random.Random, offset: int, sequences: dict[int, int]) -> byte
         epoch=r.choice([0, 0, 0, 0, 1]),
         base_timestamp=time,
         max_timestamp=time,
-        attributes=codec,
+        attributes=codec | bit,
         section=b"whatever" if codec == 5 else None,
     )
     if r.random() < 0.05:
@@ -95,6 +98,12 @@ RULES = (
 )
 
 
+def is_open(log: UnifiedLog, producer: int) -> bool:
+    """Whether the producer has a transaction open."""
+    known = log.producers.producers.get(producer)
+    return known is not None and known.txn_first_offset is not None
+
+
 def sent_batch(r: random.Random, log: UnifiedLog) -> bytes:
     """A client's batch, mostly plain; some break a rule, come again, or say in their header what is not so."""
     count = r.choice([1, 1, 2, 5])
@@ -102,7 +111,8 @@ def sent_batch(r: random.Random, log: UnifiedLog) -> bytes:
     known = log.producers.producers.get(producer)
     sequence = (0 if known is None else known.last_sequence + 1) + r.choice([0] * 9 + [1, -count]) if producer >= 0 else -1
     time = NOW - r.randrange(10_000) + r.choice([0] * 20 + [4_000_000, -1_000_000_000])
-    codec = r.choice([0] * 12 + [GZIP, GZIP, 5, 8, 16, 32, 64, 128])
+    codec = r.choice([0] * 12 + [GZIP, GZIP, 5, 8, 32, 64, 128])
+    bit = TRANSACTIONAL if r.random() < (0.9 if is_open(log, producer) else 0.1) else 0
     made = batch(
         *(record(i + (r.random() < 0.02), key=r.choice([None, b"k"]), value=r.randbytes(r.randrange(60))) for i in range(count)),
         base_offset=int(r.random() < 0.03),
@@ -112,7 +122,7 @@ def sent_batch(r: random.Random, log: UnifiedLog) -> bytes:
         epoch=r.choice([-1, 0, 5]),
         base_timestamp=time,
         max_timestamp=time + r.choice([0] * 20 + [1]),
-        attributes=codec,
+        attributes=codec | bit,
         section=b"whatever" if codec == 5 else None,
         count=count + (r.random() < 0.03),
     )
@@ -133,19 +143,27 @@ def test_a_leader_s_both_ways_give_the_same(tmp_path: Path, monkeypatch: pytest.
         short.become_only_replica()
         long.become_only_replica()
     for step in range(60):
-        one, epoch = sent_batch(r, short), step // 20
+        one, epoch, origin = sent_batch(r, short), step // 20, Origin.CLIENT
+        producer = r.choice([7, 8])
+        if is_open(short, producer) and r.random() < 0.2:
+            one, origin = marker(0, producer, commit=r.random() < 0.5), Origin.COORDINATOR
+        if r.random() < 0.1:
+            assert short.update_high_watermark(step) == long.update_high_watermark(step)
+            start = min(step // 2, short.high_watermark)
+            assert short.maybe_increment_log_start_offset(start) == long.maybe_increment_log_start_offset(start)
         answers = []
         for log in (short, long):
             with monkeypatch.context() as patch:
                 if log is long:
                     patch.setattr(unified_log, "prepare_one", lambda *_: None)
                 try:
-                    answers.append(log.append_as_leader(one, epoch))
+                    answers.append(log.append_as_leader(one, epoch, origin))
                 except LogError as e:
                     answers.append(type(e))
         assert answers[0] == answers[1]
         assert log_tools.describe(short) == log_tools.describe(long)
         assert short.offsets == long.offsets
+        assert (short.producers.ongoing, short.producers.producers) == (long.producers.ongoing, long.producers.producers)
     short.close()
     long.close()
     assert files(tmp_path / "short-0") == files(tmp_path / "long-0")
