@@ -159,6 +159,16 @@ def test_a_task_without_its_log_directory_starts_no_command_and_says_what_to_do(
             operator(task_id="task").execute({})
 
 
+def test_a_log_directory_that_no_broker_uses_is_given_as_such(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from tiering.airflow.operators import ExpireOperator, OffloadOperator
+
+    connect(monkeypatch, {"archive": "s3://bucket/prefix"})
+    own = ["--own-log-dir", str(tmp_path)]
+    assert OffloadOperator(task_id="task", own_log_dir=str(tmp_path)).words() == ["offload", *own, "--must-exist"]
+    expire = ExpireOperator(task_id="task", own_log_dir=str(tmp_path), archive_alone=True)
+    assert expire.words() == ["expire", *own, "--archive-alone", "--yes"]
+
+
 def test_a_task_without_an_archive_starts_no_command_and_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     from airflow.sdk.exceptions import AirflowFailException
 

@@ -37,6 +37,7 @@ FORMS: dict[str, set[str | None]] = {
 TEXTS = {
     "--config": "a command goes by nothing else, or takes from it what its options leave open",
     "--log-start-offset": "of a log that is recovered, or up to which a topic is deleted",
+    "--own-log-dir": "what its owner does there differs",
     "--partition": "all of them without it, or there is no without",
     "--to": "what is written differs",
     "--topic": "what is done to the topic differs",

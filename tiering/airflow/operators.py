@@ -57,21 +57,24 @@ class RowsOperator(CommandOperator):
 class OffloadOperator(RowsOperator):
     """`tiering offload`: copies what is due of a log directory of this worker's host.
 
-    `log_dir`: unless given, that of the connection, else of the configuration. `partitions`: only these, such as orders-0.
+    `log_dir`: unless given, that of the connection, else of the configuration. `own_log_dir`: instead one that no broker uses.
+    `partitions`: only these, such as orders-0.
     `must_exist`: make no new archive, since what is missing may be a folder that is not mounted.
     """
 
     template_fields: Sequence[str] = (
-        "tiering_conn_id", "log_dir", "topics", "partitions", "must_exist", "bytes_per_second", "threads", "is_dry_run",
+        "tiering_conn_id", "log_dir", "own_log_dir", "topics", "partitions", "must_exist", "bytes_per_second", "threads",
+        "is_dry_run",
     )  # fmt: skip
 
     def __init__(  # the parameters are the interface of DAGs
         self, *, log_dir: str | None = None, topics: Sequence[str] | str = (), partitions: Sequence[str] | str = (),
         must_exist: bool | str = True, bytes_per_second: int | str | None = None, threads: int | str | None = None,
-        is_dry_run: bool | str = False, **kwargs: Any,
+        is_dry_run: bool | str = False, own_log_dir: str | None = None, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(**kwargs)
         self.log_dir = log_dir
+        self.own_log_dir = own_log_dir
         self.topics = topics
         self.partitions = partitions
         self.must_exist = must_exist
@@ -81,9 +84,10 @@ class OffloadOperator(RowsOperator):
 
     def words(self) -> list[str]:
         """The command and its options. Raises Invalid if no log directory is given, and what the hook raises."""
-        if self.hook.log_dir(self.log_dir) is None:
+        if self.hook.log_dir(self.own_log_dir or self.log_dir) is None:
             raise Invalid(f"no log directory is given: {WHERE_LOG_DIR}, or as log.dirs in the configuration of the worker")
-        words = ["offload", *option("--log-dir", self.log_dir), *option("--topic", self.topics)]
+        words = ["offload", *option("--log-dir", self.log_dir), *option("--own-log-dir", self.own_log_dir)]
+        words += option("--topic", self.topics)
         words += [*option("--topic-partition", self.partitions), *option("--bytes-per-second", self.bytes_per_second)]
         words += [*option("--threads", self.threads), *flag("--must-exist", self.must_exist)]
         return words + flag("--dry-run", self.is_dry_run)
@@ -176,13 +180,15 @@ class ExpireOperator(RowsOperator):
     """`tiering expire --yes`: removes segments that are past retention from the manifests, and deletes those removed before.
 
     `settings`: as `-c` takes them, beside those of the configuration. `archive_alone`: there is no local log to count.
-    `metadata_log_dir`: where the cluster's metadata says which topics are compacted, if that is not `log_dir`.
+    `metadata_log_dir`: where the cluster's metadata says which topics are compacted, if that is not `log_dir`. `own_log_dir`: a
+    log directory that no broker uses, to which local.retention.ms and local.retention.bytes apply.
     """
 
     template_fields: Sequence[str] = (
         "tiering_conn_id",
         "log_dir",
         "metadata_log_dir",
+        "own_log_dir",
         "topics",
         "settings",
         "archive_alone",
@@ -193,11 +199,12 @@ class ExpireOperator(RowsOperator):
     def __init__(  # the parameters are the interface of DAGs
         self, *, log_dir: str | None = None, topics: Sequence[str] | str = (), settings: Sequence[str] | str = (),
         archive_alone: bool | str = False, follow_log_start_offset: bool | str = False, is_dry_run: bool | str = False,
-        metadata_log_dir: str | None = None, **kwargs: Any,
+        metadata_log_dir: str | None = None, own_log_dir: str | None = None, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(**kwargs)
         self.log_dir = log_dir
         self.metadata_log_dir = metadata_log_dir
+        self.own_log_dir = own_log_dir
         self.topics = topics
         self.settings = settings
         self.archive_alone = archive_alone
@@ -209,7 +216,7 @@ class ExpireOperator(RowsOperator):
         if not flag("", self.archive_alone):
             self.hook.log_dir(self.log_dir)
         words = ["expire", *option("--log-dir", self.log_dir), *option("--topic", self.topics), *option("-c", self.settings)]
-        words += option("--metadata-log-dir", self.metadata_log_dir)
+        words += [*option("--metadata-log-dir", self.metadata_log_dir), *option("--own-log-dir", self.own_log_dir)]
         words += [*flag("--archive-alone", self.archive_alone), *flag("--follow-log-start-offset", self.follow_log_start_offset)]
         return words + (flag("--dry-run", self.is_dry_run) or ["--yes"])
 

@@ -12,9 +12,10 @@ from tiering.agent.http.server import HttpServer, Page, Pages
 from tiering.agent.pages import pages_of
 from tiering.agent.unit import unit as unit_of
 from tiering.agent.wiring import Built, addresses, alone, build, checked, guard, token
+from tiering.command.completion import folders
 from tiering.command.config_option import whole_config, whole_config_options
 from tiering.command.exit_codes import Exit, reports_errors
-from tiering.command.options import is_given
+from tiering.command.options import is_given, named
 from tiering.command.output import say
 from tiering.config.config import Config
 from tiering.metrics.exposition import CONTENT_TYPE, exposition
@@ -25,8 +26,12 @@ Given = tuple[str | None, tuple[str, ...]]
 
 @click.group("agent", invoke_without_command=True)
 @whole_config_options
+@click.option(
+    "--own-log-dir", callback=named, shell_complete=folders, metavar="DIR",
+    help="The log directory, which no broker uses: log.dirs=DIR with own.log.dirs=true.",
+)  # fmt: skip
 @click.pass_context
-def command(context: click.Context, config_file: str | None, overrides: tuple[str, ...]) -> None:
+def command(context: click.Context, config_file: str | None, overrides: tuple[str, ...], own_log_dir: str | None) -> None:
     """Run continuously: copy closed segments of the log directories, and expire, sweep and scrub the archive.
 
     The configuration sets the tasks and their intervals; see `tiering config show`. After SIGTERM or SIGINT, running copies
@@ -39,6 +44,8 @@ def command(context: click.Context, config_file: str | None, overrides: tuple[st
       tiering agent --config tiering.toml
       tiering agent --config tiering.toml --override agent.tasks=copy,scrub
     """
+    if own_log_dir is not None:
+        overrides = (*overrides, f"log.dirs={own_log_dir}", "own.log.dirs=true")
     context.obj = config_file, overrides
     if context.invoked_subcommand is None:
         _run(whole_config(config_file, overrides))

@@ -8,13 +8,14 @@ from itertools import chain
 
 import click
 
-from local_log.errors import LogError
+from local_log.errors import LogError, NotFound
 from local_log.formats.filenames import TopicPartition
 from local_log.log_dir import LogDir, Unopened
 from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from remote.store.api import ObjectStore
 from remote.transforms.encoder import Transforms
+from tiering.command.config_option import own_log_settings
 from tiering.command.exit_codes import Exit, reports_errors
 from tiering.command.offload_options import (
     OffloadOptions,
@@ -29,12 +30,12 @@ from tiering.command.offload_options import (
     selected,
     totals,
 )
-from tiering.command.options import options_as
+from tiering.command.options import is_given, options_as, own_log_dir_option
 from tiering.command.output import Row, emit, say
 from tiering.command.progress import Work, shown
 from tiering.losses.gone_logs import GoneLog, gone_logs
 from tiering.losses.seen_logs import SeenFile, SeenLog
-from tiering.machine import CLOCK, IDS, open_archive_store
+from tiering.machine import CLOCK, IDS, folder_holder, local_disk, open_archive_store
 from tiering.offload.copy import Done
 from tiering.offload.run import OffloadLogs, Result
 
@@ -42,11 +43,19 @@ _READ_TIMES = 2
 """A segment is checked, then sent."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(OffloadOptions):
+    """The options of `tiering offload`."""
+
+    own_log_dir: str | None
+
+
 @click.command("offload")
 @offload_options
+@own_log_dir_option()
 @reports_errors
-@options_as(OffloadOptions)
-def command(options: OffloadOptions) -> Exit | None:
+@options_as(Options)
+def command(options: Options) -> Exit | None:
     """Copy inactive segments below the last stable offset into the archive, with their indexes and snapshots.
 
     Run it as often as you like, also next to a live broker: archived segments are not copied again, and segments that the
@@ -67,7 +76,27 @@ def command(options: OffloadOptions) -> Exit | None:
       tiering offload --config tiering.toml --must-exist
     """
     refuse_half_of_encryption(options)
-    how, source = options.transforms(), options.source()
+    if options.own_log_dir is None:
+        return _offload(options, options.source())
+    if is_given("log_dir_path"):
+        raise click.UsageError("--own-log-dir stands for --log-dir: leave one of them out")
+    return _offload_own(replace(options, log_dir_path=options.own_log_dir))
+
+
+def _offload_own(options: OffloadOptions) -> Exit | None:
+    """Offloads a log directory while it is owned, up to the ends of its logs. The engine is loaded for this alone."""
+    from tiering.agent.agent_lock import agent_lock
+    from tiering.local_tier.opening import owned
+
+    path = options.log_dir_path.rstrip("/") or "/"
+    if not local_disk().is_folder(path):
+        raise NotFound(f"{path}: no such folder; name a log directory that no broker uses")
+    with agent_lock(folder_holder(), [path], CLOCK), owned(path, own_log_settings, say) as source:
+        return _offload(options, source)
+
+
+def _offload(options: OffloadOptions, source: LogDir) -> Exit | None:
+    how = options.transforms()
     found = source.found(options.has_topic, options.partitions or None)
     store = open_archive_store(options.archive_url, options.keys_address, bytes_per_second=options.bytes_per_second)
     memory = options.seen_file(source, store)

@@ -85,6 +85,18 @@ def log_dir_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Ca
     )
 
 
+def own_log_dir_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--own-log-dir` of a command that may work on a log directory as its owner; it stands for `--log-dir`, too."""
+    text = "Instead of --log-dir one that no broker uses: it is locked, recovered, and read up to its end."
+    return click.option("--own-log-dir", callback=_as_log_dir, is_eager=True, shell_complete=folders, metavar="DIR", help=text)
+
+
+def _as_log_dir(context: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if named(context, param, value) is not None:
+        context.default_map = {"log_dir_path": value, **(context.default_map or {})}
+    return value
+
+
 def metadata_log_dir_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--metadata-log-dir` of commands that ask what the cluster knows of its topics."""
     text = "The broker's metadata.log.dir, if it is not one of --log-dir: it says which topics are compacted."
@@ -95,6 +107,8 @@ def metadata_log_dir_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
 
 def _one_folder(context: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """As `named`; rejects several log.dirs of a configuration, since the command works on one."""
+    if context.params.get("own_log_dir") is not None:
+        return named(context, param, value)
     if value is not None and "," in value and context.get_parameter_source(param.name or "") is ParameterSource.DEFAULT_MAP:
         raise click.BadParameter(f"log.dirs is {value}, and this command works on one of them: choose it with --log-dir")
     return named(context, param, value)

@@ -1,6 +1,7 @@
 """Where local tiers are built: the engine that writes is loaded only by what owns log directories."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from local_log.engine.manager.config import ManagerConfig
 from local_log.log_dir import LogDir
@@ -25,3 +26,20 @@ def make_folders(paths: Iterable[str]) -> None:
     disk = writable_disk()
     for path in paths:
         disk.make_folder(path.rstrip("/") or "/")
+
+
+@contextmanager
+def owned(path: str, settings: Settings, report: Callable[[str], None]) -> Iterator[LogDir]:
+    """One log directory as its owner has it, recovered, for as long as the block runs. `report` gets what went wrong with a log.
+
+    Raises Invalid if a broker or an agent has the directory, Unreadable.
+    """
+    tier = local_tier(ManagerConfig(log_dirs=(path,), cleaner_enable=False), settings)
+    started = tier.start()
+    try:
+        for unopened in started.unopened:
+            report(str(unopened.error))
+        yield own_log_dirs(tier)[0]
+    finally:
+        for problem in tier.stop():
+            report(str(problem))
