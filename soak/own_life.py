@@ -36,14 +36,13 @@ from local_log.formats.record import Codec  # noqa: E402
 from local_log.log_reader import open_log as open_reader  # noqa: E402
 from remote import archive  # noqa: E402
 from remote.keys import PartitionPath  # noqa: E402
-from remote.read.context import ReadContext  # noqa: E402
 from remote.store import open as stores  # noqa: E402
 from tiering.local_tier.local_retention import retain  # noqa: E402
 from tiering.local_tier.local_tier import LocalTier  # noqa: E402
+from tiering.local_tier.reads import TierReads  # noqa: E402
 from tiering.machine import CLOCK, IDS, writable_disk  # noqa: E402
 from tiering.offload.copy import OffloadRun, offload, plan  # noqa: E402
-from tiering.read.archive_reads import ArchiveReads  # noqa: E402
-from tiering.read.live_log import LiveLog, archive_loader  # noqa: E402
+from tiering.read.live_log import LiveLog  # noqa: E402
 
 TOPICS = {"plain": 25, "transactional": 15, "compacted": 10}
 TIERED_PARTITIONS = TOPICS["plain"] + TOPICS["transactional"]
@@ -115,8 +114,8 @@ class Owner:
                 break
             except MAYBE:
                 continue
-        reads, reading = ArchiveReads(), ReadContext()
-        self.live = [LiveLog(self.log(p), p, archive_loader(self.retried, self.path(p), reading), reads) for p in PARTITIONS]
+        self.reads = TierReads(self.tier, self.retried)
+        self.live = [self.reads.log(p) for p in PARTITIONS]
 
     def log(self, partition: TopicPartition) -> UnifiedLog:
         return self.tier.log(partition)

@@ -17,7 +17,7 @@ DOORS |= {"spark_jobs/sink/handover.py", "local_log/folder_lock.py"}
 
 ENTRY_POINTS = {"tiering/__main__.py", "spark_jobs/source/data_source.py"}
 ENTRY_POINTS |= {"remote/errors.py", "spark_jobs/sink/write_topic.py", "spark_jobs/live_tail.py", "spark_jobs/submit.py"}
-ENTRY_POINTS |= {"tiering/read/live_log.py"}
+ENTRY_POINTS |= {"tiering/local_tier/reads.py"}
 """Run, called or found by name: by Python, make, click, Spark and users' programs."""
 
 OUTSIDE = {"local_log/kernel_cache.py", "local_log/user_cache.py", "spark_jobs/java.py"}
