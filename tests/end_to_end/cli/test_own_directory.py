@@ -7,39 +7,34 @@ from typing import Any
 import pytest
 from archive_fakes import CountingIds
 from click.testing import Result
-from logs_at_work import batch_of, settings
+from logs_at_work import batch_of
 from small_logs import NOW
 
 from local_log.engine.manager.config import ManagerConfig
-from local_log.engine.manager.log_manager import LogManager
 from local_log.formats.filenames import TopicPartition
 from local_log.os_disk import OsWritableDisk
-from remote.keys import PartitionPath
-from remote.read.context import ReadContext
+from tiering.local_tier.local_tier import LocalTier
+from tiering.local_tier.reads import TierReads
 from tiering.machine import open_store
-from tiering.read.live_log import LiveLog, archive_loader
 
 Row = dict[str, Any]
 Rows = Callable[..., list[Row]]
 Run = Callable[..., Result]
 
 ORDERS = TopicPartition("orders", 0)
-ID = "Sl08ZXU2QW6uF5hIoSzc8w"
 TIMES = ("latest", "earliest", "max-timestamp", "earliest-local", "latest-tiered", "earliest-pending-upload")
 """-1 to -6."""
 BATCHES = 40
 END = BATCHES * 2
 
 
-def process(folder: Path) -> LogManager:
+def process(folder: Path) -> LocalTier:
     """The process that owns the directory."""
     config = ManagerConfig(log_dirs=(str(folder),), num_recovery_threads_per_data_dir=1)
-    default = settings(segment_bytes=2_000, remote_storage_enable=True)
-    manager = LogManager(
-        OsWritableDisk(), config, lambda: NOW, lambda: 0.0, CountingIds().new_id, default=default, only_replica=True
-    )
-    manager.start()
-    return manager
+    settings = {"internal.segment.bytes": "2000", "segment.index.bytes": "1200", "remote.storage.enable": "true"}
+    tier = LocalTier(OsWritableDisk(), config, lambda: NOW, lambda: 0.0, CountingIds().new_id, lambda topic: settings)
+    tier.start()
+    return tier
 
 
 @pytest.fixture
@@ -47,12 +42,13 @@ def own(tmp_path: Path) -> Path:
     """Records a second apart; the one in the middle has the greatest timestamp."""
     folder = tmp_path / "own"
     folder.mkdir()
-    manager = process(folder)
-    log = manager.get_or_create(ORDERS, ID)
+    tier = process(folder)
+    tier.create_topic("orders")
+    log = tier.log(ORDERS)
     for number in range(BATCHES):
         time = NOW + 3_600_000 if number == BATCHES // 2 else NOW + number * 1_000
         log.append_as_leader(batch_of(f"{number}" * 60, "x" * 60, time=time), 3)
-    assert manager.stop() == ()
+    assert tier.stop() == ()
     return folder
 
 
@@ -87,13 +83,12 @@ def test_describe_offsets_and_fetch_before_local_retention_and_after_it(own: Pat
         (row,) = rows("offsets", *given, "--topic", "orders", "--time", NOW + second * 1_000)
         assert row["offset"] == second * 2
 
-    manager = process(own)
-    load = archive_loader(open_store(str(tmp_path / "archive")), PartitionPath("orders", ID, 0), ReadContext())
-    live = LiveLog(manager.log(ORDERS), ORDERS, load)
+    tier = process(own)
+    live = TierReads(tier, open_store(str(tmp_path / "archive"))).log(ORDERS)
     found = [live.list_offsets(-1 - number) for number in range(len(TIMES))]
     assert [offset and offset.offset for offset in found] == after[1]
     assert [value for batch in live.read(0) for value in batch.column("offset").to_pylist()] == list(range(END))
-    assert manager.stop() == ()
+    assert tier.stop() == ()
 
 
 def test_the_offsets_of_a_directory_alone_name_no_archive(own: Path, run: Run) -> None:
