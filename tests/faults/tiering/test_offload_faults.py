@@ -15,12 +15,9 @@ from typing import Any
 import pytest
 from archive_fakes import (
     AppliesLate,
-    CallNumber,
     CountingIds,
     Crash,
-    CrashesAt,
     Door,
-    FailsBefore,
     FixedClock,
     LosesAnswer,
     MemoryStore,
@@ -31,6 +28,7 @@ from golden_logs import broker_logs
 from logs_to_archive import cut_finer, local_logs, path_of
 from made_manifests import assert_sound_chain
 from one_offload import due_ranges
+from store_faults import FAULTS, Fault
 
 from local_log.errors import AlreadyExists, Fenced, Unavailable, Unknown
 from local_log.log_reader import LogReader
@@ -149,14 +147,6 @@ def swept(store: MemoryStore, path: PartitionPath, ids: Ids) -> None:
 
 # the faults
 
-Fault = Callable[[ObjectStore, int], Door]
-FAULTS: dict[str, Fault] = {
-    "fails from then on": lambda store, n: FailsBefore(store, Unavailable("down"), CallNumber(n, on=True)),
-    "takes effect, answer lost": lambda store, n: LosesAnswer(store, CallNumber(n)),
-    "times out, lands later": lambda store, n: AppliesLate(store, CallNumber(n)),
-    "killed before": lambda store, n: CrashesAt(store, n, after=False),
-    "killed after": lambda store, n: CrashesAt(store, n, after=True),
-}
 BETWEEN = ["an offload", "an offload that claims"]
 
 
