@@ -38,10 +38,12 @@ class Written:
         return self.header.last_offset + 1
 
 
-def batch(offset: int, records: int = 1, *, epoch: int = 0, time: int = NOW, size: int = 0, **fields: int) -> Written:
-    """A batch of records at `offset`, of about `size` bytes."""
+def batch(
+    offset: int, records: int = 1, *, epoch: int = 0, time: int = NOW, size: int = 0, is_keyed: bool = False, **fields: int
+) -> Written:
+    """A batch of records at `offset`, of about `size` bytes; with `is_keyed` each has a key that no other has."""
     value = bytes([65 + offset % 26]) * (size // records)
-    made = [hand_made.record(i, value=value) for i in range(records)]
+    made = [hand_made.record(i, key=b"%d" % (offset + i) if is_keyed else None, value=value) for i in range(records)]
     return _written(
         hand_made.batch(*made, base_offset=offset, base_timestamp=time, max_timestamp=time, epoch=epoch, **fields)  # type: ignore[arg-type]
     )

@@ -43,6 +43,7 @@ class Life:
     epoch: int = 0
     sequences: dict[int, int] = field(default_factory=dict)
     replicates: bool = True
+    is_keyed: bool = False
     step: str = ""
 
     # What a broker does
@@ -122,7 +123,8 @@ class Life:
             self.sequences[producer] = first + records
             fields = {"producer_id": producer, "producer_epoch": 0, "base_sequence": first, "attributes": 0x10 * in_transaction}
         time = NOW - len(self.disk.calls) % 7 * 1_000
-        self._append(batch(self.log.log_end_offset, records, epoch=self.epoch, size=size, time=time, **fields))
+        made = batch(self.log.log_end_offset, records, epoch=self.epoch, size=size, time=time, is_keyed=self.is_keyed, **fields)
+        self._append(made)
 
     def open_transaction(self, producer: int, batches: int = 1) -> None:
         for _ in range(batches):

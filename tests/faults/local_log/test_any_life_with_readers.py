@@ -9,8 +9,9 @@ from hypothesis import settings
 from hypothesis.stateful import initialize, rule
 from lived_logs import empty_disk
 from lives import Life
-from test_any_life import AnyLife
+from test_any_life import IN_TRANSACTIONS, SIZES, AnyLife
 
+from local_log.engine.cleaner import OffsetMap, clean
 from local_log.engine.memory_records import memory_batches
 from local_log.engine.offsets import Isolation
 from local_log.engine.unified_log import UnifiedLog
@@ -45,9 +46,11 @@ def read_once(log: UnifiedLog, r: random.Random) -> None:
 class AnyLifeWithReaders(AnyLife):
     """No crashes: after one, nobody reads on."""
 
+    is_keyed = False
+
     @initialize()
     def begin(self) -> None:
-        self.life = Life(empty_disk(), replicates=False)
+        self.life = Life(empty_disk(), replicates=False, is_keyed=self.is_keyed)
         self.life.open()
         self.errors: list[BaseException] = []
         self.is_over = False
@@ -88,3 +91,29 @@ class AnyLifeWithReaders(AnyLife):
 
 TestAnyLifeWithReaders = pytest.mark.slow(AnyLifeWithReaders.TestCase)
 TestAnyLifeWithReaders.settings = settings(deadline=None, max_examples=12, stateful_step_count=30, derandomize=True)
+
+
+class AnyCompactedLifeWithReaders(AnyLifeWithReaders):
+    """Rounds of cleaning join segments. They keep all batches: every key is the only one of its kind, and nothing is aborted."""
+
+    is_keyed = True
+
+    @rule()
+    def compact(self) -> None:
+        self.log.roll()
+        self.log.maybe_increment_high_watermark(self.log.log_end_offset)
+        now = self.log.offsets
+        clean(self.log, now.log_start, now.last_stable, OffsetMap(24 * 1_000))
+        self.log.folder.delete_due()
+
+    @rule(size=SIZES, producer=IN_TRANSACTIONS)
+    def append_in_a_transaction(self, size: int, producer: int) -> None:
+        self.life.append(size=size, producer=producer)
+
+    @rule()
+    def end_a_transaction(self) -> None:
+        pass
+
+
+TestAnyCompactedLifeWithReaders = pytest.mark.slow(AnyCompactedLifeWithReaders.TestCase)
+TestAnyCompactedLifeWithReaders.settings = settings(deadline=None, max_examples=12, stateful_step_count=30, derandomize=True)
