@@ -17,6 +17,7 @@ import struct
 import zlib
 from collections.abc import Callable
 
+import lz4.block
 import lz4.frame
 import snappy
 import zstandard
@@ -34,6 +35,10 @@ _LZ4_FLAGS_AT = 4
 _LZ4_MAGIC = 0x184D2204
 _LZ4_HEADER = struct.Struct("<IBB")
 _LZ4_HEADER_MIN = 7
+_LZ4_USUAL_HEADER = b"\x04\x22\x4d\x18\x60\x40\x82"
+_LZ4_ONE_BLOCK, _LZ4_SIZE_BYTES, _LZ4_END = struct.Struct("<7sI"), 4, bytes(4)
+"""The usual header with the size of the first block; the size of no block ends the frame."""
+_LZ4_STORED, _LZ4_BLOCK_BYTES = 1 << 31, 1 << 16
 _LZ4_FORMER_CHECKSUM = b"\x1a"  # second byte of the xxHash32 of 04224d186040
 _LZ4_CONTENT_CHECKSUM, _LZ4_CONTENT_SIZE, _LZ4_BLOCK_CHECKSUM = 0x04, 0x08, 0x10
 _LZ4_FLAGS_FIXED, _LZ4_FLAGS_VALUE = 0xE3, 0x60  # version 1, independent blocks, no dictionary
@@ -160,7 +165,10 @@ def _snappy_block(block: memoryview, bytes_left: int, bytes_max: int) -> bytes:
     return inflated
 
 
-def _lz4(payload: Buffer, bytes_max: int) -> bytes:
+def _lz4(payload: Buffer, bytes_max: int) -> Buffer:
+    found = _lz4_of_one_block(memoryview(payload))
+    if found is not None and len(found) <= bytes_max:
+        return found
     context = lz4.frame.create_decompression_context()
     chunk = min(bytes_max + 1, _first_guess(payload))  # the library allocates the maximum that it is given
     out: list[bytes] = []
@@ -176,6 +184,27 @@ def _lz4(payload: Buffer, bytes_max: int) -> bytes:
     if rest:
         raise Corrupt(f"{len(rest)} bytes are left over after the lz4 frame")
     return out[0] if len(out) == 1 else b"".join(out)
+
+
+def _lz4_of_one_block(frame: memoryview) -> Buffer | None:
+    """What a frame of one block has in it, as Kafka's clients write it for a small batch; None for any other frame.
+
+    The library takes four times as long for a frame as for its block.
+    """
+    end = len(frame) - _LZ4_SIZE_BYTES
+    if end < _LZ4_ONE_BLOCK.size:
+        return None
+    header, size = _LZ4_ONE_BLOCK.unpack_from(frame)
+    if header != _LZ4_USUAL_HEADER or size & ~_LZ4_STORED != end - _LZ4_ONE_BLOCK.size or frame[end:] != _LZ4_END:
+        return None
+    block = frame[_LZ4_ONE_BLOCK.size : end]
+    if size & _LZ4_STORED:
+        return block if len(block) <= _LZ4_BLOCK_BYTES else None
+    try:
+        inflated: bytes = lz4.block.decompress(block, uncompressed_size=_LZ4_BLOCK_BYTES)
+    except lz4.block.LZ4BlockError:
+        return None  # reading it as a frame says what is wrong with it
+    return inflated
 
 
 def _first_guess(payload: Buffer) -> int:

@@ -250,3 +250,19 @@ def test_kafka_s_frames_inflate(kafka: Judge, codec: Codec) -> None:
     for data in (b"", b"a", TEXT * 100, os.urandom(70_000)):
         _, frame = kafka.ask("compress", codec.name, None, data)
         assert bytes(inflate(codec, base64.b64decode(frame))) == data
+
+
+@pytest.mark.parametrize("data", [b"a", b"a" * 65_536, bytes(range(256)) * 2, b"a" * 65_537, b"a" * 300_000])
+def test_an_lz4_frame_of_one_block_inflates_as_any_other(data: bytes) -> None:
+    frame = compress(Codec.lz4, data)
+    assert bytes(inflate(Codec.lz4, frame)) == data
+    assert bytes(inflate(Codec.lz4, frame, bytes_max=len(data))) == data
+    with pytest.raises(Corrupt, match="inflates to more"):
+        inflate(Codec.lz4, frame, bytes_max=len(data) - 1)
+
+
+def test_an_lz4_block_that_does_not_inflate_is_corrupt() -> None:
+    frame = bytearray(compress(Codec.lz4, b"ab" * 200))
+    frame[11:-4] = b"\xff" * (len(frame) - 15)
+    with pytest.raises(Corrupt, match="lz4"):
+        inflate(Codec.lz4, frame)
