@@ -27,7 +27,9 @@ class Endpoint:
         self.clock = SleptClock()
         self.said: list[str] = []
         tiers = Tiers(None if folder is None else LogDir(OsDisk(), str(folder)), store)
-        self.context = Context(HostedLogs(tiers, self.clock), Reads(), self.clock, "broker.test", 9092, self.said.append)
+        self.context = Context(
+            HostedLogs(tiers, self.clock, report=self.said.append), Reads(), self.clock, "broker.test", 9092, self.said.append
+        )
 
     def limited(self, **limits: int) -> None:
         self.context = replace(self.context, **limits)

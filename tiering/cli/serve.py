@@ -87,7 +87,8 @@ def _serve(options: Options, at: tuple[str, int], advertised: tuple[str, int] | 
     from tiering.endpoint.server import Server, listen
 
     with read_ahead_pool(THREADS) as ahead, ThreadPoolExecutor(THREADS, thread_name_prefix="request") as pool:
-        logs, reads = HostedLogs(_tiers(options, ahead), CLOCK), Reads()
+        reports = Reports(lambda text: say(f"tiering: {text}"), CLOCK)
+        logs, reads = HostedLogs(_tiers(options, ahead), CLOCK, report=reports), Reads()
         count = len(logs.names())
         try:
             listener = listen(*at)
@@ -95,7 +96,6 @@ def _serve(options: Options, at: tuple[str, int], advertised: tuple[str, int] | 
             raise Invalid(f"cannot listen on {options.listen}: {e}; choose another address with --listen") from e
         bound_host, bound_port = listener.getsockname()[:2]
         host, port = advertised or (at[0], bound_port)
-        reports = Reports(lambda text: say(f"tiering: {text}"), CLOCK)
         context = Context(logs, reads, CLOCK, host, port, reports)
         server = Server(context, SocketServerConfig(connections_max=options.max_connections), pool, reports)
         say(f"tiering: {count} topics at {bound_host}:{bound_port}")

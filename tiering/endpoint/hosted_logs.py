@@ -1,12 +1,13 @@
 """The topics that are answered for, from both tiers, and how fresh they are (Kafka's MetadataCache and ReplicaManager).
 
 A topic is opened when it is first asked for. Its manifests are loaded again after `archive_ms_max`, or when the local log has
-dropped what they lack; a local log is looked at again after `local_ms_max`. Many threads may ask.
+dropped what they lack; a local log is looked at again after `local_ms_max`. Many threads may ask: one of them looks, the others
+are answered with what is known meanwhile, and so are all while the store does not answer.
 """
 
 import threading
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -20,8 +21,8 @@ from tiering.wiring import Tiers
 
 ARCHIVE_MS_MAX: Final = 30_000
 LOCAL_MS_MAX: Final = 500
-OUTDATED_MS_MIN: Final = 1_000
-"""How long an answer stays as it is, so that clients who ask for what is not there do not make the archive busy."""
+RETRY_MS: Final = 1_000
+"""After what did not work it is tried again so much later, so that clients do not make a store busy that fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,34 +45,46 @@ class HostedLogs:
     clock: Clock
     archive_ms_max: int = ARCHIVE_MS_MAX
     local_ms_max: int = LOCAL_MS_MAX
+    report: Callable[[str], object] = lambda _: None
     _names: tuple[str, ...] = ()
     _listed_ms: int | None = None
     _topics: dict[str, HostedTopic] = field(default_factory=dict)
     _name_of: dict[str, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _listing: threading.Lock = field(default_factory=threading.Lock)
     _loading: defaultdict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
 
     def names(self) -> tuple[str, ...]:
-        """The names of all topics. Raises Unavailable."""
-        with self._lock:
-            now_ms = self.clock.now_ms()
-            if self._listed_ms is None or now_ms - self._listed_ms >= self.archive_ms_max:
-                self._names, self._listed_ms = self.tiers.topics(), now_ms
+        """The names of all topics, as they were last listed if they cannot be now. Raises LogError if they never were."""
+        now_ms, listed_ms = self.clock.now_ms(), self._listed_ms
+        if listed_ms is not None and now_ms - listed_ms < self.archive_ms_max:
             return self._names
+        if not self._listing.acquire(blocking=listed_ms is None):
+            return self._names  # another thread lists them
+        try:
+            self._names = self.tiers.topics()
+            self._listed_ms = now_ms
+        except LogError as e:
+            if self._listed_ms is None:
+                raise
+            self._listed_ms = now_ms - self.archive_ms_max + RETRY_MS
+            self.report(f"topics are served as they were listed before: {e}")
+        finally:
+            self._listing.release()
+        return self._names
 
     def topic(self, name: str) -> HostedTopic | None:
-        """A topic, None if there is none. Raises Unavailable, Corrupt (a checkpoint of the log directory)."""
+        """A topic, None if there is none; as it was before if it cannot be looked at now. Raises LogError if it never was."""
         if name not in self.names():
             return None
         with self._lock:
-            loading = self._loading[name]
-        with loading:
-            known, now_ms = self._topics.get(name), self.clock.now_ms()
-            if known is not None and now_ms - known.loaded_ms < self.archive_ms_max:
-                known = self._looked(known, now_ms)
-            else:
-                known = self._loaded(name, now_ms)
-            return known
+            loading, known = self._loading[name], self._topics.get(name)
+        if not loading.acquire(blocking=known is None):
+            return known  # another thread looks at it
+        try:
+            return self._fresh(name, self.clock.now_ms())
+        finally:
+            loading.release()
 
     def topic_by_id(self, topic_id: str) -> HostedTopic | None:
         """The topic with this id, if it was asked for by name before, as clients do."""
@@ -84,8 +97,24 @@ class HostedLogs:
         """Loads the topic anew when it is next asked for, unless it is fresh: something was not there."""
         with self._lock:
             known = self._topics.get(name)
-            if known is not None and self.clock.now_ms() - known.loaded_ms >= OUTDATED_MS_MIN:
+            if known is not None and self.clock.now_ms() - known.loaded_ms >= RETRY_MS:
                 self._topics[name] = replace(known, loaded_ms=known.loaded_ms - self.archive_ms_max)
+
+    def _fresh(self, name: str, now_ms: int) -> HostedTopic | None:
+        with self._lock:
+            known = self._topics.get(name)
+        if known is None:
+            return self._loaded(name, now_ms)
+        try:
+            is_old = now_ms - known.loaded_ms >= self.archive_ms_max
+            return self._loaded(name, now_ms) if is_old else self._looked(known, now_ms)
+        except LogError as e:
+            self.report(f"topic {name} is served as it was before: {e}")
+            retried_ms = now_ms - self.archive_ms_max + RETRY_MS
+            known = replace(known, loaded_ms=max(known.loaded_ms, retried_ms), looked_ms=now_ms)
+            with self._lock:
+                self._topics[name] = known
+            return known
 
     def _loaded(self, name: str, now_ms: int) -> HostedTopic | None:
         try:

@@ -30,9 +30,11 @@ SEND_BUFFER_BYTES = 100 << 10
 BACKLOG = 1024
 ACCEPTED_AT_ONCE_MAX = 100
 TICK_S = 1.0
-POLL_S = 0.1
-"""How often a fetch that waits looks for new records."""
+POLL_S = 0.5
+"""How often a fetch that waits looks for new records: as often as the logs are looked at."""
 DRAIN_S_MAX = 10.0
+DRAINED_S = 0.01
+"""How often it is looked whether all is answered."""
 
 
 @dataclass(slots=True)
@@ -89,7 +91,7 @@ class Server:
         self._do(self._core.drain())
         deadline = self._loop.time() + DRAIN_S_MAX
         while len(self._core) and self._loop.time() < deadline:
-            await asyncio.sleep(POLL_S / 10)
+            await asyncio.sleep(DRAINED_S)
         for channel in list(self._channels.values()):
             self._drop(channel)
 

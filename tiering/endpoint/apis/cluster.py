@@ -5,7 +5,7 @@ from typing import Any
 
 from local_log.errors import LogError
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
-from tiering.endpoint.apis.context import CLUSTER_ID, NODE_ID, Context, leader_epoch_of
+from tiering.endpoint.apis.context import CLUSTER_ID, NODE_ID, Context, leader_epoch_of, topic_named
 from tiering.endpoint.hosted_logs import HostedTopic
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.describe_cluster import (
@@ -90,10 +90,11 @@ class _Page:
     topics: list[DescribeTopicPartitionsResponseTopic]
     next_cursor: Cursor | None = None
 
-    def add(self, name: str, topic: HostedTopic | None, first: int) -> None:
+    def add(self, name: str, topic: HostedTopic | LogError | None, first: int) -> None:
         """A topic's partitions from `first` on."""
-        if topic is None:
-            self.topics.append(DescribeTopicPartitionsResponseTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name))
+        if not isinstance(topic, HostedTopic):
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic is None else ErrorCode.LEADER_NOT_AVAILABLE
+            self.topics.append(DescribeTopicPartitionsResponseTopic(code, name))
             return
         fields = [one for one in _partitions(topic) if one["partition_index"] >= first]
         if len(fields) > self.room:
@@ -117,7 +118,7 @@ def describe_topic_partitions(request: DescribeTopicPartitionsRequest, context: 
         if not page.room:
             page.next_cursor = Cursor(name, 0)
             break
-        page.add(name, context.logs.topic(name), cursor.partition_index if name == cursor.topic_name else 0)
+        page.add(name, topic_named(context, name), cursor.partition_index if name == cursor.topic_name else 0)
     return DescribeTopicPartitionsResponse(topics=tuple(page.topics), next_cursor=page.next_cursor)
 
 

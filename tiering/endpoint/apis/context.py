@@ -38,8 +38,18 @@ class Refused(Exception):
     code: ErrorCode
 
 
-def log_of(topic: HostedTopic | None, number: int, current_leader_epoch: int) -> TieredLog:
+def topic_named(context: Context, name: str) -> HostedTopic | LogError | None:
+    """A topic, or why it cannot be opened."""
+    try:
+        return context.logs.topic(name)
+    except LogError as e:
+        return e
+
+
+def log_of(topic: HostedTopic | LogError | None, number: int, current_leader_epoch: int) -> TieredLog:
     """The partition's log. Raises Refused, LogError."""
+    if isinstance(topic, LogError):
+        raise topic
     log = None if topic is None else topic.partitions.get(number)
     if log is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

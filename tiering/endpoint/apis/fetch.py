@@ -12,6 +12,7 @@ from tiering.endpoint.apis.context import (
     isolation_of,
     log_of,
     may_be_of_an_old_manifest,
+    topic_named,
 )
 from tiering.endpoint.hosted_logs import HostedTopic
 from tiering.endpoint.protocol.errors import ErrorCode
@@ -27,6 +28,8 @@ from tiering.endpoint.protocol.messages.fetch import (
 )
 from tiering.endpoint.reads import Batches
 from tiering.read.tiered_log import Isolation, TieredLog
+
+_Hosted = HostedTopic | LogError | None
 
 _BY_ID_SINCE = 13
 _MAX_BYTES_SINCE = 3
@@ -67,7 +70,7 @@ def fetch(request: FetchRequest, version: int, context: Context, *, may_wait: bo
 
 def _topic(wanted: FetchTopic, request: FetchRequest, version: int, room: _Room, context: Context) -> FetchableTopicResponse:
     by_id = version >= _BY_ID_SINCE
-    topic = context.logs.topic_by_id(wanted.topic_id) if by_id else context.logs.topic(wanted.topic)
+    topic = context.logs.topic_by_id(wanted.topic_id) if by_id else topic_named(context, wanted.topic)
     if topic is None and by_id:
         unknown = tuple(_error(one, ErrorCode.UNKNOWN_TOPIC_ID) for one in wanted.partitions)
         return FetchableTopicResponse(wanted.topic, wanted.topic_id, unknown)
@@ -77,7 +80,12 @@ def _topic(wanted: FetchTopic, request: FetchRequest, version: int, room: _Room,
 
 
 def _partition(  # one argument each of what Kafka's readFromLog is given
-    topic: HostedTopic | None, wanted: FetchPartition, version: int, isolation: Isolation, room: _Room, context: Context
+    topic: HostedTopic | LogError | None,
+    wanted: FetchPartition,
+    version: int,
+    isolation: Isolation,
+    room: _Room,
+    context: Context,
 ) -> PartitionData:
     try:
         log = log_of(topic, wanted.partition, wanted.current_leader_epoch)
@@ -90,10 +98,11 @@ def _partition(  # one argument each of what Kafka's readFromLog is given
         max_bytes = max(0, min(wanted.partition_max_bytes, room.left))
         batches = _batches(log, wanted.fetch_offset, max_bytes, version, isolation, room, context)
     except (LogError, Refused) as e:
-        if topic is not None and may_be_of_an_old_manifest(e):
-            context.logs.outdated(topic.name)
+        name = topic.name if isinstance(topic, HostedTopic) else "a topic that cannot be opened"
+        if may_be_of_an_old_manifest(e):
+            context.logs.outdated(name)
         if is_ours(e):
-            context.report(f"a fetch of {topic.name if topic else ''}-{wanted.partition} at {wanted.fetch_offset}: {e}")
+            context.report(f"a fetch of {name}-{wanted.partition} at {wanted.fetch_offset}: {e}")
         return _error(wanted, code_of(e))
     room.take(batches.size)
     return _of_log(wanted, log, isolation, batches, EpochEndOffset())

@@ -11,7 +11,7 @@ from local_log.formats.list_offsets import (
     LATEST_TIERED,
     MAX_TIMESTAMP,
 )
-from tiering.endpoint.apis.context import Context, Refused, code_of, is_ours, isolation_of, log_of
+from tiering.endpoint.apis.context import Context, Refused, code_of, is_ours, isolation_of, log_of, topic_named
 from tiering.endpoint.hosted_logs import HostedTopic
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.list_offsets import (
@@ -45,14 +45,14 @@ def list_offsets(request: ListOffsetsRequest, version: int, context: Context) ->
     """An offset a partition; in version 0 the segments before a time."""
     found = []
     for wanted in request.topics:
-        topic = context.logs.topic(wanted.name)
+        topic = topic_named(context, wanted.name)
         answers = tuple(_offset(topic, one, version, request.isolation_level, context) for one in wanted.partitions)
         found.append(ListOffsetsTopicResponse(wanted.name, answers))
     return ListOffsetsResponse(topics=tuple(found))
 
 
 def _offset(
-    topic: HostedTopic | None, wanted: ListOffsetsPartition, version: int, isolation_level: int, context: Context
+    topic: HostedTopic | LogError | None, wanted: ListOffsetsPartition, version: int, isolation_level: int, context: Context
 ) -> ListOffsetsPartitionResponse:
     number, timestamp = wanted.partition_index, wanted.timestamp
     try:
@@ -78,13 +78,13 @@ def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, context: Conte
     """The end of an epoch a partition."""
     found = []
     for wanted in request.topics:
-        topic = context.logs.topic(wanted.topic)
+        topic = topic_named(context, wanted.topic)
         answers = tuple(_end(topic, one, context) for one in wanted.partitions)
         found.append(OffsetForLeaderTopicResult(wanted.topic, answers))
     return OffsetForLeaderEpochResponse(topics=tuple(found))
 
 
-def _end(topic: HostedTopic | None, wanted: OffsetForLeaderPartition, context: Context) -> EpochEndOffset:
+def _end(topic: HostedTopic | LogError | None, wanted: OffsetForLeaderPartition, context: Context) -> EpochEndOffset:
     try:
         log = log_of(topic, wanted.partition, wanted.current_leader_epoch)
         found = log.end_offset_for(wanted.leader_epoch)
@@ -95,7 +95,8 @@ def _end(topic: HostedTopic | None, wanted: OffsetForLeaderPartition, context: C
     return EpochEndOffset(partition=wanted.partition, leader_epoch=found.epoch, end_offset=found.start_offset)
 
 
-def _reported(error: LogError | Refused, wanted: object, topic: HostedTopic | None, context: Context) -> ErrorCode:
+def _reported(error: LogError | Refused, wanted: object, topic: HostedTopic | LogError | None, context: Context) -> ErrorCode:
     if is_ours(error):
-        context.report(f"{topic.name if topic else ''}: {wanted}: {error}")
+        name = topic.name if isinstance(topic, HostedTopic) else "a topic that cannot be opened"
+        context.report(f"{name}: {wanted}: {error}")
     return code_of(error)

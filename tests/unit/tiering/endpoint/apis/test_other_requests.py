@@ -10,6 +10,7 @@ from local_log.errors import Unavailable
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.endpoint.apis.kafka_apis import handle
 from tiering.endpoint.apis.produce import REASON
+from tiering.endpoint.hosted_logs import RETRY_MS
 from tiering.endpoint.protocol.api_keys import (
     API_VERSIONS,
     APIS,
@@ -182,17 +183,51 @@ def test_what_is_archived_later_is_found_after_a_while(world: World, tmp_path: P
     assert asked_once > 0
 
 
-def test_a_store_that_does_not_answer_gives_a_code_that_clients_retry(world: World) -> None:
-    endpoint = Endpoint(None, world.store)
-    endpoint.context.logs.names()
+class SilentTiers:
+    """Both tiers of a store that does not answer."""
 
-    def fails(*_: object, **__: object) -> None:
+    log_dir = None
+
+    def topics(self) -> tuple[str, ...]:
         raise Unavailable("the store does not answer")
 
-    endpoint.context.logs.tiers = type("Failing", (), {"found": fails, "topics": fails, "log_dir": None})()
+    def found(self, topic: str) -> object:
+        raise Unavailable(f"the store does not answer for {topic}")
+
+
+def test_a_store_that_never_answered_gives_codes_that_clients_retry(world: World) -> None:
+    endpoint = Endpoint(None, world.store)
+    endpoint.context.logs.names()
+    endpoint.context.logs.tiers = SilentTiers()  # type: ignore[assignment]
     answer: MetadataResponse = endpoint.ask(METADATA, 9, MetadataRequest(topics=(MetadataRequestTopic(name="g-txn"),)))
     assert answer.topics[0].error_code == ErrorCode.LEADER_NOT_AVAILABLE
-    assert endpoint.said == ["the metadata of g-txn: the store does not answer"]
+    assert offsets(endpoint, "g-txn", -1) == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert endpoint.fetch("g-txn", 0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    page = endpoint.ask(DESCRIBE_TOPIC_PARTITIONS, 0, DescribeTopicPartitionsRequest())
+    assert {topic.error_code for topic in page.topics} == {ErrorCode.LEADER_NOT_AVAILABLE}
+    assert "the metadata of g-txn: the store does not answer for g-txn" in endpoint.said
+
+
+def test_what_was_known_is_served_while_the_store_does_not_answer_and_looked_at_when_it_does(world: World) -> None:
+    endpoint = Endpoint(None, world.store)
+    logs, tiers = endpoint.context.logs, endpoint.context.logs.tiers
+    before = offsets(endpoint, "g-txn", -1)
+    first = logs.topic("g-txn")
+    logs.tiers = SilentTiers()  # type: ignore[assignment]
+    endpoint.clock.now += logs.archive_ms_max
+    for _ in range(3):
+        assert offsets(endpoint, "g-txn", -1) == before
+    assert endpoint.said == [
+        "topics are served as they were listed before: the store does not answer",
+        "topic g-txn is served as it was before: the store does not answer for g-txn",
+    ]
+    logs.tiers = tiers
+    endpoint.clock.now += RETRY_MS
+    again = logs.topic("g-txn")
+    assert again is not None
+    assert first is not None
+    assert again.loaded_ms == endpoint.clock.now
+    assert again.partitions == first.partitions
 
 
 def test_reports_are_limited_and_the_others_counted() -> None:
