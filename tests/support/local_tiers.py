@@ -1,6 +1,6 @@
 """A process of ours that owns log directories on a simulated disk, is stopped, killed or loses its power, and starts again."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ from simulated_disk import SimulatedDisk
 
 from local_log.engine.manager.background import AtOnce
 from local_log.engine.manager.config import ManagerConfig
+from local_log.engine.manager.retention import KAFKAS, DeletionPolicy
 from local_log.formats.filenames import TopicPartition
 from tiering.local_tier.local_tier import LocalTier
 
@@ -29,11 +30,11 @@ class Host:
     now: int = T0
     ids: CountingIds = field(default_factory=CountingIds)
 
-    def tier(self, **config: Any) -> LocalTier:
+    def tier(self, policies: Sequence[DeletionPolicy] = KAFKAS, **config: Any) -> LocalTier:
         """One that is made, not started."""
         manager = ManagerConfig(log_dirs=self.dirs, num_recovery_threads_per_data_dir=1, **config)
         return LocalTier(
-            self.disk, manager, lambda: self.now, lambda: 0.0, self.ids.new_id, lambda topic: self.settings, AtOnce()
+            self.disk, manager, lambda: self.now, lambda: 0.0, self.ids.new_id, lambda topic: self.settings, AtOnce(), policies
         )
 
     def started(self, **config: Any) -> LocalTier:

@@ -150,10 +150,11 @@ def alone(config: Config) -> AbstractContextManager[None]:
 
 
 def own_tier(config: Config, report: Callable[[str], None]) -> TierService | None:
-    """The local tier of a configuration, not started yet; None if its log directories are a broker's."""
+    """The local tier of a configuration, not started yet; None if its log directories are a broker's. Raises Invalid."""
     if not config.settings.own_log_dirs:
         return None
-    return TierService(local_tier(manager_config(config.settings), config.log_settings), CLOCK.now_ms, report)
+    tier = local_tier(manager_config(config.settings), config.log_settings, config.settings.deletion_policies)
+    return TierService(tier, CLOCK.now_ms, report)
 
 
 def build(config: Config, environment: Mapping[str, str], report: Callable[[str], None]) -> Built:

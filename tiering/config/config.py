@@ -87,7 +87,7 @@ class Config:
         if self.settings.own_log_dirs:
             return ()
         of_topics = (a for a in self.of_topics if a.name in topics.OF_LOGS or (a.name in LOCAL and not a.is_brokers))
-        places = {name: place for name, place in self.places.items() if name in OF_MANAGER}
+        places = {name: place for name, place in self.places.items() if name in OF_MANAGER or name == "deletion.policies"}
         given = [*places.items(), *((a.name, a.place) for a in of_topics)]
         return tuple(Problem(place, f"{name}: {_NOT_OURS}") for name, place in given)
 

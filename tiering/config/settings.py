@@ -83,6 +83,10 @@ def _tasks(name: str, text: str) -> tuple[str, ...]:
     return tuple(read(name, _OLD_TASKS.get(word, word)) for word in words)
 
 
+def _words(_name: str, text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
 def _host_and_port(name: str, text: str) -> str:
     host, _, port = text.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
@@ -129,6 +133,12 @@ class Settings(BaseModel):
     own_log_dirs: Annotated[
         bool, _scalar(flag), Field(description="Whether no broker uses log.dirs, so that the agent owns and changes them.")
     ] = False
+
+    deletion_policies: Annotated[
+        tuple[str, ...],
+        _list(_words),
+        Field(description="What old segments of our own log directories are deleted by: size, time, names of plug-ins."),
+    ] = ("size", "time")
 
     metadata_log_dir: Annotated[
         str | None,

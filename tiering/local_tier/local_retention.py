@@ -4,7 +4,9 @@ As in Kafka, local.retention.ms and local.retention.bytes count the local log al
 active segment that breaks a limit is rolled, so that it is archived and can be deleted, too.
 """
 
-from local_log.engine.manager.retention import delete_old_segments
+from collections.abc import Sequence
+
+from local_log.engine.manager.retention import KAFKAS, DeletionPolicy, delete_old_segments
 from local_log.engine.unified_log import UnifiedLog
 from local_log.formats.primitives import INT64_MAX
 from local_log.log_reader import LogReader
@@ -14,12 +16,14 @@ from tiering.retention.local import Held, held, planned
 _EVERYTHING = Held(INT64_MAX, 0)
 
 
-def is_due(log: UnifiedLog, reader: LogReader, now_ms: int) -> bool:
+def is_due(log: UnifiedLog, reader: LogReader, now_ms: int, policies: Sequence[DeletionPolicy] = KAFKAS) -> bool:
     """Whether something would be deleted if all of the log were archived. Asks no store."""
-    return bool(planned(reader, log.folder.config, _EVERYTHING, now_ms))
+    return bool(planned(reader, log.folder.config, _EVERYTHING, now_ms, policies))
 
 
-def retain(log: UnifiedLog, reader: LogReader, store: ObjectStore, now_ms: int) -> int:
+def retain(
+    log: UnifiedLog, reader: LogReader, store: ObjectStore, now_ms: int, policies: Sequence[DeletionPolicy] = KAFKAS
+) -> int:
     """Asks the archive and deletes; returns the number of deleted segments. The log start offset follows the archive's.
 
     While the store does not answer nothing is deleted. Raises Unavailable, and as `held`.
@@ -28,4 +32,4 @@ def retain(log: UnifiedLog, reader: LogReader, store: ObjectStore, now_ms: int) 
     with log.lock:
         log.highest_offset_in_archive = known.through
         log.maybe_increment_log_start_offset(min(known.log_start_offset, log.high_watermark))
-        return delete_old_segments(log, now_ms)
+        return delete_old_segments(log, now_ms, policies)

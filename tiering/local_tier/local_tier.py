@@ -7,7 +7,7 @@ Looking up a log takes no lock, so that no append and no read waits for a tick.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,7 @@ from local_log.engine.manager.config import ManagerConfig
 from local_log.engine.manager.data_dir import DataDir
 from local_log.engine.manager.guarded_disk import Offline, unless_offline
 from local_log.engine.manager.log_manager import LogManager, Started
-from local_log.engine.manager.retention import is_copied
+from local_log.engine.manager.retention import KAFKAS, DeletionPolicy, is_copied
 from local_log.engine.manager.startup import Progress
 from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import Corrupt, LogError, NotFound, placed
@@ -57,12 +57,16 @@ class LocalTier:
         new_id: Callable[[], str],
         settings: Settings = lambda topic: {},
         background: Background | None = None,
+        policies: Sequence[DeletionPolicy] = KAFKAS,
     ) -> None:
         self._disk, self._now_ms, self._new_id, self._settings = disk, now_ms, new_id, settings
         self._manager = LogManager(
             disk, config, now_ms, random, new_id, default=config_of("*", settings("*"), {}),
             archived_through=lambda partition: None, only_replica=True, background=background,
+            policies=policies,
         )  # fmt: skip
+        self.policies = tuple(policies)
+        """Which old segments go."""
         self._lock = threading.RLock()
         self._known = Topics()
 

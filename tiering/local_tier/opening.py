@@ -6,14 +6,18 @@ from contextlib import contextmanager
 from local_log.engine.manager.config import ManagerConfig
 from local_log.log_dir import LogDir
 from remote.clock import jitter
+from tiering.local_tier.deletion_policies import KAFKAS, load_policies
 from tiering.local_tier.local_tier import LocalTier, Settings
 from tiering.local_tier.own_log_dir import OwnLogDir
 from tiering.machine import CLOCK, IDS, local_disk, writable_disk
 
 
-def local_tier(config: ManagerConfig, settings: Settings) -> LocalTier:
-    """The log directories of a configuration on this machine's disk, not started yet."""
-    return LocalTier(writable_disk(), config, CLOCK.now_ms, jitter, IDS.new_id, settings)
+def local_tier(config: ManagerConfig, settings: Settings, policies: Iterable[str] = KAFKAS) -> LocalTier:
+    """The log directories of a configuration on this machine's disk, not started yet. `policies` are names of deletion policies.
+
+    Raises Invalid for an unknown policy, and FaultyPolicy.
+    """
+    return LocalTier(writable_disk(), config, CLOCK.now_ms, jitter, IDS.new_id, settings, policies=load_policies(policies))
 
 
 def own_log_dirs(tier: LocalTier) -> tuple[LogDir, ...]:

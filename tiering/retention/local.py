@@ -4,10 +4,11 @@ The engine deletes them (`local_log.engine.manager.retention`). This module comp
 and what it will delete. A broker's directory is never changed: the broker applies its own retention.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from local_log.engine.config import LIKE_RETENTION, LogConfig
-from local_log.engine.manager.retention import Limits, below, beyond_size, deletable, older_than
+from local_log.engine.config import LogConfig
+from local_log.engine.manager.retention import KAFKAS, DeletionPolicy, Limits, Retained, below, deletable
 from local_log.errors import Conflict, Invalid
 from local_log.formats.checkpoints import epochs_before
 from local_log.formats.filenames import LOG
@@ -72,21 +73,20 @@ class _Aged:
     largest_timestamp: int
 
 
-def planned(log: LogReader, config: LogConfig, known: Held, now_ms: int) -> tuple[Segment, ...]:
+def planned(
+    log: LogReader, config: LogConfig, known: Held, now_ms: int, policies: Sequence[DeletionPolicy] = KAFKAS
+) -> tuple[Segment, ...]:
     """The segments that the engine will delete, from the oldest on. Reads their sizes and time indexes only."""
     start = min(max(log.checkpointed_start or 0, known.log_start_offset), log.high_watermark)
     limits = Limits(start, log.high_watermark, log.log_end_offset, known.through, rolls=False)
     left = [_Aged(s.base_offset, s.size(), _latest(s)) for s in log.segments]
-    size_max = config.local_retention_bytes if config.local_retention_bytes != LIKE_RETENTION else config.retention_bytes
-    age_max = config.local_retention_ms if config.local_retention_ms != LIKE_RETENTION else config.retention_ms
     gone = [*deletable(left, below(start), limits).segments]
     left = left[len(gone) :]
-    over = sum(s.size for s in left) - size_max
-    if size_max >= 0 and over >= 0:
-        by_size = deletable(left, beyond_size(over), limits).segments
-        gone, left = [*gone, *by_size], left[len(by_size) :]
-    if age_max >= 0:
-        gone += deletable(left, older_than(age_max, now_ms), limits).segments
+    for policy in policies:
+        breaks = policy(Retained.of(config, sum(s.size for s in left), now_ms))
+        if breaks is not None:
+            found = deletable(left, breaks, limits).segments
+            gone, left = [*gone, *found], left[len(found) :]
     return log.segments[: len(gone)]
 
 

@@ -6,7 +6,7 @@
 log cleaner use threads. Only one thread may call a manager at a time; many may use its logs.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,6 +20,7 @@ from local_log.engine.manager.guarded_disk import Offline, unless_offline
 from local_log.engine.manager.log_cleaner import LogCleaner
 from local_log.engine.manager.maintenance import jobs_of, run_jobs, scheduled
 from local_log.engine.manager.managed_log import ManagedLog, topic_id_in, write_log_start_offsets, write_recovery_points
+from local_log.engine.manager.retention import KAFKAS, DeletionPolicy
 from local_log.engine.manager.schedule import Schedule, Task
 from local_log.engine.manager.shutdown import close_all
 from local_log.engine.manager.startup import Opener, Plan, Progress, Unopened, check_unique, plan
@@ -55,7 +56,8 @@ class LogManager:
     `now_ms` returns ms since 1970, `random` numbers in [0, 1), `new_id` ids for folders to delete. `archived_through` returns
     the last offset of a partition in the archive, -1 for none and while it is unknown: retention deletes no segment of a tiered
     log before it is archived. None leaves the log's retention to the caller. `only_replica`: the logs have no other replicas, so
-    that their high watermarks are their ends. `background` is where the log cleaner runs, by default in threads.
+    that their high watermarks are their ends. `background` is where the log cleaner runs, by default in threads. `policies`
+    say which old segments go.
     """
 
     # Four dependencies (disk, clock, randomness, ids) and the settings; a class for the four would be used in this call alone.
@@ -72,6 +74,7 @@ class LogManager:
         archived_through: Callable[[TopicPartition], int | None] = lambda partition: -1,
         only_replica: bool = False,
         background: Background | None = None,
+        policies: Sequence[DeletionPolicy] = KAFKAS,
     ) -> None:
         if not config.log_dirs:
             raise Invalid("log.dirs is empty; name one folder or more that logs are kept in")
@@ -82,6 +85,7 @@ class LogManager:
         self._default = default or LogConfig()
         self._topics = dict(topics or {})
         self._archived_through = archived_through
+        self._policies = tuple(policies)
         producers_of = partial(
             ProducerStateManager,
             expiration_ms=config.producer_id_expiration_ms,
@@ -333,7 +337,7 @@ class LogManager:
         for task in self._schedule.due(now_ms):
             if task is Task.CLEANING:
                 self._cleaner.run()
-            problems += run_jobs(jobs_of(task, now_ms, self._by_directory(), self._archived_through))
+            problems += run_jobs(jobs_of(task, now_ms, self._by_directory(), self._archived_through, self._policies))
         due = [d for d in self._doomed if d.due_ms <= now_ms]
         self._doomed = [d for d in self._doomed if d.due_ms > now_ms]
         problems += run_jobs((d.directory, partial(_delete_folder, d)) for d in due)

@@ -6,7 +6,7 @@ from functools import partial
 from local_log.engine.manager.config import ManagerConfig
 from local_log.engine.manager.data_dir import DataDir
 from local_log.engine.manager.managed_log import ManagedLog, write_high_watermarks, write_log_start_offsets, write_recovery_points
-from local_log.engine.manager.retention import delete_old_segments, is_copied
+from local_log.engine.manager.retention import KAFKAS, DeletionPolicy, delete_old_segments, is_copied
 from local_log.engine.manager.schedule import Schedule, Task
 from local_log.errors import LogError
 from local_log.formats.filenames import TopicPartition
@@ -41,6 +41,7 @@ def jobs_of(
     now_ms: int,
     directories: Iterable[tuple[DataDir, Sequence[ManagedLog]]],
     archived_through: Callable[[TopicPartition], int | None],
+    policies: Sequence[DeletionPolicy] = KAFKAS,
 ) -> list[Job]:
     """The jobs of a task: one for each log, or one for each directory; none of CLEANING, which the log cleaner does."""
     if task is Task.CLEANING:
@@ -49,7 +50,7 @@ def jobs_of(
         return [(directory, partial(_WRITERS[task], directory, logs)) for directory, logs in directories]
     managed = [(directory, m) for directory, logs in directories for m in logs]
     if task is Task.RETENTION:
-        return [(directory, partial(_retain, m, now_ms, archived_through)) for directory, m in managed]
+        return [(directory, partial(_retain, m, now_ms, archived_through, policies)) for directory, m in managed]
     if task is Task.FLUSH:
         return [(directory, partial(_flush_due, m, now_ms)) for directory, m in managed]
     return [(directory, partial(_expire_producers, m)) for directory, m in managed]
@@ -67,7 +68,12 @@ def run_jobs(jobs: Iterable[Job]) -> list[LogError]:
     return problems
 
 
-def _retain(managed: ManagedLog, now_ms: int, archived_through: Callable[[TopicPartition], int | None]) -> None:
+def _retain(
+    managed: ManagedLog,
+    now_ms: int,
+    archived_through: Callable[[TopicPartition], int | None],
+    policies: Sequence[DeletionPolicy],
+) -> None:
     config = managed.log.folder.config
     if config.compact:
         return  # the log cleaner handles compacted topics
@@ -77,7 +83,7 @@ def _retain(managed: ManagedLog, now_ms: int, archived_through: Callable[[TopicP
         if through is None:
             return
         managed.log.highest_offset_in_archive = through
-    delete_old_segments(managed.log, now_ms)
+    delete_old_segments(managed.log, now_ms, policies)
 
 
 def _expire_producers(managed: ManagedLog) -> None:

@@ -5,7 +5,8 @@
     3  the oldest segments, as long as their greatest timestamp is older than the retention time
 
 The rules apply in this order, and each deletes from the oldest segment up to the first one that stays. A tiered log's segment
-stays until it is in the archive, or until the log start offset is after it.
+stays until it is in the archive, or until the log start offset is after it. Rules 2 and 3 are policies; others may take their
+place.
 """
 
 from collections.abc import Callable, Sequence
@@ -106,30 +107,60 @@ def older_than(retention_ms: int, now_ms: int) -> Breach[Aged]:
     return lambda segment, _following: now_ms - segment.largest_timestamp > retention_ms
 
 
-def delete_old_segments(log: UnifiedLog, now_ms: int) -> int:
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """What a deletion policy goes by: the limits of a log's local segments (-1 for none), their bytes, the time in ms."""
+
+    retention_ms: int
+    retention_bytes: int
+    size: int
+    now_ms: int
+
+    @classmethod
+    def of(cls, config: LogConfig, size: int, now_ms: int) -> "Retained":
+        """The limits by a log's settings: those of the local log where its segments are copied to the archive."""
+        if not is_copied(config):
+            return cls(config.retention_ms, config.retention_bytes, size, now_ms)
+        age_max, size_max = config.local_retention_ms, config.local_retention_bytes
+        return cls(
+            config.retention_ms if age_max == LIKE_RETENTION else age_max,
+            config.retention_bytes if size_max == LIKE_RETENTION else size_max,
+            size,
+            now_ms,
+        )
+
+
+DeletionPolicy = Callable[[Retained], Breach[Aged] | None]
+"""Returns the rule that old segments break, None if none is to go. The rule is asked from the oldest segment on."""
+
+
+def by_size(retained: Retained) -> Breach[Aged] | None:
+    """The policy of rule 2."""
+    over = retained.size - retained.retention_bytes
+    return beyond_size(over) if retained.retention_bytes >= 0 and over >= 0 else None
+
+
+def by_time(retained: Retained) -> Breach[Aged] | None:
+    """The policy of rule 3."""
+    return older_than(retained.retention_ms, retained.now_ms) if retained.retention_ms >= 0 else None
+
+
+KAFKAS: Sequence[DeletionPolicy] = (by_size, by_time)
+"""Kafka's policies, in its order."""
+
+
+def delete_old_segments(log: UnifiedLog, now_ms: int, policies: Sequence[DeletionPolicy] = KAFKAS) -> int:
     """Applies the rules; returns the number of deleted segments. Their files are deleted after file.delete.delay.ms."""
     with log.lock:
-        return _delete_old_segments(log, now_ms)
-
-
-def _delete_old_segments(log: UnifiedLog, now_ms: int) -> int:
-    config = log.folder.config
-    copied = is_copied(config)
-    deleted = _apply(log, below(_start_that_counts(log)))
-    if "delete" not in config.cleanup_policy and (config.compact or not copied):
+        config = log.folder.config
+        deleted = _apply(log, below(_start_that_counts(log)))
+        if "delete" not in config.cleanup_policy and (config.compact or not is_copied(config)):
+            return deleted
+        for policy in policies:
+            breaks = policy(Retained.of(config, log.local.segments.size, now_ms))
+            if breaks is not None:
+                deleted += _apply(log, breaks)
         return deleted
-    size_max = _local(config.local_retention_bytes, config.retention_bytes) if copied else config.retention_bytes
-    over = log.local.segments.size - size_max
-    if size_max >= 0 and over >= 0:
-        deleted += _apply(log, beyond_size(over))
-    age_max = _local(config.local_retention_ms, config.retention_ms) if copied else config.retention_ms
-    if age_max >= 0:
-        deleted += _apply(log, older_than(age_max, now_ms))
-    return deleted
-
-
-def _local(own: int, whole: int) -> int:
-    return whole if own == LIKE_RETENTION else own
 
 
 def _is_tiered(config: LogConfig) -> bool:

@@ -58,9 +58,9 @@ class LocalRetentionTask:
             log = self.tier.log(mark.partition)
             now = log.offsets
             reader = open_log(mark.log_dir.disk, mark.folder, mark.partition, now.log_start, now.high_watermark.offset)
-            if archive_start <= now.log_start and not is_due(log, reader, now_ms):
+            if archive_start <= now.log_start and not is_due(log, reader, now_ms, self.tier.policies):
                 return Outcome(job, asked_nothing=True)
-            return Outcome(job, deleted=retain(log, reader, self.store, now_ms))
+            return Outcome(job, deleted=retain(log, reader, self.store, now_ms, self.tier.policies))
         except NotFound:
             return Outcome(job, asked_nothing=True)  # the topic was deleted, or the segments while they were looked at
         except LogError as e:
