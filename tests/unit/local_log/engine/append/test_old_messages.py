@@ -141,6 +141,18 @@ def test_messages_of_magic_0_have_no_greatest_time(tmp_path: Path) -> None:
     assert log.offset_for(MAX_TIMESTAMP) is None
 
 
+@pytest.mark.parametrize("time", [0, NOW])
+def test_messages_of_magic_0_are_found_by_no_time(tmp_path: Path, time: int) -> None:
+    # Kafka up to 3.9 refused the question by a topic's message.format.version, which Kafka 4.0 does not have any more (KIP-724).
+    log = opened(tmp_path)
+    log.append_as_follower(old_records(0, magic=0), 0)
+    assert log.offset_for(time) is None
+    log.append_as_follower(old_records(1, magic=1, time=NOW), 0)
+    found = log.offset_for(time)
+    assert found is not None
+    assert (found.offset, found.timestamp) == (1, NOW)
+
+
 def test_a_segment_is_split_at_the_first_offset_in_a_compressed_message(tmp_path: Path) -> None:
     far = INT32_MAX + 10
     (tmp_path / f"{0:020d}.log").write_bytes(old_compressed(0, 2) + old_compressed(far, 3))
