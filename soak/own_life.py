@@ -14,7 +14,7 @@ import threading
 import time
 import traceback
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from struct import Struct
@@ -30,7 +30,7 @@ from local_log.engine.manager.config import ManagerConfig  # noqa: E402
 from local_log.engine.memory_records import memory_batches  # noqa: E402
 from local_log.engine.producers.state import Origin  # noqa: E402
 from local_log.engine.unified_log import UnifiedLog  # noqa: E402
-from local_log.errors import LogError, Unavailable, Unknown  # noqa: E402
+from local_log.errors import LogError, NotFound, Unavailable, Unknown  # noqa: E402
 from local_log.formats.filenames import TopicPartition  # noqa: E402
 from local_log.formats.record import Codec  # noqa: E402
 from local_log.log_reader import open_log as open_reader  # noqa: E402
@@ -192,8 +192,8 @@ class Owner:
     # Archiving
 
     def archive(self, partition: TopicPartition) -> None:
-        """Copies what is inactive, then drops what the archive has."""
-        log, live = self.log(partition), self.live[PARTITIONS.index(partition)]
+        """Copies what is inactive, then drops what the archive has. Compacted logs are copied, too, and kept."""
+        log = self.log(partition)
         now = log.offsets
         reader = open_reader(log.folder.disk, log.folder.path, partition, now.local_log_start, now.high_watermark.offset)
         run = OffloadRun(self.retried, CLOCK, IDS, "soak", lambda _: None)  # type: ignore[arg-type]
@@ -201,14 +201,19 @@ class Owner:
             for done in offload(plan(reader, self.retried), run):
                 if isinstance(done.error, MAYBE):
                     self.counts["archive failed"] += 1
+                elif isinstance(done.error, NotFound):  # it was cleaned meanwhile
+                    self.counts["changed meanwhile"] += 1
                 elif done.error is not None:
                     self.wrong(f"{partition}: {done.error}")
                 elif done.entry is not None:
-                    self.counts["archived"] += 1
-                    live.refresh()
-            self.counts["dropped"] += retain(log, reader, self.retried, CLOCK.now_ms())
+                    self.counts["archived compacted" if partition.topic == "compacted" else "archived"] += 1
+                    self.reads.committed(partition)
+            if self.tier.is_tiered(partition):
+                self.counts["dropped"] += retain(log, reader, self.retried, CLOCK.now_ms())
         except MAYBE:
             self.counts["archive failed"] += 1
+        except NotFound:
+            self.counts["changed meanwhile"] += 1
 
     # Reading
 
@@ -249,7 +254,6 @@ class Owner:
     def live_on(self, bytes_per_second: int) -> None:
         """Starts all threads, and ticks until the end."""
         self.end_transactions()
-        tiered = [p for p in PARTITIONS if p.topic != "compacted"]
         threads = [threading.Thread(target=self.run_producer, args=(bytes_per_second,), daemon=True)]
         threads[0].start()
         while not hasattr(self, "pending"):
@@ -257,7 +261,7 @@ class Owner:
         for number in range(3):
             choose = random.Random(self.number * 10 + number)
             threads.append(threading.Thread(target=self.loop, args=(lambda c=choose: self.read_somewhere(c), 0.02), daemon=True))
-        for half in (tiered[::2], tiered[1::2]):
+        for half in (PARTITIONS[::2], PARTITIONS[1::2]):
             turn = iter_for_ever(half)
             threads.append(threading.Thread(target=self.loop, args=(lambda t=turn: self.archive(next(t)),), daemon=True))
         threads.append(threading.Thread(target=self.loop, args=(self.acknowledge, 0.5), daemon=True))
@@ -305,7 +309,7 @@ def marker(producer: int, epoch: int, *, commits: bool) -> bytes:
     )  # fmt: skip
 
 
-def iter_for_ever(items: list[TopicPartition]) -> Iterator[TopicPartition]:
+def iter_for_ever(items: Sequence[TopicPartition]) -> Iterator[TopicPartition]:
     while True:
         yield from items
         time.sleep(0.05)

@@ -28,6 +28,13 @@ from confluent_kafka import KafkaException, TopicPartition  # noqa: E402
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # noqa: E402
 from own_life import TOPICS  # noqa: E402
 
+from remote.read.context import ReadContext  # noqa: E402
+from remote.scrub.budget import RequestBudget  # noqa: E402
+from remote.scrub.finding import NOTES  # noqa: E402
+from remote.scrub.scrub import scrub  # noqa: E402
+from remote.scrub.settings import ScrubSettings  # noqa: E402
+from remote.store.open import open_store  # noqa: E402
+
 START_S_MAX, VERIFY_S_MAX = 120, 1_800
 
 
@@ -88,6 +95,7 @@ def soak(out: Path, minutes: float, kills: int, rate: int) -> dict[str, Any]:
                 wrong.append(f"process {process.lives - 1} has ended by itself, with {run.returncode}")
             run.kill()
             run.wait()
+        wrong += unsound(url)
         last = process.start(0)
         if last.wait(VERIFY_S_MAX):
             wrong.append(f"the process that reads everything back ends with {last.returncode}")
@@ -107,6 +115,14 @@ def soak(out: Path, minutes: float, kills: int, rate: int) -> dict[str, Any]:
         "read_back": verified,
         "wrong": wrong,
     }
+
+
+def unsound(url: str) -> list[str]:
+    """What a deep scrub finds wrong with the archive."""
+    os.environ |= environment(url)
+    store = open_store("s3://soak/kafka")
+    found = scrub(RequestBudget(store), ReadContext().decoded, ScrubSettings(deep=True), time.time_ns() // 1_000_000)  # noqa: TID251
+    return [f"scrub: {f.kind} {f.key}: {f.problem}" for f in found if f.kind not in NOTES and f.kind != "orphan"]
 
 
 def given_back(out: Path, ends: dict[str, int]) -> list[str]:
