@@ -110,6 +110,7 @@ def _decode_sections(sections: Iterable[Buffer], batches: Batches, want: Project
     group: _Group | None = None
     waiting: list[Buffer] = []
     first = size = waiting_size = 0
+    counts = batches.count.tolist()
 
     def add_waiting(group: _Group, row: int) -> None:
         nonlocal waiting, waiting_size
@@ -128,10 +129,12 @@ def _decode_sections(sections: Iterable[Buffer], batches: Batches, want: Project
             group, first, size = None, row, 0
         if group is None:
             group = _Group(batches, want, row, *_capacity(batches, row, len(section)))
-        _check_count(batches, row, len(section))
+        length = len(section)
+        if not 0 <= counts[row] <= length // RECORD_BYTES_MIN:
+            _check_count(batches, row, length)
         waiting.append(section)
-        waiting_size += len(section)
-        size += len(section)
+        waiting_size += length
+        size += length
         if waiting_size >= _RUN_BYTES_MIN:
             add_waiting(group, row + 1)
     if group is not None:
