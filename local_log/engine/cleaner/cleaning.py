@@ -172,8 +172,9 @@ class _Round:
             raise error
         if not is_as_before(self.log, self.moves):
             raise _changed(self.log) from error
+        file = reading.log_file
         if isinstance(error, OffsetOverflow) and split(self.log, self.moves, reading) is not None:
-            raise CleaningAborted(f"{reading.log_file}: split, since its offsets were too far apart for one segment") from error
+            raise CleaningAborted(f"{file}: split, since its offsets were too far apart for one segment") from error
         raise error
 
     def _chunks(self, segment: Segment, start: int) -> Iterator[Chunk]:

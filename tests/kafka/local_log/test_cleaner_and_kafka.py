@@ -14,13 +14,14 @@ from hand_made import GZIP, LZ4, SNAPPY, TRANSACTIONAL, ZSTD, batch, decoded, re
 from kafka_log import NOW, KafkaLog, files, kafka_log
 from small_logs import Clock, marker
 
-from local_log.engine.cleaner import OffsetMap, clean, dirty_part
+from local_log.engine.cleaner import CleaningAborted, OffsetMap, clean, dirty_part
 from local_log.engine.config import read_config
 from local_log.engine.producers.state import Origin
 from local_log.engine.unified_log import UnifiedLog, open_log
 from local_log.errors import LogError
 from local_log.formats.batches import scan
 from local_log.formats.messages.writer import NewMessages, write_messages
+from local_log.formats.primitives import INT32_MAX
 from local_log.formats.record import Codec
 from local_log.formats.record_batch.writer import RECORDS
 from local_log.os_disk import OsWritableDisk
@@ -272,3 +273,38 @@ def test_a_cleaned_log_in_snappy_has_the_headers_and_records_that_kafkas_cleaner
     log = KeyedLog(kafka, random.Random(seed), tmp_path, (SNAPPY,))
     log.live()
     log.close()
+
+
+def test_a_segment_with_offsets_too_far_apart_is_split_and_cleaned_as_kafka_does(kafka: KafkaLog, tmp_path: Path) -> None:
+    far = INT32_MAX + 5
+    rows = [(0, b"a", b"1"), (1, b"a", b"2"), (3, b"c", b"1"), (far, b"b", b"1"), (far + 1, b"a", b"3"), (far + 7, b"c", b"2")]
+    made = (
+        batch(record(key=key, value=value), base_offset=offset, base_timestamp=NOW, max_timestamp=NOW)
+        for offset, key, value in rows
+    )
+    data, end = b"".join(made), far + 8
+    settings = {"segment.index.bytes": "1200", "index.interval.bytes": "1", "internal.segment.bytes": "100000"}
+    theirs, ours = tmp_path / "theirs" / "t-0", tmp_path / "ours" / "t-0"
+    for folder in (theirs, ours):
+        folder.mkdir(parents=True)
+        for name, content in (
+            (f"{0:020}.log", data),
+            (f"{0:020}.index", b""),
+            (f"{0:020}.timeindex", b""),
+            (f"{end:020}.log", b""),
+        ):
+            (folder / name).write_bytes(content)
+    kafka.ask("clock", NOW)
+    kafka.ask("open", theirs, 0, end, "clean", *(f"{name}={value}" for name, value in settings.items()))
+    kafka.ask("watermark", end)
+    log = open_log(OsWritableDisk(), str(ours), read_config(settings), lambda: NOW, lambda: 0.0, recovery_point=end, clean=True)
+    log.update_high_watermark(end)
+    offsets = OffsetMap(24 * 100)
+    assert kafka.ask("clean", 0, end, 24 * 100, 0.9)["error"] == "LogCleaningAbortedException"
+    with pytest.raises(CleaningAborted, match="split"):
+        clean(log, 0, end, offsets)
+    assert log.local.segments.base_offsets == (0, far, end)
+    assert clean(log, 0, end, offsets) == kafka.ask("clean", 0, end, 24 * 100, 0.9)["end_offset"] == end
+    kafka.ask("close")
+    log.close()
+    assert files(ours) == files(theirs)
