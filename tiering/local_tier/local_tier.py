@@ -13,6 +13,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from local_log.cluster.image import ClusterImage
+from local_log.cluster.metadata import read_cluster_image
 from local_log.disk import WritableDisk, replace_file
 from local_log.engine.config import LogConfig
 from local_log.engine.manager.background import Background
@@ -29,7 +31,7 @@ from local_log.formats.meta_properties import write_meta_properties
 from local_log.formats.partition_metadata import new_uuid
 from local_log.log_dir import LogDir
 from tiering.local_tier.errors import UnknownTopicOrPartition
-from tiering.local_tier.topics import adopted, check_name, config_of, is_deleted, more_partitions
+from tiering.local_tier.topics import adopted, check_name, config_of, is_deleted, more_partitions, taken_over
 from tiering.local_tier.topics_file import Topic, Topics, read_topics, write_topics
 
 NODE_ID: Final = 1
@@ -69,6 +71,8 @@ class LocalTier:
         """Which old segments go."""
         self._lock = threading.RLock()
         self._known = Topics()
+        self._of_brokers: Mapping[str, Mapping[str, str]] = {}
+        """The settings of topics that a broker has created, by topic id, while topics are looked for."""
 
     # Start and stop
 
@@ -240,15 +244,23 @@ class LocalTier:
         if damaged and not found:
             raise damaged[0]
         self._known = max(found, key=lambda topics: topics.version, default=Topics())
+        images = self._images() if names - set(self._known.topics) else []
+        self._of_brokers = {t.topic_id: taken_over(t.configs) for image in images for t in image.topics.values()}
+        new = {name: self._of_brokers[t.topic_id] for image in images for name, t in image.topics.items()}
         for name in sorted(names | set(self._known.topics)):
-            own = self._known.topics[name].config if name in self._known.topics else {}
+            own = self._known.topics[name].config if name in self._known.topics else new.get(name, {})
             self._manager.configure(name, config_of(name, self._settings(name), own))
+
+    def _images(self) -> list[ClusterImage]:
+        """What a broker has left of its cluster's metadata in the directories, the newest last."""
+        images = (unless_offline(partial(read_cluster_image, d.disk, d.path)) for d in self._live())
+        return sorted((image for image in images if image is not None), key=lambda image: image.end_offset)
 
     def _find_topics(self) -> None:
         """Compares the topics with the folders, completes what a crash has interrupted, and formats new directories."""
         self._format_new()
         found = self._manager.topic_ids()
-        known = adopted(self._known, found)
+        known = adopted(self._known, found, self._of_brokers)
         if known != self._known or any(not self._has_newest(directory) for directory in self._live()):
             self._save(known)
         self._delete(p for p, topic_id in found.items() if is_deleted(known, p.topic, topic_id))

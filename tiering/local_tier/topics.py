@@ -2,15 +2,18 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 from local_log.cluster.image import CLEANUP_POLICY
-from local_log.engine.config import LogConfig, read_config
+from local_log.engine.config import FIELDS, LogConfig, read_config
 from local_log.errors import Invalid
 from local_log.formats.filenames import CLUSTER_METADATA_TOPIC, TopicPartition
 from tiering.local_tier.errors import InvalidPartitions, InvalidTopic, InvalidTopicConfig, TopicExists
 from tiering.local_tier.topics_file import Topic, Topics
+from tiering.retention.policy import NAMES as _OF_RETENTION
 
 NAME_CHARACTERS_MAX: Final = 249
 PARTITIONS_MAX: Final = 10_000
@@ -59,8 +62,23 @@ def config_of(name: str, defaults: Mapping[str, str], own: Mapping[str, str]) ->
         raise InvalidTopicConfig(f"topic {name}: {e}") from e
 
 
-def adopted(known: Topics, found: Mapping[TopicPartition, str | None]) -> Topics:
+def taken_over(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a broker's topic that its logs keep here. What is kept how long is for our own configuration to say."""
+    own: dict[str, str] = {}
+    for name, text in settings.items():
+        if name in FIELDS and (name == CLEANUP_POLICY or name not in _OF_RETENTION) and not name.startswith("remote."):
+            with suppress(Invalid):  # of a newer broker
+                read_config({name: text})
+                own[name] = text
+    return own
+
+
+def adopted(
+    known: Topics, found: Mapping[TopicPartition, str | None], settings: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+) -> Topics:
     """The topics as their folders say; `found` are the topic ids of the partitions that are there.
+
+    `settings` are those of new topics, by topic id.
 
     The directories may have been a broker's meanwhile: a topic that it has created is adopted, and one that it has created anew,
     with another id, is another topic. A folder without an id is one that a crash has kept from getting it.
@@ -71,7 +89,7 @@ def adopted(known: Topics, found: Mapping[TopicPartition, str | None]) -> Topics
             continue
         topic = topics.get(partition.topic)
         if topic is None or topic_id not in (None, topic.topic_id):
-            topics[partition.topic] = Topic(topic_id, (partition.partition,))
+            topics[partition.topic] = Topic(topic_id, (partition.partition,), settings.get(topic_id or "", {}))
         elif partition.partition not in topic.partitions:
             topics[partition.topic] = replace(topic, partitions=tuple(sorted((*topic.partitions, partition.partition))))
     return replace(known, topics=topics)

@@ -15,6 +15,7 @@ from local_log.engine.manager.config import ManagerConfig
 from local_log.formats.filenames import TopicPartition
 from tiering.cli import main
 from tiering.local_tier.opening import local_tier
+from tiering.local_tier.topics_file import read_topics
 
 pytestmark = [
     pytest.mark.oracle,
@@ -30,7 +31,9 @@ def test_a_directory_taken_over_and_given_back_has_all_records_of_both(tmp_path:
     data, archive = tmp_path / "data", tmp_path / "archive"
     with real_kafka.broker(tmp_path) as address:
         admin = AdminClient({"bootstrap.servers": address})
-        admin.create_topics([NewTopic("events", 1, 1, config={"segment.bytes": "1048576"})])["events"].result()
+        admin.create_topics(
+            [NewTopic("events", 1, 1, config={"segment.bytes": "1048576", "retention.ms": "-1", "compression.type": "producer"})]
+        )["events"].result()
         producer = Producer({"bootstrap.servers": address, "log_level": 0})
         for number in range(3_000):
             producer.produce("events", b"%d " % number + bytes(1_000), None, 0)
@@ -49,6 +52,8 @@ def test_a_directory_taken_over_and_given_back_has_all_records_of_both(tmp_path:
     assert "tiering-topics" not in said
     assert "ERROR" not in said
     assert not list(data.glob("*-stray"))
+    topics = read_topics((data / "tiering-topics.json").read_bytes()).topics
+    assert topics["events"].config == {"segment.bytes": "1048576", "compression.type": "producer"}
     after = _lives_on(data)
     assert (after["events"], set(after)) == (ids["events"], {"events", "__consumer_offsets"}), "the broker has made one more"
 
