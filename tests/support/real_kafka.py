@@ -134,12 +134,13 @@ def _formatted() -> dict[str, str]:
         return {path.name: path.read_text(_AS_IS) for path in data.iterdir()}
 
 
-def program(source: Path, *, before: Iterable[Path] = (), **pipes: Any) -> "subprocess.Popen[str]":
+def program(source: Path, *, before: Iterable[Path] = (), arguments: Iterable[str] = (), **pipes: Any) -> "subprocess.Popen[str]":
     """A program of ours, in Java, that has Kafka's classes; those of the jars `before` come first."""
     quick.starts_a_server()
     of_kafka = [*before, *jars(BROKER)]
     classes = fast_java.compiled(source, of_kafka, cache())
-    command = [f"{java_home()}/bin/java", "-Xmx512m", *_fast_start(), "-cp", _class_path(*of_kafka, classes), source.stem]
+    java = [f"{java_home()}/bin/java", "-Xmx512m", *_fast_start(), "-cp", _class_path(*of_kafka, classes)]
+    command = [*java, source.stem, *arguments]
     return subprocess.Popen(command, text=True, **pipes)
 
 

@@ -101,7 +101,8 @@ class _Page:
             self.next_cursor = Cursor(name, fields[self.room]["partition_index"])
         shown = fields[: self.room]
         self.room -= len(shown)
-        partitions = tuple(DescribeTopicPartitionsResponsePartition(**one) for one in shown)
+        none: dict[str, Any] = {"eligible_leader_replicas": (), "last_known_elr": ()}  # Java's admin client cannot take null
+        partitions = tuple(DescribeTopicPartitionsResponsePartition(**one, **none) for one in shown)
         of_topic = DescribeTopicPartitionsResponseTopic(ErrorCode.NONE, name, topic.id, name in _INTERNAL, partitions)
         if shown or not fields:
             self.topics.append(of_topic)

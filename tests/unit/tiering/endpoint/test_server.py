@@ -1,48 +1,15 @@
-import asyncio
 import socket
-import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import replace
 
 import pytest
 from asked_endpoint import Endpoint, response_of
 from golden_logs import live
+from served_endpoint import served
 from tiered_worlds import World, batches_of
 
-from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.protocol.api_keys import FETCH, METADATA
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest
 from tiering.endpoint.protocol.requests import RequestHeader, write_request
-from tiering.endpoint.server import Server, listen
-
-
-@contextmanager
-def served(endpoint: Endpoint, **limits: int) -> Iterator[tuple[str, int]]:
-    """The endpoint on a free port; it is stopped, and has ended, after the block."""
-    listener = listen("127.0.0.1", 0)
-    address = listener.getsockname()
-    context = replace(endpoint.context, host=address[0], port=address[1])
-    ready = threading.Event()
-    with ThreadPoolExecutor(2) as pool:
-        server = Server(context, SocketServerConfig(**limits), pool, endpoint.said.append)
-
-        async def run() -> None:
-            loops.append(asyncio.get_running_loop())
-            ready.set()
-            await server.serve(listener)
-
-        loops: list[asyncio.AbstractEventLoop] = []
-        thread = threading.Thread(target=asyncio.run, args=(run(),))
-        thread.start()
-        ready.wait()
-        try:
-            yield address
-        finally:
-            loops[0].call_soon_threadsafe(server.stop)
-            thread.join()
 
 
 def connected(address: tuple[str, int]) -> socket.socket:

@@ -1,0 +1,39 @@
+"""An endpoint on a port of this machine, for as long as a block lasts."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+
+from asked_endpoint import Endpoint
+
+from tiering.endpoint.network.config import SocketServerConfig
+from tiering.endpoint.server import Server, listen
+
+
+@contextmanager
+def served(endpoint: Endpoint, **limits: int) -> Iterator[tuple[str, int]]:
+    """The endpoint on a free port; it is stopped, and has ended, after the block."""
+    listener = listen("127.0.0.1", 0)
+    address = listener.getsockname()
+    context = replace(endpoint.context, host=address[0], port=address[1])
+    ready = threading.Event()
+    with ThreadPoolExecutor(2) as pool:
+        server = Server(context, SocketServerConfig(**limits), pool, endpoint.said.append)
+
+        async def run() -> None:
+            loops.append(asyncio.get_running_loop())
+            ready.set()
+            await server.serve(listener)
+
+        loops: list[asyncio.AbstractEventLoop] = []
+        thread = threading.Thread(target=asyncio.run, args=(run(),))
+        thread.start()
+        ready.wait()
+        try:
+            yield address
+        finally:
+            loops[0].call_soon_threadsafe(server.stop)
+            thread.join()
