@@ -3,7 +3,7 @@ taken away what they lack.
 
     every batch has its CRC and the leader epoch of its offset; both indexes fit the log file, up to its end
     every record is one of the archived ones
-    every archived record from the offset on that the cleaner has come to is there
+    every archived record from the offset on that the cleaner has come to is there, unless its transaction was aborted
     no record is later than the latest archived one; a segment without a batch has no index either
 
 A file that was cut short has indexes that reach past its end, and one of another log has offsets that are not in the archive.
@@ -58,13 +58,13 @@ class CleanedCheck:
         archived = _offsets(self._archived())
         for offsets, copy in zip(local, copies, strict=True):
             of_log = offsets[offsets >= self.manifest.log_start_offset]
-            strange = of_log[~np.isin(of_log, archived, assume_unique=True)]
+            strange = of_log[~np.isin(of_log, archived)]
             if len(strange):
                 raise Corrupt(
                     f"the archive has no record of offset {strange[0]}, which was cleaned; {_REMEDY}", file=copy.data.path
                 )
-        uncleaned = archived[archived >= self.up_to]
-        lost = uncleaned[~np.isin(uncleaned, np.concatenate([*local, uncleaned[:0]]), assume_unique=True)]
+        uncleaned = self._uncleaned()
+        lost = uncleaned[~np.isin(uncleaned, np.concatenate([*local, uncleaned[:0]]))]
         if len(lost):
             raise Changed(
                 f"the archived record of offset {lost[0]} is not in the log, and its cleaner has only come to {self.up_to} by "
@@ -74,11 +74,21 @@ class CleanedCheck:
             self._check_times(copies)
 
     def _archived(self) -> Iterable[Chunk]:
-        start = max(self.group.start, self.manifest.log_start_offset)
-        log = ArchivedLog(self.store, self.manifest, reading=self.reading)
-        for chunk in log.chunks(start, self.group.end):
+        for chunk in self._log.chunks(max(self.group.start, self.manifest.log_start_offset), self.group.end):
             chunk.check()
             yield chunk
+
+    def _uncleaned(self) -> Any:
+        """The archived offsets that no round of cleaning has come to; it may take aborted records and markers there, too."""
+        start, end = max(self.group.start, self.manifest.log_start_offset, self.up_to), self.group.end
+        if start >= end:
+            return np.empty(0, np.int64)
+        found = self._log.records(start, end, committed=True, want=_OFFSETS)
+        return np.concatenate([np.empty(0, np.int64), *(records.column("offset").to_numpy() for records in found)])
+
+    @property
+    def _log(self) -> ArchivedLog:
+        return ArchivedLog(self.store, self.manifest, reading=self.reading)
 
     def _check_times(self, copies: Sequence[SegmentCopy]) -> None:
         latest = max(e.max_timestamp_ms for e in self.group.entries)
