@@ -16,6 +16,8 @@ from local_log.open_files import OpenFile, OpenFiles, read, read_large
 
 OPEN_FILES_MAX: Final = 64
 
+_tuple = tuple.__new__  # as a named tuple's constructor, in a third of its time
+
 
 class OsDisk:
     """The operating system's files."""
@@ -81,7 +83,7 @@ class OsWritableDisk(OsDisk):
 
     def open(self, file: str) -> "_OpenedFile":
         try:
-            return _OpenedFile(file, self._files.open(file))
+            return _tuple(_OpenedFile, (file, self._files.open(file)))
         except OSError as e:
             raise _translation(file, e) from e
 

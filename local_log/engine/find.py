@@ -73,9 +73,8 @@ def find_batch(read: Callable[[int, int], Buffer], file: str, offset: int, posit
     return before if before is not None and last >= offset else None
 
 
-def batch_with(read: Callable[[int, int], Buffer], offset: int, position: int, end: int) -> Found | None:
-    """The record batch at `position`, which ends at or before byte `end`, if it contains `offset`."""
-    head = read(position, position + BATCH_RANGE.size)
+def batch_with(head: Buffer, offset: int, position: int, end: int) -> Found | None:
+    """The record batch at `position`, if it contains `offset` and ends at or before byte `end`; `head` has its first bytes."""
     if len(head) < BATCH_RANGE.size:
         return None
     base, size, magic, delta = BATCH_RANGE.unpack_from(head)

@@ -210,10 +210,14 @@ class _Index:
         return size // self.ENTRY.size * self.ENTRY.size
 
 
+_PAIR = struct.Struct(">ii")
+_pair = _PAIR.unpack_from
+
+
 class OffsetIndexFile(_Index):
     """`.index`: an entry (offset relative to the base offset, position) for every few KB of log."""
 
-    ENTRY = struct.Struct(">ii")
+    ENTRY = _PAIR
     ROW, KEY_NAME, KEY_TYPE = OFFSET_ENTRY, "offset", "i"
 
     def __init__(self, disk: WritableDisk, file: str, base_offset: int, size_max: int) -> None:
@@ -235,13 +239,12 @@ class OffsetIndexFile(_Index):
         The second is also 0 if the first one's offset is `offset`. Otherwise, where batches are larger than the index interval
         and have an entry each, it is mostly that of the offset's own batch.
         """
-        rows = self._entries
-        size, unpack = self.ENTRY.size, self.ENTRY.unpack_from
-        at = self._at(rows, offset - self.base_offset)
-        relative, before = unpack(rows, at * size) if at >= 0 else (-1, 0)
-        if self.base_offset + relative == offset or (at + 2) * size > len(rows):
+        rows, key = self._entries, offset - self.base_offset
+        at = self._at(rows, key)
+        relative, before = _pair(rows, at * _PAIR.size) if at >= 0 else (-1, 0)
+        if relative == key or (at + 2) * _PAIR.size > len(rows):
             return before, 0
-        return before, unpack(rows, (at + 1) * size)[1]
+        return before, _pair(rows, (at + 1) * _PAIR.size)[1]
 
     def entry(self, at: int) -> tuple[int, int]:
         """Offset and position of an entry. Raises Invalid if there is no such entry."""

@@ -21,6 +21,7 @@ from local_log.engine.scan import Scanned, scan_file
 from local_log.engine.txn_index_file import TxnIndexFile
 from local_log.errors import Invalid, NotFound
 from local_log.formats.filenames import DELETED, LOG, OFFSET_INDEX, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, offset_file
+from local_log.formats.header_layout import BATCH_RANGE
 from local_log.formats.primitives import INT32_MAX
 from local_log.formats.record import NO_TIMESTAMP
 
@@ -162,7 +163,7 @@ class Segment:
         is_in_index = size and not self.due
         before, following = self._offsets().positions_around(offset) if is_in_index else (self.position_of(offset), 0)
         if following - before > 2 * self.interval and following > from_position:
-            found = batch_with(self._read_range, offset, following, size)
+            found = batch_with(self._read_range(following, following + BATCH_RANGE.size), offset, following, size)
             if found is not None:
                 return found
         return find_batch(self._read_range, self.log_file, offset, max(before, from_position), size)
