@@ -6,7 +6,6 @@ The log may be used meanwhile: it is read and the new files are written without 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import NoReturn
 
 import numpy as np
 
@@ -71,7 +70,15 @@ class _Round:
     """The position of the last batch of the new segment with an index entry."""
 
     def run(self) -> int:
-        """Cleans; returns where the next round begins."""
+        """Cleans; returns where the next round begins. Raises CleaningAborted for any error if the log was changed meanwhile."""
+        try:
+            return self._clean()
+        except LogError as e:
+            if isinstance(e, CleaningAborted) or is_as_before(self.log, self.moves):
+                raise
+            raise _changed(self.log) from e
+
+    def _clean(self) -> int:
         self.fill_map()
         next_dirty = self.offsets.latest_offset + 1
         log, config = self.log, self.log.folder.config
@@ -148,7 +155,10 @@ class _Round:
             self.on_io(0)
         except LogError as e:
             _discard(cleaned)
-            self._give_up(e, reading)
+            file = reading.log_file
+            if isinstance(e, OffsetOverflow) and split(self.log, self.moves, reading) is not None:
+                raise CleaningAborted(f"{file}: split, since its offsets were too far apart for one segment") from e
+            raise
         moves = swap(self.log, self.moves, cleaned, group)
         if moves is None:
             _discard(cleaned)
@@ -165,17 +175,6 @@ class _Round:
                 self.on_io(len(data))
         for txn in transactions.take_kept():
             cleaned.txn_index.append(txn)
-
-    def _give_up(self, error: LogError, reading: Segment) -> NoReturn:
-        """Raises the error; CleaningAborted if the log was changed, or has to be before it can be cleaned."""
-        if isinstance(error, CleaningAborted):
-            raise error
-        if not is_as_before(self.log, self.moves):
-            raise _changed(self.log) from error
-        file = reading.log_file
-        if isinstance(error, OffsetOverflow) and split(self.log, self.moves, reading) is not None:
-            raise CleaningAborted(f"{file}: split, since its offsets were too far apart for one segment") from error
-        raise error
 
     def _chunks(self, segment: Segment, start: int) -> Iterator[Chunk]:
         """The segment's batches from byte `start` on, where one must start. Raises Corrupt, also if the last one is not whole."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from local_log.engine.offsets import LogOffsets
 from local_log.engine.segment import Segment
 from local_log.engine.unified_log import UnifiedLog
 
@@ -37,8 +38,11 @@ def dirty_part(log: UnifiedLog, checkpointed: int | None, now_ms: int) -> DirtyP
 
     Not dirty are the active segment, what is not stable, and what is younger than min.compaction.lag.ms. Raises Corrupt.
     """
-    now, config = log.offsets, log.folder.config
-    start = now.log_start
+    return log.published.undisturbed(lambda now: _dirty_part(log, now, checkpointed, now_ms))
+
+
+def _dirty_part(log: UnifiedLog, now: LogOffsets, checkpointed: int | None, now_ms: int) -> DirtyPart:
+    config, start = log.folder.config, now.log_start
     is_invalid = checkpointed is not None and not start <= checkpointed <= now.end.offset
     first = start if checkpointed is None or is_invalid else checkpointed
     dirty = _inactive_from(log, first)

@@ -13,7 +13,7 @@ from hand_made import decoded
 from logs_at_work import batch_of, settings
 from small_logs import NOW
 
-from local_log.engine.cleaner import CleaningAborted, OffsetMap, clean
+from local_log.engine.cleaner import CleaningAborted, OffsetMap, clean, dirty_part
 from local_log.engine.manager.retention import delete_old_segments
 from local_log.engine.memory_records import memory_batches
 from local_log.engine.offsets import Isolation, LogOffsets
@@ -364,6 +364,36 @@ def test_a_read_that_a_compaction_overtakes_is_repeated(log: UnifiedLog, disk: W
     disk.before["read"] = overtake
     records = log.read(0, 1 << 20).records
     assert [base for base, _ in whole_batches(records)] == list(range(13, 20))
+
+
+def test_what_is_dirty_is_found_again_if_a_compaction_overtakes_it(log: UnifiedLog, disk: WatchedDisk) -> None:
+    for n in range(20):
+        log.append_as_leader(keyed(n), 0)
+    log.roll()
+
+    def overtake() -> None:
+        compacted(log)
+        log.folder.delete_due()
+
+    disk.before["read"] = overtake
+    found = dirty_part(log, None, NOW)
+    assert found.cleanable_bytes == log.local.segments.first.size
+
+
+def test_a_round_that_a_deletion_overtakes_gives_up(log: UnifiedLog, disk: WatchedDisk) -> None:
+    for n in range(20):
+        log.append_as_leader(keyed(n), 0)
+    log.roll()
+
+    def overtake() -> None:
+        log.maybe_increment_log_start_offset(20)
+        assert delete_old_segments(log, NOW) == 1
+        log.folder.delete_due()
+
+    disk.before["read"] = overtake
+    with pytest.raises(CleaningAborted, match="deleted"):
+        clean(log, 0, 20, OffsetMap(24 * 100))
+    assert log.local.segments.base_offsets == (20,)
 
 
 def test_cleaning_holds_the_lock_only_for_the_swap(log: UnifiedLog) -> None:
