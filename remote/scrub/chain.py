@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from local_log.errors import Corrupt, Invalid, Newer
+from local_log.ranges import uncovered
 from remote.keys import PartitionPath
 from remote.manifest import invariants
 from remote.manifest.chain import BrokenChain, walk_chain
-from remote.manifest.gaps import Gap
+from remote.manifest.gaps import COMPACTED, Gap, emptied_ranges
 from remote.manifest.model import Manifest, missing_ranges
 from remote.scrub.finding import Finding, Kind
 from remote.store.api import ObjectReader
@@ -60,7 +61,8 @@ def _unreadable(error: Corrupt | Newer, key: str) -> Finding:
 
 def _check_step(before: Manifest, after: Manifest) -> Iterator[Finding]:
     # CoverageCheck looks for gaps among the entries, also in pages; here the recorded gaps count as right.
-    gaps = tuple(Gap(start, end, "", 0) for start, end in missing_ranges(after))
+    emptied = emptied_ranges(after.gaps)
+    gaps = tuple(Gap(a, b, "", 0, "" if uncovered(emptied, a, b) else COMPACTED) for a, b in missing_ranges(after))
     try:
         invariants.check(before, replace(after, gaps=gaps))
     except Invalid as e:

@@ -20,6 +20,7 @@ from remote.manifest.model import Manifest
 from remote.read.context import decoder_with
 from remote.read.log import ArchivedLog
 from remote.scrub.budget import RequestBudget
+from remote.scrub.finding import Finding
 from remote.scrub.scrub import scrub
 from remote.scrub.settings import ScrubSettings
 from remote.store.store_time import StoreRun
@@ -120,9 +121,23 @@ def test_a_sweep_leaves_them_to_retention(world: World) -> None:
     )
 
 
+def scrubbed(world: World) -> list[Finding]:
+    settings = ScrubSettings(deep=True)
+    return list(scrub(RequestBudget(world.store, None), decoder_with(None), settings, now_ms=world.clock.now_ms()))
+
+
 def test_a_scrub_finds_nothing_wrong(world: World) -> None:
-    found = scrub(RequestBudget(world.store, None), decoder_with(None), ScrubSettings(deep=True), now_ms=world.clock.now_ms())
-    assert list(found) == []
+    assert scrubbed(world) == []
+
+
+def test_a_scrub_finds_nothing_wrong_with_segments_that_were_emptied(world: World) -> None:
+    base = world.after.entries[0].base_offset
+    for suffix in (".log", ".index", ".timeindex"):
+        world.log.segment(base, suffix).write_bytes(b"")
+    emptied = world.offload("c")
+    assert emptied.gaps
+    assert emptied.holes == ()
+    assert scrubbed(world) == []
 
 
 def test_the_log_is_restored_as_it_was_compacted(world: World, tmp_path: Path) -> None:
