@@ -12,6 +12,8 @@ from local_log.errors import Corrupt, Invalid
 from remote.archive import manifests
 from remote.clock import RandomIds, SystemClock
 from remote.manifest.pins import Pins, pins_of
+from remote.manifest.store import ManifestWriter
+from remote.manifest.superseding import superseding
 from remote.store.api import Body, ObjectStore
 from remote.store.folder.store import FolderStore
 from remote.store.store_time import StoreRun
@@ -50,6 +52,17 @@ def expire(store: ObjectStore, log_start_offset: int) -> None:
         assert retention.expire(due, StoreRun(store, clock, ids), "retention").error is None
         (manifest,) = manifests(store, "made")
         list(sweep.sweep(sweep.plan(store, manifest.path, clock.now_ms(), DAY_MS), store, clock, ids, clock.now_ms()))
+
+
+def supersede(store: ObjectStore) -> None:
+    """An offload after compaction has emptied the first segment."""
+    (manifest,) = manifests(store, "made")
+    first = manifest.entries[0]
+    within = first.base_offset, first.end_offset
+    step = superseding(manifest, [first.segment_id], within, lambda ref: (), RandomIds().new_id)
+    assert step is not None
+    writer = ManifestWriter(store, manifest.path, SystemClock(), RandomIds(), "offload", manifest.writer_epoch)
+    writer.commit(manifest, lambda m: step.applied(m, (), m.leader_epochs, SystemClock().now_ms()))
 
 
 def keys(store: ObjectStore) -> list[str]:
@@ -97,6 +110,24 @@ def test_without_a_pin_the_read_says_what_retention_has_deleted_and_gives_no_sho
     assert offsets(store, planned.splits, fail_on_data_loss=False) == list(range(60, 120))
 
 
+def test_without_a_pin_the_read_says_that_compacted_segments_have_replaced_its_own(store: FolderStore) -> None:
+    planned = plan_pinned(store, options(store, pinHours="0"), SystemClock(), RandomIds())
+    supersede(store)
+    assert offsets(store, planned.splits) == list(range(120)), "for as long as the delay lasts"
+    expire(store, 0)
+    with pytest.raises(DeletedDuringRead, match=r"offsets \[0, 20\).*compacted segments have replaced those that had them"):
+        offsets(store, planned.splits[:1])
+    assert offsets(store, planned.splits[1:]) == list(range(20, 120))
+    assert offsets(store, plan_pinned(store, options(store), SystemClock(), RandomIds()).splits) == list(range(20, 120))
+
+
+def test_a_pin_keeps_what_compacted_segments_replace_during_the_read(store: FolderStore) -> None:
+    planned = plan_pinned(store, options(store), SystemClock(), RandomIds())
+    supersede(store)
+    expire(store, 0)
+    assert offsets(store, planned.splits) == list(range(120))
+
+
 def test_an_object_that_is_gone_without_retention_is_damage(store: FolderStore) -> None:
     planned = plan_pinned(store, options(store), SystemClock(), RandomIds())
     for key in keys(store):
@@ -135,6 +166,24 @@ class RetainsFirst(Door):
         if "/pins/" in key and self.starts:
             expire(self.inner, self.starts.pop(0))
         self.inner.put_if_absent(key, body)
+
+
+class SupersedesFirst(Door):
+    """An offload that gives up the first segment just before the first pin is there."""
+
+    is_done = False
+
+    def put_if_absent(self, key: str, body: Body) -> None:
+        if "/pins/" in key and not self.is_done:
+            self.is_done = True
+            supersede(self.inner)
+        self.inner.put_if_absent(key, body)
+
+
+def test_a_read_is_planned_again_if_its_segments_are_replaced_before_they_are_pinned(store: FolderStore) -> None:
+    planned = plan_pinned(SupersedesFirst(store), options(store), SystemClock(), RandomIds())
+    assert offsets(store, planned.splits) == list(range(20, 120))
+    assert len(pins(store).live) == 1
 
 
 def test_an_archive_that_may_only_be_read_is_read_without_a_pin(store: FolderStore) -> None:
