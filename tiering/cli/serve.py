@@ -75,6 +75,8 @@ def command(options: Options) -> None:
             f"{host} can be reached from other hosts, and everybody there could read all topics: --insecure allows it"
         )
     advertised = _address(options.advertise, "--advertise") if options.advertise is not None else None
+    if advertised is None and _is_every_address(host):
+        raise click.UsageError(f"clients cannot connect to {host}: say with --advertise which address they are to use")
     _serve(options, (host, port), advertised)
 
 
@@ -120,6 +122,13 @@ def _address(text: str, option: str) -> tuple[str, int]:
     if not (colon and host and port.isascii() and port.isdigit() and int(port) <= PORT_MAX):
         raise click.BadParameter(f"{text!r} is not HOST:PORT, as in {_DEFAULT}", param_hint=option)
     return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _is_every_address(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
 
 
 def _is_loopback(host: str) -> bool:

@@ -10,8 +10,8 @@ from local_log.log_reader import LogReader
 from tiering.read.archive_reads import ArchiveReads
 from tiering.read.tiered_log import Isolation, TieredLog
 
-OPEN_MAX = 64
-"""Reads that are kept open, for so many consumers of one partition each."""
+OPEN_MAX = 16
+"""Reads that are kept open, for so many consumers of one partition each. Each holds 8 MiB of batches, and what it is ahead."""
 
 
 @dataclass(frozen=True, slots=True)

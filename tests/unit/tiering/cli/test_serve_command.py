@@ -25,6 +25,13 @@ def test_an_address_that_others_reach_needs_the_word_insecure(run: Run, tmp_path
     assert "--insecure allows it" in result.stderr
 
 
+def test_an_address_that_stands_for_all_is_not_what_clients_are_told(run: Run, tmp_path: Path) -> None:
+    for address in ("0.0.0.0:0", "[::]:0"):
+        result = run("serve", "--log-dir", tmp_path, "--listen", address, "--insecure")
+        assert result.exit_code == 2
+        assert "say with --advertise which address they are to use" in result.stderr
+
+
 @pytest.mark.parametrize("address", ["9095", ":9095", "localhost:", "localhost:x", "localhost:70000"])
 def test_an_address_has_a_host_and_a_port(run: Run, tmp_path: Path, address: str) -> None:
     result = run("serve", "--log-dir", tmp_path, "--listen", address)

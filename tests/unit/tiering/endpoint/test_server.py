@@ -1,12 +1,15 @@
 import socket
+from contextlib import suppress
+from random import Random  # noqa: TID251  # seeded
 
 import pytest
 from asked_endpoint import Endpoint, response_of
 from golden_logs import live
+from random_messages import random_message
 from served_endpoint import served
 from tiered_worlds import World, batches_of
 
-from tiering.endpoint.protocol.api_keys import FETCH, METADATA
+from tiering.endpoint.protocol.api_keys import APIS, FETCH, METADATA
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest
 from tiering.endpoint.protocol.requests import RequestHeader, write_request
@@ -81,6 +84,29 @@ def test_what_is_no_request_closes_its_connection_and_no_other(endpoint: Endpoin
         other.sendall(metadata(1))
         assert response_of(METADATA, 1, frame_from(other)).topics
     assert any("closed the connection of 127.0.0.1" in message for message in endpoint.said)
+
+
+def test_mutated_requests_are_answered_or_closed_and_others_are_served_meanwhile(endpoint: Endpoint) -> None:
+    random = Random(18)
+    frames = [
+        write_request(RequestHeader(api, version, 99, "test"), random_message(api.request, version, random))
+        for api in APIS.values()
+        for version in range(api.first, api.last + 1)
+    ]
+    with served(endpoint) as address, connected(address) as other:
+        for frame in frames:
+            data = bytearray(frame)
+            for _ in range(random.randrange(4)):
+                place = random.randrange(len(data))
+                data[place : place + random.randrange(4)] = random.randbytes(random.randrange(4))
+            with connected(address) as client:
+                client.sendall(data)
+                client.settimeout(0.01)
+                with suppress(TimeoutError, ConnectionError):
+                    client.recv(100)
+            other.sendall(metadata(1))
+            assert response_of(METADATA, 1, frame_from(other)).topics
+    assert [message for message in endpoint.said if "a bug" in message] == []
 
 
 def test_further_connections_than_allowed_are_closed_and_the_first_live_on(endpoint: Endpoint) -> None:
