@@ -45,6 +45,8 @@ class LogReader:
     checkpointed_high_watermark: int | None
     _replayed: dict[int, tuple[ProducerEntry, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Cached producers by offset, so that each batch of a log without snapshots is replayed only once."""
+    _aborted: dict[int, tuple[AbortedTxn, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The transaction indexes of inactive segments by base offset, for readers that ask fetch after fetch."""
 
     @cached_property
     def log_start_offset(self) -> int:
@@ -126,7 +128,7 @@ class LogReader:
 
     def aborted(self, start_offset: int, end_offset: int) -> tuple[AbortedTxn, ...]:
         """The aborted transactions with records in `[start_offset, end_offset)`. Their markers may be in much later segments."""
-        found = (t for segment in self._from(start_offset) for t in segment.aborted())
+        found = (t for segment in self._from(start_offset) for t in self._aborted_in(segment))
         return tuple(t for t in found if t.first_offset < end_offset and t.last_offset >= start_offset)
 
     def offset_for_time(self, timestamp_ms: int, start_offset: int, end_offset: int) -> TimestampOffset | None:
@@ -199,6 +201,14 @@ class LogReader:
 
     def _from(self, offset: int) -> tuple[Segment, ...]:
         return tuple(s for s in self.segments if s.next_base_offset is None or s.next_base_offset > offset)
+
+    def _aborted_in(self, segment: Segment) -> tuple[AbortedTxn, ...]:
+        if segment.next_base_offset is None:
+            return segment.aborted()
+        found = self._aborted.get(segment.base_offset)
+        if found is None:
+            found = self._aborted[segment.base_offset] = segment.aborted()
+        return found
 
     def _snapshot(self) -> tuple[int, tuple[ProducerEntry, ...]]:
         """The newest valid snapshot at or below the high watermark, else the log start offset and no producers."""

@@ -135,6 +135,26 @@ def test_aborted_transactions_in_part_of_the_log_are_left_out_too(txn_logs: Path
         assert offsets_of(log, start, end, committed=True) == [offset for offset in committed if start <= offset < end]
 
 
+def test_the_transaction_index_of_an_inactive_segment_is_read_once(txn_logs: Path) -> None:
+    class CountingDisk(OsDisk):
+        def __init__(self) -> None:
+            self.read_files: list[str] = []
+
+        def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
+            self.read_files.append(file)
+            return super().read(file, start, end)
+
+    disk = CountingDisk()
+    log = open_log(disk, str(txn_logs / "g-txn-0"), TopicPartition("g-txn", 0), None, 1 << 40)
+    first = log.aborted(0, 1 << 40)
+    assert first
+    indexes = [file for file in disk.read_files if file.endswith(".txnindex")]
+    assert len(indexes) == len(log.segments) == len(set(indexes)) > 2
+    assert log.aborted(0, 1 << 40) == first
+    again = [file for file in disk.read_files if file.endswith(".txnindex")][len(indexes) :]
+    assert again == [log.segments[-1].path(".txnindex")]
+
+
 def test_offsets_outside_the_log_are_out_of_range(broker: Path, partition: str) -> None:
     log = golden(broker, partition)
     for offset in (log.log_start_offset - 1, log.log_end_offset + 1, -1, 2**62):
