@@ -35,7 +35,7 @@ from remote.read.context import ReadContext
 from remote.read.log import ArchivedLog
 from remote.read.plan import MissingRange
 from remote.store.api import ObjectStore
-from tiering.read.archive_reads import ArchiveReads
+from tiering.read.archive_reads import ArchiveReads, SequentialRead
 from tiering.read.engine_log import EngineLog
 from tiering.read.tiered_log import NOT_ARCHIVED, Isolation, TieredLog, bytes_of
 
@@ -227,19 +227,29 @@ class LiveLog:
     def _chunks(self, archived: ArchivedLog, offset: int, border: int, max_bytes: int, *, one: bool) -> tuple[list[Chunk], int]:
         """Whole batches below the border, and the offset to go on at, which is the border if no more follow."""
         end = min(border, archived.end_offset)
-        read = self.reads.begin(archived.manifest.path, archived, offset, max_bytes)
+        while True:
+            read = self.reads.begin(archived.manifest.path, archived, offset, max_bytes)
+            until = min(end, read.end_offset)  # a read that was begun with an older manifest ends where that one does
+            chunks, is_over = self._taken(read, until, max_bytes, one=one)
+            if chunks or not is_over:
+                return chunks, until if is_over else read.offset
+            if until == end < border:
+                raise self._missing(archived, end, border)
+            if until == end:
+                return chunks, end
+            offset = until
+
+    def _taken(self, read: SequentialRead, end: int, max_bytes: int, *, one: bool) -> tuple[list[Chunk], bool]:
         is_kept = False
         try:
             chunks, is_over = read.take(end, max_bytes, one_at_least=one)
-            if is_over and not chunks and end < border:
-                raise self._missing(archived, end, border)
             is_kept = not is_over
         finally:
             if is_kept:
                 self.reads.end(read)
             else:
                 read.close()
-        return chunks, end if is_over else read.offset
+        return chunks, is_over
 
     def _missing(self, archived: ArchivedLog | None, offset: int, border: int) -> MissingRange:
         losses = archived.manifest.losses if archived else ()

@@ -303,6 +303,18 @@ def test_fetches_in_a_row_take_up_what_was_read_ahead(at: OwnedLog) -> None:
     assert len(ranges) <= len(segments) + 2  # the first fetch asks for its own bytes
 
 
+def test_a_read_that_was_begun_before_a_commit_ends_where_the_archive_did(at: OwnedLog) -> None:
+    for offset in (0, 2):  # the second one is kept, and reads up to here
+        assert at.live.fetch(offset, 1).parts == (at.batches[offset],)
+    former = at.archived_end()
+    at.fill(30)
+    at.offload()
+    at.drop(600)
+    at.live.refresh()
+    assert former < border(at)
+    assert drained(at.live, 4, 1 << 20) == at.expected(4)
+
+
 def test_reads_that_are_not_continued_give_way(at: OwnedLog) -> None:
     at.live.reads = reads = ArchiveReads(open_max=2)
     for offset in (0, 6, 2, 4):
