@@ -229,11 +229,15 @@ class SegmentCopies:
         """Uploads the segments of a group, and commits them in place of what is archived of it. Every error is in a result."""
         decisions = [decision for _, decision in listed]
         try:
-            refuse_too_many(self.held.refresh(), len(group.entries), self._run.limits.deleting_max)
+            known = self.held.refresh()
+            try:
+                refuse_too_many(known, len(group.entries), self._run.limits.deleting_max)
+            except Invalid as e:  # what is archived stays for now, and nothing is wrong
+                yield from (Done(replace(decision, action=Action.archived, reason=str(e))) for decision in decisions)
+                return
             done = self._replaced(group, listed)
-        except (Changed, Invalid) as e:
-            action = Action.skipped if isinstance(e, Changed) else Action.archived
-            yield from (Done(replace(decision, action=action, reason=str(e))) for decision in decisions)
+        except Changed as e:
+            yield from (Done(replace(decision, action=Action.skipped, reason=str(e))) for decision in decisions)
         except LogError as e:
             self.has_stopped = not isinstance(e, _OF_A_REPLACEMENT)
             yield Done(decisions[0], error=e)

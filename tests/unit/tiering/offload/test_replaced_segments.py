@@ -1,25 +1,30 @@
 """A compacted topic that is archived, cleaned and archived again: what was cleaned takes the place of what was archived of it."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from archive_fakes import CountingIds, FixedClock, MemoryStore, verbs
+from encodings_to_try import ENCODED, KEYS, transforms
 from keyed_logs import KeyedLog
 from logs_to_archive import path_of
 from made_manifests import assert_sound_archive, assert_sound_chain
 from small_logs import opened
 
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, NoKey
 from local_log.formats.filenames import CLEANER_OFFSET_CHECKPOINT
 from local_log.log_reader import LogReader
 from remote.manifest.entries import Entries
 from remote.manifest.gaps import COMPACTED
 from remote.manifest.model import Limits, Manifest
 from remote.manifest.store import load_newest, load_version
+from remote.read.context import ReadContext
 from remote.read.log import ArchivedLog
 from remote.store.api import ObjectStore
+from remote.transforms.decoded_bytes import DecodedBytes
+from remote.transforms.encoder import Transforms
 from tiering.offload.copy import Done, OffloadRun, offload, plan
 from tiering.offload.plan import Action
 
@@ -242,6 +247,36 @@ def test_what_only_the_archive_has_stays(log: KeyedLog) -> None:
         ArchivedLog(store, before), 0, second[0]
     )
     assert after.gaps == ()
+
+
+def encoded_run(store: MemoryStore, log: KeyedLog, prefix: str, how: Transforms) -> list[Done]:
+    run = OffloadRun(store, FixedClock(), CountingIds(prefix), "source", lambda _: None, how)
+    return list(offload(plan(log.reader(), store, replaces=True), run))
+
+
+@pytest.mark.parametrize("encoding", ENCODED)
+def test_what_is_compressed_or_encrypted_is_replaced_as_well(log: KeyedLog, encoding: str) -> None:
+    store, how = MemoryStore(), transforms(encoding)
+    assert errors(encoded_run(store, log, "a", how)) == []
+    log.clean()
+    assert errors(encoded_run(store, log, "b", transforms(encoding, seed=1))) == []
+    manifest = newest(store, log)
+    assert len(manifest.deleting) > 0
+    archived = ArchivedLog(store, manifest, reading=ReadContext(partial(DecodedBytes, keys=KEYS)))
+    assert records(archived, 0, manifest.end_offset) == records(log.reader(), 0, manifest.end_offset)
+
+
+def test_what_cannot_be_decrypted_is_not_replaced_and_new_segments_are_copied(log: KeyedLog) -> None:
+    store = MemoryStore()
+    encoded_run(store, log, "a", transforms("aes-256-gcm"))
+    before = newest(store, log)
+    log.clean()
+    log.fill(1, begin=6)
+    done = run(store, log.reader(), "b")
+    assert {type(e) for e in errors(done)} == {NoKey}
+    after = newest(store, log)
+    assert after.entries[: len(before.entries)] == before.entries
+    assert after.end_offset > before.end_offset
 
 
 # what a log cleaner has not done is not archived in place of anything
