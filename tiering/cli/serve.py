@@ -65,7 +65,6 @@ def command(options: Options) -> None:
     Examples:
       tiering serve --archive s3://bucket/kafka --listen 127.0.0.1:9095
       tiering serve --archive s3://bucket/kafka --log-dir /var/lib/kafka
-      kcat -b 127.0.0.1:9095 -t orders -o beginning -e
     """
     if options.archive_url is None and options.log_dir_path is None:
         raise click.UsageError("give --archive, --log-dir or both")
