@@ -28,6 +28,7 @@ class AnyLife(RuleBasedStateMachine):
         self.at = OwnedLog("/logs", disk=disk, segment_bytes=400, file_delete_delay_ms=0)
         self.sequences = dict.fromkeys(range(1, 4), 0)
         self.open: set[int] = set()
+        self.position = 0
 
     @rule(count=st.integers(1, 5), time=st.integers(0, 50))
     def append(self, count: int, time: int) -> None:
@@ -52,6 +53,7 @@ class AnyLife(RuleBasedStateMachine):
     @rule(local_bytes=st.sampled_from([0, 500, 1_500]))
     def offload_and_drop(self, local_bytes: int) -> None:
         self.at.offload()
+        self.at.live.refresh()
         self.at.drop(local_bytes)
 
     @rule(retention_bytes=st.sampled_from([300, 900]))
@@ -99,6 +101,23 @@ class AnyLife(RuleBasedStateMachine):
         assert drained(self.at.live, offset, size) == (self.at.expected(offset) if offset < now.end.offset else b"")
         committed = drained(self.at.live, offset, size, isolation=COMMITTED)
         assert committed == (self.at.expected(offset, now.last_stable) if offset < now.last_stable else b"")
+
+    @rule()
+    def refresh(self) -> None:
+        self.at.live.refresh()
+
+    @rule(sizes=st.lists(SIZES, min_size=1, max_size=4))
+    def go_on(self, sizes: list[int]) -> None:
+        """Fetches of a reader that reads on and on, whatever is done in between."""
+        for size in sizes:
+            now = self.at.log.offsets
+            offset = min(max(self.position, now.log_start), now.end.offset)
+            records = self.at.live.fetch(offset, size).read()
+            whole = memory_batches(records)
+            expected = self.at.expected(offset) if offset < now.end.offset else b""
+            assert records[: sum(b.size for b in whole)] == expected[: sum(b.size for b in whole)]
+            assert bool(whole) == bool(expected)
+            self.position = whole[-1].last_offset + 1 if whole else 0
 
     @rule(time=st.integers(-1, 60))
     def find(self, time: int) -> None:
