@@ -7,6 +7,7 @@ from typing import Final
 from tiering.agent.controls import Controls
 from tiering.agent.http.server import JSON, Page, Pages
 from tiering.agent.view import AgentView
+from tiering.local_tier.service import OPENING
 
 SILENT_MS_MAX: Final = 60_000
 """After this time without an iteration the loop hangs: it waits at most ten seconds."""
@@ -33,8 +34,10 @@ def pages_of(view: Callable[[], AgentView], controls: Controls, metrics: Callabl
 
 
 def healthz(view: AgentView) -> Page:
-    """200 while the loop runs: a liveness probe."""
+    """200 while the loop runs, or logs of our own are recovered before it: a liveness probe."""
     silent_ms = view.now_ms - view.looped_ms
+    if view.local_tier is not None and view.local_tier.state == OPENING:
+        return Page(f"opening logs, {view.local_tier.logs_left} left\n".encode())
     if silent_ms <= SILENT_MS_MAX or view.is_stopping:
         return Page(b"ok\n")
     return Page(f"the loop has not moved for {silent_ms} ms; restart the agent\n".encode(), status=503)

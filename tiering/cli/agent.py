@@ -137,6 +137,8 @@ def unit(given: Given, config_file: str | None, overrides: tuple[str, ...]) -> E
         args += ["--override", override]
     url = config.settings.archive_url or ""
     folders = [url.removeprefix("file://")] if url and (url.startswith("file://") or "://" not in url) else []
+    if config.settings.own_log_dirs:
+        folders += config.settings.log_dirs
     if config.settings.agent_state_dir is not None:
         folders.append(config.settings.agent_state_dir)
     command = [sys.executable, "-m", "tiering", "agent", *args]

@@ -16,7 +16,7 @@ from tiering.command.output import Row, emit, say
 from tiering.log_tools import directory as log_dir_tools
 from tiering.machine import CLOCK, IDS, open_archive_store
 from tiering.retention.plan import RetentionPlan
-from tiering.retention.policy import Given, local_config_of
+from tiering.retention.policy import LOCAL, Given, local_config_of, read_given
 from tiering.retention.run import LocalTier, Planned, Retention, row, rows_of
 from tiering.wiring import log_dir
 
@@ -70,6 +70,11 @@ def command(options: Options) -> Exit | None:
         raise click.UsageError("--log-start-offset needs one partition: choose it with --topic and --partition")
     options.refuse_contradictions()
     limits = options.retention(is_start_given=options.log_start_offset is not None or options.follow_log_start_offset)
+    if options.own_log_dir is None and any(one.name in LOCAL for one in read_given(options.settings)):
+        raise click.UsageError(
+            f"{' and '.join(LOCAL)} would do nothing: only a broker deletes from its log directory; for one that no broker uses "
+            "give --own-log-dir DIR"
+        )
     store = open_archive_store(options.archive_url, options.keys_address)
     names, counted = options.names(store), options.counted_log_dir
     local = LocalTier.of(log_dir(counted), lambda name: name in names) if counted is not None else None

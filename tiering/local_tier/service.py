@@ -11,6 +11,7 @@ from local_log.errors import LogError
 from local_log.formats.filenames import TopicPartition
 from tiering.local_tier.local_tier import LocalTier
 
+OPENING: Final = "opening"
 TICK_S: Final = 1.0
 PROBLEMS_MAX: Final = 20
 """How many of the last problems are kept."""
@@ -36,7 +37,7 @@ class TierStatus:
     went wrong, the last at the end.
     """
 
-    state: str = "opening"
+    state: str = OPENING
     logs: int = 0
     logs_left: int = 0
     was_clean: bool = False

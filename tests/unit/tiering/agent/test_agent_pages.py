@@ -18,6 +18,7 @@ from tiering.agent.http import client as http_client
 from tiering.agent.http.server import HttpServer, Page
 from tiering.agent.pages import SILENT_MS_MAX, healthz, pages_of, readyz
 from tiering.agent.view import AgentView, ErrorRecord
+from tiering.local_tier.service import TierStatus
 
 NOW_MS = 1_700_000_000_000
 VIEW = AgentView(NOW_MS, NOW_MS, NOW_MS, ("/logs",), "file:///archive", has_looked=True)
@@ -122,6 +123,9 @@ def test_who_asks_where_no_agent_is_is_told_so(served: tuple[str, Controls]) -> 
 
 def test_it_is_healthy_while_its_loop_moves() -> None:
     assert healthz(VIEW).status == 200
+    recovering = replace(VIEW, now_ms=NOW_MS + 10 * SILENT_MS_MAX, local_tier=TierStatus(logs=9, logs_left=4))
+    assert (healthz(recovering).status, healthz(recovering).body) == (200, b"opening logs, 4 left\n")
+    assert healthz(replace(recovering, local_tier=TierStatus("running"))).status == 503
     assert healthz(replace(VIEW, now_ms=NOW_MS + SILENT_MS_MAX)).status == 200
     assert healthz(replace(VIEW, now_ms=NOW_MS + SILENT_MS_MAX + 1)).status == 503
     assert healthz(replace(VIEW, now_ms=NOW_MS + SILENT_MS_MAX + 1, is_stopping=True)).status == 200

@@ -163,6 +163,9 @@ def test_the_unit_runs_this_very_agent_and_waits_for_its_stop(run: Run, tmp_path
     assert f"ExecStart={sys.executable} -m tiering agent --config {config}" in lines
     assert "TimeoutStopSec=105" in lines
     assert f"ReadWritePaths={tmp_path}/archive" in lines
+    assert f"ReadWritePaths={tmp_path}" not in lines
+    own = run("agent", "unit", "--override", f"log.dirs={tmp_path}", "--override", "own.log.dirs=true")
+    assert f"ReadWritePaths={tmp_path}" in own.stdout.splitlines(), "an owner writes there"
     assert "$" not in result.stdout
 
 

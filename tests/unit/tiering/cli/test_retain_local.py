@@ -160,3 +160,8 @@ def test_a_compacted_topic_has_no_local_retention(run: Run, own: str, ours: Path
     )  # fmt: skip
     assert done.exit_code == 3
     assert "compact" in done.stderr
+
+
+def test_local_limits_for_a_broker_s_directory_are_refused(run: Run, own: str, ours: Path) -> None:
+    refused = run("expire", "--archive", own, "--log-dir", ours, *LOCAL, "--yes")
+    assert (refused.exit_code, "would do nothing: only a broker deletes from its log directory" in refused.stderr) == (2, True)
