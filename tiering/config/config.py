@@ -6,11 +6,12 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any
 
+from local_log.errors import Invalid
 from tiering.config import topics
 from tiering.config.assignment import Assignment, BadConfig, Parsed, Place, Problem
 from tiering.config.names import refusal
 from tiering.config.secrets import REMEDY, holds_a_secret
-from tiering.config.settings import NAMES, OF_MANAGER, Settings, read_settings_of
+from tiering.config.settings import NAMES, OF_MANAGER, Settings, manager_config, read_settings_of
 from tiering.retention import policy as retention_settings
 from tiering.retention.policy import LOCAL
 
@@ -120,6 +121,7 @@ def read_config(sources: Sequence[Parsed]) -> Config:
     problems += [Problem(given[name].place, reason) for name, reason in wrong.items()]
     problems += topics.problems_of(of_topics)
     problems += _half_of_encryption(settings, given)
+    problems += _of_manager_together(settings, given)
     if problems:
         raise BadConfig(sorted(problems, key=lambda p: (p.place.source, p.place.line or 0)))
     return Config(settings, tuple(of_topics), MappingProxyType({name: a.place for name, a in given.items()}))
@@ -142,6 +144,16 @@ def _accepted(assignments: Iterable[Assignment]) -> tuple[list[Assignment], list
         else:
             first[a.topics, a.name] = a
     return list(first.values()), problems
+
+
+def _of_manager_together(settings: Settings, given: Mapping[str, Assignment]) -> list[Problem]:
+    """Settings of the log manager that do not go together."""
+    places = [assignment.place for name, assignment in given.items() if name in OF_MANAGER]
+    try:
+        manager_config(settings)
+    except Invalid as e:
+        return [Problem(places[-1], str(e))] if places else []
+    return []
 
 
 def _half_of_encryption(settings: Settings, given: Mapping[str, Assignment]) -> list[Problem]:

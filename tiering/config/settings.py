@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, create_model
 
-from local_log.engine.manager.config import FIELDS, ManagerConfig, read_manager_config
+from local_log.engine.manager.config import FIELDS, ManagerConfig, read_manager_config, read_setting
 from local_log.engine.settings import flag, fraction, long_from, one_of, whole
 from local_log.errors import Invalid
 from local_log.formats.primitives import INT64_MAX
@@ -245,12 +245,8 @@ class Settings(BaseModel):
     ] = 30_000
 
 
-def _of_manager(field: str) -> BeforeValidator:
-    return _scalar(lambda name, text: getattr(read_manager_config({name: text}), field))
-
-
 _MANAGER: Final = {
-    name.replace(".", "_"): (Annotated[Any, _of_manager(field)], getattr(ManagerConfig(), field))
+    name.replace(".", "_"): (Annotated[Any, _scalar(read_setting)], getattr(ManagerConfig(), field))
     for name, field in FIELDS.items()
     if name != "log.dir" and name.replace(".", "_") not in Settings.model_fields
 }
@@ -265,7 +261,8 @@ NAMES: Final = (*map(name_of, Settings.model_fields), *OF_MANAGER)
 def manager_config(settings: Settings) -> ManagerConfig:
     """The settings of the log manager of our own log directories. Raises Invalid for some that do not go together."""
     values = {name: getattr(settings, name.replace(".", "_")) for name in FIELDS if name != "log.dir"}
-    return read_manager_config({n: ",".join(v) if isinstance(v, tuple) else str(v) for n, v in values.items()})
+    texts = {name: ",".join(value) if isinstance(value, tuple) else str(value) for name, value in values.items()}
+    return read_manager_config({name: text for name, text in texts.items() if text})
 
 
 def read_settings_of(values: Mapping[str, Value]) -> tuple[Settings, dict[str, str]]:

@@ -48,6 +48,11 @@ def read_manager_config(settings: Mapping[str, str]) -> ManagerConfig:
     return config
 
 
+def read_setting(name: str, text: str) -> object:
+    """The value of one setting by Kafka's name. Raises Invalid with its valid values."""
+    return read_settings({name: text}, _SETTINGS, "a log manager")[_SETTINGS[name][0]]
+
+
 def _paths(name: str, text: str) -> tuple[str, ...]:
     paths = tuple(path.strip() for path in text.split(",") if path.strip())
     if not paths:

@@ -76,6 +76,14 @@ def test_what_is_out_of_range_is_refused_with_its_line(tmp_path: Path, setting: 
     assert expected in problem
 
 
+def test_settings_that_go_together_only_with_another_are_judged_together(tmp_path: Path) -> None:
+    threads, buffer = "log.cleaner.threads = 300", "log.cleaner.dedupe.buffer.size = 1073741824"
+    [problem] = problems(written(tmp_path, f"own.log.dirs = true\n{threads}"))
+    assert problem.startswith("tiering.toml:2: log.cleaner.dedupe.buffer.size=134217728: expected more than 1 MiB for each of")
+    config = loaded(written(tmp_path, f'log.dirs = "/a"\n{threads}\n{buffer}'))
+    assert manager_config(config.settings).cleaner_threads == 300
+
+
 def test_zero_hours_of_jitter_are_none(tmp_path: Path) -> None:
     assert loaded(written(tmp_path, "log.roll.jitter.hours = 0")).of("x", "segment.jitter.ms") == 0
 
