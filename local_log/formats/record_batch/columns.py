@@ -12,6 +12,7 @@ from local_log.errors import Corrupt
 from local_log.formats.compression import Inflater
 from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.kernels import decode as record_kernels
+from local_log.formats.kernels import inflate_lz4 as lz4_kernel
 from local_log.formats.kernels import scan as kernels
 from local_log.formats.primitives import Buffer
 from local_log.formats.record import Codec
@@ -27,6 +28,9 @@ HEADERS_TYPE = pa.list_(pa.struct([pa.field("key", pa.binary(), nullable=False),
 
 _RUN_BYTES_MIN = 128 << 10
 """Decompressed bytes to decode in one kernel call: enough to amortize the call, little enough for the CPU cache."""
+
+_SMALL_FRAMES_MIN = 4
+"""Batches for which inflating many by one call is tried."""
 
 _NO_PAIRS = pa.array([], HEADERS_TYPE.value_type)
 _RECORD_BYTES_MIN = np.uint64(RECORD_BYTES_MIN)
@@ -62,7 +66,7 @@ def decode(buffer: Buffer, batches: Batches, want: Projection = EVERYTHING) -> I
     """
     if batches.codec.any():
         check_crcs(buffer, batches)
-        yield from _decode_sections(_inflated(buffer, batches), batches, want)
+        yield from _decode_compressed(buffer, batches, want)
     else:
         starts, ends = batches.positions + np.uint64(BATCH_HEADER_BYTES), batches.end
         yield batches, _decode(_checked(buffer, batches, ends - starts), starts, ends, batches, want)
@@ -95,6 +99,32 @@ def joined(parts: list[Buffer]) -> tuple[Any, Any, Any]:
     ends = np.cumsum([len(p) for p in parts], dtype=np.uint64)
     starts = np.concatenate([np.zeros(1, np.uint64), ends[:-1]])
     return np.frombuffer(b"".join(parts), np.uint8), starts, ends
+
+
+def _decode_compressed(buffer: Buffer, batches: Batches, want: Projection) -> Iterator[tuple[Batches, pa.RecordBatch]]:
+    """Small lz4 batches are inflated by one call as long as there are some, all others one by one."""
+    data, codecs = np.frombuffer(buffer, np.uint8), batches.codec.astype(np.uint8)
+    starts, ends = batches.positions + np.uint64(BATCH_HEADER_BYTES), batches.end
+    row = 0
+    while len(batches) - row >= _SMALL_FRAMES_MIN:
+        first, row, run = row, *_inflated_run(data, row, codecs, starts, ends)
+        if row == first:
+            break
+        data_of_run, run_starts, run_ends = run
+        of_run = batches[first:row]
+        yield of_run, _decode([(row - first, data_of_run)], run_starts, run_ends, of_run, want)
+    if row < len(batches):
+        left = batches[row:] if row else batches
+        yield from _decode_sections(_inflated(buffer, left), left, want)
+
+
+def _inflated_run(data: Any, first: int, codecs: Any, starts: Any, ends: Any) -> tuple[int, tuple[Any, Any, Any]]:
+    """The row after the small lz4 batches from `first` on, and their sections: their bytes, and the start and end of each."""
+    rows = len(starts)
+    size = max(lz4_kernel.INFLATED_BYTES_MAX, min((rows - first) * lz4_kernel.INFLATED_BYTES_MAX, INFLATED_GROUP_BYTES))
+    out, out_starts, out_ends = np.empty(size, np.uint8), np.empty(rows, np.uint64), np.empty(rows, np.uint64)
+    last = int(lz4_kernel.inflate_frames(data, first, codecs, starts, ends, out_starts, out_ends, out))
+    return last, (out, out_starts[first:last], out_ends[first:last])
 
 
 Run = tuple[int, Any]
