@@ -116,6 +116,11 @@ def is_large(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return function.end_lineno - function.lineno + 1 > FUNCTION_LINES_MAX or len(parameters) > PARAMETERS_MAX
 
 
+def test_no_two_files_of_tests_have_one_name() -> None:
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted({name for name in names if names.count(name) > 1}) == [], "pytest finds only one of them"
+
+
 def test_a_large_function_has_its_reason_beside_it():
     without = []
     for path, tree in tree_of.items():
