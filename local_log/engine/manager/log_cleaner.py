@@ -5,7 +5,7 @@ pauses the cleaning of a log while it truncates or deletes it.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import NamedTuple
 
@@ -17,8 +17,8 @@ from local_log.engine.manager.cleaning_states import CleaningStates
 from local_log.engine.manager.config import ManagerConfig
 from local_log.engine.manager.guarded_disk import Offline
 from local_log.engine.manager.managed_log import ManagedLog
-from local_log.engine.manager.retention import delete_old_segments
-from local_log.errors import LogError
+from local_log.engine.manager.retention import KAFKAS, DeletionPolicy, delete_old_segments
+from local_log.errors import Invalid, LogError
 from local_log.formats.filenames import TopicPartition
 from local_log.formats.primitives import INT32_MAX
 
@@ -33,7 +33,7 @@ class Uncleanable(NamedTuple):
 
 
 class LogCleaner:
-    """Cleans the open logs, those of `logs`, by the settings log.cleaner.*."""
+    """Cleans the open logs, those of `logs`, by the settings log.cleaner.*; `policies` say which old segments go."""
 
     def __init__(
         self,
@@ -41,11 +41,13 @@ class LogCleaner:
         now_ms: Callable[[], int],
         logs: Callable[[], Mapping[TopicPartition, ManagedLog]],
         background: Background,
+        policies: Sequence[DeletionPolicy] = KAFKAS,
     ) -> None:
         self._config = config
         self._now_ms = now_ms
         self._logs = logs
         self._background = background
+        self._policies = tuple(policies)
         self._threads = config.cleaner_threads if config.cleaner_enable else 0
         self._states = CleaningStates()
         self.offsets = CleanerOffsets(logs)
@@ -169,7 +171,14 @@ class LogCleaner:
             with self._begun(managed) as is_begun:
                 if is_begun:
                     with self._reported(managed):
-                        delete_old_segments(managed.log, self._now_ms())
+                        self._delete_old_segments_of(managed)
+
+    def _delete_old_segments_of(self, managed: ManagedLog) -> None:
+        try:
+            delete_old_segments(managed.log, self._now_ms(), self._policies)
+        except Invalid as e:  # a policy is at fault, not the log
+            with self._lock:
+                self._errors.append(e)
 
     @contextmanager
     def _begun(self, managed: ManagedLog) -> Iterator[bool]:

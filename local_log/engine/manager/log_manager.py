@@ -98,7 +98,7 @@ class LogManager:
         self._unopened: dict[TopicPartition, Unopened] = {}
         self._doomed: list[_Doomed] = []
         self._schedule = Schedule.beginning(0, {})
-        self._cleaner = LogCleaner(config, now_ms, lambda: self._current, background or Threads())
+        self._cleaner = LogCleaner(config, now_ms, lambda: self._current, background or Threads(), self._policies)
 
     # Start and stop
 

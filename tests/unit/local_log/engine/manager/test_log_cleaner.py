@@ -13,8 +13,9 @@ from managed import ORDERS, PAYMENTS, SMALL, T0, World, checkpoint
 from local_log.engine.config import LogConfig
 from local_log.engine.manager.background import Threads
 from local_log.engine.manager.log_manager import LogManager
+from local_log.engine.manager.retention import Retained
 from local_log.engine.unified_log import UnifiedLog
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, Invalid
 from local_log.formats.batches import decode, scan
 from local_log.formats.filenames import TopicPartition
 
@@ -222,6 +223,32 @@ def test_segments_of_a_compacted_log_are_retained_by_time_only_if_its_policy_say
     kept.maybe_increment_log_start_offset(5)
     world.later(manager, BACKOFF_MS)
     assert kept.local.segments.first.base_offset > 0
+
+
+def test_the_policies_of_the_manager_say_which_old_segments_of_a_compacted_log_go(world: World, tmp_path: Path) -> None:
+    both = replace(COMPACT, cleanup_policy=("compact", "delete"), retention_ms=600_000)
+    manager = world.start(tmp_path, default=both, settings={"cleaner_dedupe_buffer_size": 24_000}, only_replica=True, policies=())
+    log = manager.get_or_create(ORDERS)
+    put_many(log, 12, keys=12)
+    assert world.later(manager, 600_001) == ()
+    assert log.log_start_offset == 0
+
+
+def test_a_policy_at_fault_is_reported_and_the_log_is_cleaned_on(world: World, tmp_path: Path) -> None:
+    def faulty(_retained: Retained) -> None:
+        raise Invalid("mend the plug-in")
+
+    both = replace(COMPACT, cleanup_policy=("compact", "delete"))
+    manager = world.start(
+        tmp_path, default=both, settings={"cleaner_dedupe_buffer_size": 24_000}, only_replica=True, policies=(faulty,)
+    )
+    log = manager.get_or_create(ORDERS)
+    for _ in range(2):
+        put_many(log, 12)
+        errors = world.later(manager, BACKOFF_MS)
+        assert {str(e) for e in errors} == {"mend the plug-in"}
+        assert len(offsets_in(log)) < 12
+        assert manager.uncleanable == {}
 
 
 class Held:
