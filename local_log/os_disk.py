@@ -127,6 +127,7 @@ class OsWritableDisk(OsDisk):
         self.release(to)
         with _translated(path):
             os.replace(path, to)
+        self._release_again(path, to)
 
     def delete(self, file: str) -> bool:
         self.release(file)
@@ -135,7 +136,13 @@ class OsWritableDisk(OsDisk):
                 os.unlink(file)
             except FileNotFoundError:
                 return False
+        self._release_again(file)
         return True
+
+    def _release_again(self, *paths: str) -> None:
+        """What a reader has opened at the last moment is no longer the file of that name: a writer would not find a new one."""
+        for path in paths:
+            self.release(path)
 
     def make_folder(self, folder: str) -> None:
         with _translated(folder):
@@ -145,6 +152,7 @@ class OsWritableDisk(OsDisk):
         self.release(folder)
         with _translated(folder):
             shutil.rmtree(folder)
+        self._release_again(folder)
 
     def sync(self, file: str) -> None:
         with _translated(file):

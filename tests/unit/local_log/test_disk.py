@@ -153,3 +153,23 @@ def test_threads_that_take_each_others_descriptors_away_write_to_their_own_files
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(fill, range(8)))
     assert [(tmp_path / str(name)).read_bytes() for name in range(8)] == [b"%d" % name * 200 for name in range(8)]
+
+
+@pytest.mark.parametrize("gone", ["rename", "delete"])
+def test_a_reader_at_the_last_moment_keeps_no_writer_from_a_new_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: str
+) -> None:
+    file, disk = str(tmp_path / "log"), OsWritableDisk()
+    disk.write(file, 0, b"old")
+    called = "replace" if gone == "rename" else "unlink"
+    real = getattr(os, called)
+
+    def read_first(*paths: str) -> None:
+        assert disk.read(file) == b"old"
+        real(*paths)
+
+    monkeypatch.setattr(os, called, read_first)
+    disk.rename(file, f"{file}.deleted") if gone == "rename" else disk.delete(file)
+    monkeypatch.undo()
+    disk.write(file, 0, b"new")
+    assert Path(file).read_bytes() == b"new"
