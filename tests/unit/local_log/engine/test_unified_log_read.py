@@ -176,3 +176,19 @@ def test_a_read_below_the_log_start_offset_is_refused_though_the_records_lie_the
     with pytest.raises(OffsetOutOfRange, match=r"offset 1 is outside \[2, 3\)"):
         at.log.read(1, 1000)
     assert at.read(2) == [(0, "a"), (1, "b"), (2, "c")]
+
+
+def test_a_transaction_that_begins_again_at_its_offset_after_a_truncation_is_found_where_it_lies_now(at: Log) -> None:
+    log = at.log
+    for offset in range(10):
+        log.append_as_follower(batch_of("long" * 100, offset=offset), 0)
+    log.update_high_watermark(5)
+    first = batch_of("t", offset=10, producer=7, epoch=0, sequence=0, transactional=True)
+    log.append_as_follower(first, 0)
+    log.truncate_to(8)
+    second = [batch_of("t", offset=o, producer=8, epoch=0, sequence=o - 10, transactional=True, leader_epoch=1) for o in (10, 11)]
+    short = [batch_of("s", offset=offset, leader_epoch=1) for offset in (8, 9)]
+    log.append_as_follower(b"".join([*short, *second]), 1)
+    log.update_high_watermark(12)
+    assert log.last_stable_offset == 10
+    assert log.read(8, 1 << 20, Isolation.TXN_COMMITTED).records == b"".join(short)
