@@ -38,7 +38,7 @@ class SequentialRead:
     def __init__(self, of: Hashable, archived: ReadableAhead, offset: int, first_bytes: int | None) -> None:
         """With `first_bytes` it requests no more than is asked for, in a first request of that size."""
         end = self.end_offset = archived.end_offset
-        self.of = of
+        self.of, self.archived = of, archived
         self.is_ahead = first_bytes is None
         chunks = archived.chunks(offset, end) if first_bytes is None else archived.first_chunks(offset, end, first_bytes)
         self._chunks: Iterator[Chunk] = chunks

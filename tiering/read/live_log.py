@@ -230,7 +230,12 @@ class LiveLog:
         while True:
             read = self.reads.begin(archived.manifest.path, archived, offset, max_bytes)
             until = min(end, read.end_offset)  # a read that was begun with an older manifest ends where that one does
-            chunks, is_over = self._taken(read, until, max_bytes, one=one)
+            try:
+                chunks, is_over = self._taken(read, until, max_bytes, one=one)
+            except (NotFound, Corrupt):
+                if read.archived is archived:
+                    raise
+                continue  # others may have taken the place of what an older manifest names: it is read anew
             if chunks or not is_over:
                 return chunks, until if is_over else read.offset
             if until == end < border:

@@ -11,13 +11,14 @@ import pytest
 from archive_fakes import MemoryStore
 from hand_made import batch, record
 from logs_to_archive import offsets_of
-from owned_logs import OwnedLog, drained
+from owned_logs import PARTITION, OwnedLog, drained
 from small_logs import NOW
 
 from local_log.engine.file_range import FileRange
 from local_log.engine.memory_records import memory_batches
-from local_log.errors import Conflict, OffsetOutOfRange
+from local_log.errors import Conflict, NotFound, OffsetOutOfRange
 from local_log.formats.checkpoints import EpochEntry
+from local_log.formats.chunks import Chunk
 from local_log.formats.list_offsets import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -26,10 +27,11 @@ from local_log.formats.list_offsets import (
     LATEST_TIERED,
     MAX_TIMESTAMP,
 )
+from remote.keys import PartitionPath
 from remote.read.context import ReadContext
 from remote.read.plan import MissingRange
 from remote.read.read_ahead import ReadAhead
-from tiering.read.archive_reads import ArchiveReads
+from tiering.read.archive_reads import ArchiveReads, SequentialRead
 from tiering.read.coverage import coverage_of
 from tiering.read.segments_before import segments_before
 from tiering.read.tiered_log import Isolation, TieredLog
@@ -313,6 +315,21 @@ def test_a_read_that_was_begun_before_a_commit_ends_where_the_archive_did(at: Ow
     at.live.refresh()
     assert former < border(at)
     assert drained(at.live, 4, 1 << 20) == at.expected(4)
+
+
+def test_a_read_by_an_older_manifest_whose_objects_are_gone_begins_anew(at: OwnedLog) -> None:
+    class Former:
+        end_offset = border(at)
+
+        def chunks(self, start_offset: int, end_offset: int) -> Iterator[Chunk]:
+            raise NotFound("compacted segments have replaced it")
+            yield
+
+        first_chunks = chunks
+
+    path = PartitionPath(PARTITION.topic, at.reader.topic_id, 0)
+    at.live.reads.end(SequentialRead(path, Former(), 2, None))  # type: ignore[arg-type]
+    assert at.live.fetch(2, 1).parts == (at.batches[2],)
 
 
 def test_reads_that_are_not_continued_give_way(at: OwnedLog) -> None:
