@@ -7,7 +7,7 @@ Looking up a log takes no lock, so that no append and no read waits for a tick.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -33,6 +33,7 @@ from local_log.log_dir import LogDir
 from tiering.local_tier.errors import UnknownTopicOrPartition
 from tiering.local_tier.topics import adopted, check_name, config_of, is_deleted, more_partitions, taken_over
 from tiering.local_tier.topics_file import Topic, Topics, read_topics, write_topics
+from tiering.local_tier.untiering import refuse_untiering
 
 NODE_ID: Final = 1
 """The node id of directories that are new; a broker that is to start on one needs this node.id and its cluster.id."""
@@ -128,6 +129,9 @@ class LocalTier:
             found = self._manager.partitions()
             return found if directory is None else tuple(p for p in found if self._is_in(p, directory))
 
+    def _logs_of(self, name: str) -> Iterator[UnifiedLog]:
+        return (self.log(partition) for partition in self._manager.partitions() if partition.topic == name)
+
     def _is_in(self, partition: TopicPartition, directory: str) -> bool:
         return self._manager.log(partition).folder.path == f"{directory}/{partition}"
 
@@ -152,6 +156,13 @@ class LocalTier:
     def is_tiered(self, partition: TopicPartition) -> bool:
         """Whether the local retention of a log waits for the archive. Raises as `log`."""
         return is_copied(self.log(partition).folder.config)
+
+    def is_followed(self, partition: TopicPartition) -> bool:
+        """Whether the archive follows the start of a log, so that DeleteRecords deletes there, too. Raises as `log`.
+
+        A log without tiering starts at its first local segment, which says nothing of what the archive is to keep.
+        """
+        return self.log(partition).folder.config.remote_storage_enable
 
     def config(self, name: str) -> LogConfig:
         """The settings of a topic's logs. Raises UnknownTopicOrPartition."""
@@ -179,12 +190,17 @@ class LocalTier:
             return self._make(name, replace(topic, partitions=more_partitions(name, topic, count), is_made=False))
 
     def alter_configs(self, name: str, changes: Mapping[str, str | None]) -> Topic:
-        """Changes a topic's own settings; None removes one. Raises UnknownTopicOrPartition, InvalidTopicConfig, Unreadable."""
+        """Changes a topic's own settings; None removes one.
+
+        Raises UnknownTopicOrPartition, InvalidTopicConfig (also where tiering would end while only the archive has some of the
+        records), Unreadable.
+        """
         with self._lock:
             topic = self.topic(name)
             merged = {**topic.config, **changes}
             changed = replace(topic, config={setting: text for setting, text in merged.items() if text is not None})
             config = config_of(name, self._settings(name), changed.config)
+            refuse_untiering(name, config, self._logs_of(name))
             self._save(self._known.with_topic(name, changed))
             self._manager.configure(name, config)
             return changed

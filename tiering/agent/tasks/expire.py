@@ -19,6 +19,7 @@ from tiering.agent.tasks.task import nothing_to_do
 from tiering.agent.watch import Mark
 from tiering.cluster import Cluster
 from tiering.lag.archived import Archived
+from tiering.local_tier.errors import UnknownTopicOrPartition
 from tiering.local_tier.own_topics import OwnTopics
 from tiering.retention import expire as retention
 from tiering.retention.due import next_due_ms
@@ -34,8 +35,8 @@ LONGEST_MS: Final = 3_600_000
 class ExpireTask:
     """Expires segments of archived partitions that this host has, too. Between two turns of one lie at least `interval_ms`.
 
-    `own` are the topics of log directories that the agent owns: their settings count, and archives follow their log start
-    offsets.
+    `own` are the topics of log directories that the agent owns: their settings count, and archives of tiered logs follow their
+    log start offsets.
     """
 
     store: ObjectStore
@@ -75,9 +76,10 @@ class ExpireTask:
 
     def _partition(self, job: Job, mark: Mark) -> Outcome:
         try:
-            log = open_log(mark.log_dir.disk, mark.folder, mark.partition, mark.start, mark.high_watermark)
+            start = mark.start if self.own is None or self.own.tier.is_followed(mark.partition) else None
+            log = open_log(mark.log_dir.disk, mark.folder, mark.partition, start, mark.high_watermark)
             return self._expired(job, log, mark)
-        except NoSuchFile:
+        except (NoSuchFile, UnknownTopicOrPartition):
             return Outcome(job)  # its broker has deleted or moved it
         except LogError as e:
             return Outcome(job, error=e)

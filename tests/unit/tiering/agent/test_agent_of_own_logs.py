@@ -10,6 +10,7 @@ from local_tiers import ORDERS, produce
 from own_worlds import OwnWorld
 
 from local_log.errors import Unavailable
+from tiering.local_tier.errors import InvalidTopicConfig
 
 T = TypeVar("T")
 
@@ -119,3 +120,28 @@ def test_a_failing_disk_is_told_and_ends_the_service(world: OwnWorld) -> None:
     assert str(failure.cause) in str(world.service.failure)
     assert world.service.status().state == "failed"
     assert len(world.said) == 1
+
+
+UNTIERED = {"remote.storage.enable": "false"}
+
+
+@pytest.mark.parametrize("changes", [UNTIERED, {"cleanup.policy": "compact"}])
+def test_the_tiering_of_a_topic_does_not_end_while_only_the_archive_has_its_first_records(
+    world: OwnWorld, changes: dict[str, str]
+) -> None:
+    world.run(12)
+    with pytest.raises(InvalidTopicConfig, match=r"only the archive has the offsets from 0 to 99 of .*/orders-0"):
+        world.tier.alter_configs("orders", changes)
+    assert world.tier.topic("orders").config == {}
+    world.tier.alter_configs("orders", {"remote.log.copy.disable": "true", "local.retention.ms": "-2"})
+
+
+def test_the_archive_of_a_log_without_tiering_keeps_what_the_log_drops(world: OwnWorld) -> None:
+    world.tier.alter_configs("orders", {"local.retention.ms": "-1"})
+    world.run(2)
+    world.tier.alter_configs("orders", UNTIERED)
+    world.tier.log(ORDERS).maybe_increment_log_start_offset(50)
+    agent = world.run(20)
+    assert agent.view().last_error is None
+    assert world.manifest().log_start_offset == 0
+    assert not world.manifest().deleting
