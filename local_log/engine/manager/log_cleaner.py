@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from local_log.engine.cleaner import CleaningAborted, DirtyPart, OffsetMap, clean, dirty_part
 from local_log.engine.cleaner.throttle import Throttle
+from local_log.engine.errors import UnknownServerError
 from local_log.engine.manager.background import Background
 from local_log.engine.manager.cleaner_offsets import CleanerOffsets
 from local_log.engine.manager.cleaning_states import CleaningStates
@@ -199,6 +200,13 @@ class LogCleaner:
         except (CleaningAborted, Offline):
             pass
         except LogError as e:
-            with self._lock:
-                self._uncleanable[managed.partition] = Uncleanable(managed, e)
-                self._errors.append(e)
+            self._set_uncleanable(managed, e)
+        except Exception as e:  # a fault of ours must not end the cleaning of all logs; Kafka leaves such a log alone, too
+            error = UnknownServerError(f"{managed.partition}: cleaning failed, so the log is left alone: {type(e).__name__}: {e}")
+            error.__cause__ = e
+            self._set_uncleanable(managed, error)
+
+    def _set_uncleanable(self, managed: ManagedLog, error: LogError) -> None:
+        with self._lock:
+            self._uncleanable[managed.partition] = Uncleanable(managed, error)
+            self._errors.append(error)

@@ -11,6 +11,7 @@ from hand_made import batch, record
 from managed import ORDERS, PAYMENTS, SMALL, T0, World, checkpoint
 
 from local_log.engine.config import LogConfig
+from local_log.engine.manager import log_cleaner
 from local_log.engine.manager.background import Threads
 from local_log.engine.manager.log_manager import LogManager
 from local_log.engine.manager.retention import Retained
@@ -195,6 +196,27 @@ def test_a_damaged_log_is_reported_once_and_left_alone_and_the_others_are_cleane
     assert world.later(manager, BACKOFF_MS) == ()
     manager.delete(ORDERS)
     assert manager.uncleanable == {}
+
+
+def test_a_fault_in_the_cleaning_of_one_log_is_reported_and_the_others_are_cleaned(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager = start(world, tmp_path)
+    faulty, sound = manager.get_or_create(ORDERS), manager.get_or_create(PAYMENTS)
+    for log in (faulty, sound):
+        put_many(log, 12)
+    clean = log_cleaner.clean
+
+    def fails_once(log: UnifiedLog, *args: Any) -> int:
+        if log is faulty:
+            raise MemoryError("no room")
+        return clean(log, *args)
+
+    monkeypatch.setattr(log_cleaner, "clean", fails_once)
+    (error,) = world.later(manager, 0)
+    assert str(error) == "orders-0: cleaning failed, so the log is left alone: MemoryError: no room"
+    assert manager.uncleanable == {ORDERS: error}
+    assert len(offsets_in(sound)) < 12
 
 
 def test_a_directory_whose_disk_fails_is_not_cleaned_any_more_and_the_others_are(world: World, tmp_path: Path) -> None:
