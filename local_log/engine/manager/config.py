@@ -83,7 +83,7 @@ _SETTINGS: dict[str, Setting] = {
     "log.cleaner.dedupe.buffer.size": ("cleaner_dedupe_buffer_size", long_from(0)),
     "log.cleaner.io.buffer.size": ("cleaner_io_buffer_size", int_from(0)),
     "log.cleaner.io.buffer.load.factor": ("cleaner_io_buffer_load_factor", fraction(0.01, 1)),
-    "log.cleaner.backoff.ms": ("cleaner_backoff_ms", int_from(0)),
+    "log.cleaner.backoff.ms": ("cleaner_backoff_ms", long_from(0)),
 }
 
 FIELDS: Final[Mapping[str, str]] = {name: field for name, (field, _) in _SETTINGS.items()}

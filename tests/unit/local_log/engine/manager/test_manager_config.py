@@ -36,6 +36,10 @@ def test_settings_are_read_by_kafka_s_names() -> None:
     assert read_manager_config({"log.dir": "/c"}).log_dirs == ("/c",)
 
 
+def test_the_cleaner_s_backoff_may_be_as_long_as_kafka_s() -> None:
+    assert read_manager_config({"log.cleaner.backoff.ms": "9223372036854775807"}).cleaner_backoff_ms == 2**63 - 1
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
