@@ -8,14 +8,16 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Base64;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.StringJoiner;
 import java.util.TreeSet;
+import kafka.server.KafkaConfig;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.compress.Compression;
-import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.record.TimestampType;
@@ -30,7 +32,6 @@ import org.apache.kafka.common.utils.BufferSupplier;
 import org.apache.kafka.common.utils.ByteBufferOutputStream;
 import org.apache.kafka.common.utils.PrimitiveRef;
 import org.apache.kafka.common.utils.Time;
-import org.apache.kafka.server.log.remote.storage.RemoteLogManagerConfig;
 import org.apache.kafka.server.log.remote.storage.RemoteStorageMetrics;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
 import org.apache.kafka.storage.internals.log.LogConfig;
@@ -52,6 +53,9 @@ public class Judge {
         public void recordInvalidChecksums() { }
         public void recordNoKeyCompactedTopic() { }
     };
+
+    private static final Map<String, String> LEAST_BROKER = Map.of("process.roles", "broker", "node.id", "1",
+        "controller.quorum.voters", "2@localhost:9093", "controller.listener.names", "CONTROLLER");
 
     public static void main(String[] args) throws Exception {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
@@ -111,12 +115,20 @@ public class Judge {
         return String.join(" ", names);
     }
 
-    /** setting WHOSE NAME [VALUE], of a topic, a broker or the remote log manager: what it is by that, or else by default. */
+    /** setting WHOSE NAME [VALUE], of a topic or a broker: what it is by that, or else by default; refused if Kafka has no such. */
     private static String setting(String[] w) {
-        ConfigDef whose = w[1].equals("topic") ? LogConfig.configDefCopy()
-            : w[1].equals("broker") ? LogConfig.SERVER_CONFIG_DEF : RemoteLogManagerConfig.configDef();
         Map<String, String> given = w.length == 3 ? Map.of() : Map.of(w[2], new String(bytes(w[3]), StandardCharsets.UTF_8));
-        return text(utf8(String.valueOf(whose.parse(given).get(w[2]))));
+        Map<String, ?> all = w[1].equals("topic") ? LogConfig.configDefCopy().parse(given) : ofBroker(given);
+        if (!all.containsKey(w[2]))
+            throw new ConfigException("no setting of a " + w[1] + ": " + w[2]);
+        return text(utf8(String.valueOf(all.get(w[2]))));
+    }
+
+    /** The settings of the least broker that has these: each within its own bounds, and all of them together. */
+    private static Map<String, ?> ofBroker(Map<String, String> given) {
+        Map<String, String> all = new HashMap<>(LEAST_BROKER);
+        all.putAll(given);
+        return new KafkaConfig(all, false).values();
     }
 
     private static ByteBuffer utf8(String text) {
