@@ -89,6 +89,11 @@ class TieredLog:
             return archived
         return max(archived, self._local_end(isolation))
 
+    @property
+    def log_end_offset(self) -> int:
+        """The end of both tiers with what is not committed: a fetch from there is in range, and gives nothing."""
+        return max(self.end_offset(), self.local.log_end_offset if self.local else 0)
+
     def read(
         self,
         start_offset: int,
@@ -150,9 +155,8 @@ class TieredLog:
         if max_bytes < 0:
             raise Invalid(f"a fetch of {max_bytes} bytes; ask for 0 or more")
         end = self.end_offset(isolation)
-        log_end = max(self.end_offset(), self.local.log_end_offset if self.local else 0)
-        if not self.log_start_offset <= offset <= log_end:
-            raise OffsetOutOfRange(self.name, offset, self.log_start_offset, log_end)
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise OffsetOutOfRange(self.name, offset, self.log_start_offset, self.log_end_offset)
         size, next_offset, is_first = 0, offset, True
         try:
             for chunk in self.chunks(offset, end, isolation, max_bytes):

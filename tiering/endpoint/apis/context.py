@@ -91,5 +91,7 @@ def is_ours(error: LogError | Refused) -> bool:
 
 
 def may_be_of_an_old_manifest(error: LogError | Refused) -> bool:
-    """Whether the error may be gone with a newer manifest."""
+    """Whether the error may be gone with a newer manifest: one that ends later, or that names other objects."""
+    if isinstance(error, OffsetOutOfRange):
+        return error.offset > error.end
     return isinstance(error, NotFound | Corrupt)

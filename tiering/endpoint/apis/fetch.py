@@ -92,7 +92,7 @@ def _partition(  # one argument each of what Kafka's readFromLog is given
         diverging = _diverging(log, wanted)
         if diverging is not None:
             return _of_log(wanted, log, isolation, Batches((), 0, None), diverging)
-        start, end = log.log_start_offset, log.end_offset()
+        start, end = log.log_start_offset, log.log_end_offset
         if not start <= wanted.fetch_offset <= end:
             raise OffsetOutOfRange(log.name, wanted.fetch_offset, start, end)
         max_bytes = max(0, min(wanted.partition_max_bytes, room.left))
@@ -123,7 +123,7 @@ def _diverging(log: TieredLog, wanted: FetchPartition) -> EpochEndOffset | None:
         return None
     known = log.end_offset_for(wanted.last_fetched_epoch)
     if known is None:
-        raise OffsetOutOfRange(log.name, wanted.fetch_offset, log.log_start_offset, log.end_offset())
+        raise OffsetOutOfRange(log.name, wanted.fetch_offset, log.log_start_offset, log.log_end_offset)
     if known.epoch < wanted.last_fetched_epoch or known.start_offset < wanted.fetch_offset:
         return EpochEndOffset(known.epoch, known.start_offset)
     return None

@@ -4,9 +4,11 @@ import pytest
 from archive_fakes import MemoryStore
 from asked_endpoint import Endpoint
 from golden_logs import legacy_logs, live, partitions
+from logs_to_archive import copy_of, set_checkpoint
 from tiered_worlds import ARCHIVED, World, batches_of
 
 from local_log.formats.batches import scan
+from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
 from tiering.endpoint.protocol.api_keys import FETCH
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.fetch import EpochEndOffset, FetchPartition, FetchRequest, FetchTopic
@@ -92,6 +94,31 @@ def test_what_is_outside_of_the_log_is_out_of_range(endpoint: Endpoint) -> None:
         assert (answer.error_code, answer.high_watermark, answer.records) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1, ())
     assert endpoint.fetch("g-trimmed", 3000).error_code == 0
     assert endpoint.said == []
+
+
+def test_what_is_not_committed_is_in_range_and_not_given(world: World, tmp_path: Path) -> None:
+    folder = copy_of(world.folders["local alone"], tmp_path / "lagging")
+    log_end = world.log("local alone", "g-trimmed-0").end_offset()
+    set_checkpoint(folder / HIGH_WATERMARK_CHECKPOINT, "g-trimmed-0", log_end - 500)
+    endpoint = Endpoint(folder, None)
+    for offset in (log_end - 500, log_end - 1, log_end):
+        for version, level in ((3, 0), (11, 0), (11, 1)):
+            answer = endpoint.fetch("g-trimmed", offset, version=version, level=level)
+            assert (answer.error_code, answer.high_watermark, answer.records) == (ErrorCode.NONE, log_end - 500, ())
+    assert endpoint.fetch("g-trimmed", log_end + 1).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_only_offsets_above_the_known_end_make_the_topic_load_anew(world: World) -> None:
+    endpoint = Endpoint(None, world.store)
+    known = endpoint.context.logs.topic("g-trimmed")
+    assert known is not None
+    start, end = known.partitions[0].log_start_offset, known.partitions[0].end_offset()
+    for offset, is_loaded_anew in ((start - 1, False), (end + 1, True)):
+        endpoint.clock.sleep(2)
+        assert endpoint.fetch("g-trimmed", offset).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        found = endpoint.context.logs.topic("g-trimmed")
+        assert found is not None
+        assert (found.loaded_ms > known.loaded_ms) == is_loaded_anew
 
 
 def test_unknown_topics_and_partitions_are_told_by_name_and_by_id(world: World) -> None:
