@@ -98,7 +98,8 @@ def _serve(options: Options, at: tuple[str, int], advertised: tuple[str, int] | 
         bound_host, bound_port = listener.getsockname()[:2]
         host, port = advertised or (at[0], bound_port)
         context = Context(logs, reads, CLOCK, host, port, reports)
-        server = Server(context, SocketServerConfig(connections_max=options.max_connections), pool, reports)
+        config = SocketServerConfig(request_threads=THREADS, connections_max=options.max_connections)
+        server = Server(context, config, pool, reports)
         say(f"tiering: {count} topics at {bound_host}:{bound_port}")
         asyncio.run(server.serve(listener))
         reads.close()

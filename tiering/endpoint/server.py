@@ -155,12 +155,13 @@ class Server:
     def _answered(self, number: int, deadline: float | None, found: list[Any] | Waits | LogError) -> None:
         channel = self._channels.get(number)
         if channel is None:
-            return
-        if isinstance(found, LogError):
+            self._core.answered(number, ())
+        elif isinstance(found, LogError):
             self._do(self._core.refuse(number, str(found)))
         elif isinstance(found, Waits):
             deadline = self._loop.time() + found.wait_ms / 1000 if deadline is None else deadline
             left = deadline - self._loop.time()
+            self._core.waits(number)
             self._loop.call_later(max(0.0, min(left, POLL_S)), self._ask_again, number, deadline, found.request)
         else:
             channel.send = self._core.answered(number, found)
@@ -174,6 +175,7 @@ class Server:
             return answer(request, self.context, may_wait=may_wait)
 
         if number in self._channels:
+            self._core.asked_again(number)
             self._submit(number, deadline, ask)
 
     def _send(self, channel: _Channel) -> None:

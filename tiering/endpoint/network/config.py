@@ -16,6 +16,12 @@ class SocketServerConfig:
     Requests that are arriving may hold as much again.
     """
 
+    request_threads: int = 8
+    """`num.io.threads`: so many requests are answered at a time; no more are begun, as answers may become large.
+
+    Fetches that wait for records do not count.
+    """
+
     connections_max: int = 10_000
     """`max.connections`: further ones are closed at once."""
 

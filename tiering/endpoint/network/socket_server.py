@@ -83,6 +83,8 @@ class SocketServer:
     _last_ms: OrderedDict[Id, int] = field(default_factory=OrderedDict)
     """When a byte last came or went, the longest ago first."""
     _ready: deque[Id] = field(default_factory=deque)
+    _handled: set[Id] = field(default_factory=set)
+    """Those whose requests are being answered now, also if they are closed meanwhile; not those whose fetches wait."""
     _arriving: int = 0
     """Bytes that are in no request yet, of all connections."""
     _quotas: ConnectionQuotas = field(init=False)
@@ -122,20 +124,33 @@ class SocketServer:
         return self._paused(connection, one, len(one.receive) > self.config.ahead_bytes_max)
 
     def take_request(self) -> tuple[Id, bytes] | None:
-        """The request whose turn it is, None if there is none or too much memory is in use. Answer it with `answered`."""
-        if not self._ready or not self._pool.has_room:
+        """The request whose turn it is, None if there is none, or too many are being answered, or too much memory is in use.
+
+        Answer it with `answered`, or say that it `waits`.
+        """
+        if not self._ready or not self._pool.has_room or len(self._handled) >= self.config.request_threads:
             return None
         connection = self._ready.popleft()
         one = self._connections[connection]
         one.state = State.HANDLING
+        self._handled.add(connection)
         before = len(one.receive)
         frame = one.receive.take()
         self._arriving -= before - len(one.receive)
         self._hold(one, len(frame))
         return connection, frame
 
+    def waits(self, connection: Id) -> None:
+        """The request, a fetch, waits for records: nobody is busy with it until it is `asked_again`."""
+        self._handled.discard(connection)
+
+    def asked_again(self, connection: Id) -> None:
+        """The answer to a request that waits is looked for once more."""
+        self._handled.add(connection)
+
     def answered(self, connection: Id, parts: Iterable[Buffer | FileRange]) -> Send | None:
         """The answer to the connection's request, to be sent; None if the connection is closed meanwhile."""
+        self._handled.discard(connection)
         one = self._connections.get(connection)
         if one is None:
             return None
@@ -164,6 +179,7 @@ class SocketServer:
 
     def refuse(self, connection: Id, reason: str) -> list[Action]:
         """Closes a connection whose request has no answer."""
+        self._handled.discard(connection)
         return self._close(connection, reason)
 
     def closed(self, connection: Id) -> None:

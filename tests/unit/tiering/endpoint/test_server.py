@@ -119,6 +119,18 @@ def test_further_connections_than_allowed_are_closed_and_the_first_live_on(endpo
         assert frame_from(first)
 
 
+def test_fetches_that_wait_and_clients_that_leave_hold_up_no_requests(endpoint: Endpoint) -> None:
+    one = endpoint.topic("g-tiny", 11, FetchPartition(0, fetch_offset=1, partition_max_bytes=1 << 20))
+    waits = write_request(RequestHeader(FETCH, 11, 99, "test"), FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=(one,)))
+    with served(endpoint, request_threads=1) as address, connected(address) as waiting, connected(address) as other:
+        waiting.sendall(waits)
+        for _ in range(3):
+            with connected(address) as left:
+                left.sendall(metadata(1))
+        other.sendall(metadata(1))
+        assert response_of(METADATA, 1, frame_from(other)).topics
+
+
 def test_stopping_closes_what_waits(endpoint: Endpoint) -> None:
     one = endpoint.topic("g-tiny", 11, FetchPartition(0, fetch_offset=1, partition_max_bytes=1 << 20))
     waits = FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=(one,))

@@ -128,6 +128,37 @@ def test_no_request_begins_while_the_answers_fill_the_memory():
     assert at.take_request() == (1, b"next")
 
 
+def test_no_more_requests_begin_than_there_are_threads_and_waiting_fetches_have_none():
+    at = server(*"abcde", request_threads=2)
+    for number in range(5):
+        at.received(number, frame(b"r"), 0)
+    assert at.take_request() == (0, b"r")
+    assert at.take_request() == (1, b"r")
+    assert at.take_request() is None
+    at.waits(0)
+    assert at.take_request() == (2, b"r")
+    at.asked_again(0)
+    at.answered(0, (b"!",))
+    assert at.take_request() is None
+    at.refuse(1, "no answer")
+    assert at.take_request() == (3, b"r")
+    at.closed(2)
+    assert at.take_request() is None  # its thread is still busy
+    assert at.answered(2, (b"!",)) is None
+    assert at.take_request() == (4, b"r")
+
+
+def test_answers_exceed_the_memory_by_what_the_threads_are_busy_with():
+    at = server(*("a" * 100), request_threads=3)
+    for number in range(100):
+        at.received(number, frame(b"r"), 0)
+    taken = [found[0] for found in iter(at.take_request, None)]
+    while taken:
+        at.answered(taken.pop(), (b"x" * 2000,))
+        taken += [found[0] for found in iter(at.take_request, None)]
+    assert 5000 <= at.memory_used <= 5000 + 3 * 2000 + 100
+
+
 def test_bytes_of_files_do_not_count_as_memory():
     from tiering.endpoint.file_range import FileRange
 
