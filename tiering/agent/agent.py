@@ -141,7 +141,7 @@ class Agent:
         for log_dir in self._source.log_dirs:
             before = {folder: mark for folder, mark in self._state.marks.items() if mark.log_dir == log_dir}
             try:
-                found = look(log_dir, self._source.wanted, now_ms, had_some=bool(before))
+                found = look(log_dir, self._source.wanted, now_ms, before)
                 marks |= {mark.folder: mark for mark in found}
             except LogError as e:
                 error = e

@@ -5,14 +5,16 @@ folder's time of change moves. Appends do not move it, and do not matter here: a
 partitions are replicated stands in one file a directory.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from local_log.disk import FileState
-from local_log.errors import LogError, Unreadable
+from local_log.errors import LogError, NoSuchFile, Unreadable
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, TopicPartition
 from local_log.log_dir import LogDir
+from local_log.log_reader import LogReader, open_log
 
 STABLE_MS: Final = 2_000
 """File systems tell times in steps: a folder that changed less than this ago may change again without showing it."""
@@ -20,7 +22,10 @@ STABLE_MS: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A partition's folder as it was seen, with what the directory's checkpoint files say of it."""
+    """A partition's folder as it was seen, with what the directory's checkpoint files say of it.
+
+    `topic_id` is the topic's to which these offsets belong, None where it could not be read.
+    """
 
     log_dir: LogDir
     partition: TopicPartition
@@ -28,6 +33,7 @@ class Mark:
     is_stable: bool
     start: int | None
     high_watermark: int | None
+    topic_id: str | None = None
 
     @property
     def folder(self) -> str:
@@ -41,25 +47,51 @@ def has_changed(before: Mark | None, after: Mark, *, waits: bool) -> bool:
         return True
     if waits and before.high_watermark != after.high_watermark:
         return True
-    return (before.state, before.start) != (after.state, after.start)
+    return (before.state, before.start, before.topic_id) != (after.state, after.start, after.topic_id)
 
 
-def look(log_dir: LogDir, wanted: Callable[[str], bool], now_ms: int, *, had_some: bool = False) -> list[Mark]:
+def opened(mark: Mark) -> LogReader:
+    """The log as it lies there now, with the mark's offsets. Raises NoSuchFile where the folder is another topic's by now."""
+    log = open_log(mark.log_dir.disk, mark.folder, mark.partition, mark.start, mark.high_watermark)
+    if mark.topic_id not in (None, log.topic_id):
+        raise NoSuchFile(
+            f"{mark.folder}: it was the topic of id {mark.topic_id} and is that of {log.topic_id} now, since the topic was "
+            "deleted and created again; look at the folder again"
+        )
+    return log
+
+
+def look(
+    log_dir: LogDir, wanted: Callable[[str], bool], now_ms: int, before: Mapping[str, Mark] = MappingProxyType({})
+) -> list[Mark]:
     """The partitions of the wanted topics as they lie there now. Raises NotFound, Corrupt, Unreadable: of the directory.
 
-    One that `had_some` and is empty now is a mount point without its disk: what was there is not gone.
+    `before` are the directory's marks of the last look. One that had some and is empty now is a mount point without its disk:
+    what was there is not gone.
     """
-    if had_some and not log_dir.disk.names(log_dir.path):
+    if before and not log_dir.disk.names(log_dir.path):
         raise Unreadable(f"{log_dir.path}: it is empty, but had partitions before; check whether its disk is mounted")
-    starts = log_dir.checkpoint(LOG_START_OFFSET_CHECKPOINT)
-    high_watermarks = log_dir.checkpoint(HIGH_WATERMARK_CHECKPOINT)
-    marks: list[Mark] = []
+    found: list[tuple[TopicPartition, FileState, bool, str | None]] = []
     for partition in log_dir.partitions():
         if wanted(partition.topic):
+            folder = f"{log_dir.path}/{partition}"
             try:
-                state = log_dir.disk.state(f"{log_dir.path}/{partition}")
+                state = log_dir.disk.state(folder)
             except LogError:
                 continue  # deleted meanwhile; what else is wrong with it is wrong with its folder's folder
             is_stable = abs(now_ms - state.modified_ns // 1_000_000) >= STABLE_MS
-            marks.append(Mark(log_dir, partition, state, is_stable, starts.get(partition), high_watermarks.get(partition)))
-    return marks
+            found.append((partition, state, is_stable, _topic_id(log_dir, partition, state, before.get(folder))))
+    # After the topic ids: an id that was read first tells, when the folder is opened, that the offsets may be another topic's.
+    starts = log_dir.checkpoint(LOG_START_OFFSET_CHECKPOINT)
+    high_watermarks = log_dir.checkpoint(HIGH_WATERMARK_CHECKPOINT)
+    return [Mark(log_dir, p, state, is_stable, starts.get(p), high_watermarks.get(p), of) for p, state, is_stable, of in found]
+
+
+def _topic_id(log_dir: LogDir, partition: TopicPartition, state: FileState, before: Mark | None) -> str | None:
+    """The topic id in a folder, which is read again only once the folder has changed; None where it cannot be read."""
+    if before is not None and before.is_stable and before.state == state and before.topic_id is not None:
+        return before.topic_id
+    try:
+        return LogReader(log_dir.disk, f"{log_dir.path}/{partition}", partition, (), None, None).topic_id
+    except LogError:
+        return None

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Final
 
 from local_log.errors import FILE_ERRORS, LogError, NoSuchFile, TopicDeleted
-from local_log.log_reader import LogReader, open_log
+from local_log.log_reader import LogReader
 from remote.clock import Clock, Ids
 from remote.segment.upload import NO_TRANSFORMS
 from remote.store.api import ObjectStore
@@ -17,7 +17,7 @@ from tiering.agent.outcome import Outcome
 from tiering.agent.schedule import NEVER_MS, Job, Kind, Waiting
 from tiering.agent.state import AgentState, Changes
 from tiering.agent.tasks.task import nothing_to_do
-from tiering.agent.watch import Mark, has_changed
+from tiering.agent.watch import Mark, has_changed, opened
 from tiering.lag.archived import Archived
 from tiering.lag.copy_lag import waiting_segments
 from tiering.offload.copy import Done, OffloadPlan, OffloadRun, offload, plan
@@ -128,7 +128,7 @@ class CopyTask:
         return Outcome(job)
 
     def _plan(self, mark: Mark) -> OffloadPlan:
-        log = open_log(mark.log_dir.disk, mark.folder, mark.partition, mark.start, mark.high_watermark)
+        log = opened(mark)
         return plan(log, self.store, replaces=self.replaces(log))
 
     def _forget(self, folder: str) -> None:

@@ -1,12 +1,12 @@
 """The expiry of a partition, as the configuration says; of a topic of which it says nothing, nothing expires."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 from local_log.errors import LogError, NoSuchFile
-from local_log.log_reader import LogReader, open_log
+from local_log.log_reader import LogReader
 from remote.clock import Clock, Ids
 from remote.keys import PartitionPath
 from remote.manifest.store import load_newest
@@ -16,7 +16,7 @@ from tiering.agent.outcome import Outcome
 from tiering.agent.schedule import Job, Kind, Waiting
 from tiering.agent.state import AgentState, Changes
 from tiering.agent.tasks.task import nothing_to_do
-from tiering.agent.watch import Mark
+from tiering.agent.watch import Mark, opened
 from tiering.cluster import Cluster
 from tiering.lag.archived import Archived
 from tiering.local_tier.errors import UnknownTopicOrPartition
@@ -76,9 +76,8 @@ class ExpireTask:
 
     def _partition(self, job: Job, mark: Mark) -> Outcome:
         try:
-            start = mark.start if self.own is None or self.own.tier.is_followed(mark.partition) else None
-            log = open_log(mark.log_dir.disk, mark.folder, mark.partition, start, mark.high_watermark)
-            return self._expired(job, log, mark)
+            is_followed = self.own is None or self.own.tier.is_followed(mark.partition)
+            return self._expired(job, opened(mark if is_followed else replace(mark, start=None)), mark)
         except (NoSuchFile, UnknownTopicOrPartition):
             return Outcome(job)  # its broker has deleted or moved it
         except LogError as e:

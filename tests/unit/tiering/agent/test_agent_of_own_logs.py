@@ -1,7 +1,8 @@
 """An agent that owns its log directory: it archives, drops what the archive has, and deletes nothing that only the disk has."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from types import SimpleNamespace
+from typing import Any, TypeVar
 
 import pytest
 from agents import LOGS, MINUTE_MS
@@ -10,7 +11,13 @@ from local_tiers import ORDERS, produce
 from own_worlds import OwnWorld
 
 from local_log.errors import Unavailable
+from tiering.agent.schedule import Job
+from tiering.agent.tasks.copy import CopyTask
+from tiering.agent.tasks.expire import ExpireTask
+from tiering.agent.watch import look
 from tiering.local_tier.errors import InvalidTopicConfig
+from tiering.local_tier.own_log_dir import OwnLogDir
+from tiering.local_tier.own_topics import OwnTopics
 
 T = TypeVar("T")
 
@@ -145,3 +152,22 @@ def test_the_archive_of_a_log_without_tiering_keeps_what_the_log_drops(world: Ow
     assert agent.view().last_error is None
     assert world.manifest().log_start_offset == 0
     assert not world.manifest().deleting
+
+
+def test_a_topic_that_is_created_anew_does_not_get_the_offsets_of_the_former_one(world: OwnWorld) -> None:
+    """The agent has looked at the folder before, and works on it after."""
+    world.tier.alter_configs("orders", {"local.retention.ms": "-1"})
+    world.run(2)
+    world.tier.log(ORDERS).maybe_increment_log_start_offset(90)
+    (mark,) = look(OwnLogDir(world.disk, LOGS, world.tier), lambda topic: True, world.clock.now)
+    world.tier.delete_topic("orders")
+    world.tier.create_topic("orders")
+    produce(world.tier, ORDERS, 100, now_ms=world.clock.now)
+    own = OwnTopics((), world.clock, tier=world.tier)
+    copy = CopyTask(world.archive, world.clock, world.ids)
+    expire = ExpireTask(world.archive, world.clock, world.ids, (), 5 * MINUTE_MS, own, own)
+    seen: Any = SimpleNamespace(marks={mark.folder: mark})
+    found = [task.turn(Job(task.kind, mark.folder), seen)() for task in (copy, expire)]
+    assert [(of.has_more, of.error, of.archived) for of in found] == [(False, None, None)] * 2
+    world.run(12)
+    assert (world.manifest().log_start_offset, world.manifest().end_offset) == (0, 100)
