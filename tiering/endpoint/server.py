@@ -86,6 +86,7 @@ class Server:
             await asyncio.wait_for(self._stopping.wait(), TICK_S)
         except TimeoutError:
             self._do(self._core.tick(self._now_ms()))
+            self._handle_all()  # what is closed may have made room
 
     async def _drain(self) -> None:
         self._do(self._core.drain())

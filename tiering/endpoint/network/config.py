@@ -34,6 +34,9 @@ class SocketServerConfig:
     receive_ms_max: int = 60_000
     """How long one request may take to arrive, so that half requests do not hold memory."""
 
+    stalled_ms_max: int = 30_000
+    """While answers fill the memory and requests wait for it, a client that takes no byte of its answer for so long is closed."""
+
     ahead_bytes_max: int = 64 << 10
     """Bytes that are read while a request of the same connection is answered: pipelined requests."""
 

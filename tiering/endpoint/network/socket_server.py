@@ -71,6 +71,8 @@ class _Connection:
     is_paused: bool = False
     held: int = 0
     """Bytes of the pool: of the request and its answer."""
+    progressed_ms: int = 0
+    """When bytes of the answer last went."""
 
 
 @dataclass(slots=True)
@@ -156,13 +158,14 @@ class SocketServer:
             return None
         assert one.state is State.HANDLING
         one.state = State.SENDING
+        one.progressed_ms = self._last_ms[connection]
         send = Send(parts)
         self._hold(one, send.buffered)
         return send
 
     def progressed(self, connection: Id, now_ms: int) -> None:
         """Bytes of the answer were sent."""
-        self._active(connection, now_ms)
+        self._active(connection, now_ms).progressed_ms = now_ms
 
     def sent(self, connection: Id, now_ms: int) -> list[Action]:
         """All of the answer was sent."""
@@ -187,7 +190,7 @@ class SocketServer:
         self._forget(connection)
 
     def tick(self, now_ms: int) -> list[Action]:
-        """Closes what was idle for too long, and what takes too long to send a request."""
+        """Closes what is idle, takes too long to send a request, or reads nothing of its answer while others need the memory."""
         idle: list[Id] = []
         for connection, last_ms in self._last_ms.items():
             if now_ms - last_ms < self.config.idle_ms_max:
@@ -201,7 +204,7 @@ class SocketServer:
         for connection in slow:
             if connection in self._connections:
                 actions += self._close(connection, f"a request takes longer than {self.config.receive_ms_max} ms to arrive")
-        return actions
+        return actions + self._make_room(now_ms)
 
     def drain(self) -> list[Action]:
         """Accepts nothing more; closes what waits for a request now, and everything else when it is answered."""
@@ -225,6 +228,21 @@ class SocketServer:
         while self._arriving > self.config.queued_bytes_max:
             most = max(self._connections, key=lambda connection: len(self._connections[connection].receive))
             actions += self._close(most, "the requests that arrive together are larger than queued.max.request.bytes")
+        return actions
+
+    def _make_room(self, now_ms: int) -> list[Action]:
+        """Closes those who hold the most and take nothing of it, while requests wait for the memory."""
+        if not self._ready or self._pool.has_room:
+            return []
+        limit, sending = self.config.stalled_ms_max, [c for c, one in self._connections.items() if one.state is State.SENDING]
+        stalled = [c for c in sending if now_ms - self._connections[c].progressed_ms >= limit]
+        actions: list[Action] = []
+        for connection in sorted(stalled, key=lambda c: self._connections[c].held, reverse=True):
+            if self._pool.has_room:
+                break
+            actions += self._close(
+                connection, f"the client takes nothing of its answer for {limit} ms, and others wait for the memory"
+            )
         return actions
 
     def _paused(self, connection: Id, one: _Connection, pause: bool) -> list[Action]:

@@ -131,6 +131,18 @@ def test_fetches_that_wait_and_clients_that_leave_hold_up_no_requests(endpoint: 
         assert response_of(METADATA, 1, frame_from(other)).topics
 
 
+def test_a_client_that_does_not_read_gives_way_to_others(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tiering.endpoint.server.TICK_S", 0.05)
+    monkeypatch.setattr("tiering.endpoint.server.handle", lambda frame, context: [bytes(64 << 20 if len(frame) > 50 else 10)])
+    limits = {"queued_bytes_max": 1 << 20, "stalled_ms_max": 100}
+    with served(endpoint, **limits) as address, connected(address) as stalled, connected(address) as other:
+        stalled.sendall(b"\0\0\0\x64" + bytes(100))
+        stalled.recv(1)
+        other.sendall(b"\0\0\0\x01x")
+        assert other.recv(10) == bytes(10)
+    assert "takes nothing of its answer" in endpoint.said[0]
+
+
 def test_stopping_closes_what_waits(endpoint: Endpoint) -> None:
     one = endpoint.topic("g-tiny", 11, FetchPartition(0, fetch_offset=1, partition_max_bytes=1 << 20))
     waits = FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=(one,))

@@ -159,6 +159,26 @@ def test_answers_exceed_the_memory_by_what_the_threads_are_busy_with():
     assert 5000 <= at.memory_used <= 5000 + 3 * 2000 + 100
 
 
+def test_a_client_that_does_not_read_is_closed_when_others_need_the_memory():
+    at = server(*"abcd", idle_ms_max=1000, stalled_ms_max=30)
+    for number, size in ((0, 100), (2, 3000), (1, 4500)):
+        at.received(number, frame(b"r"), 0)
+        at.take_request()
+        at.answered(number, (b"x" * size,))
+    assert at.tick(500) == []  # nobody waits for the memory
+    at.received(3, frame(b"r"), 500)
+    at.progressed(1, 500)
+    at.received(2, b"ahead", 510)  # sending is not reading
+    assert at.take_request() is None
+    actions = at.tick(520)
+    assert [action.connection for action in actions] == [2]
+    assert "takes nothing of its answer for 30 ms" in actions[0].reason
+    assert at.take_request() == (3, b"r")
+    at.answered(3, (b"x" * 3000,))
+    assert at.tick(600) == []  # nobody waits again
+    assert len(at) == 3
+
+
 def test_bytes_of_files_do_not_count_as_memory():
     from tiering.endpoint.file_range import FileRange
 
