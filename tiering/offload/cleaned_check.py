@@ -4,6 +4,7 @@ taken away what they lack.
     every batch has its CRC and the leader epoch of its offset; both indexes fit the log file, up to its end
     every record is one of the archived ones
     every archived record from the offset on that the cleaner has come to is there, unless its transaction was aborted
+    of every key that an archived record before that offset had, a later record is left (see `removed_records`)
     no record is later than the latest archived one; a segment without a batch has no index either
 
 A file that was cut short has indexes that reach past its end, and one of another log has offsets that are not in the archive.
@@ -22,6 +23,7 @@ from local_log.formats.filenames import CLEANER_OFFSET_CHECKPOINT, LOG, OFFSET_I
 from local_log.formats.indexes.time import read_time_index
 from local_log.formats.record import NO_TIMESTAMP
 from local_log.formats.record_batch.columns import Projection
+from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from remote.manifest.model import Manifest
 from remote.read.context import ReadContext
@@ -31,6 +33,7 @@ from remote.store.api import ObjectStore
 from remote.transforms.decoded_bytes import DecodedBytes
 from remote.transforms.encoder import Transforms
 from tiering.offload.cleaned import Cleaned
+from tiering.offload.removed_records import RemovedRecords
 from tiering.offload.source import Changed
 
 _OFFSETS = Projection(key=False, value=False, headers=False)
@@ -39,11 +42,12 @@ _REMEDY = "it is not archived in place of what is there; restore the file from a
 
 @dataclass(frozen=True, slots=True)
 class CleanedCheck:
-    """Checks the segments of a group, whose files are as `datas` describe them, against the archive as `manifest` has it.
+    """Checks the segments of a group of `log`, whose files are as `datas` describe them, against the archive, `manifest`.
 
     `up_to` is the offset that the cleaner has come to. `reading` decodes what is archived.
     """
 
+    log: LogReader
     group: Cleaned
     manifest: Manifest
     up_to: int
@@ -64,7 +68,8 @@ class CleanedCheck:
                     f"the archive has no record of offset {strange[0]}, which was cleaned; {_REMEDY}", file=copy.data.path
                 )
         uncleaned = self._uncleaned()
-        lost = uncleaned[~np.isin(uncleaned, np.concatenate([*local, uncleaned[:0]]))]
+        present = np.concatenate([*local, uncleaned[:0]])
+        lost = uncleaned[~np.isin(uncleaned, present)]
         if len(lost):
             raise Changed(
                 f"the archived record of offset {lost[0]} is not in the log, and its cleaner has only come to {self.up_to} by "
@@ -72,9 +77,14 @@ class CleanedCheck:
             )
         if self.group.start >= self.manifest.log_start_offset:
             self._check_times(copies)
+        self._check_removed(present)
+
+    def _check_removed(self, present: Any) -> None:
+        within = max(self.group.start, self.manifest.log_start_offset), min(self.group.end, self.up_to)
+        RemovedRecords(self.log, self._archive, self.group.entries, within, present).check()
 
     def _archived(self) -> Iterable[Chunk]:
-        for chunk in self._log.chunks(max(self.group.start, self.manifest.log_start_offset), self.group.end):
+        for chunk in self._archive.chunks(max(self.group.start, self.manifest.log_start_offset), self.group.end):
             chunk.check()
             yield chunk
 
@@ -83,11 +93,11 @@ class CleanedCheck:
         start, end = max(self.group.start, self.manifest.log_start_offset, self.up_to), self.group.end
         if start >= end:
             return np.empty(0, np.int64)
-        found = self._log.records(start, end, committed=True, want=_OFFSETS)
+        found = self._archive.records(start, end, committed=True, want=_OFFSETS)
         return np.concatenate([np.empty(0, np.int64), *(records.column("offset").to_numpy() for records in found)])
 
     @property
-    def _log(self) -> ArchivedLog:
+    def _archive(self) -> ArchivedLog:
         return ArchivedLog(self.store, self.manifest, reading=self.reading)
 
     def _check_times(self, copies: Sequence[SegmentCopy]) -> None:

@@ -251,7 +251,7 @@ class SegmentCopies:
         known = self.held.manifest
         check_history(known, epochs_before(due.log.leader_epochs, group.end), group.end)
         ends = {s.base_offset: s.end_offset for s in group.copies}
-        check = CleanedCheck(group, known, cleaned_up_to(due.log), run.store, reading_with(run.transforms))
+        check = CleanedCheck(due.log, group, known, cleaned_up_to(due.log), run.store, reading_with(run.transforms))
         check_emptied(s for s, _ in listed if s.base_offset not in ends)
         uploaded = self._uploaded(
             [replace(s, next_base_offset=ends[s.base_offset]) for s, _ in listed if s.base_offset in ends], check

@@ -3,7 +3,7 @@ cleaned and whether it is time to, `clean` does one round over one log."""
 
 from local_log.engine.cleaner.cleaning import clean
 from local_log.engine.cleaner.dirty import DirtyPart, dirty_part
-from local_log.engine.cleaner.offset_map import OffsetMap
 from local_log.engine.cleaner.swap import CleaningAborted
+from local_log.formats.offset_map import OffsetMap
 
 __all__ = ["CleaningAborted", "DirtyPart", "OffsetMap", "clean", "dirty_part"]

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from local_log.engine.cleaner.last_records import LastRecords
-from local_log.engine.cleaner.offset_map import OffsetMap
 from local_log.formats.chunks import Chunk
 from local_log.formats.header_layout import APPEND_TIME, BATCH_HEADER, CODEC, CONTROL, DELETE_HORIZON, MAGIC, TRANSACTIONAL
 from local_log.formats.kernels.encode import gather
+from local_log.formats.offset_map import OffsetMap
 from local_log.formats.primitives import Buffer
 from local_log.formats.record import NO_TIMESTAMP
 from local_log.formats.record_batch.batch_v2 import Batches

@@ -13,7 +13,6 @@ from local_log.engine.cleaner.batch_filter import Retention, filter_chunk
 from local_log.engine.cleaner.dirty import segments_end
 from local_log.engine.cleaner.grouping import group_segments
 from local_log.engine.cleaner.last_records import last_records
-from local_log.engine.cleaner.offset_map import OffsetMap
 from local_log.engine.cleaner.swap import CleaningAborted, is_as_before, split, swap
 from local_log.engine.cleaner.transactions import CleanedTransactions
 from local_log.engine.index_file import OffsetOverflow
@@ -25,6 +24,7 @@ from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import Corrupt, LogError
 from local_log.formats.chunks import Chunk, read_chunks
 from local_log.formats.filenames import SEGMENT_SUFFIXES
+from local_log.formats.offset_map import OffsetMap
 from local_log.formats.record_batch.columns import Projection
 
 _KEYS = Projection(value=False, headers=False)

@@ -27,6 +27,7 @@ from remote.transforms.decoded_bytes import DecodedBytes
 from remote.transforms.encoder import Transforms
 from tiering.offload.copy import Done, OffloadRun, offload, plan
 from tiering.offload.plan import Action
+from tiering.offload.removed_records import RemovedRecords
 
 SMALL = Limits(inline_max=2, page_entries=2, fan_out=2)
 Record = tuple[int, bytes | None, bytes | None]
@@ -179,6 +180,7 @@ def test_entries_in_pages_are_replaced_and_quiet_pages_are_not_read(tmp_path: Pa
 def test_segments_without_a_batch_are_said_to_be_emptied_and_not_lost(tmp_path: Path) -> None:
     log, store = KeyedLog(tmp_path, segment_bytes=1_000), MemoryStore()
     log.fill(2, keys=1)
+    log.put((b"only 0", b"once more"))
     log.fill(3, keys=1_000, begin=2)
     run(store, log.reader(), "a")
     before = newest(store, log)
@@ -323,6 +325,105 @@ def test_a_damaged_file_takes_the_place_of_nothing(log: KeyedLog, damage: Damage
     assert [e for e in after.entries if e.base_offset < reach] == [e for e in before.entries if e.base_offset < reach]
     assert all(d.item.base_offset >= reach for d in after.deleting)
     assert after.end_offset > before.end_offset, "what is new is archived all the same"
+
+
+def lose(log: KeyedLog, base: int) -> None:
+    """All files of a segment are gone."""
+    log.log.close()
+    for file in log.folder.glob(f"{base:020d}.*"):
+        file.unlink()
+    log.log = opened(log.folder, segment_bytes=log.segment_bytes)
+
+
+def lost_after_cleaning(log: KeyedLog, store: MemoryStore) -> tuple[Manifest, int]:
+    """A log whose second segment was lost after all of it was archived as it was cleaned; where that segment began."""
+    run(store, log.reader(), "a")
+    log.clean()
+    assert errors(run(store, log.reader(), "b")) == []
+    (first, base), _, *_ = closed(log)
+    lose(log, base)
+    assert closed(log)[0][0] == first
+    assert closed(log)[0][1] > base
+    return newest(store, log), base
+
+
+def test_a_segment_whose_files_were_lost_is_not_taken_for_cleaned(log: KeyedLog) -> None:
+    store = MemoryStore()
+    before, base = lost_after_cleaning(log, store)
+    was = archived_records(store, before)
+    (error,) = errors(run(store, log.reader(), "c"))
+    assert isinstance(error, Corrupt)
+    (offset,) = [o for o, key, _ in was if base <= o < closed(log)[0][1]][:1]
+    assert f"the archived record of offset {offset} is not in the log" in str(error)
+    assert "restore them from a replica" in str(error)
+    assert newest(store, log) == before
+
+
+def test_a_copy_that_overlaps_what_is_archived_hides_no_loss(log: KeyedLog) -> None:
+    store = MemoryStore()
+    run(store, log.reader(), "a")
+    log.clean()
+    run(store, log.reader(), "b")
+    before = newest(store, log)
+    lose(log, closed(log)[-1][0])
+    log.put((b"key-1", b"later"))
+    log.log.roll()
+    log.cleaned_to = 0
+    log.clean()
+    assert len(closed(log)) == 1
+    assert {d.action for d in run(store, log.reader(), "c")} == {"copied", "keep"}
+    assert [type(e) for e in errors(run(store, log.reader(), "d"))] == [Corrupt]
+    assert {e.segment_id for e in before.entries} <= {e.segment_id for e in newest(store, log).entries}
+
+
+def test_what_was_lost_and_has_been_written_anew_since_is_replaced(log: KeyedLog) -> None:
+    store = MemoryStore()
+    before, base = lost_after_cleaning(log, store)
+    lost = [(key or b"", b"anew") for o, key, _ in archived_records(store, before) if base <= o < closed(log)[0][1]]
+    log.put(*lost)
+    assert errors(run(store, log.reader(), "c")) == []
+    assert base not in [e.base_offset for e in newest(store, log).entries]
+
+
+def test_an_aborted_record_takes_the_place_of_none(log: KeyedLog) -> None:
+    store = MemoryStore()
+    before, base = lost_after_cleaning(log, store)
+    lost = [(key or b"", b"anew") for o, key, _ in archived_records(store, before) if base <= o < closed(log)[0][1]]
+    log.put(*lost, producer_id=7, producer_epoch=0, base_sequence=0, attributes=0x10)
+    log.end_transaction(7, commit=False)
+    assert [type(e) for e in errors(run(store, log.reader(), "c"))] == [Corrupt]
+    assert newest(store, log).entries[:2] == before.entries[:2]
+
+
+def test_a_key_whose_tombstone_is_gone_as_well_may_go(log: KeyedLog) -> None:
+    store = MemoryStore()
+    log.put((b"only 0", None))
+    log.log.roll()
+    log.put((b"key-0", b"later"))
+    log.log.roll()
+    run(store, log.reader(), "a")
+    for _ in range(2):
+        log.clean()
+        log.clock.now += 2 * 86_400_000
+        log.put((b"key-1", b"later"))
+        log.log.roll()
+    assert not [key for _, key, _ in records(log.reader(), 0, closed(log)[-1][1]) if key == b"only 0"]
+    assert errors(run(store, log.reader(), "b")) == []
+    done = run(store, log.reader(), "c")
+    assert errors(done) == []
+    assert "replaced" in {d.action for d in done}
+
+
+def test_keys_that_are_too_many_to_be_proved_leave_the_archive_as_it_is(log: KeyedLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    run(store, log.reader(), "a")
+    before = newest(store, log)
+    log.clean()
+    monkeypatch.setattr(RemovedRecords.__init__, "__defaults__", (2,))
+    done = run(store, log.reader(), "b")
+    assert errors(done) == []
+    assert any(d.action == "skipped" and "too many to prove" in d.reason for d in done)
+    assert newest(store, log) == before
 
 
 def test_a_segment_that_lacks_what_the_cleaner_has_not_come_to_is_skipped(log: KeyedLog) -> None:

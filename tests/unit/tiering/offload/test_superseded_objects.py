@@ -131,7 +131,10 @@ def test_a_scrub_finds_nothing_wrong(world: World) -> None:
 
 
 def test_a_scrub_finds_nothing_wrong_with_segments_that_were_emptied(world: World) -> None:
-    base = world.after.entries[0].base_offset
+    base, end = world.after.entries[0].base_offset, world.after.entries[0].end_offset
+    read = world.log.reader().chunks(base, end)
+    keys = [r["key"] for chunk in read for _, rows in chunk.records() for r in rows.to_pylist() if r["offset"] < end]
+    world.log.put(*((key, b"once more") for key in keys))
     for suffix in (".log", ".index", ".timeindex"):
         world.log.segment(base, suffix).write_bytes(b"")
     emptied = world.offload("c")

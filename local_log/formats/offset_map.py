@@ -1,4 +1,4 @@
-"""The last offset of each key in the part of a log that is cleaned, within a bound of memory (SkimpyOffsetMap)."""
+"""The last offset of each key in a part of a log, within a bound of memory (SkimpyOffsetMap)."""
 
 from typing import Any
 
@@ -59,6 +59,11 @@ class OffsetMap:
     def covers(self, offset: int) -> None:
         """All keys up to `offset`, inclusive, are in the map."""
         self.latest_offset = max(self.latest_offset, offset)
+
+    def offsets(self) -> Any:
+        """The offsets of all keys, sorted."""
+        entries = self._table.reshape(-1, ENTRY_WORDS)
+        return np.sort(entries[(entries[:, 0] != 0) | (entries[:, 1] != 0), 2].astype(np.int64))
 
     def latest_of(self, keys: Any) -> Any:
         """The offset of each key, -1 if it has none; 2^63-1 for a null key."""

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_log.engine.cleaner import OffsetMap
 from local_log.errors import Invalid
 from local_log.formats.kernels.md5 import BLOCK_WORDS, md5
+from local_log.formats.offset_map import OffsetMap
 
 
 def put(offsets: OffsetMap, keys: list[bytes | None], first: int = 0, start: int = 0) -> int:
