@@ -177,7 +177,7 @@ class LocalTier:
             numbers, own = more_partitions(name, None, partitions), dict(config or {})
             config_of(name, self._settings(name), own)
             try:
-                return self._make(name, Topic(new_uuid(self._new_id), numbers, own, is_made=False))
+                return self._make(name, Topic(new_uuid(self._new_id), numbers, own, unmade=numbers))
             except LogError:
                 with suppress(LogError):  # what is left is deleted, or completed, by the next start
                     self.delete_topic(name)
@@ -187,7 +187,9 @@ class LocalTier:
         """More partitions of a topic, `count` in all. Raises UnknownTopicOrPartition, InvalidPartitions, Unreadable."""
         with self._lock:
             topic = self.topic(name)
-            return self._make(name, replace(topic, partitions=more_partitions(name, topic, count), is_made=False))
+            numbers = more_partitions(name, topic, count)
+            unmade = tuple(n for n in numbers if n in topic.unmade or n not in topic.partitions)
+            return self._make(name, replace(topic, partitions=numbers, unmade=unmade))
 
     def alter_configs(self, name: str, changes: Mapping[str, str | None]) -> Topic:
         """Changes a topic's own settings; None removes one.
@@ -223,12 +225,12 @@ class LocalTier:
         return topic
 
     def _make(self, name: str, topic: Topic) -> Topic:
-        """Creates the logs that a topic does not have yet. The topics are saved first, so that a crash leaves no half of it."""
+        """Creates the logs of its unmade partitions. The topics are saved first, so that a crash leaves no half of it."""
         self._save(self._known.with_topic(name, topic))
         self._manager.configure(name, config_of(name, self._settings(name), topic.config))
-        for number in topic.partitions:
+        for number in topic.unmade:
             self._manager.get_or_create(TopicPartition(name, number), topic.topic_id, is_new=True)
-        made = replace(topic, is_made=True)
+        made = replace(topic, unmade=())
         self._save(self._known.with_topic(name, made))
         return made
 
@@ -282,7 +284,7 @@ class LocalTier:
         self._delete(p for p, topic_id in found.items() if is_deleted(known, p.topic, topic_id))
         if not self.offline:  # else an offline directory may have what seems to be missing
             for name, topic in known.topics.items():
-                if not topic.is_made:
+                if topic.unmade:
                     self._make(name, topic)
 
     def _has_newest(self, directory: DataDir) -> bool:

@@ -23,14 +23,14 @@ FORMAT: Final = 1
 class Topic:
     """A topic of the log directories.
 
-    `topic_id` is None for a topic from before topic ids. `config` has only its own settings, by Kafka's names. While not
-    `is_made`, some of its partitions may have no folder yet.
+    `topic_id` is None for a topic from before topic ids. `config` has only its own settings, by Kafka's names. `unmade` are
+    partitions that are being created: they may have no folder yet. The others had one, also while their disk is away.
     """
 
     topic_id: str | None
     partitions: tuple[int, ...]
     config: Mapping[str, str] = field(default_factory=dict)
-    is_made: bool = True
+    unmade: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,8 @@ def read_topics(buffer: Buffer) -> Topics:
 def _topic(body: Mapping[str, Any]) -> Topic:
     config = {str(name): str(text) for name, text in body["config"].items()}
     topic_id = None if body["id"] is None else str(body["id"])
-    return Topic(topic_id, tuple(sorted({int(n) for n in body["partitions"]})), config, not body.get("is_being_made", False))
+    partitions, unmade = ({int(n) for n in numbers} for numbers in (body["partitions"], body.get("being_made", ())))
+    return Topic(topic_id, tuple(sorted(partitions)), config, tuple(sorted(unmade & partitions)))
 
 
 def write_topics(topics: Topics) -> bytes:
@@ -87,4 +88,4 @@ def write_topics(topics: Topics) -> bytes:
 
 def _row(topic: Topic) -> dict[str, Any]:
     row = {"id": topic.topic_id, "partitions": list(topic.partitions), "config": dict(sorted(topic.config.items()))}
-    return row if topic.is_made else row | {"is_being_made": True}
+    return row | {"being_made": list(topic.unmade)} if topic.unmade else row

@@ -254,8 +254,8 @@ class LogManager:
     def get_or_create(self, partition: TopicPartition, topic_id: str | None = None, *, is_new: bool = False) -> UnifiedLog:
         """The partition's log. If it is missing, it is created in the directory with the fewest logs that is not offline.
 
-        While a directory is offline, the log may be in it, so it is created only if `is_new`. Raises Invalid (InconsistentTopicId
-        included), Unreadable, and the error of a log that could not be opened.
+        While a directory is offline, the log may be in it, so it is created only if `is_new`, and never if it is known to be
+        in it. Raises Invalid (InconsistentTopicId included), Offline, Unreadable, and the error of a log that cannot be opened.
         """
         managed = self._current.get(partition)
         if managed is None or not managed.is_online:
@@ -274,6 +274,8 @@ class LogManager:
         if self.offline and not is_new:
             raise self._perhaps_offline(partition)
         self._check_alive()
+        if partition in self._current or partition in self._unopened:
+            self.log(partition)  # raises why it is not online
         for directory in sorted(self._live(), key=lambda d: len(self._in(d))):
             path = f"{directory.path}/{partition}"
             managed = unless_offline(partial(self._opener.open, directory, partition, path, clean=True, is_new=True))

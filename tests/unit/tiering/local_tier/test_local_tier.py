@@ -9,6 +9,7 @@ from managed import World
 from simulated_disk import Crashed
 
 from local_log.engine.manager.config import ManagerConfig
+from local_log.engine.manager.guarded_disk import Offline
 from local_log.errors import Corrupt, Invalid, Unreadable
 from local_log.formats.filenames import TopicPartition
 from local_log.log_dir import LogDir, is_brokers
@@ -69,7 +70,7 @@ def test_a_power_failure_at_any_call_leaves_a_topic_whole_or_not_there() -> None
         tier = host.started()
         topics = tier.topics()
         for name, topic in topics.items():
-            assert topic.is_made
+            assert not topic.unmade
             assert [tier.log(TopicPartition(name, n)).log_end_offset for n in topic.partitions] == [0] * len(topic.partitions)
         assert {p.topic for p in tier.partitions()} == set(topics)
         assert not tier.missing()
@@ -279,3 +280,44 @@ def test_the_disk_of_a_directory_fails_and_the_other_goes_on() -> None:
     tier.stop()
     tier = host.started()
     assert {*tier.topics()} == {"orders", "payments"}
+
+
+def test_more_partitions_leave_those_alone_whose_disk_is_away() -> None:
+    host = Host()
+    tier = host.started()
+    topic = tier.create_topic("orders", 2)
+    produce(tier, ORDERS, 20)
+    tier.log(ORDERS).flush()
+    assert tier.log(ORDERS).folder.path == "/a/orders-0"
+    assert _fails(tier, "/a") == 1
+    assert tier.create_partitions("orders", 3) == Topic(topic.topic_id, (0, 1, 2))
+    assert tier.missing() == (ORDERS,)
+    with pytest.raises(Offline):
+        tier.log(ORDERS)
+    tier.stop()
+    tier = host.started()
+    assert tier.log(ORDERS).log_end_offset == 20
+    assert tier.partitions() == tuple(TopicPartition("orders", n) for n in range(3))
+
+
+def test_an_interrupted_growth_is_completed_by_the_new_partitions_alone() -> None:
+    host = Host()
+    tier = host.started()
+    tier.create_topic("orders", 2)
+    (gone,) = tier.partitions("/b")
+    host.disk.crash_after = len(host.disk.calls) + 12
+    with pytest.raises(Crashed):
+        tier.create_partitions("orders", 3)
+    host.loses_power(0.0)
+    host.dirs = ("/a",)
+    tier = host.started()
+    assert tier.topic("orders").partitions == (0, 1, 2)
+    assert tier.missing() == (gone,)
+
+
+def _fails(tier: LocalTier, path: str) -> int:
+    """The disk of a directory fails; returns how many are offline then."""
+    for directory in tier._manager.directories:
+        if directory.path == path:
+            directory.disk.fail("Input/output error")
+    return len(tier.offline)

@@ -6,7 +6,7 @@ from local_log.errors import Corrupt, Newer
 from tiering.local_tier.topics_file import Topic, Topics, read_topics, write_topics
 
 TOPICS = Topics(
-    {"orders": Topic("A" * 22, (0, 3), {"segment.ms": "9"}), "new": Topic(None, (0,), is_made=False)}, {"B" * 22: "gone"}, 7
+    {"orders": Topic("A" * 22, (0, 3), {"segment.ms": "9"}), "new": Topic(None, (0,), unmade=(0,))}, {"B" * 22: "gone"}, 7
 )
 
 

@@ -184,5 +184,8 @@ def test_while_a_directory_is_offline_only_new_logs_are_made(world: World, tmp_p
     world.later(manager, 60_000)
     with pytest.raises(Unreadable, match=r"may be in a directory that is offline: .*/a: .*Input/output error.*mend it"):
         manager.get_or_create(ORDERS)
-    manager.get_or_create(ORDERS, is_new=True)
-    assert (tmp_path / "b" / "orders-0").is_dir()
+    with pytest.raises(Unreadable, match="/a: this log directory is offline"):
+        manager.get_or_create(ORDERS, is_new=True)
+    assert not (tmp_path / "b" / "orders-0").exists()
+    manager.get_or_create(TopicPartition("orders", 1), is_new=True)
+    assert (tmp_path / "b" / "orders-1").is_dir()
