@@ -5,9 +5,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
+from local_log.errors import NotFound
+from local_log.formats.checksum import crc32c
 from local_log.formats.primitives import Buffer
+
+_PART_BYTES: Final = 8 << 20
 
 Writer = Callable[[int, bytes], None]
 """Writes bytes at a position of a file."""
@@ -135,3 +139,16 @@ def parent_of(path: str) -> str:
     """The folder that a path is in."""
     folder, slash, _ = path.rpartition("/")
     return folder or slash or "."
+
+
+def has_content(disk: Disk, file: str, size: int, expected_crc32c: int) -> bool:
+    """Whether the file has this size and this CRC-32C."""
+    try:
+        if disk.size(file) != size:
+            return False
+        found = 0
+        for start in range(0, size, _PART_BYTES):
+            found = crc32c(disk.read_large(file, start, min(size, start + _PART_BYTES)), found)
+    except NotFound:
+        return False
+    return found == expected_crc32c

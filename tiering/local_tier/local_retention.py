@@ -11,7 +11,7 @@ from local_log.engine.unified_log import UnifiedLog
 from local_log.formats.primitives import INT64_MAX
 from local_log.log_reader import LogReader
 from remote.store.api import ObjectStore
-from tiering.retention.local import Held, held, planned
+from tiering.retention.local import Held, held, planned, refuse_others
 
 _EVERYTHING = Held(INT64_MAX, 0)
 
@@ -26,10 +26,13 @@ def retain(
 ) -> int:
     """Asks the archive and deletes; returns the number of deleted segments. The log start offset follows the archive's.
 
-    While the store does not answer nothing is deleted. Raises Unavailable, and as `held`.
+    While the store does not answer nothing is deleted. Raises Unavailable, and as `held` and `refuse_others`.
     """
     known = held(store, reader)
+    compared = refuse_others(store, reader, known, planned(reader, log.folder.config, known, now_ms, policies))
     with log.lock:
-        log.highest_offset_in_archive = known.through
+        log.highest_offset_in_archive = min(compared, known.through)  # what is due only since then was not compared
         log.maybe_increment_log_start_offset(min(known.log_start_offset, log.high_watermark))
-        return delete_old_segments(log, now_ms, policies)
+        deleted = delete_old_segments(log, now_ms, policies)
+        log.highest_offset_in_archive = known.through
+        return deleted

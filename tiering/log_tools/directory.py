@@ -30,7 +30,7 @@ from remote.store.api import ObjectStore
 from tiering.log_tools.opened_partition import first_base
 from tiering.log_tools.partition import describe
 from tiering.machine import CLOCK, IDS, local_disk, writable_disk
-from tiering.retention.local import NOTHING, Held, held, planned, refuse_brokers
+from tiering.retention.local import NOTHING, Held, held, planned, refuse_brokers, refuse_others
 
 _OF_A_LOG_DIR = {
     CLEAN_SHUTDOWN,
@@ -109,7 +109,9 @@ def plan_local(
             if config is not None:
                 known = held(store, log)
                 sizes = {s.base_offset: s.size() for s in log.segments}
-                yield LocalPlan(log, config, known, planned(log, config, known, CLOCK.now_ms()), sizes)
+                gone = planned(log, config, known, CLOCK.now_ms())
+                refuse_others(store, log, known, gone)
+                yield LocalPlan(log, config, known, gone, sizes)
         except LogError as e:
             yield log.partition, e
 

@@ -7,15 +7,13 @@ files are downloaded.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from local_log.disk import WritableDisk
-from local_log.errors import NotFound
-from local_log.formats.checksum import crc32c
+from local_log.disk import WritableDisk, has_content
 from local_log.formats.filenames import LOG, offset_file
 from local_log.formats.indexes.transaction import read_txn_index
 from local_log.formats.primitives import Buffer
 from remote.keys import PartitionPath
 from remote.manifest.segment_entry import ABORTED_LATER, OFFSET_INDEX, TIME_INDEX
-from remote.segment.download import PART_BYTES, CutLog, file_names, read_part, whole_log
+from remote.segment.download import CutLog, file_names, read_part, whole_log
 from remote.segment.stitch import Link
 from remote.segment_bytes import SegmentBytes
 
@@ -95,19 +93,6 @@ def _place_cut(
         write_file(disk, f"{folder}/{name}", [body])
         disk.sync(f"{folder}/{name}")
     return PlacedSegment(tuple(names), end, link.entry.log_size, is_new, aborted)
-
-
-def has_content(disk: WritableDisk, file: str, size: int, expected_crc32c: int) -> bool:
-    """Whether the file has this size and this CRC-32C."""
-    try:
-        if disk.size(file) != size:
-            return False
-        found = 0
-        for start in range(0, size, PART_BYTES):
-            found = crc32c(disk.read_large(file, start, min(size, start + PART_BYTES)), found)
-    except NotFound:
-        return False
-    return found == expected_crc32c
 
 
 def write_file(disk: WritableDisk, file: str, parts: Iterable[Buffer]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from local_log.disk import WritableDisk, parent_of, replace_file
+from local_log.disk import WritableDisk, has_content, parent_of, replace_file
 from local_log.errors import Invalid, NotFound, placed
 from local_log.formats.checkpoints import read_offsets, write_offsets
 from local_log.formats.filenames import (
@@ -31,7 +31,6 @@ from remote.segment.download import CutLog
 from remote.segment_bytes import SegmentBytes
 from tiering.restore.open_transactions import is_active_segment
 from tiering.restore.plan import RestorePlan
-from tiering.restore.segment import has_content
 
 UNFINISHED = "tiering-restore-unfinished"
 _MARKERS_BYTES_MAX = 16 << 20

@@ -7,6 +7,7 @@ and what it will delete. A broker's directory is never changed: the broker appli
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from local_log.disk import has_content
 from local_log.engine.config import LogConfig
 from local_log.engine.manager.retention import KAFKAS, DeletionPolicy, Limits, Retained, below, deletable
 from local_log.errors import Conflict, Invalid
@@ -16,6 +17,8 @@ from local_log.log_dir import LogDir, is_brokers
 from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from remote.keys import PartitionPath
+from remote.manifest.entries import Entries
+from remote.manifest.model import Manifest
 from remote.manifest.store import load_newest
 from remote.manifest.transitions import check_history
 from remote.store.api import ObjectStore, make_durable
@@ -23,10 +26,14 @@ from remote.store.api import ObjectStore, make_durable
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What the archive says of a local log: all of it up to `through`, the last offset, is archived; where the log starts."""
+    """What the archive says of a local log: all of it up to `through`, the last offset, is archived; where the log starts.
+
+    `manifest` is the one that says it.
+    """
 
     through: int
     log_start_offset: int
+    manifest: Manifest | None = None
 
 
 NOTHING = Held(-1, 0)
@@ -63,7 +70,36 @@ def held(store: ObjectStore, log: LogReader) -> Held:
             f"{log.partition}: the log diverged from the archive below {manifest.end_offset}; nothing of it is deleted"
         )
     gaps = [gap.start for gap in manifest.holes if gap.end > first]
-    return Held(min(gaps, default=manifest.end_offset) - 1, manifest.log_start_offset)
+    return Held(min(gaps, default=manifest.end_offset) - 1, manifest.log_start_offset, manifest)
+
+
+def refuse_others(store: ObjectStore, log: LogReader, known: Held, gone: Sequence[Segment]) -> int:
+    """Compares the segments that are to be deleted with the archive's; returns the last offset that may go, -1 for none.
+
+    Leader epochs alone do not tell: a log that nobody else replicates has one epoch for ever, also where the directory was
+    restored from an older copy, or was truncated, and other records were appended. Reads each segment once.
+
+    Raises Conflict where the archive does not hold a segment byte for byte, Unavailable, Corrupt, Unreadable.
+    """
+    through, entries = -1, Entries.of(store, known.manifest) if known.manifest is not None else None
+    for segment in gone:
+        end = log.log_end_offset if segment.next_base_offset is None else segment.next_base_offset
+        if entries is not None and end > max(known.log_start_offset, log.log_start_offset) and segment.size() > 0:
+            _refuse_other(log, entries, segment, end)
+        through = end - 1
+    return through
+
+
+def _refuse_other(log: LogReader, entries: Entries, segment: Segment, end: int) -> None:
+    file = segment.path(LOG)
+    for entry in entries.overlapping(segment.base_offset, end):
+        if entry.base_offset == segment.base_offset and has_content(segment.disk, file, entry.log_size, entry.log_crc32c):
+            return
+    raise Conflict(
+        f"{file}: the archive has the offsets from {segment.base_offset} to {end - 1} of {log.partition} in other segments or "
+        "with other records, so that nothing of the log is deleted; where the directory was truncated or restored from an older "
+        "copy, its records are not archived: read them from the log, create the topic anew and append them there"
+    )
 
 
 @dataclass(frozen=True, slots=True)

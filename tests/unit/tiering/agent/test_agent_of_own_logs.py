@@ -171,3 +171,15 @@ def test_a_topic_that_is_created_anew_does_not_get_the_offsets_of_the_former_one
     assert [(of.has_more, of.error, of.archived) for of in found] == [(False, None, None)] * 2
     world.run(12)
     assert (world.manifest().log_start_offset, world.manifest().end_offset) == (0, 100)
+
+
+def test_records_at_offsets_that_the_archive_has_of_others_stay_on_the_disk(world: OwnWorld) -> None:
+    """A directory that was truncated, or restored from an older copy, and was appended to: its leader epoch is the same."""
+    world.tier.alter_configs("orders", {"local.retention.ms": "-1"})
+    world.run(2)
+    world.tier._manager.truncate({ORDERS: 40})
+    produce(world.tier, ORDERS, 100, now_ms=world.clock.now + 1)
+    world.tier.alter_configs("orders", {"local.retention.ms": "1"})
+    agent = world.run(12)
+    assert logs_on_disk(world)[0] == 40
+    assert "in other segments or with other records" in str(agent.view().last_error)
