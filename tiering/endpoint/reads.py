@@ -48,12 +48,14 @@ class Reads:
     _kept: ArchiveReads = field(default_factory=lambda: ArchiveReads(OPEN_MAX))
 
     def read(self, log: TieredLog, offset: int, max_bytes: int, isolation: Isolation, *, one_at_least: bool) -> Batches:
-        """Batches from the one with `offset` on, up to `max_bytes`, the first even if it is larger; their checksums are checked.
+        """Batches from the one with `offset` on, up to `max_bytes`; their checksums are checked.
+
+        With `one_at_least` the first is there even if it is larger.
 
         `offset` is in the log, or its end. Raises Corrupt, Unavailable, NotFound, and MissingRange if no tier has the offset.
         """
         end, chunks = log.end_offset(isolation), list[Chunk]()
-        if offset < end:
+        if offset < end and (max_bytes or one_at_least):
             chunks, is_over = self._taken(log, offset, max_bytes, isolation, one_at_least=one_at_least)
             if is_over and not chunks:  # the read that was kept is of before the last batches were there
                 chunks, _ = self._taken(log, offset, max_bytes, isolation, one_at_least=one_at_least)

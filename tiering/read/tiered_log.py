@@ -140,7 +140,13 @@ class TieredLog:
         return Fetched(b"".join(parts), next_offset, aborted)
 
     def fetch_older(
-        self, offset: int, max_bytes: int, to_magic: int, isolation: Isolation = Isolation.read_uncommitted
+        self,
+        offset: int,
+        max_bytes: int,
+        to_magic: int,
+        isolation: Isolation = Isolation.read_uncommitted,
+        *,
+        min_one_message: bool = True,
     ) -> Iterator[bytes]:
         """The same for a client of magic 0 or 1: the batches of a fetch in its format, a limited number of bytes at a time.
 
@@ -148,15 +154,17 @@ class TieredLog:
         """
         from local_log.formats.down_conversion import down_converted  # compiles loops that no other reader needs
 
-        return down_converted(self._fetched(offset, max_bytes, isolation, one_at_least=True), to_magic, offset)
+        return down_converted(self._fetched(offset, max_bytes, isolation, one_at_least=min_one_message), to_magic, offset)
 
     def _fetched(self, offset: int, max_bytes: int, isolation: Isolation, *, one_at_least: bool) -> Iterator[Chunk]:
         """The batches of a fetch, as they are read; none is empty."""
         if max_bytes < 0:
             raise Invalid(f"a fetch of {max_bytes} bytes; ask for 0 or more")
-        end = self.end_offset(isolation)
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(self.name, offset, self.log_start_offset, self.log_end_offset)
+        if not (max_bytes or one_at_least):
+            return  # without a request
+        end = self.end_offset(isolation)
         size, next_offset, is_first = 0, offset, True
         try:
             for chunk in self.chunks(offset, end, isolation, max_bytes):

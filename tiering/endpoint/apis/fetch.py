@@ -113,7 +113,10 @@ def _batches(  # one argument each of what Kafka's readFromLog is given
 ) -> Batches:
     if version >= _BATCHES_SINCE:
         return context.reads.read(log, offset, max_bytes, isolation, one_at_least=room.one_at_least)
-    older = tuple(log.fetch_older(offset, max_bytes, int(version >= _TIMESTAMPS_SINCE), isolation))
+    # To a client of before that rule an answer without any batch would look like the end of the log.
+    one_at_least = room.one_at_least or (version < _MAX_BYTES_SINCE and room.left > 0)
+    to_magic = int(version >= _TIMESTAMPS_SINCE)
+    older = tuple(log.fetch_older(offset, max_bytes, to_magic, isolation, min_one_message=one_at_least))
     return Batches(older, sum(map(len, older)), None)
 
 

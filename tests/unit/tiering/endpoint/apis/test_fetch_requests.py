@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from archive_fakes import MemoryStore
+from archive_fakes import Door, MemoryStore
 from asked_endpoint import Endpoint
 from golden_logs import legacy_logs, live, partitions
 from logs_to_archive import copy_of, set_checkpoint
@@ -160,6 +160,31 @@ def test_all_partitions_of_a_request_share_its_bytes_and_the_first_has_one_batch
     assert sum(sizes[1]) <= 30_000
     endpoint.limited(fetch_bytes_max=1)
     assert sizes_of(endpoint, FetchRequest(topics=asked)) == sizes[0]
+
+
+@pytest.mark.parametrize("version", [3, 11])
+def test_partitions_after_a_full_answer_cost_no_store_request(world: World, version: int) -> None:
+    door = Door(world.store)
+    endpoint = Endpoint(None, door)
+    names = ("g-codec-lz4", "g-txn", "g-compacted")
+    asked = tuple(
+        endpoint.topic(name, version, FetchPartition(0, fetch_offset=answer_start(endpoint, name), partition_max_bytes=1 << 20))
+        for name in names
+    )
+    counts = []
+    for topics in (asked[:1], asked):
+        door.calls.clear()
+        answer = endpoint.ask(FETCH, version, FetchRequest(max_bytes=1, topics=topics))
+        assert [bool(topic.partitions[0].records) for topic in answer.responses] == [True, False, False][: len(topics)]
+        assert all(topic.partitions[0].error_code == 0 for topic in answer.responses)
+        counts.append(len(door.calls))
+    assert 0 < counts[1] <= counts[0]
+
+
+def test_clients_before_the_rule_of_one_batch_get_on_all_the_same(world: World) -> None:
+    endpoint = Endpoint(world.folders["local alone"], None)
+    for version in (2, 3):
+        assert endpoint.fetch("g-codec-lz4", 0, 1, version=version).records != ()
 
 
 def test_a_fetch_with_too_little_waits_unless_it_has_an_error(world: World) -> None:
