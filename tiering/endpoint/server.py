@@ -194,6 +194,10 @@ class Server:
         except OSError:
             self._gone(channel)
             return
+        except EOFError as e:
+            self._do(self._core.refuse(channel.number, str(e)))
+            self._handle_all()
+            return
         now_ms = self._now_ms()
         self._core.progressed(channel.number, now_ms)
         if send.left:
@@ -237,9 +241,13 @@ class Server:
 
 
 def _send_some(to: socket.socket, send: Send, bytes_max: int) -> int:
+    """How many bytes were sent. Raises OSError, and EOFError if a file is shorter than its range: it would never be sent."""
     file = send.next_file(bytes_max)
     if file is not None:
-        return os.sendfile(to.fileno(), file.file.fileno(), file.position, file.size)
+        sent = os.sendfile(to.fileno(), file.file.fileno(), file.position, file.size)
+        if not sent:
+            raise EOFError(f"a file of its answer ends before position {file.position}: it was truncated meanwhile")
+        return sent
     buffers = send.next_buffers(bytes_max)
     more = socket.MSG_MORE if sum(map(len, buffers)) < send.left else 0
     return to.sendmsg(buffers, [], more)

@@ -1,5 +1,6 @@
 import socket
 from contextlib import suppress
+from pathlib import Path
 from random import Random  # noqa: TID251  # seeded
 
 import pytest
@@ -9,6 +10,7 @@ from random_messages import random_message
 from served_endpoint import served
 from tiered_worlds import World, batches_of
 
+from tiering.endpoint.file_range import FileRange
 from tiering.endpoint.protocol.api_keys import APIS, FETCH, METADATA
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest
@@ -141,6 +143,20 @@ def test_a_client_that_does_not_read_gives_way_to_others(endpoint: Endpoint, mon
         other.sendall(b"\0\0\0\x01x")
         assert other.recv(10) == bytes(10)
     assert "takes nothing of its answer" in endpoint.said[0]
+
+
+def test_a_file_that_is_shorter_than_its_range_closes_the_connection(
+    endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_bytes(b"short")
+    with (tmp_path / "file").open("rb") as file:
+        ranges = [FileRange(file, 0, 10)]
+        monkeypatch.setattr("tiering.endpoint.server.handle", lambda frame, context: ranges)
+        with served(endpoint) as address, connected(address) as client:
+            client.sendall(b"\0\0\0\x01x")
+            assert client.recv(5, socket.MSG_WAITALL) == b"short"
+            assert client.recv(1) == b""
+    assert "ends before position 5" in endpoint.said[0]
 
 
 def test_stopping_closes_what_waits(endpoint: Endpoint) -> None:
