@@ -81,7 +81,7 @@ class TierService:
 
     def __init__(self, tier: LocalTier, now_ms: Callable[[], int], report: Callable[[str], None]) -> None:
         self.tier = tier
-        self.failure: LogError | None = None
+        self.failure: Exception | None = None
         """Why the local tier had to end by itself."""
         self._now_ms, self._report = now_ms, report
         self._lock, self._stopping = Lock(), Event()
@@ -115,14 +115,14 @@ class TierService:
         self._thread.start()
 
     def tick(self) -> bool:
-        """Runs what is due, and keeps and reports its problems; False once no directory is online, see `failure`."""
+        """Runs what is due, and keeps and reports its problems; False if the tier cannot go on, see `failure`."""
         try:
             problems = self.tier.tick()
-        except LogError as e:
+        except Exception as e:  # else the thread would end, and the state would still be running
             self.failure = e
             with self._lock:
                 self._status = replace(self._status, state="failed")
-            self._note([str(e)])
+            self._note([str(e) if isinstance(e, LogError) else f"the background tasks of the logs ended: {e!r}"])
             return False
         self._note(list(map(str, problems)))
         with self._lock:

@@ -129,6 +129,19 @@ def test_a_failing_disk_is_told_and_ends_the_service(world: OwnWorld) -> None:
     assert len(world.said) == 1
 
 
+def test_an_unexpected_exception_of_a_background_task_is_told_and_ends_the_service(
+    world: OwnWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(now_ms: int) -> None:
+        raise MemoryError("offset map")
+
+    monkeypatch.setattr(world.tier._manager, "tick", fails)
+    assert not world.service.tick()
+    assert isinstance(world.service.failure, MemoryError)
+    assert world.service.status().state == "failed"
+    assert world.said == ["the background tasks of the logs ended: MemoryError('offset map')"]
+
+
 UNTIERED = {"remote.storage.enable": "false"}
 
 
