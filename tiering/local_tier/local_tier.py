@@ -25,7 +25,7 @@ from local_log.engine.manager.log_manager import LogManager, Started
 from local_log.engine.manager.retention import KAFKAS, DeletionPolicy, is_copied
 from local_log.engine.manager.startup import Progress
 from local_log.engine.unified_log import UnifiedLog
-from local_log.errors import Corrupt, LogError, NotFound, placed
+from local_log.errors import LogError, NotFound, placed
 from local_log.formats.filenames import META_PROPERTIES, TOPICS, TopicPartition
 from local_log.formats.meta_properties import write_meta_properties
 from local_log.formats.partition_metadata import new_uuid
@@ -80,8 +80,8 @@ class LocalTier:
     def start(self, on_progress: Callable[[Progress], None] = lambda progress: None) -> Started:
         """Locks the directories, recovers and opens the logs, and finds the topics. A directory that is new is formatted.
 
-        Raises Invalid if a broker or another process has a directory, or for settings that a topic cannot have; Corrupt if no
-        directory has a file of topics that can be read; Unreadable.
+        Raises Invalid if a broker or another process has a directory, or for settings that a topic cannot have; Corrupt if a
+        file of topics is damaged; Unreadable.
         """
         with self._lock:
             started = self._manager.start(on_progress, on_locked=self._read_topics)
@@ -250,17 +250,11 @@ class LocalTier:
     def _read_topics(self) -> None:
         """Reads the topics before their logs are opened with their settings."""
         found: list[Topics] = []
-        damaged: list[Corrupt] = []
         names: set[str] = set()
         for directory in self._live():
             with suppress(Offline):
                 names |= {folder.name.partition.topic for folder in directory.folders()}
-                try:
-                    found += _read(directory)
-                except Corrupt as e:
-                    damaged.append(e)
-        if damaged and not found:
-            raise damaged[0]
+                found += _read(directory)  # a damaged file may be the newest: an older one would undo later changes
         self._known = max(found, key=lambda topics: topics.version, default=Topics())
         images = self._images() if names - set(self._known.topics) else []
         self._of_brokers = {t.topic_id: taken_over(t.configs) for image in images for t in image.topics.values()}
