@@ -228,8 +228,8 @@ class UnifiedLog(LogWithOffsets):
         self.epochs.truncate_from_end(offset)
         self.log_start_offset = min(offset, self.log_start_offset)
         rebuild_producers(self.producers, self.local.segments, self.log_start_offset, offset, clean=False)
-        self._first_unstable = None  # another batch may get its offset, at another position
-        self._update_first_unstable()
+        if self._first_unstable is not None and self._first_unstable.offset >= offset:
+            self._first_unstable = None  # another batch may get its offset, at another position
         self.folder.disk.sync_folder(self.folder.path)
         self._high_watermark_follows_end()
         return True
