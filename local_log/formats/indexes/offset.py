@@ -48,11 +48,15 @@ def read_offset_index(buffer: Buffer, base_offset: int) -> OffsetIndex:
 
 
 def read_entries(buffer: Buffer, entry: "np.dtype[np.void]", what: str) -> Any:
-    """The entries of an index file without its preallocated zeros. Raises Corrupt unless the entries are complete."""
-    over = len(buffer) % entry.itemsize
-    if over:
-        problem = f"{len(buffer)} bytes are not a whole number of {entry.itemsize}-byte entries: the {what} is truncated"
-        raise Corrupt(problem, position=len(buffer) - over)
-    entries = np.frombuffer(buffer, entry)
+    """The entries of an index file without its preallocated zeros. Raises Corrupt unless the entries are complete.
+
+    A file that is read while its log cuts the zeros off may end within one of them.
+    """
+    whole = len(buffer) - len(buffer) % entry.itemsize
+    entries = np.frombuffer(buffer, entry, whole // entry.itemsize)
     used = np.flatnonzero(entries.view(np.uint8).reshape(-1, entry.itemsize).any(axis=1))
-    return entries[: used[-1] + 1 if len(used) else 0]
+    end = int(used[-1]) + 1 if len(used) else 0
+    if whole < len(buffer) and (end == len(entries) or any(memoryview(buffer)[whole:])):
+        problem = f"{len(buffer)} bytes are not a whole number of {entry.itemsize}-byte entries: the {what} is truncated"
+        raise Corrupt(problem, position=whole)
+    return entries[:end]

@@ -206,6 +206,17 @@ def test_aborted_transactions_are_read_as_they_were_written(aborted: list[Aborte
     assert read_txn_index(write_txn_index(aborted)) == tuple(aborted)
 
 
+@pytest.mark.parametrize("kind", [".index", ".timeindex"])
+def test_a_preallocated_file_that_is_cut_off_while_it_is_read_may_end_within_an_entry(kind: str) -> None:
+    read, size, data, entries = KINDS[kind]
+    for over in range(1, size):
+        assert read(data + bytes(size + over)) == entries
+        with pytest.raises(Corrupt, match="truncated"):
+            read(data + bytes(over))  # nothing says that these are preallocated zeros
+        with pytest.raises(Corrupt, match="truncated"):
+            read(data + bytes(size) + b"\1" * over)
+
+
 @pytest.mark.parametrize(("version", "first", "last"), [(1, 10, 20), (-1, 10, 20), (0, 21, 20)])
 def test_a_transaction_of_another_version_or_backwards_is_corrupt(version: int, first: int, last: int) -> None:
     entry = struct.Struct(">hqqqq")
