@@ -6,6 +6,7 @@ What is acknowledged and flushed goes into FOLDER/acknowledged/NUMBER, a line of
 against it at once. Everything that is wrong goes into FOLDER/wrong, a sentence a line.
 """
 
+import functools
 import json
 import os
 import random  # noqa: TID251  # seeded
@@ -56,6 +57,8 @@ ENTRY = Struct(">HqqIq")
 """Which of `PARTITIONS`, base offset, end offset, CRC of the batch, and its number among those of its partition."""
 PARTITIONS = tuple(TopicPartition(topic, number) for topic, count in TOPICS.items() for number in range(count))
 MAYBE = (Unavailable, Unknown)
+SWITCH_S = 0.0005
+"""Of the default of 5 ms each of eight threads takes its share whenever the producer has waited for the disk."""
 FAILS_MAX = 20
 """Reads in a row of one offset that the store may fail."""
 
@@ -281,22 +284,36 @@ class Owner:
 
 
 RECORDS = 4
+SECTIONS = 32
 
 
 def batch(topic: str, which: int, number: int, producer: int, sequence: int) -> bytes:
     """The batch of this number in its partition: half of it cannot be compressed."""
     codec = Codec(which % len(Codec))
     now = CLOCK.now_ms()
-    count = KEYS_EACH if topic == "compacted" else RECORDS
-    filler = os.urandom(BATCH_BYTES // count // 2)
-    filler += bytes(len(filler))
-    keys = [b"%d" % ((number * KEYS_EACH + n) % KEYS) if topic == "compacted" else b"%d" % n for n in range(count)]
-    made = (hand_made.record(n, key=key, value=number.to_bytes(8, "big") + filler) for n, key in enumerate(keys))
-    attributes = codec | (hand_made.TRANSACTIONAL if producer >= 0 else 0)
+    compacted = topic == "compacted"
+    made = section(codec, KEYS_EACH, number) if compacted else repeated_section(codec, number % SECTIONS)
     return hand_made.batch(
-        *made, attributes=attributes, base_timestamp=now, max_timestamp=now,
+        section=made, count=KEYS_EACH if compacted else RECORDS, last_delta=(KEYS_EACH if compacted else RECORDS) - 1,
+        attributes=codec | (hand_made.TRANSACTIONAL if producer >= 0 else 0), base_timestamp=now, max_timestamp=now,
         producer_id=producer, producer_epoch=0 if producer >= 0 else -1, base_sequence=sequence if producer >= 0 else -1,
     )  # fmt: skip
+
+
+def section(codec: Codec, count: int, number: int) -> bytes:
+    """So many compressed records; each value begins with the number."""
+    filler = os.urandom(BATCH_BYTES // count // 2)
+    filler += bytes(len(filler))
+    keys = (b"%d" % ((number * KEYS_EACH + n) % KEYS) for n in range(count))
+    return hand_made.compressed(
+        codec, b"".join(hand_made.record(n, key=key, value=number.to_bytes(8, "big") + filler) for n, key in enumerate(keys))
+    )
+
+
+@functools.cache
+def repeated_section(codec: Codec, number: int) -> bytes:
+    """Made once: the load is the log's and the archive's, not that of a producer."""
+    return section(codec, RECORDS, number)
 
 
 def marker(producer: int, epoch: int, *, commits: bool) -> bytes:
@@ -382,6 +399,7 @@ def check_newest(owner: Owner, partition: TopicPartition, newest: dict[int, int]
 
 def main() -> None:
     folder, number, rate = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    sys.setswitchinterval(SWITCH_S)
     owner = Owner(folder, number)
     (folder / "started").write_text(str(number))
     if rate:
