@@ -17,6 +17,7 @@ from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchReques
 from tiering.endpoint.protocol.reading import read_message
 from tiering.endpoint.protocol.requests import RequestHeader, write_request
 from tiering.endpoint.reads import Reads
+from tiering.endpoint.request_context import ConnectionContext
 from tiering.wiring import Tiers
 
 
@@ -26,6 +27,7 @@ class Endpoint:
     def __init__(self, folder: Path | None, store: ObjectStore | None) -> None:
         self.clock = SleptClock()
         self.said: list[str] = []
+        self.connection = ConnectionContext("0", "192.0.2.1", 50_000)
         tiers = Tiers(None if folder is None else LogDir(OsDisk(), str(folder)), store)
         self.context = Context(
             HostedLogs(tiers, self.clock, report=self.said.append), Reads(), self.clock, "broker.test", 9092, self.said.append
@@ -37,7 +39,7 @@ class Endpoint:
     def ask(self, api: Api, version: int, message: object) -> Any:
         """The response, or None if it waits. It must have nothing after its end."""
         frame = write_request(RequestHeader(api, version, 99, "test"), message)[4:]
-        found = handle(frame, self.context)
+        found = handle(frame, self.connection, self.context)
         return None if isinstance(found, Waits) else response_of(api, version, b"".join(map(bytes, found)))
 
     def fetch(

@@ -23,6 +23,7 @@ from tiering.endpoint.network.send import Send
 from tiering.endpoint.network.socket_server import Action, Close, Pause, SocketServer
 from tiering.endpoint.protocol.errors import InvalidRequest
 from tiering.endpoint.protocol.requests import Request
+from tiering.endpoint.request_context import ConnectionContext
 
 RECEIVE_BYTES = 64 << 10
 SEND_BUFFER_BYTES = 100 << 10
@@ -41,6 +42,7 @@ DRAINED_S = 0.01
 class _Channel:
     number: int
     socket: socket.socket
+    connection: ConnectionContext
     send: Send | None = None
     is_writing: bool = False
 
@@ -113,7 +115,8 @@ class Server:
             accepted.setblocking(False)
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-            channel = _Channel(next(self._numbers), accepted)
+            number = next(self._numbers)
+            channel = _Channel(number, accepted, ConnectionContext(str(number), address[0], address[1]))
             self._channels[channel.number] = channel
             self._loop.add_reader(accepted.fileno(), self._receive, channel)
             self._do(self._core.accepted(channel.number, address[0], self._now_ms()))
@@ -139,7 +142,7 @@ class Server:
         while (taken := self._core.take_request()) is not None:
             number, frame = taken
             assert isinstance(number, int)
-            self._submit(number, None, handle, frame, self.context)
+            self._submit(number, None, handle, frame, self._channels[number].connection, self.context)
 
     def _submit(self, number: int, deadline: float | None, ask: Callable[..., list[Any] | Waits], *given: object) -> None:
         def work() -> None:
@@ -172,10 +175,13 @@ class Server:
     def _ask_again(self, number: int, deadline: float, request: Request) -> None:
         may_wait = self._loop.time() < deadline and not self._stopping.is_set()
 
-        def ask() -> list[Any] | Waits:
-            return answer(request, self.context, may_wait=may_wait)
+        channel = self._channels.get(number)
+        if channel is not None:
+            connection = channel.connection
 
-        if number in self._channels:
+            def ask() -> list[Any] | Waits:
+                return answer(request, connection, self.context, may_wait=may_wait)
+
             self._core.asked_again(number)
             self._submit(number, deadline, ask)
 

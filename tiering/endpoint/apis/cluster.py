@@ -34,6 +34,7 @@ from tiering.endpoint.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from tiering.endpoint.request_context import RequestContext
 
 _PAGE_MAX = 2000
 """`max.request.partition.size.limit`."""
@@ -42,9 +43,9 @@ _TOPIC, _BROKER = 2, 4
 _INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 
-def metadata(request: MetadataRequest, version: int, context: Context) -> MetadataResponse:
+def metadata(request: MetadataRequest, request_context: RequestContext, context: Context) -> MetadataResponse:
     """The topics asked for, or all."""
-    if request.topics is None or (version == 0 and not request.topics):
+    if request.topics is None or (request_context.version == 0 and not request.topics):
         wanted = [MetadataRequestTopic(name=name) for name in context.logs.names()]
     else:
         wanted = list(request.topics)

@@ -27,6 +27,7 @@ from tiering.endpoint.protocol.messages.fetch import (
     PartitionData,
 )
 from tiering.endpoint.reads import Batches
+from tiering.endpoint.request_context import RequestContext
 from tiering.read.tiered_log import Isolation, TieredLog
 
 _Hosted = HostedTopic | LogError | None
@@ -51,7 +52,7 @@ class _Room:
         self.one_at_least = self.one_at_least and not size
 
 
-def fetch(request: FetchRequest, version: int, context: Context, *, may_wait: bool) -> FetchResponse | None:
+def fetch(request: FetchRequest, request_context: RequestContext, context: Context, *, may_wait: bool) -> FetchResponse | None:
     """The answer; None if it has fewer than `min_bytes` and no error, and may wait.
 
     There are no fetch sessions: a full request is answered with session 0, and an incremental one is refused, as by a broker
@@ -59,6 +60,7 @@ def fetch(request: FetchRequest, version: int, context: Context, *, may_wait: bo
     """
     if request.session_id != 0:
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    version = request_context.version
     room = _Room(min(request.max_bytes, context.fetch_bytes_max), version >= _MAX_BYTES_SINCE)
     found = tuple(_topic(one, request, version, room, context) for one in request.topics)
     answers = chain.from_iterable(one.partitions for one in found)

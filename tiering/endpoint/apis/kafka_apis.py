@@ -23,18 +23,19 @@ from tiering.endpoint.protocol.api_keys import (
 )
 from tiering.endpoint.protocol.errors import InvalidRequest
 from tiering.endpoint.protocol.requests import Request, UnknownApiVersions, read_request, write_response
+from tiering.endpoint.request_context import ConnectionContext, RequestContext
 
-_Answer = Callable[[Any, int, Context], Any]
+_Answer = Callable[[Any, RequestContext, Context], Any]
 
 _ANSWERS: Final[Mapping[int, _Answer]] = {
-    PRODUCE.key: lambda message, version, context: produce(message),
+    PRODUCE.key: lambda message, request_context, context: produce(message),
     LIST_OFFSETS.key: list_offsets,
     METADATA.key: metadata,
-    API_VERSIONS.key: lambda message, version, context: api_versions(),
-    OFFSET_FOR_LEADER_EPOCH.key: lambda message, version, context: offset_for_leader_epoch(message, context),
-    DESCRIBE_CONFIGS.key: lambda message, version, context: describe_configs(message, context),
-    DESCRIBE_CLUSTER.key: lambda message, version, context: describe_cluster(message, context),
-    DESCRIBE_TOPIC_PARTITIONS.key: lambda message, version, context: describe_topic_partitions(message, context),
+    API_VERSIONS.key: lambda message, request_context, context: api_versions(),
+    OFFSET_FOR_LEADER_EPOCH.key: lambda message, request_context, context: offset_for_leader_epoch(message, context),
+    DESCRIBE_CONFIGS.key: lambda message, request_context, context: describe_configs(message, context),
+    DESCRIBE_CLUSTER.key: lambda message, request_context, context: describe_cluster(message, context),
+    DESCRIBE_TOPIC_PARTITIONS.key: lambda message, request_context, context: describe_topic_partitions(message, context),
 }
 
 
@@ -46,22 +47,23 @@ class Waits:
     wait_ms: int
 
 
-def handle(frame: bytes, context: Context) -> list[Any] | Waits:
+def handle(frame: bytes, connection: ConnectionContext, context: Context) -> list[Any] | Waits:
     """The parts of the answer to a request, or that it waits. Raises InvalidRequest, LogError."""
     request = read_request(frame)
     if isinstance(request, UnknownApiVersions):
         return unknown_api_versions(request.correlation_id)
-    return answer(request, context, may_wait=True)
+    return answer(request, connection, context, may_wait=True)
 
 
-def answer(request: Request, context: Context, *, may_wait: bool) -> list[Any] | Waits:
+def answer(request: Request, connection: ConnectionContext, context: Context, *, may_wait: bool) -> list[Any] | Waits:
     """The parts of the answer to a request that was read before. Raises InvalidRequest, LogError."""
     header, message = request.header, request.message
+    request_context = RequestContext(header, connection)
     if header.api is FETCH:
-        response = fetch(message, header.version, context, may_wait=may_wait and message.max_wait_ms > 0)
+        response = fetch(message, request_context, context, may_wait=may_wait and message.max_wait_ms > 0)
         if response is None:
             return Waits(request, message.max_wait_ms)
         return write_response(header, response)
     if header.api is PRODUCE and message.acks == 0:
         raise InvalidRequest(REASON)  # such a producer waits for no answer: only a closed connection tells it
-    return write_response(header, _ANSWERS[header.api.key](message, header.version, context))
+    return write_response(header, _ANSWERS[header.api.key](message, request_context, context))

@@ -28,6 +28,7 @@ from tiering.endpoint.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
+from tiering.endpoint.request_context import RequestContext
 from tiering.read.segments_before import segments_before
 
 _SINCE: Final = {
@@ -41,9 +42,9 @@ _SINCE: Final = {
 """The first version of ListOffsets that knows a special timestamp."""
 
 
-def list_offsets(request: ListOffsetsRequest, version: int, context: Context) -> ListOffsetsResponse:
+def list_offsets(request: ListOffsetsRequest, request_context: RequestContext, context: Context) -> ListOffsetsResponse:
     """An offset a partition; in version 0 the segments before a time."""
-    found = []
+    found, version = [], request_context.version
     for wanted in request.topics:
         topic = topic_named(context, wanted.name)
         answers = tuple(_offset(topic, one, version, request.isolation_level, context) for one in wanted.partitions)

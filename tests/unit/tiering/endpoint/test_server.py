@@ -15,6 +15,7 @@ from tiering.endpoint.protocol.api_keys import APIS, FETCH, METADATA
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest
 from tiering.endpoint.protocol.requests import RequestHeader, write_request
+from tiering.endpoint.request_context import ANONYMOUS, ConnectionContext
 
 
 def connected(address: tuple[str, int]) -> socket.socket:
@@ -111,6 +112,24 @@ def test_mutated_requests_are_answered_or_closed_and_others_are_served_meanwhile
     assert [message for message in endpoint.said if "a bug" in message] == []
 
 
+def test_requests_are_handed_on_with_who_sent_them(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[ConnectionContext] = []
+
+    def answer(frame: bytes, connection: ConnectionContext, context: object) -> list[bytes]:
+        seen.append(connection)
+        return [b"!"]
+
+    monkeypatch.setattr("tiering.endpoint.server.handle", answer)
+    with served(endpoint) as address, connected(address) as one, connected(address) as other:
+        for client in (one, other, one):
+            client.sendall(b"\0\0\0\x01x")
+            assert client.recv(1) == b"!"
+        assert [(c.client_address, c.client_port, c.principal) for c in seen] == [
+            (*client.getsockname(), ANONYMOUS) for client in (one, other, one)
+        ]
+    assert seen[0].connection_id == seen[2].connection_id != seen[1].connection_id
+
+
 def test_further_connections_than_allowed_are_closed_and_the_first_live_on(endpoint: Endpoint) -> None:
     with served(endpoint, connections_max=1) as address, connected(address) as first:
         first.sendall(metadata(1))
@@ -135,7 +154,9 @@ def test_fetches_that_wait_and_clients_that_leave_hold_up_no_requests(endpoint: 
 
 def test_a_client_that_does_not_read_gives_way_to_others(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tiering.endpoint.server.TICK_S", 0.05)
-    monkeypatch.setattr("tiering.endpoint.server.handle", lambda frame, context: [bytes(64 << 20 if len(frame) > 50 else 10)])
+    monkeypatch.setattr(
+        "tiering.endpoint.server.handle", lambda frame, connection, context: [bytes(64 << 20 if len(frame) > 50 else 10)]
+    )
     limits = {"queued_bytes_max": 1 << 20, "stalled_ms_max": 100}
     with served(endpoint, **limits) as address, connected(address) as stalled, connected(address) as other:
         stalled.sendall(b"\0\0\0\x64" + bytes(100))
@@ -151,7 +172,7 @@ def test_a_file_that_is_shorter_than_its_range_closes_the_connection(
     (tmp_path / "file").write_bytes(b"short")
     with (tmp_path / "file").open("rb") as file:
         ranges = [FileRange(file, 0, 10)]
-        monkeypatch.setattr("tiering.endpoint.server.handle", lambda frame, context: ranges)
+        monkeypatch.setattr("tiering.endpoint.server.handle", lambda frame, connection, context: ranges)
         with served(endpoint) as address, connected(address) as client:
             client.sendall(b"\0\0\0\x01x")
             assert client.recv(5, socket.MSG_WAITALL) == b"short"

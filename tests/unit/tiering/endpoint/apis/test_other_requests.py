@@ -150,7 +150,7 @@ def test_api_versions_lists_what_is_answered_whichever_version_asks(endpoint: En
             (api.key, api.first, api.last) for api in APIS.values()
         ]
     newer = b"\0\x12\0\x63" + (99).to_bytes(4, "big") + b"\0\4test\0"
-    answer = response_of(API_VERSIONS, 0, b"".join(handle(newer, endpoint.context)))
+    answer = response_of(API_VERSIONS, 0, b"".join(handle(newer, endpoint.connection, endpoint.context)))
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert [(one.api_key, one.max_version) for one in answer.api_keys] == [(18, 4)]
 
