@@ -12,6 +12,7 @@ from remote.store.api import ObjectStore
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.apis.kafka_apis import Waits, handle
 from tiering.endpoint.hosted_logs import HostedLogs
+from tiering.endpoint.live_brokers import Broker, alone
 from tiering.endpoint.protocol.api_keys import API_VERSIONS, APIS, Api
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from tiering.endpoint.protocol.reading import read_message
@@ -29,9 +30,8 @@ class Endpoint:
         self.said: list[str] = []
         self.connection = ConnectionContext("0", "192.0.2.1", 50_000)
         tiers = Tiers(None if folder is None else LogDir(OsDisk(), str(folder)), store)
-        self.context = Context(
-            HostedLogs(tiers, self.clock, report=self.said.append), Reads(), self.clock, "broker.test", 9092, self.said.append
-        )
+        logs = HostedLogs(tiers, self.clock, report=self.said.append)
+        self.context = Context(logs, Reads(), self.clock, alone(Broker(1, "broker.test", 9092)), self.said.append)
 
     def limited(self, **limits: int) -> None:
         self.context = replace(self.context, **limits)

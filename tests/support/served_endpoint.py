@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from asked_endpoint import Endpoint
 
+from tiering.endpoint.live_brokers import Broker, alone
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.server import Server, listen
 
@@ -18,7 +19,7 @@ def served(endpoint: Endpoint, **limits: int) -> Iterator[tuple[str, int]]:
     """The endpoint on a free port; it is stopped, and has ended, after the block."""
     listener = listen("127.0.0.1", 0)
     address = listener.getsockname()
-    context = replace(endpoint.context, host=address[0], port=address[1])
+    context = replace(endpoint.context, cluster=alone(Broker(1, *address)))
     ready = threading.Event()
     with ThreadPoolExecutor(2) as pool:
         server = Server(context, SocketServerConfig(**limits), pool, endpoint.said.append)

@@ -1,12 +1,13 @@
-"""Metadata, DescribeTopicPartitions, DescribeCluster and DescribeConfigs: one broker, which leads every partition."""
+"""Metadata, DescribeTopicPartitions, DescribeCluster and DescribeConfigs."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from local_log.errors import LogError
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
-from tiering.endpoint.apis.context import CLUSTER_ID, NODE_ID, Context, leader_epoch_of, topic_named
+from tiering.endpoint.apis.context import CLUSTER_ID, Context, leader_epoch_of, topic_named
 from tiering.endpoint.hosted_logs import HostedTopic
+from tiering.endpoint.live_brokers import LiveBrokers
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -49,15 +50,16 @@ def metadata(request: MetadataRequest, request_context: RequestContext, context:
         wanted = [MetadataRequestTopic(name=name) for name in context.logs.names()]
     else:
         wanted = list(request.topics)
+    live = context.cluster.live
     return MetadataResponse(
-        brokers=(MetadataResponseBroker(NODE_ID, context.host, context.port),),
+        brokers=tuple(MetadataResponseBroker(one.node_id, one.host, one.port) for one in live.brokers),
         cluster_id=CLUSTER_ID,
-        controller_id=NODE_ID,
-        topics=tuple(_topic(one, context) for one in wanted),
+        controller_id=live.brokers[0].node_id,
+        topics=tuple(_topic(one, context, live) for one in wanted),
     )
 
 
-def _topic(wanted: MetadataRequestTopic, context: Context) -> MetadataResponseTopic:
+def _topic(wanted: MetadataRequestTopic, context: Context, live: LiveBrokers) -> MetadataResponseTopic:
     by_id = wanted.name is None
     try:
         found = context.logs.topic_by_id(wanted.topic_id) if wanted.name is None else context.logs.topic(wanted.name)
@@ -67,19 +69,21 @@ def _topic(wanted: MetadataRequestTopic, context: Context) -> MetadataResponseTo
     if found is None:
         code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return MetadataResponseTopic(code, wanted.name, wanted.topic_id if by_id else ZERO_TOPIC_ID)
-    partitions = tuple(MetadataResponsePartition(**fields) for fields in _partitions(found))
+    partitions = tuple(MetadataResponsePartition(**fields) for fields in _partitions(found, live))
     return MetadataResponseTopic(ErrorCode.NONE, found.name, found.id, found.name in _INTERNAL, partitions)
 
 
-def _partitions(topic: HostedTopic) -> list[dict[str, Any]]:
+def _partitions(topic: HostedTopic, live: LiveBrokers) -> list[dict[str, Any]]:
     """The fields that describe each partition; one that cannot be opened has no leader."""
-    us = {"leader_id": NODE_ID, "replica_nodes": (NODE_ID,), "isr_nodes": (NODE_ID,)}
-    nobody = {"error_code": ErrorCode.LEADER_NOT_AVAILABLE, "leader_id": -1, "replica_nodes": (NODE_ID,)}
-    nobody["offline_replicas"] = (NODE_ID,)
     found: list[dict[str, Any]] = []
     for number, log in sorted(topic.partitions.items()):
-        described = nobody if isinstance(log, LogError) else us | {"leader_epoch": leader_epoch_of(log)}
-        found.append({"partition_index": number, **described})
+        leader = live.leader_of(topic.name, number)
+        fields: dict[str, Any] = {"partition_index": number, "replica_nodes": (leader,)}
+        if isinstance(log, LogError):
+            fields |= {"error_code": ErrorCode.LEADER_NOT_AVAILABLE, "leader_id": -1, "offline_replicas": (leader,)}
+        else:
+            fields |= {"leader_id": leader, "isr_nodes": (leader,), "leader_epoch": leader_epoch_of(log)}
+        found.append(fields)
     return found
 
 
@@ -88,6 +92,7 @@ class _Page:
     """Topics from a cursor on, up to a number of partitions."""
 
     room: int
+    live: LiveBrokers
     topics: list[DescribeTopicPartitionsResponseTopic]
     next_cursor: Cursor | None = None
 
@@ -97,7 +102,7 @@ class _Page:
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic is None else ErrorCode.LEADER_NOT_AVAILABLE
             self.topics.append(DescribeTopicPartitionsResponseTopic(code, name))
             return
-        fields = [one for one in _partitions(topic) if one["partition_index"] >= first]
+        fields = [one for one in _partitions(topic, self.live) if one["partition_index"] >= first]
         if len(fields) > self.room:
             self.next_cursor = Cursor(name, fields[self.room]["partition_index"])
         shown = fields[: self.room]
@@ -113,7 +118,7 @@ def describe_topic_partitions(request: DescribeTopicPartitionsRequest, context: 
     """The topics asked for, or all, by name, from the cursor on."""
     names = sorted({one.name for one in request.topics} or context.logs.names())
     cursor = request.cursor or Cursor()
-    page = _Page(max(1, min(request.response_partition_limit, _PAGE_MAX)), [])
+    page = _Page(max(1, min(request.response_partition_limit, _PAGE_MAX)), context.cluster.live, [])
     for name in names:
         if name < cursor.topic_name or page.next_cursor is not None:
             continue
@@ -125,10 +130,13 @@ def describe_topic_partitions(request: DescribeTopicPartitionsRequest, context: 
 
 
 def describe_cluster(request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
-    """This endpoint, as the only broker."""
-    broker = DescribeClusterBroker(NODE_ID, context.host, context.port)
+    """The brokers that are alive; the first of them is named as the controller."""
+    brokers = context.cluster.live.brokers
     return DescribeClusterResponse(
-        endpoint_type=request.endpoint_type, cluster_id=CLUSTER_ID, controller_id=NODE_ID, brokers=(broker,)
+        endpoint_type=request.endpoint_type,
+        cluster_id=CLUSTER_ID,
+        controller_id=brokers[0].node_id,
+        brokers=tuple(DescribeClusterBroker(one.node_id, one.host, one.port) for one in brokers),
     )
 
 
@@ -139,7 +147,7 @@ def describe_configs(request: DescribeConfigsRequest, context: Context) -> Descr
 
 def _configs(resource: DescribeConfigsResource, context: Context) -> DescribeConfigsResult:
     kind, name = resource.resource_type, resource.resource_name
-    known = name in context.logs.names() if kind == _TOPIC else kind == _BROKER and name == str(NODE_ID)
+    known = name in context.logs.names() if kind == _TOPIC else kind == _BROKER and name == str(context.cluster.live.node_id)
     if known:
         return DescribeConfigsResult(resource_type=kind, resource_name=name)
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if kind == _TOPIC else ErrorCode.INVALID_REQUEST

@@ -1,4 +1,4 @@
-"""What the answers are made of: the logs, their readers, the clock, and where clients reach this endpoint."""
+"""What the answers are made of: the logs, their readers, the clock, and the brokers that clients reach."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,25 +7,24 @@ from local_log.errors import Corrupt, LogError, NotFound, OffsetOutOfRange, Unsu
 from remote.clock import Clock
 from remote.read.plan import MissingRange
 from tiering.endpoint.hosted_logs import HostedLogs, HostedTopic
+from tiering.endpoint.live_brokers import Cluster, LiveBrokers
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.reads import Reads
 from tiering.read.tiered_log import Isolation, TieredLog
 
 CLUSTER_ID = "kafka-tiering"
-NODE_ID = 1
 
 NO_EPOCH = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """`host` and `port` are advertised; `report` is told of every error that a client is answered for our reasons."""
+    """`report` is told of every error that a client is answered for our reasons."""
 
     logs: HostedLogs
     reads: Reads
     clock: Clock
-    host: str
-    port: int
+    cluster: Cluster
     report: Callable[[str], object]
     fetch_bytes_max: int = 55 << 20
     """`fetch.max.bytes`."""
@@ -46,13 +45,15 @@ def topic_named(context: Context, name: str) -> HostedTopic | LogError | None:
         return e
 
 
-def log_of(topic: HostedTopic | LogError | None, number: int, current_leader_epoch: int) -> TieredLog:
+def log_of(topic: HostedTopic | LogError | None, number: int, current_leader_epoch: int, live: LiveBrokers) -> TieredLog:
     """The partition's log. Raises Refused, LogError."""
     if isinstance(topic, LogError):
         raise topic
     log = None if topic is None else topic.partitions.get(number)
     if log is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if topic is not None and not live.leads(topic.name, number):
+        raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if isinstance(log, LogError):
         raise log
     epoch = leader_epoch_of(log)

@@ -90,7 +90,7 @@ def _partition(  # one argument each of what Kafka's readFromLog is given
     context: Context,
 ) -> PartitionData:
     try:
-        log = log_of(topic, wanted.partition, wanted.current_leader_epoch)
+        log = log_of(topic, wanted.partition, wanted.current_leader_epoch, context.cluster.live)
         diverging = _diverging(log, wanted)
         if diverging is not None:
             return _of_log(wanted, log, isolation, Batches((), 0, None), diverging)

@@ -57,7 +57,7 @@ def _offset(
 ) -> ListOffsetsPartitionResponse:
     number, timestamp = wanted.partition_index, wanted.timestamp
     try:
-        log = log_of(topic, number, wanted.current_leader_epoch)
+        log = log_of(topic, number, wanted.current_leader_epoch, context.cluster.live)
         _refuse_newer(timestamp, version)
         if version == 0:
             offsets = segments_before(log, timestamp, context.clock.now_ms())
@@ -87,7 +87,7 @@ def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, context: Conte
 
 def _end(topic: HostedTopic | LogError | None, wanted: OffsetForLeaderPartition, context: Context) -> EpochEndOffset:
     try:
-        log = log_of(topic, wanted.partition, wanted.current_leader_epoch)
+        log = log_of(topic, wanted.partition, wanted.current_leader_epoch, context.cluster.live)
         found = log.end_offset_for(wanted.leader_epoch)
     except (LogError, Refused) as e:
         return EpochEndOffset(_reported(e, wanted, topic, context), wanted.partition)

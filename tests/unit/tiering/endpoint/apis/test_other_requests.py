@@ -11,6 +11,7 @@ from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.endpoint.apis.kafka_apis import handle
 from tiering.endpoint.apis.produce import REASON
 from tiering.endpoint.hosted_logs import RETRY_MS
+from tiering.endpoint.live_brokers import Broker, LiveBrokers
 from tiering.endpoint.protocol.api_keys import (
     API_VERSIONS,
     APIS,
@@ -239,3 +240,16 @@ def test_reports_are_limited_and_the_others_counted() -> None:
     clock.now += 60_000
     reports("later")
     assert said[-1] == "later (5 more messages were not shown)"
+
+
+def test_a_partition_that_another_broker_leads_is_refused_and_metadata_names_its_leader(endpoint: Endpoint) -> None:
+    brokers = (Broker(1, "broker.test", 9092), Broker(2, "other.test", 9093))
+    endpoint.context.cluster.live = LiveBrokers(1, brokers)
+    topics = endpoint.ask(METADATA, 12, MetadataRequest(topics=None)).topics
+    leaders = {topic.name: topic.partitions[0].leader_id for topic in topics}
+    assert set(leaders.values()) == {1, 2}
+    for name, leader in leaders.items():
+        found = [endpoint.fetch(name, 1 << 40).error_code, *offsets(endpoint, name, -1)[:1]]
+        refused = [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2
+        assert (found == refused) == (leader == 2), name
+    assert [b.port for b in endpoint.ask(DESCRIBE_CLUSTER, 1, DescribeClusterRequest()).brokers] == [9092, 9093]
