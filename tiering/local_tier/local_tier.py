@@ -7,7 +7,7 @@ Looking up a log takes no lock, so that no append and no read waits for a tick.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -23,6 +23,7 @@ from local_log.engine.manager.data_dir import DataDir
 from local_log.engine.manager.guarded_disk import Offline, unless_offline
 from local_log.engine.manager.log_manager import LogManager, Started
 from local_log.engine.manager.retention import KAFKAS, DeletionPolicy, is_copied
+from local_log.engine.manager.schedule import Schedule, Task
 from local_log.engine.manager.startup import Progress
 from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import LogError, NotFound, placed
@@ -31,9 +32,10 @@ from local_log.formats.meta_properties import write_meta_properties
 from local_log.formats.partition_metadata import new_uuid
 from local_log.log_dir import LogDir
 from tiering.local_tier.errors import UnknownTopicOrPartition
+from tiering.local_tier.followed_starts import FollowedStarts
 from tiering.local_tier.topics import adopted, check_name, config_of, is_deleted, more_partitions, taken_over
 from tiering.local_tier.topics_file import Topic, Topics, read_topics, write_topics
-from tiering.local_tier.untiering import refuse_untiering
+from tiering.local_tier.untiering import refuse_untiered, refuse_untiering
 
 NODE_ID: Final = 1
 """The node id of directories that are new; a broker that is to start on one needs this node.id and its cluster.id."""
@@ -72,6 +74,8 @@ class LocalTier:
         """Which old segments go."""
         self._lock = threading.RLock()
         self._known = Topics()
+        self._starts = FollowedStarts()
+        self._save_starts = Schedule.beginning(0, {})
         self._of_brokers: Mapping[str, Mapping[str, str]] = {}
         """The settings of topics that a broker has created, by topic id, while topics are looked for."""
 
@@ -80,8 +84,8 @@ class LocalTier:
     def start(self, on_progress: Callable[[Progress], None] = lambda progress: None) -> Started:
         """Locks the directories, recovers and opens the logs, and finds the topics. A directory that is new is formatted.
 
-        Raises Invalid if a broker or another process has a directory, or for settings that a topic cannot have; Corrupt if a
-        file of topics is damaged; Unreadable.
+        Raises Invalid if a broker or another process has a directory, or for settings that a topic cannot have (also where
+        tiering would end while only the archive has some of the records); Corrupt if a file of topics is damaged; Unreadable.
         """
         with self._lock:
             started = self._manager.start(on_progress, on_locked=self._read_topics)
@@ -95,12 +99,15 @@ class LocalTier:
     def stop(self) -> tuple[LogError, ...]:
         """Flushes and closes the logs, and writes clean-shutdown files; returns the errors."""
         with self._lock:
-            return self._manager.stop()
+            problems = self._keep_starts()
+            return (*problems, *self._manager.stop())
 
     def tick(self) -> tuple[LogError, ...]:
         """Runs the background tasks that are due; returns the errors. Raises Unreadable once every directory is offline."""
         with self._lock:
-            return self._manager.tick(self._now_ms())
+            now_ms = self._now_ms()
+            problems = self._keep_starts() if self._save_starts.due(now_ms) else ()
+            return (*problems, *self._manager.tick(now_ms))
 
     # Queries
 
@@ -129,8 +136,9 @@ class LocalTier:
             found = self._manager.partitions()
             return found if directory is None else tuple(p for p in found if self._is_in(p, directory))
 
-    def _logs_of(self, name: str) -> Iterator[UnifiedLog]:
-        return (self.log(partition) for partition in self._manager.partitions() if partition.topic == name)
+    def _logs(self, topic: str | None = None) -> dict[TopicPartition, UnifiedLog]:
+        """The logs that are online, of one topic or of all."""
+        return {p: self._manager.log(p) for p in self._manager.partitions() if topic in (None, p.topic)}
 
     def _is_in(self, partition: TopicPartition, directory: str) -> bool:
         return self._manager.log(partition).folder.path == f"{directory}/{partition}"
@@ -157,12 +165,9 @@ class LocalTier:
         """Whether the local retention of a log waits for the archive. Raises as `log`."""
         return is_copied(self.log(partition).folder.config)
 
-    def is_followed(self, partition: TopicPartition) -> bool:
-        """Whether the archive follows the start of a log, so that DeleteRecords deletes there, too. Raises as `log`.
-
-        A log without tiering starts at its first local segment, which says nothing of what the archive is to keep.
-        """
-        return self.log(partition).folder.config.remote_storage_enable
+    def followed_start(self, partition: TopicPartition) -> int:
+        """The offset below which the archive deletes records since they were deleted from the log. Raises as `log`."""
+        return self._starts.look(partition, self.log(partition))
 
     def config(self, name: str) -> LogConfig:
         """The settings of a topic's logs. Raises UnknownTopicOrPartition."""
@@ -198,14 +203,16 @@ class LocalTier:
         records), Unreadable.
         """
         with self._lock:
-            topic = self.topic(name)
-            merged = {**topic.config, **changes}
-            changed = replace(topic, config={setting: text for setting, text in merged.items() if text is not None})
-            config = config_of(name, self._settings(name), changed.config)
-            refuse_untiering(name, config, self._logs_of(name))
-            self._save(self._known.with_topic(name, changed))
+            merged = {**self.topic(name).config, **changes}
+            own = {setting: text for setting, text in merged.items() if text is not None}
+            config, logs = config_of(name, self._settings(name), own), self._logs(name)
+            refuse_untiering(name, config, logs.values())
+            topic = self._starts.kept(self._known, logs).topics[name]
+            offsets = topic.log_start_offsets if config.remote_storage_enable else {}
+            self._save(self._known.with_topic(name, replace(topic, config=own, log_start_offsets=offsets)))
             self._manager.configure(name, config)
-            return changed
+            self._keep_starts()
+            return self.topic(name)
 
     def delete_topic(self, name: str) -> None:
         """Deletes a topic: its logs at once, their files after file.delete.delay.ms. Its archive is left as it is.
@@ -239,10 +246,21 @@ class LocalTier:
         for partition in partitions:
             with suppress(NotFound, Offline):
                 self._manager.delete(partition)
+                self._starts.forget(partition)
         if self._known.deleted and not self.offline:
             self._save(replace(self._known, deleted={}))
 
     # The file of topics
+
+    def _keep_starts(self) -> tuple[LogError, ...]:
+        """Saves what archives follow of the log start offsets, if they have moved; returns the error."""
+        kept = self._starts.kept(self._known, self._logs())
+        if kept != self._known:
+            try:
+                self._save(kept)
+            except LogError as e:
+                return (e,)
+        return ()
 
     def _live(self) -> list[DataDir]:
         return [directory for directory in self._manager.directories if directory.failure is None]
@@ -259,9 +277,15 @@ class LocalTier:
         images = self._images() if names - set(self._known.topics) else []
         self._of_brokers = {t.topic_id: taken_over(t.configs) for image in images for t in image.topics.values()}
         new = {name: self._of_brokers[t.topic_id] for image in images for name, t in image.topics.items()}
+        untiered = {}
         for name in sorted(names | set(self._known.topics)):
-            own = self._known.topics[name].config if name in self._known.topics else new.get(name, {})
-            self._manager.configure(name, config_of(name, self._settings(name), own))
+            known = self._known.topics.get(name)
+            config = config_of(name, self._settings(name), new.get(name, {}) if known is None else known.config)
+            if known is not None and known.log_start_offsets and not config.remote_storage_enable:
+                untiered[name] = known
+            self._manager.configure(name, config)
+        for directory in self._live():
+            unless_offline(partial(refuse_untiered, directory, untiered))
 
     def _images(self) -> list[ClusterImage]:
         """What a broker has left of its cluster's metadata in the directories, the newest last."""
@@ -272,7 +296,10 @@ class LocalTier:
         """Compares the topics with the folders, completes what a crash has interrupted, and formats new directories."""
         self._format_new()
         found = self._manager.topic_ids()
-        known = adopted(self._known, found, self._of_brokers)
+        self._starts = FollowedStarts()
+        period_ms = self._manager.config.flush_start_offset_checkpoint_interval_ms
+        self._save_starts = Schedule.beginning(self._now_ms(), {Task.LOG_START_OFFSETS: (period_ms, period_ms)})
+        known = self._starts.kept(adopted(self._known, found, self._of_brokers), self._logs())
         if known != self._known or any(not self._has_newest(directory) for directory in self._live()):
             self._save(known)
         self._delete(p for p, topic_id in found.items() if is_deleted(known, p.topic, topic_id))

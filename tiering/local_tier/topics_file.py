@@ -25,12 +25,14 @@ class Topic:
 
     `topic_id` is None for a topic from before topic ids. `config` has only its own settings, by Kafka's names. `unmade` are
     partitions that are being created: they may have no folder yet. The others had one, also while their disk is away.
+    `log_start_offsets` are of the tiered partitions, see `followed_starts`.
     """
 
     topic_id: str | None
     partitions: tuple[int, ...]
     config: Mapping[str, str] = field(default_factory=dict)
     unmade: tuple[int, ...] = ()
+    log_start_offsets: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,8 @@ def _topic(body: Mapping[str, Any]) -> Topic:
     config = {str(name): str(text) for name, text in body["config"].items()}
     topic_id = None if body["id"] is None else str(body["id"])
     partitions, unmade = ({int(n) for n in numbers} for numbers in (body["partitions"], body.get("being_made", ())))
-    return Topic(topic_id, tuple(sorted(partitions)), config, tuple(sorted(unmade & partitions)))
+    starts = {int(number): int(offset) for number, offset in body.get("log_start_offsets", {}).items()}
+    return Topic(topic_id, tuple(sorted(partitions)), config, tuple(sorted(unmade & partitions)), starts)
 
 
 def write_topics(topics: Topics) -> bytes:
@@ -88,4 +91,5 @@ def write_topics(topics: Topics) -> bytes:
 
 def _row(topic: Topic) -> dict[str, Any]:
     row = {"id": topic.topic_id, "partitions": list(topic.partitions), "config": dict(sorted(topic.config.items()))}
-    return row | {"being_made": list(topic.unmade)} if topic.unmade else row
+    row |= {"being_made": list(topic.unmade)} if topic.unmade else {}
+    return row | ({"log_start_offsets": dict(topic.log_start_offsets)} if topic.log_start_offsets else {})

@@ -35,8 +35,8 @@ LONGEST_MS: Final = 3_600_000
 class ExpireTask:
     """Expires segments of archived partitions that this host has, too. Between two turns of one lie at least `interval_ms`.
 
-    `own` are the topics of log directories that the agent owns: their settings count, and archives of tiered logs follow their
-    log start offsets.
+    `own` are the topics of log directories that the agent owns: their settings count, and what is deleted from tiered logs is
+    deleted from their archives.
     """
 
     store: ObjectStore
@@ -76,8 +76,8 @@ class ExpireTask:
 
     def _partition(self, job: Job, mark: Mark) -> Outcome:
         try:
-            is_followed = self.own is None or self.own.tier.is_followed(mark.partition)
-            return self._expired(job, opened(mark if is_followed else replace(mark, start=None)), mark)
+            start = mark.start if self.own is None else self.own.tier.followed_start(mark.partition)
+            return self._expired(job, opened(replace(mark, start=start)), mark)
         except (NoSuchFile, UnknownTopicOrPartition):
             return Outcome(job)  # its broker has deleted or moved it
         except LogError as e:

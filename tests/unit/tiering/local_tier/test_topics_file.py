@@ -5,9 +5,8 @@ import pytest
 from local_log.errors import Corrupt, Newer
 from tiering.local_tier.topics_file import Topic, Topics, read_topics, write_topics
 
-TOPICS = Topics(
-    {"orders": Topic("A" * 22, (0, 3), {"segment.ms": "9"}), "new": Topic(None, (0,), unmade=(0,))}, {"B" * 22: "gone"}, 7
-)
+ORDERS = Topic("A" * 22, (0, 3), {"segment.ms": "9"}, log_start_offsets={3: 70})
+TOPICS = Topics({"orders": ORDERS, "new": Topic(None, (0,), unmade=(0,))}, {"B" * 22: "gone"}, 7)
 
 
 def test_what_is_written_is_read() -> None:
