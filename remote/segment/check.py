@@ -152,7 +152,10 @@ def check_log(segment: LogSegmentData) -> SegmentCopy:
             position=checked.size,
         )
     if not columns:
-        raise Corrupt("an inactive segment without a batch; let its broker recover the log", file=segment.path)
+        raise Corrupt(
+            "an inactive segment without a batch, which no log cleaner has emptied; restore its files from a replica",
+            file=segment.path,
+        )
     joined = map(np.concatenate, zip(*columns, strict=True))
     checked.positions, checked.last_offsets, checked.max_timestamps, checked.min_timestamps = joined
     checked.open_transactions = transactions.open

@@ -37,7 +37,8 @@ from tiering.losses.former_topics import former_ids, record_former_topic_gone
 from tiering.losses.report import end_of, log_recorded
 from tiering.offload.cleaned import Cleaned, cleaned_segments, cleaned_up_to
 from tiering.offload.cleaned_check import CleanedCheck, check_emptied, reading_with
-from tiering.offload.local_segment import LocalSegment
+from tiering.offload.emptied import Emptied, refuse_emptied
+from tiering.offload.local_segment import LocalSegment, local_segments
 from tiering.offload.plan import Action, Decision, plan_offload
 from tiering.offload.source import Changed, checked_state, segment_data, segment_end
 from tiering.offload.supersede import supersede
@@ -130,7 +131,8 @@ class Done:
     @property
     def reason(self) -> str:
         """Why, as a text; empty if there is nothing to say."""
-        said = [str(self.error)] if self.error else [self.decision.reason if self.decision else "", *self.notes]
+        why = self.decision.reason if self.decision else ""
+        said = [str(self.error)] if self.error else [f"nothing to copy: {why}" if why == NO_BATCH else why, *self.notes]
         return "; ".join(text for text in said if text)
 
     @property
@@ -149,7 +151,7 @@ def plan(log: LogReader, store: ObjectStore, *, replaces: bool = False) -> Offlo
     path = PartitionPath(log.partition.topic, log.topic_id, log.partition.partition)
     known = load_newest(store, path) or Stored(_never_archived(path, log), "")
     refuse_deleted(known.manifest)
-    segments = tuple(map(_local_segment, log.segments))
+    segments = local_segments(log)
     stable = log.last_stable_offset if len(segments) > 1 else log.log_start_offset
     cleaned = cleaned_segments(log, segments, stable, known.manifest, store) if replaces and known.manifest.version else ()
     decisions = plan_offload(segments, stable, known.manifest, unproven=log.unproven, cleaned=cleaned)
@@ -214,6 +216,8 @@ class SegmentCopies:
                 return Done(_by_somebody_else(decision))
             check_history(known, epochs_before(self._due.log.leader_epochs, end), end)
             ((entry, notes),) = self._uploaded([segment])
+        except Emptied:
+            return self._as_emptied(decision)
         except Changed as e:
             self._gap_reason = f"skipped: {e}"
             return Done(replace(decision, action=Action.skipped, reason=str(e)))
@@ -224,6 +228,12 @@ class SegmentCopies:
             self.has_stopped = True
             return Done(decision, error=e)
         return self._committed(decision, entry, notes)
+
+    def _as_emptied(self, decision: Decision) -> Done:
+        """Plans a segment anew that was emptied since: the archive goes on past it, as past those that were empty before."""
+        empty = Decision(replace(decision.segment, is_empty=True, size=0), Action.keep, NO_BATCH)
+        self._due = replace(self._due, decisions=tuple(empty if d is decision else d for d in self._due.decisions))
+        return Done(empty)
 
     def replace_cleaned(self, group: Cleaned, listed: list[tuple[Segment, Decision]]) -> Iterator[Done]:
         """Uploads the segments of a group, and commits them in place of what is archived of it. Every error is in a result."""
@@ -293,6 +303,9 @@ class SegmentCopies:
         """Uploads the segments' objects once all of them are checked. Raises Changed if their broker changed one meanwhile."""
         due, run = self._due, self._run
         before = [checked_state(due.log, segment) for segment in segments]
+        for segment, state in zip(segments, before, strict=True):
+            if not state.size:
+                refuse_emptied(due.log, segment)
         try:
             datas = [segment_data(due.log, segment, run.progress) for segment in segments]
             copies = [checked_copy(data) for data in datas]
@@ -372,15 +385,6 @@ def as_lost(offsets: Range, why: str = DELETED_BEFORE_COPY) -> Done:
 
 def _by_somebody_else(decision: Decision) -> Decision:
     return Decision(decision.segment, Action.archived, "archived by another process in the meantime")
-
-
-def _local_segment(segment: Segment) -> LocalSegment:
-    base, end = segment.base_offset, segment.next_base_offset
-    try:
-        size = segment.size() if end is not None else 0
-    except NoSuchFile:
-        return LocalSegment(base, end)  # the copy will raise
-    return LocalSegment(base, end, end is not None and size == 0, size)
 
 
 def _never_archived(path: PartitionPath, log: LogReader) -> Manifest:
