@@ -7,15 +7,14 @@ Looking up a log takes no lock, so that no append and no read waits for a tick.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from local_log.cluster.image import ClusterImage
 from local_log.cluster.metadata import read_cluster_image
-from local_log.disk import WritableDisk, replace_file
+from local_log.disk import WritableDisk
 from local_log.engine.config import LogConfig
 from local_log.engine.manager.background import Background
 from local_log.engine.manager.config import ManagerConfig
@@ -26,15 +25,17 @@ from local_log.engine.manager.retention import KAFKAS, DeletionPolicy, is_copied
 from local_log.engine.manager.schedule import Schedule, Task
 from local_log.engine.manager.startup import Progress
 from local_log.engine.unified_log import UnifiedLog
-from local_log.errors import LogError, NotFound, placed
-from local_log.formats.filenames import META_PROPERTIES, TOPICS, TopicPartition
+from local_log.errors import LogError, NotFound, Unreadable
+from local_log.formats.filenames import TopicPartition
 from local_log.formats.meta_properties import write_meta_properties
 from local_log.formats.partition_metadata import new_uuid
 from local_log.log_dir import LogDir
+from tiering.local_tier.adoption import Folder, Renaming, adopted, merged, renamings
+from tiering.local_tier.directory_files import folders_in, format_if_new, read_file, renamed, write_file
 from tiering.local_tier.errors import UnknownTopicOrPartition
 from tiering.local_tier.followed_starts import FollowedStarts
-from tiering.local_tier.topics import adopted, check_name, config_of, is_deleted, more_partitions, taken_over
-from tiering.local_tier.topics_file import Topic, Topics, read_topics, write_topics
+from tiering.local_tier.topics import check_name, config_of, more_partitions, taken_over
+from tiering.local_tier.topics_file import Topic, Topics
 from tiering.local_tier.untiering import refuse_untiered, refuse_untiering
 
 NODE_ID: Final = 1
@@ -76,8 +77,8 @@ class LocalTier:
         self._known = Topics()
         self._starts = FollowedStarts()
         self._save_starts = Schedule.beginning(0, {})
-        self._of_brokers: Mapping[str, Mapping[str, str]] = {}
-        """The settings of topics that a broker has created, by topic id, while topics are looked for."""
+        self.notes: tuple[str, ...] = ()
+        """What the last start did with topics and folders that somebody should know."""
 
     # Start and stop
 
@@ -182,7 +183,7 @@ class LocalTier:
             numbers, own = more_partitions(name, None, partitions), dict(config or {})
             config_of(name, self._settings(name), own)
             try:
-                return self._make(name, Topic(new_uuid(self._new_id), numbers, own, unmade=numbers))
+                return self._make(name, Topic(new_uuid(self._new_id), numbers, own, being_made=numbers))
             except LogError:
                 with suppress(LogError):  # what is left is deleted, or completed, by the next start
                     self.delete_topic(name)
@@ -193,8 +194,8 @@ class LocalTier:
         with self._lock:
             topic = self.topic(name)
             numbers = more_partitions(name, topic, count)
-            unmade = tuple(n for n in numbers if n in topic.unmade or n not in topic.partitions)
-            return self._make(name, replace(topic, partitions=numbers, unmade=unmade))
+            being_made = tuple(n for n in numbers if n in topic.being_made or n not in topic.partitions)
+            return self._make(name, replace(topic, partitions=numbers, being_made=being_made))
 
     def alter_configs(self, name: str, changes: Mapping[str, str | None]) -> Topic:
         """Changes a topic's own settings; None removes one.
@@ -222,7 +223,9 @@ class LocalTier:
         with self._lock:
             topic = self.topic(name)
             self._save(self._known.without(name))
-            self._delete(TopicPartition(name, number) for number in topic.partitions)
+            left = [n for n in topic.partitions if not self._delete(TopicPartition(name, n))]
+            if topic.topic_id is not None and (not left or (not self.offline and {*left} <= {*topic.being_made})):
+                self._save(self._known.without_deleted(topic.topic_id))
 
     def topic(self, name: str) -> Topic:
         """A topic by name. Raises UnknownTopicOrPartition."""
@@ -232,23 +235,23 @@ class LocalTier:
         return topic
 
     def _make(self, name: str, topic: Topic) -> Topic:
-        """Creates the logs of its unmade partitions. The topics are saved first, so that a crash leaves no half of it."""
+        """Creates the logs of its being_made partitions. The topics are saved first, so that a crash leaves no half of it."""
         self._save(self._known.with_topic(name, topic))
         self._manager.configure(name, config_of(name, self._settings(name), topic.config))
-        for number in topic.unmade:
+        for number in topic.being_made:
             self._manager.get_or_create(TopicPartition(name, number), topic.topic_id, is_new=True)
-        made = replace(topic, unmade=())
+        made = replace(topic, being_made=())
         self._save(self._known.with_topic(name, made))
         return made
 
-    def _delete(self, partitions: Iterable[TopicPartition]) -> None:
-        """Deletes logs of deleted topics, and forgets these topics unless an offline directory may have more of their logs."""
-        for partition in partitions:
-            with suppress(NotFound, Offline):
-                self._manager.delete(partition)
-                self._starts.forget(partition)
-        if self._known.deleted and not self.offline:
-            self._save(replace(self._known, deleted={}))
+    def _delete(self, partition: TopicPartition) -> bool:
+        """Deletes a log of a deleted topic; False if it is not there: its directory is offline, or not mounted."""
+        self._starts.forget(partition)
+        try:
+            self._manager.delete(partition)
+        except (NotFound, Unreadable):
+            return False
+        return True
 
     # The file of topics
 
@@ -266,51 +269,61 @@ class LocalTier:
         return [directory for directory in self._manager.directories if directory.failure is None]
 
     def _read_topics(self) -> None:
-        """Reads the topics before their logs are opened with their settings."""
-        found: list[Topics] = []
-        names: set[str] = set()
+        """Reads the topics, and renames folders of other ones, before the logs are opened with the topics' settings."""
+        files: dict[str, Topics] = {}
+        folders: list[Folder] = []
         for directory in self._live():
             with suppress(Offline):
-                names |= {folder.name.partition.topic for folder in directory.folders()}
-                found += _read(directory)  # a damaged file may be the newest: an older one would undo later changes
-        self._known = max(found, key=lambda topics: topics.version, default=Topics())
-        images = self._images() if names - set(self._known.topics) else []
-        self._of_brokers = {t.topic_id: taken_over(t.configs) for image in images for t in image.topics.values()}
-        new = {name: self._of_brokers[t.topic_id] for image in images for name, t in image.topics.items()}
-        untiered = {}
-        for name in sorted(names | set(self._known.topics)):
-            known = self._known.topics.get(name)
-            config = config_of(name, self._settings(name), new.get(name, {}) if known is None else known.config)
-            if known is not None and known.log_start_offsets and not config.remote_storage_enable:
-                untiered[name] = known
+                folders += folders_in(directory)
+                files |= read_file(directory)  # a damaged file may be the newest: an older one would undo later changes
+        known, messages = merged(files, folders)
+        new = {f.topic_id for f in folders} - {None, *known.deleted} - {topic.topic_id for topic in known.topics.values()}
+        self._known = adopted(known, folders, self._of_brokers() if new else {})
+        self.notes = (*messages, *self._rename(renamings(self._known, folders)))
+        self._configure()
+
+    def _configure(self) -> None:
+        """Gives the logs that are opened next the settings of their topics. Raises InvalidTopicConfig."""
+        untiered: dict[str, Topic] = {}
+        for name, topic in sorted(self._known.topics.items()):
+            config = config_of(name, self._settings(name), topic.config)
+            if topic.log_start_offsets and not config.remote_storage_enable:
+                untiered[name] = topic
             self._manager.configure(name, config)
         for directory in self._live():
             unless_offline(partial(refuse_untiered, directory, untiered))
 
-    def _images(self) -> list[ClusterImage]:
-        """What a broker has left of its cluster's metadata in the directories, the newest last."""
+    def _rename(self, planned: Iterable[Renaming]) -> Iterator[str]:
+        """Renames the folders; gives a message for each."""
+        for one in planned:
+            for directory in self._live():
+                if one.folder.path == f"{directory.path}/{one.folder.partition}":
+                    with suppress(Offline):
+                        yield renamed(directory, one, self._new_id())
+
+    def _of_brokers(self) -> dict[str, dict[str, str]]:
+        """The settings of the topics, by topic id, that a broker has left in its cluster's metadata; the newest count."""
         images = (unless_offline(partial(read_cluster_image, d.disk, d.path)) for d in self._live())
-        return sorted((image for image in images if image is not None), key=lambda image: image.end_offset)
+        newest_last = sorted((image for image in images if image is not None), key=lambda image: image.end_offset)
+        return {t.topic_id: taken_over(t.configs) for image in newest_last for t in image.topics.values()}
 
     def _find_topics(self) -> None:
-        """Compares the topics with the folders, completes what a crash has interrupted, and formats new directories."""
+        """Writes the topics where they are not yet, completes what a crash has interrupted, and formats new directories."""
         self._format_new()
-        found = self._manager.topic_ids()
         self._starts = FollowedStarts()
         period_ms = self._manager.config.flush_start_offset_checkpoint_interval_ms
         self._save_starts = Schedule.beginning(self._now_ms(), {Task.LOG_START_OFFSETS: (period_ms, period_ms)})
-        known = self._starts.kept(adopted(self._known, found, self._of_brokers), self._logs())
+        known = self._starts.kept(self._known, self._logs())
         if known != self._known or any(not self._has_newest(directory) for directory in self._live()):
             self._save(known)
-        self._delete(p for p, topic_id in found.items() if is_deleted(known, p.topic, topic_id))
         if not self.offline:  # else an offline directory may have what seems to be missing
-            for name, topic in known.topics.items():
-                if topic.unmade:
+            for name, topic in self._known.topics.items():
+                if topic.being_made:
                     self._make(name, topic)
 
     def _has_newest(self, directory: DataDir) -> bool:
         with suppress(LogError):
-            return [topics.version for topics in _read(directory)] == [self._known.version]
+            return [*read_file(directory).values()] == [self._known]
         return False
 
     def _format_new(self) -> None:
@@ -320,26 +333,13 @@ class LocalTier:
         cluster_id, node_id = known.get("cluster.id") or new_uuid(self._new_id), known.get("node.id") or str(NODE_ID)
         for directory in self._live():
             body = write_meta_properties(cluster_id, node_id, new_uuid(self._new_id))
-            unless_offline(partial(_format_if_new, directory, body))
+            unless_offline(partial(format_if_new, directory, body))
 
     def _save(self, topics: Topics) -> None:
         """Writes the topics into every directory that is online. Raises Unreadable if none is."""
         topics = replace(topics, version=self._known.version + 1)
         for directory in self._live():
-            unless_offline(partial(replace_file, directory.disk, f"{directory.path}/{TOPICS}", write_topics(topics)))
+            unless_offline(partial(write_file, directory, topics))
         if not self._live():
             raise self.offline[0]
         self._known = topics
-
-
-def _format_if_new(directory: DataDir, body: bytes) -> None:
-    if META_PROPERTIES not in directory.disk.names(directory.path) and not directory.folders():
-        replace_file(directory.disk, f"{directory.path}/{META_PROPERTIES}", body)
-
-
-def _read(directory: DataDir) -> list[Topics]:
-    """The directory's topics; nothing if it has no such file. Raises Corrupt, Newer, Offline."""
-    file = f"{directory.path}/{TOPICS}"
-    with suppress(NotFound), placed(file):
-        return [read_topics(directory.disk.read(file))]
-    return []

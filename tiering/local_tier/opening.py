@@ -41,9 +41,9 @@ def owned(path: str, settings: Settings, report: Callable[[str], None]) -> Itera
     tier = local_tier(ManagerConfig(log_dirs=(path,), cleaner_enable=False), settings)
     started = tier.start()
     try:
-        for unopened in started.unopened:
-            report(str(unopened.error))
+        for problem in (*tier.notes, *(str(unopened.error) for unopened in started.unopened)):
+            report(problem)
         yield own_log_dirs(tier)[0]
     finally:
-        for problem in tier.stop():
-            report(str(problem))
+        for error in tier.stop():
+            report(str(error))

@@ -3,16 +3,14 @@
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
-from types import MappingProxyType
 from typing import Final
 
 from local_log.cluster.image import CLEANUP_POLICY
 from local_log.engine.config import FIELDS, LogConfig, read_config
 from local_log.errors import Invalid
-from local_log.formats.filenames import CLUSTER_METADATA_TOPIC, TopicPartition
+from local_log.formats.filenames import CLUSTER_METADATA_TOPIC
 from tiering.local_tier.errors import InvalidPartitions, InvalidTopic, InvalidTopicConfig, TopicExists
-from tiering.local_tier.topics_file import Topic, Topics
+from tiering.local_tier.topics_file import Topic
 from tiering.retention.policy import NAMES as _OF_RETENTION
 
 NAME_CHARACTERS_MAX: Final = 249
@@ -71,32 +69,3 @@ def taken_over(settings: Mapping[str, str]) -> dict[str, str]:
                 read_config({name: text})
                 own[name] = text
     return own
-
-
-def adopted(
-    known: Topics, found: Mapping[TopicPartition, str | None], settings: Mapping[str, Mapping[str, str]] = MappingProxyType({})
-) -> Topics:
-    """The topics as their folders say; `found` are the topic ids of the partitions that are there.
-
-    `settings` are those of new topics, by topic id.
-
-    The directories may have been a broker's meanwhile: a topic that it has created is adopted, and one that it has created anew,
-    with another id, is another topic. A folder without an id is one that a crash has kept from getting it.
-    """
-    topics = dict(known.topics)
-    for partition, topic_id in sorted(found.items()):
-        if is_deleted(known, partition.topic, topic_id):
-            continue
-        topic = topics.get(partition.topic)
-        if topic is None or topic_id not in (None, topic.topic_id):
-            topics[partition.topic] = Topic(topic_id, (partition.partition,), settings.get(topic_id or "", {}))
-        elif partition.partition not in topic.partitions:
-            topics[partition.topic] = replace(topic, partitions=tuple(sorted((*topic.partitions, partition.partition))))
-    return replace(known, topics=topics)
-
-
-def is_deleted(known: Topics, name: str, topic_id: str | None) -> bool:
-    """Whether a folder belongs to a topic that was deleted here."""
-    if topic_id is None:
-        return name not in known.topics and name in known.deleted.values()
-    return topic_id in known.deleted

@@ -113,6 +113,13 @@ class DataDir:
         found = (Found(paths[name], parsed) for name, parsed in names.items() if parsed is not None)
         return tuple(f for f in found if f.name.partition.topic != CLUSTER_METADATA_TOPIC)
 
+    def rename(self, path: str, name: str) -> str:
+        """Renames the folder of a log that is not open; returns its new path. Raises Offline."""
+        renamed = f"{self.path}/{name}"
+        self.disk.rename(path, renamed)
+        self.disk.sync_folder(self.path)
+        return renamed
+
     # Checkpoints
 
     def read_checkpoints(self) -> None:

@@ -19,7 +19,7 @@ from local_log.engine.manager.data_dir import DataDir, open_data_dir
 from local_log.engine.manager.guarded_disk import Offline, unless_offline
 from local_log.engine.manager.log_cleaner import LogCleaner
 from local_log.engine.manager.maintenance import jobs_of, run_jobs, scheduled
-from local_log.engine.manager.managed_log import ManagedLog, topic_id_in, write_log_start_offsets, write_recovery_points
+from local_log.engine.manager.managed_log import ManagedLog, write_log_start_offsets, write_recovery_points
 from local_log.engine.manager.retention import KAFKAS, DeletionPolicy
 from local_log.engine.manager.schedule import Schedule, Task
 from local_log.engine.manager.shutdown import close_all
@@ -192,14 +192,6 @@ class LogManager:
         """The partitions with a log, sorted."""
         return tuple(sorted(partition for partition, managed in self._current.items() if managed.is_online))
 
-    def topic_ids(self) -> dict[TopicPartition, str | None]:
-        """The topic ids of all partitions with a log, also of those that could not be opened; None where there is none."""
-        found = {partition: managed.topic_id for partition, managed in self._current.items()}
-        for partition, unopened in self._unopened.items():
-            with suppress(LogError):
-                found.setdefault(partition, topic_id_in(unopened.directory, unopened.path))
-        return found
-
     def log(self, partition: TopicPartition, *, future: bool = False) -> UnifiedLog:
         """A partition's log; if `future`, the one that will replace it (Kafka's future log).
 
@@ -292,8 +284,7 @@ class LogManager:
         if partition not in self._current and partition in self._unopened:
             unopened = self._unopened.pop(partition)
             directory = unopened.directory
-            directory.disk.rename(unopened.path, f"{directory.path}/{name}")
-            directory.disk.sync_folder(directory.path)
+            directory.rename(unopened.path, name)
             directory.unopened.discard(partition)
         else:
             self.log(partition)

@@ -70,7 +70,7 @@ def test_a_power_failure_at_any_call_leaves_a_topic_whole_or_not_there() -> None
         tier = host.started()
         topics = tier.topics()
         for name, topic in topics.items():
-            assert not topic.unmade
+            assert not topic.being_made
             assert [tier.log(TopicPartition(name, n)).log_end_offset for n in topic.partitions] == [0] * len(topic.partitions)
         assert {p.topic for p in tier.partitions()} == set(topics)
         assert not tier.missing()

@@ -6,7 +6,7 @@ from local_log.errors import Corrupt, Newer
 from tiering.local_tier.topics_file import Topic, Topics, read_topics, write_topics
 
 ORDERS = Topic("A" * 22, (0, 3), {"segment.ms": "9"}, log_start_offsets={3: 70})
-TOPICS = Topics({"orders": ORDERS, "new": Topic(None, (0,), unmade=(0,))}, {"B" * 22: "gone"}, 7)
+TOPICS = Topics({"orders": ORDERS, "new": Topic(None, (0,), being_made=(0,))}, {"B" * 22: "gone"}, 7)
 
 
 def test_what_is_written_is_read() -> None:

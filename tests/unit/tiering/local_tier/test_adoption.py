@@ -1,0 +1,179 @@
+"""Which topics and logs a start finds: after disks were absent, directories were used apart, or a broker had them."""
+
+import pytest
+from local_tiers import ORDERS, Host, produce
+
+from local_log.formats.filenames import TopicPartition
+from tiering.local_tier.adoption import Folder, adopted, merged, renamings
+from tiering.local_tier.service import TierService
+from tiering.local_tier.topics_file import DELETED_MAX, Topic, Topics
+
+OLD, NEW, OTHER = "A" * 22, "B" * 22, "C" * 22
+STATE = TopicPartition("state", 0)
+
+
+def host_without_a() -> tuple[Host, str | None]:
+    """A host whose topic `orders` has a log in /a and one in /b, and whose directory /a is not mounted; with the topic's id."""
+    host = Host()
+    tier = host.started()
+    topic = tier.create_topic("orders", 2, {"segment.ms": "9"})
+    produce(tier, ORDERS, 20)
+    tier.stop()
+    host.dirs = ("/b",)
+    return host, topic.topic_id
+
+
+def folder(number: int, topic_id: str | None, topic: str = "orders") -> Folder:
+    return Folder(f"/a/{topic}-{number}", TopicPartition(topic, number), topic_id)
+
+
+def test_a_topic_deleted_while_a_disk_was_away_stays_deleted_and_the_new_one_of_its_name_keeps_its_logs() -> None:
+    host, old = host_without_a()
+    tier = host.started()
+    tier.delete_topic("orders")
+    assert tier._known.deleted == {old: "orders"}
+    topic = tier.create_topic("orders", 1, {"cleanup.policy": "compact"})
+    produce(tier, ORDERS, 3)
+    tier.stop()
+    host.dirs = ("/b", "/a")
+    for _ in range(2):
+        tier = host.started()
+        assert tier.topics() == {"orders": topic}
+        assert (tier.log(ORDERS).folder.path, tier.log(ORDERS).log_end_offset) == ("/b/orders-0", 3)
+        assert tier.log(ORDERS).folder.config.compact
+        tier.stop()
+    host.later(host.started(), 60_000)
+    assert not [name for name in host.disk.names("/a") if name.startswith("orders")]
+
+
+def test_a_topic_whose_logs_were_all_deleted_is_forgotten() -> None:
+    host = Host()
+    tier = host.started()
+    tier.create_topic("orders", 2)
+    tier.delete_topic("orders")
+    assert tier._known.deleted == {}
+
+
+def test_the_deletion_of_a_topic_goes_on_where_one_of_its_logs_may_be_in_an_offline_directory() -> None:
+    host, old = host_without_a()
+    host.dirs = ("/a", "/b")
+    tier = host.tier()
+    tier._manager.directories[0].disk.fail("Input/output error")
+    tier.start()
+    tier.delete_topic("orders")
+    assert (tier.partitions(), tier._known.deleted) == ((), {old: "orders"})
+
+
+def test_a_log_of_another_topic_of_the_same_name_is_set_aside_as_a_stray_and_told() -> None:
+    """As Kafka's LogManager does before it looks for two folders of one partition."""
+    host = Host(dirs=("/a",))
+    tier = host.started()
+    tier.create_topic("orders")
+    produce(tier, ORDERS, 5)
+    tier.stop()
+    host.dirs = ("/b",)
+    tier = host.started()
+    topic = tier.create_topic("orders", 1, {"segment.ms": "9"})
+    tier.alter_configs("orders", {})
+    tier.stop()
+    host.dirs = ("/a", "/b")
+    said: list[str] = []
+    tier = host.tier()
+    started = TierService(tier, lambda: host.now, said.append).start()
+    assert tier.topics() == {"orders": topic}
+    assert tier.log(ORDERS).log_end_offset == 0
+    (stray,) = started.strays
+    assert stray.startswith("/a/orders-0.")
+    assert stray.endswith("-stray")
+    assert f"{stray}/00000000000000000000.log" in {f"{stray}/{name}" for name in host.disk.names(stray)}
+    assert any(f"/a/orders-0: its topic id is {OLD[:20]}" in m and f"set aside as {stray}" in m for m in said), said
+    tier.stop()
+    host.disk.rename(stray, "/a/kept-0")
+    assert host.started().log(TopicPartition("kept", 0)).log_end_offset == 5
+
+
+def test_topics_created_while_directories_were_used_apart_keep_their_settings_and_it_is_told() -> None:
+    host = Host()
+    tier = host.started()
+    tier.create_topic("orders")
+    tier.stop()
+    host.dirs = ("/b",)
+    tier = host.started()
+    state = tier.create_topic("state", 1, {"cleanup.policy": "compact"})
+    tier.stop()
+    host.dirs = ("/a",)
+    tier = host.started()
+    for ms in range(5_000, 5_003):
+        tier.alter_configs("orders", {"segment.ms": str(ms)})
+    tier.stop()
+    host.dirs = ("/a", "/b")
+    tier = host.started()
+    assert tier.topics()["state"] == state
+    assert tier.topics()["orders"].config == {"segment.ms": "5002"}
+    assert tier.log(STATE).folder.config.compact
+    assert any("/b/tiering-topics.json: topic state is taken from here" in note for note in tier.notes), tier.notes
+    tier.stop()
+    tier = host.started()
+    assert (tier.topics()["state"], tier.notes) == (state, ())
+
+
+def test_files_of_one_version_that_differ_are_told_and_written_anew() -> None:
+    host = Host()
+    tier = host.started()
+    tier.create_topic("orders")
+    tier.stop()
+    for path, ms in (("/a", "5000"), ("/b", "6000")):
+        host.dirs = (path,)
+        tier = host.started()
+        tier.alter_configs("orders", {"segment.ms": ms})
+        tier.stop()
+    host.dirs = ("/a", "/b")
+    tier = host.started()
+    assert tier.topics()["orders"].config == {"segment.ms": "5000"}
+    assert any("differ and have the same version" in note and "/a/tiering-topics.json count" in note for note in tier.notes)
+    assert host.disk.read("/a/tiering-topics.json") == host.disk.read("/b/tiering-topics.json")
+
+
+TWO = {"/a/f": Topics({"orders": Topic(NEW, (0,))}, {}, 9)}
+
+
+@pytest.mark.parametrize(
+    ("older", "there", "topics", "deleted"),
+    [
+        (Topics({"state": Topic(OLD, (0,))}), (), {"orders": NEW}, {}),  # deleted since
+        (Topics({"state": Topic(OLD, (0,))}), (folder(0, OLD, "state"),), {"orders": NEW, "state": OLD}, {}),
+        (Topics({"orders": Topic(OLD, (0,))}), (folder(0, OLD),), {"orders": NEW}, {}),  # the newer file's topic of the name
+        (Topics({}, {OLD: "state", NEW: "orders"}), (), {"orders": NEW}, {OLD: "state"}),
+    ],
+)
+def test_the_newest_file_that_mentions_a_topic_counts(
+    older: Topics, there: tuple[Folder, ...], topics: dict[str, str], deleted: dict[str, str]
+) -> None:
+    known, _ = merged({"/b/f": older, **TWO}, there)
+    assert ({name: topic.topic_id for name, topic in known.topics.items()}, known.deleted) == (topics, deleted)
+
+
+def test_a_folder_without_an_id_is_the_known_topic_s_and_never_deleted_by_its_name() -> None:
+    known = Topics({"orders": Topic(NEW, (0,))}, {OLD: "orders", OTHER: "state"})
+    folders = [folder(0, NEW), folder(1, None), folder(2, OLD), folder(0, None, "state"), folder(0, None, "events")]
+    after = adopted(known, folders, {})
+    assert after.topics == {"orders": Topic(NEW, (0, 1)), "events": Topic(None, (0,))}
+    assert [(one.folder.path, one.mark) for one in renamings(after, folders)] == [
+        ("/a/orders-2", "-delete"), ("/a/state-0", "-stray"),
+    ]  # fmt: skip
+
+
+def test_of_two_unknown_topics_of_one_name_the_one_that_the_broker_s_metadata_has_is_adopted() -> None:
+    folders = [folder(0, OLD), folder(1, NEW)]
+    assert adopted(Topics(), folders, {}).topics == {"orders": Topic(OLD, (0,))}
+    after = adopted(Topics(), folders, {NEW: {"segment.ms": "9"}})
+    assert after.topics == {"orders": Topic(NEW, (1,), {"segment.ms": "9"})}
+    assert [one.folder.path for one in renamings(after, folders)] == ["/a/orders-0"]
+
+
+def test_so_many_deleted_topics_are_remembered_the_last_ones() -> None:
+    known = Topics()
+    for number in range(DELETED_MAX + 1):
+        known = known.with_topic("orders", Topic(f"{number:022d}", (0,))).without("orders")
+    assert len(known.deleted) == DELETED_MAX
+    assert next(iter(known.deleted)) == f"{1:022d}"

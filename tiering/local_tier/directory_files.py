@@ -1,0 +1,51 @@
+"""What a start of a LocalTier reads and writes in one log directory, before and after its logs are opened."""
+
+from contextlib import suppress
+
+from local_log.disk import replace_file
+from local_log.engine.manager.data_dir import DataDir
+from local_log.engine.manager.managed_log import topic_id_in
+from local_log.errors import Corrupt, NotFound, placed
+from local_log.formats.filenames import META_PROPERTIES, STRAY_DIR, TOPICS, marked_log_dir
+from tiering.local_tier.adoption import Folder, Renaming
+from tiering.local_tier.topics_file import Topics, read_topics, write_topics
+
+
+def read_file(directory: DataDir) -> dict[str, Topics]:
+    """The directory's topics by the path of their file; empty if it has none. Raises Corrupt, Newer, Offline."""
+    file = f"{directory.path}/{TOPICS}"
+    with suppress(NotFound), placed(file):
+        return {file: read_topics(directory.disk.read(file))}
+    return {}
+
+
+def write_file(directory: DataDir, topics: Topics) -> None:
+    """Writes the directory's topics. Raises Offline."""
+    replace_file(directory.disk, f"{directory.path}/{TOPICS}", write_topics(topics))
+
+
+def folders_in(directory: DataDir) -> list[Folder]:
+    """The folders of its logs but those that are deleted, set aside or future ones. Raises Offline, Invalid for a foreign folder.
+
+    A folder whose topic id cannot be read is left out: its log cannot be opened, either.
+    """
+    folders: list[Folder] = []
+    for found in directory.folders():
+        if not found.name.mark:
+            with suppress(Corrupt):
+                folders.append(Folder(found.path, found.name.partition, topic_id_in(directory, found.path)))
+    return folders
+
+
+def renamed(directory: DataDir, renaming: Renaming, unique_id: str) -> str:
+    """Renames a folder; returns a message. Raises Offline."""
+    folder = renaming.folder
+    path = directory.rename(folder.path, marked_log_dir(folder.partition, unique_id, renaming.mark))
+    done = "set aside as" if renaming.mark == STRAY_DIR else "to be deleted, as"
+    return f"{folder.path}: {renaming.why}; {done} {path}"
+
+
+def format_if_new(directory: DataDir, properties: bytes) -> None:
+    """Gives a directory without any log the file that a broker needs to start on it. Raises Offline."""
+    if META_PROPERTIES not in directory.disk.names(directory.path) and not directory.folders():
+        replace_file(directory.disk, f"{directory.path}/{META_PROPERTIES}", properties)
