@@ -4,13 +4,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from archive_fakes import SleptClock
+from archive_fakes import CountingIds, SleptClock
 
 from local_log.log_dir import LogDir
 from local_log.os_disk import OsDisk
 from remote.store.api import ObjectStore
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.apis.kafka_apis import Waits, handle
+from tiering.endpoint.fetch_sessions.cache import FetchSessionCache
+from tiering.endpoint.fetch_sessions.manager import FetchManager
 from tiering.endpoint.hosted_logs import HostedLogs
 from tiering.endpoint.live_brokers import Broker, alone
 from tiering.endpoint.protocol.api_keys import API_VERSIONS, APIS, Api
@@ -30,8 +32,9 @@ class Endpoint:
         self.said: list[str] = []
         self.connection = ConnectionContext("0", "192.0.2.1", 50_000)
         tiers = Tiers(None if folder is None else LogDir(OsDisk(), str(folder)), store)
-        logs = HostedLogs(tiers, self.clock, report=self.said.append)
-        self.context = Context(logs, Reads(), self.clock, alone(Broker(1, "broker.test", 9092)), self.said.append)
+        self.sessions = FetchSessionCache(CountingIds())
+        logs, cluster = HostedLogs(tiers, self.clock, report=self.said.append), alone(Broker(1, "broker.test", 9092))
+        self.context = Context(logs, Reads(), FetchManager(self.sessions), self.clock, cluster, self.said.append)
 
     def limited(self, **limits: int) -> None:
         self.context = replace(self.context, **limits)

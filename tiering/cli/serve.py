@@ -18,7 +18,7 @@ from tiering.command.options import (
     options_as,
 )
 from tiering.command.output import say, warn
-from tiering.machine import CLOCK
+from tiering.machine import CLOCK, IDS
 from tiering.wiring import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers, read_ahead_pool
 
 THREADS = 4
@@ -82,6 +82,8 @@ def command(options: Options) -> None:
 
 def _serve(options: Options, at: tuple[str, int], advertised: tuple[str, int] | None) -> None:
     from tiering.endpoint.apis.context import Context  # with all its messages, it takes a moment to load
+    from tiering.endpoint.fetch_sessions.cache import FetchSessionCache
+    from tiering.endpoint.fetch_sessions.manager import FetchManager
     from tiering.endpoint.hosted_logs import HostedLogs
     from tiering.endpoint.live_brokers import Broker, alone
     from tiering.endpoint.network.config import SocketServerConfig
@@ -99,7 +101,8 @@ def _serve(options: Options, at: tuple[str, int], advertised: tuple[str, int] | 
             raise Invalid(f"cannot listen on {options.listen}: {e}; choose another address with --listen") from e
         bound_host, bound_port = listener.getsockname()[:2]
         host, port = advertised or (at[0], bound_port)
-        context = Context(logs, reads, CLOCK, alone(Broker(NODE_ID, host, port)), reports)
+        sessions = FetchManager(FetchSessionCache(IDS))
+        context = Context(logs, reads, sessions, CLOCK, alone(Broker(NODE_ID, host, port)), reports)
         config = SocketServerConfig(request_threads=THREADS, connections_max=options.max_connections)
         server = Server(context, config, pool, reports)
         say(f"tiering: {count} topics at {bound_host}:{bound_port}")

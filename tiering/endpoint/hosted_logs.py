@@ -86,10 +86,14 @@ class HostedLogs:
         finally:
             loading.release()
 
+    def name_of(self, topic_id: str) -> str | None:
+        """The name of the topic with this id, if it was asked for by name before, as clients do."""
+        with self._lock:
+            return self._name_of.get(topic_id)
+
     def topic_by_id(self, topic_id: str) -> HostedTopic | None:
         """The topic with this id, if it was asked for by name before, as clients do."""
-        with self._lock:
-            name = self._name_of.get(topic_id)
+        name = self.name_of(topic_id)
         found = None if name is None else self.topic(name)
         return found if found is not None and found.id == topic_id else None
 
@@ -121,16 +125,24 @@ class HostedLogs:
             partitions = self.tiers.found(name)
         except NotFound:
             with self._lock:
-                self._topics.pop(name, None)
+                self._forget(name)
             return None
         before = self._topics.get(name)
         if before is not None:
             partitions = {n: _unless_older(log, before.partitions.get(n)) for n, log in partitions.items()}
         topic = HostedTopic(name, _id_of(partitions), partitions, now_ms, now_ms)
         with self._lock:
+            self._forget(name)
             self._topics[name] = topic
-            self._name_of[topic.id] = name
+            if topic.id != ZERO_TOPIC_ID:
+                self._name_of[topic.id] = name
         return topic
+
+    def _forget(self, name: str) -> None:
+        """Of the topic as it was, whose id may be another one now."""
+        known = self._topics.pop(name, None)
+        if known is not None:
+            self._name_of.pop(known.id, None)
 
     def _looked(self, known: HostedTopic, now_ms: int) -> HostedTopic | None:
         """The topic with its local logs as they are now."""
@@ -145,13 +157,19 @@ class HostedLogs:
         for number, log in local.items():
             before = partitions[number]
             assert isinstance(before, TieredLog)
-            if before.archived is not None and log.log_start_offset > before.archived.end_offset:
+            assert isinstance(before.local, LogReader)
+            if log.topic_id != before.local.topic_id or _has_dropped_more(log, before):
                 return self._loaded(known.name, now_ms)
             partitions[number] = _unless_older(TieredLog(log, before.archived), before)
         topic = HostedTopic(known.name, known.id, partitions, known.loaded_ms, now_ms)
         with self._lock:
             self._topics[known.name] = topic
         return topic
+
+
+def _has_dropped_more(log: LogReader, before: TieredLog) -> bool:
+    """Whether a local log begins after the end of what is known to be archived."""
+    return before.archived is not None and log.log_start_offset > before.archived.end_offset
 
 
 def _unless_older(log: TieredLog | LogError, before: TieredLog | LogError | None) -> TieredLog | LogError:
@@ -167,7 +185,7 @@ def _state(log: TieredLog) -> tuple[object, ...]:
     if not isinstance(local, LogReader):
         return (of_archive, local)
     bases = tuple(segment.base_offset for segment in local.segments)
-    return (of_archive, local.checkpointed_start, local.checkpointed_high_watermark, bases)
+    return (of_archive, local.topic_id, local.checkpointed_start, local.checkpointed_high_watermark, bases)
 
 
 def _id_of(partitions: Mapping[int, TieredLog | LogError]) -> str:

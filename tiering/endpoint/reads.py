@@ -21,6 +21,8 @@ class Batches:
     parts: tuple[Buffer, ...]
     size: int
     aborted: tuple[AbortedTxn, ...] | None
+    next_offset: int
+    """Where the batch after them begins, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class Reads:
         aborted = None
         if isolation is Isolation.read_committed:
             aborted = log.aborted(offset, chunks[-1].batches.next_offset, isolation) if chunks else ()
-        return Batches(parts, sum(map(len, parts)), aborted)
+        return Batches(parts, sum(map(len, parts)), aborted, chunks[-1].batches.next_offset if chunks else offset)
 
     def close(self) -> None:
         """Cancels what is requested ahead."""

@@ -17,12 +17,11 @@ from typing import Any
 
 from local_log.errors import LogError
 from tiering.endpoint.apis.context import Context
-from tiering.endpoint.apis.kafka_apis import Waits, answer, handle
+from tiering.endpoint.apis.kafka_apis import Waits, answer_fetch, handle
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.network.send import Send
 from tiering.endpoint.network.socket_server import Action, Close, Pause, SocketServer
 from tiering.endpoint.protocol.errors import InvalidRequest
-from tiering.endpoint.protocol.requests import Request
 from tiering.endpoint.request_context import ConnectionContext
 
 RECEIVE_BYTES = 64 << 10
@@ -163,25 +162,22 @@ class Server:
         elif isinstance(found, LogError):
             self._do(self._core.refuse(number, str(found)))
         elif isinstance(found, Waits):
-            deadline = self._loop.time() + found.wait_ms / 1000 if deadline is None else deadline
+            deadline = self._loop.time() + found.request.max_wait_ms / 1000 if deadline is None else deadline
             left = deadline - self._loop.time()
             self._core.waits(number)
-            self._loop.call_later(max(0.0, min(left, POLL_S)), self._ask_again, number, deadline, found.request)
+            self._loop.call_later(max(0.0, min(left, POLL_S)), self._ask_again, number, deadline, found)
         else:
             channel.send = self._core.answered(number, found)
             self._send(channel)
         self._handle_all()
 
-    def _ask_again(self, number: int, deadline: float, request: Request) -> None:
+    def _ask_again(self, number: int, deadline: float, waiting: Waits) -> None:
         may_wait = self._loop.time() < deadline and not self._stopping.is_set()
 
-        channel = self._channels.get(number)
-        if channel is not None:
-            connection = channel.connection
+        def ask() -> list[Any] | Waits:
+            return answer_fetch(waiting, self.context, may_wait=may_wait)
 
-            def ask() -> list[Any] | Waits:
-                return answer(request, connection, self.context, may_wait=may_wait)
-
+        if number in self._channels:
             self._core.asked_again(number)
             self._submit(number, deadline, ask)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from local_log.errors import Corrupt, LogError, NotFound, OffsetOutOfRange, UnsupportedCompressionType
 from remote.clock import Clock
 from remote.read.plan import MissingRange
+from tiering.endpoint.fetch_sessions.manager import FetchManager
 from tiering.endpoint.hosted_logs import HostedLogs, HostedTopic
 from tiering.endpoint.live_brokers import Cluster, LiveBrokers
 from tiering.endpoint.protocol.errors import ErrorCode
@@ -23,6 +24,7 @@ class Context:
 
     logs: HostedLogs
     reads: Reads
+    fetches: FetchManager
     clock: Clock
     cluster: Cluster
     report: Callable[[str], object]

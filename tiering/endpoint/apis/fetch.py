@@ -1,9 +1,9 @@
 """Fetch: batches from both tiers, and whether an answer should wait for more."""
 
 from dataclasses import dataclass
-from itertools import chain
 
 from local_log.errors import LogError, OffsetOutOfRange
+from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.endpoint.apis.context import (
     Context,
     Refused,
@@ -14,16 +14,16 @@ from tiering.endpoint.apis.context import (
     may_be_of_an_old_manifest,
     topic_named,
 )
+from tiering.endpoint.fetch_sessions.contexts import FetchContext
+from tiering.endpoint.fetch_sessions.session import Wanted
 from tiering.endpoint.hosted_logs import HostedTopic
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
-    FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
     FetchResponse,
-    FetchTopic,
     PartitionData,
 )
 from tiering.endpoint.reads import Batches
@@ -32,7 +32,6 @@ from tiering.read.tiered_log import Isolation, TieredLog
 
 _Hosted = HostedTopic | LogError | None
 
-_BY_ID_SINCE = 13
 _MAX_BYTES_SINCE = 3
 """Older versions may be answered with nothing if the first batch is larger than what is asked for."""
 _BATCHES_SINCE, _TIMESTAMPS_SINCE = 4, 2
@@ -44,70 +43,78 @@ class _Room:
 
     left: int
     one_at_least: bool
-    size: int = 0
+    found: int = 0
+    """Bytes that there are to be had: where only the limits end an answer, as many as these allow."""
 
-    def take(self, size: int) -> None:
+    def take(self, size: int, found: int) -> None:
         self.left = max(0, self.left - size)
-        self.size += size
+        self.found += found
         self.one_at_least = self.one_at_least and not size
 
 
-def fetch(request: FetchRequest, request_context: RequestContext, context: Context, *, may_wait: bool) -> FetchResponse | None:
-    """The answer; None if it has fewer than `min_bytes` and no error, and may wait.
+def begin_fetch(request: FetchRequest, request_context: RequestContext, context: Context) -> FetchContext:
+    """What the request reads, according to its session; to be done once a request."""
+    return context.fetches.begin(request, request_context.version, context.logs.name_of, context.clock.now_ms())
 
-    There are no fetch sessions: a full request is answered with session 0, and an incremental one is refused, as by a broker
-    that has forgotten the session.
-    """
-    if request.session_id != 0:
-        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+
+def fetch(
+    begun: FetchContext, request: FetchRequest, request_context: RequestContext, context: Context, *, may_wait: bool
+) -> FetchResponse | None:
+    """The answer; None if it has fewer than `min_bytes` and no error, and may wait."""
     version = request_context.version
-    room = _Room(min(request.max_bytes, context.fetch_bytes_max), version >= _MAX_BYTES_SINCE)
-    found = tuple(_topic(one, request, version, room, context) for one in request.topics)
-    answers = chain.from_iterable(one.partitions for one in found)
-    is_short = room.size < request.min_bytes and all(not a.error_code and a.diverging_epoch.epoch < 0 for a in answers)
-    if may_wait and is_short and request.topics:
-        return None
-    return FetchResponse(responses=found)
-
-
-def _topic(wanted: FetchTopic, request: FetchRequest, version: int, room: _Room, context: Context) -> FetchableTopicResponse:
-    by_id = version >= _BY_ID_SINCE
-    topic = context.logs.topic_by_id(wanted.topic_id) if by_id else topic_named(context, wanted.topic)
-    if topic is None and by_id:
-        unknown = tuple(_error(one, ErrorCode.UNKNOWN_TOPIC_ID) for one in wanted.partitions)
-        return FetchableTopicResponse(wanted.topic, wanted.topic_id, unknown)
+    bytes_max = min(request.max_bytes, context.fetch_bytes_max)
+    room = _Room(bytes_max, version >= _MAX_BYTES_SINCE)
     isolation = isolation_of(request.isolation_level)
-    answers = tuple(_partition(topic, one, version, isolation, room, context) for one in wanted.partitions)
-    return FetchableTopicResponse(wanted.topic, wanted.topic_id, answers)
+    topics: dict[str, _Hosted] = {}
+    answers: list[tuple[Wanted, PartitionData]] = []
+    unknown: list[tuple[Wanted, PartitionData]] = []
+    for wanted in begun.wanted:
+        name, number = wanted.topic, wanted.asked.partition
+        if name is not None and name not in topics:
+            topics[name] = topic_named(context, name)
+        topic = None if name is None else topics[name]
+        if topic is None or (isinstance(topic, HostedTopic) and number not in topic.partitions):
+            code = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            unknown.append((wanted, _error(wanted.asked, code)))
+        else:
+            answers.append((wanted, _partition(topic, wanted, version, isolation, room, context)))
+    is_short = room.found < min(request.min_bytes, bytes_max)
+    if may_wait and answers and is_short and not any(a.error_code or a.diverging_epoch.epoch >= 0 for _, a in answers):
+        return None
+    return begun.respond(answers + unknown, context.clock.now_ms())
 
 
 def _partition(  # one argument each of what Kafka's readFromLog is given
-    topic: HostedTopic | LogError | None,
-    wanted: FetchPartition,
-    version: int,
-    isolation: Isolation,
-    room: _Room,
-    context: Context,
+    topic: HostedTopic | LogError, one: Wanted, version: int, isolation: Isolation, room: _Room, context: Context
 ) -> PartitionData:
+    wanted = one.asked
     try:
+        _refuse_another_topic(topic, one)
         log = log_of(topic, wanted.partition, wanted.current_leader_epoch, context.cluster.live)
         diverging = _diverging(log, wanted)
         if diverging is not None:
-            return _of_log(wanted, log, isolation, Batches((), 0, None), diverging)
+            return _of_log(wanted, log, isolation, Batches((), 0, None, wanted.fetch_offset), diverging)
         start, end = log.log_start_offset, log.log_end_offset
         if not start <= wanted.fetch_offset <= end:
             raise OffsetOutOfRange(log.name, wanted.fetch_offset, start, end)
         max_bytes = max(0, min(wanted.partition_max_bytes, room.left))
         batches = _batches(log, wanted.fetch_offset, max_bytes, version, isolation, room, context)
     except (LogError, Refused) as e:
-        name = topic.name if isinstance(topic, HostedTopic) else "a topic that cannot be opened"
+        name = one.topic or ""
         if may_be_of_an_old_manifest(e):
             context.logs.outdated(name)
         if is_ours(e):
             context.report(f"a fetch of {name}-{wanted.partition} at {wanted.fetch_offset}: {e}")
         return _error(wanted, code_of(e))
-    room.take(batches.size)
+    is_cut = batches.next_offset < log.end_offset(isolation)
+    room.take(batches.size, max(batches.size, max_bytes) if is_cut else batches.size)
     return _of_log(wanted, log, isolation, batches, EpochEndOffset())
+
+
+def _refuse_another_topic(topic: HostedTopic | LogError, one: Wanted) -> None:
+    """The topic of a session may have been deleted, and created anew with its name."""
+    if isinstance(topic, HostedTopic) and one.topic_id not in (ZERO_TOPIC_ID, topic.id):
+        raise Refused(ErrorCode.INCONSISTENT_TOPIC_ID)
 
 
 def _batches(  # one argument each of what Kafka's readFromLog is given
@@ -119,7 +126,7 @@ def _batches(  # one argument each of what Kafka's readFromLog is given
     one_at_least = room.one_at_least or (version < _MAX_BYTES_SINCE and room.left > 0)
     to_magic = int(version >= _TIMESTAMPS_SINCE)
     older = tuple(log.fetch_older(offset, max_bytes, to_magic, isolation, min_one_message=one_at_least))
-    return Batches(older, sum(map(len, older)), None)
+    return Batches(older, sum(map(len, older)), None, log.end_offset(isolation))
 
 
 def _diverging(log: TieredLog, wanted: FetchPartition) -> EpochEndOffset | None:

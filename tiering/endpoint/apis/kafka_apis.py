@@ -7,9 +7,10 @@ from typing import Any, Final
 from tiering.endpoint.apis.api_versions import api_versions, unknown_api_versions
 from tiering.endpoint.apis.cluster import describe_cluster, describe_configs, describe_topic_partitions, metadata
 from tiering.endpoint.apis.context import Context
-from tiering.endpoint.apis.fetch import fetch
+from tiering.endpoint.apis.fetch import begin_fetch, fetch
 from tiering.endpoint.apis.offsets import list_offsets, offset_for_leader_epoch
 from tiering.endpoint.apis.produce import REASON, produce
+from tiering.endpoint.fetch_sessions.contexts import FetchContext
 from tiering.endpoint.protocol.api_keys import (
     API_VERSIONS,
     DESCRIBE_CLUSTER,
@@ -22,7 +23,8 @@ from tiering.endpoint.protocol.api_keys import (
     PRODUCE,
 )
 from tiering.endpoint.protocol.errors import InvalidRequest
-from tiering.endpoint.protocol.requests import Request, UnknownApiVersions, read_request, write_response
+from tiering.endpoint.protocol.messages.fetch import FetchRequest
+from tiering.endpoint.protocol.requests import UnknownApiVersions, read_request, write_response
 from tiering.endpoint.request_context import ConnectionContext, RequestContext
 
 _Answer = Callable[[Any, RequestContext, Context], Any]
@@ -41,10 +43,11 @@ _ANSWERS: Final[Mapping[int, _Answer]] = {
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """A fetch with fewer bytes than it wants: ask `answer` again, with the time that it may still wait."""
+    """A fetch with fewer bytes than it wants: ask `answer_fetch` again, with the time that it may still wait."""
 
-    request: Request
-    wait_ms: int
+    request: FetchRequest
+    request_context: RequestContext
+    begun: FetchContext
 
 
 def handle(frame: bytes, connection: ConnectionContext, context: Context) -> list[Any] | Waits:
@@ -52,18 +55,18 @@ def handle(frame: bytes, connection: ConnectionContext, context: Context) -> lis
     request = read_request(frame)
     if isinstance(request, UnknownApiVersions):
         return unknown_api_versions(request.correlation_id)
-    return answer(request, connection, context, may_wait=True)
-
-
-def answer(request: Request, connection: ConnectionContext, context: Context, *, may_wait: bool) -> list[Any] | Waits:
-    """The parts of the answer to a request that was read before. Raises InvalidRequest, LogError."""
     header, message = request.header, request.message
     request_context = RequestContext(header, connection)
     if header.api is FETCH:
-        response = fetch(message, request_context, context, may_wait=may_wait and message.max_wait_ms > 0)
-        if response is None:
-            return Waits(request, message.max_wait_ms)
-        return write_response(header, response)
+        begun = begin_fetch(message, request_context, context)
+        waiting = Waits(message, request_context, begun)
+        return answer_fetch(waiting, context, may_wait=message.max_wait_ms > 0)
     if header.api is PRODUCE and message.acks == 0:
         raise InvalidRequest(REASON)  # such a producer waits for no answer: only a closed connection tells it
     return write_response(header, _ANSWERS[header.api.key](message, request_context, context))
+
+
+def answer_fetch(waiting: Waits, context: Context, *, may_wait: bool) -> list[Any] | Waits:
+    """The parts of the answer to a fetch, or that it waits. Raises InvalidRequest, LogError."""
+    response = fetch(waiting.begun, waiting.request, waiting.request_context, context, may_wait=may_wait)
+    return waiting if response is None else write_response(waiting.request_context.header, response)

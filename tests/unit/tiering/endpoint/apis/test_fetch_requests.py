@@ -201,12 +201,6 @@ def test_a_fetch_with_too_little_waits_unless_it_has_an_error(world: World) -> N
         assert endpoint.ask(FETCH, 11, at_once) is not None
 
 
-def test_sessions_are_neither_given_nor_known(world: World) -> None:
-    endpoint = Endpoint(world.folders["local alone"], None)
-    assert endpoint.ask(FETCH, 11, FetchRequest(session_epoch=0)).session_id == 0
-    assert endpoint.ask(FETCH, 11, FetchRequest(session_id=5, session_epoch=1)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-
-
 @pytest.mark.parametrize(("version", "magic"), [(0, 0), (1, 0), (2, 1), (3, 1)])
 def test_old_clients_get_the_message_format_that_they_know(world: World, version: int, magic: int) -> None:
     endpoint = Endpoint(world.folders["local alone"], None)

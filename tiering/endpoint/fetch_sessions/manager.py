@@ -1,0 +1,87 @@
+"""The session of each fetch request (Kafka's FetchManager)."""
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from tiering.endpoint.fetch_sessions.cache import FetchSessionCache
+from tiering.endpoint.fetch_sessions.contexts import (
+    FetchContext,
+    FullFetch,
+    IncrementalFetch,
+    SessionError,
+    SessionlessFetch,
+    resolved,
+)
+from tiering.endpoint.fetch_sessions.session import FINAL_EPOCH, INITIAL_EPOCH, Key, Wanted, key_of, next_epoch
+from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.messages.fetch import FetchRequest
+
+TOPIC_IDS_SINCE = 13
+"""The first version of Fetch that names topics by id."""
+
+NameOf = Callable[[str], str | None]
+"""The name of the topic with an id, None if there is none."""
+
+
+@dataclass(slots=True)
+class FetchManager:
+    """Sessions for many threads."""
+
+    cache: FetchSessionCache
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def begin(self, request: FetchRequest, version: int, name_of: NameOf, now_ms: int) -> FetchContext:
+        """What a request reads. A session that it belongs to takes in what it says."""
+        wanted = _wanted_of(request, version, name_of)
+        with self._lock:
+            if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+                return self._full(request, version, wanted)
+            return self._incremental(request, version, wanted, name_of, now_ms)
+
+    def _full(self, request: FetchRequest, version: int, wanted: tuple[Wanted, ...]) -> FetchContext:
+        replaced = self.cache.get(request.session_id)
+        if replaced is not None:
+            self.cache.remove(replaced)
+        if request.session_epoch == FINAL_EPOCH:
+            return SessionlessFetch(wanted)
+        is_follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
+        return FullFetch(wanted, self.cache, self._lock, is_follower, version >= TOPIC_IDS_SINCE)
+
+    def _incremental(
+        self, request: FetchRequest, version: int, wanted: tuple[Wanted, ...], name_of: NameOf, now_ms: int
+    ) -> FetchContext:
+        session = self.cache.get(request.session_id)
+        if session is None:
+            return SessionError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != request.session_epoch:
+            return SessionError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != (version >= TOPIC_IDS_SINCE):
+            return SessionError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        session.update(wanted, _forgotten_of(request))
+        if not session.partitions:
+            self.cache.remove(session)
+            return SessionlessFetch(wanted)
+        self.cache.used(session, now_ms)
+        if self.cache.partitions > self.cache.partitions_max:
+            self.cache.remove(session)  # it grew out of its room: the consumer begins anew, with a session or without
+            return SessionError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        session.epoch = next_epoch(session.epoch)
+        return IncrementalFetch(resolved(session, name_of), session, request.session_epoch, self._lock)
+
+
+def _wanted_of(request: FetchRequest, version: int, name_of: NameOf) -> tuple[Wanted, ...]:
+    """The partitions that a request names; of those that it names twice, the last."""
+    found: dict[Key, Wanted] = {}
+    for topic in request.topics:
+        name = name_of(topic.topic_id) if version >= TOPIC_IDS_SINCE else topic.topic
+        for asked in topic.partitions:
+            one = Wanted(name, topic.topic_id, asked)
+            found[one.key] = one
+    return tuple(found.values())
+
+
+def _forgotten_of(request: FetchRequest) -> Iterable[Key]:
+    for topic in request.forgotten_topics_data:
+        for number in topic.partitions:
+            yield key_of(topic.topic, topic.topic_id, number)
