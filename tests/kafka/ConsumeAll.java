@@ -3,6 +3,7 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.security.MessageDigest;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
@@ -17,8 +18,9 @@ import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
- * Kafka's own clients, asked a line at a time about partition 0 of a topic.
+ * Kafka's own clients, asked a line at a time about partition 0 of topics.
  *   consume TOPIC ISOLATION   the offsets of all records, and the SHA-256 of their timestamps, keys and values
+ *   together TOPIC TOPIC ...  how many records one consumer is given of each, a few at a time
  *   time TOPIC MS             the offset and the timestamp that a consumer is told for a time
  *   describe TOPIC            the topic's id, its number of partitions, the nodes, its settings and its largest timestamp's offset
  */
@@ -30,15 +32,20 @@ public class ConsumeAll {
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             String[] words = line.split(" ");
             TopicPartition partition = new TopicPartition(words[1], 0);
-            out.println(words[0].equals("describe") ? describe(args[0], partition)
+            out.println(words[0].equals("together") ? together(args[0], List.of(words).subList(1, words.length))
+                : words[0].equals("describe") ? describe(args[0], partition)
                 : words[0].equals("time") ? time(args[0], partition, Long.parseLong(words[2])) : consume(args[0], partition, words[2]));
             out.flush();
         }
     }
 
     private static KafkaConsumer<byte[], byte[]> consumer(String address, String isolation) {
+        return consumer(address, isolation, 1 << 20);
+    }
+
+    private static KafkaConsumer<byte[], byte[]> consumer(String address, String isolation, int maxBytes) {
         Map<String, Object> config = Map.of("bootstrap.servers", address, "enable.auto.commit", false, "isolation.level", isolation,
-            "auto.offset.reset", "none", "fetch.max.wait.ms", 10);
+            "auto.offset.reset", "none", "fetch.max.wait.ms", 10, "max.partition.fetch.bytes", maxBytes);
         return new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
 
@@ -59,6 +66,22 @@ public class ConsumeAll {
             }
         }
         return HexFormat.of().formatHex(digest.digest()) + " " + offsets;
+    }
+
+    private static String together(String address, List<String> topics) {
+        List<TopicPartition> partitions = topics.stream().map(topic -> new TopicPartition(topic, 0)).toList();
+        Map<String, Integer> counts = new HashMap<>();
+        try (KafkaConsumer<byte[], byte[]> consumer = consumer(address, "read_uncommitted", 10_000)) {
+            consumer.assign(partitions);
+            consumer.beginningOffsets(partitions).forEach((partition, offset) -> consumer.seek(partition, offset));
+            Map<TopicPartition, Long> ends = consumer.endOffsets(partitions);
+            while (partitions.stream().anyMatch(partition -> consumer.position(partition) < ends.get(partition))) {
+                for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofSeconds(30))) {
+                    counts.merge(record.topic(), 1, Integer::sum);
+                }
+            }
+        }
+        return String.join(" ", topics.stream().map(topic -> Integer.toString(counts.getOrDefault(topic, 0))).toList());
     }
 
     private static String time(String address, TopicPartition partition, long timestamp) {

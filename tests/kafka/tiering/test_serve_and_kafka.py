@@ -2,7 +2,9 @@
 
 import hashlib
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,11 @@ from kafka_judge import oracle
 from served_endpoint import served
 from tiered_worlds import World
 
+from remote.clock import RandomIds
+from tiering.endpoint.fetch_sessions.cache import FetchSessionCache
+from tiering.endpoint.fetch_sessions.contexts import FetchContext, FullFetch, IncrementalFetch, SessionError
+from tiering.endpoint.fetch_sessions.manager import FetchManager, NameOf
+from tiering.endpoint.protocol.messages.fetch import FetchRequest
 from tiering.read.tiered_log import Isolation
 
 _CLIENT = Path(__file__).parents[1] / "ConsumeAll.java"
@@ -20,10 +27,29 @@ _CLIENT = Path(__file__).parents[1] / "ConsumeAll.java"
 Ask = Callable[..., list[str]]
 
 
+class RecordingFetches(FetchManager):
+    """Remembers how each fetch was begun."""
+
+    def __init__(self, cache: FetchSessionCache) -> None:
+        super().__init__(cache)
+        self.begun: Counter[type] = Counter()
+
+    def begin(self, request: FetchRequest, version: int, name_of: NameOf, now_ms: int) -> FetchContext:
+        found = super().begin(request, version, name_of, now_ms)
+        self.begun[type(found)] += 1
+        return found
+
+
 @pytest.fixture(scope="module")
-def ask(world: World) -> Iterator[Ask]:
+def fetches() -> RecordingFetches:
+    return RecordingFetches(FetchSessionCache(RandomIds()))
+
+
+@pytest.fixture(scope="module")
+def ask(world: World, fetches: RecordingFetches) -> Iterator[Ask]:
     """The words that the client answers; the endpoint has said nothing at the end."""
     endpoint = Endpoint(world.folders["some archived dropped"], world.store)
+    endpoint.context = replace(endpoint.context, fetches=fetches)
     with served(endpoint) as (host, port):
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         with real_kafka.program(_CLIENT, arguments=(f"{host}:{port}",), **pipes) as client:
@@ -53,6 +79,17 @@ def test_a_consumer_is_given_every_record_of_every_topic(ask: Ask, world: World,
                 offsets.append(str(record["offset"]))
         assert len(offsets) == live(partition)[f"{isolation}_count"]
         assert ask("consume", partition[:-2], isolation) == [digest.hexdigest(), *offsets], partition
+
+
+@oracle
+def test_a_consumer_of_many_topics_fetches_in_one_session(ask: Ask, fetches: RecordingFetches) -> None:
+    fetches.begun.clear()
+    names = partitions()
+    assert ask("together", *(name[:-2] for name in names)) == [str(live(name)["read_uncommitted_count"]) for name in names]
+    assert fetches.begun[FullFetch] == 1
+    assert fetches.begun[IncrementalFetch] > 10
+    assert fetches.begun[SessionError] == 0
+    assert len(fetches.cache) == 0  # the consumer has ended its session
 
 
 @oracle
