@@ -2,21 +2,23 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 
 import click
 
 from remote.keys import PartitionPath
 from remote.store.api import ObjectStore
 from tiering.command.completion import folders
+from tiering.command.config_option import deletion_policies
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.expire_options import ExpireOptions, expire_options
 from tiering.command.options import Number, ask, named, options_as, partition_option
 from tiering.command.output import Row, emit, say
+from tiering.local_tier.deletion_policies import load_policies
+from tiering.local_tier.settings_at_rest import local_settings
 from tiering.log_tools import directory as log_dir_tools
-from tiering.machine import CLOCK, IDS, open_archive_store
+from tiering.machine import CLOCK, IDS, local_disk, open_archive_store
 from tiering.retention.plan import RetentionPlan
-from tiering.retention.policy import LOCAL, Given, local_config_of, read_given
+from tiering.retention.policy import LOCAL, Given, read_given
 from tiering.retention.run import LocalTier, Planned, Retention, row, rows_of
 from tiering.wiring import log_dir
 
@@ -96,6 +98,7 @@ class _Local:
 
     def __init__(self, folder: str | None, store: ObjectStore, given: tuple[Given, ...]) -> None:
         self.folder, self.store, self.given = folder, store, given
+        self.policies = load_policies(deletion_policies()) if folder is not None else ()
 
     def planned(self) -> Iterator[Row | Exception]:
         """A row for each log, and what is wrong with one in its place."""
@@ -105,13 +108,14 @@ class _Local:
         """The same when it is done."""
         plans = [*self._plans()]
         if self.folder is not None:
-            yield from log_dir_tools.expire_local(self.folder, [p for p in plans if isinstance(p, log_dir_tools.LocalPlan)])
+            found = [plan for plan in plans if isinstance(plan, log_dir_tools.LocalPlan)]
+            yield from log_dir_tools.expire_local(self.folder, found, self.policies)
         yield from self._rows(plans)
 
     def _plans(self) -> Iterator[log_dir_tools.LocalPlan | Exception]:
         if self.folder is not None:
-            config_of = partial(local_config_of, self.given)
-            for plan in log_dir_tools.plan_local(self.folder, self.store, config_of):
+            config_of = local_settings(local_disk(), self.folder.rstrip("/") or "/", self.given, self.policies)
+            for plan in log_dir_tools.plan_local(self.folder, self.store, config_of, self.policies):
                 yield plan if isinstance(plan, log_dir_tools.LocalPlan) else plan[1]
 
     def _rows(self, plans: Iterable[log_dir_tools.LocalPlan | Exception]) -> Iterator[Row | Exception]:

@@ -147,6 +147,12 @@ def log_dirs() -> tuple[str, ...]:
     return config.settings.log_dirs if config is not None else ()
 
 
+def deletion_policies() -> tuple[str, ...]:
+    """The names of the policies that old segments of a log directory of ours are deleted by; Kafka's without a configuration."""
+    config = configured()
+    return config.settings.deletion_policies if config is not None else ("size", "time")
+
+
 def own_log_settings(topic: str) -> Mapping[str, str]:
     """The settings of a topic's logs in a log directory of ours; without a configuration nothing of it is deleted."""
     config = configured()

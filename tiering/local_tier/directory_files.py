@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from local_log.disk import replace_file
+from local_log.disk import Disk, replace_file
 from local_log.engine.manager.data_dir import DataDir
 from local_log.engine.manager.managed_log import topic_id_in
 from local_log.errors import Corrupt, NotFound, placed
@@ -13,9 +13,14 @@ from tiering.local_tier.topics_file import Topics, read_topics, write_topics
 
 def read_file(directory: DataDir) -> dict[str, Topics]:
     """The directory's topics by the path of their file; empty if it has none. Raises Corrupt, Newer, Offline."""
-    file = f"{directory.path}/{TOPICS}"
+    return topics_in(directory.disk, directory.path)
+
+
+def topics_in(disk: Disk, path: str) -> dict[str, Topics]:
+    """The same of a directory that nobody may have open. Raises Corrupt, Newer, Unreadable."""
+    file = f"{path}/{TOPICS}"
     with suppress(NotFound), placed(file):
-        return {file: read_topics(directory.disk.read(file))}
+        return {file: read_topics(disk.read(file))}
     return {}
 
 

@@ -9,6 +9,7 @@ from local_log.disk import Disk
 from local_log.engine.config import LogConfig
 from local_log.engine.manager.config import ManagerConfig
 from local_log.engine.manager.log_manager import LogManager, Started
+from local_log.engine.manager.retention import KAFKAS, DeletionPolicy
 from local_log.engine.manager.startup import Progress
 from local_log.errors import Corrupt, LogError, NotFound
 from local_log.formats.checkpoints import read_offsets
@@ -30,7 +31,7 @@ from remote.store.api import ObjectStore
 from tiering.log_tools.opened_partition import first_base
 from tiering.log_tools.partition import describe
 from tiering.machine import CLOCK, IDS, local_disk, writable_disk
-from tiering.retention.local import NOTHING, Held, held, planned, refuse_brokers, refuse_others
+from tiering.retention.local import Held, held, planned, refuse_brokers, refuse_others
 
 _OF_A_LOG_DIR = {
     CLEAN_SHUTDOWN,
@@ -91,10 +92,13 @@ class LocalPlan:
 
 
 def plan_local(
-    folder: str, store: ObjectStore, config_of: Callable[[str], LogConfig | None]
+    folder: str,
+    store: ObjectStore,
+    config_of: Callable[[str], LogConfig | None],
+    policies: Sequence[DeletionPolicy] = KAFKAS,
 ) -> Iterator[LocalPlan | tuple[TopicPartition, LogError]]:
     """Plans local retention for each log in a directory of our own engine; an error stands in the place of a plan. `config_of`
-    returns a topic's settings.
+    returns a topic's settings, and `policies` say which segments go.
 
     Raises Invalid for a broker's directory, NotFound, Corrupt, Unreadable.
     """
@@ -109,24 +113,26 @@ def plan_local(
             if config is not None:
                 known = held(store, log)
                 sizes = {s.base_offset: s.size() for s in log.segments}
-                gone = planned(log, config, known, CLOCK.now_ms())
+                gone = planned(log, config, known, CLOCK.now_ms(), policies)
                 refuse_others(store, log, known, gone)
                 yield LocalPlan(log, config, known, gone, sizes)
         except LogError as e:
             yield log.partition, e
 
 
-def expire_local(folder: str, plans: Sequence[LocalPlan]) -> tuple[LogError, ...]:
+def expire_local(folder: str, plans: Sequence[LocalPlan], policies: Sequence[DeletionPolicy] = KAFKAS) -> tuple[LogError, ...]:
     """Lets the engine delete the planned segments, and no others; returns the errors. Raises Invalid, Unreadable."""
     path = folder.rstrip("/")
     now_ms = CLOCK.now_ms()
     known = {plan.log.partition: plan.known for plan in plans}
-    keeps_all = LogConfig(retention_ms=-1)
+    through = {partition: one.through for partition, one in known.items()}
+    keeps_all = LogConfig(retention_ms=-1, cleanup_policy=())  # no policy is asked, whatever its rule
     topics = dict.fromkeys(_tiered_topics(writable_disk(), path), replace(keeps_all, remote_storage_enable=True))
     topics |= {plan.log.partition.topic: replace(plan.config, file_delete_delay_ms=0) for plan in plans}
     manager = LogManager(
         writable_disk(), ManagerConfig(log_dirs=(path,), initial_task_delay_ms=0), lambda: now_ms, jitter, IDS.new_id,
-        default=keeps_all, topics=topics, archived_through=lambda partition: known.get(partition, NOTHING).through,
+        default=keeps_all, topics=topics, archived_through=through.get,
+        policies=policies,
     )  # fmt: skip
     started = manager.start()
     try:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from shutil import copytree
 from typing import Any
@@ -9,6 +10,10 @@ from typing import Any
 import pytest
 from logs_to_archive import cut_finer, drop_segments_below, set_checkpoint
 from offloaded import Rows, Run, flip
+
+from local_log.engine.manager.retention import Aged, Breach, Retained
+from tiering.local_tier import deletion_policies
+from tiering.local_tier.topics_file import Topic, Topics, write_topics
 
 LOCAL = ["-c", "retention.ms=-1", "-c", "g-codec-none:local.retention.ms=1"]
 Fingerprint = Callable[[Path], dict[str, tuple[str, int]]]
@@ -85,6 +90,53 @@ def test_by_size_the_oldest_go_first(rows: Rows, own: str, ours: Path) -> None:
     assert [(r["start"], r["end"], r["bytes"]) for r in plan] == [(before[0], before[1], first)]
     assert local_rows(rows, *args, *settings, "--yes") == plan
     assert bases(ours, "g-codec-none-0") == before[1:]
+
+
+def policies(tmp_path: Path, *names: str) -> Path:
+    config = tmp_path / "policies.toml"
+    config.write_text(f"deletion.policies = {list(names)}\n")
+    return config
+
+
+def the_oldest(_retained: Retained) -> Breach[Aged] | None:
+    goes = iter((True, *(False,) * 100))
+    return lambda segment, following: next(goes)
+
+
+POINT = EntryPoint("one", f"{__name__}:the_oldest", deletion_policies.GROUP)
+
+
+def test_the_deletion_policies_of_the_configuration_say_what_goes(
+    rows: Rows, run: Run, own: str, ours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deletion_policies, "entry_points", lambda group: [POINT])
+    before = bases(ours, "g-codec-none-0")
+    args = ["--archive", own, "--own-log-dir", ours]
+    by_size = ["--config", policies(tmp_path, "size"), *LOCAL]
+    assert {r["action"] for r in local_rows(rows, *args, *by_size, "--yes")} == {"keep locally"}
+    assert bases(ours, "g-codec-none-0") == before
+    unknown = run("expire", *args, "--config", policies(tmp_path, "two"), *LOCAL, "--yes")
+    assert (unknown.exit_code, "there is no policy two" in unknown.stderr) == (1, True)
+    plug_in = ["--config", policies(tmp_path, "one"), "-c", "retention.ms=-1"]
+    plan = {r["topic"]: r for r in local_rows(rows, *args, *plug_in, "--dry-run")}
+    assert plan["g-codec-none"]["end"] == before[1], "also of topics without limits, as the agent does"
+    assert local_rows(rows, *args, *plug_in, "--yes") == [*plan.values()]
+    assert bases(ours, "g-codec-none-0") == before[1:]
+
+
+@pytest.mark.parametrize("setting", [{"cleanup.policy": "compact"}, {"remote.storage.enable": "false"}])
+def test_the_settings_of_a_topic_in_the_directory_count(
+    rows: Rows, own: str, ours: Path, setting: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A compacted topic is not tiered: its log would start at the first local segment, without what is before."""
+    (ours / "tiering-topics.json").write_bytes(write_topics(Topics({"g-codec-none": Topic(None, (0,), setting)})))
+    before = bases(ours, "g-codec-none-0")
+    monkeypatch.setattr(deletion_policies, "entry_points", lambda group: [POINT])
+    everything = ["--config", policies(tmp_path, "one", "time"), "-c", "retention.ms=-1", "-c", "local.retention.ms=1"]
+    done = local_rows(rows, "--archive", own, "--own-log-dir", ours, *everything, "--yes")
+    assert "delete locally" in {r["action"] for r in done}
+    assert "g-codec-none" not in {r["topic"] for r in done}
+    assert bases(ours, "g-codec-none-0") == before
 
 
 def test_what_the_archive_does_not_have_stays(run: Run, rows: Rows, ours: Path, url: str) -> None:
