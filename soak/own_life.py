@@ -418,4 +418,4 @@ if __name__ == "__main__":
     except BaseException:
         with (Path(sys.argv[1]) / "wrong").open("a") as file:
             file.write(f"process {sys.argv[2]} ends: {traceback.format_exc()!r}\n")
-        os._exit(1)  # whatever threads the log manager has
+        sys.exit(1)

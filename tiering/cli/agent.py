@@ -14,7 +14,7 @@ from tiering.agent.unit import unit as unit_of
 from tiering.agent.wiring import Built, addresses, alone, build, checked, guard, token
 from tiering.command.completion import folders
 from tiering.command.config_option import whole_config, whole_config_options
-from tiering.command.exit_codes import Exit, reports_errors
+from tiering.command.exit_codes import Exit, exit_code_of, reports_errors
 from tiering.command.options import is_given, named
 from tiering.command.output import say
 from tiering.config.config import Config
@@ -78,10 +78,13 @@ def _live(config: Config) -> Exit | None:
         if built.tier is not None:
             built.tier.stop()
     say(f"tiering: stopped{f'; {given_up} copies were aborted, and a sweep deletes what they uploaded' if given_up else ''}")
-    if built.tier is not None and built.tier.failure is not None:
-        raise built.tier.failure
-    if built.agent.hung:
-        os._exit(Exit.done)  # a thread that hears nothing would keep the process: it is left behind as a kill leaves it
+    failure = built.tier.failure if built.tier is not None else None
+    if built.agent.hung:  # a thread that hears nothing would keep the process: it is left behind as a kill leaves it
+        if failure is not None:
+            say(f"tiering: {failure}")
+        os._exit(Exit.done if failure is None else exit_code_of(failure))
+    if failure is not None:
+        raise failure
     return None
 
 

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 
 
@@ -20,22 +19,30 @@ class Background(Protocol):
 
 
 class Threads:
-    """As many threads as there are jobs; they start with the first ones."""
+    """A thread for each job. They are daemons: a process that ends without `stop` does not wait for them, as after a crash."""
 
     def __init__(self) -> None:
-        self._pool: ThreadPoolExecutor | None = None
-        self._running: list[Future[None]] = []
+        self._running: list[threading.Thread] = []
+        self._raised: list[BaseException] = []
         self._stopping = threading.Event()
 
     def run(self, jobs: int, job: Callable[[], None]) -> None:
         """See Background."""
-        ended = [future for future in self._running if future.done()]
-        self._running = [future for future in self._running if not future.done()]
-        for future in ended:
-            future.result()
+        self._running = [thread for thread in self._running if thread.is_alive()]
+        if self._raised:
+            raise self._raised.pop(0)
         if not self._running and not self._stopping.is_set():
-            self._pool = self._pool or ThreadPoolExecutor(jobs, "log-cleaner")
-            self._running = [self._pool.submit(job) for _ in range(jobs)]
+            self._running = [
+                threading.Thread(target=self._job, args=(job,), name=f"log-cleaner-{n}", daemon=True) for n in range(jobs)
+            ]
+            for thread in self._running:
+                thread.start()
+
+    def _job(self, job: Callable[[], None]) -> None:
+        try:
+            job()
+        except BaseException as e:
+            self._raised.append(e)
 
     def pause(self, ms: int) -> None:
         """See Background."""
@@ -44,8 +51,8 @@ class Threads:
     def stop(self) -> None:
         """See Background."""
         self._stopping.set()
-        if self._pool is not None:
-            self._pool.shutdown()
+        for thread in self._running:
+            thread.join()
 
 
 class AtOnce:

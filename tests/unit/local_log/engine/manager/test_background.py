@@ -1,6 +1,8 @@
 """Jobs in the background: they run once at a time, their errors come out, and their end is waited for."""
 
+import sys
 import threading
+from subprocess import run
 
 import pytest
 
@@ -45,6 +47,16 @@ def test_a_stop_ends_the_pause_of_a_job() -> None:
     threads.run(1, job)
     assert is_paused.wait(10)
     threads.stop()
+
+
+def test_a_process_that_raises_ends_while_a_job_runs() -> None:
+    program = (
+        "from local_log.engine.manager.background import Threads\n"
+        "threads = Threads()\n"
+        "threads.run(2, lambda: threads.pause(3_600_000))\n"
+        "raise SystemExit(7)\n"
+    )
+    assert run([sys.executable, "-c", program], timeout=60, check=False).returncode == 7
 
 
 def test_at_once_a_job_is_done_when_run_returns() -> None:
