@@ -113,6 +113,12 @@ def is_brokers(disk: Disk, directory: str) -> bool:
     return META_PROPERTIES in names and TOPICS not in names
 
 
+def is_new(disk: Disk, directory: str) -> bool:
+    """Whether the folder has nothing that a log directory has: it is new, or it is a mount point without its disk."""
+    names = disk.names(directory)
+    return META_PROPERTIES not in names and TOPICS not in names and not LogDir(disk, directory).partitions()
+
+
 def _opened(log: LogReader | Unopened) -> LogReader:
     if isinstance(log, Unopened):
         raise log.error

@@ -1,14 +1,15 @@
 """Where an agent is built: a configuration in, an agent out. What it is built of is `machine`'s."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, partial
 from socket import gethostname
 from typing import Final
 
-from local_log.errors import BadAddress, Invalid, LogError, Unavailable, Unknown
-from local_log.log_dir import LogDir
+from local_log.errors import BadAddress, Invalid, LogError, Unavailable, Unknown, Unreadable, listed
+from local_log.formats.filenames import META_PROPERTIES
+from local_log.log_dir import LogDir, is_new
 from local_log.user_cache import state_folder
 from remote import archive
 from remote.clock import Clock, Ids, jitter, stopwatch
@@ -169,6 +170,9 @@ def build(config: Config, environment: Mapping[str, str], report: Callable[[str]
     dirs = checked(config)[0] if tier is None else own_log_dirs(tier.tier)
     for one in dirs:
         one.partitions()
+    memory = memory_file(config, environment)
+    if tier is not None:
+        _refuse_unmounted(dirs, memory)
     clock, ids = AbortableClock(CLOCK, controls), IDS
     store = _store(config, environment, clock, meter, controls)
     for one in dirs:
@@ -186,7 +190,20 @@ def build(config: Config, environment: Mapping[str, str], report: Callable[[str]
         tier.status if tier is not None else lambda: None,
     )  # fmt: skip
     tasks = _tasks(config, store, clock, ids, cluster)
-    return Built(Agent(source, tasks, settings, around, memory_file(config, environment)), controls, meter, opening, tier)
+    return Built(Agent(source, tasks, settings, around, memory), controls, meter, opening, tier)
+
+
+def _refuse_unmounted(dirs: Sequence[LogDir], memory: MemoryFile) -> None:
+    """Raises Unreadable if all directories of our own are empty although the agent has archived partitions of them.
+
+    Where another directory has the file of topics, the local tier notices that one is empty.
+    """
+    archived = sorted(memory.load().archived)
+    if archived and all(is_new(one.disk, one.path) for one in dirs):
+        raise Unreadable(
+            f"{', '.join(one.path for one in dirs)}: empty, although {listed(archived)} were archived from here; mount the disk, "
+            f"or, if it is a new one, create an empty {META_PROPERTIES} there"
+        )
 
 
 def _store(config: Config, environment: Mapping[str, str], clock: Clock, meter: Meter, controls: Controls) -> ObjectStore:

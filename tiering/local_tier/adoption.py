@@ -60,7 +60,7 @@ def merged(files: Mapping[str, Topics], folders: Iterable[Folder]) -> tuple[Topi
         known = replace(known, topics={**known.topics, **taken})
         live = {topic.topic_id for topic in known.topics.values()}
         deleted = {topic_id: name for topic_id, name in topics.deleted.items() if topic_id not in live}
-        known = replace(known, deleted={**deleted, **known.deleted})
+        known = replace(known, deleted={**deleted, **known.deleted}).used(topics.directories)
     return known, tuple(messages)
 
 

@@ -1,12 +1,14 @@
 """What a start of a LocalTier reads and writes in one log directory, before and after its logs are opened."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from local_log.disk import Disk, replace_file
 from local_log.engine.manager.data_dir import DataDir
 from local_log.engine.manager.managed_log import topic_id_in
-from local_log.errors import Corrupt, NotFound, placed
-from local_log.formats.filenames import META_PROPERTIES, STRAY_DIR, TOPICS, marked_log_dir
+from local_log.errors import Corrupt, NotFound, listed, placed
+from local_log.formats.filenames import META_PROPERTIES, STRAY_DIR, TOPICS, TopicPartition, marked_log_dir
+from local_log.log_dir import is_new
 from tiering.local_tier.adoption import Folder, Renaming
 from tiering.local_tier.topics_file import Topics, read_topics, write_topics
 
@@ -52,5 +54,27 @@ def renamed(directory: DataDir, renaming: Renaming, unique_id: str) -> str:
 
 def format_if_new(directory: DataDir, properties: bytes) -> None:
     """Gives a directory without any log the file that a broker needs to start on it. Raises Offline."""
-    if META_PROPERTIES not in directory.disk.names(directory.path) and not directory.folders():
+    if not _has_properties(directory) and not directory.folders():
         replace_file(directory.disk, f"{directory.path}/{META_PROPERTIES}", properties)
+
+
+def _has_properties(directory: DataDir) -> bool:
+    """Whether there is more than the empty file by which a user says that a disk is new."""
+    with suppress(NotFound):
+        return directory.disk.size(f"{directory.path}/{META_PROPERTIES}") > 0
+    return False
+
+
+def refuse_unmounted(directory: DataDir, known: Topics, missing: Sequence[TopicPartition]) -> None:
+    """Takes a directory offline that has nothing although it has been used, while partitions are missing. Raises Offline.
+
+    Nothing may be written there: it is most likely a mount point without its disk. A file of topics from before `directories`
+    does not say which ones have been used, so that any may be.
+    """
+    if not missing or not is_new(directory.disk, directory.path):
+        return
+    if not known.directories or directory.disk.real_path(directory.path) in known.directories:
+        raise directory.disk.fail(
+            f"it is empty, and there is no log of {listed(map(str, missing))}; mount its disk, or, if it is a new one, create an "
+            f"empty {META_PROPERTIES} there"
+        )

@@ -31,7 +31,7 @@ from local_log.formats.meta_properties import write_meta_properties
 from local_log.formats.partition_metadata import new_uuid
 from local_log.log_dir import LogDir
 from tiering.local_tier.adoption import Folder, Renaming, adopted, merged, renamings
-from tiering.local_tier.directory_files import folders_in, format_if_new, read_file, renamed, write_file
+from tiering.local_tier.directory_files import folders_in, format_if_new, read_file, refuse_unmounted, renamed, write_file
 from tiering.local_tier.errors import UnknownTopicOrPartition
 from tiering.local_tier.followed_starts import FollowedStarts
 from tiering.local_tier.topics import check_name, config_of, more_partitions, taken_over
@@ -151,9 +151,7 @@ class LocalTier:
     def missing(self) -> tuple[TopicPartition, ...]:
         """Partitions of known topics without a log in any directory: a disk is offline or not mounted, or a log is damaged."""
         with self._lock:
-            there = set(self._manager.partitions())
-            known = (TopicPartition(name, n) for name, topic in self.topics().items() for n in topic.partitions)
-            return tuple(sorted(partition for partition in known if partition not in there))
+            return self._known.missing(self._manager.partitions())
 
     def log(self, partition: TopicPartition) -> UnifiedLog:
         """A partition's log. Raises UnknownTopicOrPartition, Offline, and the error of a log that could not be opened."""
@@ -279,8 +277,15 @@ class LocalTier:
         known, messages = merged(files, folders)
         new = {f.topic_id for f in folders} - {None, *known.deleted} - {topic.topic_id for topic in known.topics.values()}
         self._known = adopted(known, folders, self._of_brokers() if new else {})
+        self._refuse_unmounted()
         self.notes = (*messages, *self._rename(renamings(self._known, folders)))
         self._configure()
+
+    def _refuse_unmounted(self) -> None:
+        there = {one.name.partition for d in self._live() for one in unless_offline(d.folders) or () if not one.name.mark}
+        missing = [p for p in self._known.missing(there) if p.partition not in self._known.topics[p.topic].being_made]
+        for directory in self._live():
+            unless_offline(partial(refuse_unmounted, directory, self._known, missing))
 
     def _configure(self) -> None:
         """Gives the logs that are opened next the settings of their topics. Raises InvalidTopicConfig."""
@@ -313,7 +318,8 @@ class LocalTier:
         self._starts = FollowedStarts()
         period_ms = self._manager.config.flush_start_offset_checkpoint_interval_ms
         self._save_starts = Schedule.beginning(self._now_ms(), {Task.LOG_START_OFFSETS: (period_ms, period_ms)})
-        known = self._starts.kept(self._known, self._logs())
+        paths = (unless_offline(partial(d.disk.real_path, d.path)) for d in self._live())
+        known = self._starts.kept(self._known, self._logs()).used({path for path in paths if path is not None})
         if known != self._known or any(not self._has_newest(directory) for directory in self._live()):
             self._save(known)
         if not self.offline:  # else an offline directory may have what seems to be missing

@@ -13,6 +13,13 @@ class OwnLogDir(LogDir):
 
     tier: LocalTier
 
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """See LogDir. Raises Offline, too: what is seen where a disk is not mounted says nothing of its logs."""
+        for failure in self.tier.offline:
+            if failure.directory == self.path:
+                raise failure
+        return LogDir.partitions(self)
+
     def checkpoint(self, name: str) -> dict[TopicPartition, int]:
         """The offsets of the open logs for the high watermarks and log start offsets, else the file's."""
         if name not in (HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT):

@@ -99,7 +99,7 @@ class TierService:
         remedy = "no log directory has it; mount its disk and start again, or delete the topic"
         missing = [f"{partition}: {remedy}" for partition in self.tier.missing()]
         strays = [f"{path}: a stray log, which is left alone" for path in started.strays]
-        self._note([*self.tier.notes, *map(str, found), *missing, *strays])
+        self._note([*self.tier.notes, *map(str, (*self.tier.offline, *found)), *missing, *strays])
         return started
 
     def run_in_background(self, on_failure: Callable[[], None]) -> None:

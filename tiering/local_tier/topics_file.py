@@ -1,7 +1,7 @@
 """`tiering-topics.json` in each log directory that we own: all topics with their ids, partitions and settings.
 
     {"format": 1, "version": 7, "topics": {"orders": {"id": "…", "partitions": [0, 1], "config": {"retention.ms": "1000"}}},
-     "deleted": {"<topic id>": "payments"}}
+     "deleted": {"<topic id>": "payments"}, "directories": ["/disk1/logs", "/disk2/logs"]}
 
 Every directory has the whole file, so that a copy of one disk is enough. Of several the one with the greatest version counts: a
 crash may come between two writes, and a directory may have been offline. Directories that were used apart may each have topics
@@ -9,12 +9,12 @@ that the other lacks; see `adoption.merged`.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from local_log.errors import Corrupt, Newer
-from local_log.formats.filenames import TOPICS
+from local_log.formats.filenames import TOPICS, TopicPartition
 from local_log.formats.primitives import Buffer
 
 FORMAT: Final = 1
@@ -43,12 +43,14 @@ class Topics:
     """The content of the file.
 
     `deleted` are the ids of deleted topics, with their names, of which a directory may still have folders: one that was offline,
-    or not mounted, when the topic was deleted. The last deleted one is at the end.
+    or not mounted, when the topic was deleted. The last deleted one is at the end. `directories` are the resolved paths of the
+    log directories that have been used together.
     """
 
     topics: Mapping[str, Topic] = field(default_factory=dict)
     deleted: Mapping[str, str] = field(default_factory=dict)
     version: int = 0
+    directories: tuple[str, ...] = ()
 
     def with_topic(self, name: str, topic: Topic) -> "Topics":
         """With this topic, new or changed."""
@@ -65,6 +67,15 @@ class Topics:
         """Without the id of a deleted topic: no directory has a folder of it any more."""
         return replace(self, deleted={i: name for i, name in self.deleted.items() if i != topic_id})
 
+    def used(self, directories: Iterable[str]) -> "Topics":
+        """With these paths of log directories, too."""
+        return replace(self, directories=tuple(sorted({*self.directories, *directories})))
+
+    def missing(self, there: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
+        """The partitions that are not there, sorted; also those that are being made."""
+        partitions = {TopicPartition(name, number) for name, topic in self.topics.items() for number in topic.partitions}
+        return tuple(sorted(partitions.difference(there)))
+
 
 def read_topics(buffer: Buffer) -> Topics:
     """The topics. Raises Corrupt, Newer."""
@@ -78,6 +89,7 @@ def read_topics(buffer: Buffer) -> Topics:
             {str(name): _topic(body) for name, body in content["topics"].items()},
             {str(topic_id): str(name) for topic_id, name in content["deleted"].items()},
             int(content["version"]),
+            tuple(sorted(str(path) for path in content.get("directories", ()))),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise Corrupt(
@@ -98,6 +110,7 @@ def write_topics(topics: Topics) -> bytes:
     """The bytes of the file."""
     rows = {name: _row(topic) for name, topic in sorted(topics.topics.items())}
     content = {"format": FORMAT, "version": topics.version, "topics": rows, "deleted": dict(topics.deleted)}
+    content |= {"directories": list(topics.directories)} if topics.directories else {}
     return json.dumps(content, indent=1).encode() + b"\n"
 
 
