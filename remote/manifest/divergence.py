@@ -8,6 +8,7 @@ After an unclean election the new leader lacks what was archived of the former o
 """
 
 from itertools import count
+from typing import Final
 
 from local_log.errors import Conflict
 from local_log.formats.checkpoints import EpochEntry, epochs_before
@@ -15,6 +16,12 @@ from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from remote.keys import topic_id_from
 from remote.manifest.model import Manifest
 from remote.manifest.transitions import check_history, contradict
+
+OTHER_RECORDS_REMEDY: Final = (
+    "where the directory was truncated or restored from an older copy, its records are not archived: read them from the log, "
+    "create the topic anew and append them there"
+)
+"""What to do about a log that has other records than the archive at the same offsets and leader epochs."""
 
 
 def fork_offset(manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offset: int) -> int | None:

@@ -9,6 +9,7 @@ from local_log.errors import LogError
 from tiering.agent.job_queue import JobQueue
 from tiering.agent.memory import MemoryFile
 from tiering.agent.outcome import Failure, Outcome
+from tiering.agent.schedule import Job
 from tiering.agent.seen_there import SeenThere
 from tiering.agent.settings import Settings, Source, Surroundings
 from tiering.agent.view import Counts, ErrorRecord, PartitionView
@@ -46,6 +47,7 @@ class AgentState:
         self.report, self._clock, self._memory_file = around.report, around.clock, memory
         self.there = SeenThere(source.log_dirs, memory, source.archive_url, around.clock, self.hurt)
         self._copied: list[str] = []
+        self._told: dict[Job, str] = {}
 
     def now_ms(self) -> int:
         """The time by the agent's clock."""
@@ -57,6 +59,7 @@ class AgentState:
         noted = tuple((self.marks.get(folder), mark) for folder, mark in marks.items())
         self.views.update(views)
         self.marks = marks
+        self._told = {job: message for job, message in self._told.items() if job.subject in marks}
         return Changes(noted, dropped)
 
     def copied_since(self) -> tuple[str, ...]:
@@ -71,12 +74,28 @@ class AgentState:
         self.counts[topic] = self.counts.get(topic, Counts()).after(outcome)
         if view is not None:
             after = self.views[outcome.job.subject] = view.after(outcome, now_ms)
-            for message in _news(view, after):
+            for message in self._news(outcome, view, after):
                 self.report(message)
         elif outcome.error is not None:
             self.hurt(outcome.error)
         if outcome.copied is not None:
             self._copied.append(outcome.job.subject)
+
+    def _news(self, outcome: Outcome, before: PartitionView, after: PartitionView) -> Iterator[str]:
+        """Messages of errors and losses that were not there before. A job's error is told once until the job succeeds.
+
+        The view has one error for all jobs of a partition, and a success of one job says nothing of another's error.
+        """
+        if outcome.error is None and not outcome.is_only_begun:
+            self._told.pop(outcome.job, None)
+        if outcome.error is not None and after.error is not None and self._told.get(outcome.job) != after.error.message:
+            self._told[outcome.job] = after.error.message
+            if before.error is None or before.error.message != after.error.message:
+                yield after.error.message
+        if after.refused is not None and (before.refused is None or before.refused.message != after.refused.message):
+            yield after.refused.message
+        if after.lost_offsets > before.lost_offsets:
+            yield after.lost_message()
 
     def remember(self, **changes: Any) -> None:
         """Saves these fields of the memory. If that fails the agent continues; after a restart it may do work again too early."""
@@ -92,12 +111,3 @@ class AgentState:
         if self.error is None or self.error.message != record.message:
             self.report(record.message)
         self.error = record
-
-
-def _news(before: PartitionView, after: PartitionView) -> Iterator[str]:
-    """Messages of errors and losses that were not there before."""
-    for was, now in ((before.error, after.error), (before.refused, after.refused)):
-        if now is not None and (was is None or was.message != now.message):
-            yield now.message
-    if after.lost_offsets > before.lost_offsets:
-        yield after.lost_message()

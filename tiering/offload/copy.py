@@ -39,6 +39,7 @@ from tiering.offload.cleaned import Cleaned, cleaned_segments, cleaned_up_to
 from tiering.offload.cleaned_check import CleanedCheck, check_emptied, reading_with
 from tiering.offload.emptied import Emptied, refuse_emptied
 from tiering.offload.local_segment import LocalSegment, local_segments
+from tiering.offload.other_records import refuse_other_records
 from tiering.offload.plan import Action, Decision, plan_offload
 from tiering.offload.source import Changed, checked_state, segment_data, segment_end
 from tiering.offload.supersede import supersede
@@ -146,12 +147,14 @@ def plan(log: LogReader, store: ObjectStore, *, replaces: bool = False) -> Offlo
 
     `replaces`: what was cleaned since it was archived is archived again, in place of what the archive has.
 
-    Raises Corrupt, NotFound, Unreadable, Unavailable, Invalid for a topic that was deleted from the archive.
+    Raises Corrupt, NotFound, Unreadable, Unavailable, Invalid for a topic that was deleted from the archive, Conflict for a log
+    with other records than the archive.
     """
     path = PartitionPath(log.partition.topic, log.topic_id, log.partition.partition)
     known = load_newest(store, path) or Stored(_never_archived(path, log), "")
     refuse_deleted(known.manifest)
     segments = local_segments(log)
+    refuse_other_records(log, segments, known.manifest)
     stable = log.last_stable_offset if len(segments) > 1 else log.log_start_offset
     cleaned = cleaned_segments(log, segments, stable, known.manifest, store) if replaces and known.manifest.version else ()
     decisions = plan_offload(segments, stable, known.manifest, unproven=log.unproven, cleaned=cleaned)

@@ -38,7 +38,7 @@ def emptied_by_cleaner(log: LogReader, without_bytes: Iterable[Segment]) -> froz
     if not candidates:
         return frozenset()
     names = frozenset(log.disk.names(log.folder))
-    if _is_in_checkpoint(log) or any(name.endswith((CLEANED, SWAP)) for name in names):
+    if was_cleaned(log) or any(name.endswith((CLEANED, SWAP)) for name in names):
         return frozenset(s.base_offset for s in candidates)
     return frozenset(s.base_offset for s in candidates if f"{offset_file(s.base_offset, LOG)}{DELETED}" in names)
 
@@ -54,7 +54,8 @@ def _has_entries(segment: Segment, suffix: str) -> bool:
     return bool((segment.read(suffix) or b"").strip(b"\0"))
 
 
-def _is_in_checkpoint(log: LogReader) -> bool:
+def was_cleaned(log: LogReader) -> bool:
+    """Whether a round of cleaning has ended in the log. A checkpoint that cannot be read says no. Raises Unreadable."""
     try:
         return log.partition in LogDir(log.disk, parent_of(log.folder)).checkpoint(CLEANER_OFFSET_CHECKPOINT)
     except Corrupt:

@@ -17,6 +17,7 @@ from local_log.log_dir import LogDir, is_brokers
 from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from remote.keys import PartitionPath
+from remote.manifest.divergence import OTHER_RECORDS_REMEDY
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
 from remote.manifest.store import load_newest
@@ -97,8 +98,7 @@ def _refuse_other(log: LogReader, entries: Entries, segment: Segment, end: int) 
             return
     raise Conflict(
         f"{file}: the archive has the offsets from {segment.base_offset} to {end - 1} of {log.partition} in other segments or "
-        "with other records, so that nothing of the log is deleted; where the directory was truncated or restored from an older "
-        "copy, its records are not archived: read them from the log, create the topic anew and append them there"
+        f"with other records, so that nothing of the log is deleted; {OTHER_RECORDS_REMEDY}"
     )
 
 

@@ -120,6 +120,33 @@ def test_a_restart_after_a_power_failure_reads_on_where_the_archive_and_the_disk
     assert world.manifest().end_offset == 107
 
 
+def test_a_directory_restored_from_an_older_copy_is_not_archived_over_what_is_and_that_is_told_once(world: OwnWorld) -> None:
+    """Its leader epoch is the same, and its records have the offsets of other ones."""
+    world.settings["local.retention.ms"] = str(20 * MINUTE_MS)
+    world.service.stop()
+    older = world.disk.contents(LOGS)
+    produce(world.start(), ORDERS, 30, now_ms=world.clock.now)
+    world.run(8)
+    before = world.manifest()
+    assert before.end_offset > 110
+    world.service.stop()
+    world.disk.delete_folder(LOGS)
+    for path, body in older.items():
+        folder = path.rpartition("/")[0]
+        if not world.disk.exists(folder):
+            world.disk.make_folder(folder)
+        world.disk.write(path, 0, body)
+    world.start()
+    produce(world.tier, ORDERS, 60, now_ms=world.clock.now)
+    world.run(60)
+    after = world.manifest()
+    assert [e for e in after.entries if e not in before.entries] == []
+    assert logs_on_disk(world)[0] < before.end_offset
+    (copy,) = [said for said in world.said if "has other records than the archive" in said]
+    assert "read them from the log, create the topic anew and append them there" in copy
+    assert len(world.said) == 2, "local retention says that it deletes nothing"
+
+
 def test_a_failing_disk_is_told_and_ends_the_service(world: OwnWorld) -> None:
     failure = world.tier._manager.directories[0].disk.fail("Input/output error")
     assert not world.service.tick()
