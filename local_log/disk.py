@@ -4,10 +4,10 @@
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from local_log.errors import NotFound
+from local_log.file_range import FileState, OpenedFile
 from local_log.formats.checksum import crc32c
 from local_log.formats.primitives import Buffer
 
@@ -15,26 +15,6 @@ _PART_BYTES: Final = 8 << 20
 
 Writer = Callable[[int, bytes], None]
 """Writes bytes at a position of a file."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileState:
-    """Identifies a file and its version: it differs for another file of the same name, and after a write."""
-
-    device: int
-    inode: int
-    size: int
-    modified_ns: int
-
-
-class OpenedFile(Protocol):
-    """A file that is open while this object is referenced: also after it was renamed or deleted, it can be read."""
-
-    def fileno(self) -> int:
-        """The descriptor, which others use, too: it must be neither closed nor moved."""
-
-    def read(self, start: int, end: int) -> bytes:
-        """Bytes `[start, end)`, fewer if the file ends sooner. Raises Unreadable."""
 
 
 class Disk(Protocol):
@@ -56,6 +36,9 @@ class Disk(Protocol):
     def state(self, file: str) -> FileState:
         """The file's identity and version."""
 
+    def open(self, file: str) -> OpenedFile:
+        """The file, to be read."""
+
     def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
         """Bytes `[start, end)`, fewer if the file ends sooner. They are copied: a mapped file that shrinks kills the process."""
 
@@ -72,9 +55,6 @@ class WritableDisk(Disk, Protocol):
 
     def exists(self, path: str) -> bool:
         """Whether a file or folder of this path exists."""
-
-    def open(self, file: str) -> OpenedFile:
-        """The file, to be read."""
 
     def is_file(self, path: str) -> bool:
         """Whether a file of this path exists."""

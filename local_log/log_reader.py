@@ -1,10 +1,12 @@
 """Reads one partition's log from its folder: segments, offsets, records."""
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, pairwise
 
+from local_log.batch_file import BatchFile
 from local_log.disk import Disk
 from local_log.errors import Corrupt, NotFound, OffsetOutOfRange, placed
 from local_log.formats.checkpoints import EpochEntry, epoch_of, read_epochs
@@ -125,6 +127,11 @@ class LogReader:
             if chunk.batches.base_offset[0] >= end_offset:
                 return
             yield chunk
+
+    def batch_file(self, offset: int, end_offset: int) -> BatchFile | None:
+        """The file in which the batch with `offset` is, or should be; None without any. Raises NotFound."""
+        at = bisect_right(self.segments, offset, key=lambda segment: segment.base_offset)
+        return self.segments[max(at - 1, 0)].batch_file(end_offset) if self.segments else None
 
     def aborted(self, start_offset: int, end_offset: int) -> tuple[AbortedTxn, ...]:
         """The aborted transactions with records in `[start_offset, end_offset)`. Their markers may be in much later segments."""

@@ -5,14 +5,16 @@ import threading
 
 import pyarrow as pa
 
+from local_log.file_range import FileState
+
 
 class OpenFile:
-    """An open file. It is closed when neither the cache nor a thread references it."""
+    """An open file. It is closed when nobody references it: no cache, no thread, no answer that is being sent."""
 
     __slots__ = ("number",)
 
     def __init__(self, file: str, flags: int) -> None:
-        self.number = os.open(file, os.O_RDWR | os.O_CLOEXEC | flags, 0o644)
+        self.number = os.open(file, os.O_CLOEXEC | flags, 0o644)
 
     def __del__(self) -> None:
         if hasattr(self, "number"):
@@ -35,7 +37,7 @@ class OpenFiles:
         with self._lock:
             found = self._open.get(file)
             if found is None:
-                found = self._open[file] = OpenFile(file, flags)
+                found = self._open[file] = OpenFile(file, os.O_RDWR | flags)
                 if len(self._open) > self._files_max:
                     del self._open[next(iter(self._open))]
             return found
@@ -45,6 +47,12 @@ class OpenFiles:
         with self._lock:
             for file in [f for f in self._open if f == path or f.startswith(f"{path}/")]:
                 del self._open[file]
+
+
+def state_of(descriptor: int) -> FileState:
+    """The open file's identity and version."""
+    status = os.fstat(descriptor)
+    return FileState(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def read(descriptor: int, start: int, end: int | None) -> bytes:

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar, Final, NamedTuple
 
-from local_log.disk import FileState, Writer
+from local_log.disk import Writer
 from local_log.errors import NoSuchFile, Unreadable, of_system
+from local_log.file_range import FileState
 from local_log.formats.primitives import Buffer
-from local_log.open_files import OpenFile, OpenFiles, read, read_large
+from local_log.open_files import OpenFile, OpenFiles, read, read_large, state_of
 
 OPEN_FILES_MAX: Final = 64
 
@@ -41,6 +42,12 @@ class OsDisk:
         with _translated(file):
             status = os.stat(file)
             return FileState(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+    def open(self, file: str) -> "_OpenedFile":
+        try:
+            return _tuple(_OpenedFile, (file, OpenFile(file, os.O_RDONLY)))
+        except OSError as e:
+            raise _translation(file, e) from e
 
     def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
         with _translated(file):
@@ -226,6 +233,10 @@ class _OpenedFile(NamedTuple):
     def read(self, start: int, end: int) -> bytes:
         with _translated(self.name):
             return read(self.opened.number, start, end)
+
+    def state(self) -> FileState:
+        with _translated(self.name):
+            return state_of(self.opened.number)
 
 
 def _inode(file: str) -> tuple[int, int] | None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from local_log.batch_file import BatchFile
 from local_log.disk import Disk
 from local_log.errors import Corrupt, NoSuchFile, NotFound, placed
 from local_log.formats.chunks import Chunk, read_chunks
@@ -76,6 +77,15 @@ class Segment:
             yield chunk
         if end < size and self.next_base_offset is not None:
             raise Corrupt(f"the last {size - end} bytes of an inactive segment are no whole batch", file=file, position=end)
+
+    def batch_file(self, end_offset: int) -> BatchFile:
+        """The log file, opened, with its batches below `end_offset`. Raises NotFound if it has been deleted."""
+        opened = self.disk.open(self.path(LOG))
+
+        def position_of(offset: int) -> int:
+            return 0 if offset <= self.base_offset else self._position_of(offset, opened.state().size)
+
+        return BatchFile(self.path(LOG), opened, position_of, end_offset, self.next_base_offset)
 
     def chunks_from_time(self, timestamp_ms: int) -> Iterator[Chunk]:
         """The batches from the first position on where a record with a timestamp at or after `timestamp_ms` may be."""

@@ -8,20 +8,24 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from local_log.errors import BadRange, Corrupt, Newer, NotFound
+from local_log.file_range import OpenedFile
 from remote.keys import PartitionPath
 from remote.manifest.segment_entry import IDENTITY, SegmentEntry
-from remote.store.api import Body, ObjectReader
+from remote.store.api import Body, ObjectReader, open_file
 
 
 class SegmentBytes(Protocol):
     """Reads ranges of segments. Implementations are thread-safe.
 
-    `log` and `aux` raise Corrupt, with the position in the object, if an object that a manifest names is missing, too short or
-    cannot be decoded; also Unavailable, Newer for an unknown encoding, and Invalid if the store denies access.
+    `log`, `log_file` and `aux` raise Corrupt, with the position in the object, if an object that a manifest names is missing, too
+    short or cannot be decoded; also Unavailable, Newer for an unknown encoding, and Invalid if the store denies access.
     """
 
     def log(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> Body:
         """Exactly bytes `[start, end)` of the segment's log file; `end` is at most `entry.log_size`."""
+
+    def log_file(self, path: PartitionPath, entry: SegmentEntry) -> OpenedFile | None:
+        """The segment's log file, opened, where its bytes lie in a file as they are; else None."""
 
     def aux(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
         """Exactly bytes `[start, end)` of the segment's aux object; `entry.aux_ranges` gives positions in it."""
@@ -44,6 +48,13 @@ class StoredBytes:
 
     def log(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> Body:
         return self._get(path.segment(entry.log_name), entry, start, end)
+
+    def log_file(self, path: PartitionPath, entry: SegmentEntry) -> OpenedFile | None:
+        key = path.segment(entry.log_name)
+        try:
+            return open_file(self.store, key) if entry.encoding == IDENTITY else None
+        except NotFound as e:
+            raise Corrupt(f"the manifest names it, and it is not there: restore the object from a copy ({e})", file=key) from e
 
     def aux(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
         return bytes(self._get(path.segment(entry.aux_name), entry, start, end))

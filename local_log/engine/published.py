@@ -31,6 +31,10 @@ class PublishedOffsets:
         self.truncations = 0
         """How many truncations have begun. While it stays the same, no byte that was below the log's end is changed."""
 
+    def is_unchanged(self, truncations: object) -> bool:
+        """Whether that many truncations have begun, as when a range was found (see `file_range.Source`)."""
+        return self.truncations == truncations
+
     @property
     def moves(self) -> int:
         """See `LogOffsets`."""

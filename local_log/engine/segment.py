@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from local_log.disk import OpenedFile, WritableDisk, Writer
+from local_log.disk import WritableDisk, Writer
 from local_log.engine.config import LogConfig
 from local_log.engine.find import Found, batch_with, find_batch
 from local_log.engine.index_file import OffsetIndexFile, OffsetOverflow, TimeIndexFile, is_relative
@@ -20,6 +20,7 @@ from local_log.engine.memory_records import BatchFacts
 from local_log.engine.scan import Scanned, scan_file
 from local_log.engine.txn_index_file import TxnIndexFile
 from local_log.errors import Invalid, NotFound
+from local_log.file_range import OpenedFile
 from local_log.formats.filenames import DELETED, LOG, OFFSET_INDEX, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, offset_file
 from local_log.formats.header_layout import BATCH_RANGE
 from local_log.formats.primitives import INT32_MAX

@@ -18,7 +18,7 @@ from local_log.engine.append.producer_checks import ProducerChanges, judge
 from local_log.engine.config import LogConfig
 from local_log.engine.epochs import LeaderEpochs
 from local_log.engine.errors import RecordListTooLarge, UnexpectedAppendOffset
-from local_log.engine.file_range import FetchedRange, range_of
+from local_log.engine.fetched_range import FetchedRange, range_of
 from local_log.engine.folder import LogFolder
 from local_log.engine.list_offsets import Bounds, offset_for, offsets_before
 from local_log.engine.local_log import Fetched, LocalLog, Slice
@@ -271,7 +271,7 @@ class UnifiedLog(LogWithOffsets):
     def fetch(
         self, offset: int, size_max: int, isolation: Isolation = Isolation.LOG_END, *, one_batch_at_least: bool = True
     ) -> FetchedRange:
-        """As `read`, but gives the range of the log file instead of its bytes: see `file_range` for how long it is valid."""
+        """As `read`, but gives the range of the log file instead of its bytes; see `local_log.file_range` for its validity."""
 
         def query(now: LogOffsets) -> FetchedRange:
             found = self._find(now, offset, size_max, isolation, one_batch_at_least)

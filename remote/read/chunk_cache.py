@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
+from local_log.file_range import OpenedFile
 from remote.keys import PartitionPath
 from remote.manifest.segment_entry import SegmentEntry
 from remote.read.cache_files import CacheFiles
@@ -69,6 +70,9 @@ class CachedBytes:
     def log(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> Body:
         self.source.require_encryption(path, entry)
         return self.cache.read(entry, start, end, lambda a, b: self.source.log(path, entry, a, b))
+
+    def log_file(self, path: PartitionPath, entry: SegmentEntry) -> OpenedFile | None:
+        return self.source.log_file(path, entry)
 
     def aux(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
         return self.source.aux(path, entry, start, end)

@@ -11,6 +11,7 @@ from itertools import groupby
 import numpy as np
 import pyarrow as pa
 
+from local_log.batch_file import BatchFile
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import epoch_of
 from local_log.formats.chunks import FIRST_CHUNK_BYTES, Chunk, join_chunks
@@ -75,6 +76,22 @@ class ArchivedLog:
         first_bytes = max(self.first_bytes, wanted_bytes + _BEFORE_BYTES)
         for _, chunks in self._read(spans, replace(self.reading.ahead, pool=None), first_bytes):
             yield from chunks
+
+    def batch_file(self, offset: int, end_offset: int) -> BatchFile | None:
+        """The file in which the batch with `offset` is; None if it is in no file as it is, or at or above `end_offset`.
+
+        Raises OffsetOutOfRange, Corrupt, Unavailable, and MissingRange for a missing offset.
+        """
+        span = next(self._spans(offset, end_offset, fail_on_data_loss=True), None)
+        opened = None if span is None else self._source.log_file(self.manifest.path, span.entry)
+        if span is None or opened is None:
+            return None
+        entry, name = span.entry, self.manifest.path.segment(span.entry.log_name)
+
+        def position_of(offset: int) -> int:
+            return 0 if offset <= entry.base_offset else self._indexes(entry).offsets().lookup(offset)
+
+        return BatchFile(name, opened, position_of, span.end, span.end, entry.log_size)
 
     def span_chunks(self, span: Span) -> Iterator[Chunk]:
         """The batches of a span of one segment."""

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
+from local_log.file_range import OpenedFile
+
 Body = bytes | bytearray | memoryview
 
 
@@ -156,3 +158,20 @@ def make_durable(store: object, key: str) -> None:
             return
         store = store.inner
     store.make_durable(key)
+
+
+@runtime_checkable
+class HasFiles(Protocol):
+    """A backend whose objects are files."""
+
+    def open_file(self, key: str) -> OpenedFile:
+        """An object's file, open to be read, also when it is deleted meanwhile. Raises NotFound, Unavailable."""
+
+
+def open_file(store: object, key: str) -> OpenedFile | None:
+    """An object's file, None if the store has no files. `store` as for `make_durable`. Raises NotFound, Unavailable."""
+    while not isinstance(store, HasFiles):
+        if not hasattr(store, "inner"):
+            return None
+        store = store.inner
+    return store.open_file(key)

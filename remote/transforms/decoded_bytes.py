@@ -5,6 +5,7 @@ once.
 """
 
 from local_log.errors import Corrupt, Invalid
+from local_log.file_range import OpenedFile
 from local_log.formats.primitives import Buffer
 from remote.keys import PartitionPath
 from remote.manifest.segment_entry import IDENTITY, SegmentEntry
@@ -54,6 +55,11 @@ class DecodedBytes:
             chunks += self._decoded(found, first, stop)
             self._chunks.put((found.key, stop - 1), chunks[-1])
         return _slice(found, overlapping, chunks, start, end)
+
+    def log_file(self, path: PartitionPath, entry: SegmentEntry) -> OpenedFile | None:
+        """Also raises NotEncrypted."""
+        self.require_encryption(path, entry)
+        return self._stored.log_file(path, entry)
 
     def aux(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
         """Also raises NoKey, WrongKey, NotEncrypted."""

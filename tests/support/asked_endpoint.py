@@ -6,6 +6,8 @@ from typing import Any
 
 from archive_fakes import CountingIds, SleptClock
 
+from local_log.file_range import FileRange
+from local_log.formats.primitives import Buffer
 from local_log.log_dir import LogDir
 from local_log.os_disk import OsDisk
 from remote.store.api import ObjectStore
@@ -43,7 +45,7 @@ class Endpoint:
         """The response, or None if it waits. It must have nothing after its end."""
         frame = write_request(RequestHeader(api, version, 99, "test"), message)[4:]
         found = handle(frame, self.connection, self.context)
-        return None if isinstance(found, Waits) else response_of(api, version, b"".join(map(bytes, found)))
+        return None if isinstance(found, Waits) else response_of(api, version, b"".join(map(bytes_of, found)))
 
     def fetch(
         self, topic: str, offset: int, max_bytes: int = 1 << 30, *, version: int = 11, level: int = 0, **more: int
@@ -60,6 +62,11 @@ class Endpoint:
         known = self.context.logs.topic(name)
         assert known is not None
         return FetchTopic(topic_id=known.id, partitions=partitions)
+
+
+def bytes_of(part: Buffer | FileRange) -> bytes:
+    """As they are sent."""
+    return part.read() if isinstance(part, FileRange) else bytes(part)
 
 
 def response_of(api: Api, version: int, data: bytes) -> Any:

@@ -15,8 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, partial
 
-from local_log.disk import FileState, OpenedFile, Writer
+from local_log.disk import Writer
 from local_log.errors import NotFound, Unreadable
+from local_log.file_range import FileState, OpenedFile
 from local_log.formats.primitives import Buffer
 
 BLOCK_BYTES = 4096
@@ -113,6 +114,13 @@ class _Opened:
 
     def read(self, start: int, end: int) -> bytes:
         return bytes(self.of.now[start:end])
+
+    def state(self) -> FileState:
+        return _state(self.of)
+
+
+def _state(file: _File) -> FileState:
+    return FileState(0, id(file), len(file.now), file.modified_ms * 1_000_000)
 
 
 def _block(data: bytes | bytearray, block: int) -> bytes:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from local_log.disk import FileState
 from local_log.errors import LogError, NoSuchFile, Unreadable
+from local_log.file_range import FileState
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, TopicPartition
 from local_log.log_dir import LogDir
 from local_log.log_reader import LogReader, open_log

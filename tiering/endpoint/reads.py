@@ -1,8 +1,14 @@
-"""Reads of batches for fetches, each going on where an earlier one ended: nothing is looked up or requested twice."""
+"""Reads of batches for fetches: ranges of files where the batches lie in files as they are, else bytes.
+
+A read of bytes goes on where an earlier one ended: nothing is looked up or requested twice.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from local_log.checked_files import CheckedFiles
+from local_log.errors import LogError
+from local_log.file_range import FileRange, size_of
 from local_log.formats.chunks import Chunk
 from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.primitives import Buffer
@@ -18,7 +24,7 @@ OPEN_MAX = 16
 class Batches:
     """Whole batches in a row, not copied, and the aborted transactions among them, None for read_uncommitted."""
 
-    parts: tuple[Buffer, ...]
+    parts: tuple[Buffer | FileRange, ...]
     size: int
     aborted: tuple[AbortedTxn, ...] | None
     next_offset: int
@@ -47,6 +53,7 @@ class _BothTiers:
 class Reads:
     """For many threads: a read belongs to the thread that has taken it."""
 
+    _files: CheckedFiles = field(default_factory=CheckedFiles)
     _kept: ArchiveReads = field(default_factory=lambda: ArchiveReads(OPEN_MAX))
 
     def read(self, log: TieredLog, offset: int, max_bytes: int, isolation: Isolation, *, one_at_least: bool) -> Batches:
@@ -56,20 +63,44 @@ class Reads:
 
         `offset` is in the log, or its end. Raises Corrupt, Unavailable, NotFound, and MissingRange if no tier has the offset.
         """
-        end, chunks = log.end_offset(isolation), list[Chunk]()
+        end, next_offset = log.end_offset(isolation), offset
+        parts: tuple[Buffer | FileRange, ...] = ()
         if offset < end and (max_bytes or one_at_least):
-            chunks, is_over = self._taken(log, offset, max_bytes, isolation, one_at_least=one_at_least)
-            if is_over and not chunks:  # the read that was kept is of before the last batches were there
-                chunks, _ = self._taken(log, offset, max_bytes, isolation, one_at_least=one_at_least)
-        parts = tuple(_bytes_of(chunk) for chunk in chunks)
+            parts, next_offset = self._parts(log, offset, max_bytes, isolation, one_at_least=one_at_least)
         aborted = None
         if isolation is Isolation.read_committed:
-            aborted = log.aborted(offset, chunks[-1].batches.next_offset, isolation) if chunks else ()
-        return Batches(parts, sum(map(len, parts)), aborted, chunks[-1].batches.next_offset if chunks else offset)
+            aborted = log.aborted(offset, next_offset, isolation) if parts else ()
+        return Batches(parts, sum(map(size_of, parts)), aborted, next_offset if parts else offset)
 
     def close(self) -> None:
         """Cancels what is requested ahead."""
         self._kept.forget()
+
+    def _parts(
+        self, log: TieredLog, offset: int, max_bytes: int, isolation: Isolation, *, one_at_least: bool
+    ) -> tuple[tuple[Buffer | FileRange, ...], int]:
+        """The parts, and the offset after them. An error is raised when nothing can be read before it."""
+        parts: tuple[Buffer | FileRange, ...] = ()
+        end = log.end_offset(isolation)
+        try:
+            while (file := log.batch_file(offset, isolation)) is not None:
+                found = self._files.locate(file, offset, max_bytes, one_at_least=one_at_least)
+                if found.range is not None:
+                    parts, offset, one_at_least = (*parts, found.range), found.next_offset, False
+                    max_bytes -= found.range.size
+                if not found.is_over or file.next_offset is None or max_bytes <= 0:
+                    return parts, offset
+                offset = max(offset, file.next_offset)
+            if offset >= end:
+                return parts, offset
+            chunks, is_over = self._taken(log, offset, max_bytes, isolation, one_at_least=one_at_least)
+            if is_over and not chunks:  # the read that was kept is of before the last batches were there
+                chunks, _ = self._taken(log, offset, max_bytes, isolation, one_at_least=one_at_least)
+        except LogError:
+            if not parts:
+                raise
+            return parts, offset
+        return (*parts, *map(_bytes_of, chunks)), chunks[-1].batches.next_offset if chunks else offset
 
     def _taken(
         self, log: TieredLog, offset: int, max_bytes: int, isolation: Isolation, *, one_at_least: bool

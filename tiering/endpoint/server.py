@@ -196,7 +196,7 @@ class Server:
         except OSError:
             self._gone(channel)
             return
-        except EOFError as e:
+        except (EOFError, LogError) as e:
             self._do(self._core.refuse(channel.number, str(e)))
             self._handle_all()
             return
@@ -243,10 +243,15 @@ class Server:
 
 
 def _send_some(to: socket.socket, send: Send, bytes_max: int) -> int:
-    """How many bytes were sent. Raises OSError, and EOFError if a file is shorter than its range: it would never be sent."""
+    """How many bytes were sent. Raises OSError, and EOFError if a file is shorter than its range: it would never be sent.
+
+    Raises also Conflict if the file was truncated since its range was found, and Unreadable.
+    """
     file = send.next_file(bytes_max)
     if file is not None:
-        sent = os.sendfile(to.fileno(), file.file.fileno(), file.position, file.size)
+        file.check()
+        sent = os.sendfile(to.fileno(), file.fileno(), file.position, file.size)
+        file.check()
         if not sent:
             raise EOFError(f"a file of its answer ends before position {file.position}: it was truncated meanwhile")
         return sent

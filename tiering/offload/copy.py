@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from local_log.disk import FileState
 from local_log.errors import FILE_ERRORS, Invalid, LogError, NoKey, NoSuchFile, NotFound, WrongKey
+from local_log.file_range import FileState
 from local_log.formats.checkpoints import epochs_before
 from local_log.formats.filenames import LOG
 from local_log.log_reader import LogReader

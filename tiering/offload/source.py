@@ -7,8 +7,8 @@ the log file must be the same and unchanged both times: `checked_state` gives th
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from local_log.disk import FileState
 from local_log.errors import Corrupt, LogError
+from local_log.file_range import FileState
 from local_log.formats.checkpoints import epochs_before
 from local_log.formats.filenames import (
     CLEANED,

@@ -16,10 +16,11 @@ from typing import Final, TypeVar
 import pyarrow as pa
 
 from local_log.engine import offsets as engine
-from local_log.engine.file_range import FetchedRange, FileRange
+from local_log.engine.fetched_range import FetchedRange
 from local_log.engine.offsets import LogOffsets
 from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import Conflict, Corrupt, NotFound, OffsetOutOfRange
+from local_log.file_range import FileRange
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.chunks import Chunk, read_chunks
 from local_log.formats.filenames import TopicPartition
@@ -55,8 +56,9 @@ Part = FileRange | Buffer
 class FetchData:
     """The result of a fetch. `parts` in a row are batches from the offset on; the last may be incomplete, as in Kafka.
 
-    A part is a range of a log file, which a server may send as it lies there (see `file_range`), or bytes from the archive. The
-    offsets are those before the read; `aborted` are the aborted transactions among the batches, None for read_uncommitted.
+    A part is a range of a log file, which a server may send as it lies there (see `local_log.file_range`), or bytes from the
+    archive. The offsets are those before the read; `aborted` are the aborted transactions among the batches, None for
+    read_uncommitted.
     """
 
     parts: tuple[Part, ...]

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from local_log.batch_file import BatchFile
 from local_log.errors import Invalid, OffsetOutOfRange
 from local_log.formats.checkpoints import EpochEntry, end_offset_for
 from local_log.formats.chunks import Chunk
@@ -28,6 +29,7 @@ from local_log.formats.list_offsets import (
 )
 from local_log.formats.record_batch.columns import EVERYTHING, Projection
 from local_log.formats.visible_records import record_batches
+from local_log.log_reader import LogReader
 from remote.manifest.losses import reason_with
 from remote.read.log import ArchivedLog
 from remote.read.plan import MissingRange
@@ -273,6 +275,15 @@ class TieredLog:
                 yield from tier.first_chunks(first, last, wanted_bytes)
             else:
                 yield from tier.chunks(first, last)
+
+    def batch_file(self, offset: int, isolation: Isolation) -> BatchFile | None:
+        """The file that has the batch with `offset` as it is, up to where the tier ends; None if it is in no file.
+
+        Raises Corrupt, Unavailable, NotFound, and MissingRange if neither tier has the offset.
+        """
+        for tier, first, last in self._split(offset, self.end_offset(isolation), isolation):
+            return tier.batch_file(first, last) if isinstance(tier, ArchivedLog | LogReader) else None
+        return None
 
     def aborted(self, start: int, end: int, isolation: Isolation) -> tuple[AbortedTxn, ...]:
         """The aborted transactions with records in the range, wherever their markers are; both tiers may report the same one."""

@@ -5,10 +5,11 @@ A failed write or fsync must not be retried: the system may have dropped the dir
 
 import threading
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-from local_log.disk import FileState, OpenedFile, WritableDisk, Writer
+from local_log.disk import WritableDisk, Writer
 from local_log.errors import Unreadable
+from local_log.file_range import FileState, OpenedFile
 from local_log.formats.primitives import Buffer
 
 P = ParamSpec("P")
@@ -135,7 +136,7 @@ class GuardedDisk:
 class _GuardedFile:
     """An open file of a guarded disk: a failing read takes the directory offline, too."""
 
-    def __init__(self, file: OpenedFile, do: Callable[[Callable[[int, int], bytes], int, int], bytes]) -> None:
+    def __init__(self, file: OpenedFile, do: Callable[..., Any]) -> None:
         self._file = file
         self._do = do
 
@@ -143,7 +144,12 @@ class _GuardedFile:
         return self._file.fileno()
 
     def read(self, start: int, end: int) -> bytes:
-        return self._do(self._file.read, start, end)
+        data: bytes = self._do(self._file.read, start, end)
+        return data
+
+    def state(self) -> FileState:
+        state: FileState = self._do(self._file.state)
+        return state
 
 
 def unless_offline(act: Callable[[], T]) -> T | None:

@@ -16,6 +16,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from local_log.errors import AlreadyExists, BadRange, Invalid, LogError, NotFound, Unavailable, Unknown
+from local_log.file_range import FileState, OpenedFile
+from local_log.open_files import read, state_of
 from remote.store.api import AbandonedUpload, Body, ObjectMeta
 from remote.store.folder.write_behind import WriteBehind, noted_crc32c
 from remote.store.shared import check_folder, check_key, check_prefix, checked, walk
@@ -49,6 +51,11 @@ class FolderStore:
             if not 0 <= start <= end <= found.st_size:
                 raise BadRange(f"{self.url}: {key} has {found.st_size} bytes, not [{start}, {end}); ask for a range inside")
             return _read(descriptor, start, end)
+
+    def open_file(self, key: str) -> OpenedFile:
+        """The file of an object. Raises NotFound, Unavailable, Invalid."""
+        with self._opened(key) as (descriptor, _):
+            return _Opened(self, key, os.dup(descriptor))
 
     def head(self, key: str) -> ObjectMeta:
         """With the checksum that an upload has noted, where the file system can. Raises NotFound, Unavailable, Invalid."""
@@ -232,6 +239,29 @@ class FolderStore:
             if error.errno in _full:
                 raise Unavailable(f"{where}; free some space") from error
             raise otherwise(f"{where}; see whether its disk or network is well, then run it again") from error
+
+
+class _Opened:
+    """See OpenedFile. It is closed when nobody references it."""
+
+    __slots__ = ("_descriptor", "_key", "_store")
+
+    def __init__(self, store: FolderStore, key: str, descriptor: int) -> None:
+        self._store, self._key, self._descriptor = store, key, descriptor
+
+    def __del__(self) -> None:
+        os.close(self._descriptor)
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def read(self, start: int, end: int) -> bytes:
+        with self._store._translated(self._key, reading=True):
+            return read(self._descriptor, start, end)
+
+    def state(self) -> FileState:
+        with self._store._translated(self._key, reading=True):
+            return state_of(self._descriptor)
 
 
 def _temporary(folder: str) -> tuple[str, int]:

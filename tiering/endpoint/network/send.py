@@ -4,8 +4,8 @@ from collections import deque
 from collections.abc import Iterable
 from itertools import islice
 
+from local_log.file_range import FileRange, size_of
 from local_log.formats.primitives import Buffer
-from tiering.endpoint.file_range import FileRange
 
 BUFFERS_MAX = 64
 """Buffers that are handed to one system call, which takes 1024 at most."""
@@ -23,17 +23,18 @@ class Send:
         self.buffered = 0
         """Bytes of all buffers together, which are in memory for as long as the answer is."""
         for part in parts:
-            if len(part):
+            size = size_of(part)
+            if size:
                 self._parts.append(part if isinstance(part, FileRange) else memoryview(part))
-                self.left += len(part)
-                self.buffered += 0 if isinstance(part, FileRange) else len(part)
+                self.left += size
+                self.buffered += 0 if isinstance(part, FileRange) else size
 
     def next_file(self, bytes_max: int) -> FileRange | None:
         """The range of a file that is next, of at most so many bytes; None if a buffer is next, or nothing."""
         part = self._parts[0] if self._parts else None
         if not isinstance(part, FileRange):
             return None
-        return FileRange(part.file, part.position, min(part.size, bytes_max))
+        return part.first(bytes_max)
 
     def next_buffers(self, bytes_max: int) -> list[memoryview]:
         """The buffers that are next, up to the next range of a file, together of at most so many bytes."""
@@ -51,7 +52,8 @@ class Send:
         self.left -= count
         while count:
             part = self._parts.popleft()
-            if count < len(part):
+            size = size_of(part)
+            if count < size:
                 self._parts.appendleft(part.after(count) if isinstance(part, FileRange) else part[count:])
                 return
-            count -= len(part)
+            count -= size

@@ -14,8 +14,8 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from local_log.file_range import FileRange
 from local_log.formats.primitives import Buffer
-from tiering.endpoint.file_range import FileRange
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.network.connection_quotas import ConnectionQuotas
 from tiering.endpoint.network.memory_pool import MemoryPool

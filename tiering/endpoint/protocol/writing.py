@@ -12,6 +12,7 @@ from operator import attrgetter
 from struct import Struct
 from typing import Any
 
+from local_log.file_range import size_of
 from tiering.endpoint.protocol.fields import RECORDS, STRING, UUID, ArrayOf, FieldSpec, WireType, specs_of
 
 
@@ -26,12 +27,12 @@ class Output:
         self._size = 0
 
     def add(self, parts: Iterable[Any]) -> None:
-        """Appends parts, each with a length."""
+        """Appends parts: buffers and ranges of files."""
         for part in parts:
             if self.buffer:
                 self._flush()
             self._parts.append(part)
-            self._size += len(part)
+            self._size += size_of(part)
 
     def finish(self) -> tuple[list[Any], int]:
         """All parts, and their bytes together."""
@@ -139,7 +140,7 @@ def _primitive(of: WireType, *, flexible: bool) -> Write:
         if value is None:
             length(out.buffer, -1)
         elif of is RECORDS:
-            length(out.buffer, sum(map(len, value)))
+            length(out.buffer, sum(map(size_of, value)))
             out.add(value)
         else:
             data = value.encode() if of is STRING else value

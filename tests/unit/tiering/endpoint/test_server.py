@@ -1,3 +1,5 @@
+import os
+import shutil
 import socket
 from contextlib import suppress
 from pathlib import Path
@@ -6,11 +8,13 @@ from random import Random  # noqa: TID251  # seeded
 import pytest
 from asked_endpoint import Endpoint, response_of
 from golden_logs import live
+from logs_to_archive import copy_of
 from random_messages import random_message
 from served_endpoint import served
 from tiered_worlds import World, batches_of
 
-from tiering.endpoint.file_range import FileRange
+from local_log.file_range import FileRange
+from local_log.os_disk import OsDisk
 from tiering.endpoint.protocol.api_keys import APIS, FETCH, METADATA
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest
@@ -24,8 +28,8 @@ def connected(address: tuple[str, int]) -> socket.socket:
     return found
 
 
-def frame_from(of: socket.socket) -> bytes:
-    data = bytearray()
+def frame_from(of: socket.socket, beginning: bytes = b"") -> bytes:
+    data = bytearray(beginning)
     while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
         more = of.recv(1 << 20)
         assert more, "the connection was closed"
@@ -170,14 +174,49 @@ def test_a_file_that_is_shorter_than_its_range_closes_the_connection(
     endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_bytes(b"short")
-    with (tmp_path / "file").open("rb") as file:
-        ranges = [FileRange(file, 0, 10)]
-        monkeypatch.setattr("tiering.endpoint.server.handle", lambda frame, connection, context: ranges)
-        with served(endpoint) as address, connected(address) as client:
-            client.sendall(b"\0\0\0\x01x")
-            assert client.recv(5, socket.MSG_WAITALL) == b"short"
-            assert client.recv(1) == b""
+
+    class Trusting:
+        def is_unchanged(self, seen: object) -> bool:
+            return True
+
+    ranges = [FileRange(OsDisk().open(str(tmp_path / "file")), 0, 10, Trusting(), None)]
+    monkeypatch.setattr("tiering.endpoint.server.handle", lambda frame, connection, context: ranges)
+    with served(endpoint) as address, connected(address) as client:
+        client.sendall(b"\0\0\0\x01x")
+        assert client.recv(5, socket.MSG_WAITALL) == b"short"
+        assert client.recv(1) == b""
     assert "ends before position 5" in endpoint.said[0]
+
+
+def test_a_log_that_is_truncated_under_a_slow_reader_closes_its_connection(world: World, tmp_path: Path) -> None:
+    endpoint = Endpoint(copy_of(world.folders["local alone"], tmp_path / "logs"), None)
+    one = endpoint.topic("g-big", 11, FetchPartition(0, partition_max_bytes=1 << 30))
+    with served(endpoint) as address, connected(address) as client, connected(address) as other:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 10)
+        client.sendall(write_request(RequestHeader(FETCH, 11, 99, "test"), FetchRequest(topics=(one,))))
+        size = int.from_bytes(client.recv(4, socket.MSG_WAITALL), "big")
+        for file in (tmp_path / "logs" / "g-big-0").glob("*.log"):
+            os.truncate(file, 0)
+        received = 0
+        with suppress(ConnectionError):
+            while more := client.recv(1 << 20):
+                received += len(more)
+        assert received < size
+        other.sendall(metadata(1))
+        assert response_of(METADATA, 1, frame_from(other)).topics
+    assert "the log has been truncated meanwhile; fetch again" in endpoint.said[0]
+
+
+def test_files_that_are_deleted_under_a_slow_reader_are_sent_to_their_end(world: World, tmp_path: Path) -> None:
+    endpoint = Endpoint(copy_of(world.folders["local alone"], tmp_path / "logs"), None)
+    one = endpoint.topic("g-big", 11, FetchPartition(0, partition_max_bytes=1 << 30))
+    with served(endpoint) as address, connected(address) as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 10)
+        client.sendall(write_request(RequestHeader(FETCH, 11, 99, "test"), FetchRequest(topics=(one,))))
+        first = client.recv(1)
+        shutil.rmtree(tmp_path / "logs" / "g-big-0")
+        answer = response_of(FETCH, 11, frame_from(client, first)).responses[0].partitions[0]
+    assert b"".join(answer.records) == b"".join(b.body for b in batches_of(world.folders["local alone"], "g-big-0"))
 
 
 def test_stopping_closes_what_waits(endpoint: Endpoint) -> None:

@@ -14,9 +14,9 @@ from logs_to_archive import offsets_of
 from owned_logs import PARTITION, OwnedLog, drained
 from small_logs import NOW
 
-from local_log.engine.file_range import FileRange
 from local_log.engine.memory_records import memory_batches
 from local_log.errors import Conflict, NotFound, OffsetOutOfRange
+from local_log.file_range import FileRange
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.chunks import Chunk
 from local_log.formats.list_offsets import (

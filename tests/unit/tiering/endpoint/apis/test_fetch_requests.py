@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -5,10 +6,14 @@ from archive_fakes import Door, MemoryStore
 from asked_endpoint import Endpoint
 from golden_logs import legacy_logs, live, partitions
 from logs_to_archive import copy_of, set_checkpoint
+from made_archive import batch_of, made
 from tiered_worlds import ARCHIVED, World, batches_of
 
+from local_log.file_range import FileRange
 from local_log.formats.batches import scan
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
+from remote.store.open import open_store
+from remote.transforms.encoder import Transforms
 from tiering.endpoint.protocol.api_keys import FETCH
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.fetch import EpochEndOffset, FetchPartition, FetchRequest, FetchTopic
@@ -216,6 +221,32 @@ def test_messages_of_old_formats_are_sent_as_they_are(tmp_path: Path) -> None:
     endpoint = Endpoint(legacy_logs(tmp_path, "g-v0-gzip-0", "g-v1-none-create-0"), None)
     for name in ("g-v0-gzip-0", "g-v1-none-create-0"):
         assert b"".join(endpoint.fetch(name[:-2], 0).records) == b"".join(b.body for b in batches_of(tmp_path, name))
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_an_archive_in_a_folder_is_sent_from_its_files_where_these_are_the_logs_own(tmp_path: Path, compress: bool) -> None:
+    store = open_store(str(tmp_path))
+    made(store, [[range(3), range(3, 5)], [range(5, 9)]], transforms=Transforms(compress, None))
+    endpoint = Endpoint(None, store)
+    want = batch_of(0, range(3)) + batch_of(3, range(3, 5)) + batch_of(5, range(5, 9))
+    for size in (1, 1 << 20):
+        assert followed(endpoint, "made", size, 11) == want
+    log = endpoint.context.logs.topic("made").partitions[0]
+    parts = endpoint.context.reads.read(log, 0, 1 << 20, Isolation.read_uncommitted, one_at_least=True).parts
+    assert [isinstance(part, FileRange) for part in parts] == [not compress] * 2
+
+
+def test_an_archive_in_a_folder_is_damaged_where_a_file_is_cut_or_gone(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    made(store, [[range(3), range(3, 5)], [range(5, 9)], [range(9, 12)]])
+    files = sorted(tmp_path.rglob("*.log"))
+    os.truncate(files[1], files[1].stat().st_size - 1)
+    files[2].unlink()
+    endpoint = Endpoint(None, store)
+    first = endpoint.fetch("made", 0)
+    assert b"".join(first.records) == batch_of(0, range(3)) + batch_of(3, range(3, 5))
+    assert [endpoint.fetch("made", offset).error_code for offset in (5, 9)] == [ErrorCode.CORRUPT_MESSAGE] * 2
+    assert ["ends here" in endpoint.said[0], "it is not there" in endpoint.said[1]] == [True, True]
 
 
 def test_a_damaged_batch_is_reported_and_told_and_never_sent(world: World) -> None:

@@ -2,7 +2,7 @@ from random import Random  # noqa: TID251  # seeded
 
 import pytest
 
-from tiering.endpoint.file_range import FileRange
+from local_log.file_range import FileRange
 from tiering.endpoint.network.send import BUFFERS_MAX, Send
 
 
@@ -24,7 +24,7 @@ def bytes_of(part: FileRange) -> bytes:
 def random_part(random: Random) -> bytes | FileRange:
     if random.random() < 0.5:
         return random.randbytes(random.randrange(10))
-    return FileRange(DATA, random.randrange(200), random.randrange(56))
+    return FileRange(DATA, random.randrange(200), random.randrange(56), None, None)
 
 
 @pytest.mark.parametrize("seed", range(50))

@@ -180,9 +180,9 @@ def test_a_client_that_does_not_read_is_closed_when_others_need_the_memory():
 
 
 def test_bytes_of_files_do_not_count_as_memory():
-    from tiering.endpoint.file_range import FileRange
+    from local_log.file_range import FileRange
 
-    send = Send([b"head", FileRange(OpenNothing(), 100, 1 << 30), b"tail"])
+    send = Send([b"head", FileRange(OpenNothing(), 100, 1 << 30, None, None), b"tail"])
     assert (send.left, send.buffered) == ((1 << 30) + 8, 8)
 
 

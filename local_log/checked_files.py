@@ -1,0 +1,338 @@
+"""Ranges of whole batches in files, as they are to be sent, with checksums that were checked: of each batch once.
+
+What was checked is remembered in spans of about SPAN_BYTES, for as long as the file is the same. Their borders are known, so a
+range is found without a read of its bytes.
+
+    | span | span | span |        not looked at        | span | span |
+      whole batches, whose checksums are right
+
+A file that was appended to keeps its spans. It loses them when it is shorter, when its last span does not end with the batch
+that it ended with, or when it was written without becoming longer.
+"""
+
+import threading
+from array import array
+from bisect import bisect_right
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from local_log.batch_file import BatchFile
+from local_log.errors import Conflict, Corrupt, placed
+from local_log.file_range import FileRange, FileState, OpenedFile
+from local_log.formats.batches import scan
+from local_log.formats.header_layout import LENGTH_AT, LOG_OVERHEAD, MAGIC_AT
+from local_log.formats.record_batch.batch_v2 import Batches, check_crcs
+
+SPAN_BYTES: Final = 128 << 10
+SPANS_MAX: Final = 1 << 20
+"""Of all files together, 40 bytes each, enough for 128 GiB. Beyond, the file that waits longest for a reader is forgotten."""
+_SEAL_BYTES: Final = 21
+"""Of a batch's header up to its checksum, in every magic."""
+
+
+class Located(NamedTuple):
+    """A range with checked batches, None if there are none, the offset after them, and whether the file has no more of them."""
+
+    range: FileRange | None
+    next_offset: int
+    is_over: bool
+
+
+class _Span(NamedTuple):
+    """Whole batches in a row, all of magic 2 or none: from byte to byte, from offset to offset; `last` is the last one's byte."""
+
+    start: int
+    end: int
+    first_offset: int
+    next_offset: int
+    last: int
+
+
+class _Spans:
+    """Spans in order, which do not overlap."""
+
+    def __init__(self) -> None:
+        self._columns = tuple(array("q") for _ in _Span._fields)
+        self.starts, self.ends, self.firsts, self.nexts, self.lasts = self._columns
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def insert(self, at: int, span: _Span) -> None:
+        for column, value in zip(self._columns, span, strict=True):
+            column.insert(at, value)
+
+    def replace(self, at: int, span: _Span) -> None:
+        for column, value in zip(self._columns, span, strict=True):
+            column[at] = value
+
+    def clear(self) -> None:
+        for column in self._columns:
+            del column[:]
+
+
+class _Seen(NamedTuple):
+    """What was seen of a file when a range of it was found."""
+
+    opened: OpenedFile
+    state: FileState
+    last: int
+    seal: bytes
+
+
+class _Seals:
+    """Tells by a range's last batch whether the file still has it. See `file_range.Source`."""
+
+    def is_unchanged(self, seen: object) -> bool:
+        assert isinstance(seen, _Seen)
+        return seen.opened.state() == seen.state or _seal(seen.opened, seen.last) == seen.seal
+
+
+_SEALS: Final = _Seals()
+
+
+@dataclass(slots=True)
+class _File:
+    """What is known of one file. The lock is held while it is looked at."""
+
+    spans: _Spans = field(default_factory=_Spans)
+    state: FileState | None = None
+    seal: bytes = b""
+    """Of the last span's last batch."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    counted: int = 0
+    """How many spans `CheckedFiles` has counted."""
+
+    def look(self, opened: OpenedFile, state: FileState) -> None:
+        """Forgets the spans if the file was changed other than by appends."""
+        if state == self.state:
+            return
+        spans = self.spans
+        is_longer = self.state is not None and state.size > self.state.size
+        if not (is_longer and len(spans) and _seal(opened, spans.lasts[-1]) == self.seal):
+            spans.clear()
+        self.state = state
+
+
+class CheckedFiles:
+    """What was checked of many files, for many threads."""
+
+    def __init__(self, spans_max: int = SPANS_MAX) -> None:
+        self._spans_max = spans_max
+        self._files: OrderedDict[tuple[int, int], _File] = OrderedDict()
+        self._spans = 0
+        self._lock = threading.Lock()
+
+    def locate(self, file: BatchFile, offset: int, max_bytes: int, *, one_at_least: bool) -> Located:
+        """Whole batches from the one with `offset` on, up to `max_bytes`, and with `one_at_least` the first in any case.
+
+        Raises Corrupt if the first batch is damaged (later ones end the range), Conflict if the file was truncated meanwhile, and
+        Unreadable.
+        """
+        state = file.opened.state()
+        size = state.size if file.size is None else file.size
+        if state.size < size:
+            raise Corrupt(f"the file ends here, where it should have {size} bytes", file=file.name, position=state.size)
+        key = state.device, state.inode
+        kept = self._kept(key)
+        with kept.lock:
+            try:
+                kept.look(file.opened, state)
+                return _Look(file, kept, size).located(offset, max_bytes, one_at_least=one_at_least)
+            except Corrupt as e:
+                if file.opened.state().size < state.size:
+                    raise Conflict(f"{file.name} was truncated while it was read; fetch again") from e
+                raise
+            finally:
+                self._count(key, kept)
+
+    def _kept(self, key: tuple[int, int]) -> _File:
+        with self._lock:
+            kept = self._files.get(key)
+            if kept is None:
+                kept = self._files[key] = _File()
+            else:
+                self._files.move_to_end(key)
+            return kept
+
+    def _count(self, key: tuple[int, int], kept: _File) -> None:
+        if len(kept.spans) == kept.counted:
+            return
+        with self._lock:
+            if self._files.get(key) is kept:
+                self._spans += len(kept.spans) - kept.counted
+                kept.counted = len(kept.spans)
+            while self._spans > self._spans_max and len(self._files) > 1:
+                _, gone = self._files.popitem(last=False)
+                self._spans -= gone.counted
+
+
+class _Look:
+    """One look for a range in a file, of which the first `size` bytes are there."""
+
+    def __init__(self, file: BatchFile, kept: _File, size: int) -> None:
+        self.file, self.kept, self.size = file, kept, size
+        self.spans = kept.spans
+
+    def located(self, offset: int, max_bytes: int, *, one_at_least: bool) -> Located:
+        at = self._find(offset) if offset < self.file.end_offset else None
+        if at is None:
+            return Located(None, offset, is_over=True)
+        spans, end_offset = self.spans, self.file.end_offset
+        found = self._span(at)
+        if found.first_offset < offset or not self._is_inside(found, found.start, max_bytes):
+            cut = self._cut(found, offset, max_bytes, one_at_least=one_at_least)
+            if cut is None:
+                return Located(None, offset, is_over=one_at_least)
+            found, is_whole = cut, cut.end == found.end
+        else:
+            is_whole = True
+        start, is_over = found.start, False
+        while is_whole:
+            is_over = found.next_offset >= end_offset
+            if is_over:
+                break
+            at += 1
+            if at == len(spans) or spans.starts[at] != found.end:
+                follows = self._follows(found.end, at)
+                is_over = follows is False
+                if not follows:
+                    break
+            following = self._span(at)
+            if not self._is_inside(following, start, max_bytes):
+                found = self._split(at, following, max_bytes - (following.start - start)) or found
+                break
+            found = following
+        seal = _seal(self.file.opened, found.last)
+        assert self.kept.state is not None
+        seen = _Seen(self.file.opened, self.kept.state, found.last, seal)
+        return Located(FileRange(self.file.opened, start, found.end - start, _SEALS, seen), found.next_offset, is_over)
+
+    def _span(self, at: int) -> _Span:
+        spans = self.spans
+        return _Span(spans.starts[at], spans.ends[at], spans.firsts[at], spans.nexts[at], spans.lasts[at])
+
+    def _is_inside(self, span: _Span, start: int, max_bytes: int) -> bool:
+        return span.end - start <= max_bytes and span.next_offset <= self.file.end_offset
+
+    def _find(self, offset: int) -> int | None:
+        """The span with the batch of an offset, or of the next offset that there is; None if no batch follows."""
+        spans = self.spans
+        at = bisect_right(spans.nexts, offset)
+        position = spans.ends[at - 1] if at else 0
+        if at < len(spans) and (spans.firsts[at] <= offset or spans.starts[at] == position):
+            return at
+        if not (at and spans.nexts[at - 1] == offset):
+            position = max(position, self.file.position_of(offset))
+        while True:
+            if at < len(spans) and spans.starts[at] <= position:
+                return at
+            was = len(spans)
+            if not self._read_on(position, at):
+                return None
+            at -= len(spans) == was  # the batches were added to the span before
+            if spans.nexts[at] > offset:
+                return at
+            position, at = spans.ends[at], at + 1
+
+    def _follows(self, position: int, at: int) -> bool | None:
+        """Looks at the batches after a span; whether there are some, None for a damaged one, which ends the range before it."""
+        try:
+            return self._read_on(position, at, alone=True)
+        except Corrupt:
+            return None
+
+    def _read_on(self, position: int, at: int, *, alone: bool = False) -> bool:
+        """Checks the batches from `position` on, up to the span `at`, and makes them a span; False if there are none.
+
+        With the span before, if both are small, unless the new one is to be `alone`.
+        """
+        is_last = at == len(self.spans)
+        limit = self.size if is_last else self.spans.starts[at]
+        with placed(self.file.name, position):
+            batches, buffer = self._checked(position, limit)
+        if not len(batches):
+            if limit > position and not (is_last and self.file.next_offset is None):
+                raise Corrupt("no whole batch where batches should be", file=self.file.name, position=position)
+            return False
+        batches = batches[batches.base_offset < self.file.end_offset]
+        if not len(batches):
+            return False
+        found = _span_of(batches, position)
+        if is_last:
+            last = int(batches.positions[-1])
+            self.kept.seal = bytes(buffer[last : last + _SEAL_BYTES])
+        before = self._span(at - 1) if at and not alone else None
+        if before is not None and self._is_joined(before, found, buffer):
+            self.spans.replace(at - 1, found._replace(start=before.start, first_offset=before.first_offset))
+        else:
+            self.spans.insert(at, found)
+        return True
+
+    def _is_joined(self, before: _Span, found: _Span, buffer: bytes) -> bool:
+        """Whether a new span becomes a part of the one before."""
+        if before.end != found.start or found.end - before.start > SPAN_BYTES:
+            return False
+        magic = self.file.opened.read(before.start + MAGIC_AT, before.start + MAGIC_AT + 1)
+        return (magic[0] <= 1) == (buffer[MAGIC_AT] <= 1)
+
+    def _checked(self, position: int, limit: int) -> tuple[Batches, bytes]:
+        """The batches of one kind from a position on, and the bytes that they are in."""
+        wanted = SPAN_BYTES
+        while True:
+            buffer = self.file.opened.read(position, min(limit, position + wanted))
+            batches = _right_ones(buffer)
+            size = LOG_OVERHEAD + int.from_bytes(buffer[LENGTH_AT:LOG_OVERHEAD], "big", signed=True)
+            if len(batches) or len(buffer) < wanted or size <= wanted:
+                return batches, buffer
+            wanted = size  # one batch is larger
+
+    def _cut(self, span: _Span, offset: int, max_bytes: int, *, one_at_least: bool) -> _Span | None:
+        """The batches of a span from an offset on, up to `max_bytes`, below the end; None if there are none."""
+        with placed(self.file.name, span.start):
+            batches, _ = scan(self.file.opened.read(span.start, span.end))
+        batches = batches[(batches.last_offset >= offset) & (batches.base_offset < self.file.end_offset)]
+        count = int(np.searchsorted(np.cumsum(batches.size), max_bytes, side="right"))
+        batches = batches[: max(count, int(one_at_least))]
+        return _span_of(batches, span.start) if len(batches) else None
+
+    def _split(self, at: int, span: _Span, max_bytes: int) -> _Span | None:
+        """The same from the span's start on. It becomes a span of its own: the next fetch most likely goes on there."""
+        if span.last == span.start:
+            return None  # it is one batch
+        found = self._cut(span, span.first_offset, max_bytes, one_at_least=False)
+        if found is not None and found.end < span.end:
+            rest = span._replace(start=found.end, first_offset=found.next_offset)
+            self.spans.replace(at, found)
+            self.spans.insert(at + 1, rest)
+        return found
+
+
+def _right_ones(buffer: bytes) -> Batches:
+    """The whole batches up to the first damaged one. Raises Corrupt if that is the first."""
+    try:
+        batches, _ = scan(buffer)
+    except Corrupt as e:
+        batches, _ = scan(buffer[: e.position or 0])
+        if not len(batches):
+            raise
+    try:
+        check_crcs(buffer, batches)
+    except Corrupt as e:
+        batches = batches[batches.positions < (e.position or 0)]
+        if not len(batches):
+            raise
+    return batches
+
+
+def _span_of(batches: Batches, start: int) -> _Span:
+    """Batches whose positions count from `start`."""
+    first, last, end = int(batches.positions[0]), int(batches.positions[-1]), int(batches.end[-1])
+    return _Span(start + first, start + end, int(batches.base_offset[0]), batches.next_offset, start + last)
+
+
+def _seal(opened: OpenedFile, position: int) -> bytes:
+    return opened.read(position, position + _SEAL_BYTES)
