@@ -23,7 +23,7 @@ public class Messages {
     private static String answer(String[] w) {
         try {
             short version = Short.parseShort(w[1]);
-            Class<?> of = Class.forName("org.apache.kafka.common.message." + w[0] + "Data");
+            Class<?> of = named(w[0]);
             ByteBuffer given = ByteBuffer.wrap(Base64.getDecoder().decode(w[2]));
             Object message = of.getConstructor(Readable.class, short.class).newInstance(new ByteBufferAccessor(given), version);
             Object json = Class.forName(of.getName() + "JsonConverter")
@@ -35,6 +35,11 @@ public class Messages {
         } catch (Throwable e) {
             return "refused " + (e.getCause() == null ? e : e.getCause()).toString().replace('\n', ' ');
         }
+    }
+
+    private static Class<?> named(String name) throws ClassNotFoundException {
+        boolean isRecord = name.endsWith("Key") || name.endsWith("Value");
+        return Class.forName(isRecord ? "org.apache.kafka.coordinator.group.generated." + name : "org.apache.kafka.common.message." + name + "Data");
     }
 
     private static String text(byte[] data) {

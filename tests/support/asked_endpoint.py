@@ -13,6 +13,9 @@ from local_log.os_disk import OsDisk
 from remote.store.api import ObjectStore
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.apis.kafka_apis import Waits, handle
+from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
+from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
+from tiering.endpoint.coordinator.offsets_log import OffsetsLog
 from tiering.endpoint.fetch_sessions.cache import FetchSessionCache
 from tiering.endpoint.fetch_sessions.manager import FetchManager
 from tiering.endpoint.hosted_logs import HostedLogs
@@ -29,14 +32,16 @@ from tiering.wiring import Tiers
 class Endpoint:
     """Over a log directory, an archive or both; `said` is what was reported."""
 
-    def __init__(self, folder: Path | None, store: ObjectStore | None) -> None:
+    def __init__(self, folder: Path | None, store: ObjectStore | None, offsets: OffsetsLog | None = None) -> None:
         self.clock = SleptClock()
         self.said: list[str] = []
         self.connection = ConnectionContext("0", "192.0.2.1", 50_000)
         tiers = Tiers(None if folder is None else LogDir(OsDisk(), str(folder)), store)
         self.sessions = FetchSessionCache(CountingIds())
         logs, cluster = HostedLogs(tiers, self.clock, report=self.said.append), alone(Broker(1, "broker.test", 9092))
-        self.context = Context(logs, Reads(), FetchManager(self.sessions), self.clock, cluster, self.said.append)
+        groups = GroupCoordinator(GroupCoordinatorConfig(), offsets, self.clock, self.said.append)
+        groups.load()
+        self.context = Context(logs, Reads(), FetchManager(self.sessions), self.clock, cluster, self.said.append, groups)
 
     def limited(self, **limits: int) -> None:
         self.context = replace(self.context, **limits)

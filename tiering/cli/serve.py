@@ -2,8 +2,11 @@
 
 import asyncio
 import ipaddress
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,6 +23,10 @@ from tiering.command.options import (
 from tiering.command.output import say, warn
 from tiering.machine import CLOCK, IDS
 from tiering.wiring import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers, read_ahead_pool
+
+if TYPE_CHECKING:
+    from tiering.endpoint.coordinator.offsets_log import OffsetsLog
+    from tiering.endpoint.reports import Reports
 
 THREADS = 4
 NODE_ID = 1
@@ -39,6 +46,7 @@ class Options:
     advertise: str | None
     insecure: bool
     max_connections: int
+    offsets_dir: str | None
 
 
 @click.command("serve")
@@ -54,13 +62,14 @@ class Options:
     "--insecure", is_flag=True, help="Listen on an address that other hosts reach, although everybody there may read all."
 )
 @click.option("--max-connections", type=Number(1), default=10_000, show_default=True, metavar="N", help="Connections in all.")
+@click.option("--offsets-dir", metavar="DIR", help="Keep the offsets that consumers commit there. Default: refuse commits.")
 @options_as(Options)
 @reports_errors
 def command(options: Options) -> None:
     """Serve topics to any Kafka client, read-only, from the archive, a log directory or both.
 
-    A topic that is in both is one log. Nothing is written anywhere, and producers are refused. SIGTERM and SIGINT answer what
-    has been asked, and end the command.
+    A topic that is in both is one log. Nothing is written but what consumers commit, and producers are refused. SIGTERM and
+    SIGINT answer what has been asked, and end the command.
 
     \b
     Examples:
@@ -82,6 +91,8 @@ def command(options: Options) -> None:
 
 def _serve(options: Options, at: tuple[str, int], advertised: tuple[str, int] | None) -> None:
     from tiering.endpoint.apis.context import Context  # with all its messages, it takes a moment to load
+    from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
+    from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
     from tiering.endpoint.fetch_sessions.cache import FetchSessionCache
     from tiering.endpoint.fetch_sessions.manager import FetchManager
     from tiering.endpoint.hosted_logs import HostedLogs
@@ -91,8 +102,12 @@ def _serve(options: Options, at: tuple[str, int], advertised: tuple[str, int] | 
     from tiering.endpoint.reports import Reports
     from tiering.endpoint.server import Server, listen
 
-    with read_ahead_pool(THREADS) as ahead, ThreadPoolExecutor(THREADS, thread_name_prefix="request") as pool:
-        reports = Reports(lambda text: say(f"tiering: {text}"), CLOCK)
+    reports = Reports(lambda text: say(f"tiering: {text}"), CLOCK)
+    with (
+        read_ahead_pool(THREADS) as ahead,
+        _offsets_log(options, reports) as offsets,
+        ThreadPoolExecutor(THREADS, thread_name_prefix="request") as pool,
+    ):
         logs, reads = HostedLogs(_tiers(options, ahead), CLOCK, report=reports), Reads()
         count = len(logs.names())
         try:
@@ -102,13 +117,27 @@ def _serve(options: Options, at: tuple[str, int], advertised: tuple[str, int] | 
         bound_host, bound_port = listener.getsockname()[:2]
         host, port = advertised or (at[0], bound_port)
         sessions = FetchManager(FetchSessionCache(IDS))
-        context = Context(logs, reads, sessions, CLOCK, alone(Broker(NODE_ID, host, port)), reports)
+        groups = GroupCoordinator(GroupCoordinatorConfig(), offsets, CLOCK, reports)
+        groups.load()
+        context = Context(logs, reads, sessions, CLOCK, alone(Broker(NODE_ID, host, port)), reports, groups)
         config = SocketServerConfig(request_threads=THREADS, connections_max=options.max_connections)
         server = Server(context, config, pool, reports)
         say(f"tiering: {count} topics at {bound_host}:{bound_port}")
         asyncio.run(server.serve(listener))
         reads.close()
     say("tiering: stopped")
+
+
+@contextmanager
+def _offsets_log(options: Options, report: "Reports") -> "Iterator[OffsetsLog | None]":
+    if options.offsets_dir is None:
+        yield None
+        return
+    from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
+    from tiering.endpoint.coordinator.opening import offsets_topic  # the engine that writes is loaded only if it is needed
+
+    with offsets_topic(options.offsets_dir, GroupCoordinatorConfig(), report) as topic:
+        yield topic
 
 
 def _tiers(options: Options, ahead: ThreadPoolExecutor) -> Tiers:

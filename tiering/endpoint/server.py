@@ -88,6 +88,7 @@ class Server:
         except TimeoutError:
             self._do(self._core.tick(self._now_ms()))
             self._handle_all()  # what is closed may have made room
+            self.pool.submit(self.context.groups.tick)
 
     async def _drain(self) -> None:
         self._do(self._core.drain())

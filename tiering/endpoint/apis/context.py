@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from local_log.errors import Corrupt, LogError, NotFound, OffsetOutOfRange, UnsupportedCompressionType
 from remote.clock import Clock
 from remote.read.plan import MissingRange
+from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
 from tiering.endpoint.fetch_sessions.manager import FetchManager
 from tiering.endpoint.hosted_logs import HostedLogs, HostedTopic
 from tiering.endpoint.live_brokers import Cluster, LiveBrokers
@@ -28,6 +29,7 @@ class Context:
     clock: Clock
     cluster: Cluster
     report: Callable[[str], object]
+    groups: GroupCoordinator
     fetch_bytes_max: int = 55 << 20
     """`fetch.max.bytes`."""
 

@@ -8,6 +8,8 @@ from tiering.endpoint.apis.api_versions import api_versions, unknown_api_version
 from tiering.endpoint.apis.cluster import describe_cluster, describe_configs, describe_topic_partitions, metadata
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.apis.fetch import begin_fetch, fetch
+from tiering.endpoint.apis.find_coordinator import find_coordinator
+from tiering.endpoint.apis.group_offsets import offset_commit, offset_delete, offset_fetch
 from tiering.endpoint.apis.offsets import list_offsets, offset_for_leader_epoch
 from tiering.endpoint.apis.produce import REASON, produce
 from tiering.endpoint.fetch_sessions.contexts import FetchContext
@@ -17,8 +19,12 @@ from tiering.endpoint.protocol.api_keys import (
     DESCRIBE_CONFIGS,
     DESCRIBE_TOPIC_PARTITIONS,
     FETCH,
+    FIND_COORDINATOR,
     LIST_OFFSETS,
     METADATA,
+    OFFSET_COMMIT,
+    OFFSET_DELETE,
+    OFFSET_FETCH,
     OFFSET_FOR_LEADER_EPOCH,
     PRODUCE,
 )
@@ -33,9 +39,13 @@ _ANSWERS: Final[Mapping[int, _Answer]] = {
     PRODUCE.key: lambda message, request_context, context: produce(message),
     LIST_OFFSETS.key: list_offsets,
     METADATA.key: metadata,
+    OFFSET_COMMIT.key: offset_commit,
+    OFFSET_FETCH.key: offset_fetch,
+    FIND_COORDINATOR.key: find_coordinator,
     API_VERSIONS.key: lambda message, request_context, context: api_versions(),
     OFFSET_FOR_LEADER_EPOCH.key: lambda message, request_context, context: offset_for_leader_epoch(message, context),
     DESCRIBE_CONFIGS.key: lambda message, request_context, context: describe_configs(message, context),
+    OFFSET_DELETE.key: lambda message, request_context, context: offset_delete(message, context),
     DESCRIBE_CLUSTER.key: lambda message, request_context, context: describe_cluster(message, context),
     DESCRIBE_TOPIC_PARTITIONS.key: lambda message, request_context, context: describe_topic_partitions(message, context),
 }

@@ -17,10 +17,17 @@ from tiering.endpoint.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
 )
 from tiering.endpoint.protocol.messages.fetch import FetchRequest, FetchResponse
+from tiering.endpoint.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from tiering.endpoint.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from tiering.endpoint.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from tiering.endpoint.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from tiering.endpoint.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from tiering.endpoint.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from tiering.endpoint.protocol.messages.produce import ProduceRequest, ProduceResponse
+
+NEVER: Final = 1 << 15
+"""The first flexible version of an API that has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +56,15 @@ PRODUCE: Final = Api(0, "Produce", 0, 13, 9, ProduceRequest, ProduceResponse)
 FETCH: Final = Api(1, "Fetch", 0, 18, 12, FetchRequest, FetchResponse)
 LIST_OFFSETS: Final = Api(2, "ListOffsets", 0, 11, 6, ListOffsetsRequest, ListOffsetsResponse)
 METADATA: Final = Api(3, "Metadata", 0, 13, 9, MetadataRequest, MetadataResponse)
+OFFSET_COMMIT: Final = Api(8, "OffsetCommit", 2, 10, 8, OffsetCommitRequest, OffsetCommitResponse)
+OFFSET_FETCH: Final = Api(9, "OffsetFetch", 1, 10, 6, OffsetFetchRequest, OffsetFetchResponse)
+FIND_COORDINATOR: Final = Api(10, "FindCoordinator", 0, 6, 3, FindCoordinatorRequest, FindCoordinatorResponse)
 API_VERSIONS: Final = Api(18, "ApiVersions", 0, 4, 3, ApiVersionsRequest, ApiVersionsResponse)
 OFFSET_FOR_LEADER_EPOCH: Final = Api(
     23, "OffsetForLeaderEpoch", 2, 4, 4, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 )
 DESCRIBE_CONFIGS: Final = Api(32, "DescribeConfigs", 1, 4, 4, DescribeConfigsRequest, DescribeConfigsResponse)
+OFFSET_DELETE: Final = Api(47, "OffsetDelete", 0, 0, NEVER, OffsetDeleteRequest, OffsetDeleteResponse)
 DESCRIBE_CLUSTER: Final = Api(60, "DescribeCluster", 0, 2, 0, DescribeClusterRequest, DescribeClusterResponse)
 DESCRIBE_TOPIC_PARTITIONS: Final = Api(
     75, "DescribeTopicPartitions", 0, 0, 0, DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
@@ -64,9 +75,13 @@ _ALL: Final = (
     FETCH,
     LIST_OFFSETS,
     METADATA,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+    FIND_COORDINATOR,
     API_VERSIONS,
     OFFSET_FOR_LEADER_EPOCH,
     DESCRIBE_CONFIGS,
+    OFFSET_DELETE,
     DESCRIBE_CLUSTER,
     DESCRIBE_TOPIC_PARTITIONS,
 )

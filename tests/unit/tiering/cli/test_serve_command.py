@@ -70,3 +70,9 @@ def test_it_serves_until_it_is_told_to_stop(broker: Path, archive: str) -> None:
             assert client.recv(1) == b""
         assert process.stderr.read() == "tiering: stopped\n"
     assert process.returncode == 0
+
+
+def test_a_directory_with_logs_is_not_one_for_offsets(run: Run, broker: Path) -> None:
+    result = run("serve", "--log-dir", broker, "--offsets-dir", broker)
+    assert result.exit_code == 1
+    assert "choose a directory for committed offsets alone" in result.stderr

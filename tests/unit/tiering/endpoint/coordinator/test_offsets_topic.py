@@ -1,0 +1,144 @@
+"""`__consumer_offsets` in a log directory of its own: what a restart, a power failure and the cleaner leave of it."""
+
+from pathlib import Path
+
+import pytest
+from local_tiers import Host
+from logs_at_work import batch_of
+from offsets_kept import Coordinator
+from small_logs import marker
+
+from local_log.engine.manager.config import ManagerConfig
+from local_log.engine.producers.state import Origin
+from local_log.errors import Invalid
+from local_log.formats.filenames import TopicPartition
+from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
+from tiering.endpoint.coordinator.offsets_log import NAME, partition_for
+from tiering.endpoint.coordinator.offsets_topic import OffsetsTopic
+from tiering.endpoint.coordinator.opening import offsets_topic
+from tiering.endpoint.coordinator.record_messages import OffsetCommitKey
+from tiering.endpoint.coordinator.records import OffsetAndMetadata, offset_commit_record
+from tiering.local_tier.local_tier import LocalTier
+from tiering.local_tier.opening import local_tier
+
+CONFIG = GroupCoordinatorConfig(offsets_topic_partitions=3, offsets_topic_segment_bytes=1 << 20)
+
+
+def on(host: Host) -> tuple[Coordinator, LocalTier]:
+    """A coordinator on the host's directories, with what is there."""
+    tier = host.started()
+    return Coordinator(OffsetsTopic.of(tier, CONFIG)), tier
+
+
+@pytest.fixture
+def host() -> Host:
+    return Host(dirs=("/a",), settings={})
+
+
+@pytest.mark.parametrize(
+    ("group", "code"),
+    [("", 0), ("a", 97), ("hello", 99162322), ("polygenelubricants", 0), ("größe ✓", 421259460), ("🙂", 1772965)],
+)
+def test_a_group_belongs_to_the_partition_of_java_s_hash_code(group: str, code: int) -> None:
+    assert partition_for(group, 1 << 31) == code
+    assert partition_for(group, 50) == code % 50
+
+
+def test_the_topic_is_made_once_with_the_settings_of_kafka_s(host: Host) -> None:
+    _, tier = on(host)
+    topic = tier.topics()[NAME]
+    assert topic.partitions == (0, 1, 2)
+    assert topic.config == {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "1048576"}
+    tier.stop()
+    assert on(host)[1].topics()[NAME].topic_id == topic.topic_id
+
+
+def test_offsets_of_many_groups_survive_a_restart_and_those_that_were_flushed_a_power_failure(host: Host) -> None:
+    coordinator, tier = on(host)
+    for number in range(9):
+        coordinator.commit(number, group=f"group {number}", partition=number)
+    kept = {number: {("orders", number): number} for number in range(9)}
+    tier.stop()
+    coordinator, tier = on(host)
+    assert {number: coordinator.offsets(f"group {number}") for number in range(9)} == kept
+    coordinator.commit(77, group="late")
+    host.loses_power()
+    coordinator, tier = on(host)
+    assert {number: coordinator.offsets(f"group {number}") for number in range(9)} == kept
+    assert [tier.log(p).log_end_offset for p in tier.partitions()] == [3, 3, 3]
+
+
+def test_the_cleaner_keeps_the_last_commit_of_each_partition_and_a_restart_finds_it(host: Host) -> None:
+    coordinator, tier = on(host)
+    for number in range(300):
+        coordinator.commit(number, partition=number % 2, committed_metadata="x" * 4000)
+    coordinator.commit(5, partition=3)
+    coordinator.delete(3)
+    log = tier.log(TopicPartition(NAME, partition_for("readers", 3)))
+    log.roll()
+    before = sum(segment.size for segment in log.local.segments)
+    assert not any(host.later(tier, 60_000) for _ in range(3))
+    assert sum(segment.size for segment in log.local.segments) < before / 20
+    assert coordinator.offsets() == {("orders", 0): 298, ("orders", 1): 299}
+    tier.stop()
+    assert on(host)[0].offsets() == {("orders", 0): 298, ("orders", 1): 299}
+
+
+def test_transactions_that_a_broker_has_written_are_taken_up(host: Host) -> None:
+    _, tier = on(host)
+    log = tier.log(TopicPartition(NAME, partition_for("readers", 3)))
+    for producer, offset in ((7, 70), (8, 80)):
+        commit = offset_commit_record(OffsetCommitKey("readers", "orders", producer), OffsetAndMetadata(offset, -1, "", 0))
+        sent = batch_of(commit.value or b"", keys=(commit.key,), producer=producer, sequence=0, transactional=True)
+        log.append_as_leader(sent, 0, Origin.REPLICATION)
+    log.append_as_leader(marker(0, 7, commit=True), 0, Origin.COORDINATOR)
+    tier.stop()
+    coordinator, tier = on(host)
+    assert coordinator.offsets() == {("orders", 7): 70}
+    assert coordinator.fetch(8, require_stable=True)["orders", 8][3] == 88
+    tier.log(TopicPartition(NAME, partition_for("readers", 3))).append_as_leader(
+        marker(0, 8, commit=False), 0, Origin.COORDINATOR
+    )
+    tier.stop()
+    assert on(host)[0].fetch(8, require_stable=True)["orders", 8] == (-1, -1, "", 0)
+
+
+def test_a_directory_with_other_logs_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "kafka-logs"
+    (path / "orders-0").mkdir(parents=True)
+    with (
+        pytest.raises(Invalid, match="orders-0: choose a directory for committed offsets alone"),
+        offsets_topic(str(path), CONFIG, lambda _: None),
+    ):
+        pass
+    assert [one.name for one in path.iterdir()] == ["orders-0"]
+
+
+def test_a_directory_is_made_held_by_one_process_and_taken_up_again(tmp_path: Path) -> None:
+    path = str(tmp_path / "new" / "offsets")
+    with offsets_topic(path, CONFIG, lambda _: None) as topic:
+        Coordinator(topic).commit(12)
+        with pytest.raises(Invalid, match="is using this log directory"), offsets_topic(path, CONFIG, lambda _: None):
+            pass
+    with offsets_topic(path, GroupCoordinatorConfig(), lambda _: None) as topic:
+        assert topic.partitions == 3, "as many as it was made with"
+        assert Coordinator(topic).offsets() == {("orders", 0): 12}
+
+
+def test_a_directory_that_lacks_a_partition_is_refused(tmp_path: Path) -> None:
+    path = str(tmp_path)
+    with offsets_topic(path, CONFIG, lambda _: None):
+        pass
+    tier = local_tier(ManagerConfig(log_dirs=(path,)), lambda topic: {})
+    tier.start()
+    tier.stop()
+    for name in ("tiering-topics.json", f"{NAME}-1"):
+        one = tmp_path / name
+        if one.is_dir():
+            for file in one.iterdir():
+                file.unlink()
+            one.rmdir()
+        else:
+            one.unlink()
+    with pytest.raises(Invalid, match="only some partitions"), offsets_topic(path, CONFIG, lambda _: None):
+        pass

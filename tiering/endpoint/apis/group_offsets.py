@@ -1,0 +1,166 @@
+"""OffsetCommit, OffsetFetch and OffsetDelete: which topics there are, and what the group coordinator says of the others.
+
+Topics are named up to version 9 of the first two, and have ids since. What is committed has the topic's id whenever it is known,
+so that a topic that is created anew does not get the offsets of the former one.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from local_log.formats.partition_metadata import ZERO_TOPIC_ID
+from tiering.endpoint.apis.context import Context, topic_named
+from tiering.endpoint.apis.find_coordinator import check_coordinator
+from tiering.endpoint.coordinator.errors import GroupError
+from tiering.endpoint.hosted_logs import HostedTopic
+from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from tiering.endpoint.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from tiering.endpoint.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from tiering.endpoint.request_context import RequestContext
+
+_BY_ID_SINCE: Final = 10
+"""Of OffsetCommit and OffsetFetch."""
+_GROUPS_SINCE: Final = 8
+"""The version of OffsetFetch since which a request asks for several groups."""
+_NO_OFFSET: Final = -1
+
+
+def offset_commit(request: OffsetCommitRequest, request_context: RequestContext, context: Context) -> OffsetCommitResponse:
+    """Keeps the offsets of the topics that there are."""
+    known, answers = [], []
+    for topic in request.topics:
+        found = _topic(topic.name, topic.topic_id, request_context, context)
+        if isinstance(found, ErrorCode):
+            answers.append(_refused(topic, found))
+        else:
+            known.append(replace(topic, name=found[0], topic_id=found[1]))
+    if known:
+        asked = replace(request, topics=tuple(known))
+        try:
+            check_coordinator(request.group_id, context)
+            answers += context.groups.commit_offsets(asked, request_context.version).topics
+        except GroupError as e:
+            answers += (_refused(topic, e.code) for topic in known)
+    return OffsetCommitResponse(topics=tuple(answers))
+
+
+def _refused(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitResponseTopic:
+    partitions = tuple(OffsetCommitResponsePartition(one.partition_index, code) for one in topic.partitions)
+    return OffsetCommitResponseTopic(topic.name, topic.topic_id, partitions)
+
+
+def offset_fetch(request: OffsetFetchRequest, request_context: RequestContext, context: Context) -> OffsetFetchResponse:
+    """The offsets that groups have committed."""
+    if request_context.version >= _GROUPS_SINCE:
+        found = (_group(one, request.require_stable, request_context, context) for one in request.groups)
+        return OffsetFetchResponse(groups=tuple(found))
+    topics: tuple[OffsetFetchRequestTopics, ...] | None = None
+    if request.topics is not None:
+        topics = tuple(OffsetFetchRequestTopics(t.name, partition_indexes=t.partition_indexes) for t in request.topics)
+    group = _group(OffsetFetchRequestGroup(request.group_id, topics=topics), request.require_stable, request_context, context)
+    return OffsetFetchResponse(topics=tuple(map(_of_one_group, group.topics)), error_code=group.error_code)
+
+
+def _group(
+    asked: OffsetFetchRequestGroup, require_stable: bool, request_context: RequestContext, context: Context
+) -> OffsetFetchResponseGroup:
+    known: list[OffsetFetchRequestTopics] = []
+    unknown: list[OffsetFetchResponseTopics] = []
+    for topic in asked.topics or ():
+        found = _topic(topic.name, topic.topic_id, request_context, context)
+        if not isinstance(found, ErrorCode):
+            known.append(replace(topic, name=found[0], topic_id=found[1]))
+        elif request_context.version < _BY_ID_SINCE:
+            known.append(topic)  # as in Kafka, the offsets of a topic that is gone are told until they expire
+        else:
+            numbers = topic.partition_indexes
+            partitions = (OffsetFetchResponsePartitions(n, _NO_OFFSET, metadata="", error_code=found) for n in numbers)
+            unknown.append(OffsetFetchResponseTopics(topic_id=topic.topic_id, partitions=tuple(partitions)))
+    asked = asked if asked.topics is None else replace(asked, topics=tuple(known))
+    try:
+        check_coordinator(asked.group_id, context)
+    except GroupError as e:
+        return OffsetFetchResponseGroup(asked.group_id, error_code=e.code)
+    group = context.groups.fetch_offsets(asked, require_stable=require_stable)
+    if asked.topics is None and request_context.version >= _BY_ID_SINCE:
+        group = replace(group, topics=tuple(_with_ids(group.topics, context)))
+    return replace(group, topics=(*group.topics, *unknown))
+
+
+def _with_ids(topics: Iterable[OffsetFetchResponseTopics], context: Context) -> Iterable[OffsetFetchResponseTopics]:
+    for topic in topics:
+        found = topic_named(context, topic.name)
+        if isinstance(found, HostedTopic):
+            yield replace(topic, topic_id=found.id)
+
+
+def _of_one_group(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseTopic:
+    partitions = (
+        OffsetFetchResponsePartition(
+            one.partition_index, one.committed_offset, one.committed_leader_epoch, one.metadata, one.error_code
+        )
+        for one in topic.partitions
+    )
+    return OffsetFetchResponseTopic(topic.name, tuple(partitions))
+
+
+def offset_delete(request: OffsetDeleteRequest, context: Context) -> OffsetDeleteResponse:
+    """Forgets the offsets of the partitions that there are."""
+    known, answers = [], []
+    for topic in request.topics:
+        found = topic_named(context, topic.name)
+        there = found.partitions if isinstance(found, HostedTopic) else {}
+        wanted = tuple(one for one in topic.partitions if one.partition_index in there)
+        missing = (one for one in topic.partitions if one.partition_index not in there)
+        answers.append(_deleted(topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        known.append(OffsetDeleteRequestTopic(topic.name, wanted))
+    try:
+        check_coordinator(request.group_id, context)
+        found_topics = context.groups.delete_offsets(replace(request, topics=tuple(known))).topics
+    except GroupError as e:
+        return OffsetDeleteResponse(e.code)
+    pairs = zip(answers, found_topics, strict=True)
+    return OffsetDeleteResponse(topics=tuple(replace(of, partitions=(*of.partitions, *found.partitions)) for of, found in pairs))
+
+
+def _deleted(
+    topic: OffsetDeleteRequestTopic, partitions: Iterable[OffsetDeleteRequestPartition], code: ErrorCode
+) -> OffsetDeleteResponseTopic:
+    return OffsetDeleteResponseTopic(
+        topic.name, tuple(OffsetDeleteResponsePartition(one.partition_index, code) for one in partitions)
+    )
+
+
+def _topic(name: str, topic_id: str, request_context: RequestContext, context: Context) -> tuple[str, str] | ErrorCode:
+    """The name and the id of a topic, zeros if it cannot be opened; or the error that says that there is none."""
+    if request_context.version >= _BY_ID_SINCE:
+        by_id = context.logs.topic_by_id(topic_id)
+        return ErrorCode.UNKNOWN_TOPIC_ID if by_id is None else (by_id.name, by_id.id)
+    by_name = topic_named(context, name)
+    if by_name is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return name, by_name.id if isinstance(by_name, HostedTopic) else ZERO_TOPIC_ID

@@ -1,0 +1,82 @@
+"""The offsets that all groups have committed: what the records say, applied in order.
+
+Those of a transaction are pending until its marker. Then they are committed, unless a later record has committed another one.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tiering.endpoint.coordinator.record_messages import OffsetCommitKey
+from tiering.endpoint.coordinator.records import OffsetAndMetadata
+
+Partition = tuple[str, int]
+"""A topic's name and the number of a partition."""
+_Offsets = defaultdict[str, dict[Partition, OffsetAndMetadata]]
+_NOTHING: Mapping[Partition, OffsetAndMetadata] = {}
+
+
+def _no_offsets() -> _Offsets:
+    return defaultdict(dict)
+
+
+@dataclass(slots=True)
+class CommittedOffsets:
+    """Offsets by group and partition; the pending ones by producer id, too."""
+
+    _stable: _Offsets = field(default_factory=_no_offsets)
+    _pending: dict[int, _Offsets] = field(default_factory=dict)
+
+    def groups(self) -> tuple[str, ...]:
+        """The groups that have offsets, also those that have only pending ones."""
+        pending = (group for offsets in self._pending.values() for group, of in offsets.items() if of)
+        return tuple(dict.fromkeys((*self._stable, *pending)))
+
+    def of_group(self, group: str) -> Mapping[Partition, OffsetAndMetadata]:
+        """A group's offsets, in the order of their first commits."""
+        return self._stable.get(group, _NOTHING)
+
+    def is_pending(self, group: str, partition: Partition) -> bool:
+        """Whether an open transaction has committed an offset of the partition."""
+        return any(partition in offsets.get(group, _NOTHING) for offsets in self._pending.values())
+
+    def has_pending(self, group: str) -> bool:
+        """Whether an open transaction has committed offsets of the group."""
+        return any(offsets.get(group) for offsets in self._pending.values())
+
+    def keys(self, group: str) -> Iterator[OffsetCommitKey]:
+        """Every key of a group, each once."""
+        found = dict.fromkeys(self.of_group(group))
+        for offsets in self._pending.values():
+            found |= dict.fromkeys(offsets.get(group, _NOTHING))
+        return (OffsetCommitKey(group, topic, number) for topic, number in found)
+
+    def replay(self, key: OffsetCommitKey, offset: OffsetAndMetadata | None, producer_id: int | None = None) -> None:
+        """Applies a record; None forgets the offset. `producer_id` is that of a transaction's record."""
+        partition = (key.topic, key.partition)
+        if offset is None:
+            for offsets in (self._stable, *self._pending.values()):
+                _remove(offsets, key.group, partition)
+        elif producer_id is None:
+            self._stable[key.group][partition] = offset
+        else:
+            self._pending.setdefault(producer_id, _no_offsets())[key.group][partition] = offset
+
+    def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
+        """Applies a transaction's marker."""
+        offsets = self._pending.pop(producer_id, None)
+        if offsets is None or not is_committed:
+            return
+        for group, of_group in offsets.items():
+            for partition, offset in of_group.items():
+                before = self.of_group(group).get(partition)
+                if before is None or before.record_offset < offset.record_offset:
+                    self._stable[group][partition] = offset
+
+
+def _remove(offsets: _Offsets, group: str, partition: Partition) -> None:
+    of_group = offsets.get(group)
+    if of_group is not None:
+        of_group.pop(partition, None)
+        if not of_group:
+            del offsets[group]

@@ -1,0 +1,50 @@
+"""Where a coordinator keeps its records, and what it finds there when it starts."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from tiering.endpoint.coordinator.records import Record
+
+NAME: Final = "__consumer_offsets"
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A record of the topic. `producer_id` is that of a transaction's record."""
+
+    record: Record
+    offset: int
+    producer_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndOfTransaction:
+    """A transaction's marker."""
+
+    producer_id: int
+    is_committed: bool
+
+
+class OffsetsLog(Protocol):
+    """Where a coordinator keeps its records: `partitions` of the topic."""
+
+    @property
+    def partitions(self) -> int:
+        """How many there are."""
+
+    def append(self, group: str, records: Sequence[Record], now_ms: int) -> int:
+        """Appends records of a group, all or none; returns the offset of the first. Raises LogError."""
+
+    def load(self) -> Iterator[Loaded | EndOfTransaction]:
+        """All that is there, in the order of each partition. Raises LogError."""
+
+
+def partition_for(group: str, partitions: int) -> int:
+    """The partition that keeps a group: by the absolute value of Java's hash code of its id, 0 for the one that has none."""
+    code = 0
+    units = group.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(units), 2):
+        code = (31 * code + (units[at] << 8 | units[at + 1])) & 0xFFFF_FFFF
+    signed = code - (1 << 32) if code >> 31 else code
+    return (0 if signed == -(1 << 31) else abs(signed)) % partitions
