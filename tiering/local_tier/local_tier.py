@@ -24,6 +24,7 @@ from local_log.engine.manager.log_manager import LogManager, Started
 from local_log.engine.manager.retention import KAFKAS, DeletionPolicy, is_copied
 from local_log.engine.manager.schedule import Schedule, Task
 from local_log.engine.manager.startup import Progress
+from local_log.engine.offsets import LogOffsets
 from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import LogError, NotFound, Unreadable
 from local_log.formats.filenames import TopicPartition
@@ -133,16 +134,22 @@ class LocalTier:
 
     def partitions(self, directory: str | None = None) -> tuple[TopicPartition, ...]:
         """The partitions with a log that is online, of one directory or of all, sorted."""
+        return tuple(self.offsets(directory))
+
+    def offsets(self, directory: str | None = None) -> dict[TopicPartition, LogOffsets]:
+        """The offsets of the logs that are online, of one directory or of all, sorted."""
         with self._lock:
-            found = self._manager.partitions()
-            return found if directory is None else tuple(p for p in found if self._is_in(p, directory))
+            logs = self._logs()
+            return {p: log.offsets for p, log in logs.items() if directory is None or log.folder.path == f"{directory}/{p}"}
 
     def _logs(self, topic: str | None = None) -> dict[TopicPartition, UnifiedLog]:
         """The logs that are online, of one topic or of all."""
-        return {p: self._manager.log(p) for p in self._manager.partitions() if topic in (None, p.topic)}
-
-    def _is_in(self, partition: TopicPartition, directory: str) -> bool:
-        return self._manager.log(partition).folder.path == f"{directory}/{partition}"
+        logs: dict[TopicPartition, UnifiedLog] = {}
+        for partition in self._manager.partitions():
+            if topic in (None, partition.topic):
+                with suppress(Offline):  # an append has found out meanwhile that the disk fails
+                    logs[partition] = self._manager.log(partition)
+        return logs
 
     def uncleanable(self) -> Mapping[TopicPartition, LogError]:
         """The partitions that the log cleaner leaves alone after an error."""

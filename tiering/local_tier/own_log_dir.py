@@ -24,7 +24,7 @@ class OwnLogDir(LogDir):
         """The offsets of the open logs for the high watermarks and log start offsets, else the file's."""
         if name not in (HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT):
             return LogDir.checkpoint(self, name)
-        offsets = {partition: self.tier.log(partition).offsets for partition in self.tier.partitions(self.path)}
+        offsets = self.tier.offsets(self.path)
         if name == HIGH_WATERMARK_CHECKPOINT:
             return {partition: now.high_watermark.offset for partition, now in offsets.items()}
         return {partition: now.log_start for partition, now in offsets.items()}

@@ -146,10 +146,9 @@ class TierService:
             status = self._status
         if status.state != "running":
             return status
-        logs = {partition: self.tier.log(partition).offsets for partition in self.tier.partitions()}
         rows = tuple(
             LogOffsetsRow(p, now.log_start, now.local_log_start, now.high_watermark.offset, now.end.offset)
-            for p, now in logs.items()
+            for p, now in self.tier.offsets().items()
         )
         return replace(
             status,
@@ -166,9 +165,16 @@ class TierService:
 
     def _note(self, problems: list[str]) -> None:
         with self._lock:
-            kept = (*self._status.problems, *problems)[-PROBLEMS_MAX:]
-            self._status = replace(self._status, problems=kept, problem_count=self._status.problem_count + len(problems))
+            self._keep(problems)
             new = [problem for problem in problems if problem not in self._lasting]
             self._lasting = frozenset(problems)
         for problem in new:
-            self._report(problem)
+            try:
+                self._report(problem)
+            except Exception as e:  # the tasks go on, and the status has the problem
+                with self._lock:
+                    self._keep([f"a problem could not be reported: {e!r}"])
+
+    def _keep(self, problems: list[str]) -> None:
+        kept = (*self._status.problems, *problems)[-PROBLEMS_MAX:]
+        self._status = replace(self._status, problems=kept, problem_count=self._status.problem_count + len(problems))

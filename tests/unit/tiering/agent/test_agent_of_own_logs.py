@@ -1,6 +1,7 @@
 """An agent that owns its log directory: it archives, drops what the archive has, and deletes nothing that only the disk has."""
 
 from collections.abc import Callable
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -11,6 +12,7 @@ from local_tiers import ORDERS, produce
 from own_worlds import OwnWorld
 
 from local_log.errors import Unavailable
+from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, TopicPartition
 from tiering.agent.schedule import Job
 from tiering.agent.tasks.copy import CopyTask
 from tiering.agent.tasks.expire import ExpireTask
@@ -167,6 +169,54 @@ def test_an_unexpected_exception_of_a_background_task_is_told_and_ends_the_servi
     assert isinstance(world.service.failure, MemoryError)
     assert world.service.status().state == "failed"
     assert world.said == ["the background tasks of the logs ended: MemoryError('offset map')"]
+
+
+def test_a_problem_that_cannot_be_reported_is_in_the_status_and_the_background_tasks_go_on(
+    world: OwnWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(message: str) -> None:
+        raise BrokenPipeError("standard error is closed")
+
+    monkeypatch.setattr(world.service, "_report", fails)
+    monkeypatch.setattr(world.tier._manager, "tick", lambda now_ms: (Unavailable("a task fails"),))
+    assert world.service.tick()
+    status = world.service.status()
+    assert (status.state, world.service.failure) == ("running", None)
+    assert status.problems[0] == "a task fails"
+    assert "could not be reported: BrokenPipeError" in status.problems[1]
+
+
+def test_a_disk_that_fails_while_the_logs_are_listed_leaves_the_status_of_the_others(
+    world: OwnWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    was = world.tier._manager.partitions
+
+    def listed() -> tuple[TopicPartition, ...]:
+        found = was()
+        world.tier._manager.directories[0].disk.fail("Input/output error")
+        return found
+
+    monkeypatch.setattr(world.tier._manager, "partitions", listed)
+    assert OwnLogDir(world.disk, LOGS, world.tier).checkpoint(HIGH_WATERMARK_CHECKPOINT) == {}
+    status = world.service.status()
+    assert (status.logs, len(status.offline)) == (0, 1)
+
+
+def test_a_topic_that_is_deleted_meanwhile_does_not_fail_the_status_nor_a_look(world: OwnWorld) -> None:
+    """The deletion waits until the offsets of all logs that were listed are there."""
+    was, deletion = world.tier._manager.partitions, Thread(target=lambda: world.tier.delete_topic("orders"))
+
+    def listed() -> tuple[TopicPartition, ...]:
+        found = was()
+        if deletion.ident is None:
+            deletion.start()
+        deletion.join(0.05)
+        return found
+
+    world.tier._manager.partitions = listed  # type: ignore[method-assign]
+    assert [row.partition for row in world.service.status().offsets] == [ORDERS]
+    deletion.join()
+    assert world.service.status().offsets == ()
 
 
 UNTIERED = {"remote.storage.enable": "false"}
