@@ -43,11 +43,14 @@ def segment_end(segment: Segment) -> int:
 def checked_state(log: LogReader, segment: Segment) -> FileState:
     """The state of the segment's log file, after a check that its folder has no other segment with batches before its end.
 
-    Segments that compaction emptied may be there. Raises Changed if the segment is not the one that was listed, Corrupt if other
+    Segments that compaction emptied may be there. Raises Changed if the segment is not the one that was listed, or its topic was
+    deleted and created again; Corrupt if other
     files show that a segment between this one and the next is missing. While the log cleaner swaps files, neither the old files
     nor the new ones exist for a moment, so another segment follows this one. If a file was deleted by hand, that does not pass.
     """
     end = segment_end(segment)
+    if (now := LogReader(log.disk, log.folder, log.partition, (), None, None)).topic_id != log.topic_id:
+        raise Changed(f"{log.folder}: it is the log of another topic now, with the id {now.topic_id}; offload again")
     logs, others = _offsets(log.disk.names(log.folder))
     if segment.base_offset not in logs:
         raise Changed(f"{segment.path(LOG)}: its broker has deleted or renamed it in the meantime; offload again")

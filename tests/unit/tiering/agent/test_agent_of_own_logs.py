@@ -13,7 +13,9 @@ from own_worlds import OwnWorld
 
 from local_log.errors import Unavailable
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, TopicPartition
-from tiering.agent.schedule import Job
+from remote.keys import PartitionPath
+from remote.manifest.store import load_newest
+from tiering.agent.schedule import Job, Kind
 from tiering.agent.tasks.copy import CopyTask
 from tiering.agent.tasks.expire import ExpireTask
 from tiering.agent.watch import look
@@ -259,6 +261,27 @@ def test_a_topic_that_is_created_anew_does_not_get_the_offsets_of_the_former_one
     seen: Any = SimpleNamespace(marks={mark.folder: mark})
     found = [task.turn(Job(task.kind, mark.folder), seen)() for task in (copy, expire)]
     assert [(of.has_more, of.error, of.archived) for of in found] == [(False, None, None)] * 2
+    world.run(12)
+    assert (world.manifest().log_start_offset, world.manifest().end_offset) == (0, 100)
+
+
+def test_the_archive_of_a_deleted_topic_gets_no_records_of_the_one_that_was_created_in_its_place(world: OwnWorld) -> None:
+    """The agent has planned copies for the first one and copied one segment; the files of the other one have the same names."""
+    world.tier.alter_configs("orders", {"local.retention.ms": "-1"})
+    (mark,) = look(OwnLogDir(world.disk, LOGS, world.tier), lambda topic: True, world.clock.now)
+    copy, job = CopyTask(world.archive, world.clock, world.ids), Job(Kind.copy, mark.folder)
+    begun = [copy._look(job, mark), copy._step(job, mark)]
+    assert [of.has_more for of in begun] == [True, True]
+    former = PartitionPath("orders", world.tier.topic("orders").topic_id or "", 0)
+    world.tier.delete_topic("orders")
+    world.tier.create_topic("orders")
+    produce(world.tier, ORDERS, 100, now_ms=world.clock.now)
+    rest = copy._step(job, mark)
+    assert (rest.copied, rest.error, rest.has_more) == (None, None, False)
+    stored = load_newest(world.archive, former)
+    assert stored is not None
+    assert begun[1].copied is not None
+    assert stored.manifest.end_offset == begun[1].copied.end_offset
     world.run(12)
     assert (world.manifest().log_start_offset, world.manifest().end_offset) == (0, 100)
 
