@@ -7,7 +7,6 @@ and what it will delete. A broker's directory is never changed: the broker appli
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from local_log.disk import has_content
 from local_log.engine.config import LogConfig
 from local_log.engine.manager.retention import KAFKAS, DeletionPolicy, Limits, Retained, below, deletable
 from local_log.errors import Conflict, Invalid
@@ -18,11 +17,11 @@ from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from remote.keys import PartitionPath
 from remote.manifest.divergence import OTHER_RECORDS_REMEDY
-from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
 from remote.manifest.store import load_newest
 from remote.manifest.transitions import check_history
 from remote.store.api import ObjectStore, make_durable
+from tiering.retention.same_records import SameRecords
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,28 +77,23 @@ def refuse_others(store: ObjectStore, log: LogReader, known: Held, gone: Sequenc
     """Compares the segments that are to be deleted with the archive's; returns the last offset that may go, -1 for none.
 
     Leader epochs alone do not tell: a log that nobody else replicates has one epoch for ever, also where the directory was
-    restored from an older copy, or was truncated, and other records were appended. Reads each segment once.
+    restored from an older copy, or was truncated, and other records were appended. Reads each segment once, or as much as
+    `SameRecords` says where the archive's segments begin elsewhere.
 
-    Raises Conflict where the archive does not hold a segment byte for byte, Unavailable, Corrupt, Unreadable.
+    Raises Conflict where the archive does not hold a segment byte for byte, and as `SameRecords`.
     """
-    through, entries = -1, Entries.of(store, known.manifest) if known.manifest is not None else None
+    through, start = -1, max(known.log_start_offset, log.log_start_offset)
+    archived = SameRecords(log, store, known.manifest, start) if known.manifest is not None else None
     for segment in gone:
         end = log.log_end_offset if segment.next_base_offset is None else segment.next_base_offset
-        if entries is not None and end > max(known.log_start_offset, log.log_start_offset) and segment.size() > 0:
-            _refuse_other(log, entries, segment, end)
+        if archived is not None and end > start and segment.size() > 0 and not archived.hold(segment, end):
+            raise Conflict(
+                f"{segment.path(LOG)}: the archive has the offsets from {segment.base_offset} to {end - 1} of {log.partition} "
+                "with other records, so that nothing of the log is deleted; where the log was compacted since it was archived, "
+                f"let archive.replace.compacted name its topic; {OTHER_RECORDS_REMEDY}"
+            )
         through = end - 1
     return through
-
-
-def _refuse_other(log: LogReader, entries: Entries, segment: Segment, end: int) -> None:
-    file = segment.path(LOG)
-    for entry in entries.overlapping(segment.base_offset, end):
-        if entry.base_offset == segment.base_offset and has_content(segment.disk, file, entry.log_size, entry.log_crc32c):
-            return
-    raise Conflict(
-        f"{file}: the archive has the offsets from {segment.base_offset} to {end - 1} of {log.partition} in other segments or "
-        f"with other records, so that nothing of the log is deleted; {OTHER_RECORDS_REMEDY}"
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -295,4 +295,4 @@ def test_records_at_offsets_that_the_archive_has_of_others_stay_on_the_disk(worl
     world.tier.alter_configs("orders", {"local.retention.ms": "1"})
     agent = world.run(12)
     assert logs_on_disk(world)[0] == 40
-    assert "in other segments or with other records" in str(agent.view().last_error)
+    assert "with other records" in str(agent.view().last_error)

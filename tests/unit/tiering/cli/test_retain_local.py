@@ -161,6 +161,15 @@ def test_a_gap_that_ends_where_the_local_log_starts_keeps_nothing_there(run: Run
     assert bases(ours, "g-codec-none-0")[0] == before[-1]
 
 
+def test_a_segment_that_the_archive_has_with_other_records_stays_with_all_after_it(run: Run, own: str, ours: Path) -> None:
+    before = bases(ours, "g-codec-none-0")
+    flip(ours / "g-codec-none-0" / f"{before[0]:020d}.log", 100)
+    done = run("expire", "--archive", own, "--own-log-dir", ours, *LOCAL, "--yes")
+    assert done.exit_code == 3
+    assert "with other records, so that nothing of the log is deleted" in done.stderr
+    assert bases(ours, "g-codec-none-0") == before
+
+
 def test_a_log_of_another_history_than_the_archive_s_stays(run: Run, own: str, ours: Path) -> None:
     before = bases(ours, "g-codec-none-0")
     epochs = ours / "g-codec-none-0" / "leader-epoch-checkpoint"
