@@ -9,20 +9,21 @@ from dataclasses import replace
 
 from asked_endpoint import Endpoint
 
+from tiering.endpoint.authentication.listener import PLAINTEXT, Listener
 from tiering.endpoint.live_brokers import Broker, alone
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.server import Server, listen
 
 
 @contextmanager
-def served(endpoint: Endpoint, **limits: int) -> Iterator[tuple[str, int]]:
+def served(endpoint: Endpoint, of: Listener = PLAINTEXT, **limits: int) -> Iterator[tuple[str, int]]:
     """The endpoint on a free port; it is stopped, and has ended, after the block."""
     listener = listen("127.0.0.1", 0)
     address = listener.getsockname()
     context = replace(endpoint.context, cluster=alone(Broker(1, *address)))
     ready = threading.Event()
     with ThreadPoolExecutor(2) as pool:
-        server = Server(context, SocketServerConfig(**limits), pool, endpoint.said.append)
+        server = Server(context, SocketServerConfig(**limits), pool, endpoint.said.append, of)
 
         async def run() -> None:
             loops.append(asyncio.get_running_loop())

@@ -11,13 +11,16 @@ import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
 from local_log.errors import LogError
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.apis.kafka_apis import Waits, answer_fetch, handle
+from tiering.endpoint.authentication.authenticator import Authentication, SaslAuthenticator
+from tiering.endpoint.authentication.listener import PLAINTEXT, Listener
+from tiering.endpoint.authentication.sasl_server import SaslFailed
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.network.send import Send
 from tiering.endpoint.network.socket_server import Action, Close, Pause, SocketServer
@@ -37,13 +40,19 @@ DRAINED_S = 0.01
 """How often it is looked whether all is answered."""
 
 
+_Found = list[Any] | Waits | Authentication
+
+
 @dataclass(slots=True)
 class _Channel:
     number: int
     socket: socket.socket
     connection: ConnectionContext
+    authenticator: SaslAuthenticator | None
     send: Send | None = None
     is_writing: bool = False
+    failure: str = ""
+    """Why the connection is closed after this answer, empty if it is not."""
 
 
 @dataclass(slots=True)
@@ -54,6 +63,7 @@ class Server:
     config: SocketServerConfig
     pool: Executor
     report: Callable[[str], object]
+    listener: Listener = PLAINTEXT
     _core: SocketServer = field(init=False)
     _channels: dict[int, _Channel] = field(default_factory=dict)
     _numbers: "count[int]" = field(default_factory=count)
@@ -115,11 +125,17 @@ class Server:
             accepted.setblocking(False)
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-            number = next(self._numbers)
-            channel = _Channel(number, accepted, ConnectionContext(str(number), address[0], address[1]))
-            self._channels[channel.number] = channel
+            channel = self._channel(accepted, *address[:2])
             self._loop.add_reader(accepted.fileno(), self._receive, channel)
-            self._do(self._core.accepted(channel.number, address[0], self._now_ms()))
+            authenticates = self.listener.authenticates
+            self._do(self._core.accepted(channel.number, address[0], self._now_ms(), authenticates=authenticates))
+
+    def _channel(self, accepted: socket.socket, host: str, port: int) -> _Channel:
+        number, listener = next(self._numbers), self.listener
+        connection = ConnectionContext(str(number), host, port, listener_name=listener.name, security_protocol=listener.protocol)
+        authenticator = None if listener.sasl is None else SaslAuthenticator(listener.sasl, self.context.clock)
+        self._channels[number] = channel = _Channel(number, accepted, connection, authenticator)
+        return channel
 
     def _accept_again(self, listener: socket.socket) -> None:
         if not self._stopping.is_set():
@@ -142,12 +158,21 @@ class Server:
         while (taken := self._core.take_request()) is not None:
             number, frame = taken
             assert isinstance(number, int)
-            self._submit(number, None, handle, frame, self._channels[number].connection, self.context)
+            channel = self._channels[number]
+            try:
+                authenticates = channel.authenticator is not None and channel.authenticator.takes(frame)
+            except SaslFailed as e:
+                self._do(self._core.refuse(number, str(e)))
+                continue
+            if channel.authenticator is not None and authenticates:
+                self._submit(number, None, channel.authenticator.receive, frame)
+            else:
+                self._submit(number, None, handle, frame, channel.connection, self.context)
 
-    def _submit(self, number: int, deadline: float | None, ask: Callable[..., list[Any] | Waits], *given: object) -> None:
+    def _submit(self, number: int, deadline: float | None, ask: Callable[..., _Found], *given: object) -> None:
         def work() -> None:
             try:
-                found: list[Any] | Waits | LogError = ask(*given)
+                found: _Found | LogError = ask(*given)
             except LogError as e:
                 found = e
             except Exception as e:  # a bug of ours must not leave a client without an answer, nor end the thread
@@ -156,7 +181,7 @@ class Server:
 
         self.pool.submit(work)
 
-    def _answered(self, number: int, deadline: float | None, found: list[Any] | Waits | LogError) -> None:
+    def _answered(self, number: int, deadline: float | None, found: _Found | LogError) -> None:
         channel = self._channels.get(number)
         if channel is None:
             self._core.answered(number, ())
@@ -167,10 +192,30 @@ class Server:
             left = deadline - self._loop.time()
             self._core.waits(number)
             self._loop.call_later(max(0.0, min(left, POLL_S)), self._ask_again, number, deadline, found)
+        elif isinstance(found, Authentication):
+            self._authenticated(channel, found)
         else:
-            channel.send = self._core.answered(number, found)
-            self._send(channel)
+            self._answer(channel, found)
         self._handle_all()
+
+    def _authenticated(self, channel: _Channel, found: Authentication) -> None:
+        """A client has said something of who it is; one that fails learns it later, so that guessing takes its time."""
+        authenticator = channel.authenticator
+        assert authenticator is not None
+        if found.failure:
+            channel.failure = found.failure
+            self._core.waits(channel.number)
+            self._loop.call_later(self.config.failed_authentication_delay_ms / 1000, self._answer, channel, found.parts)
+            return
+        if authenticator.principal is not None:
+            channel.connection = replace(channel.connection, principal=authenticator.principal)
+            self._core.authenticated(channel.number)
+        self._answer(channel, found.parts)
+
+    def _answer(self, channel: _Channel, parts: list[Any]) -> None:
+        if channel.number in self._channels:
+            channel.send = self._core.answered(channel.number, parts)
+            self._send(channel)
 
     def _ask_again(self, number: int, deadline: float, waiting: Waits) -> None:
         may_wait = self._loop.time() < deadline and not self._stopping.is_set()
@@ -208,7 +253,10 @@ class Server:
             return
         self._wait_to_write(channel, wait=False)
         channel.send = None
-        self._do(self._core.sent(channel.number, now_ms))
+        if channel.failure:
+            self._do(self._core.refuse(channel.number, channel.failure))
+        else:
+            self._do(self._core.sent(channel.number, now_ms))
         self._handle_all()
 
     def _wait_to_write(self, channel: _Channel, *, wait: bool) -> None:

@@ -12,6 +12,7 @@ from tiering.endpoint.apis.find_coordinator import find_coordinator
 from tiering.endpoint.apis.group_offsets import offset_commit, offset_delete, offset_fetch
 from tiering.endpoint.apis.offsets import list_offsets, offset_for_leader_epoch
 from tiering.endpoint.apis.produce import REASON, produce
+from tiering.endpoint.apis.sasl import sasl_authenticate, sasl_handshake
 from tiering.endpoint.fetch_sessions.contexts import FetchContext
 from tiering.endpoint.protocol.api_keys import (
     API_VERSIONS,
@@ -27,6 +28,8 @@ from tiering.endpoint.protocol.api_keys import (
     OFFSET_FETCH,
     OFFSET_FOR_LEADER_EPOCH,
     PRODUCE,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
 )
 from tiering.endpoint.protocol.errors import InvalidRequest
 from tiering.endpoint.protocol.messages.fetch import FetchRequest
@@ -46,6 +49,8 @@ _ANSWERS: Final[Mapping[int, _Answer]] = {
     OFFSET_FOR_LEADER_EPOCH.key: lambda message, request_context, context: offset_for_leader_epoch(message, context),
     DESCRIBE_CONFIGS.key: lambda message, request_context, context: describe_configs(message, context),
     OFFSET_DELETE.key: lambda message, request_context, context: offset_delete(message, context),
+    SASL_HANDSHAKE.key: lambda message, request_context, context: sasl_handshake(),
+    SASL_AUTHENTICATE.key: lambda message, request_context, context: sasl_authenticate(),
     DESCRIBE_CLUSTER.key: lambda message, request_context, context: describe_cluster(message, context),
     DESCRIBE_TOPIC_PARTITIONS.key: lambda message, request_context, context: describe_topic_partitions(message, context),
 }

@@ -34,6 +34,15 @@ class SocketServerConfig:
     receive_ms_max: int = 60_000
     """How long one request may take to arrive, so that half requests do not hold memory."""
 
+    authentication_ms_max: int = 30_000
+    """How long a client may take until it has authenticated, a TLS handshake included."""
+
+    unauthenticated_bytes_max: int = 512 << 10
+    """`sasl.server.max.receive.size`: the largest request of a client that has not authenticated."""
+
+    failed_authentication_delay_ms: int = 100
+    """`connection.failed.authentication.delay.ms`: so long later a client is told of it, and its connection is closed."""
+
     stalled_ms_max: int = 30_000
     """While answers fill the memory and requests wait for it, a client that takes no byte of its answer for so long is closed."""
 

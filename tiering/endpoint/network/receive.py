@@ -19,6 +19,10 @@ class Receive:
     def __len__(self) -> int:
         return len(self._buffer)
 
+    def allow(self, bytes_max: int) -> None:
+        """Frames of up to so many bytes from now on."""
+        self._bytes_max = bytes_max
+
     def add(self, data: bytes) -> None:
         """Takes what came."""
         self._buffer += data

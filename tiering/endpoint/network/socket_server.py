@@ -67,6 +67,8 @@ class _Connection:
     receive: Receive
     began_ms: int
     """When the request that is being received began to arrive."""
+    unauthenticated_since_ms: int | None = None
+    """When it was accepted, None if nobody asks the client who it is, or it has said so."""
     state: State = State.RECEIVING
     is_paused: bool = False
     held: int = 0
@@ -104,15 +106,22 @@ class SocketServer:
         """Bytes of all requests and answers."""
         return self._pool.used + self._arriving
 
-    def accepted(self, connection: Id, ip: str, now_ms: int) -> list[Action]:
-        """A new connection: closed again if there are too many."""
+    def accepted(self, connection: Id, ip: str, now_ms: int, *, authenticates: bool = False) -> list[Action]:
+        """A new connection: closed again if there are too many. One that `authenticates` may send little before it has."""
         refusal = "this endpoint is about to stop" if self.is_draining else self._quotas.refusal(ip)
         if refusal:
             return [Close(connection, refusal)]
         self._quotas.add(ip)
-        self._connections[connection] = _Connection(ip, Receive(self.config.request_bytes_max), now_ms)
+        bytes_max = self.config.unauthenticated_bytes_max if authenticates else self.config.request_bytes_max
+        self._connections[connection] = _Connection(ip, Receive(bytes_max), now_ms, now_ms if authenticates else None)
         self._last_ms[connection] = now_ms
         return []
+
+    def authenticated(self, connection: Id) -> None:
+        """It is known who the client is."""
+        one = self._connections[connection]
+        one.unauthenticated_since_ms = None
+        one.receive.allow(self.config.request_bytes_max)
 
     def received(self, connection: Id, data: bytes, now_ms: int) -> list[Action]:
         """Bytes came."""
@@ -198,9 +207,14 @@ class SocketServer:
             if self._connections[connection].state in (State.RECEIVING, State.SENDING):
                 idle.append(connection)
         slow = [c for c, one in self._connections.items() if self._is_slow(one, now_ms)]
+        unknown = [c for c, one in self._connections.items() if self._is_unauthenticated(one, now_ms)]
         actions: list[Action] = []
         for connection in idle:
             actions += self._close(connection)
+        for connection in unknown:
+            if connection in self._connections:
+                limit = self.config.authentication_ms_max
+                actions += self._close(connection, f"the client has not authenticated within {limit} ms")
         for connection in slow:
             if connection in self._connections:
                 actions += self._close(connection, f"a request takes longer than {self.config.receive_ms_max} ms to arrive")
@@ -223,10 +237,10 @@ class SocketServer:
         return []
 
     def _relieve(self) -> list[Action]:
-        """Closes the connection with the most bytes of an unfinished request while all of them hold too much."""
+        """Closes the connection with the most bytes of an unfinished request while all of them hold too much; strangers first."""
         actions: list[Action] = []
         while self._arriving > self.config.queued_bytes_max:
-            most = max(self._connections, key=lambda connection: len(self._connections[connection].receive))
+            most = max(self._connections, key=self._to_close_first)
             actions += self._close(most, "the requests that arrive together are larger than queued.max.request.bytes")
         return actions
 
@@ -254,6 +268,15 @@ class SocketServer:
     def _is_slow(self, one: _Connection, now_ms: int) -> bool:
         waits = one.state is State.RECEIVING and len(one.receive) > 0
         return waits and now_ms - one.began_ms >= self.config.receive_ms_max
+
+    def _is_unauthenticated(self, one: _Connection, now_ms: int) -> bool:
+        since_ms = one.unauthenticated_since_ms
+        return since_ms is not None and now_ms - since_ms >= self.config.authentication_ms_max
+
+    def _to_close_first(self, connection: Id) -> tuple[bool, int]:
+        one = self._connections[connection]
+        size = len(one.receive)
+        return size > 0 and one.unauthenticated_since_ms is not None, size
 
     def _active(self, connection: Id, now_ms: int) -> _Connection:
         self._last_ms[connection] = now_ms

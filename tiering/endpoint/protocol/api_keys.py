@@ -25,6 +25,8 @@ from tiering.endpoint.protocol.messages.offset_delete import OffsetDeleteRequest
 from tiering.endpoint.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from tiering.endpoint.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from tiering.endpoint.protocol.messages.produce import ProduceRequest, ProduceResponse
+from tiering.endpoint.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from tiering.endpoint.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 NEVER: Final = 1 << 15
 """The first flexible version of an API that has none."""
@@ -59,11 +61,13 @@ METADATA: Final = Api(3, "Metadata", 0, 13, 9, MetadataRequest, MetadataResponse
 OFFSET_COMMIT: Final = Api(8, "OffsetCommit", 2, 10, 8, OffsetCommitRequest, OffsetCommitResponse)
 OFFSET_FETCH: Final = Api(9, "OffsetFetch", 1, 10, 6, OffsetFetchRequest, OffsetFetchResponse)
 FIND_COORDINATOR: Final = Api(10, "FindCoordinator", 0, 6, 3, FindCoordinatorRequest, FindCoordinatorResponse)
+SASL_HANDSHAKE: Final = Api(17, "SaslHandshake", 0, 1, NEVER, SaslHandshakeRequest, SaslHandshakeResponse)
 API_VERSIONS: Final = Api(18, "ApiVersions", 0, 4, 3, ApiVersionsRequest, ApiVersionsResponse)
 OFFSET_FOR_LEADER_EPOCH: Final = Api(
     23, "OffsetForLeaderEpoch", 2, 4, 4, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 )
 DESCRIBE_CONFIGS: Final = Api(32, "DescribeConfigs", 1, 4, 4, DescribeConfigsRequest, DescribeConfigsResponse)
+SASL_AUTHENTICATE: Final = Api(36, "SaslAuthenticate", 0, 2, 2, SaslAuthenticateRequest, SaslAuthenticateResponse)
 OFFSET_DELETE: Final = Api(47, "OffsetDelete", 0, 0, NEVER, OffsetDeleteRequest, OffsetDeleteResponse)
 DESCRIBE_CLUSTER: Final = Api(60, "DescribeCluster", 0, 2, 0, DescribeClusterRequest, DescribeClusterResponse)
 DESCRIBE_TOPIC_PARTITIONS: Final = Api(
@@ -78,9 +82,11 @@ _ALL: Final = (
     OFFSET_COMMIT,
     OFFSET_FETCH,
     FIND_COORDINATOR,
+    SASL_HANDSHAKE,
     API_VERSIONS,
     OFFSET_FOR_LEADER_EPOCH,
     DESCRIBE_CONFIGS,
+    SASL_AUTHENTICATE,
     OFFSET_DELETE,
     DESCRIBE_CLUSTER,
     DESCRIBE_TOPIC_PARTITIONS,

@@ -133,6 +133,11 @@ def binary(versions: str = "0+", *, nullable: str | None = None, default: bytes 
     return _field(BINARY, b"", versions, nullable, default, tag)
 
 
+def secret() -> Any:
+    """Bytes after their number, which no representation of the message shows."""
+    return field(default=b"", metadata={SPEC: FieldSpec("", BINARY, Versions(0), None, None, b"")}, repr=False)
+
+
 def record_batches(versions: str = "0+", *, nullable: str | None = None) -> Any:
     """Record batches after their number of bytes."""
     return _field(RECORDS, (), versions, nullable, MISSING, None)

@@ -115,6 +115,29 @@ def test_a_request_that_arrives_a_byte_at_a_time_is_closed():
     assert "takes longer than 30 ms" in at.tick(30)[0].reason
 
 
+def test_a_client_that_has_not_authenticated_has_little_room_and_little_time():
+    at = server(unauthenticated_bytes_max=100, authentication_ms_max=20)
+    for number in range(3):
+        at.accepted(number, "a", 0, authenticates=True)
+    assert "of 101 bytes, where 100 are allowed" in at.received(0, frame(b"x" * 101)[:4], 0)[0].reason
+    at.authenticated(1)
+    assert at.received(1, frame(b"x" * 101), 0) == []
+    assert at.take_request() == (1, b"x" * 101)
+    assert at.tick(19) == []
+    at.received(2, frame(b"x"), 19)
+    assert [(action.connection, action.reason) for action in at.tick(20)] == [
+        (2, "the client has not authenticated within 20 ms")
+    ]
+
+
+def test_requests_of_clients_that_have_not_authenticated_give_way_first():
+    at = server("a", queued_bytes_max=500)
+    at.accepted(1, "b", 0, authenticates=True)
+    assert at.received(1, frame(b"x" * 200)[:100], 0) == []
+    assert [action.connection for action in at.received(0, frame(b"x" * 900)[:450], 0)] == [1]
+    assert len(at) == 1
+
+
 def test_no_request_begins_while_the_answers_fill_the_memory():
     at = server("a", "b")
     at.received(0, frame(b"big"), 0)

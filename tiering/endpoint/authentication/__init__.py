@@ -1,0 +1,1 @@
+"""Who a client is: SASL as Kafka has it, without sockets."""
