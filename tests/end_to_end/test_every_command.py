@@ -40,7 +40,9 @@ TEXTS = {
     "--own-log-dir": "what its owner does there differs",
     "--partition": "all of them without it, or there is no without",
     "--to": "what is written differs",
+    "--set": "settings of topics, or of the endpoint",
     "--topic": "what is done to the topic differs",
+    "--users": "written, or read by the endpoint",
     "--topic-id": "an id that is looked for, or one that is given",
 }
 """Options whose help says more than one thing, and why."""
@@ -48,7 +50,8 @@ WITHOUT_ROWS = {
     "tiering", "tiering agent", "tiering agent pause", "tiering agent resume", "tiering agent unit", "tiering completion",
     "tiering config", "tiering config check", "tiering diverged",
     "tiering log", "tiering man", "tiering manifest", "tiering manifest export",
-    "tiering metrics", "tiering metrics alerts", "tiering metrics dashboard", "tiering serve", "job backfill", "job reprocess",
+    "tiering metrics", "tiering metrics alerts", "tiering metrics dashboard", "tiering serve", "tiering users",
+    "tiering users delete", "tiering users set", "job backfill", "job reprocess",
 }  # fmt: skip
 """Commands that only do something, or whose answer is one document of a form of its own."""
 

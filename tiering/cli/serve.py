@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from local_log.errors import Invalid
+from tiering.command.completion import files
 from tiering.command.exit_codes import reports_errors
 from tiering.command.options import (
     Number,
@@ -18,13 +19,22 @@ from tiering.command.options import (
     cache_dir_option,
     keys_option,
     log_dir_option,
+    named,
     options_as,
 )
 from tiering.command.output import say, warn
-from tiering.machine import CLOCK, IDS
+from tiering.endpoint.settings import (
+    FAILED_AUTHENTICATION_DELAY,
+    SASL_MECHANISMS,
+    SASL_RECEIVE_SIZE,
+    Settings,
+    read_settings,
+)
+from tiering.machine import CLOCK, IDS, RANDOMNESS, local_disk
 from tiering.wiring import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers, read_ahead_pool
 
 if TYPE_CHECKING:
+    from tiering.endpoint.authentication.listener import Listener
     from tiering.endpoint.coordinator.offsets_log import OffsetsLog
     from tiering.endpoint.reports import Reports
 
@@ -32,6 +42,7 @@ THREADS = 4
 NODE_ID = 1
 PORT_MAX = 65_535
 _DEFAULT = "127.0.0.1:9095"
+_PROTOCOLS = ("PLAINTEXT", "SASL_PLAINTEXT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +54,8 @@ class Options:
     keys_address: str | None
     cache_dir: str | None
     listen: str
+    users_path: str | None
+    assignments: tuple[str, ...]
     advertise: str | None
     insecure: bool
     max_connections: int
@@ -55,11 +68,31 @@ class Options:
 @keys_option()
 @cache_dir_option()
 @click.option(
-    "--listen", default=_DEFAULT, show_default=True, metavar="HOST:PORT", help="Where to listen; port 0 takes a free one."
+    "--listen",
+    default=_DEFAULT,
+    show_default=True,
+    metavar="[PROTOCOL://]HOST:PORT",
+    help="Where to listen, with Kafka's security protocol, such as SASL_PLAINTEXT://; port 0 takes a free one.",
 )
 @click.option("--advertise", metavar="HOST:PORT", help="The address that clients are told to use. Default: that of --listen.")
 @click.option(
     "--insecure", is_flag=True, help="Listen on an address that other hosts reach, although everybody there may read all."
+)
+@click.option(
+    "--users",
+    "users_path",
+    callback=named,
+    shell_complete=files,
+    metavar="FILE",
+    help="The users of SASL, a file that tiering users writes; it is read again when it changes.",
+)
+@click.option(
+    "-c",
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A broker setting with Kafka's name, such as connections.max.reauth.ms=3600000; may be given several times.",
 )
 @click.option("--max-connections", type=Number(1), default=10_000, show_default=True, metavar="N", help="Connections in all.")
 @click.option("--offsets-dir", metavar="DIR", help="Keep the offsets that consumers commit there. Default: refuse commits.")
@@ -75,21 +108,32 @@ def command(options: Options) -> None:
     Examples:
       tiering serve --archive s3://bucket/kafka --listen 127.0.0.1:9095
       tiering serve --archive s3://bucket/kafka --log-dir /var/lib/kafka
+      tiering serve --archive s3://bucket/kafka --listen SASL_PLAINTEXT://127.0.0.1:9095 --users users.json
     """
     if options.archive_url is None and options.log_dir_path is None:
         raise click.UsageError("give --archive, --log-dir or both")
-    host, port = _address(options.listen, "--listen")
+    protocol, host, port = _listener(options)
     if not (options.insecure or _is_loopback(host)):
-        raise click.UsageError(
-            f"{host} can be reached from other hosts, and everybody there could read all topics: --insecure allows it"
-        )
+        _refuse_what_is_open(protocol, host, read_settings(options.assignments))
     advertised = _address(options.advertise, "--advertise") if options.advertise is not None else None
     if advertised is None and _is_every_address(host):
         raise click.UsageError(f"clients cannot connect to {host}: say with --advertise which address they are to use")
-    _serve(options, (host, port), advertised)
+    _serve(options, protocol, (host, port), advertised)
 
 
-def _serve(options: Options, at: tuple[str, int], advertised: tuple[str, int] | None) -> None:
+def _refuse_what_is_open(protocol: str, host: str, settings: Settings) -> None:
+    if protocol.startswith("SASL_") and "PLAIN" in settings[SASL_MECHANISMS]:
+        raise click.UsageError(
+            f"PLAIN sends passwords as they are, and {host} can be reached from other hosts: --insecure allows it"
+        )
+    if not protocol.startswith("SASL_"):
+        raise click.UsageError(
+            f"{host} can be reached from other hosts, and everybody there could read all topics: have clients authenticate, with "
+            "--listen SASL_PLAINTEXT://… and --users, or --insecure allows it"
+        )
+
+
+def _serve(options: Options, protocol: str, at: tuple[str, int], advertised: tuple[str, int] | None) -> None:
     from tiering.endpoint.apis.context import Context  # with all its messages, it takes a moment to load
     from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
     from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
@@ -102,6 +146,8 @@ def _serve(options: Options, at: tuple[str, int], advertised: tuple[str, int] | 
     from tiering.endpoint.reports import Reports
     from tiering.endpoint.server import Server, listen
 
+    settings = read_settings(options.assignments)
+    of = _security(protocol, options.users_path, settings)
     reports = Reports(lambda text: say(f"tiering: {text}"), CLOCK)
     with (
         read_ahead_pool(THREADS) as ahead,
@@ -120,8 +166,13 @@ def _serve(options: Options, at: tuple[str, int], advertised: tuple[str, int] | 
         groups = GroupCoordinator(GroupCoordinatorConfig(), offsets, CLOCK, reports)
         groups.load()
         context = Context(logs, reads, sessions, CLOCK, alone(Broker(NODE_ID, host, port)), reports, groups)
-        config = SocketServerConfig(request_threads=THREADS, connections_max=options.max_connections)
-        server = Server(context, config, pool, reports)
+        config = SocketServerConfig(
+            request_threads=THREADS,
+            connections_max=options.max_connections,
+            unauthenticated_bytes_max=settings[SASL_RECEIVE_SIZE],
+            failed_authentication_delay_ms=settings[FAILED_AUTHENTICATION_DELAY],
+        )
+        server = Server(context, config, pool, reports, of)
         say(f"tiering: {count} topics at {bound_host}:{bound_port}")
         asyncio.run(server.serve(listener))
         reads.close()
@@ -149,6 +200,30 @@ def _tiers(options: Options, ahead: ThreadPoolExecutor) -> Tiers:
         keys_address=options.keys_address,
         cache_dir=options.cache_dir,
     )
+
+
+def _security(protocol: str, users_path: str | None, settings: Settings) -> "Listener":
+    """How clients say who they are. Raises Corrupt, NotFound and the like for a file of users that cannot be used."""
+    from tiering.endpoint.authentication.listener import Listener, sasl_config
+    from tiering.endpoint.authentication.users import UserFile
+    from tiering.endpoint.request_context import SecurityProtocol
+
+    if users_path is None:
+        return Listener(SecurityProtocol(protocol))
+    users = UserFile(local_disk(), users_path, RANDOMNESS.random_bytes(32))
+    users.users()
+    return Listener(SecurityProtocol(protocol), sasl_config(settings, users, RANDOMNESS))
+
+
+def _listener(options: Options) -> tuple[str, str, int]:
+    """The security protocol, host and port of --listen."""
+    protocol, _, address = options.listen.rpartition("://")
+    protocol = protocol.upper() or "PLAINTEXT"
+    if protocol not in _PROTOCOLS:
+        raise click.BadParameter(f"{protocol!r} is none of {', '.join(_PROTOCOLS)}", param_hint="--listen")
+    if protocol.startswith("SASL_") != (options.users_path is not None):
+        raise click.UsageError("clients authenticate with --listen SASL_PLAINTEXT://… and --users: give both, or neither")
+    return protocol, *_address(address, "--listen")
 
 
 def _address(text: str, option: str) -> tuple[str, int]:

@@ -1,10 +1,20 @@
 """How the clients of a listener say who they are."""
 
+from base64 import b64encode
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from remote.clock import Randomness
 from tiering.endpoint.authentication.authenticator import SaslConfig
+from tiering.endpoint.authentication.plain import PlainServer
+from tiering.endpoint.authentication.sasl_server import SaslServer
+from tiering.endpoint.authentication.scram import MECHANISMS, ScramServer
+from tiering.endpoint.authentication.users import UserFile
 from tiering.endpoint.request_context import SecurityProtocol
+from tiering.endpoint.settings import MAX_REAUTHENTICATION, SASL_MECHANISMS, Settings
+
+NONCE_BYTES: Final = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +37,20 @@ class Listener:
 
 PLAINTEXT: Final = Listener()
 """Everybody is ANONYMOUS."""
+
+
+def sasl_config(settings: Settings, users: UserFile, randomness: Randomness) -> SaslConfig:
+    """The mechanisms that are enabled, over one file of users."""
+    mechanisms = {name: _mechanism(name, users, randomness) for name in settings[SASL_MECHANISMS]}
+    return SaslConfig(mechanisms, settings[MAX_REAUTHENTICATION])
+
+
+def _mechanism(name: str, users: UserFile, randomness: Randomness) -> Callable[[], SaslServer]:
+    if name == "PLAIN":
+        return lambda: PlainServer(users.has_password)
+
+    def scram() -> SaslServer:
+        nonce = b64encode(randomness.random_bytes(NONCE_BYTES)).decode()
+        return ScramServer(MECHANISMS[name], lambda user: users.credential(name, user), nonce)
+
+    return scram

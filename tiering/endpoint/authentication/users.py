@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from local_log.disk import Disk, FileState
+from local_log.disk import Disk
 from local_log.errors import Corrupt, Newer
+from local_log.file_range import FileState
 from local_log.formats.primitives import Buffer
 from tiering.endpoint.authentication.scram import ITERATIONS_MAX, ITERATIONS_MIN, MECHANISMS, SALT_BYTES, ScramCredential
 

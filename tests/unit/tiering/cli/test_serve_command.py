@@ -25,6 +25,36 @@ def test_an_address_that_others_reach_needs_the_word_insecure(run: Run, tmp_path
     assert "--insecure allows it" in result.stderr
 
 
+def test_passwords_are_not_sent_as_they_are_to_an_address_that_others_reach(run: Run, tmp_path: Path) -> None:
+    words = ("serve", "--log-dir", tmp_path, "--listen", "SASL_PLAINTEXT://0.0.0.0:0", "--users", tmp_path / "users.json")
+    result = run(*words, "-c", "sasl.enabled.mechanisms=PLAIN")
+    assert (result.exit_code, "PLAIN sends passwords as they are" in result.stderr) == (2, True)
+    assert "say with --advertise" in run(*words).stderr
+
+
+def test_a_listener_with_sasl_needs_users_and_users_need_such_a_listener(run: Run, tmp_path: Path) -> None:
+    for words in (("--listen", "SASL_PLAINTEXT://127.0.0.1:0"), ("--users", tmp_path / "users.json")):
+        result = run("serve", "--log-dir", tmp_path, *words)
+        assert (result.exit_code, "give both, or neither" in result.stderr) == (2, True)
+    result = run("serve", "--log-dir", tmp_path, "--listen", "SASL_PLAINTEXT://127.0.0.1:0", "--users", tmp_path / "users.json")
+    assert (bool(result.exit_code), "users.json" in result.stderr) == (True, True)
+    assert "'HTTP' is none of PLAINTEXT" in run("serve", "--log-dir", tmp_path, "--listen", "http://127.0.0.1:0").stderr
+
+
+@pytest.mark.parametrize(
+    ("assignment", "problem"),
+    [
+        ("connection.max.reauth.ms=1", "did you mean connections.max.reauth.ms?"),
+        ("connections.max.reauth.ms", "is no setting of the endpoint"),
+        ("connections.max.reauth.ms=-1", "connections.max.reauth.ms: expected an integer from 0"),
+        ("sasl.enabled.mechanisms=GSSAPI", "sasl.enabled.mechanisms: expected one or several of PLAIN, SCRAM-SHA-256"),
+    ],
+)
+def test_a_setting_that_is_none_is_refused(run: Run, tmp_path: Path, assignment: str, problem: str) -> None:
+    result = run("serve", "--log-dir", tmp_path, "-c", assignment)
+    assert (result.exit_code, problem in result.stderr) == (1, True), result.stderr
+
+
 def test_an_address_that_stands_for_all_is_not_what_clients_are_told(run: Run, tmp_path: Path) -> None:
     for address in ("0.0.0.0:0", "[::]:0"):
         result = run("serve", "--log-dir", tmp_path, "--listen", address, "--insecure")

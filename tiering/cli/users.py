@@ -1,0 +1,142 @@
+"""`tiering users`: who may authenticate at `tiering serve`."""
+
+import os
+import sys
+
+import click
+
+from local_log.disk import WritableDisk
+from local_log.errors import NotFound
+from tiering.command.completion import files
+from tiering.command.exit_codes import reports_errors
+from tiering.command.options import Number, named, output_option
+from tiering.command.output import emit, say
+from tiering.endpoint.authentication.scram import (
+    ITERATIONS_MAX,
+    ITERATIONS_MIN,
+    MECHANISMS,
+    SALT_BYTES,
+    ScramCredential,
+)
+from tiering.endpoint.authentication.users import ITERATIONS, Credentials, read_users, write_users
+from tiering.machine import RANDOMNESS, writable_disk
+
+_PRIVATE = 0o077
+_file = click.option(
+    "--users", "path", required=True, callback=named, shell_complete=files, metavar="FILE", help="The file of users."
+)
+
+
+@click.group("users")
+def command() -> None:
+    """Manage the file of users that authenticate at tiering serve. It holds no passwords, only what SCRAM verifies them with."""
+
+
+@command.command("set")
+@click.argument("name")
+@_file
+@click.option(
+    "--mechanism",
+    "mechanisms",
+    multiple=True,
+    type=click.Choice(list(MECHANISMS)),
+    default=tuple(MECHANISMS),
+    show_default=True,
+    help="For which mechanisms; may be given several times. PLAIN takes any.",
+)
+@click.option(
+    "--iterations",
+    type=Number(ITERATIONS_MIN, ITERATIONS_MAX),
+    default=ITERATIONS,
+    show_default=True,
+    metavar="N",
+    help=f"How often the password is hashed, {ITERATIONS_MIN} to {ITERATIONS_MAX} times.",
+)
+@reports_errors
+def set_(name: str, path: str, mechanisms: tuple[str, ...], iterations: int) -> None:
+    """Add the user NAME, or change its password, which is asked for, or read from standard input if that is no terminal.
+
+    \b
+    Examples:
+      tiering users set alice --users users.json
+      tiering users set alice --users users.json --mechanism SCRAM-SHA-512
+    """
+    if not (name.isascii() and name.isprintable() and name.strip()):
+        raise click.UsageError(f"{name!r} is no name of a user: printable ASCII characters only")
+    password = _password()
+    disk = writable_disk()
+    of: dict[str, ScramCredential] = {}
+    for mechanism in mechanisms:
+        salt = RANDOMNESS.random_bytes(SALT_BYTES)
+        of[mechanism] = ScramCredential.of(MECHANISMS[mechanism], password, salt, iterations)
+    users = _read(disk, path)
+    _write(disk, path, {**users, name: of})
+    say(f"tiering: user {name} is {'changed' if name in users else 'added'}")
+
+
+@command.command("delete")
+@click.argument("name")
+@_file
+@reports_errors
+def delete(name: str, path: str) -> None:
+    """Delete the user NAME. Connections that it has live on, until connections.max.reauth.ms if that is set.
+
+    \b
+    Examples:
+      tiering users delete alice --users users.json
+    """
+    disk = writable_disk()
+    users = _read(disk, path)
+    if name not in users:
+        raise NotFound(f"{path} has no user {name}; `tiering users list` lists them")
+    _write(disk, path, {other: of for other, of in users.items() if other != name})
+    say(f"tiering: user {name} is deleted")
+
+
+@command.command("list")
+@_file
+@output_option()
+@reports_errors
+def list_(path: str, output: str) -> None:
+    """List the users and their mechanisms.
+
+    \b
+    Examples:
+      tiering users list --users users.json
+    """
+    users = read_users(writable_disk().read(path))
+    emit(
+        (
+            {"user": name, "mechanism": mechanism, "iterations": one.iterations}
+            for name, of in sorted(users.items())
+            for mechanism, one in sorted(of.items())
+        ),
+        output,
+    )
+
+
+def _password() -> str:
+    if sys.stdin.isatty():
+        password: str = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+    else:
+        password = sys.stdin.readline().rstrip("\r\n")
+    if not password:
+        raise click.UsageError("the password is empty; write it on the first line of standard input")
+    return password
+
+
+def _read(disk: WritableDisk, path: str) -> dict[str, Credentials]:
+    return read_users(disk.read(path)) if disk.exists(path) else {}
+
+
+def _write(disk: WritableDisk, path: str, users: dict[str, Credentials]) -> None:
+    staged = f"{path}.new"
+    disk.delete(staged)
+    before = os.umask(_PRIVATE)  # nobody else may read it
+    try:
+        disk.write(staged, 0, write_users(users))
+    finally:
+        os.umask(before)
+    disk.sync(staged)
+    disk.rename(staged, path)
+    disk.sync_folder(os.path.dirname(os.path.abspath(path)))
