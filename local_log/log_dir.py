@@ -38,6 +38,12 @@ class LogDir:
         found = (parse_partition_dir(name) for name in self.disk.names(self.path) if self.disk.is_folder(f"{self.path}/{name}"))
         return tuple(sorted(p for p in found if p is not None))
 
+    def partitions_of(self, topic: str) -> tuple[TopicPartition, ...]:
+        """The partitions of one topic that have a folder here, sorted. Raises NotFound."""
+        names = (name for name in self.disk.names(self.path) if name.startswith(f"{topic}-"))
+        found = ((name, parse_partition_dir(name)) for name in names)
+        return tuple(sorted(p for name, p in found if p and p.topic == topic and self.disk.is_folder(f"{self.path}/{name}")))
+
     def logs(self, wanted: Callable[[str], bool] = lambda topic: True) -> tuple[LogReader, ...]:
         """The logs of all partitions of the wanted topics, with their offsets from the checkpoint files.
 
@@ -53,6 +59,10 @@ class LogDir:
         Raises NotFound, Corrupt and Unreadable for the directory itself or a checkpoint file.
         """
         return self._opened(lambda: (p for p in self.partitions() if wanted(p.topic) and (only is None or p in only)))
+
+    def found_in(self, topic: str) -> tuple[LogReader | Unopened, ...]:
+        """As `found`, for all partitions of one topic, without a look at the others."""
+        return self._opened(lambda: self.partitions_of(topic))
 
     def found_of(self, partitions: Iterable[TopicPartition]) -> tuple[LogReader | Unopened, ...]:
         """As `found`, for these partitions in their order, without a listing of the directory. One without a folder is left out.

@@ -72,6 +72,11 @@ def topics(store: ObjectStore) -> tuple[str, ...]:
     return tuple(sorted(name for name in store.list_folders("") if is_topic(name)))
 
 
+def topic_ids(store: ObjectStore, topic: str) -> tuple[str, ...]:
+    """The ids of all topics with this name, including deleted ones."""
+    return tuple(folder for folder in store.list_folders(f"{topic}/") if is_topic_id(folder))
+
+
 def matching_topics(store: ObjectStore, globs: Collection[str]) -> tuple[str, ...]:
     """The topics that match one of the globs, all without globs. Raises NotFound if none matches."""
     known = topics(store)
@@ -172,11 +177,11 @@ def find_topic(
     """
     if topic_id is not None:
         return ArchivedTopic(topic, topic_id, partitions_of(store, topic, topic_id, only, threads=threads))
-    topic_ids = [folder for folder in store.list_folders(f"{topic}/") if is_topic_id(folder)]
-    if len(topic_ids) == 1:
-        found = partitions_of(store, topic, topic_ids[0], only, threads=threads)
-        return ArchivedTopic(topic, topic_ids[0] if found else "", found)
-    by_id = {i: found for i in topic_ids if (found := partitions_of(store, topic, i, threads=threads))}
+    ids = topic_ids(store, topic)
+    if len(ids) == 1:
+        found = partitions_of(store, topic, ids[0], only, threads=threads)
+        return ArchivedTopic(topic, ids[0] if found else "", found)
+    by_id = {i: found for i in ids if (found := partitions_of(store, topic, i, threads=threads))}
     newest, *others = sorted(by_id, key=lambda i: _last_data_ms(by_id[i]), reverse=True) or [""]
     partitions = by_id.get(newest, {})
     chosen = partitions if only is None else {n: found for n, found in partitions.items() if n == only}
@@ -185,9 +190,8 @@ def find_topic(
 
 def partition_paths(store: ObjectStore, topic: str) -> Iterator[PartitionPath]:
     """The paths of the partitions of all topics with this name, including deleted ones and those without a manifest."""
-    for topic_id in store.list_folders(f"{topic}/"):
-        if is_topic_id(topic_id):
-            yield from partition_paths_of(store, topic, topic_id)
+    for topic_id in topic_ids(store, topic):
+        yield from partition_paths_of(store, topic, topic_id)
 
 
 def partition_paths_of(store: ObjectStore, topic: str, topic_id: str) -> tuple[PartitionPath, ...]:

@@ -68,6 +68,12 @@ class Tiers:
         local = {p.topic for p in self.log_dir.partitions()} if self.log_dir else set()
         return tuple(sorted(local.union(archive.topics(self.store) if self.store else ())))
 
+    def topic_ids(self, topic: str) -> tuple[str, ...]:
+        """The ids of all topics of this name: of those in the archive, and of the one in the log directory. Raises LogError."""
+        archived = archive.topic_ids(self.store, topic) if self.store else ()
+        logs = self.log_dir.found_of(self.log_dir.partitions_of(topic)[:1]) if self.log_dir else ()
+        return (*archived, *(log.topic_id for log in logs if isinstance(log, LogReader)))
+
     def found(self, topic: str, only: int | None = None, topic_id: str | None = None) -> dict[int, TieredLog | LogError]:
         """The topic's partitions in both tiers, by number, and in place of one that cannot be opened what went wrong.
 
@@ -76,7 +82,7 @@ class Tiers:
         What a topic of the same name but another id has left in the archive is another topic's, read where `topic_id` asks for
         it. Raises NotFound, Unavailable, Corrupt (a checkpoint file of the log directory).
         """
-        logs = self.log_dir.found(lambda name: name == topic) if self.log_dir else ()
+        logs = self.log_dir.found_in(topic) if self.log_dir else ()
         local = {log.partition.partition: self._known(log) for log in logs}
         if topic_id is not None:
             local = {n: log for n, log in local.items() if not isinstance(log, LogReader) or log.topic_id == topic_id}

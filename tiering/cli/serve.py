@@ -153,8 +153,9 @@ def _serve(options: Options, protocol: str, at: tuple[str, int], advertised: tup
         read_ahead_pool(THREADS) as ahead,
         _offsets_log(options, reports) as offsets,
         ThreadPoolExecutor(THREADS, thread_name_prefix="request") as pool,
+        ThreadPoolExecutor(1, thread_name_prefix="topics") as background,
     ):
-        logs, reads = HostedLogs(_tiers(options, ahead), CLOCK, report=reports), Reads()
+        logs, reads = HostedLogs(_tiers(options, ahead), CLOCK, background=background, report=reports), Reads()
         count = len(logs.names())
         try:
             listener = listen(*at)
@@ -174,8 +175,11 @@ def _serve(options: Options, protocol: str, at: tuple[str, int], advertised: tup
         )
         server = Server(context, config, pool, reports, of)
         say(f"tiering: {count} topics at {bound_host}:{bound_port}")
-        asyncio.run(server.serve(listener))
-        reads.close()
+        try:
+            asyncio.run(server.serve(listener))
+        finally:
+            logs.is_closed = True
+            reads.close()
     say("tiering: stopped")
 
 

@@ -2,12 +2,15 @@
 
 A topic is opened when it is first asked for. Its manifests are loaded again after `archive_ms_max`, or when the local log has
 dropped what they lack; a local log is looked at again after `local_ms_max`. Many threads may ask: one of them looks, the others
-are answered with what is known meanwhile, and so are all while the store does not answer.
+are answered with what is known meanwhile, and so are all while the store does not answer. Who asks for all topics opens several
+at a time, and gets those that are open as they are; they are loaded again after `unread_ms_max`, in the background.
 """
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -16,11 +19,19 @@ from local_log.formats.filenames import TopicPartition
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from local_log.log_reader import LogReader
 from remote.clock import Clock
+from remote.parallel import in_order
+from tiering.endpoint.protocol.writing import Written
+from tiering.endpoint.recent_log_dir import RecentLogDir
+from tiering.endpoint.topic_ids import TopicIds
 from tiering.read.tiered_log import TieredLog
 from tiering.wiring import Tiers
 
 ARCHIVE_MS_MAX: Final = 30_000
 LOCAL_MS_MAX: Final = 500
+UNREAD_MS_MAX: Final = 300_000
+"""As long as clients keep metadata (`metadata.max.age.ms`)."""
+THREADS: Final = 16
+"""So many topics are opened at a time."""
 RETRY_MS: Final = 1_000
 """After what did not work it is tried again so much later, so that clients do not make a store busy that fails."""
 
@@ -35,6 +46,8 @@ class HostedTopic:
     loaded_ms: int
     looked_ms: int
     """When the local logs were last looked at."""
+    described: dict[int, tuple[object, Written]] = field(default_factory=dict, compare=False, repr=False)
+    """How Metadata describes the topic, by version, with what the description depends on besides the topic."""
 
 
 @dataclass(slots=True)
@@ -45,14 +58,29 @@ class HostedLogs:
     clock: Clock
     archive_ms_max: int = ARCHIVE_MS_MAX
     local_ms_max: int = LOCAL_MS_MAX
+    unread_ms_max: int = UNREAD_MS_MAX
+    background: Executor | None = None
+    """Opens topics anew that only were listed; without it, who lists them does."""
     report: Callable[[str], object] = lambda _: None
+    is_closed: bool = False
+    """Whether topics are opened in the background no more."""
     _names: tuple[str, ...] = ()
+    _known_names: frozenset[str] = frozenset()
     _listed_ms: int | None = None
     _topics: dict[str, HostedTopic] = field(default_factory=dict)
     _name_of: dict[str, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _listing: threading.Lock = field(default_factory=threading.Lock)
+    _absent: dict[str, int] = field(default_factory=dict)
+    """When topics were looked for that have a name in the archive and no partition."""
+    _ids: TopicIds = field(default_factory=TopicIds)
+    _refreshing: threading.Lock = field(default_factory=threading.Lock)
     _loading: defaultdict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
+
+    def __post_init__(self) -> None:
+        log_dir = self.tiers.log_dir
+        if log_dir is not None:
+            self.tiers = replace(self.tiers, log_dir=RecentLogDir(log_dir.disk, log_dir.path, clock=self.clock))
 
     def names(self) -> tuple[str, ...]:
         """The names of all topics, as they were last listed if they cannot be now. Raises LogError if they never were."""
@@ -63,7 +91,11 @@ class HostedLogs:
             return self._names  # another thread lists them
         try:
             self._names = self.tiers.topics()
+            self._known_names = frozenset(self._names)
             self._listed_ms = now_ms
+            with self._lock:
+                for name in self._topics.keys() - self._known_names:
+                    self._forget(name)
         except LogError as e:
             if self._listed_ms is None:
                 raise
@@ -75,7 +107,8 @@ class HostedLogs:
 
     def topic(self, name: str) -> HostedTopic | None:
         """A topic, None if there is none; as it was before if it cannot be looked at now. Raises LogError if it never was."""
-        if name not in self.names():
+        self.names()
+        if name not in self._known_names:
             return None
         with self._lock:
             loading, known = self._loading[name], self._topics.get(name)
@@ -86,16 +119,59 @@ class HostedLogs:
         finally:
             loading.release()
 
+    def everything(self) -> dict[str, HostedTopic | LogError]:
+        """All topics by name, in order; why it cannot be opened in the place of one that never was. Raises LogError."""
+        names, now_ms = self.names(), self.clock.now_ms()
+        with self._lock:
+            found: dict[str, HostedTopic | LogError | None] = {name: self._topics.get(name) for name in names}
+            absent = {name for name, at_ms in self._absent.items() if now_ms - at_ms < self.archive_ms_max}
+        found |= self._opened(name for name, topic in found.items() if topic is None and name not in absent)
+        old = [n for n, t in found.items() if isinstance(t, HostedTopic) and now_ms - t.loaded_ms >= self.unread_ms_max]
+        if old and self.background is not None and self._refreshing.acquire(blocking=False):
+            self.background.submit(self._refresh, old)
+        elif old and self.background is None:
+            found |= self._opened(old)
+        return {name: topic for name, topic in found.items() if topic is not None}
+
+    def _opened(self, names: Iterable[str]) -> dict[str, HostedTopic | LogError | None]:
+        """Topics as `topic` finds them, several at a time."""
+
+        def opened(name: str) -> tuple[str, HostedTopic | LogError | None]:
+            try:
+                return name, None if self.is_closed else self.topic(name)
+            except LogError as e:
+                return name, e
+
+        jobs = list(names)
+        with in_order(opened, jobs, min(len(jobs), THREADS) or 1) as each:
+            return dict(each)
+
+    def _refresh(self, names: Iterable[str]) -> None:
+        try:
+            self._opened(names)
+        finally:
+            self._refreshing.release()
+
     def name_of(self, topic_id: str) -> str | None:
-        """The name of the topic with this id, if it was asked for by name before, as clients do."""
+        """The name of the topic with this id, if the topic was opened before."""
         with self._lock:
             return self._name_of.get(topic_id)
 
     def topic_by_id(self, topic_id: str) -> HostedTopic | None:
-        """The topic with this id, if it was asked for by name before, as clients do."""
+        """The topic with this id, None if there is none. Raises LogError."""
+        self.open_by_id([topic_id])
         name = self.name_of(topic_id)
         found = None if name is None else self.topic(name)
         return found if found is not None and found.id == topic_id else None
+
+    def open_by_id(self, topic_ids: Iterable[str]) -> None:
+        """Opens the topics with these ids, so that `name_of` knows them, as far as there are any, and they can be opened."""
+        for topic_id in topic_ids:
+            if self.name_of(topic_id) is None and topic_id != ZERO_TOPIC_ID:
+                with suppress(LogError):
+                    name = self._ids.name_of(topic_id, self.tiers, self.names(), self._listed_ms)
+                    if name is not None:
+                        self.topic(name)
 
     def outdated(self, name: str) -> None:
         """Loads the topic anew when it is next asked for, unless it is fresh: something was not there."""
@@ -126,6 +202,7 @@ class HostedLogs:
         except NotFound:
             with self._lock:
                 self._forget(name)
+                self._absent[name] = now_ms
             return None
         before = self._topics.get(name)
         if before is not None:
@@ -134,6 +211,7 @@ class HostedLogs:
         with self._lock:
             self._forget(name)
             self._topics[name] = topic
+            self._absent.pop(name, None)
             if topic.id != ZERO_TOPIC_ID:
                 self._name_of[topic.id] = name
         return topic

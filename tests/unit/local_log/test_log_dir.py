@@ -91,6 +91,19 @@ def test_foreign_folders_do_not_hide_the_partitions(tmp_path: Path) -> None:
     assert [str(log.partition) for log in LogDir(OsDisk(), str(tmp_path)).logs()] == ["orders-0"]
 
 
+def test_the_partitions_of_one_topic_are_found_without_a_look_at_the_others(tmp_path: Path) -> None:
+    for name in ("orders-0", "orders-11", "orders-2", "orders-eu-0", "orders-eu", "order-1", "orders-0.deleted"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "orders-3").write_text("a file")
+    disk = RecordingDisk()
+    directory = LogDir(disk, str(tmp_path))
+    assert directory.partitions_of("orders") == tuple(TopicPartition("orders", n) for n in (0, 2, 11))
+    assert directory.partitions_of("nowhere") == ()
+    assert ("is_folder", f"{tmp_path}/order-1") not in disk.asked
+    assert [log.partition.partition for log in directory.found_in("orders")] == [0, 2, 11]
+    assert [p for p in directory.partitions() if p.topic == "orders"] == list(directory.partitions_of("orders"))
+
+
 def test_a_directory_that_is_not_there_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         LogDir(OsDisk(), str(tmp_path / "missing")).partitions()

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from local_log.errors import LogError
-from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.endpoint.apis.context import CLUSTER_ID, Context, leader_epoch_of, topic_named
 from tiering.endpoint.hosted_logs import HostedTopic
 from tiering.endpoint.live_brokers import LiveBrokers
@@ -35,6 +34,7 @@ from tiering.endpoint.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from tiering.endpoint.protocol.writing import Written, written
 from tiering.endpoint.request_context import RequestContext
 
 _PAGE_MAX = 2000
@@ -46,31 +46,53 @@ _INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 def metadata(request: MetadataRequest, request_context: RequestContext, context: Context) -> MetadataResponse:
     """The topics asked for, or all."""
-    if request.topics is None or (request_context.version == 0 and not request.topics):
-        wanted = [MetadataRequestTopic(name=name) for name in context.logs.names()]
-    else:
-        wanted = list(request.topics)
     live = context.cluster.live
+    if request.topics is None or (request_context.version == 0 and not request.topics):
+        found = context.logs.everything()
+        topics = [_described(name, topic, request_context, context, live) for name, topic in found.items()]
+    else:
+        topics = [_topic(wanted, request_context, context, live) for wanted in request.topics]
     return MetadataResponse(
         brokers=tuple(MetadataResponseBroker(one.node_id, one.host, one.port) for one in live.brokers),
         cluster_id=CLUSTER_ID,
         controller_id=live.brokers[0].node_id,
-        topics=tuple(_topic(one, context, live) for one in wanted),
+        topics=tuple(topics),
     )
 
 
-def _topic(wanted: MetadataRequestTopic, context: Context, live: LiveBrokers) -> MetadataResponseTopic:
-    by_id = wanted.name is None
-    try:
-        found = context.logs.topic_by_id(wanted.topic_id) if wanted.name is None else context.logs.topic(wanted.name)
-    except LogError as e:
-        context.report(f"the metadata of {wanted.name or wanted.topic_id}: {e}")
-        return MetadataResponseTopic(ErrorCode.LEADER_NOT_AVAILABLE, wanted.name, wanted.topic_id)
+def _topic(
+    wanted: MetadataRequestTopic, request_context: RequestContext, context: Context, live: LiveBrokers
+) -> MetadataResponseTopic | Written:
+    if wanted.name is None:
+        context.logs.open_by_id([wanted.topic_id])
+    name = context.logs.name_of(wanted.topic_id) if wanted.name is None else wanted.name
+    found = None if name is None else topic_named(context, name)
+    if name is None or (wanted.name is None and not _has_id(found, wanted.topic_id)):
+        return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, wanted.topic_id)
+    return _described(name, found, request_context, context, live)
+
+
+def _has_id(found: HostedTopic | LogError | None, topic_id: str) -> bool:
+    """Whether this is the topic, as far as that is known."""
+    return isinstance(found, LogError) or (found is not None and found.id == topic_id)
+
+
+def _described(
+    name: str, found: HostedTopic | LogError | None, request_context: RequestContext, context: Context, live: LiveBrokers
+) -> MetadataResponseTopic | Written:
+    if isinstance(found, LogError):
+        context.report(f"the metadata of {name}: {found}")
+        return MetadataResponseTopic(ErrorCode.LEADER_NOT_AVAILABLE, name)
     if found is None:
-        code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return MetadataResponseTopic(code, wanted.name, wanted.topic_id if by_id else ZERO_TOPIC_ID)
-    partitions = tuple(MetadataResponsePartition(**fields) for fields in _partitions(found, live))
-    return MetadataResponseTopic(ErrorCode.NONE, found.name, found.id, found.name in _INTERNAL, partitions)
+        return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
+    version = request_context.version
+    brokers, known = found.described.get(version, (None, None))
+    if known is None or brokers is not live:
+        partitions = tuple(MetadataResponsePartition(**fields) for fields in _partitions(found, live))
+        topic = MetadataResponseTopic(ErrorCode.NONE, found.name, found.id, found.name in _INTERNAL, partitions)
+        known = written(topic, version, flexible=request_context.header.api.is_flexible(version))
+        found.described[version] = live, known
+    return known
 
 
 def _partitions(topic: HostedTopic, live: LiveBrokers) -> list[dict[str, Any]]:
@@ -116,7 +138,9 @@ class _Page:
 
 def describe_topic_partitions(request: DescribeTopicPartitionsRequest, context: Context) -> DescribeTopicPartitionsResponse:
     """The topics asked for, or all, by name, from the cursor on."""
-    names = sorted({one.name for one in request.topics} or context.logs.names())
+    asked = {one.name for one in request.topics}
+    known = {} if asked else context.logs.everything()
+    names = sorted(asked or known)
     cursor = request.cursor or Cursor()
     page = _Page(max(1, min(request.response_partition_limit, _PAGE_MAX)), context.cluster.live, [])
     for name in names:
@@ -125,7 +149,7 @@ def describe_topic_partitions(request: DescribeTopicPartitionsRequest, context: 
         if not page.room:
             page.next_cursor = Cursor(name, 0)
             break
-        page.add(name, topic_named(context, name), cursor.partition_index if name == cursor.topic_name else 0)
+        page.add(name, known.get(name) or topic_named(context, name), cursor.partition_index if name == cursor.topic_name else 0)
     return DescribeTopicPartitionsResponse(topics=tuple(page.topics), next_cursor=page.next_cursor)
 
 

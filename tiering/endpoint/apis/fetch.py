@@ -15,6 +15,7 @@ from tiering.endpoint.apis.context import (
     topic_named,
 )
 from tiering.endpoint.fetch_sessions.contexts import FetchContext
+from tiering.endpoint.fetch_sessions.manager import TOPIC_IDS_SINCE
 from tiering.endpoint.fetch_sessions.session import Wanted
 from tiering.endpoint.hosted_logs import HostedTopic
 from tiering.endpoint.protocol.errors import ErrorCode
@@ -54,6 +55,8 @@ class _Room:
 
 def begin_fetch(request: FetchRequest, request_context: RequestContext, context: Context) -> FetchContext:
     """What the request reads, according to its session; to be done once a request."""
+    if request_context.version >= TOPIC_IDS_SINCE:
+        context.logs.open_by_id(topic.topic_id for topic in request.topics)
     return context.fetches.begin(request, request_context.version, context.logs.name_of, context.clock.now_ms())
 
 

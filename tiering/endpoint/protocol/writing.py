@@ -6,6 +6,7 @@ fields of type `records` hold, for instance ranges of files. Fields that a versi
 
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from operator import attrgetter
@@ -46,6 +47,13 @@ class Output:
         self.buffer.clear()
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An element of an array that was written before, for the version of the message that it is put into."""
+
+    data: bytes
+
+
 Write = Callable[[Output, Any], None]
 
 
@@ -67,6 +75,13 @@ def writer(message: type, version: int, *, flexible: bool) -> Write:
                 out.buffer.append(0)
 
     return write
+
+
+def written(message: Any, version: int, *, flexible: bool) -> Written:
+    """A message without record batches, to be put into arrays as often as it is wanted."""
+    out, message_class = Output(), message.__class__
+    writer(message_class, version, flexible=flexible)(out, message)
+    return Written(b"".join(out.finish()[0]))
 
 
 def write_uvarint(out: bytearray, value: int) -> None:
@@ -175,7 +190,10 @@ def _array(spec: FieldSpec, version: int, *, flexible: bool) -> Write:
             out.buffer += Struct(f">{len(value)}{fixed}").pack(*value)
         elif value:
             for one in value:
-                write_one(out, one)
+                if isinstance(one, Written):
+                    out.buffer += one.data
+                else:
+                    write_one(out, one)
 
     return write
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tiering.endpoint.protocol.fields import INT32, array, boolean, int16, int32, string, uuid
+from tiering.endpoint.protocol.writing import Written
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,6 @@ class MetadataResponse:
     brokers: tuple[MetadataResponseBroker, ...] = array(MetadataResponseBroker)
     cluster_id: str | None = string("2+", nullable="2+", default=None)
     controller_id: int = int32("1+", default=-1)
-    topics: tuple[MetadataResponseTopic, ...] = array(MetadataResponseTopic)
+    topics: tuple[MetadataResponseTopic | Written, ...] = array(MetadataResponseTopic)
     cluster_authorized_operations: int = int32("8-10", default=-2147483648)
     error_code: int = int16("13+")

@@ -1,0 +1,185 @@
+"""All topics at once: each file of the log directory is read once, a manifest once in minutes, and an answer written once."""
+
+import shutil
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from archive_fakes import Door
+from asked_endpoint import Endpoint
+from golden_logs import partitions
+from logs_to_archive import copy_of, local_logs, set_checkpoint
+from tiered_worlds import World
+
+from local_log.errors import Unavailable
+from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHECKPOINT
+from local_log.formats.partition_metadata import ZERO_TOPIC_ID
+from tiering.endpoint.hosted_logs import UNREAD_MS_MAX
+from tiering.endpoint.live_brokers import Broker, LiveBrokers
+from tiering.endpoint.protocol.api_keys import FETCH, METADATA
+from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from tiering.endpoint.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from tiering.wiring import Tiers
+
+ALL = MetadataRequest(topics=None)
+
+
+class Postponed(Executor):
+    """Runs what it is given when the test says so."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Callable[[], object]] = []
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        self.jobs.append(lambda: fn(*args, **kwargs))
+        return Future()
+
+
+def all_topics(endpoint: Endpoint) -> MetadataResponse:
+    found: MetadataResponse = endpoint.ask(METADATA, 12, ALL)
+    return found
+
+
+def by_id(endpoint: Endpoint, topic_id: str) -> tuple[str | None, int]:
+    """The name and the error code of a topic."""
+    found = endpoint.ask(METADATA, 12, MetadataRequest(topics=(MetadataRequestTopic(topic_id, None),))).topics[0]
+    return found.name, found.error_code
+
+
+def test_all_topics_are_opened_once_and_loaded_again_in_the_background(world: World) -> None:
+    door = Door(world.store)
+    endpoint = Endpoint(None, door)
+    background = Postponed()
+    endpoint.context.logs.background = background
+    first = all_topics(endpoint)
+    assert len(first.topics) > 10
+    door.calls.clear()
+    endpoint.clock.sleep(endpoint.context.logs.archive_ms_max / 1000)
+    assert all_topics(endpoint) == first
+    empty = {"g-empty", "g-tiny"}  # they may have got partitions since
+    assert {key.partition("/")[0] for verb, key in door.calls if verb != "list_folders"} <= empty
+    door.calls.clear()
+    assert all_topics(endpoint) == first
+    assert door.calls == []
+    endpoint.clock.sleep(UNREAD_MS_MAX / 1000)
+    door.calls.clear()
+    assert all_topics(endpoint) == all_topics(endpoint) == first
+    assert len(background.jobs) == 1
+    loads = len(door.calls)
+    background.jobs.pop()()
+    assert len(door.calls) > loads + len(first.topics)
+    assert all_topics(endpoint) == first
+    assert background.jobs == []
+
+
+def test_without_a_background_old_topics_are_loaded_by_who_asks(world: World) -> None:
+    endpoint = Endpoint(None, world.store)
+    all_topics(endpoint)
+    endpoint.clock.sleep(UNREAD_MS_MAX / 1000)
+    all_topics(endpoint)
+    everything = endpoint.context.logs.everything()
+    assert {getattr(topic, "loaded_ms", None) for topic in everything.values()} == {endpoint.clock.now}
+
+
+def test_an_endpoint_that_stops_opens_no_more_topics(world: World) -> None:
+    endpoint = Endpoint(None, world.store)
+    endpoint.context.logs.is_closed = True
+    assert endpoint.context.logs.everything() == {}
+
+
+def test_a_topic_that_cannot_be_opened_hides_no_other(world: World) -> None:
+    class Broken(Tiers):
+        def found(self, topic: str, *_: Any, **__: Any) -> Any:
+            if topic == "g-txn":
+                raise Unavailable("the store does not answer")
+            return Tiers.found(self, topic)
+
+    endpoint = Endpoint(world.folders["local alone"], None)
+    endpoint.context.logs.tiers = Broken(endpoint.context.logs.tiers.log_dir, None)
+    codes = {topic.name: topic.error_code for topic in all_topics(endpoint).topics}
+    assert {name for name, code in codes.items() if code} == {"g-txn"}
+    assert len(codes) == len(endpoint.context.logs.names())
+    assert endpoint.said == ["the metadata of g-txn: the store does not answer"]
+
+
+def test_a_description_is_written_anew_when_the_topic_or_the_brokers_change(world: World, tmp_path: Path) -> None:
+    folder = copy_of(world.folders["local alone"], tmp_path / "logs")
+    endpoint = Endpoint(folder, None)
+
+    def written() -> object:
+        endpoint.ask(METADATA, 12, MetadataRequest(topics=(MetadataRequestTopic(name="g-epochs"),)))
+        topic = endpoint.context.logs.topic("g-epochs")
+        assert topic is not None
+        return topic.described[12][1]
+
+    def told() -> tuple[int, int]:
+        topics = {topic.name: topic for topic in all_topics(endpoint).topics}
+        one = topics["g-epochs"].partitions[0]
+        return one.leader_id, one.leader_epoch
+
+    epoch = told()[1]
+    assert written() is written()
+    (folder / "g-epochs-0" / LEADER_EPOCH_CHECKPOINT).write_text(f"0\n2\n0 0\n{epoch + 1} 5\n")
+    set_checkpoint(folder / HIGH_WATERMARK_CHECKPOINT, "g-epochs-0", 500)
+    endpoint.clock.sleep(1)
+    endpoint.context.logs.topic("g-epochs")
+    assert told() == (1, epoch + 1)
+    endpoint.context.cluster.live = LiveBrokers(7, (Broker(7, "other.test", 1),))
+    assert told() == (7, epoch + 1)
+
+
+@pytest.mark.parametrize("shape", ["local alone", "archive alone"])
+def test_topics_are_known_by_id_to_who_never_asked_for_them_by_name(world: World, shape: str) -> None:
+    folder = world.folders["local alone"]
+    ids = {name: log.topic_id for name, log in local_logs(folder).items()}
+    for name in ("g-txn-0", "g-trimmed-0"):
+        endpoint = Endpoint(folder, None) if shape == "local alone" else Endpoint(None, world.store)
+        assert by_id(endpoint, ids[name]) == (name[:-2], 0)
+        other = Endpoint(folder, None) if shape == "local alone" else Endpoint(None, world.store)
+        asked = FetchTopic(topic_id=ids[name], partitions=(FetchPartition(0, fetch_offset=1234, partition_max_bytes=1),))
+        answer = other.ask(FETCH, 18, FetchRequest(topics=(asked,))).responses[0].partitions[0]
+        assert (answer.error_code, any(answer.records)) == (0, True)
+    assert len(ids) == len(partitions())
+
+
+def test_the_id_of_a_topic_that_was_deleted_is_unknown(world: World, tmp_path: Path) -> None:
+    folder = copy_of(world.folders["local alone"], tmp_path / "logs")
+    endpoint = Endpoint(folder, None)
+    topic_id = local_logs(folder)["g-txn-0"].topic_id
+    assert by_id(endpoint, topic_id) == ("g-txn", 0)
+    shutil.rmtree(folder / "g-txn-0")
+    endpoint.clock.sleep(endpoint.context.logs.archive_ms_max / 1000)
+    assert "g-txn" not in {topic.name for topic in all_topics(endpoint).topics}
+    asked = FetchTopic(topic_id=topic_id, partitions=(FetchPartition(0),))
+    answer = endpoint.ask(FETCH, 18, FetchRequest(topics=(asked,))).responses[0].partitions[0]
+    assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    assert by_id(endpoint, topic_id) == (None, ErrorCode.UNKNOWN_TOPIC_ID)
+
+
+def test_an_id_that_nobody_has_costs_one_look_at_each_topic(world: World) -> None:
+    door = Door(world.store)
+    endpoint = Endpoint(None, door)
+    unknown = ("B" * 21 + "A", "C" * 21 + "A", ZERO_TOPIC_ID)
+    assert by_id(endpoint, unknown[0]) == (None, ErrorCode.UNKNOWN_TOPIC_ID)
+    door.calls.clear()
+    assert [by_id(endpoint, topic_id)[1] for topic_id in unknown] == [ErrorCode.UNKNOWN_TOPIC_ID] * 3
+    assert door.calls == []
+    endpoint.clock.sleep(endpoint.context.logs.archive_ms_max / 1000)
+    assert by_id(endpoint, unknown[0])[1] == ErrorCode.UNKNOWN_TOPIC_ID
+    assert {verb for verb, _ in door.calls} == {"list_folders"}
+
+
+def test_ids_are_known_although_a_topic_cannot_be_listed(world: World) -> None:
+    class Broken(Tiers):
+        def topic_ids(self, topic: str) -> tuple[str, ...]:
+            if topic < "g-t":
+                raise Unavailable("the store does not answer")
+            return Tiers.topic_ids(self, topic)
+
+    endpoint = Endpoint(None, world.store)
+    endpoint.context.logs.tiers = replace(Broken(None, world.store))
+    assert by_id(endpoint, local_logs(world.folders["local alone"])["g-txn-0"].topic_id) == ("g-txn", 0)
