@@ -97,6 +97,7 @@ class LogManager:
         self._future: dict[TopicPartition, ManagedLog] = {}
         self._unopened: dict[TopicPartition, Unopened] = {}
         self._doomed: list[_Doomed] = []
+        self._is_started = False
         self._schedule = Schedule.beginning(0, {})
         self._cleaner = LogCleaner(config, now_ms, lambda: self._current, background or Threads(), self._policies)
 
@@ -125,6 +126,7 @@ class LogManager:
             self._unlock()
             raise
         self._schedule = scheduled(self.config, self._now_ms())
+        self._is_started = True
         return started
 
     def _check_different(self) -> None:
@@ -156,8 +158,12 @@ class LogManager:
     def stop(self, broker_epoch: int = NO_BROKER_EPOCH) -> tuple[LogError, ...]:
         """Closes all logs and unlocks the directories; returns the errors. The logs cannot be used afterwards.
 
-        A directory whose logs were all opened and closed gets a clean shutdown file with this broker epoch.
+        A directory whose logs were all opened and closed gets a clean shutdown file with this broker epoch. After a start that
+        failed, and after a stop, nothing is written: the directories may be another process's, or their logs not recovered.
         """
+        if not self._is_started:
+            return ()
+        self._is_started = False
         self._cleaner.stop()
         problems = self._cleaner.take_errors()
         problems += close_all(self._by_directory(), self.config.num_recovery_threads_per_data_dir, broker_epoch)

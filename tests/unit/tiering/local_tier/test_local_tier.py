@@ -230,6 +230,41 @@ def test_a_damaged_file_of_topics_is_refused_since_it_may_be_the_newest_and_anot
         tier.stop()
 
 
+@pytest.mark.parametrize("is_damaged", [True, False])
+def test_a_stop_after_a_start_that_failed_writes_nothing(*, is_damaged: bool) -> None:
+    """After a power failure, a clean-shutdown file would end recovery, and empty checkpoints would move log starts."""
+    host = Host()
+    tier = host.started()
+    tier.create_topic("orders")
+    produce(tier, ORDERS, 40)
+    tier.log(ORDERS).maybe_increment_log_start_offset(33)
+    host.later(tier, 100_000)
+    host.loses_power(0.0)
+    if is_damaged:
+        host.disk.truncate("/a/tiering-topics.json", 10)
+    else:
+        host.disk.make_folder("/a/foreign")
+    before = host.disk.contents("/a")
+    before.pop("/a/.lock", None)
+    tier = host.tier()
+    with pytest.raises((Corrupt, Invalid)):
+        tier.start()
+    assert tier.stop() == ()
+    assert host.disk.contents("/a") == before
+
+
+def test_a_second_stop_writes_nothing() -> None:
+    host = Host()
+    tier = host.started()
+    tier.create_topic("orders")
+    produce(tier, ORDERS, 40)
+    tier.log(ORDERS).maybe_increment_log_start_offset(33)
+    tier.stop()
+    before = host.disk.contents("/a")
+    assert tier.stop() == ()
+    assert host.disk.contents("/a") == before
+
+
 def test_a_new_directory_is_formatted_and_two_are_of_one_cluster() -> None:
     host = Host()
     host.started().stop()
