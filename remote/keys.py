@@ -6,6 +6,7 @@
     <topic>/<topic id>/<partition>/manifest/pages/<first base offset, 20 digits>-<last base offset, 20 digits>-<page id>.parquet
     <topic>/<topic id>/<partition>/pins/<pin id>.json
     <topic>/<topic id>/writes/<write id>/<attempt id>.json
+    !brokers/<node id>-<incarnation id>-<heartbeat, 20 digits>.json
 
 The number that counts down makes the newest manifest the first key of a listing.
 """
@@ -22,6 +23,8 @@ ARCHIVE = "archive.json"
 LOG = ".log"
 AUX = ".aux"
 PROBE_PREFIX = "probe-"
+BROKERS = "!brokers/"
+"""No topic's name can have its first character."""
 
 _VERSION_MAX = 10**20 - 1
 _PARTITION = re.compile(r"0|[1-9][0-9]{0,9}")
@@ -32,6 +35,7 @@ _PAGE = re.compile(r"([0-9]{20})-([0-9]{20})-([0-9a-f]{32})\.parquet")
 _PIN = re.compile(r"([0-9a-f]{32})\.json")
 _WRITE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}|_[0-9a-f]{32}")
 _ATTEMPT = re.compile(r"([0-9a-f]{32})\.json")
+_REGISTRATION = re.compile(r"(0|[1-9][0-9]{0,9})-([0-9a-f]{32})-([0-9]{20})\.json")
 _MANIFEST = re.compile(r"([0-9]{20})-v([1-9][0-9]{0,19})\.json")
 
 
@@ -248,3 +252,28 @@ def parse_manifest_key(key: str) -> int | None:
     if match is None or int(match[1]) + int(match[2]) != _VERSION_MAX:
         return None
     return int(match[2])
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RegistrationPath:
+    """The place of a broker's registration: a broker that is alive puts the next one in its place with each heartbeat.
+
+    `incarnation_id` is 32 hexadecimal digits, new for each start of the broker.
+    """
+
+    node_id: int
+    incarnation_id: str
+    heartbeat: int
+
+    @property
+    def key(self) -> str:
+        """The key of the registration."""
+        return f"{BROKERS}{self.node_id}-{self.incarnation_id}-{self.heartbeat:020d}.json"
+
+
+def registration_of(key: str) -> RegistrationPath | None:
+    """The registration that a key is of, None for other keys."""
+    match = _REGISTRATION.fullmatch(key.removeprefix(BROKERS))
+    if match is None or not key.startswith(BROKERS):
+        return None
+    return RegistrationPath(int(match[1]), match[2], int(match[3]))

@@ -13,6 +13,7 @@ from remote.keys import (
     parse_pin_name,
     parse_segment_name,
     partition_of,
+    registration_of,
     write_of,
 )
 from remote.manifest.chain import StoredVersion
@@ -52,7 +53,7 @@ def inventory(objects: Iterable[ObjectMeta]) -> Iterator[StrayObject | ListedPar
     for path, metas in groupby(objects, key=lambda meta: partition_of(meta.key)):
         if path is None:
             for meta in metas:
-                if meta.key != ARCHIVE and write_of(meta.key) is None:
+                if meta.key != ARCHIVE and write_of(meta.key) is None and registration_of(meta.key) is None:
                     yield StrayObject(meta, meta.key.startswith(PROBE_PREFIX) and "/" not in meta.key)
         else:
             yield _sorted(path, metas)

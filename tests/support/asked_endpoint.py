@@ -13,13 +13,13 @@ from local_log.os_disk import OsDisk
 from remote.store.api import ObjectStore
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.apis.kafka_apis import Waits, handle
+from tiering.endpoint.brokers.live_brokers import Broker, alone
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
 from tiering.endpoint.coordinator.offsets_log import OffsetsLog
 from tiering.endpoint.fetch_sessions.cache import FetchSessionCache
 from tiering.endpoint.fetch_sessions.manager import FetchManager
 from tiering.endpoint.hosted_logs import HostedLogs
-from tiering.endpoint.live_brokers import Broker, alone
 from tiering.endpoint.protocol.api_keys import API_VERSIONS, APIS, Api
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from tiering.endpoint.protocol.reading import read_message

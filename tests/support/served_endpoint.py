@@ -10,7 +10,7 @@ from dataclasses import replace
 from asked_endpoint import Endpoint
 
 from tiering.endpoint.authentication.listener import PLAINTEXT, Listener
-from tiering.endpoint.live_brokers import Broker, alone
+from tiering.endpoint.brokers.live_brokers import Broker, alone
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.server import Server, listen
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import ipaddress
-from collections.abc import Iterator
+import socket
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from local_log.errors import Invalid
+from local_log.formats.primitives import INT32_MAX
 from tiering.command.completion import files
 from tiering.command.exit_codes import reports_errors
 from tiering.command.options import (
@@ -30,16 +32,18 @@ from tiering.endpoint.settings import (
     Settings,
     read_settings,
 )
-from tiering.machine import CLOCK, IDS, RANDOMNESS, local_disk
+from tiering.machine import CLOCK, IDS, RANDOMNESS, local_disk, open_store
 from tiering.wiring import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers, read_ahead_pool
 
 if TYPE_CHECKING:
     from tiering.endpoint.authentication.listener import Listener
+    from tiering.endpoint.brokers.lifecycle import BrokerLifecycle
+    from tiering.endpoint.brokers.live_brokers import Broker
     from tiering.endpoint.coordinator.offsets_log import OffsetsLog
     from tiering.endpoint.reports import Reports
 
 THREADS = 4
-NODE_ID = 1
+REACHED_S_MAX = 1.0
 PORT_MAX = 65_535
 _DEFAULT = "127.0.0.1:9095"
 _PROTOCOLS = ("PLAINTEXT", "SASL_PLAINTEXT")
@@ -60,6 +64,9 @@ class Options:
     insecure: bool
     max_connections: int
     offsets_dir: str | None
+    broker_id: int
+    register: bool
+    brokers: tuple[str, ...]
 
 
 @click.command("serve")
@@ -96,19 +103,33 @@ class Options:
 )
 @click.option("--max-connections", type=Number(1), default=10_000, show_default=True, metavar="N", help="Connections in all.")
 @click.option("--offsets-dir", metavar="DIR", help="Keep the offsets that consumers commit there. Default: refuse commits.")
+@click.option(
+    "--broker-id", type=Number(0, INT32_MAX), default=1, show_default=True, metavar="ID", help="The id that clients are told."
+)
+@click.option(
+    "--register", is_flag=True, help="Share the partitions with all brokers that register in the archive, which this writes to."
+)
+@click.option(
+    "--broker",
+    "brokers",
+    multiple=True,
+    metavar="ID@HOST:PORT",
+    help="Share the partitions with this broker while it accepts connections; may be given several times.",
+)
 @options_as(Options)
 @reports_errors
 def command(options: Options) -> None:
     """Serve topics to any Kafka client, read-only, from the archive, a log directory or both.
 
-    A topic that is in both is one log. Nothing is written but what consumers commit, and producers are refused. SIGTERM and
-    SIGINT answer what has been asked, and end the command.
+    A topic that is in both is one log. Producers are refused, and nothing is written but what --offsets-dir and --register say.
+    SIGTERM and SIGINT answer what has been asked, and end the command.
 
     \b
     Examples:
       tiering serve --archive s3://bucket/kafka --listen 127.0.0.1:9095
       tiering serve --archive s3://bucket/kafka --log-dir /var/lib/kafka
       tiering serve --archive s3://bucket/kafka --listen SASL_PLAINTEXT://127.0.0.1:9095 --users users.json
+      tiering serve --archive s3://bucket/kafka --listen 10.0.0.7:9095 --insecure --broker-id 7 --register
     """
     if options.archive_url is None and options.log_dir_path is None:
         raise click.UsageError("give --archive, --log-dir or both")
@@ -118,6 +139,12 @@ def command(options: Options) -> None:
     advertised = _address(options.advertise, "--advertise") if options.advertise is not None else None
     if advertised is None and _is_every_address(host):
         raise click.UsageError(f"clients cannot connect to {host}: say with --advertise which address they are to use")
+    if options.register and options.brokers:
+        raise click.UsageError("give --register or --broker, not both: brokers that register find each other")
+    if (options.register or options.brokers) and (options.archive_url is None or options.log_dir_path is not None):
+        raise click.UsageError("brokers share the partitions of an archive: give --archive, and no --log-dir")
+    if (options.register or options.brokers) and options.offsets_dir is not None:
+        raise click.UsageError("give --offsets-dir to a broker that is alone: others could not go on with the offsets in it")
     _serve(options, protocol, (host, port), advertised)
 
 
@@ -135,12 +162,12 @@ def _refuse_what_is_open(protocol: str, host: str, settings: Settings) -> None:
 
 def _serve(options: Options, protocol: str, at: tuple[str, int], advertised: tuple[str, int] | None) -> None:
     from tiering.endpoint.apis.context import Context  # with all its messages, it takes a moment to load
+    from tiering.endpoint.brokers.live_brokers import Broker
     from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
     from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
     from tiering.endpoint.fetch_sessions.cache import FetchSessionCache
     from tiering.endpoint.fetch_sessions.manager import FetchManager
     from tiering.endpoint.hosted_logs import HostedLogs
-    from tiering.endpoint.live_brokers import Broker, alone
     from tiering.endpoint.network.config import SocketServerConfig
     from tiering.endpoint.reads import Reads
     from tiering.endpoint.reports import Reports
@@ -166,14 +193,16 @@ def _serve(options: Options, protocol: str, at: tuple[str, int], advertised: tup
         sessions = FetchManager(FetchSessionCache(IDS))
         groups = GroupCoordinator(GroupCoordinatorConfig(), offsets, CLOCK, reports)
         groups.load()
-        context = Context(logs, reads, sessions, CLOCK, alone(Broker(NODE_ID, host, port)), reports, groups)
+        lifecycle = _lifecycle(options, Broker(options.broker_id, host, port), reports)
+        cluster = lifecycle.start(CLOCK.sleep)
+        context = Context(logs, reads, sessions, CLOCK, cluster, reports, groups)
         config = SocketServerConfig(
             request_threads=THREADS,
             connections_max=options.max_connections,
             unauthenticated_bytes_max=settings[SASL_RECEIVE_SIZE],
             failed_authentication_delay_ms=settings[FAILED_AUTHENTICATION_DELAY],
         )
-        server = Server(context, config, pool, reports, of)
+        server = Server(context, config, pool, reports, of, lifecycle.stop)
         say(f"tiering: {count} topics at {bound_host}:{bound_port}")
         try:
             asyncio.run(server.serve(listener))
@@ -193,6 +222,36 @@ def _offsets_log(options: Options, report: "Reports") -> "Iterator[OffsetsLog | 
 
     with offsets_topic(options.offsets_dir, GroupCoordinatorConfig(), report) as topic:
         yield topic
+
+
+def _lifecycle(options: Options, me: "Broker", report: Callable[[str], object]) -> "BrokerLifecycle":
+    from tiering.endpoint.brokers.lifecycle import BrokerLifecycle
+    from tiering.endpoint.brokers.listed_brokers import ListedBrokers
+    from tiering.endpoint.brokers.live_brokers import Broker
+    from tiering.endpoint.brokers.registered_brokers import RegisteredBrokers
+
+    if options.register:
+        assert options.archive_url is not None
+        return BrokerLifecycle(RegisteredBrokers(open_store(options.archive_url), me, IDS.new_id(), report), report)
+    others = []
+    for text in options.brokers:
+        node_id, _, address = text.partition("@")
+        if not (node_id.isascii() and node_id.isdigit()):
+            raise click.BadParameter(f"{text!r} is not ID@HOST:PORT", param_hint="--broker")
+        broker = Broker(int(node_id), *_address(address, "--broker"))
+        if broker.node_id != me.node_id:
+            others.append(broker)
+    if len({one.node_id for one in others}) < len(others):
+        raise click.BadParameter("two brokers have the same id", param_hint="--broker")
+    return BrokerLifecycle(ListedBrokers(me, others, _is_reached), report)
+
+
+def _is_reached(broker: "Broker") -> bool:
+    try:
+        socket.create_connection((broker.host, broker.port), REACHED_S_MAX).close()
+    except OSError:
+        return False
+    return True
 
 
 def _tiers(options: Options, ahead: ThreadPoolExecutor) -> Tiers:

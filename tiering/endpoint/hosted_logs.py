@@ -180,6 +180,16 @@ class HostedLogs:
             if known is not None and self.clock.now_ms() - known.loaded_ms >= RETRY_MS:
                 self._topics[name] = replace(known, loaded_ms=known.loaded_ms - self.archive_ms_max)
 
+    def reloaded(self, name: str, since_ms: int) -> HostedTopic | None:
+        """The topic as the archive has it at `since_ms` or later: loaded anew unless it was since. Raises LogError."""
+        with self._lock:
+            loading = self._loading[name]
+        with loading:
+            with self._lock:
+                known = self._topics.get(name)
+            is_fresh = known is not None and known.loaded_ms >= since_ms
+            return known if is_fresh else self._loaded(name, self.clock.now_ms())
+
     def _fresh(self, name: str, now_ms: int) -> HostedTopic | None:
         with self._lock:
             known = self._topics.get(name)

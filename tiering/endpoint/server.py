@@ -64,6 +64,8 @@ class Server:
     pool: Executor
     report: Callable[[str], object]
     listener: Listener = PLAINTEXT
+    on_stop: Callable[[], object] = lambda: None
+    """Called when it begins to stop, on one of the threads of `pool`."""
     _core: SocketServer = field(init=False)
     _channels: dict[int, _Channel] = field(default_factory=dict)
     _numbers: "count[int]" = field(default_factory=count)
@@ -101,6 +103,7 @@ class Server:
             self.pool.submit(self.context.groups.tick)
 
     async def _drain(self) -> None:
+        self.pool.submit(self.on_stop)
         self._do(self._core.drain())
         deadline = self._loop.time() + DRAIN_S_MAX
         while len(self._core) and self._loop.time() < deadline:

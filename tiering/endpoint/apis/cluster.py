@@ -5,8 +5,8 @@ from typing import Any
 
 from local_log.errors import LogError
 from tiering.endpoint.apis.context import CLUSTER_ID, Context, leader_epoch_of, topic_named
+from tiering.endpoint.brokers.live_brokers import LiveBrokers
 from tiering.endpoint.hosted_logs import HostedTopic
-from tiering.endpoint.live_brokers import LiveBrokers
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.describe_cluster import (
     DescribeClusterBroker,

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from local_log.errors import Corrupt, LogError, NotFound, OffsetOutOfRange, UnsupportedCompressionType
 from remote.clock import Clock
 from remote.read.plan import MissingRange
+from tiering.endpoint.brokers.live_brokers import Cluster, LiveBrokers
 from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
 from tiering.endpoint.fetch_sessions.manager import FetchManager
 from tiering.endpoint.hosted_logs import HostedLogs, HostedTopic
-from tiering.endpoint.live_brokers import Cluster, LiveBrokers
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.reads import Reads
 from tiering.read.tiered_log import Isolation, TieredLog

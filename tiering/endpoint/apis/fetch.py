@@ -17,7 +17,7 @@ from tiering.endpoint.apis.context import (
 from tiering.endpoint.fetch_sessions.contexts import FetchContext
 from tiering.endpoint.fetch_sessions.manager import TOPIC_IDS_SINCE
 from tiering.endpoint.fetch_sessions.session import Wanted
-from tiering.endpoint.hosted_logs import HostedTopic
+from tiering.endpoint.hosted_logs import RETRY_MS, HostedTopic
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.fetch import (
     AbortedTransaction,
@@ -93,7 +93,7 @@ def _partition(  # one argument each of what Kafka's readFromLog is given
     wanted = one.asked
     try:
         _refuse_another_topic(topic, one)
-        log = log_of(topic, wanted.partition, wanted.current_leader_epoch, context.cluster.live)
+        log = _log(topic, wanted, context)
         diverging = _diverging(log, wanted)
         if diverging is not None:
             return _of_log(wanted, log, isolation, Batches((), 0, None, wanted.fetch_offset), diverging)
@@ -118,6 +118,22 @@ def _refuse_another_topic(topic: HostedTopic | LogError, one: Wanted) -> None:
     """The topic of a session may have been deleted, and created anew with its name."""
     if isinstance(topic, HostedTopic) and one.topic_id not in (ZERO_TOPIC_ID, topic.id):
         raise Refused(ErrorCode.INCONSISTENT_TOPIC_ID)
+
+
+def _log(topic: HostedTopic | LogError | None, wanted: FetchPartition, context: Context) -> TieredLog:
+    """The partition's log. Raises Refused, LogError.
+
+    Where another broker led the partition a moment ago, the client may have an offset of a newer manifest: to answer that it is
+    out of range would make the client begin anew. The manifest is loaded first, or the client asks again if it just was.
+    """
+    live = context.cluster.live
+    log = log_of(topic, wanted.partition, wanted.current_leader_epoch, live)
+    if wanted.fetch_offset <= log.log_end_offset or len(live.brokers) == 1 or not isinstance(topic, HostedTopic):
+        return log
+    now_ms = context.clock.now_ms()
+    if now_ms - topic.loaded_ms < RETRY_MS:
+        raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # of those that make a client wait and retry, the one that all know
+    return log_of(context.logs.reloaded(topic.name, now_ms), wanted.partition, wanted.current_leader_epoch, live)
 
 
 def _batches(  # one argument each of what Kafka's readFromLog is given

@@ -3,9 +3,9 @@
 from typing import Final
 
 from tiering.endpoint.apis.context import Context
+from tiering.endpoint.brokers.live_brokers import Broker
 from tiering.endpoint.coordinator.errors import GroupError
 from tiering.endpoint.coordinator.offsets_log import NAME
-from tiering.endpoint.live_brokers import Broker
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from tiering.endpoint.request_context import RequestContext

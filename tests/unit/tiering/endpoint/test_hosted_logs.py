@@ -17,8 +17,8 @@ from tiered_worlds import World
 from local_log.errors import Unavailable
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHECKPOINT
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
+from tiering.endpoint.brokers.live_brokers import Broker, LiveBrokers
 from tiering.endpoint.hosted_logs import UNREAD_MS_MAX
-from tiering.endpoint.live_brokers import Broker, LiveBrokers
 from tiering.endpoint.protocol.api_keys import FETCH, METADATA
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic

@@ -8,8 +8,8 @@ from asked_endpoint import Endpoint
 from offsets_kept import MemoryLog
 from tiered_worlds import World
 
+from tiering.endpoint.brokers.live_brokers import Broker, Cluster, LiveBrokers
 from tiering.endpoint.coordinator.offsets_log import NAME
-from tiering.endpoint.live_brokers import Broker, Cluster, LiveBrokers
 from tiering.endpoint.protocol.api_keys import FIND_COORDINATOR, OFFSET_COMMIT, OFFSET_DELETE, OFFSET_FETCH
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.find_coordinator import FindCoordinatorRequest

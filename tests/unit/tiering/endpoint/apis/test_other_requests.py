@@ -1,17 +1,18 @@
 from pathlib import Path
 
 import pytest
-from archive_fakes import FixedClock
+from archive_fakes import FixedClock, MemoryStore
 from asked_endpoint import Endpoint, response_of
 from golden_logs import live
 from tiered_worlds import World
 
 from local_log.errors import Unavailable
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
+from remote.manifest.store import load_newest
 from tiering.endpoint.apis.kafka_apis import handle
 from tiering.endpoint.apis.produce import REASON
+from tiering.endpoint.brokers.live_brokers import Broker, LiveBrokers
 from tiering.endpoint.hosted_logs import RETRY_MS
-from tiering.endpoint.live_brokers import Broker, LiveBrokers
 from tiering.endpoint.protocol.api_keys import (
     API_VERSIONS,
     APIS,
@@ -249,7 +250,31 @@ def test_a_partition_that_another_broker_leads_is_refused_and_metadata_names_its
     leaders = {topic.name: topic.partitions[0].leader_id for topic in topics}
     assert set(leaders.values()) == {1, 2}
     for name, leader in leaders.items():
-        found = [endpoint.fetch(name, 1 << 40).error_code, *offsets(endpoint, name, -1)[:1]]
+        found = [endpoint.fetch(name, 0).error_code, *offsets(endpoint, name, -1)[:1]]
         refused = [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2
         assert (found == refused) == (leader == 2), name
     assert [b.port for b in endpoint.ask(DESCRIBE_CLUSTER, 1, DescribeClusterRequest()).brokers] == [9092, 9093]
+
+
+def test_an_offset_of_a_newer_manifest_which_another_broker_has_read_is_never_out_of_range(world: World) -> None:
+    path = world.archived("g-txn-0").archived.manifest.path
+    newest, before = [meta.key for meta in world.store.list(path.manifests)][:2]
+    body = world.store.get(newest)
+    store = MemoryStore()
+    for meta in world.store.list(""):
+        if meta.key != newest:
+            store.put_if_absent(meta.key, world.store.get(meta.key))
+    endpoint = Endpoint(None, store)
+    brokers = (Broker(1, "broker.test", 9092), Broker(2, "other.test", 9093))
+    leader = LiveBrokers(1, brokers).leader_of("g-txn", 0)
+    endpoint.context.cluster.live = LiveBrokers(leader, brokers)
+    end = endpoint.fetch("g-txn", 0).high_watermark
+    store.put_if_absent(newest, body)
+    newest_end = load_newest(store, path).manifest.end_offset
+    assert end < newest_end, before
+    assert endpoint.fetch("g-txn", newest_end).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER  # it asks again
+    endpoint.clock.now += RETRY_MS
+    found = endpoint.fetch("g-txn", newest_end)
+    assert (found.error_code, found.high_watermark) == (ErrorCode.NONE, newest_end)
+    endpoint.clock.now += RETRY_MS
+    assert endpoint.fetch("g-txn", newest_end + 1).error_code == ErrorCode.OFFSET_OUT_OF_RANGE

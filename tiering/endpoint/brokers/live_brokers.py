@@ -5,7 +5,12 @@ and cached for it in one place. Rendezvous hashing: only the partitions of a bro
 """
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+HEARTBEAT_S: Final = 2.0
+"""`broker.heartbeat.interval.ms`."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -38,6 +43,19 @@ class LiveBrokers:
     def leads(self, topic: str, partition: int) -> bool:
         """Whether this process leads a partition."""
         return self.leader_of(topic, partition) == self.node_id
+
+
+class Brokers(Protocol):
+    """A way to know which brokers are alive; for one thread."""
+
+    def join(self, sleep: Callable[[float], object]) -> LiveBrokers:
+        """The brokers that are alive when this one begins. Raises LogError."""
+
+    def heartbeat(self) -> LiveBrokers:
+        """Tells the others that this broker is alive, and returns those that are. Raises LogError."""
+
+    def leave(self) -> None:
+        """Tells the others that this broker ends. Raises LogError."""
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tiering.endpoint.live_brokers import Broker, LiveBrokers
+from tiering.endpoint.brokers.live_brokers import Broker, LiveBrokers
 
 PARTITIONS = [("orders", number) for number in range(3_000)]
 

@@ -1,0 +1,90 @@
+"""Three processes that serve one archive: one is killed under a consumer, which goes on without a gap."""
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from tiered_worlds import ARCHIVED, made
+
+from remote.store.open import open_store
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+
+READY_S_MAX = 60
+STARTS = "from tiering.cli import main; main()"
+
+
+def started(archive: Path, folder: Path, *options: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", STARTS, "serve", "--archive", str(archive), "--listen", "127.0.0.1:0", *options]
+    with (folder / options[1]).open("wb") as said:
+        return subprocess.Popen(command, stderr=said, stdout=said)
+
+
+def said(file: Path, pattern: str) -> str:
+    """What a broker says, as soon as it does."""
+    until = time.monotonic() + READY_S_MAX
+    while (found := re.search(pattern, file.read_text())) is None:
+        assert time.monotonic() < until, file.read_text()
+        time.sleep(0.05)
+    return found[1]
+
+
+@dataclass(frozen=True)
+class Brokers:
+    """Processes by their ids, on one archive, and the offsets of all its records by topic; each has one partition."""
+
+    running: dict[int, subprocess.Popen[bytes]]
+    address: str
+    offsets: dict[str, list[int]]
+
+
+@pytest.fixture
+def brokers(tmp_path: Path) -> Iterator[Brokers]:
+    world, store = made(tmp_path / "made"), open_store(str(tmp_path / "archive"))
+    for meta in world.store.list(""):
+        store.put_if_absent(meta.key, world.store.get(meta.key))
+    offsets = {}
+    for partition in ARCHIVED:
+        log = world.archived(partition)
+        offsets[partition[:-2]] = [n for records in log.read(log.log_start_offset) for n in records["offset"].to_pylist()]
+    with ExitStack() as stack:
+        running = {}
+        for number in (1, 2, 3):
+            running[number] = started(tmp_path / "archive", tmp_path, "--broker-id", str(number), "--register")
+            stack.callback(running[number].wait)
+            stack.callback(running[number].kill)
+        for number in running:
+            said(tmp_path / str(number), r"are alive: (1, 2, 3)\n")
+        yield Brokers(running, said(tmp_path / "1", r"topics at (\S+)\n"), offsets)
+
+
+def test_a_consumer_goes_on_where_it_was_when_a_broker_is_killed(brokers: Brokers) -> None:
+    small = {"fetch.message.max.bytes": 20_000, "topic.metadata.refresh.interval.ms": 1_000}
+    asked = {"bootstrap.servers": brokers.address, "group.id": "none", "auto.offset.reset": "error", "log_level": 0}
+    consumer = Consumer({**asked, **small, "isolation.level": "read_uncommitted", "enable.auto.commit": False})
+    try:
+        known = consumer.list_topics().topics
+        assert {known[topic].partitions[0].leader for topic in brokers.offsets} == {1, 2, 3}
+        consumer.assign([TopicPartition(topic, 0, offsets[0]) for topic, offsets in brokers.offsets.items()])
+        read: dict[str, list[int]] = {topic: [] for topic in brokers.offsets}
+        wanted = sum(map(len, brokers.offsets.values()))
+        until = time.monotonic() + READY_S_MAX
+        while sum(map(len, read.values())) < wanted:
+            message = consumer.poll(1.0)
+            assert time.monotonic() < until, {topic: len(found) for topic, found in read.items()}
+            if message is None:
+                continue
+            assert message.error() is None, message.error()
+            read[message.topic()].append(message.offset())
+            if sum(map(len, read.values())) == 50:
+                brokers.running[2].kill()
+    finally:
+        consumer.close()
+    assert read == brokers.offsets
