@@ -25,6 +25,7 @@ from local_log.formats.record import NO_TIMESTAMP
 from local_log.formats.record_batch.columns import Projection
 from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
+from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
 from remote.read.context import ReadContext
 from remote.read.log import ArchivedLog
@@ -32,8 +33,9 @@ from remote.segment.check import LogSegmentData, SegmentCopy
 from remote.store.api import ObjectStore
 from remote.transforms.decoded_bytes import DecodedBytes
 from remote.transforms.encoder import Transforms
-from tiering.offload.cleaned import Cleaned
-from tiering.offload.removed_records import RemovedRecords
+from tiering.offload.cleaned import Cleaned, cleaned_up_to
+from tiering.offload.local_segment import LocalSegment
+from tiering.offload.removed_records import RemovedRecords, committed_records
 from tiering.offload.source import Changed
 
 _OFFSETS = Projection(key=False, value=False, headers=False)
@@ -67,6 +69,17 @@ class CleanedCheck:
                 raise Corrupt(
                     f"the archive has no record of offset {strange[0]}, which was cleaned; {_REMEDY}", file=copy.data.path
                 )
+        present = self._refuse_uncleaned(local)
+        if self.group.start >= self.manifest.log_start_offset:
+            self._check_times(copies)
+        self._check_removed(present)
+
+    def check_lacking(self, datas: Sequence[LogSegmentData]) -> None:
+        """Checks only what the segments lack of the archive, which may lack some of their offsets, too. Raises as a call does."""
+        self._check_removed(self._refuse_uncleaned([_offsets(read_chunks(d.read, d.path, 0, d.size)) for d in datas]))
+
+    def _refuse_uncleaned(self, local: Sequence[Any]) -> Any:
+        """The offsets of the local records. Raises Changed if they lack one that the cleaner has not come to."""
         uncleaned = self._uncleaned()
         present = np.concatenate([*local, uncleaned[:0]])
         lost = uncleaned[~np.isin(uncleaned, present)]
@@ -75,9 +88,7 @@ class CleanedCheck:
                 f"the archived record of offset {lost[0]} is not in the log, and its cleaner has only come to {self.up_to} by "
                 f"{CLEANER_OFFSET_CHECKPOINT}: it may be at work; offload again"
             )
-        if self.group.start >= self.manifest.log_start_offset:
-            self._check_times(copies)
-        self._check_removed(present)
+        return present
 
     def _check_removed(self, present: Any) -> None:
         within = max(self.group.start, self.manifest.log_start_offset), min(self.group.end, self.up_to)
@@ -90,10 +101,8 @@ class CleanedCheck:
 
     def _uncleaned(self) -> Any:
         """The archived offsets that no round of cleaning has come to; it may take aborted records and markers there, too."""
-        start, end = max(self.group.start, self.manifest.log_start_offset, self.up_to), self.group.end
-        if start >= end:
-            return np.empty(0, np.int64)
-        found = self._archive.records(start, end, committed=True, want=_OFFSETS)
+        within = max(self.group.start, self.manifest.log_start_offset, self.up_to), self.group.end
+        found = committed_records(self._archive, self.group.entries, within, _OFFSETS)
         return np.concatenate([np.empty(0, np.int64), *(records.column("offset").to_numpy() for records in found)])
 
     @property
@@ -114,6 +123,29 @@ def reading_with(transforms: Transforms) -> ReadContext:
     """How who archives with these transforms reads what is archived: with the keys that it encrypts with."""
     keys = transforms.encryption.keys if transforms.encryption is not None else None
     return ReadContext(partial(DecodedBytes, keys=keys))
+
+
+def check_overlap(
+    log: LogReader,
+    manifest: Manifest,
+    store: ObjectStore,
+    reading: ReadContext,
+    copies: Sequence[SegmentCopy],
+    datas: Sequence[LogSegmentData],
+) -> None:
+    """Checks a segment of which the archive has some offsets, and which is copied for the others.
+
+    Readers get the offsets of both from the segment that begins first, so what a cleaner has taken from it must be proved, too. A
+    segment with a record for each offset lacks none, and one that no cleaner has come to is archived as it is: nothing is read
+    for these. Raises Corrupt, Changed, and as the archive is read.
+    """
+    (copy,), (data,) = copies, datas
+    up_to, end = cleaned_up_to(log), min(data.end_offset, manifest.end_offset)
+    if up_to <= data.base_offset or end <= data.base_offset or copy.record_count >= data.end_offset - data.base_offset:
+        return
+    entries = tuple(Entries.of(store, manifest).overlapping(data.base_offset, end))
+    group = Cleaned((LocalSegment(data.base_offset, end, size=data.size),), entries)
+    CleanedCheck(log, group, manifest, up_to, store, reading).check_lacking(datas)
 
 
 def check_emptied(segments: Iterable[Segment]) -> None:

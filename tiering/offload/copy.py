@@ -36,7 +36,7 @@ from remote.transforms.encoder import Transforms
 from tiering.losses.former_topics import former_ids, record_former_topic_gone
 from tiering.losses.report import end_of, log_recorded
 from tiering.offload.cleaned import Cleaned, cleaned_segments, cleaned_up_to
-from tiering.offload.cleaned_check import CleanedCheck, check_emptied, reading_with
+from tiering.offload.cleaned_check import CleanedCheck, check_emptied, check_overlap, reading_with
 from tiering.offload.emptied import Emptied, refuse_emptied
 from tiering.offload.local_segment import LocalSegment, local_segments
 from tiering.offload.other_records import refuse_other_records
@@ -48,8 +48,8 @@ COPIED: Final = "copied"
 REPLACED: Final = "replaced"
 REFUSED: Final = "refused"
 
-_OF_A_REPLACEMENT: Final = (*FILE_ERRORS, NoKey, WrongKey, NotFound)
-"""The errors that leave one group of segments as it is archived, and concern no other."""
+_OF_A_SEGMENT: Final = (*FILE_ERRORS, NoKey, WrongKey, NotFound)
+"""The errors that leave one segment, or one group of them, as it is archived, and concern no other."""
 
 Check = Callable[[list[SegmentCopy], list[LogSegmentData]], None]
 
@@ -218,13 +218,14 @@ class SegmentCopies:
             if covers(known, segment.base_offset, end):
                 return Done(_by_somebody_else(decision))
             check_history(known, epochs_before(self._due.log.leader_epochs, end), end)
-            ((entry, notes),) = self._uploaded([segment])
+            check = partial(check_overlap, self._due.log, known, self._run.store, reading_with(self._run.transforms))
+            ((entry, notes),) = self._uploaded([segment], check)
         except Emptied:
             return self._as_emptied(decision)
         except Changed as e:
             self._gap_reason = f"skipped: {e}"
             return Done(replace(decision, action=Action.skipped, reason=str(e)))
-        except FILE_ERRORS as e:
+        except _OF_A_SEGMENT as e:
             self._gap_reason = f"refused: {e}"
             return Done(decision, error=e)
         except LogError as e:
@@ -252,7 +253,7 @@ class SegmentCopies:
         except Changed as e:
             yield from (Done(replace(decision, action=Action.skipped, reason=str(e))) for decision in decisions)
         except LogError as e:
-            self.has_stopped = not isinstance(e, _OF_A_REPLACEMENT)
+            self.has_stopped = not isinstance(e, _OF_A_SEGMENT)
             yield Done(decisions[0], error=e)
             why = "archived as it was before it was compacted"
             yield from (Done(replace(decision, action=Action.archived, reason=why)) for decision in decisions[1:])

@@ -59,8 +59,8 @@ class RemovedRecords:
         if len(left):
             raise Corrupt(
                 f"the archived record of offset {left[0]} is not in the log, nor is a later record of its key, so that no log "
-                f"cleaner has removed it ({len(left)} such keys): nothing is replaced. If files of a segment were lost, restore "
-                "them from a replica; if a tombstone of the key was removed before it was archived, write another one",
+                f"cleaner has removed it ({len(left)} such keys): the archive stays as it is. If files of a segment were lost, "
+                "restore them from a replica; if a tombstone of the key was removed before it was archived, write another one",
                 file=self.log.folder,
             )
 
@@ -69,7 +69,7 @@ class RemovedRecords:
         records_max = min(sum(e.record_count for e in self.entries), self.keys_max)
         removed = OffsetMap((int(records_max / _LOAD_FACTOR) + 2) * _ENTRY_BYTES, _LOAD_FACTOR)
         tombstones = [np.empty(0, np.int64)]
-        for records in self._archived():
+        for records in committed_records(self.archive, self.entries, self.within, _KEYS_AND_VALUES):
             lacking = ~np.isin(records.column("offset").to_numpy(), self.present)
             lost = records.filter(pa.array(lacking))
             lost = lost.filter(pa.array(lost.column("offset").to_numpy() > removed.latest_of(lost.column("key"))))
@@ -82,14 +82,6 @@ class RemovedRecords:
             tombstones.append(offsets[lost.column("value").is_null().to_numpy(zero_copy_only=False)])
         last = removed.offsets()
         return removed, last[~np.isin(last, np.concatenate(tombstones))]
-
-    def _archived(self) -> Iterator[pa.RecordBatch]:
-        """The committed records of each entry, also of one that another entry overlaps, which hides it from readers."""
-        for entry in self.entries:
-            alone = replace(self.archive, manifest=replace(self.archive.manifest, entries=(entry,), pages=()))
-            start, end = max(entry.base_offset, self.within[0]), min(entry.end_offset, self.within[1])
-            if start < end:
-                yield from alone.records(start, end, committed=True, want=_KEYS_AND_VALUES)
 
     def _later_local(self) -> Iterator[pa.RecordBatch]:
         log, start, end = self.log, max(self.within[0], self.log.log_start_offset), self.log.last_stable_offset
@@ -112,3 +104,14 @@ class RemovedRecords:
             if not len(left):
                 break
         return left
+
+
+def committed_records(
+    archive: ArchivedLog, entries: Iterable[SegmentEntry], within: Range, want: Projection
+) -> Iterator[pa.RecordBatch]:
+    """The committed records of each entry in these offsets, also of one that another entry hides from readers."""
+    for entry in entries:
+        alone = replace(archive, manifest=replace(archive.manifest, entries=(entry,), pages=()))
+        start, end = max(entry.base_offset, within[0]), min(entry.end_offset, within[1])
+        if start < end:
+            yield from alone.records(start, end, committed=True, want=want)

@@ -359,7 +359,7 @@ def test_a_segment_whose_files_were_lost_is_not_taken_for_cleaned(log: KeyedLog)
     assert newest(store, log) == before
 
 
-def test_a_copy_that_overlaps_what_is_archived_hides_no_loss(log: KeyedLog) -> None:
+def test_a_cleaned_segment_that_reaches_past_the_archive_hides_no_loss(log: KeyedLog) -> None:
     store = MemoryStore()
     run(store, log.reader(), "a")
     log.clean()
@@ -371,9 +371,50 @@ def test_a_copy_that_overlaps_what_is_archived_hides_no_loss(log: KeyedLog) -> N
     log.cleaned_to = 0
     log.clean()
     assert len(closed(log)) == 1
-    assert {d.action for d in run(store, log.reader(), "c")} == {"copied", "keep"}
-    assert [type(e) for e in errors(run(store, log.reader(), "d"))] == [Corrupt]
-    assert {e.segment_id for e in before.entries} <= {e.segment_id for e in newest(store, log).entries}
+    for prefix, replaces in (("c", False), ("d", True)):
+        (error,) = errors(run(store, log.reader(), prefix, replaces=replaces))
+        assert "is not in the log, nor is a later record of its key" in str(error)
+        assert newest(store, log).entries == before.entries
+
+
+@pytest.fixture
+def reaching(tmp_path: Path) -> Iterator[tuple[KeyedLog, MemoryStore]]:
+    """A cleaned log, a segment of which reaches past the archive's end; the archive has a gap before that."""
+    log, store = KeyedLog(tmp_path / "reaching"), MemoryStore()
+    log.fill(5)
+    body = log.segment(22).read_bytes()
+    log.segment(22).write_bytes(body[:-1])
+    assert [type(e) for e in errors(run(store, log.reader(), "a"))] == [Corrupt]
+    log.segment(22).write_bytes(body)
+    log.fill(2, begin=5)
+    log.clean()
+    assert (44, 66) in closed(log)
+    assert (newest(store, log).end_offset, [(g.start, g.end) for g in newest(store, log).holes]) == (55, [(22, 33)])
+    yield log, store
+    log.log.close()
+
+
+def test_a_cleaned_segment_that_reaches_past_the_archive_is_copied_where_it_lacks_no_key(
+    reaching: tuple[KeyedLog, MemoryStore],
+) -> None:
+    log, store = reaching
+    done = run(store, log.reader(), "b", replaces=False)
+    assert [(d.entry.base_offset, d.entry.end_offset) for d in done if d.entry][:2] == [(22, 44), (44, 66)]
+    assert errors(done) == []
+    assert newest(store, log).holes == ()
+
+
+def test_while_the_cleaner_is_at_work_a_segment_that_reaches_past_the_archive_waits(
+    reaching: tuple[KeyedLog, MemoryStore],
+) -> None:
+    log, store = reaching
+    log.checkpoint(CLEANER_OFFSET_CHECKPOINT, 45)
+    done = run(store, log.reader(), "b", replaces=False)
+    assert [d.decision.segment.base_offset for d in done if d.action == "skipped" and d.decision] == [44]
+    assert errors(done) == []
+    log.checkpoint(CLEANER_OFFSET_CHECKPOINT, log.cleaned_to)
+    assert errors(run(store, log.reader(), "c", replaces=False)) == []
+    assert newest(store, log).holes == ()
 
 
 def test_what_was_lost_and_has_been_written_anew_since_is_replaced(log: KeyedLog) -> None:
