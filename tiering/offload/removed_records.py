@@ -15,10 +15,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from local_log.errors import Corrupt, NotFound
+from local_log.errors import Corrupt, LogError, NotFound
+from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.kernels.offset_map import ENTRY_WORDS
 from local_log.formats.offset_map import OffsetMap
 from local_log.formats.record_batch.columns import Projection
+from local_log.formats.transactions import Transactions
 from local_log.formats.visible_records import record_batches
 from local_log.log_reader import LogReader
 from local_log.ranges import Range
@@ -86,9 +88,21 @@ class RemovedRecords:
     def _later_local(self) -> Iterator[pa.RecordBatch]:
         log, start, end = self.log, max(self.within[0], self.log.log_start_offset), self.log.last_stable_offset
         try:
-            yield from record_batches(log.chunks(start, end), start, end, log.aborted(start, end), _KEYS)
+            yield from record_batches(log.chunks(start, end), start, end, self._aborted_local(start), _KEYS)
         except NotFound as e:
             raise Changed(f"{e}; its broker has deleted or renamed it in the meantime; offload again") from e
+
+    def _aborted_local(self, start: int) -> tuple[AbortedTxn, ...]:
+        """The aborted transactions with records from an offset on, by their markers: a lost index is as an empty one."""
+        try:
+            following = Transactions(self.log.transactions_at(start))
+        except LogError:
+            following = Transactions({})  # those that go on from there are known from their next batch on
+        found: list[AbortedTxn] = []
+        for chunk in self.log.chunks(start, self.log.log_end_offset):
+            ended = following.follow(chunk.where(chunk.batches.base_offset >= start))
+            found.extend(of.txn for of in ended if of.is_aborted)
+        return tuple(sorted(found))
 
     def _later_archived(self) -> Iterator[pa.RecordBatch]:
         archive, start, end = self.archive, self.within[1], self.archive.end_offset

@@ -426,12 +426,17 @@ def test_what_was_lost_and_has_been_written_anew_since_is_replaced(log: KeyedLog
     assert base not in [e.base_offset for e in newest(store, log).entries]
 
 
-def test_an_aborted_record_takes_the_place_of_none(log: KeyedLog) -> None:
+@pytest.mark.parametrize("has_index", [True, False])
+def test_an_aborted_record_takes_the_place_of_none(log: KeyedLog, has_index: bool) -> None:
+    """Its transaction index may be lost: the marker says it as well."""
     store = MemoryStore()
     before, base = lost_after_cleaning(log, store)
     lost = [(key or b"", b"anew") for o, key, _ in archived_records(store, before) if base <= o < closed(log)[0][1]]
     log.put(*lost, producer_id=7, producer_epoch=0, base_sequence=0, attributes=0x10)
     log.end_transaction(7, commit=False)
+    (index,) = log.folder.glob("*.txnindex")
+    if not has_index:
+        index.unlink()
     assert [type(e) for e in errors(run(store, log.reader(), "c"))] == [Corrupt]
     assert newest(store, log).entries[:2] == before.entries[:2]
 
