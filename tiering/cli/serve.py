@@ -27,26 +27,24 @@ from tiering.command.options import (
 from tiering.command.output import say, warn
 from tiering.endpoint.settings import (
     FAILED_AUTHENTICATION_DELAY,
-    SASL_MECHANISMS,
     SASL_RECEIVE_SIZE,
     Settings,
     read_settings,
 )
-from tiering.machine import CLOCK, IDS, RANDOMNESS, local_disk, open_store
+from tiering.machine import CLOCK, IDS, open_store
 from tiering.wiring import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers, read_ahead_pool
 
 if TYPE_CHECKING:
-    from tiering.endpoint.authentication.listener import Listener
     from tiering.endpoint.brokers.lifecycle import BrokerLifecycle
     from tiering.endpoint.brokers.live_brokers import Broker
     from tiering.endpoint.coordinator.offsets_log import OffsetsLog
     from tiering.endpoint.reports import Reports
+    from tiering.endpoint.request_context import SecurityProtocol
 
 THREADS = 4
 REACHED_S_MAX = 1.0
 PORT_MAX = 65_535
 _DEFAULT = "127.0.0.1:9095"
-_PROTOCOLS = ("PLAINTEXT", "SASL_PLAINTEXT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,7 @@ class Options:
     default=_DEFAULT,
     show_default=True,
     metavar="[PROTOCOL://]HOST:PORT",
-    help="Where to listen, with Kafka's security protocol, such as SASL_PLAINTEXT://; port 0 takes a free one.",
+    help="Where to listen, with Kafka's security protocol, such as SASL_SSL://; port 0 takes a free one.",
 )
 @click.option("--advertise", metavar="HOST:PORT", help="The address that clients are told to use. Default: that of --listen.")
 @click.option(
@@ -128,14 +126,15 @@ def command(options: Options) -> None:
     Examples:
       tiering serve --archive s3://bucket/kafka --listen 127.0.0.1:9095
       tiering serve --archive s3://bucket/kafka --log-dir /var/lib/kafka
-      tiering serve --archive s3://bucket/kafka --listen SASL_PLAINTEXT://127.0.0.1:9095 --users users.json
+      tiering serve --archive archive --listen SASL_SSL://10.0.0.7:9095 --users users.json -c ssl.keystore.location=tls.pem
       tiering serve --archive s3://bucket/kafka --listen 10.0.0.7:9095 --insecure --broker-id 7 --register
     """
     if options.archive_url is None and options.log_dir_path is None:
         raise click.UsageError("give --archive, --log-dir or both")
-    protocol, host, port = _listener(options)
+    protocol, host, port = _listener(options.listen)
+    settings = read_settings(options.assignments)
     if not (options.insecure or _is_loopback(host)):
-        _refuse_what_is_open(protocol, host, read_settings(options.assignments))
+        _refuse_what_is_open(protocol, host, settings)
     advertised = _address(options.advertise, "--advertise") if options.advertise is not None else None
     if advertised is None and _is_every_address(host):
         raise click.UsageError(f"clients cannot connect to {host}: say with --advertise which address they are to use")
@@ -145,23 +144,18 @@ def command(options: Options) -> None:
         raise click.UsageError("brokers share the partitions of an archive: give --archive, and no --log-dir")
     if (options.register or options.brokers) and options.offsets_dir is not None:
         raise click.UsageError("give --offsets-dir to a broker that is alone: others could not go on with the offsets in it")
-    _serve(options, protocol, (host, port), advertised)
+    _serve(options, settings, protocol, (host, port), advertised)
 
 
-def _refuse_what_is_open(protocol: str, host: str, settings: Settings) -> None:
-    if protocol.startswith("SASL_") and "PLAIN" in settings[SASL_MECHANISMS]:
-        raise click.UsageError(
-            f"PLAIN sends passwords as they are, and {host} can be reached from other hosts: --insecure allows it"
-        )
-    if not protocol.startswith("SASL_"):
-        raise click.UsageError(
-            f"{host} can be reached from other hosts, and everybody there could read all topics: have clients authenticate, with "
-            "--listen SASL_PLAINTEXT://… and --users, or --insecure allows it"
-        )
-
-
-def _serve(options: Options, protocol: str, at: tuple[str, int], advertised: tuple[str, int] | None) -> None:
+def _serve(
+    options: Options,
+    settings: Settings,
+    protocol: "SecurityProtocol",
+    at: tuple[str, int],
+    advertised: tuple[str, int] | None,
+) -> None:
     from tiering.endpoint.apis.context import Context  # with all its messages, it takes a moment to load
+    from tiering.endpoint.authentication.opening import open_listener
     from tiering.endpoint.brokers.live_brokers import Broker
     from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
     from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
@@ -173,9 +167,8 @@ def _serve(options: Options, protocol: str, at: tuple[str, int], advertised: tup
     from tiering.endpoint.reports import Reports
     from tiering.endpoint.server import Server, listen
 
-    settings = read_settings(options.assignments)
-    of = _security(protocol, options.users_path, settings)
     reports = Reports(lambda text: say(f"tiering: {text}"), CLOCK)
+    of = open_listener(protocol, settings, options.users_path, reports)
     with (
         read_ahead_pool(THREADS) as ahead,
         _offsets_log(options, reports) as offsets,
@@ -265,28 +258,23 @@ def _tiers(options: Options, ahead: ThreadPoolExecutor) -> Tiers:
     )
 
 
-def _security(protocol: str, users_path: str | None, settings: Settings) -> "Listener":
-    """How clients say who they are. Raises Corrupt, NotFound and the like for a file of users that cannot be used."""
-    from tiering.endpoint.authentication.listener import Listener, sasl_config
-    from tiering.endpoint.authentication.users import UserFile
+def _listener(text: str) -> tuple["SecurityProtocol", str, int]:
+    """The security protocol, host and port of --listen."""
     from tiering.endpoint.request_context import SecurityProtocol
 
-    if users_path is None:
-        return Listener(SecurityProtocol(protocol))
-    users = UserFile(local_disk(), users_path, RANDOMNESS.random_bytes(32))
-    users.users()
-    return Listener(SecurityProtocol(protocol), sasl_config(settings, users, RANDOMNESS))
-
-
-def _listener(options: Options) -> tuple[str, str, int]:
-    """The security protocol, host and port of --listen."""
-    protocol, _, address = options.listen.rpartition("://")
+    protocol, _, address = text.rpartition("://")
     protocol = protocol.upper() or "PLAINTEXT"
-    if protocol not in _PROTOCOLS:
-        raise click.BadParameter(f"{protocol!r} is none of {', '.join(_PROTOCOLS)}", param_hint="--listen")
-    if protocol.startswith("SASL_") != (options.users_path is not None):
-        raise click.UsageError("clients authenticate with --listen SASL_PLAINTEXT://… and --users: give both, or neither")
-    return protocol, *_address(address, "--listen")
+    if protocol not in set(SecurityProtocol):
+        raise click.BadParameter(f"{protocol!r} is none of {', '.join(SecurityProtocol)}", param_hint="--listen")
+    return SecurityProtocol(protocol), *_address(address, "--listen")
+
+
+def _refuse_what_is_open(protocol: "SecurityProtocol", host: str, settings: Settings) -> None:
+    from tiering.endpoint.authentication.opening import exposure
+
+    reason = exposure(protocol, settings)
+    if reason:
+        raise click.UsageError(f"{host} can be reached from other hosts, and {reason}; --insecure allows it")
 
 
 def _address(text: str, option: str) -> tuple[str, int]:

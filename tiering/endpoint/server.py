@@ -1,11 +1,10 @@
 """Sockets under the state machine of connections, and threads that answer: one process, asyncio for waiting only.
 
-Bytes are received and sent on the event loop's thread with non-blocking sockets: buffers by sendmsg, ranges of files by sendfile,
-one turn at a time. Requests are answered on a few threads, since a store may take its time.
+Bytes are received and sent on the event loop's thread with non-blocking sockets, one turn at a time. Requests are answered on a
+few threads, since a store may take its time.
 """
 
 import asyncio
-import os
 import signal
 import socket
 import threading
@@ -26,8 +25,8 @@ from tiering.endpoint.network.send import Send
 from tiering.endpoint.network.socket_server import Action, Close, Pause, SocketServer
 from tiering.endpoint.protocol.errors import InvalidRequest
 from tiering.endpoint.request_context import ConnectionContext
+from tiering.endpoint.transport import PlaintextTransport, TlsTransport, Transport
 
-RECEIVE_BYTES = 64 << 10
 SEND_BUFFER_BYTES = 100 << 10
 """`socket.send.buffer.bytes`, as in Kafka: a larger one, or the system's own choice, halved the throughput on loopback."""
 BACKLOG = 1024
@@ -46,11 +45,13 @@ _Found = list[Any] | Waits | Authentication
 @dataclass(slots=True)
 class _Channel:
     number: int
-    socket: socket.socket
+    transport: Transport
     connection: ConnectionContext
     authenticator: SaslAuthenticator | None
     send: Send | None = None
     is_writing: bool = False
+    is_ready: bool = False
+    """Whether the handshake of the transport is over."""
     failure: str = ""
     """Why the connection is closed after this answer, empty if it is not."""
 
@@ -128,8 +129,12 @@ class Server:
             accepted.setblocking(False)
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-            channel = self._channel(accepted, *address[:2])
-            self._loop.add_reader(accepted.fileno(), self._receive, channel)
+            try:
+                channel = self._channel(accepted, *address[:2])
+            except OSError:  # the client is gone already
+                accepted.close()
+                continue
+            self._loop.add_reader(channel.transport.socket.fileno(), self._receive, channel)
             authenticates = self.listener.authenticates
             self._do(self._core.accepted(channel.number, address[0], self._now_ms(), authenticates=authenticates))
 
@@ -137,7 +142,9 @@ class Server:
         number, listener = next(self._numbers), self.listener
         connection = ConnectionContext(str(number), host, port, listener_name=listener.name, security_protocol=listener.protocol)
         authenticator = None if listener.sasl is None else SaslAuthenticator(listener.sasl, self.context.clock)
-        self._channels[number] = channel = _Channel(number, accepted, connection, authenticator)
+        tls = listener.tls
+        transport = PlaintextTransport(accepted) if tls is None else TlsTransport(tls.wrap(accepted))
+        self._channels[number] = channel = _Channel(number, transport, connection, authenticator)
         return channel
 
     def _accept_again(self, listener: socket.socket) -> None:
@@ -146,8 +153,13 @@ class Server:
 
     def _receive(self, channel: _Channel) -> None:
         try:
-            data = channel.socket.recv(RECEIVE_BYTES)
+            if not (channel.is_ready or self._shakes_hands(channel)):
+                return
+            data = channel.transport.receive()
         except BlockingIOError:
+            return
+        except SaslFailed as e:
+            self._do(self._core.refuse(channel.number, str(e)))
             return
         except OSError:
             data = b""
@@ -156,6 +168,21 @@ class Server:
             return
         self._do(self._core.received(channel.number, data, self._now_ms()))
         self._handle_all()
+
+    def _shakes_hands(self, channel: _Channel) -> bool:
+        """Whether the handshake is over. Raises as the transport does."""
+        if not channel.transport.handshake():
+            self._loop.add_writer(channel.transport.socket.fileno(), self._receive, channel)
+            channel.is_writing = True
+            return False
+        self._wait_to_write(channel, wait=False)
+        channel.is_ready = True
+        if self.listener.tls is not None and channel.authenticator is None:
+            assert isinstance(channel.transport, TlsTransport)
+            principal = self.listener.tls.principal(channel.transport.socket)
+            channel.connection = replace(channel.connection, principal=principal)
+            self._core.authenticated(channel.number)
+        return True
 
     def _handle_all(self) -> None:
         while (taken := self._core.take_request()) is not None:
@@ -237,7 +264,7 @@ class Server:
         turn = self.config.turn_bytes_max
         try:
             while send.left and turn > 0:
-                sent = _send_some(channel.socket, send, turn)
+                sent = channel.transport.send(send, turn)
                 send.advance(sent)
                 turn -= sent
         except BlockingIOError:
@@ -264,9 +291,9 @@ class Server:
 
     def _wait_to_write(self, channel: _Channel, *, wait: bool) -> None:
         if wait and not channel.is_writing:
-            self._loop.add_writer(channel.socket.fileno(), self._send, channel)
+            self._loop.add_writer(channel.transport.socket.fileno(), self._send, channel)
         elif channel.is_writing and not wait:
-            self._loop.remove_writer(channel.socket.fileno())
+            self._loop.remove_writer(channel.transport.socket.fileno())
         channel.is_writing = wait
 
     def _do(self, actions: list[Action]) -> None:
@@ -275,12 +302,12 @@ class Server:
             channel = self._channels[action.connection]
             if isinstance(action, Close):
                 if action.reason:
-                    self.report(f"closed the connection of {_peer(channel.socket)}: {action.reason}")
+                    self.report(f"closed the connection of {_peer(channel.transport.socket)}: {action.reason}")
                 self._drop(channel)
             elif isinstance(action, Pause):
-                self._loop.remove_reader(channel.socket.fileno())
+                self._loop.remove_reader(channel.transport.socket.fileno())
             else:
-                self._loop.add_reader(channel.socket.fileno(), self._receive, channel)
+                self._loop.add_reader(channel.transport.socket.fileno(), self._receive, channel)
 
     def _gone(self, channel: _Channel) -> None:
         self._core.closed(channel.number)
@@ -288,28 +315,10 @@ class Server:
         self._handle_all()
 
     def _drop(self, channel: _Channel) -> None:
-        self._loop.remove_reader(channel.socket.fileno())
+        self._loop.remove_reader(channel.transport.socket.fileno())
         self._wait_to_write(channel, wait=False)
-        channel.socket.close()
+        channel.transport.socket.close()
         del self._channels[channel.number]
-
-
-def _send_some(to: socket.socket, send: Send, bytes_max: int) -> int:
-    """How many bytes were sent. Raises OSError, and EOFError if a file is shorter than its range: it would never be sent.
-
-    Raises also Conflict if the file was truncated since its range was found, and Unreadable.
-    """
-    file = send.next_file(bytes_max)
-    if file is not None:
-        file.check()
-        sent = os.sendfile(to.fileno(), file.fileno(), file.position, file.size)
-        file.check()
-        if not sent:
-            raise EOFError(f"a file of its answer ends before position {file.position}: it was truncated meanwhile")
-        return sent
-    buffers = send.next_buffers(bytes_max)
-    more = socket.MSG_MORE if sum(map(len, buffers)) < send.left else 0
-    return to.sendmsg(buffers, [], more)
 
 
 def _peer(peer: socket.socket) -> str:

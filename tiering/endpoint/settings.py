@@ -37,6 +37,21 @@ def _names(*known: str) -> Callable[[str], tuple[str, ...]]:
     return read
 
 
+def _one_of(*known: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in known:
+            raise ValueError(f"one of {', '.join(known)}")
+        return text
+
+    return read
+
+
+def _path(text: str) -> str:
+    if not text or text.startswith("-----"):
+        raise ValueError("the path of a file")
+    return text
+
+
 FAILED_AUTHENTICATION_DELAY: Final = Setting("connection.failed.authentication.delay.ms", 100, _number(0, INT32_MAX))
 MAX_REAUTHENTICATION: Final = Setting("connections.max.reauth.ms", 0, _number(0, INT64_MAX))
 SASL_MECHANISMS: Final = Setting(
@@ -44,9 +59,31 @@ SASL_MECHANISMS: Final = Setting(
 )
 SASL_RECEIVE_SIZE: Final = Setting("sasl.server.max.receive.size", 512 << 10, _number(1, INT32_MAX))
 
-SETTINGS: Final[Mapping[str, Setting]] = {
-    one.name: one for one in (FAILED_AUTHENTICATION_DELAY, MAX_REAUTHENTICATION, SASL_MECHANISMS, SASL_RECEIVE_SIZE)
-}
+SSL_CLIENT_AUTH: Final = Setting("ssl.client.auth", "none", _one_of("none", "requested", "required"))
+SSL_PROTOCOLS: Final = Setting("ssl.enabled.protocols", ("TLSv1.2", "TLSv1.3"), _names("TLSv1.2", "TLSv1.3"))
+SSL_KEY: Final = Setting("ssl.keystore.key.location", None, _path)
+"""Not Kafka's: a file of its own for the private key."""
+SSL_KEYSTORE: Final = Setting("ssl.keystore.location", None, _path)
+SSL_KEYSTORE_TYPE: Final = Setting("ssl.keystore.type", "PEM", _one_of("PEM"))
+SSL_MAPPING: Final = Setting("ssl.principal.mapping.rules", "DEFAULT", str)
+SSL_TRUSTSTORE: Final = Setting("ssl.truststore.location", None, _path)
+SSL_TRUSTSTORE_TYPE: Final = Setting("ssl.truststore.type", "PEM", _one_of("PEM"))
+
+_ALL: Final = (
+    FAILED_AUTHENTICATION_DELAY,
+    MAX_REAUTHENTICATION,
+    SASL_MECHANISMS,
+    SASL_RECEIVE_SIZE,
+    SSL_CLIENT_AUTH,
+    SSL_PROTOCOLS,
+    SSL_KEY,
+    SSL_KEYSTORE,
+    SSL_KEYSTORE_TYPE,
+    SSL_MAPPING,
+    SSL_TRUSTSTORE,
+    SSL_TRUSTSTORE_TYPE,
+)
+SETTINGS: Final[Mapping[str, Setting]] = {one.name: one for one in _ALL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +104,10 @@ def read_settings(assignments: Iterable[str]) -> Settings:
         setting = SETTINGS.get(name.strip())
         if setting is None or not equals:
             near = get_close_matches(name, SETTINGS, n=1)
-            raise Invalid(
-                f"{name!r} is no setting of the endpoint; {f'did you mean {near[0]}?' if near else f'there are {_all()}'}"
-            )
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(SETTINGS)}"
+            raise Invalid(f"{name!r} is no setting of the endpoint; {hint}")
         try:
             given[setting.name] = setting.read(text.strip())
         except ValueError as e:
             raise Invalid(f"{setting.name}: expected {e}") from e
     return Settings(given)
-
-
-def _all() -> str:
-    return ", ".join(SETTINGS)

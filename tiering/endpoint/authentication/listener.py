@@ -10,6 +10,7 @@ from tiering.endpoint.authentication.authenticator import SaslConfig
 from tiering.endpoint.authentication.plain import PlainServer
 from tiering.endpoint.authentication.sasl_server import SaslServer
 from tiering.endpoint.authentication.scram import MECHANISMS, ScramServer
+from tiering.endpoint.authentication.tls import Tls
 from tiering.endpoint.authentication.users import UserFile
 from tiering.endpoint.request_context import SecurityProtocol
 from tiering.endpoint.settings import MAX_REAUTHENTICATION, SASL_MECHANISMS, Settings
@@ -19,10 +20,12 @@ NONCE_BYTES: Final = 24
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A listener's name and security protocol (`listener.security.protocol.map`). With a SASL protocol, `sasl` is there."""
+    """A listener's name and security protocol (`listener.security.protocol.map`). With a SASL protocol, `sasl` is
+    there, with one of TLS, `tls`."""
 
     protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
     sasl: SaslConfig | None = None
+    tls: Tls | None = None
 
     @property
     def name(self) -> str:

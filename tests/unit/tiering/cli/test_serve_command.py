@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from asked_endpoint import response_of
+from certificates import Authority
 from click.testing import Result
 
 from tiering.endpoint.protocol.api_keys import METADATA
@@ -35,10 +36,20 @@ def test_passwords_are_not_sent_as_they_are_to_an_address_that_others_reach(run:
 def test_a_listener_with_sasl_needs_users_and_users_need_such_a_listener(run: Run, tmp_path: Path) -> None:
     for words in (("--listen", "SASL_PLAINTEXT://127.0.0.1:0"), ("--users", tmp_path / "users.json")):
         result = run("serve", "--log-dir", tmp_path, *words)
-        assert (result.exit_code, "give both, or neither" in result.stderr) == (2, True)
+        assert (result.exit_code, "give both, or neither" in result.stderr) == (1, True)
     result = run("serve", "--log-dir", tmp_path, "--listen", "SASL_PLAINTEXT://127.0.0.1:0", "--users", tmp_path / "users.json")
     assert (bool(result.exit_code), "users.json" in result.stderr) == (True, True)
     assert "'HTTP' is none of PLAINTEXT" in run("serve", "--log-dir", tmp_path, "--listen", "http://127.0.0.1:0").stderr
+
+
+def test_tls_needs_a_certificate_and_mutual_tls_an_authority(run: Run, tmp_path: Path) -> None:
+    own = Authority(tmp_path).signed("CN=localhost", "server.pem")
+    words = ("serve", "--log-dir", tmp_path, "--listen", "SSL://0.0.0.0:0", "--advertise", "kafka.example:9095")
+    assert "TLS needs a certificate: -c ssl.keystore.location=FILE" in run(*words).stderr
+    key = ("-c", f"ssl.keystore.location={own}")
+    assert "needs -c ssl.truststore.location=FILE" in run(*words, *key, "-c", "ssl.client.auth=required").stderr
+    assert "expected PEM" in run(*words, *key, "-c", f"ssl.keystore.key.location={tmp_path}/authority.pem").stderr
+    assert "is neither DEFAULT nor RULE" in run(*words, *key, "-c", "ssl.principal.mapping.rules=CN").stderr
 
 
 @pytest.mark.parametrize(
@@ -47,6 +58,9 @@ def test_a_listener_with_sasl_needs_users_and_users_need_such_a_listener(run: Ru
         ("connection.max.reauth.ms=1", "did you mean connections.max.reauth.ms?"),
         ("connections.max.reauth.ms", "is no setting of the endpoint"),
         ("connections.max.reauth.ms=-1", "connections.max.reauth.ms: expected an integer from 0"),
+        ("ssl.client.auth=maybe", "expected one of none, requested, required"),
+        ("ssl.keystore.location=-----BEGIN PRIVATE KEY-----", "expected the path of a file"),
+        ("ssl.keystore.type=JKS", "expected one of PEM"),
         ("sasl.enabled.mechanisms=GSSAPI", "sasl.enabled.mechanisms: expected one or several of PLAIN, SCRAM-SHA-256"),
     ],
 )

@@ -1,0 +1,136 @@
+"""Bytes to and from a non-blocking socket, as they are or with TLS (Kafka's TransportLayer).
+
+What blocks raises BlockingIOError, to be called again when the socket is ready; other errors of the socket are OSError.
+"""
+
+import os
+import socket
+import ssl
+from dataclasses import dataclass
+from typing import Protocol
+
+from tiering.endpoint.authentication.sasl_server import SaslFailed
+from tiering.endpoint.network.send import Send
+
+RECEIVE_BYTES = 64 << 10
+TLS_CHUNK_BYTES = 32 << 10
+"""Bytes of a file that are read at once to be encrypted."""
+JOINED_BYTES = 16 << 10
+"""Buffers are joined up to a TLS record."""
+
+
+class Transport(Protocol):
+    """One connection's bytes."""
+
+    @property
+    def socket(self) -> socket.socket:
+        """The socket, to wait for it and to close it."""
+
+    def handshake(self) -> bool:
+        """Goes on with the handshake. True at its end, False if the socket must take more bytes; raises BlockingIOError if
+        bytes must come first, and SaslFailed."""
+
+    def receive(self) -> bytes:
+        """Bytes that came, empty at the end."""
+
+    def send(self, send: Send, bytes_max: int) -> int:
+        """How many bytes of the answer were sent.
+
+        Raises EOFError if a file is shorter than its range, which would never be sent; Conflict if it was truncated since its
+        range was found, and Unreadable.
+        """
+
+
+@dataclass(slots=True)
+class PlaintextTransport:
+    """Bytes as they are; files by sendfile."""
+
+    socket: socket.socket
+
+    def handshake(self) -> bool:
+        """There is none."""
+        return True
+
+    def receive(self) -> bytes:
+        """Bytes that came."""
+        return self.socket.recv(RECEIVE_BYTES)
+
+    def send(self, send: Send, bytes_max: int) -> int:
+        """Sends buffers by sendmsg."""
+        file = send.next_file(bytes_max)
+        if file is not None:
+            file.check()
+            sent = os.sendfile(self.socket.fileno(), file.fileno(), file.position, file.size)
+            file.check()
+            if not sent:
+                raise EOFError(f"a file of its answer ends before position {file.position}: it was truncated meanwhile")
+            return sent
+        buffers = send.next_buffers(bytes_max)
+        more = socket.MSG_MORE if sum(map(len, buffers)) < send.left else 0
+        return self.socket.sendmsg(buffers, [], more)
+
+
+@dataclass(slots=True)
+class TlsTransport:
+    """Bytes with TLS; files are read and encrypted."""
+
+    socket: ssl.SSLSocket
+    _chunk: memoryview | None = None
+    """What is next: the library wants the same bytes again when it could not write them."""
+
+    def handshake(self) -> bool:
+        """Goes on with it."""
+        try:
+            self.socket.do_handshake()
+        except ssl.SSLWantReadError as e:
+            raise BlockingIOError from e
+        except ssl.SSLWantWriteError:
+            return False
+        except ssl.SSLError as e:
+            raise SaslFailed(f"the TLS handshake failed: {e.reason or e}") from e
+        return True
+
+    def receive(self) -> bytes:
+        """What came, decrypted."""
+        try:
+            data = self.socket.recv(RECEIVE_BYTES)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as e:
+            raise BlockingIOError from e
+        while data and self.socket.pending():
+            data += self.socket.recv(RECEIVE_BYTES)
+        return data
+
+    def send(self, send: Send, bytes_max: int) -> int:
+        """Encrypts and sends a record or a few."""
+        if not self._chunk:
+            self._chunk = _next_chunk(send, bytes_max)
+        try:
+            sent = self.socket.send(self._chunk)
+        except ssl.SSLWantWriteError as e:
+            raise BlockingIOError from e
+        self._chunk = self._chunk[sent:] or None
+        return sent
+
+
+def _next_chunk(send: Send, bytes_max: int) -> memoryview:
+    file = send.next_file(min(bytes_max, TLS_CHUNK_BYTES))
+    if file is not None:
+        data = file.read()
+        if len(data) < file.size:
+            raise EOFError(f"a file of its answer ends before position {file.position + file.size}: it was truncated meanwhile")
+        return memoryview(data)
+    buffers = send.next_buffers(bytes_max)
+    if len(buffers[0]) >= JOINED_BYTES or len(buffers) == 1:
+        return buffers[0]
+    return memoryview(b"".join(_first_bytes(buffers)))
+
+
+def _first_bytes(buffers: list[memoryview]) -> list[memoryview]:
+    """The buffers up to JOINED_BYTES together."""
+    found, left = [], JOINED_BYTES
+    for buffer in buffers:
+        found.append(buffer[:left])
+        left -= len(found[-1])
+        if not left:
+            break
+    return found
