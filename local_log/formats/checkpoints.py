@@ -17,6 +17,7 @@ from local_log.formats.primitives import INT32_MAX, INT64_MAX, Buffer
 T = TypeVar("T")
 
 _SHOWN_MAX = 60
+_NO_EPOCH = -1
 _EPOCH_FIELDS = "epoch and start offset"
 
 
@@ -76,10 +77,12 @@ def end_offset_for(entries: Sequence[EpochEntry], epoch: int, log_end_offset: in
 
     None if it is unknown. An epoch before the first one is returned itself, with the first entry's start as its end offset.
     """
-    if entries and epoch >= 0 and epoch == entries[-1].epoch:
+    if epoch == _NO_EPOCH:
+        return None
+    if entries and epoch == entries[-1].epoch:
         return EpochEntry(epoch, log_end_offset)
     higher = next((e for e in entries if e.epoch > epoch), None)
-    if epoch < 0 or higher is None:
+    if higher is None:
         return None
     floor = max((e.epoch for e in entries if e.epoch <= epoch), default=epoch)
     return EpochEntry(floor, higher.start_offset)

@@ -1,5 +1,7 @@
 """ListOffsets and OffsetForLeaderEpoch: offsets by time and by leader epoch, over both tiers."""
 
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from typing import Final
 
 from local_log.errors import LogError
@@ -11,7 +13,17 @@ from local_log.formats.list_offsets import (
     LATEST_TIERED,
     MAX_TIMESTAMP,
 )
-from tiering.endpoint.apis.context import Context, Refused, code_of, is_ours, isolation_of, log_of, topic_named
+from tiering.endpoint.apis.context import (
+    ISOLATION_LEVELS,
+    Context,
+    Refused,
+    code_of,
+    is_ours,
+    isolation_of,
+    leader_epoch_of,
+    log_of,
+    topic_named,
+)
 from tiering.endpoint.hosted_logs import HostedTopic
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.list_offsets import (
@@ -19,6 +31,7 @@ from tiering.endpoint.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
 from tiering.endpoint.protocol.messages.offset_for_leader_epoch import (
@@ -30,7 +43,10 @@ from tiering.endpoint.protocol.messages.offset_for_leader_epoch import (
 )
 from tiering.endpoint.request_context import RequestContext
 from tiering.read.segments_before import segments_before
+from tiering.read.tiered_log import Isolation
 
+_CONSUMER: Final = -1
+"""The replica id of consumers."""
 _SINCE: Final = {
     EARLIEST: 0,
     LATEST: 0,
@@ -43,31 +59,62 @@ _SINCE: Final = {
 
 
 def list_offsets(request: ListOffsetsRequest, request_context: RequestContext, context: Context) -> ListOffsetsResponse:
-    """An offset a partition; in version 0 the segments before a time."""
-    found, version = [], request_context.version
-    for wanted in request.topics:
+    """An offset a partition; in version 0 the segments before a time. A partition that is asked for twice is refused."""
+    version, topics = request_context.version, request.topics
+    if request.isolation_level not in ISOLATION_LEVELS:
+        return ListOffsetsResponse(topics=tuple(_refused(one, ErrorCode.UNKNOWN_SERVER_ERROR) for one in topics))
+    times = Counter((topic.name, one.partition_index) for topic in topics for one in topic.partitions)
+    if version > 0:
+        topics = _merged(topics)
+    isolation = isolation_of(request.isolation_level) if request.replica_id == _CONSUMER else Isolation.read_uncommitted
+    found = []
+    for wanted in topics:
         topic = topic_named(context, wanted.name)
-        answers = tuple(_offset(topic, one, version, request.isolation_level, context) for one in wanted.partitions)
-        found.append(ListOffsetsTopicResponse(wanted.name, answers))
+        twice = {number for (name, number), count in times.items() if name == wanted.name and count > 1 and version > 0}
+        answers = (
+            _error(one, ErrorCode.INVALID_REQUEST)
+            if one.partition_index in twice
+            else _offset(topic, one, version, isolation, context)
+            for one in wanted.partitions
+        )
+        found.append(ListOffsetsTopicResponse(wanted.name, tuple(answers)))
     return ListOffsetsResponse(topics=tuple(found))
 
 
+def _merged(topics: Iterable[ListOffsetsTopic]) -> tuple[ListOffsetsTopic, ...]:
+    """Each topic and each of its partitions once."""
+    partitions = defaultdict[str, dict[int, ListOffsetsPartition]](dict)
+    for topic in topics:
+        for one in topic.partitions:
+            partitions[topic.name][one.partition_index] = one
+    return tuple(ListOffsetsTopic(name, tuple(of_it.values())) for name, of_it in partitions.items())
+
+
+def _refused(topic: ListOffsetsTopic, code: ErrorCode) -> ListOffsetsTopicResponse:
+    return ListOffsetsTopicResponse(topic.name, tuple(_error(one, code) for one in topic.partitions))
+
+
+def _error(wanted: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(wanted.partition_index, code)
+
+
 def _offset(
-    topic: HostedTopic | LogError | None, wanted: ListOffsetsPartition, version: int, isolation_level: int, context: Context
+    topic: HostedTopic | LogError | None, wanted: ListOffsetsPartition, version: int, isolation: Isolation, context: Context
 ) -> ListOffsetsPartitionResponse:
     number, timestamp = wanted.partition_index, wanted.timestamp
     try:
-        log = log_of(topic, number, wanted.current_leader_epoch, context.cluster.live)
         _refuse_newer(timestamp, version)
+        log = log_of(topic, number, wanted.current_leader_epoch, context.cluster.live)
         if version == 0:
             offsets = segments_before(log, timestamp, context.clock.now_ms())
             return ListOffsetsPartitionResponse(number, old_style_offsets=tuple(offsets[: max(0, wanted.max_num_offsets)]))
-        found = log.list_offsets(timestamp, isolation_of(isolation_level))
+        found = log.list_offsets(timestamp, isolation)
     except (LogError, Refused) as e:
-        return ListOffsetsPartitionResponse(number, _reported(e, wanted, topic, context))
+        return _error(wanted, _reported(e, wanted, topic, context))
     if found is None:
         return ListOffsetsPartitionResponse(number)
-    return ListOffsetsPartitionResponse(number, timestamp=found.timestamp, offset=found.offset, leader_epoch=found.leader_epoch)
+    epoch = leader_epoch_of(log) if timestamp == LATEST else found.leader_epoch  # of the next record, not of the last one
+    return ListOffsetsPartitionResponse(number, timestamp=found.timestamp, offset=found.offset, leader_epoch=epoch)
 
 
 def _refuse_newer(timestamp: int, version: int) -> None:
