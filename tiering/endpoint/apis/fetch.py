@@ -1,19 +1,23 @@
 """Fetch: batches from both tiers, and whether an answer should wait for more."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from local_log.errors import LogError, OffsetOutOfRange
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.endpoint.apis.context import (
+    ISOLATION_LEVELS,
+    NO_EPOCH,
     Context,
     Refused,
     code_of,
     is_ours,
     isolation_of,
+    leader_epoch_of,
     log_of,
     may_be_of_an_old_manifest,
     topic_named,
 )
+from tiering.endpoint.brokers.live_brokers import LiveBrokers
 from tiering.endpoint.fetch_sessions.contexts import FetchContext
 from tiering.endpoint.fetch_sessions.manager import TOPIC_IDS_SINCE
 from tiering.endpoint.fetch_sessions.session import Wanted
@@ -22,9 +26,12 @@ from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
+    FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
     FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
 )
 from tiering.endpoint.reads import Batches
@@ -35,7 +42,7 @@ _Hosted = HostedTopic | LogError | None
 
 _MAX_BYTES_SINCE = 3
 """Older versions may be answered with nothing if the first batch is larger than what is asked for."""
-_BATCHES_SINCE, _TIMESTAMPS_SINCE = 4, 2
+_BATCHES_SINCE, _TIMESTAMPS_SINCE, _LEADERS_SINCE = 4, 2, 16
 
 
 @dataclass(slots=True)
@@ -53,6 +60,15 @@ class _Room:
         self.one_at_least = self.one_at_least and not size
 
 
+@dataclass(frozen=True, slots=True)
+class _FetchParams:
+    """What a request wants of all its partitions alike (Kafka's FetchParams)."""
+
+    version: int
+    isolation: Isolation
+    is_from_follower: bool
+
+
 def begin_fetch(request: FetchRequest, request_context: RequestContext, context: Context) -> FetchContext:
     """What the request reads, according to its session; to be done once a request."""
     if request_context.version >= TOPIC_IDS_SINCE:
@@ -65,11 +81,8 @@ def fetch(
 ) -> FetchResponse | None:
     """The answer; None if it has fewer than `min_bytes` and no error, and may wait."""
     version = request_context.version
-    bytes_max = min(request.max_bytes, context.fetch_bytes_max)
-    room = _Room(bytes_max, version >= _MAX_BYTES_SINCE)
-    isolation = isolation_of(request.isolation_level)
     topics: dict[str, _Hosted] = {}
-    answers: list[tuple[Wanted, PartitionData]] = []
+    readable: list[tuple[Wanted, HostedTopic | LogError]] = []
     unknown: list[tuple[Wanted, PartitionData]] = []
     for wanted in begun.wanted:
         name, number = wanted.topic, wanted.asked.partition
@@ -80,20 +93,27 @@ def fetch(
             code = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             unknown.append((wanted, _error(wanted.asked, code)))
         else:
-            answers.append((wanted, _partition(topic, wanted, version, isolation, room, context)))
+            readable.append((wanted, topic))
+    if readable and request.isolation_level not in ISOLATION_LEVELS:
+        return _refused(request, version, ErrorCode.UNKNOWN_SERVER_ERROR)
+    is_from_follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
+    params = _FetchParams(version, isolation_of(request.isolation_level), is_from_follower)
+    bytes_max = min(request.max_bytes, context.fetch_bytes_max)
+    room = _Room(bytes_max, one_at_least=version >= _MAX_BYTES_SINCE)
+    answers = [(wanted, _partition(topic, wanted, params, room, context)) for wanted, topic in readable]
     is_short = room.found < min(request.min_bytes, bytes_max)
     if may_wait and answers and is_short and not any(a.error_code or a.diverging_epoch.epoch >= 0 for _, a in answers):
         return None
-    return begun.respond(answers + unknown, context.clock.now_ms())
+    response = begun.respond(answers + unknown, context.clock.now_ms())
+    leaders = set() if is_from_follower else {answer.current_leader.leader_id for _, answer in answers}
+    nodes = (NodeEndpoint(one.node_id, one.host, one.port) for one in context.cluster.live.brokers if one.node_id in leaders)
+    return replace(response, node_endpoints=tuple(nodes))
 
 
-def _partition(  # one argument each of what Kafka's readFromLog is given
-    topic: HostedTopic | LogError, one: Wanted, version: int, isolation: Isolation, room: _Room, context: Context
-) -> PartitionData:
-    wanted = one.asked
+def _partition(topic: HostedTopic | LogError, one: Wanted, params: _FetchParams, room: _Room, context: Context) -> PartitionData:
+    wanted, isolation = one.asked, params.isolation
     try:
-        _refuse_another_topic(topic, one)
-        log = _log(topic, wanted, context)
+        log = _log(topic, one, params, context)
         diverging = _diverging(log, wanted)
         if diverging is not None:
             return _of_log(wanted, log, isolation, Batches((), 0, None, wanted.fetch_offset), diverging)
@@ -101,44 +121,52 @@ def _partition(  # one argument each of what Kafka's readFromLog is given
         if not start <= wanted.fetch_offset <= end:
             raise OffsetOutOfRange(log.name, wanted.fetch_offset, start, end)
         max_bytes = max(0, min(wanted.partition_max_bytes, room.left))
-        batches = _batches(log, wanted.fetch_offset, max_bytes, version, isolation, room, context)
+        batches = _batches(log, wanted.fetch_offset, max_bytes, params, room, context)
     except (LogError, Refused) as e:
         name = one.topic or ""
         if may_be_of_an_old_manifest(e):
             context.logs.outdated(name)
         if is_ours(e):
             context.report(f"a fetch of {name}-{wanted.partition} at {wanted.fetch_offset}: {e}")
-        return _error(wanted, code_of(e))
+        answer = replace(_error(wanted, code_of(e)), aborted_transactions=None)
+        return answer if params.version < _LEADERS_SINCE else _with_leader(answer, topic, context.cluster.live)
     is_cut = batches.next_offset < log.end_offset(isolation)
     room.take(batches.size, max(batches.size, max_bytes) if is_cut else batches.size)
     return _of_log(wanted, log, isolation, batches, EpochEndOffset())
 
 
-def _refuse_another_topic(topic: HostedTopic | LogError, one: Wanted) -> None:
-    """The topic of a session may have been deleted, and created anew with its name."""
-    if isinstance(topic, HostedTopic) and one.topic_id not in (ZERO_TOPIC_ID, topic.id):
-        raise Refused(ErrorCode.INCONSISTENT_TOPIC_ID)
-
-
-def _log(topic: HostedTopic | LogError | None, wanted: FetchPartition, context: Context) -> TieredLog:
+def _log(topic: HostedTopic | LogError, one: Wanted, params: _FetchParams, context: Context) -> TieredLog:
     """The partition's log. Raises Refused, LogError.
 
     Where another broker led the partition a moment ago, the client may have an offset of a newer manifest: to answer that it is
     out of range would make the client begin anew. The manifest is loaded first, or the client asks again if it just was.
     """
-    live = context.cluster.live
-    log = log_of(topic, wanted.partition, wanted.current_leader_epoch, live)
-    if wanted.fetch_offset <= log.log_end_offset or len(live.brokers) == 1 or not isinstance(topic, HostedTopic):
+    if isinstance(topic, HostedTopic) and one.topic_id not in (ZERO_TOPIC_ID, topic.id):
+        raise Refused(ErrorCode.INCONSISTENT_TOPIC_ID)  # of a session: deleted, and created anew with its name
+    live, number, epoch = context.cluster.live, one.asked.partition, max(NO_EPOCH, one.asked.current_leader_epoch)
+    log = log_of(topic, number, epoch, live)
+    if params.is_from_follower:  # there is no other replica
+        raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER if epoch == NO_EPOCH else ErrorCode.UNKNOWN_LEADER_EPOCH)
+    if one.asked.fetch_offset <= log.log_end_offset or len(live.brokers) == 1 or not isinstance(topic, HostedTopic):
         return log
     now_ms = context.clock.now_ms()
     if now_ms - topic.loaded_ms < RETRY_MS:
         raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # of those that make a client wait and retry, the one that all know
-    return log_of(context.logs.reloaded(topic.name, now_ms), wanted.partition, wanted.current_leader_epoch, live)
+    return log_of(context.logs.reloaded(topic.name, now_ms), number, epoch, live)
 
 
-def _batches(  # one argument each of what Kafka's readFromLog is given
-    log: TieredLog, offset: int, max_bytes: int, version: int, isolation: Isolation, room: _Room, context: Context
-) -> Batches:
+def _with_leader(answer: PartitionData, topic: HostedTopic | LogError, live: LiveBrokers) -> PartitionData:
+    """Tells those who ask a broker that does not lead, or with the epoch of a former leader, who leads now."""
+    is_elsewhere = answer.error_code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+    if not is_elsewhere or isinstance(topic, LogError):
+        return answer
+    log, leader = topic.partitions[answer.partition_index], live.leader_of(topic.name, answer.partition_index)
+    epoch = NO_EPOCH if isinstance(log, LogError) else leader_epoch_of(log)
+    return replace(answer, current_leader=LeaderIdAndEpoch(leader, epoch))
+
+
+def _batches(log: TieredLog, offset: int, max_bytes: int, params: _FetchParams, room: _Room, context: Context) -> Batches:
+    version, isolation = params.version, params.isolation
     if version >= _BATCHES_SINCE:
         return context.reads.read(log, offset, max_bytes, isolation, one_at_least=room.one_at_least)
     # To a client of before that rule an answer without any batch would look like the end of the log.
@@ -182,3 +210,13 @@ def _of_log(
 
 def _error(wanted: FetchPartition, code: ErrorCode) -> PartitionData:
     return PartitionData(wanted.partition, code, high_watermark=-1)
+
+
+def _refused(request: FetchRequest, version: int, code: ErrorCode) -> FetchResponse:
+    """The whole request is; versions before topic ids say so of each partition."""
+    answers = (
+        FetchableTopicResponse(topic.topic, partitions=tuple(_error(one, code) for one in topic.partitions))
+        for topic in request.topics
+    )
+    responses = tuple(answers) if version < TOPIC_IDS_SINCE else ()
+    return FetchResponse(error_code=code, session_id=request.session_id, responses=responses)
