@@ -40,7 +40,9 @@ REMOTE_INDEX_CACHE_DIR = "remote-log-index-cache"
 _OFFSET_FILE = re.compile(r"([0-9]{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)")
 _METADATA_SNAPSHOT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 _POSITION_FILE = re.compile(r"([0-9]{1,20})\.kafka")
-_PARTITION_DIR = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
+TOPIC_NAME_CHARACTERS_MAX = 249
+_TOPIC_NAME = re.compile(rf"[a-zA-Z0-9._-]{{1,{TOPIC_NAME_CHARACTERS_MAX}}}")
+_PARTITION_DIR = re.compile(rf"({_TOPIC_NAME.pattern})-(0|[1-9][0-9]{{0,9}})")
 _LOG_DIR = re.compile(r"(?P<topic>.+)-(?P<partition>\+?[0-9]+)", re.DOTALL)
 _MARKED_LOG_DIR = re.compile(r"(?P<log>\S+-\S+)\.\S+(?P<mark>-delete|-future|-stray)")
 _NAME_MAX = 255
@@ -55,6 +57,11 @@ class TopicPartition:
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+def is_topic_name(name: str) -> bool:
+    """Whether a topic may have this name."""
+    return _TOPIC_NAME.fullmatch(name) is not None and name not in (".", "..")
 
 
 def offset_file(base_offset: int, suffix: str) -> str:

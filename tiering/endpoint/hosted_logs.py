@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from local_log.errors import LogError, NotFound
-from local_log.formats.filenames import TopicPartition
+from local_log.formats.filenames import CLUSTER_METADATA_TOPIC, TopicPartition
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from local_log.log_reader import LogReader
 from remote.clock import Clock
@@ -83,14 +83,17 @@ class HostedLogs:
             self.tiers = replace(self.tiers, log_dir=RecentLogDir(log_dir.disk, log_dir.path, clock=self.clock))
 
     def names(self) -> tuple[str, ...]:
-        """The names of all topics, as they were last listed if they cannot be now. Raises LogError if they never were."""
+        """The names of all topics, as they were last listed if they cannot be now. Raises LogError if they never were.
+
+        The controllers' log is none: a broker has it, and no clients.
+        """
         now_ms, listed_ms = self.clock.now_ms(), self._listed_ms
         if listed_ms is not None and now_ms - listed_ms < self.archive_ms_max:
             return self._names
         if not self._listing.acquire(blocking=listed_ms is None):
             return self._names  # another thread lists them
         try:
-            self._names = self.tiers.topics()
+            self._names = tuple(name for name in self.tiers.topics() if name != CLUSTER_METADATA_TOPIC)
             self._known_names = frozenset(self._names)
             self._listed_ms = now_ms
             with self._lock:

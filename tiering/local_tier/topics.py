@@ -1,6 +1,5 @@
 """What topics may be and become. Pure."""
 
-import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Final
@@ -8,24 +7,21 @@ from typing import Final
 from local_log.cluster.image import CLEANUP_POLICY
 from local_log.engine.config import FIELDS, LogConfig, read_config
 from local_log.errors import Invalid
-from local_log.formats.filenames import CLUSTER_METADATA_TOPIC
+from local_log.formats.filenames import CLUSTER_METADATA_TOPIC, TOPIC_NAME_CHARACTERS_MAX, is_topic_name
 from tiering.local_tier.errors import InvalidPartitions, InvalidTopic, InvalidTopicConfig, TopicExists
 from tiering.local_tier.topics_file import Topic
 from tiering.retention.policy import NAMES as _OF_RETENTION
 
-NAME_CHARACTERS_MAX: Final = 249
 PARTITIONS_MAX: Final = 10_000
 """As many as one request may create in Kafka."""
 TIERED: Final = "remote.storage.enable"
 
-_NAME = re.compile(rf"[a-zA-Z0-9._-]{{1,{NAME_CHARACTERS_MAX}}}")
-
 
 def check_name(name: str, topics: Iterable[str]) -> None:
     """Raises InvalidTopic, TopicExists. Names that differ only by . and _ collide, since metrics cannot tell them apart."""
-    if not _NAME.fullmatch(name) or name in (".", ".."):
+    if not is_topic_name(name):
         raise InvalidTopic(
-            f"{name!r}: no name of a topic; expected 1 to {NAME_CHARACTERS_MAX} letters, digits, '.', '_' and '-', "
+            f"{name!r}: no name of a topic; expected 1 to {TOPIC_NAME_CHARACTERS_MAX} letters, digits, '.', '_' and '-', "
             "and neither '.' nor '..'"
         )
     if name == CLUSTER_METADATA_TOPIC:

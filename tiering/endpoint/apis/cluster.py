@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from local_log.errors import LogError
-from tiering.endpoint.apis.context import CLUSTER_ID, Context, leader_epoch_of, topic_named
+from local_log.formats.partition_metadata import ZERO_TOPIC_ID
+from tiering.endpoint.apis.context import CLUSTER_ID, Context, leader_epoch_of, topic_named, unknown_topic
 from tiering.endpoint.brokers.live_brokers import LiveBrokers
 from tiering.endpoint.hosted_logs import HostedTopic
 from tiering.endpoint.protocol.errors import ErrorCode
@@ -39,25 +40,38 @@ from tiering.endpoint.request_context import RequestContext
 
 _PAGE_MAX = 2000
 """`max.request.partition.size.limit`."""
-_TOPIC, _BROKER = 2, 4
+_TOPIC, _BROKER, _BROKER_LOGGER = 2, 4, 8
+_KINDS = (_TOPIC, _BROKER, _BROKER_LOGGER, 16, 32)
 """Kafka's ConfigResource types."""
+_ALL_BROKERS = ""
+_OF_BROKERS, _OF_CONTROLLERS = 1, 2
+"""Kafka's EndpointType."""
+_BY_ID_SINCE = 12
+"""Versions 10 and 11 of Metadata have ids, which no broker takes."""
 _INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 
 def metadata(request: MetadataRequest, request_context: RequestContext, context: Context) -> MetadataResponse:
-    """The topics asked for, or all."""
-    live = context.cluster.live
-    if request.topics is None or (request_context.version == 0 and not request.topics):
+    """The topics asked for, or all. If there are ids among them, names are not looked at."""
+    version, live, asked = request_context.version, context.cluster.live, request.topics
+    if asked is None or (version == 0 and not asked):
         found = context.logs.everything()
         topics = [_described(name, topic, request_context, context, live) for name, topic in found.items()]
+    elif version < _BY_ID_SINCE and any(one.name is None or one.topic_id != ZERO_TOPIC_ID for one in asked):
+        return MetadataResponse(topics=tuple(map(_invalid, asked)))
     else:
-        topics = [_topic(wanted, request_context, context, live) for wanted in request.topics]
+        by_id = dict.fromkeys(MetadataRequestTopic(one.topic_id, None) for one in asked if one.topic_id != ZERO_TOPIC_ID)
+        topics = [_topic(wanted, request_context, context, live) for wanted in by_id or dict.fromkeys(asked)]
     return MetadataResponse(
         brokers=tuple(MetadataResponseBroker(one.node_id, one.host, one.port) for one in live.brokers),
         cluster_id=CLUSTER_ID,
         controller_id=live.brokers[0].node_id,
         topics=tuple(topics),
     )
+
+
+def _invalid(asked: MetadataRequestTopic) -> MetadataResponseTopic:
+    return MetadataResponseTopic(ErrorCode.INVALID_REQUEST, asked.name or "", asked.topic_id)
 
 
 def _topic(
@@ -84,7 +98,7 @@ def _described(
         context.report(f"the metadata of {name}: {found}")
         return MetadataResponseTopic(ErrorCode.LEADER_NOT_AVAILABLE, name)
     if found is None:
-        return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
+        return MetadataResponseTopic(unknown_topic(name), name)
     version = request_context.version
     brokers, known = found.described.get(version, (None, None))
     if known is None or brokers is not live:
@@ -121,7 +135,7 @@ class _Page:
     def add(self, name: str, topic: HostedTopic | LogError | None, first: int) -> None:
         """A topic's partitions from `first` on."""
         if not isinstance(topic, HostedTopic):
-            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic is None else ErrorCode.LEADER_NOT_AVAILABLE
+            code = unknown_topic(name) if topic is None else ErrorCode.LEADER_NOT_AVAILABLE
             self.topics.append(DescribeTopicPartitionsResponseTopic(code, name))
             return
         fields = [one for one in _partitions(topic, self.live) if one["partition_index"] >= first]
@@ -137,11 +151,15 @@ class _Page:
 
 
 def describe_topic_partitions(request: DescribeTopicPartitionsRequest, context: Context) -> DescribeTopicPartitionsResponse:
-    """The topics asked for, or all, by name, from the cursor on."""
+    """The topics asked for, or all, by name, from the cursor on, which is one of those that are asked for."""
     asked = {one.name for one in request.topics}
     known = {} if asked else context.logs.everything()
     names = sorted(asked or known)
     cursor = request.cursor or Cursor()
+    is_elsewhere = request.cursor is not None and request.topics and cursor.topic_name not in names
+    if is_elsewhere or cursor.partition_index < 0:
+        invalid = (DescribeTopicPartitionsResponseTopic(ErrorCode.INVALID_REQUEST, one.name) for one in request.topics)
+        return DescribeTopicPartitionsResponse(topics=tuple(invalid))
     page = _Page(max(1, min(request.response_partition_limit, _PAGE_MAX)), context.cluster.live, [])
     for name in names:
         if name < cursor.topic_name or page.next_cursor is not None:
@@ -155,9 +173,12 @@ def describe_topic_partitions(request: DescribeTopicPartitionsRequest, context: 
 
 def describe_cluster(request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
     """The brokers that are alive; the first of them is named as the controller."""
+    if request.endpoint_type != _OF_BROKERS:
+        known = request.endpoint_type == _OF_CONTROLLERS
+        code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+        return DescribeClusterResponse(error_code=code, error_message="this is an endpoint of brokers")
     brokers = context.cluster.live.brokers
     return DescribeClusterResponse(
-        endpoint_type=request.endpoint_type,
         cluster_id=CLUSTER_ID,
         controller_id=brokers[0].node_id,
         brokers=tuple(DescribeClusterBroker(one.node_id, one.host, one.port) for one in brokers),
@@ -165,14 +186,25 @@ def describe_cluster(request: DescribeClusterRequest, context: Context) -> Descr
 
 
 def describe_configs(request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
-    """No setting of any topic is known here; each topic that there is has an empty list."""
+    """No setting is known here: whatever may have settings has an empty list. One resource of no known kind refuses all."""
+    if any(one.resource_type not in _KINDS for one in request.resources):
+        return DescribeConfigsResponse(results=tuple(_unknown(one, ErrorCode.INVALID_REQUEST) for one in request.resources))
     return DescribeConfigsResponse(results=tuple(_configs(one, context) for one in request.resources))
 
 
 def _configs(resource: DescribeConfigsResource, context: Context) -> DescribeConfigsResult:
     kind, name = resource.resource_type, resource.resource_name
-    known = name in context.logs.names() if kind == _TOPIC else kind == _BROKER and name == str(context.cluster.live.node_id)
+    if kind == _TOPIC:
+        known = name in context.logs.names()
+    elif kind in (_BROKER, _BROKER_LOGGER):
+        known = name == str(context.cluster.live.node_id) or (kind == _BROKER and name == _ALL_BROKERS)
+    else:
+        known = bool(name)
     if known:
         return DescribeConfigsResult(resource_type=kind, resource_name=name)
-    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if kind == _TOPIC else ErrorCode.INVALID_REQUEST
-    return DescribeConfigsResult(code, f"there is no {name!r} here", kind, name)
+    return _unknown(resource, unknown_topic(name) if kind == _TOPIC else ErrorCode.INVALID_REQUEST)
+
+
+def _unknown(resource: DescribeConfigsResource, code: ErrorCode) -> DescribeConfigsResult:
+    kind, name = resource.resource_type, resource.resource_name
+    return DescribeConfigsResult(code, f"there is no {name!r} of type {kind} here", kind, name)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from local_log.errors import Corrupt, LogError, NotFound, OffsetOutOfRange, UnsupportedCompressionType
+from local_log.formats.filenames import is_topic_name
 from remote.clock import Clock
 from remote.read.plan import MissingRange
 from tiering.endpoint.brokers.live_brokers import Cluster, LiveBrokers
@@ -17,6 +18,7 @@ from tiering.read.tiered_log import Isolation, TieredLog
 CLUSTER_ID = "kafka-tiering"
 
 NO_EPOCH = -1
+ISOLATION_LEVELS = (0, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,11 @@ def topic_named(context: Context, name: str) -> HostedTopic | LogError | None:
         return context.logs.topic(name)
     except LogError as e:
         return e
+
+
+def unknown_topic(name: str) -> ErrorCode:
+    """What is told of a topic that there is not: whether there could be one of this name."""
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_topic_name(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 def log_of(topic: HostedTopic | LogError | None, number: int, current_leader_epoch: int, live: LiveBrokers) -> TieredLog:

@@ -45,7 +45,7 @@ _ANSWERS: Final[Mapping[int, _Answer]] = {
     OFFSET_COMMIT.key: offset_commit,
     OFFSET_FETCH.key: offset_fetch,
     FIND_COORDINATOR.key: find_coordinator,
-    API_VERSIONS.key: lambda message, request_context, context: api_versions(),
+    API_VERSIONS.key: lambda message, request_context, context: api_versions(message, request_context.version),
     OFFSET_FOR_LEADER_EPOCH.key: lambda message, request_context, context: offset_for_leader_epoch(message, context),
     DESCRIBE_CONFIGS.key: lambda message, request_context, context: describe_configs(message, context),
     OFFSET_DELETE.key: lambda message, request_context, context: offset_delete(message, context),

@@ -114,7 +114,7 @@ class SaslAuthenticator:
         if self._state is not _State.HANDSHAKE_OR_VERSIONS:
             raise SaslFailed("an ApiVersions request after another one")
         self._state = _State.HANDSHAKE
-        return Authentication(write_response(request.header, api_versions()))
+        return Authentication(write_response(request.header, api_versions(request.message, request.header.version)))
 
     def _handshake(self, request: Request) -> Authentication:
         if request.header.api is not SASL_HANDSHAKE:
