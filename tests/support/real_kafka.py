@@ -98,7 +98,7 @@ def _broker(
     text = _CONFIG.format(port=port, controller=controller, data=folder / "data")
     properties.write_text(text + "".join(f"{name.replace('_', '.')}={value}\n" for name, value in config.items()))
     for data in config.get("log_dirs", str(folder / "data")).split(","):
-        _format(Path(data))
+        format_log_dir(Path(data))
     with open(folder / "broker.out", "wb") as out:
         words = [f"{java_home()}/bin/java", "-Xmx1g", *options, *of_broker, "kafka.Kafka", properties]
         process = subprocess.Popen(words, cwd=folder, stdout=out, stderr=subprocess.STDOUT)
@@ -114,7 +114,7 @@ def _broker(
             raise
 
 
-def _format(data: Path) -> None:
+def format_log_dir(data: Path) -> None:
     """What `kafka-storage format --ignore-formatted` does to a log directory; one Java has done it for all."""
     data.mkdir(exist_ok=True)
     for name, text in _formatted().items():

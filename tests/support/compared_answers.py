@@ -1,0 +1,82 @@
+"""Two answers to one request, compared field by field."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+_NAMES = (
+    *("topic_id", "topic", "name", "resource_type", "resource_name", "partition_index", "partition", "index", "api_key"),
+    *("node_id", "broker_id"),
+)
+"""Fields that tell the elements of an array apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A field by its dotted path, with its two values; `within` are the structs around it, the outermost first, in pairs."""
+
+    path: str
+    theirs: Any
+    ours: Any
+    within: tuple[tuple[Any, Any], ...] = ()
+
+
+def differences(theirs: Any, ours: Any, path: str = "", within: tuple[tuple[Any, Any], ...] = ()) -> Iterator[Difference]:
+    """Each field that differs. Elements of arrays are compared with those of the same name; one that is missing is None."""
+    if is_dataclass(theirs) and type(theirs) is type(ours):
+        for field in fields(theirs):
+            name = f"{path}.{field.name}" if path else field.name
+            pair = getattr(theirs, field.name), getattr(ours, field.name)
+            yield from differences(*pair, name, (*within, (theirs, ours)))
+    elif path.endswith("records"):
+        pair = _joined(theirs), _joined(ours)
+        if pair[0] != pair[1]:
+            yield Difference(path, *pair, within)
+    elif _are_named(theirs, ours):
+        yield from _of_arrays(theirs, ours, path, within)
+    elif theirs != ours:
+        yield Difference(path, theirs, ours, within)
+
+
+def _of_arrays(
+    theirs: tuple[Any, ...], ours: tuple[Any, ...], path: str, within: tuple[tuple[Any, Any], ...]
+) -> Iterator[Difference]:
+    theirs, ours = _merged(theirs), _merged(ours)
+    names, our_names = [*map(_name, theirs)], [*map(_name, ours)]
+    if names != our_names and sorted(map(repr, names)) == sorted(map(repr, our_names)):
+        yield Difference(f"{path}[order]", names, our_names, within)
+    rest = list(ours)
+    for one in theirs:
+        found = next((other for other in rest if _name(other) == _name(one)), None)
+        if found is None:
+            yield Difference(f"{path}[]", one, None, within)
+        else:
+            rest.remove(found)
+            yield from differences(one, found, path, within)
+    for other in rest:
+        yield Difference(f"{path}[]", None, other, within)
+
+
+def _merged(elements: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Topics whose partitions are told in several places are told in one."""
+    found: dict[Any, Any] = {}
+    for number, one in enumerate(elements):
+        of_topic = _name(one) if hasattr(one, "partitions") else number
+        before = found.get(of_topic)
+        mergeable = before is not None and replace(before, partitions=()) == replace(one, partitions=())
+        key = of_topic if before is None or mergeable else number
+        found[key] = replace(before, partitions=before.partitions + one.partitions) if mergeable else one
+    return tuple(found.values())
+
+
+def _are_named(theirs: Any, ours: Any) -> bool:
+    both = isinstance(theirs, tuple) and isinstance(ours, tuple)
+    return both and any(is_dataclass(one) and _name(one) for one in (*theirs, *ours))
+
+
+def _name(one: Any) -> tuple[Any, ...]:
+    return tuple(getattr(one, name) for name in _NAMES if hasattr(one, name))
+
+
+def _joined(records: Any) -> bytes | None:
+    return None if records is None else b"".join(records)

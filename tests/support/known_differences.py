@@ -1,0 +1,237 @@
+"""Every way in which our answers may differ from a broker's, each with the reason and with a request that shows it.
+
+docs/serve.md has the same as a table.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from compared_answers import Difference
+
+from local_log.formats.batches import scan
+from local_log.formats.primitives import INT32_MAX
+from tiering.endpoint.protocol.api_keys import (
+    API_VERSIONS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_CONFIGS,
+    DESCRIBE_TOPIC_PARTITIONS,
+    FETCH,
+    LIST_OFFSETS,
+    METADATA,
+    Api,
+)
+from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.messages.api_versions import ApiVersionsRequest
+from tiering.endpoint.protocol.messages.describe_cluster import DescribeClusterRequest
+from tiering.endpoint.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from tiering.endpoint.protocol.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest, TopicRequest
+from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from tiering.endpoint.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from tiering.endpoint.protocol.messages.metadata import MetadataRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A request with both answers; `bases` are the base offsets of the segments in the broker's directory."""
+
+    api: Api
+    version: int
+    request: Any
+    theirs: Any
+    ours: Any
+    bases: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDifference:
+    """What differs, and why; `holds` says whether a difference is one of these."""
+
+    what: str
+    reason: str
+    holds: Callable[[Compared, Difference], bool]
+    shown_by: tuple[Api, int, object]
+
+
+def _names(of: Compared, found: Difference) -> bool:
+    if found.path.endswith("session_id"):
+        return bool(found.theirs > 0) == bool(found.ours > 0)
+    return found.path.endswith((".host", ".port", "cluster_id")) and None not in (found.theirs, found.ours)
+
+
+def _apis(of: Compared, found: Difference) -> bool:
+    older = found.path == "api_keys.min_version" and found.ours < found.theirs
+    return of.api is API_VERSIONS and (older or found.path == "api_keys[]")
+
+
+def _features(of: Compared, found: Difference) -> bool:
+    return of.api is API_VERSIONS and "features" in found.path
+
+
+def _operations(of: Compared, found: Difference) -> bool:
+    return found.path.endswith("authorized_operations")
+
+
+def _order(of: Compared, found: Difference) -> bool:
+    if of.api is FETCH:  # partitions that can be read have the request's order
+        return found.path.endswith("[order]") and any(one.error_code for one in _fetched(of.theirs))
+    return found.path.endswith("[order]")
+
+
+def _settings(of: Compared, found: Difference) -> bool:
+    return found.path == "results.configs[]" and found.ours is None
+
+
+def _words(of: Compared, found: Difference) -> bool:
+    return found.path.endswith("error_message")
+
+
+def _later_segments(of: Compared, found: Difference) -> bool:
+    if not found.path.startswith("topics.partitions.") or of.api is not LIST_OFFSETS:
+        return False
+    theirs, ours = found.within[-1]
+    return bool(theirs.offset == -1 < ours.offset and not theirs.error_code)
+
+
+def _stable_offset(of: Compared, found: Difference) -> bool:
+    if not found.path.endswith("last_stable_offset") or of.request.isolation_level:
+        return False
+    theirs, ours = found.within[-1]
+    return bool(found.theirs < found.ours == ours.high_watermark == theirs.high_watermark)
+
+
+def _whole_batches(of: Compared, found: Difference) -> bool:
+    if not found.path.startswith("responses.partitions.") or found.theirs is None or found.ours is None:
+        return False
+    if found.path.endswith("aborted_transactions"):
+        theirs, ours = found.within[-1]
+        one, other = set(found.theirs), set(found.ours)
+        return list(theirs.records) != list(ours.records) and (one <= other or other <= one)
+    if not found.path.endswith("records"):
+        return False
+    return _is_cut(found.theirs, found.ours, of.bases, is_first=_is_first(of, found))
+
+
+def _is_cut(theirs: bytes, ours: bytes, bases: frozenset[int], *, is_first: bool) -> bool:
+    shorter = min(len(theirs), len(ours))
+    if theirs[:shorter] != ours[:shorter] or not is_first:
+        return theirs[:shorter] == ours[:shorter]
+    if len(theirs) > len(ours):
+        return scan(theirs)[1] == len(ours)
+    _, next_batch = scan(ours[len(theirs) :]), scan(ours, len(theirs))[0]
+    return int(next_batch.base_offset[0]) in bases or _starts_segment(next_batch, bases)
+
+
+def _starts_segment(batches: Any, bases: frozenset[int]) -> bool:
+    """A compacted segment may begin with a gap."""
+    first = int(batches.base_offset[0])
+    return any(first - 1000 < base <= first for base in bases)
+
+
+def _is_first(of: Compared, found: Difference) -> bool:
+    """Whether the partitions before have equal records, so that both had the same room left."""
+    pairs = zip(_fetched(of.theirs), _fetched(of.ours), strict=False)
+    unequal = next(theirs for theirs, ours in pairs if b"".join(theirs.records or ()) != b"".join(ours.records or ()))
+    return unequal is found.within[-1][0]
+
+
+def _fetched(answer: Any) -> Iterator[Any]:
+    for topic in answer.responses:
+        yield from topic.partitions
+
+
+def _fails_inside(of: Compared, found: Difference) -> bool:
+    codes = [getattr(theirs, "error_code", 0) for theirs, _ in found.within]
+    whole = [topic.error_code for topic in getattr(of.theirs, "topics", ()) if hasattr(topic, "error_code")]
+    return ErrorCode.UNKNOWN_SERVER_ERROR in codes or ErrorCode.UNKNOWN_SERVER_ERROR in whole
+
+
+def _overflow(of: Compared, found: Difference) -> bool:
+    cursor = getattr(of.request, "cursor", None)
+    return of.api is DESCRIBE_TOPIC_PARTITIONS and cursor is not None and cursor.partition_index == INT32_MAX
+
+
+def _fetch(topic: str, **fields: Any) -> FetchRequest:
+    one = FetchPartition(0, **{"partition_max_bytes": INT32_MAX} | fields)
+    return FetchRequest(topics=(FetchTopic(topic, partitions=(one,)),))
+
+
+def _offset(*topics: str, timestamp: int) -> ListOffsetsRequest:
+    asked = (ListOffsetsPartition(0, timestamp=timestamp),)
+    return ListOffsetsRequest(-1, topics=tuple(ListOffsetsTopic(topic, asked) for topic in topics))
+
+
+KNOWN_DIFFERENCES = (
+    KnownDifference(
+        "All: addresses, the cluster's id, session ids",
+        "They name this endpoint, its cluster and its fetch sessions.",
+        _names,
+        (METADATA, 12, MetadataRequest()),
+    ),
+    KnownDifference(
+        "ApiVersions: the APIs, and the first versions of Fetch and ListOffsets",
+        "What is answered here: fewer APIs, and versions of clients before 0.11 besides.",
+        _apis,
+        (API_VERSIONS, 0, ApiVersionsRequest()),
+    ),
+    KnownDifference(
+        "ApiVersions: features",
+        "None: nothing here depends on the version of a cluster's metadata.",
+        _features,
+        (API_VERSIONS, 4, ApiVersionsRequest("a", "1")),
+    ),
+    KnownDifference(
+        "Metadata, DescribeTopicPartitions, DescribeCluster: authorized operations",
+        "They are not told.",
+        _operations,
+        (DESCRIBE_CLUSTER, 0, DescribeClusterRequest(include_cluster_authorized_operations=True)),
+    ),
+    KnownDifference(
+        "Metadata, ListOffsets, and the refused topics of other APIs: order",
+        "That of the request, for all topics that of their names; a broker's is that of a hash table.",
+        _order,
+        (METADATA, 12, MetadataRequest(topics=None)),
+    ),
+    KnownDifference(
+        "DescribeConfigs: settings",
+        "An empty list wherever there may be any: logs and archives have no settings.",
+        _settings,
+        (DESCRIBE_CONFIGS, 4, DescribeConfigsRequest((DescribeConfigsResource(2, "g-tiny", None),))),
+    ),
+    KnownDifference(
+        "DescribeConfigs, DescribeCluster: messages of errors",
+        "Our own words, with the broker's error code.",
+        _words,
+        (DESCRIBE_CONFIGS, 4, DescribeConfigsRequest((DescribeConfigsResource(2, "nowhere", None),))),
+    ),
+    KnownDifference(
+        "ListOffsets: by a time that only an emptied batch of its segment has",
+        "The first record of a later segment that is as late. A broker looks into one local segment, and finds none.",
+        _later_segments,
+        (LIST_OFFSETS, 11, _offset("g-compacted", timestamp=1_700_000_028_749)),
+    ),
+    KnownDifference(
+        "Fetch: last stable offset",
+        "Told to consumers that read committed records only; others, which do not use it, are told the high watermark.",
+        _stable_offset,
+        (FETCH, 11, _fetch("g-txn")),
+    ),
+    KnownDifference(
+        "Fetch: bytes, and the aborted transactions among them",
+        "As many whole batches as fit, of several segments. A broker ends at the end of a segment, or within a batch.",
+        _whole_batches,
+        (FETCH, 11, _fetch("g-codec-none")),
+    ),
+    KnownDifference(
+        "All: requests that a broker answers with UNKNOWN_SERVER_ERROR",
+        "What makes it fail, as a size below 0 or an empty name, is taken for 0 or for unknown here.",
+        _fails_inside,
+        (DESCRIBE_TOPIC_PARTITIONS, 0, DescribeTopicPartitionsRequest((TopicRequest(""),))),
+    ),
+    KnownDifference(
+        "DescribeTopicPartitions: a cursor at partition 2147483647",
+        "Nothing follows; a broker's sum overflows, and its next cursor is at a number below 0.",
+        _overflow,
+        (DESCRIBE_TOPIC_PARTITIONS, 0, DescribeTopicPartitionsRequest((TopicRequest("g-tiny"),), 1, Cursor("g-tiny", INT32_MAX))),
+    ),
+)

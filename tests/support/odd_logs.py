@@ -1,0 +1,40 @@
+"""A log directory with every oddity of the golden logs, in topics of several partitions and of names that are hard to parse."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from golden_logs import broker_logs, legacy_logs, legacy_partitions, partitions
+from logs_to_archive import cut_finer, set_checkpoint
+
+from local_log.formats.filenames import LOG_START_OFFSET_CHECKPOINT, PARTITION_METADATA
+from local_log.formats.partition_metadata import write_topic_id
+
+COPIES: Mapping[str, str] = {
+    "many.with-dots-0": "g-txn-0",
+    "many.with-dots-1": "g-trimmed-0",
+    "many.with-dots-2": "g-compacted-txn-0",
+    "many.with-dots-3": "g-empty-0",
+    "many.with-dots-4": "g-epochs-0",
+    "_-.1-0-0": "g-mixed-0",
+    "_-.1-0-1": "g-tiny-0",
+}
+"""Folders that are other golden ones under another name."""
+
+_TRIMMED_AT = 1234
+
+
+def odd_logs(folder: Path) -> Path:
+    """The golden logs of a broker, cut finer, those of older messages, and copies; without what says whose broker it was."""
+    legacy_logs(broker_logs(folder))
+    for name in partitions():
+        cut_finer(folder / name, 12)
+    for copy, name in COPIES.items():
+        shutil.copytree(folder / name, folder / copy)
+    set_checkpoint(folder / LOG_START_OFFSET_CHECKPOINT, "many.with-dots-1", _TRIMMED_AT)
+    topics = sorted({name.rpartition("-")[0] for name in (*COPIES, *legacy_partitions())})
+    for number, topic in enumerate(topics):
+        for partition in folder.glob(f"{topic}-[0-9]"):
+            (partition / PARTITION_METADATA).write_bytes(write_topic_id(f"odd{number:02}{'A' * 17}"))
+    (folder / "meta.properties").unlink()
+    return folder

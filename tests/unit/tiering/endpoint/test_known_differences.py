@@ -1,0 +1,11 @@
+from pathlib import Path
+
+from known_differences import KNOWN_DIFFERENCES
+
+PAGE = Path(__file__).parents[4] / "docs" / "serve.md"
+
+
+def test_the_page_lists_every_known_difference_from_a_brokers_answers() -> None:
+    section = PAGE.read_text().partition("## Where answers differ")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ")][1:]
+    assert rows == [f"| {one.what} | {one.reason} |" for one in KNOWN_DIFFERENCES]
