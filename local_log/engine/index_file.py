@@ -68,16 +68,16 @@ class _Index:
     KEY_TYPE: ClassVar[str]
     """The type of the keys in an `array`."""
 
-    def __init__(self, disk: WritableDisk, file: str, base_offset: int, size_max: int) -> None:
-        """Reads the file's whole entries; creates a missing file with the maximum size. Raises Invalid."""
+    def __init__(self, disk: WritableDisk, file: str, base_offset: int, size_max: int, *, is_emptied: bool = False) -> None:
+        """Reads the file's whole entries, none if `is_emptied`; creates a missing file with the maximum size. Raises Invalid."""
         self._disk = disk
         self.file = file
         self.base_offset = base_offset
         self.size_max = size_max
         try:
-            data = disk.read(file)
+            data = b"" if is_emptied else disk.read(file)  # what a crash left is preallocated, 10 MiB by default
             self._entries = bytearray(data[: len(data) // self.ENTRY.size * self.ENTRY.size])
-            self.length = len(data)
+            self.length = disk.size(file) if is_emptied else len(data)
             self._written = len(self._entries)
         except NotFound:
             if size_max < self.ENTRY.size:
@@ -145,6 +145,8 @@ class _Index:
     def _cut(self, entries: int) -> None:
         self._entries = self._entries[: entries * self.ENTRY.size]
         self._written = min(self._written, len(self._entries))
+        with self._sorting:
+            self._sorted = self._entries, array(self.KEY_TYPE), True  # the entries before the cut are kept by nobody
 
     def _add(self, data: bytes) -> None:
         if len(self._entries) + len(data) > self.length:
@@ -220,8 +222,8 @@ class OffsetIndexFile(_Index):
     ENTRY = _PAIR
     ROW, KEY_NAME, KEY_TYPE = OFFSET_ENTRY, "offset", "i"
 
-    def __init__(self, disk: WritableDisk, file: str, base_offset: int, size_max: int) -> None:
-        super().__init__(disk, file, base_offset, size_max)
+    def __init__(self, disk: WritableDisk, file: str, base_offset: int, size_max: int, *, is_emptied: bool = False) -> None:
+        super().__init__(disk, file, base_offset, size_max, is_emptied=is_emptied)
         self.last_offset = self._last()
 
     def lookup(self, offset: int) -> tuple[int, int]:
@@ -302,8 +304,8 @@ class TimeIndexFile(_Index):
     ROW, KEY_NAME, KEY_TYPE = TIME_ENTRY, "timestamp", "q"
     KEPT = 1
 
-    def __init__(self, disk: WritableDisk, file: str, base_offset: int, size_max: int) -> None:
-        super().__init__(disk, file, base_offset, size_max)
+    def __init__(self, disk: WritableDisk, file: str, base_offset: int, size_max: int, *, is_emptied: bool = False) -> None:
+        super().__init__(disk, file, base_offset, size_max, is_emptied=is_emptied)
         self.last_entry = self._last()
 
     def entry(self, at: int) -> tuple[int, int]:

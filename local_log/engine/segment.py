@@ -97,11 +97,12 @@ class Segment:
         self.write_due_entries()
         return self._offsets()
 
-    def _offsets(self) -> OffsetIndexFile:
+    def _offsets(self, *, is_emptied: bool = False) -> OffsetIndexFile:
         if self._offset_index is None:
             with self._opening:  # a reader and the writer may need it first at the same time
                 if self._offset_index is None:
-                    self._offset_index = OffsetIndexFile(self._disk, self.path(OFFSET_INDEX), self.base_offset, self._index_bytes)
+                    file, size = self.path(OFFSET_INDEX), self._index_bytes
+                    self._offset_index = OffsetIndexFile(self._disk, file, self.base_offset, size, is_emptied=is_emptied)
         return self._offset_index
 
     @property
@@ -110,11 +111,12 @@ class Segment:
         self.write_due_entries()
         return self._times()
 
-    def _times(self) -> TimeIndexFile:
+    def _times(self, *, is_emptied: bool = False) -> TimeIndexFile:
         if self._time_index is None:
             with self._opening:
                 if self._time_index is None:
-                    self._time_index = TimeIndexFile(self._disk, self.path(TIME_INDEX), self.base_offset, self._index_bytes)
+                    file, size = self.path(TIME_INDEX), self._index_bytes
+                    self._time_index = TimeIndexFile(self._disk, file, self.base_offset, size, is_emptied=is_emptied)
         return self._time_index
 
     # Queries
@@ -285,12 +287,9 @@ class Segment:
     def truncate_to(self, offset: int) -> int:
         """Removes the batch that contains `offset` and all after it; returns the number of bytes."""
         found = self.translate(offset)
-        offset_index, time_index = self.offset_index, self.time_index
-        offset_index.truncate_to(offset)
-        time_index.truncate_to(offset)
-        self.txn_index.truncate_to(offset)
-        offset_index.resize(self._index_bytes)
-        time_index.resize(self._index_bytes)
+        for index in (self.offset_index, self.time_index, self.txn_index):
+            index.truncate_to(offset)
+        self.resize_indexes(self._index_bytes)
         dropped = 0 if found is None else self.cut(found.position)
         if self.size == 0:
             self._created_ms = self._now_ms()
@@ -318,8 +317,11 @@ class Segment:
                 best, best_offset = int(scanned.batches.max_timestamp[row]), int(scanned.batches.last_offset[row])
         return (best, best_offset) if best > timestamp else last
 
-    def forget_timestamps(self) -> None:
-        """Resets the greatest timestamp at the start of a recovery."""
+    def begin_recovery(self) -> None:
+        """Drops all entries of the indexes, of which no file that is not open yet is read, and the greatest timestamp."""
+        self.due = bytearray()
+        for index in (self._offsets(is_emptied=True), self._times(is_emptied=True), self.txn_index):
+            index.reset()
         self.latest = NO_TIMESTAMP, self.base_offset
 
     def note_timestamp(self, timestamp: int, offset: int) -> None:
@@ -329,9 +331,8 @@ class Segment:
     def sync(self) -> None:
         """Flushes the log and its indexes to the device."""
         self._disk.sync(self.log_file)
-        self.offset_index.sync()
-        self.time_index.sync()
-        self.txn_index.sync()
+        for index in (self.offset_index, self.time_index, self.txn_index):
+            index.sync()
 
     def hide_offset_index(self) -> None:
         """Moves the offset index to a file that the next start deletes; a segment without an index is recovered then."""
@@ -371,10 +372,9 @@ class Segment:
         self.tail = None
         self.log_file = self.path(LOG)
         self.txn_index.file = self.path(TXN_INDEX)
-        if self._offset_index is not None:
-            self._offset_index.file = self.path(OFFSET_INDEX)
-        if self._time_index is not None:
-            self._time_index.file = self.path(TIME_INDEX)
+        for index, of in ((self._offset_index, OFFSET_INDEX), (self._time_index, TIME_INDEX)):
+            if index is not None:
+                index.file = self.path(of)
 
     def delete(self) -> None:
         """Deletes all the segment's files."""

@@ -36,10 +36,7 @@ def recover(
     `before_cut` is called before a truncation, since the next recovery cannot distinguish a truncated segment from a valid one.
     Raises InvalidOffset and OffsetOverflow for valid batches whose offsets the segment cannot contain.
     """
-    segment.offset_index.reset()
-    segment.time_index.reset()
-    segment.txn_index.reset()
-    segment.forget_timestamps()
+    segment.begin_recovery()
     done = _Progress()
     try:
         for scanned in segment.scan(0, window=WINDOW_BYTES):

@@ -1,6 +1,7 @@
 """The offset index and the time index as a segment writes them: what is looked up, cut, preallocated and refused."""
 
 import random  # noqa: TID251  # seeded
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -244,6 +245,16 @@ def test_a_time_index_that_is_reset_is_empty_and_has_all_its_room(tmp_path: Path
     index.reset()
     assert (len(index), index.entries_max, Path(index.file).stat().st_size) == (0, ROOM, ROOM * 12)
     filled(index, ROOM - 1)
+
+
+def test_entries_that_are_cut_off_are_not_kept_in_memory(tmp_path: Path) -> None:
+    Path(offset_index(tmp_path).file).write_bytes(bytes(8 << 20))
+    tracemalloc.start()
+    index = offset_index(tmp_path)
+    index.reset()
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert (len(index), held < 1 << 20) == (0, True)
 
 
 def test_a_time_index_keeps_its_last_slot_and_takes_nothing_that_goes_back(tmp_path: Path) -> None:

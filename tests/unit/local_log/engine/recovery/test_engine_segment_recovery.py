@@ -52,6 +52,35 @@ def test_recovery_makes_a_damaged_index_anew(tmp_path: Path, of: str) -> None:
         assert found.offset == offset
 
 
+class Telling(OsWritableDisk):
+    """Tells which files are read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.was_read: list[str] = []
+
+    def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
+        self.was_read.append(file)
+        return super().read(file, start, end)
+
+
+def test_recovery_reads_no_index_and_leaves_it_as_if_it_had(tmp_path: Path) -> None:
+    """A crash leaves them at their preallocated size, 10 MiB each by default: those of a thousand logs would fill the memory."""
+    one = segment(tmp_path, 0)
+    for offset in range(90):
+        append(one, records(offset, time=10 * offset))
+    one.sync()
+    sizes = {of: (tmp_path / f"00000000000000000000.{of}").stat().st_size for of in ("index", "timeindex")}
+    assert sizes == {"index": 1200, "timeindex": 1200}, "preallocated"
+    disk = Telling()
+    again = Segment(disk, str(tmp_path), 0, small_config(), Clock())
+    assert recovered(again, tmp_path) == 0
+    assert [file for file in disk.was_read if file.endswith("index")] == []
+    assert (len(again.offset_index), len(again.time_index)) == (89, 89)
+    assert [found_offset(again, offset) for offset in range(90)] == [*range(90)]
+    assert (tmp_path / "00000000000000000000.index").stat().st_size == 89 * 8
+
+
 def test_recovery_writes_down_who_aborted_what_also_where_a_transaction_started_before_the_segment(tmp_path: Path) -> None:
     one = segment(tmp_path, 100)
     append(
