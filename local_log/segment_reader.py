@@ -1,7 +1,9 @@
 """Reads one segment: a `.log` file and the files with the same base offset beside it."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Final
 
 from local_log.batch_file import BatchFile
 from local_log.disk import Disk
@@ -12,6 +14,10 @@ from local_log.formats.header_layout import LOG_OVERHEAD, MAGIC, MESSAGE_SIZE_MI
 from local_log.formats.indexes.offset import OffsetIndex, read_offset_index
 from local_log.formats.indexes.time import TimeIndex, read_time_index
 from local_log.formats.indexes.transaction import AbortedTxn, read_txn_index
+
+_FIRST_INDEX_BYTES: Final = 24 << 10
+"""Whole entries of both indexes: those of some 12 MB of log with the default index.interval.bytes."""
+_ENTRY_BYTES_MAX: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +50,25 @@ class Segment:
     def offset_index(self) -> OffsetIndex:
         """The offset index, empty if the file is missing. Raises Corrupt with the file."""
         with placed(self.path(OFFSET_INDEX)):
-            return read_offset_index(self.read(OFFSET_INDEX) or b"", self.base_offset)
+            return read_offset_index(self._index(OFFSET_INDEX), self.base_offset)
 
     def time_index(self) -> TimeIndex:
         """The time index, empty if the file is missing. Raises Corrupt with the file."""
         with placed(self.path(TIME_INDEX)):
-            return read_time_index(self.read(TIME_INDEX) or b"", self.base_offset)
+            return read_time_index(self._index(TIME_INDEX), self.base_offset)
+
+    def _index(self, suffix: str) -> bytes:
+        """An index file. Of the active segment's, which is preallocated, the zeros after the entries are mostly not read."""
+        if self.next_base_offset is not None:
+            return self.read(suffix) or b""
+        file, parts, position, size = self.path(suffix), list[bytes](), 0, _FIRST_INDEX_BYTES
+        with suppress(NotFound):
+            while block := self.disk.read(file, position, position + size):
+                parts.append(block)
+                if len(block) < size or not any(block[-_ENTRY_BYTES_MAX:]):
+                    break
+                position, size = position + size, 4 * size
+        return b"".join(parts)
 
     def aborted(self) -> tuple[AbortedTxn, ...]:
         """The transactions whose abort marker is in this segment. Raises Corrupt with the file."""

@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from golden_logs import expected_batches, segments
 
 from local_log.errors import Corrupt, NotFound
 from local_log.formats.filenames import LOG, OFFSET_INDEX, SNAPSHOT, TIME_INDEX, TXN_INDEX, offset_file
+from local_log.formats.indexes.offset import ENTRY as OFFSET_ENTRY
+from local_log.formats.indexes.time import ENTRY as TIME_ENTRY
 from local_log.os_disk import OsDisk
 from local_log.segment_reader import Segment
 
@@ -66,6 +69,34 @@ def test_a_broken_index_is_corrupt_by_name(tmp_path: Path, suffix: str, ask: obj
     with pytest.raises(Corrupt) as caught:
         ask(Segment(OsDisk(), str(tmp_path), 0, None))  # type: ignore[operator]
     assert caught.value.file == str(tmp_path / offset_file(0, suffix))
+
+
+class Counting(OsDisk):
+    """Counts the bytes that are read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes = 0
+
+    def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
+        data = super().read(file, start, end)
+        self.bytes += len(data)
+        return data
+
+
+@pytest.mark.parametrize("entries", [0, 1, 3_000, 200_000])
+def test_of_an_active_segment_s_preallocated_index_little_more_than_its_entries_is_read(tmp_path: Path, entries: int) -> None:
+    offsets = np.arange(1, entries + 1, dtype=np.int64)
+    for suffix, body in (
+        (OFFSET_INDEX, np.rec.fromarrays([offsets, offsets * 4096], OFFSET_ENTRY)),
+        (TIME_INDEX, np.rec.fromarrays([offsets + 10**12, offsets], TIME_ENTRY)),
+    ):
+        (tmp_path / offset_file(0, suffix)).write_bytes(body.tobytes() + bytes((10 << 20) - body.nbytes))
+    disk = Counting()
+    active = Segment(disk, str(tmp_path), 0, None)
+    assert active.offset_index().offsets.tolist() == offsets.tolist()
+    assert active.time_index().offsets.tolist() == offsets.tolist()
+    assert disk.bytes <= 100_000 + 5 * entries * (8 + 12)
 
 
 def test_a_segment_without_a_log_is_not_found(tmp_path: Path) -> None:
