@@ -4,11 +4,13 @@
     cleaned   |---------------|   empty  |---------|      one segment of the first two, and one without a batch
     after     |---------------|~~~~~~~~~~|---------|      a new entry, a gap of kind COMPACTED, the last as it was
 
-The entries that are superseded wait in `deleting`, as those do that retention gives up: who reads an older version can end.
+The entries that are superseded wait in `deleting`, as those do that retention gives up: who reads an older version can end. Where
+one cleaned segment takes the place of very many, they wait in pages.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from local_log.errors import Invalid
 from local_log.formats.checkpoints import EpochEntry
@@ -20,12 +22,16 @@ from remote.manifest.paging import NewPage, ReadPage
 from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.transitions import Missing, merged_lineage, parts_outside, refuse_deleted, waiting
 
+ONE_BY_ONE_MAX: Final = 16
+"""How many entries of one step wait to be deleted as they are; more than that wait in pages of `Limits.page_entries`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Superseding:
     """The entries that go, and the pages without them, to be written before the commit; `refs` by the names of those before.
 
-    A ref is None where nothing is left of its page. It was planned on the version with the put id `planned_on`, and applies only
+    `waiting` are pages of the entries that go, which are to be written, too, where these are many. A ref is None where nothing is
+    left of its page. It was planned on the version with the put id `planned_on`, and applies only
     to that version (see `transforms.rotation`).
     """
 
@@ -33,6 +39,7 @@ class Superseding:
     gone: tuple[SegmentEntry, ...]
     refs: Mapping[str, PageRef | None]
     made: tuple[NewPage, ...]
+    waiting: tuple[NewPage, ...] = ()
 
     def applied(
         self,
@@ -52,6 +59,7 @@ class Superseding:
         if manifest.put_id != self.planned_on:
             return manifest
         refuse_too_many(manifest, len(self.gone), deleting_max)
+        given_up: tuple[Item, ...] = tuple(page.ref for page in self.waiting) or self.gone
         new = tuple(sorted(entries, key=lambda e: (e.base_offset, e.end_offset)))
         ids = {e.segment_id for e in self.gone}
         end = max(e.end_offset for e in (*new, *self.gone))
@@ -62,7 +70,7 @@ class Superseding:
             manifest,
             entries=tuple(sorted((*left, *new), key=lambda e: (e.base_offset, e.end_offset))),
             pages=tuple(ref for ref in refs if ref is not None),
-            deleting=waiting(manifest, self.gone, now_ms),
+            deleting=waiting(manifest, given_up, now_ms),
             leader_epochs=merged_lineage(manifest, lineage, end, batches),
             losses=tuple(part for loss in manifest.losses for part in _outside(loss, new)),
         )
@@ -117,16 +125,30 @@ def superseding(
     if {e.segment_id for e in draft.gone} != draft.ids:
         return None
     gone = tuple(sorted(draft.gone, key=lambda e: (e.base_offset, e.end_offset)))
-    return Superseding(manifest.put_id, gone, refs, tuple(draft.made))
+    return Superseding(manifest.put_id, gone, refs, tuple(draft.made), _in_pages(gone, new_id, hashed))
 
 
 def refuse_too_many(manifest: Manifest, count: int, deleting_max: int) -> None:
-    """Raises Invalid where no `count` entries more can wait to be deleted."""
-    if len(manifest.deleting) + count > deleting_max:
+    """Raises Invalid where no `count` entries more can wait to be deleted, in pages where they are many."""
+    items = count if count <= ONE_BY_ONE_MAX else -(-count // LIMITS.page_entries)
+    if len(manifest.deleting) + items > deleting_max:
         raise Invalid(
-            f"{manifest.path}: {len(manifest.deleting)} items wait to be deleted, and {count} more would; there may be "
+            f"{manifest.path}: {len(manifest.deleting)} items wait to be deleted, and {items} more would; there may be "
             f"{deleting_max}. Run tiering expire until fewer wait, then offload again"
         )
+
+
+def _in_pages(gone: Sequence[SegmentEntry], new_id: Callable[[], str], hashed: bool) -> tuple[NewPage, ...]:
+    """The pages in which entries wait to be deleted, none where they wait as they are."""
+    if len(gone) <= ONE_BY_ONE_MAX:
+        return ()
+    runs = (gone[at : at + LIMITS.page_entries] for at in range(0, len(gone), LIMITS.page_entries))
+    return tuple(_new_page(0, run, new_id, hashed) for run in runs)
+
+
+def _new_page(level: int, items: Sequence[Item], new_id: Callable[[], str], hashed: bool) -> NewPage:
+    body = pages.encode(level, items)
+    return NewPage(pages.ref_of(level, items, body, new_id(), hashed=hashed), body, tuple(items))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +181,8 @@ class _Draft:
         return self._page(ref.level, left) if left else None
 
     def _page(self, level: int, items: list[Item]) -> PageRef:
-        body = pages.encode(level, items)
-        ref = pages.ref_of(level, items, body, self.new_id(), hashed=self.hashed)
-        self.made.append(NewPage(ref, body, tuple(items)))
-        return ref
+        self.made.append(_new_page(level, items, self.new_id, self.hashed))
+        return self.made[-1].ref
 
 
 def _outside(gap: Missing, entries: Iterable[SegmentEntry]) -> list[Missing]:

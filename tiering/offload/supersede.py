@@ -30,7 +30,7 @@ def supersede(held: HeldManifest, group: Cleaned, in_place: Callable[[Supersedin
         step = superseding(held.manifest, ids, within, Pages(store, path).read, writer.ids.new_id, hashed=hashed)
         if step is None:
             return False
-        for page in step.made:
+        for page in (*step.made, *step.waiting):
             put_own(store, writer.clock, path.page(page.ref.name), page.body)
 
         def change(before: Manifest, step: Superseding = step) -> Manifest:

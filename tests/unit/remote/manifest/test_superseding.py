@@ -48,7 +48,7 @@ class Pages:
         within = min(e.base_offset for e in gone), max(e.end_offset for e in gone)
         step = superseding(some, [e.segment_id for e in gone], within, self.read, self.ids.new_id)
         assert step is not None
-        self.items |= {page.ref.name: page.items for page in step.made}
+        self.items |= {page.ref.name: page.items for page in (*step.made, *step.waiting)}
         after = step.applied(some, new, EPOCHS, 9)
         after = replace(self.within_limits(after), version=some.version + 1)
         invariants.check(some, after)
@@ -167,6 +167,19 @@ def test_no_more_wait_to_be_deleted_than_may() -> None:
     assert step is not None
     with pytest.raises(Invalid, match="Run tiering expire"):
         step.applied(some, [entry(0, 20)], (), 9, deleting_max=1)
+
+
+@pytest.mark.parametrize("count", [16, 17, 1_000, 1_001, 3_000])
+def test_where_one_takes_the_place_of_very_many_these_wait_in_pages(pages: Pages, count: int) -> None:
+    known = [entry(n, n + 1) for n in range(count)]
+    some = manifest(*known, entry(count, count + 1))
+    step = superseding(some, [e.segment_id for e in known], (0, count), pages.read, pages.ids.new_id)
+    assert step is not None
+    after = step.applied(some, [entry(0, count, log_size=50)], EPOCHS, 9)
+    invariants.check(some, replace(after, version=some.version + 1))
+    assert len(after.deleting) == (16 if count == 16 else -(-count // 1_000))
+    pages.items |= {page.ref.name: page.items for page in step.waiting}
+    assert pages.below(tuple(d.item for d in after.deleting)) == known
 
 
 def test_another_history_supersedes_nothing() -> None:

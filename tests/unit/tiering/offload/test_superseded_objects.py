@@ -15,8 +15,8 @@ from local_log.log_dir import LogDir
 from local_log.log_reader import LogReader
 from local_log.os_disk import OsDisk
 from remote import archive
-from remote.manifest import pins
-from remote.manifest.model import Manifest
+from remote.manifest import pins, superseding
+from remote.manifest.model import Manifest, count_of
 from remote.read.context import decoder_with
 from remote.read.log import ArchivedLog
 from remote.scrub.budget import RequestBudget
@@ -70,8 +70,9 @@ class World:
         return {self.before.path.segment(name) for name in names} & set(self.store.objects)
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+@pytest.fixture(params=[16, 0], ids=["as entries", "in pages"])
+def world(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.setattr(superseding, "ONE_BY_ONE_MAX", request.param)
     log = KeyedLog(tmp_path / "logs")
     log.fill(6)
     yield World(log)
@@ -85,7 +86,7 @@ def records(log: LogReader | ArchivedLog, end: int) -> Records:
 
 def test_they_are_deleted_after_the_delay_and_nothing_else_is(world: World) -> None:
     there = world.superseded()
-    assert len(there) == 2 * len(world.after.deleting)
+    assert len(there) == 2 * sum(count_of(d.item) for d in world.after.deleting)
     world.expire()
     assert world.superseded() == there
     world.clock.now += DAY_MS + HOUR_MS
