@@ -51,7 +51,7 @@ WITHOUT_ROWS = {
     "tiering config", "tiering config check", "tiering diverged",
     "tiering log", "tiering man", "tiering manifest", "tiering manifest export",
     "tiering metrics", "tiering metrics alerts", "tiering metrics dashboard", "tiering serve", "tiering users",
-    "tiering users delete", "tiering users set", "job backfill", "job reprocess",
+    "tiering topics", "tiering users delete", "tiering users set", "job backfill", "job reprocess",
 }  # fmt: skip
 """Commands that only do something, or whose answer is one document of a form of its own."""
 
@@ -138,6 +138,7 @@ def test_what_answers_no_rows_has_no_form_of_them() -> None:
 def test_what_deletes_for_good_can_be_looked_at_first_and_asks() -> None:
     found = by_name()
     deleting = {"job expire", "tiering delete-topic", "tiering diverged resolve", "tiering expire", "tiering sweep"}
+    deleting.add("tiering topics delete")
     saying = {"tiering manifest acknowledge", "tiering source-gone"}  # for good, too: what is known to be lost is told no more
     assert {command for command, _ in found["--yes"]} == deleting | saying
     assert {command for command, _ in found["--yes"]} < {command for command, _ in found["--dry-run"]}

@@ -34,6 +34,7 @@ _VERBS = {
     "source-gone": "Record that a log directory was taken out of service.",
     "status": "Show the state of the agent, and how far the archive lags.",
     "sweep": "Delete objects that no manifest refers to.",
+    "topics": "Manage the topics of own log directories.",
     "users": "Manage the file of users of the endpoint.",
 }
 
