@@ -1,5 +1,6 @@
 """A process that owns the log directory on a simulated disk, its archive in memory, and an agent that lives for some minutes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,13 +50,13 @@ class OwnWorld:
         archive.create_archive(self.archive, self.clock, self.ids)
         self.archive.calls.clear()
 
-    def start(self) -> LocalTier:
+    def start(self, is_stopping: Callable[[], bool] = lambda: False) -> LocalTier:
         config = ManagerConfig(log_dirs=(LOGS,), num_recovery_threads_per_data_dir=1)
         tier = LocalTier(
             self.disk, config, self.clock.now_ms, lambda: 0.0, self.ids.new_id, lambda topic: self.settings, AtOnce()
         )
         self.service = TierService(tier, self.clock.now_ms, self.said.append)
-        self.service.start()
+        self.service.start(is_stopping)
         self.tier = tier
         return tier
 

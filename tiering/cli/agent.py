@@ -18,6 +18,7 @@ from tiering.command.exit_codes import Exit, exit_code_of, reports_errors
 from tiering.command.options import is_given, named
 from tiering.command.output import say
 from tiering.config.config import Config
+from tiering.local_tier.service import StartStopped
 from tiering.metrics.exposition import CONTENT_TYPE, exposition
 from tiering.metrics.values import values
 
@@ -67,12 +68,14 @@ def _live(config: Config) -> Exit | None:
         built.agent.remember(server.address)
         server.start()
         if built.tier is not None:
-            built.tier.start()
+            built.tier.start(lambda: built.controls.is_stopping)
             built.tier.run_in_background(built.controls.stop)
         if built.open():
             say(f"tiering: created a new archive, {config.settings.archive_url}")
         say(f"tiering: the agent of {', '.join(config.settings.log_dirs)} runs; http://{server.address}/status")
         given_up = built.agent.run()
+    except StartStopped:
+        given_up = 0
     finally:
         server.close()
         if built.tier is not None:

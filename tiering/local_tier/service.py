@@ -76,6 +76,10 @@ def _row(of: LogOffsetsRow) -> dict[str, Any]:
     }
 
 
+class StartStopped(Exception):
+    """The start was to end before all logs were open. Nothing was written for it, so the next start recovers the rest."""
+
+
 class TierService:
     """Starts, ticks and stops a LocalTier. `report` is called with messages about problems, each once while it lasts."""
 
@@ -87,10 +91,15 @@ class TierService:
         self._lock, self._stopping = Lock(), Event()
         self._status = TierStatus()
         self._lasting: frozenset[str] = frozenset()
+        self._is_stopping: Callable[[], bool] = lambda: False
         self._thread: Thread | None = None
 
-    def start(self) -> Started:
-        """Opens the logs, which may take long after a crash. Raises as `LocalTier.start`."""
+    def start(self, is_stopping: Callable[[], bool] = lambda: False) -> Started:
+        """Opens the logs, which may take long after a crash. Raises as `LocalTier.start`, and StartStopped.
+
+        `is_stopping` is asked whenever a segment is recovered or a log is open.
+        """
+        self._is_stopping = is_stopping
         started = self.tier.start(self._on_progress)
         state = replace(self._status, state="running", logs_left=0, was_clean=self.tier.was_clean)
         with self._lock:
@@ -162,6 +171,8 @@ class TierService:
     def _on_progress(self, progress: Progress) -> None:
         with self._lock:
             self._status = replace(self._status, logs=progress.logs, logs_left=progress.logs_left)
+        if progress.logs_left and self._is_stopping():
+            raise StartStopped
 
     def _note(self, problems: list[str]) -> None:
         with self._lock:

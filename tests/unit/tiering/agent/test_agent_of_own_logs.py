@@ -22,6 +22,7 @@ from tiering.agent.watch import look
 from tiering.local_tier.errors import InvalidTopicConfig
 from tiering.local_tier.own_log_dir import OwnLogDir
 from tiering.local_tier.own_topics import OwnTopics
+from tiering.local_tier.service import StartStopped
 
 T = TypeVar("T")
 
@@ -219,6 +220,19 @@ def test_a_topic_that_is_deleted_meanwhile_does_not_fail_the_status_nor_a_look(w
     assert [row.partition for row in world.service.status().offsets] == [ORDERS]
     deletion.join()
     assert world.service.status().offsets == ()
+
+
+def test_a_stop_while_logs_are_recovered_does_not_wait_for_the_others_and_the_next_start_recovers_them(world: OwnWorld) -> None:
+    world.tier.create_topic("state", 3)
+    world.tier.log(ORDERS).flush(also_active=True)
+    world.disk = world.disk.after_power_failure()
+    with pytest.raises(StartStopped):
+        world.start(lambda: world.service.status().logs_left <= 2)
+    assert world.service.status().logs_left == 2
+    assert world.service.stop() == ()
+    assert ".kafka_cleanshutdown" not in world.disk.names(LOGS)
+    log = world.start().log(ORDERS)
+    assert (world.tier.was_clean, log.log_end_offset, len(world.tier.partitions())) == (False, 100, 4)
 
 
 UNTIERED = {"remote.storage.enable": "false"}
