@@ -23,6 +23,7 @@ from remote.manifest import codec, gaps, model, pins, segment_entry
 TABLES: dict[str, tuple[Sequence[str], Callable[[], Any]]] = {
     "settings": (("setting", "default", "variable", "meaning"), reference.settings),
     "log-settings": (("setting", "default"), reference.log_settings),
+    "endpoint-settings": (("setting", "default", "variable", "meaning"), reference.endpoint_settings),
     "manager-settings": (("setting", "default", "variable"), reference.manager_settings),
     "synonyms": (("a broker's name", "here", "factor"), reference.synonyms),
     "metrics": (("series", "type", "labels", "Kafka's bean", "meaning"), reference.metrics),

@@ -15,6 +15,7 @@ from tiering.config.environment import variable_of
 from tiering.config.settings import OF_MANAGER, Settings, name_of
 from tiering.config.show import UNSET
 from tiering.config.topics import OF_ARCHIVE, OF_LOGS, SYNONYMS, defaults
+from tiering.endpoint.settings import SETTINGS
 from tiering.metrics.series import ALL, NOT_EXPORTED, PROCESS_SERIES
 from tiering.metrics.shipped import alerts
 
@@ -43,6 +44,13 @@ def log_settings() -> Iterator[Cells]:
 def manager_settings() -> Iterator[Cells]:
     """Of each setting of the log manager: name, default, variable."""
     return ((f"`{name}`", _value(default), f"`{variable_of(name)}`") for name, default in OF_MANAGER.items())
+
+
+def endpoint_settings() -> Iterator[Cells]:
+    """Of each setting of the endpoint: name, default, variable, what it is for."""
+    for one in SETTINGS.values():
+        text = one.text(one.default)
+        yield f"`{one.name}`", f"`{text}`" if text else "", f"`{variable_of(one.name)}`", one.help
 
 
 def synonyms() -> Iterator[Cells]:

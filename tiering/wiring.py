@@ -63,6 +63,11 @@ class Tiers:
     reading: ReadContext = field(default_factory=ReadContext, compare=False)
     warn: Warn = field(default=lambda _: None, compare=False)
 
+    @property
+    def cluster_id(self) -> str:
+        """The id of the cluster whose log directory it is, "" if that is not known. Raises Corrupt, Unreadable."""
+        return self.log_dir.properties().get("cluster.id", "") if self.log_dir else ""
+
     def topics(self) -> tuple[str, ...]:
         """Every topic that either tier has, in order."""
         local = {p.topic for p in self.log_dir.partitions()} if self.log_dir else set()

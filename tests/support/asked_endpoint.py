@@ -26,6 +26,7 @@ from tiering.endpoint.protocol.reading import read_message
 from tiering.endpoint.protocol.requests import RequestHeader, write_request
 from tiering.endpoint.reads import Reads
 from tiering.endpoint.request_context import ConnectionContext
+from tiering.endpoint.settings import read_settings
 from tiering.wiring import Tiers
 
 
@@ -43,8 +44,9 @@ class Endpoint:
         groups.load()
         self.context = Context(logs, Reads(), FetchManager(self.sessions), self.clock, cluster, self.said.append, groups)
 
-    def limited(self, **limits: int) -> None:
-        self.context = replace(self.context, **limits)
+    def configure(self, *assignments: str) -> None:
+        """Settings by Kafka's names, as in `fetch.max.bytes=2048`."""
+        self.context = replace(self.context, settings=read_settings(assignments))
 
     def ask(self, api: Api, version: int, message: object) -> Any:
         """The response, or None if it waits. It must have nothing after its end."""

@@ -14,6 +14,7 @@ import click
 from local_log.errors import Invalid
 from local_log.formats.primitives import INT32_MAX
 from tiering.command.completion import files
+from tiering.command.config_option import configured
 from tiering.command.exit_codes import reports_errors
 from tiering.command.options import (
     Number,
@@ -26,8 +27,18 @@ from tiering.command.options import (
 )
 from tiering.command.output import say, warn
 from tiering.endpoint.settings import (
+    CONNECTIONS_MAX_IDLE,
     FAILED_AUTHENTICATION_DELAY,
+    FETCH_SESSION_SLOTS,
+    MAX_CONNECTIONS,
+    MAX_CONNECTIONS_PER_IP,
+    MAX_CONNECTIONS_PER_IP_OVERRIDES,
+    NODE_ID,
+    NUM_IO_THREADS,
+    QUEUED_MAX_REQUEST_BYTES,
     SASL_RECEIVE_SIZE,
+    SETTINGS,
+    SOCKET_REQUEST_MAX_BYTES,
     Settings,
     read_settings,
 )
@@ -38,6 +49,7 @@ if TYPE_CHECKING:
     from tiering.endpoint.brokers.lifecycle import BrokerLifecycle
     from tiering.endpoint.brokers.live_brokers import Broker
     from tiering.endpoint.coordinator.offsets_log import OffsetsLog
+    from tiering.endpoint.network.config import SocketServerConfig
     from tiering.endpoint.reports import Reports
     from tiering.endpoint.request_context import SecurityProtocol
 
@@ -60,9 +72,9 @@ class Options:
     assignments: tuple[str, ...]
     advertise: str | None
     insecure: bool
-    max_connections: int
+    max_connections: int | None
     offsets_dir: str | None
-    broker_id: int
+    broker_id: int | None
     register: bool
     brokers: tuple[str, ...]
 
@@ -97,13 +109,11 @@ class Options:
     "assignments",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A broker setting with Kafka's name, such as connections.max.reauth.ms=3600000; may be given several times.",
+    help="A broker setting with Kafka's name, such as max.connections=500; may be given several times.",
 )
-@click.option("--max-connections", type=Number(1), default=10_000, show_default=True, metavar="N", help="Connections in all.")
+@click.option("--max-connections", type=Number(0, INT32_MAX), metavar="N", help="The same as -c max.connections=N.")
 @click.option("--offsets-dir", metavar="DIR", help="Keep the offsets that consumers commit there. Default: refuse commits.")
-@click.option(
-    "--broker-id", type=Number(0, INT32_MAX), default=1, show_default=True, metavar="ID", help="The id that clients are told."
-)
+@click.option("--broker-id", type=Number(0, INT32_MAX), metavar="ID", help="The same as -c node.id=ID.")
 @click.option(
     "--register", is_flag=True, help="Share the partitions with all brokers that register in the archive, which this writes to."
 )
@@ -131,8 +141,8 @@ def command(options: Options) -> None:
     """
     if options.archive_url is None and options.log_dir_path is None:
         raise click.UsageError("give --archive, --log-dir or both")
+    settings = _settings(options)
     protocol, host, port = _listener(options.listen)
-    settings = read_settings(options.assignments)
     if not (options.insecure or _is_loopback(host)):
         _refuse_what_is_open(protocol, host, settings)
     advertised = _address(options.advertise, "--advertise") if options.advertise is not None else None
@@ -147,6 +157,15 @@ def command(options: Options) -> None:
     _serve(options, settings, protocol, (host, port), advertised)
 
 
+def _settings(options: Options) -> Settings:
+    config = configured()
+    names = () if config is None else SETTINGS.keys() & config.places.keys()
+    given = {name: getattr(config.settings, name.replace(".", "_")) for name in names} if config is not None else {}
+    also = {MAX_CONNECTIONS.name: options.max_connections, NODE_ID.name: options.broker_id}
+    named = (f"{name}={value}" for name, value in also.items() if value is not None)
+    return read_settings((*options.assignments, *named), given)
+
+
 def _serve(
     options: Options,
     settings: Settings,
@@ -154,7 +173,7 @@ def _serve(
     at: tuple[str, int],
     advertised: tuple[str, int] | None,
 ) -> None:
-    from tiering.endpoint.apis.context import Context  # with all its messages, it takes a moment to load
+    from tiering.endpoint.apis.context import CLUSTER_ID, Context  # with all its messages, it takes a moment to load
     from tiering.endpoint.authentication.opening import open_listener
     from tiering.endpoint.brokers.live_brokers import Broker
     from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
@@ -162,7 +181,6 @@ def _serve(
     from tiering.endpoint.fetch_sessions.cache import FetchSessionCache
     from tiering.endpoint.fetch_sessions.manager import FetchManager
     from tiering.endpoint.hosted_logs import HostedLogs
-    from tiering.endpoint.network.config import SocketServerConfig
     from tiering.endpoint.reads import Reads
     from tiering.endpoint.reports import Reports
     from tiering.endpoint.server import Server, listen
@@ -172,7 +190,7 @@ def _serve(
     with (
         read_ahead_pool(THREADS) as ahead,
         _offsets_log(options, reports) as offsets,
-        ThreadPoolExecutor(THREADS, thread_name_prefix="request") as pool,
+        ThreadPoolExecutor(settings[NUM_IO_THREADS], thread_name_prefix="request") as pool,
         ThreadPoolExecutor(1, thread_name_prefix="topics") as background,
     ):
         logs, reads = HostedLogs(_tiers(options, ahead), CLOCK, background=background, report=reports), Reads()
@@ -183,19 +201,13 @@ def _serve(
             raise Invalid(f"cannot listen on {options.listen}: {e}; choose another address with --listen") from e
         bound_host, bound_port = listener.getsockname()[:2]
         host, port = advertised or (at[0], bound_port)
-        sessions = FetchManager(FetchSessionCache(IDS))
+        sessions = FetchManager(FetchSessionCache(IDS, settings[FETCH_SESSION_SLOTS]))
         groups = GroupCoordinator(GroupCoordinatorConfig(), offsets, CLOCK, reports)
         groups.load()
-        lifecycle = _lifecycle(options, Broker(options.broker_id, host, port), reports)
+        lifecycle = _lifecycle(options, Broker(settings[NODE_ID], host, port), reports)
         cluster = lifecycle.start(CLOCK.sleep)
-        context = Context(logs, reads, sessions, CLOCK, cluster, reports, groups)
-        config = SocketServerConfig(
-            request_threads=THREADS,
-            connections_max=options.max_connections,
-            unauthenticated_bytes_max=settings[SASL_RECEIVE_SIZE],
-            failed_authentication_delay_ms=settings[FAILED_AUTHENTICATION_DELAY],
-        )
-        server = Server(context, config, pool, reports, of, lifecycle.stop)
+        context = Context(logs, reads, sessions, CLOCK, cluster, reports, groups, settings, logs.tiers.cluster_id or CLUSTER_ID)
+        server = Server(context, _network(settings), pool, reports, of, lifecycle.stop)
         say(f"tiering: {count} topics at {bound_host}:{bound_port}")
         try:
             asyncio.run(server.serve(listener))
@@ -203,6 +215,22 @@ def _serve(
             logs.is_closed = True
             reads.close()
     say("tiering: stopped")
+
+
+def _network(settings: Settings) -> "SocketServerConfig":
+    from tiering.endpoint.network.config import SocketServerConfig
+
+    return SocketServerConfig(
+        request_bytes_max=settings[SOCKET_REQUEST_MAX_BYTES],
+        queued_bytes_max=settings[QUEUED_MAX_REQUEST_BYTES],
+        request_threads=settings[NUM_IO_THREADS],
+        connections_max=settings[MAX_CONNECTIONS],
+        connections_per_ip_max=settings[MAX_CONNECTIONS_PER_IP],
+        connections_per_ip_overrides=settings[MAX_CONNECTIONS_PER_IP_OVERRIDES],
+        idle_ms_max=settings[CONNECTIONS_MAX_IDLE],
+        unauthenticated_bytes_max=settings[SASL_RECEIVE_SIZE],
+        failed_authentication_delay_ms=settings[FAILED_AUTHENTICATION_DELAY],
+    )
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from remote.transforms.chunk_index import CHUNK_BYTES_MAX
 from remote.transforms.encoder import CHUNK_BYTES
 from tiering.config.assignment import Value, shown
 from tiering.config.shared import AGENT_ADDRESS, AGENT_TASKS, CHUNK_BYTES_MIN, THREADS, THREADS_MAX
+from tiering.endpoint.settings import SETTINGS, Setting
 from tiering.sweep.plan import GRACE_MS
 
 _PATTERN = re.compile(r"[A-Za-z0-9._\-*?\[\]!]{1,249}")
@@ -251,11 +252,27 @@ _MANAGER: Final = {
     if name != "log.dir" and name.replace(".", "_") not in Settings.model_fields
 }
 """The log manager's settings by our fields, as the engine has them."""
-_AllSettings = create_model("_AllSettings", __base__=Settings, **_MANAGER)  # type: ignore[call-overload]  # typed by the engine
+
+
+def _of_endpoint(setting: Setting) -> BeforeValidator:
+    def read(name: str, text: str) -> Any:
+        try:
+            return setting.read(text)
+        except ValueError as e:
+            raise Invalid(f"{name}={text}: expected {e}") from e
+
+    return _scalar(read)
+
+
+_ENDPOINT: Final = {
+    name.replace(".", "_"): (Annotated[Any, _of_endpoint(setting)], setting.default) for name, setting in SETTINGS.items()
+}
+"""The endpoint's settings by our fields."""
+_AllSettings = create_model("_AllSettings", __base__=Settings, **_MANAGER, **_ENDPOINT)  # type: ignore[call-overload]  # typed by the engine
 
 OF_MANAGER: Final = {name_of(field): default for field, (_, default) in _MANAGER.items()}
 """The settings of the log manager, which has the log directories that we own, with their defaults."""
-NAMES: Final = (*map(name_of, Settings.model_fields), *OF_MANAGER)
+NAMES: Final = (*map(name_of, Settings.model_fields), *OF_MANAGER, *SETTINGS)
 
 
 def manager_config(settings: Settings) -> ManagerConfig:

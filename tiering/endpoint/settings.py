@@ -1,21 +1,45 @@
 """The endpoint's settings by the names of Kafka's broker settings: text at the command line, values inside."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
+from enum import IntEnum
+from ipaddress import ip_address
 from typing import Any, Final
 
 from local_log.errors import Invalid
 from local_log.formats.primitives import INT32_MAX, INT64_MAX
 
 
+class ConfigType(IntEnum):
+    """Kafka's types of settings, as DescribeConfigs tells them."""
+
+    STRING = 2
+    INT = 3
+    LONG = 5
+    LIST = 7
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting, its default and how its text is read. Reading raises ValueError, which says what was expected."""
+    """A setting, its type and default, how its text is read, and what it is for.
+
+    Reading raises ValueError, which says what was expected.
+    """
 
     name: str
+    type: ConfigType
     default: Any
     read: Callable[[str], Any]
+    help: str
+
+    def text(self, value: Any) -> str:
+        """A value as it is written in a configuration, "" for none."""
+        if isinstance(value, Mapping):
+            return ",".join(f"{key}:{one}" for key, one in value.items())
+        if value is None:
+            return ""
+        return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _number(least: int, most: int) -> Callable[[str], int]:
@@ -25,6 +49,14 @@ def _number(least: int, most: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def _int(name: str, default: int, least: int, help_text: str) -> Setting:
+    return Setting(name, ConfigType.INT, default, _number(least, INT32_MAX), help_text)
+
+
+def _long(name: str, default: int, least: int, help_text: str) -> Setting:
+    return Setting(name, ConfigType.LONG, default, _number(least, INT64_MAX), help_text)
 
 
 def _names(*known: str) -> Callable[[str], tuple[str, ...]]:
@@ -52,27 +84,122 @@ def _path(text: str) -> str:
     return text
 
 
-FAILED_AUTHENTICATION_DELAY: Final = Setting("connection.failed.authentication.delay.ms", 100, _number(0, INT32_MAX))
-MAX_REAUTHENTICATION: Final = Setting("connections.max.reauth.ms", 0, _number(0, INT64_MAX))
-SASL_MECHANISMS: Final = Setting(
-    "sasl.enabled.mechanisms", ("SCRAM-SHA-256", "SCRAM-SHA-512"), _names("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-)
-SASL_RECEIVE_SIZE: Final = Setting("sasl.server.max.receive.size", 512 << 10, _number(1, INT32_MAX))
+def _limits_by_address(text: str) -> Mapping[str, int]:
+    found: dict[str, int] = {}
+    for one in filter(None, map(str.strip, text.split(","))):
+        address, _, limit = one.rpartition(":")
+        try:
+            found[str(ip_address(address.strip()))] = _number(0, INT32_MAX)(limit.strip())
+        except ValueError as e:
+            raise ValueError("IP addresses with limits, such as 192.0.2.1:100,192.0.2.7:0") from e
+    return found
 
-SSL_CLIENT_AUTH: Final = Setting("ssl.client.auth", "none", _one_of("none", "requested", "required"))
-SSL_PROTOCOLS: Final = Setting("ssl.enabled.protocols", ("TLSv1.2", "TLSv1.3"), _names("TLSv1.2", "TLSv1.3"))
-SSL_KEY: Final = Setting("ssl.keystore.key.location", None, _path)
-"""Not Kafka's: a file of its own for the private key."""
-SSL_KEYSTORE: Final = Setting("ssl.keystore.location", None, _path)
-SSL_KEYSTORE_TYPE: Final = Setting("ssl.keystore.type", "PEM", _one_of("PEM"))
-SSL_MAPPING: Final = Setting("ssl.principal.mapping.rules", "DEFAULT", str)
-SSL_TRUSTSTORE: Final = Setting("ssl.truststore.location", None, _path)
-SSL_TRUSTSTORE_TYPE: Final = Setting("ssl.truststore.type", "PEM", _one_of("PEM"))
+
+SOCKET_REQUEST_MAX_BYTES: Final = _int(
+    "socket.request.max.bytes", 100 << 20, 1, "The largest request; the connection of a larger one is closed."
+)
+QUEUED_MAX_REQUEST_BYTES: Final = _long(
+    "queued.max.request.bytes",
+    256 << 20,
+    1,
+    "Memory of the requests and answers under way: above it no further request is begun. Requests that are arriving may take as "
+    "much again.",
+)
+CONNECTIONS_MAX_IDLE: Final = _long(
+    "connections.max.idle.ms", 600_000, 1, "After so long without a byte in either direction a connection is closed."
+)
+MAX_CONNECTIONS: Final = _int("max.connections", 10_000, 0, "Connections in all; further ones are closed at once.")
+MAX_CONNECTIONS_PER_IP: Final = _int("max.connections.per.ip", 10_000, 0, "Connections from one IP address.")
+MAX_CONNECTIONS_PER_IP_OVERRIDES: Final = Setting(
+    "max.connections.per.ip.overrides",
+    ConfigType.STRING,
+    {},
+    _limits_by_address,
+    "Other limits for some IP addresses, such as `192.0.2.1:100,192.0.2.7:0`.",
+)
+NUM_IO_THREADS: Final = _int("num.io.threads", 4, 1, "So many requests are answered at a time.")
+FETCH_MAX_BYTES: Final = _int(
+    "fetch.max.bytes", 55 << 20, 1024, "The most bytes of batches in an answer to a fetch, but for a larger first batch."
+)
+FETCH_SESSION_SLOTS: Final = _int(
+    "max.incremental.fetch.session.cache.slots", 1000, 0, "Fetch sessions; other consumers name all their partitions each time."
+)
+MAX_REQUEST_PARTITIONS: Final = _int(
+    "max.request.partition.size.limit", 2000, 1, "The most partitions on a page of DescribeTopicPartitions."
+)
+NODE_ID: Final = _int("node.id", 1, 0, "The id of this broker; endpoints that share an archive need different ones.")
+
+SASL_MECHANISMS: Final = Setting(
+    "sasl.enabled.mechanisms",
+    ConfigType.LIST,
+    ("SCRAM-SHA-256", "SCRAM-SHA-512"),
+    _names("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+    "How clients may authenticate. `PLAIN` has the same users; it sends the password itself, and so needs TLS or `--insecure` "
+    "off the loopback address.",
+)
+MAX_REAUTHENTICATION: Final = _long(
+    "connections.max.reauth.ms",
+    0,
+    0,
+    "After so long a client must authenticate anew (KIP-368), so that a deleted user is locked out; 0: never.",
+)
+FAILED_AUTHENTICATION_DELAY: Final = _int(
+    "connection.failed.authentication.delay.ms", 100, 0, "So long later a client is told that it failed to authenticate."
+)
+SASL_RECEIVE_SIZE: Final = _int(
+    "sasl.server.max.receive.size", 512 << 10, 1, "The largest request of a client that has not authenticated."
+)
+
+_PEM: Final = "`PEM`, and no other."
+
+SSL_CLIENT_AUTH: Final = Setting(
+    "ssl.client.auth",
+    ConfigType.STRING,
+    "none",
+    _one_of("none", "requested", "required"),
+    "`requested` or `required`: whether clients are asked for a certificate, and need one.",
+)
+SSL_PROTOCOLS: Final = Setting(
+    "ssl.enabled.protocols", ConfigType.LIST, ("TLSv1.2", "TLSv1.3"), _names("TLSv1.2", "TLSv1.3"), "The versions of TLS."
+)
+SSL_KEY: Final = Setting(
+    "ssl.keystore.key.location",
+    ConfigType.STRING,
+    None,
+    _path,
+    "The private key, if it is in a file of its own; not a setting of Kafka.",
+)
+SSL_KEYSTORE: Final = Setting(
+    "ssl.keystore.location", ConfigType.STRING, None, _path, "The PEM file with the certificate chain and the private key."
+)
+SSL_KEYSTORE_TYPE: Final = Setting("ssl.keystore.type", ConfigType.STRING, "PEM", _one_of("PEM"), _PEM)
+SSL_MAPPING: Final = Setting(
+    "ssl.principal.mapping.rules",
+    ConfigType.STRING,
+    "DEFAULT",
+    str,
+    "Rules that make a name of a certificate's subject, for example `RULE:^CN=([^,]*).*$/$1/L,DEFAULT`.",
+)
+SSL_TRUSTSTORE: Final = Setting(
+    "ssl.truststore.location", ConfigType.STRING, None, _path, "A PEM file with the authorities of clients' certificates."
+)
+SSL_TRUSTSTORE_TYPE: Final = Setting("ssl.truststore.type", ConfigType.STRING, "PEM", _one_of("PEM"), _PEM)
 
 _ALL: Final = (
-    FAILED_AUTHENTICATION_DELAY,
-    MAX_REAUTHENTICATION,
+    SOCKET_REQUEST_MAX_BYTES,
+    QUEUED_MAX_REQUEST_BYTES,
+    CONNECTIONS_MAX_IDLE,
+    MAX_CONNECTIONS,
+    MAX_CONNECTIONS_PER_IP,
+    MAX_CONNECTIONS_PER_IP_OVERRIDES,
+    NUM_IO_THREADS,
+    FETCH_MAX_BYTES,
+    FETCH_SESSION_SLOTS,
+    MAX_REQUEST_PARTITIONS,
+    NODE_ID,
     SASL_MECHANISMS,
+    MAX_REAUTHENTICATION,
+    FAILED_AUTHENTICATION_DELAY,
     SASL_RECEIVE_SIZE,
     SSL_CLIENT_AUTH,
     SSL_PROTOCOLS,
@@ -90,15 +217,18 @@ SETTINGS: Final[Mapping[str, Setting]] = {one.name: one for one in _ALL}
 class Settings:
     """What is set; all else has its default."""
 
-    given: Mapping[str, Any]
+    given: Mapping[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, setting: Setting) -> Any:
         return self.given.get(setting.name, setting.default)
 
 
-def read_settings(assignments: Iterable[str]) -> Settings:
-    """From texts NAME=VALUE, of which the last of a name counts. Raises Invalid."""
-    given: dict[str, Any] = {}
+DEFAULTS: Final = Settings()
+
+
+def read_settings(assignments: Iterable[str], configured: Mapping[str, Any] | None = None) -> Settings:
+    """From texts NAME=VALUE, of which the last of a name counts, and before them what is configured. Raises Invalid."""
+    given = dict(configured or {})
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
         setting = SETTINGS.get(name.strip())

@@ -5,7 +5,7 @@ from typing import Any
 
 from local_log.errors import LogError
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
-from tiering.endpoint.apis.context import CLUSTER_ID, Context, leader_epoch_of, topic_named, unknown_topic
+from tiering.endpoint.apis.context import Context, leader_epoch_of, topic_named, unknown_topic
 from tiering.endpoint.brokers.live_brokers import LiveBrokers
 from tiering.endpoint.hosted_logs import HostedTopic
 from tiering.endpoint.protocol.errors import ErrorCode
@@ -13,12 +13,6 @@ from tiering.endpoint.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
-)
-from tiering.endpoint.protocol.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
 )
 from tiering.endpoint.protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -37,13 +31,8 @@ from tiering.endpoint.protocol.messages.metadata import (
 )
 from tiering.endpoint.protocol.writing import Written, written
 from tiering.endpoint.request_context import RequestContext
+from tiering.endpoint.settings import MAX_REQUEST_PARTITIONS
 
-_PAGE_MAX = 2000
-"""`max.request.partition.size.limit`."""
-_TOPIC, _BROKER, _BROKER_LOGGER = 2, 4, 8
-_KINDS = (_TOPIC, _BROKER, _BROKER_LOGGER, 16, 32)
-"""Kafka's ConfigResource types."""
-_ALL_BROKERS = ""
 _OF_BROKERS, _OF_CONTROLLERS = 1, 2
 """Kafka's EndpointType."""
 _BY_ID_SINCE = 12
@@ -64,7 +53,7 @@ def metadata(request: MetadataRequest, request_context: RequestContext, context:
         topics = [_topic(wanted, request_context, context, live) for wanted in by_id or dict.fromkeys(asked)]
     return MetadataResponse(
         brokers=tuple(MetadataResponseBroker(one.node_id, one.host, one.port) for one in live.brokers),
-        cluster_id=CLUSTER_ID,
+        cluster_id=context.cluster_id,
         controller_id=live.brokers[0].node_id,
         topics=tuple(topics),
     )
@@ -160,7 +149,8 @@ def describe_topic_partitions(request: DescribeTopicPartitionsRequest, context: 
     if is_elsewhere or cursor.partition_index < 0:
         invalid = (DescribeTopicPartitionsResponseTopic(ErrorCode.INVALID_REQUEST, one.name) for one in request.topics)
         return DescribeTopicPartitionsResponse(topics=tuple(invalid))
-    page = _Page(max(1, min(request.response_partition_limit, _PAGE_MAX)), context.cluster.live, [])
+    room = max(1, min(request.response_partition_limit, context.settings[MAX_REQUEST_PARTITIONS]))
+    page = _Page(room, context.cluster.live, [])
     for name in names:
         if name < cursor.topic_name or page.next_cursor is not None:
             continue
@@ -179,32 +169,7 @@ def describe_cluster(request: DescribeClusterRequest, context: Context) -> Descr
         return DescribeClusterResponse(error_code=code, error_message="this is an endpoint of brokers")
     brokers = context.cluster.live.brokers
     return DescribeClusterResponse(
-        cluster_id=CLUSTER_ID,
+        cluster_id=context.cluster_id,
         controller_id=brokers[0].node_id,
         brokers=tuple(DescribeClusterBroker(one.node_id, one.host, one.port) for one in brokers),
     )
-
-
-def describe_configs(request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
-    """No setting is known here: whatever may have settings has an empty list. One resource of no known kind refuses all."""
-    if any(one.resource_type not in _KINDS for one in request.resources):
-        return DescribeConfigsResponse(results=tuple(_unknown(one, ErrorCode.INVALID_REQUEST) for one in request.resources))
-    return DescribeConfigsResponse(results=tuple(_configs(one, context) for one in request.resources))
-
-
-def _configs(resource: DescribeConfigsResource, context: Context) -> DescribeConfigsResult:
-    kind, name = resource.resource_type, resource.resource_name
-    if kind == _TOPIC:
-        known = name in context.logs.names()
-    elif kind in (_BROKER, _BROKER_LOGGER):
-        known = name == str(context.cluster.live.node_id) or (kind == _BROKER and name == _ALL_BROKERS)
-    else:
-        known = bool(name)
-    if known:
-        return DescribeConfigsResult(resource_type=kind, resource_name=name)
-    return _unknown(resource, unknown_topic(name) if kind == _TOPIC else ErrorCode.INVALID_REQUEST)
-
-
-def _unknown(resource: DescribeConfigsResource, code: ErrorCode) -> DescribeConfigsResult:
-    kind, name = resource.resource_type, resource.resource_name
-    return DescribeConfigsResult(code, f"there is no {name!r} of type {kind} here", kind, name)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from local_log.errors import Corrupt, LogError, NotFound, OffsetOutOfRange, UnsupportedCompressionType
 from local_log.formats.filenames import is_topic_name
@@ -13,9 +14,11 @@ from tiering.endpoint.fetch_sessions.manager import FetchManager
 from tiering.endpoint.hosted_logs import HostedLogs, HostedTopic
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.reads import Reads
+from tiering.endpoint.settings import DEFAULTS, Settings
 from tiering.read.tiered_log import Isolation, TieredLog
 
-CLUSTER_ID = "kafka-tiering"
+CLUSTER_ID: Final = "kafka-tiering"
+"""What a cluster is called whose own id nobody knows."""
 
 NO_EPOCH = -1
 ISOLATION_LEVELS = (0, 1)
@@ -32,8 +35,8 @@ class Context:
     cluster: Cluster
     report: Callable[[str], object]
     groups: GroupCoordinator
-    fetch_bytes_max: int = 55 << 20
-    """`fetch.max.bytes`."""
+    settings: Settings = DEFAULTS
+    cluster_id: str = CLUSTER_ID
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ from tiering.endpoint.protocol.messages.fetch import (
 )
 from tiering.endpoint.reads import Batches
 from tiering.endpoint.request_context import RequestContext
+from tiering.endpoint.settings import FETCH_MAX_BYTES
 from tiering.read.tiered_log import Isolation, TieredLog
 
 _Hosted = HostedTopic | LogError | None
@@ -98,7 +99,7 @@ def fetch(
         return _refused(request, version, ErrorCode.UNKNOWN_SERVER_ERROR)
     is_from_follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
     params = _FetchParams(version, isolation_of(request.isolation_level), is_from_follower)
-    bytes_max = min(request.max_bytes, context.fetch_bytes_max)
+    bytes_max = min(request.max_bytes, context.settings[FETCH_MAX_BYTES])
     room = _Room(bytes_max, one_at_least=version >= _MAX_BYTES_SINCE)
     answers = [(wanted, _partition(topic, wanted, params, room, context)) for wanted, topic in readable]
     is_short = room.found < min(request.min_bytes, bytes_max)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tiering.endpoint.apis.api_versions import api_versions, unknown_api_versions
-from tiering.endpoint.apis.cluster import describe_cluster, describe_configs, describe_topic_partitions, metadata
+from tiering.endpoint.apis.cluster import describe_cluster, describe_topic_partitions, metadata
+from tiering.endpoint.apis.configs import describe_configs
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.apis.fetch import begin_fetch, fetch
 from tiering.endpoint.apis.find_coordinator import find_coordinator

@@ -1,6 +1,7 @@
 """The limits of a socket server, named as Kafka's broker settings where Kafka has them."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,9 @@ class SocketServerConfig:
 
     connections_per_ip_max: int = 10_000
     """`max.connections.per.ip`."""
+
+    connections_per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
+    """`max.connections.per.ip.overrides`: by IP address."""
 
     idle_ms_max: int = 600_000
     """`connections.max.idle.ms`: a connection without a byte in either direction for so long is closed."""

@@ -1,6 +1,7 @@
 """How many connections there are, in all and from one address (Kafka's ConnectionQuotas)."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
@@ -10,6 +11,7 @@ class ConnectionQuotas:
 
     connections_max: int
     per_ip_max: int
+    per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
     _by_ip: Counter[str] = field(default_factory=Counter)
     count: int = 0
 
@@ -17,8 +19,9 @@ class ConnectionQuotas:
         """Why no connection from `ip` is accepted now, empty if one is."""
         if self.count >= self.connections_max:
             return f"there are {self.count} connections, as many as max.connections allows"
-        if self._by_ip[ip] >= self.per_ip_max:
-            return f"there are {self._by_ip[ip]} connections from {ip}, as many as max.connections.per.ip allows"
+        if self._by_ip[ip] >= self.per_ip_overrides.get(ip, self.per_ip_max):
+            setting = "max.connections.per.ip.overrides" if ip in self.per_ip_overrides else "max.connections.per.ip"
+            return f"there are {self._by_ip[ip]} connections from {ip}, as many as {setting} allows"
         return ""
 
     def add(self, ip: str) -> None:

@@ -95,7 +95,10 @@ class SocketServer:
     _pool: MemoryPool = field(init=False)
 
     def __post_init__(self) -> None:
-        self._quotas = ConnectionQuotas(self.config.connections_max, self.config.connections_per_ip_max)
+        config = self.config
+        self._quotas = ConnectionQuotas(
+            config.connections_max, config.connections_per_ip_max, config.connections_per_ip_overrides
+        )
         self._pool = MemoryPool(self.config.queued_bytes_max)
 
     def __len__(self) -> int:

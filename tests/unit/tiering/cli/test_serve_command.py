@@ -95,6 +95,40 @@ def test_a_port_that_is_taken_is_told(run: Run, broker: Path) -> None:
     assert f"cannot listen on {address}" in result.stderr
 
 
+def test_settings_that_make_no_sense_are_refused_before_it_listens(run: Run, tmp_path: Path) -> None:
+    for setting, reason in {
+        "fetch.max.byte=2000": "did you mean fetch.max.bytes?",
+        "fetch.max.bytes=1000": "fetch.max.bytes: expected an integer from 1024 to 2147483647",
+    }.items():
+        result = run("serve", "--log-dir", tmp_path, "-c", setting)
+        assert result.exit_code == 1
+        assert reason in result.stderr
+    file = tmp_path / "tiering.toml"
+    file.write_text('log.dirs = "/nowhere"\nnode.id = -1\n')
+    result = run("serve", "--config", file)
+    assert result.exit_code == 2
+    assert "tiering.toml:2: node.id=-1: expected an integer from 0 to" in result.stderr
+
+
+@pytest.mark.slow
+def test_it_serves_what_its_configuration_says(broker: Path, tmp_path: Path) -> None:
+    file = tmp_path / "tiering.toml"
+    file.write_text(f'log.dirs = "{broker}"\n"max.connections" = 1\nnode.id = 7\n')
+    command = [sys.executable, "-m", "tiering", "serve", "--config", str(file), "--listen", "127.0.0.1:0", "-c", "node.id=8"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        port = int(process.stderr.readline().rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port)) as client, socket.create_connection(("127.0.0.1", port)) as refused:
+            assert refused.recv(1) == b""
+            client.sendall(write_request(RequestHeader(METADATA, 2, 99, None), MetadataRequest(topics=())))
+            answer = response_of(METADATA, 2, client.recv(1 << 16))
+        assert answer.brokers[0].node_id == 8
+        assert answer.cluster_id not in ("", "kafka-tiering")  # that of the log directory
+        process.send_signal(signal.SIGTERM)
+        assert "as many as max.connections allows" in process.stderr.read()
+    assert process.returncode == 0
+
+
 @pytest.mark.slow
 def test_it_serves_until_it_is_told_to_stop(broker: Path, archive: str) -> None:
     command = [sys.executable, "-m", "tiering", "serve", "--log-dir", str(broker), "--archive", archive]

@@ -117,8 +117,12 @@ def test_every_setting_has_a_variable_of_its_own() -> None:
         assert read_environment({variable_of(name): "v"}).assignments == (Assignment(name, "v", Place(variable_of(name))),)
 
 
-def test_no_setting_s_name_is_the_table_that_another_lies_in() -> None:
-    assert not [(a, b) for a in KNOWN for b in KNOWN if b.startswith(f"{a}.")]
+def test_no_setting_s_name_is_the_table_that_another_lies_in_but_for_kafka_s_limits_of_connections() -> None:
+    limits = ("max.connections", "max.connections.per.ip", "max.connections.per.ip.overrides")
+    both = {(a, b) for a in KNOWN for b in KNOWN if b.startswith(f"{a}.")}
+    assert both == {(a, b) for a in limits for b in limits if len(a) < len(b)}
+    parsed = read_toml("".join(f'"{name}" = 5\n' for name in limits), "f.toml")
+    assert [(a.name, a.value) for a in parsed.assignments] == [(name, "5") for name in limits]
 
 
 def test_an_empty_variable_is_not_given_and_others_are_not_looked_at() -> None:

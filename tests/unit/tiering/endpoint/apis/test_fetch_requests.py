@@ -158,13 +158,13 @@ def test_all_partitions_of_a_request_share_its_bytes_and_the_first_has_one_batch
     endpoint = Endpoint(world.folders["local alone"], None)
     names = ("g-empty", "g-mixed", "g-txn", "g-appendtime")
     asked = tuple(endpoint.topic(name, 11, FetchPartition(0, partition_max_bytes=1 << 20)) for name in names)
-    sizes = [sizes_of(endpoint, FetchRequest(max_bytes=most, topics=asked)) for most in (1, 30_000)]
+    sizes = [sizes_of(endpoint, FetchRequest(max_bytes=most, topics=asked)) for most in (1, 30_000, 1024)]
     assert sizes[0][0] == sizes[0][2] == sizes[0][3] == 0
     assert sizes[0][1] > 1
     assert sizes[1][1] > 0
     assert sum(sizes[1]) <= 30_000
-    endpoint.limited(fetch_bytes_max=1)
-    assert sizes_of(endpoint, FetchRequest(topics=asked)) == sizes[0]
+    endpoint.configure("fetch.max.bytes=1024")
+    assert sizes_of(endpoint, FetchRequest(topics=asked)) == sizes[2]
 
 
 @pytest.mark.parametrize("version", [3, 11])

@@ -84,7 +84,7 @@ def test_what_nobody_knows_is_told_last_and_ends_no_wait(endpoint: Endpoint) -> 
 
 
 def test_a_wish_for_more_bytes_than_an_answer_may_have_waits_for_no_more(endpoint: Endpoint) -> None:
-    endpoint.limited(fetch_bytes_max=10_000)
+    endpoint.configure("fetch.max.bytes=10000")
     for min_bytes, max_bytes, waits in ((20_000, 1 << 20, False), (20_000, 5_000, False)):
         one = endpoint.topic("g-txn", 12, FetchPartition(0, partition_max_bytes=1 << 20))
         asked = FetchRequest(max_wait_ms=500, min_bytes=min_bytes, max_bytes=max_bytes, topics=(one,))

@@ -93,6 +93,15 @@ def test_further_connections_are_refused_in_all_and_of_one_address():
     assert at.accepted(5, "b", 0) == []
 
 
+def test_some_addresses_have_other_limits() -> None:
+    core = SocketServer(SocketServerConfig(connections_per_ip_max=1, connections_per_ip_overrides={"b": 2, "c": 0}))
+    closed = [ip for number, ip in enumerate("aabbbc") if core.accepted(number, ip, 0)]
+    assert closed == ["a", "b", "c"]
+    assert core.accepted(9, "c", 0) == [
+        Close(9, "there are 0 connections from c, as many as max.connections.per.ip.overrides allows")
+    ]
+
+
 def test_what_is_idle_is_closed_and_what_is_being_answered_is_not():
     at = server("a", "b", "c")
     at.received(1, frame(b"slow"), 0)

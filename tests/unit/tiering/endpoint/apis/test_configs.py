@@ -1,0 +1,73 @@
+"""DescribeConfigs: Kafka's types and sources of the endpoint's settings, and no settings of topics."""
+
+import pytest
+from asked_endpoint import Endpoint
+from tiered_worlds import World
+
+from tiering.endpoint.apis.configs import ResourceType
+from tiering.endpoint.protocol.api_keys import DESCRIBE_CONFIGS
+from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from tiering.endpoint.settings import FETCH_MAX_BYTES, SETTINGS
+
+
+@pytest.fixture
+def endpoint(world: World) -> Endpoint:
+    return Endpoint(world.folders["local alone"], None)
+
+
+def described(endpoint: Endpoint, kind: int, name: str, *keys: str, version: int = 4, **more: bool) -> DescribeConfigsResult:
+    resource = DescribeConfigsResource(kind, name, keys or None)
+    found: DescribeConfigsResult = endpoint.ask(DESCRIBE_CONFIGS, version, DescribeConfigsRequest((resource,), **more)).results[0]
+    assert (found.resource_type, found.resource_name) == (kind, name)
+    return found
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+def test_the_broker_s_settings_are_all_told(endpoint: Endpoint, version: int) -> None:
+    found = described(endpoint, ResourceType.BROKER, "1", version=version)
+    assert {one.name: one.value or "" for one in found.configs} == {n: s.text(s.default) for n, s in SETTINGS.items()}
+    assert all(one.read_only and not one.is_sensitive and one.config_source == 5 and one.synonyms == () for one in found.configs)
+    if version >= 3:
+        assert {one.config_type for one in found.configs} == {2, 3, 5, 7}
+        assert {one.documentation for one in found.configs} == {None}
+
+
+def test_what_is_set_has_another_source_than_a_default(endpoint: Endpoint) -> None:
+    endpoint.configure("fetch.max.bytes=2048")
+    found = described(
+        endpoint, ResourceType.BROKER, "1", "fetch.max.bytes", "nothing", include_synonyms=True, include_documentation=True
+    )
+    name, default = FETCH_MAX_BYTES.name, str(FETCH_MAX_BYTES.default)
+    synonyms = (DescribeConfigsSynonym(name, "2048", 4), DescribeConfigsSynonym(name, default, 5))
+    assert found.configs == (DescribeConfigsResourceResult(name, "2048", True, 4, False, synonyms, 3, FETCH_MAX_BYTES.help),)
+
+
+def test_topics_have_no_settings_here(endpoint: Endpoint) -> None:
+    assert described(endpoint, ResourceType.TOPIC, "g-txn").configs == ()
+    assert described(endpoint, ResourceType.TOPIC, "g-txn").error_code == 0
+    unknown = described(endpoint, ResourceType.TOPIC, "nowhere")
+    assert (unknown.error_code, unknown.error_message) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+
+
+def test_other_brokers_and_other_things_have_none(endpoint: Endpoint) -> None:
+    for kind, name in ((ResourceType.BROKER, ""), (ResourceType.BROKER_LOGGER, "1"), (ResourceType.GROUP, "readers")):
+        assert described(endpoint, kind, name) == DescribeConfigsResult(resource_type=kind, resource_name=name)
+    for kind, name in ((ResourceType.BROKER_LOGGER, ""), (ResourceType.BROKER_LOGGER, "2"), (ResourceType.GROUP, "")):
+        assert described(endpoint, kind, name).error_code == ErrorCode.INVALID_REQUEST
+    other = described(endpoint, ResourceType.BROKER, "2")
+    assert other.error_code == ErrorCode.INVALID_REQUEST
+    assert other.error_message == "Unexpected broker id, expected 1 or empty string, but received 2"
+
+
+def test_a_type_that_kafka_does_not_have_is_refused_for_all(endpoint: Endpoint) -> None:
+    resources = (DescribeConfigsResource(2, "g-txn", None), DescribeConfigsResource(3, "x", None))
+    for one in endpoint.ask(DESCRIBE_CONFIGS, 4, DescribeConfigsRequest(resources)).results:
+        assert (one.error_code, one.configs) == (ErrorCode.INVALID_REQUEST, ())
+        assert one.error_message == "Unexpected resource type UNKNOWN for resource x"

@@ -1,0 +1,76 @@
+"""DescribeConfigs: the settings of this broker. Those of topics are known to the brokers that own them, and not here."""
+
+from enum import IntEnum
+
+from tiering.endpoint.apis.context import Context, unknown_topic
+from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from tiering.endpoint.settings import SETTINGS, Setting
+
+
+class ResourceType(IntEnum):
+    """Kafka's ConfigResource.Type."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+_GIVEN, _DEFAULT = 4, 5
+"""Kafka's ConfigSource: STATIC_BROKER_CONFIG, DEFAULT_CONFIG."""
+
+
+def describe_configs(request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
+    """A list of settings a resource, an empty one for a topic that there is; an error for each if one is of no known type."""
+    unknown = [one for one in request.resources if one.resource_type not in set(ResourceType)]
+    if unknown:
+        reason = f"Unexpected resource type UNKNOWN for resource {unknown[0].resource_name}"
+        return DescribeConfigsResponse(results=tuple(_refused(one, reason) for one in request.resources))
+    return DescribeConfigsResponse(results=tuple(_described(one, request, context) for one in request.resources))
+
+
+def _described(resource: DescribeConfigsResource, request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResult:
+    kind, name = resource.resource_type, resource.resource_name
+    node_id = str(context.cluster.live.node_id)
+    if kind == ResourceType.TOPIC and name not in context.logs.names():
+        return DescribeConfigsResult(unknown_topic(name), None, kind, name)
+    if kind == ResourceType.BROKER and name not in ("", node_id):
+        return _refused(resource, f"Unexpected broker id, expected {node_id} or empty string, but received {name}")
+    if kind == ResourceType.BROKER_LOGGER and name != node_id:
+        return _refused(resource, f"Unexpected broker id, expected {node_id} but received {name}")
+    if kind in (ResourceType.CLIENT_METRICS, ResourceType.GROUP) and not name:
+        return _refused(resource, "the name must not be empty")
+    configs: tuple[DescribeConfigsResourceResult, ...] = ()
+    if kind == ResourceType.BROKER and name:  # without a name: what is set for all brokers at run time
+        wanted = set(resource.configuration_keys or SETTINGS)
+        configs = tuple(_setting(one, request, context) for key, one in SETTINGS.items() if key in wanted)
+    return DescribeConfigsResult(resource_type=kind, resource_name=name, configs=configs)
+
+
+def _refused(resource: DescribeConfigsResource, reason: str) -> DescribeConfigsResult:
+    return DescribeConfigsResult(ErrorCode.INVALID_REQUEST, reason, resource.resource_type, resource.resource_name)
+
+
+def _setting(setting: Setting, request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResourceResult:
+    settings = context.settings
+    value, default = (setting.text(one) if one is not None else None for one in (settings[setting], setting.default))
+    given = (DescribeConfigsSynonym(setting.name, value, _GIVEN),) if setting.name in settings.given else ()
+    defaults = (DescribeConfigsSynonym(setting.name, default, _DEFAULT),) if default is not None else ()
+    return DescribeConfigsResourceResult(
+        name=setting.name,
+        value=value,
+        read_only=True,
+        config_source=_GIVEN if given else _DEFAULT,
+        synonyms=(*given, *defaults) if request.include_synonyms else (),
+        config_type=setting.type,
+        documentation=setting.help if request.include_documentation else None,
+    )
