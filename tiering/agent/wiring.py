@@ -247,7 +247,8 @@ def _tasks(config: Config, store: ObjectStore, clock: Clock, ids: Ids, cluster: 
         own = cluster if isinstance(cluster, OwnTopics) else None
         tasks.append(ExpireTask(store, clock, ids, config.retention, interval_ms, cluster, own))
     if isinstance(cluster, OwnTopics):
-        tasks.append(LocalRetentionTask(store, clock, cluster.tier, settings.log_retention_check_interval_ms))
+        decoder = decoder_with(keys_address(config))
+        tasks.append(LocalRetentionTask(store, clock, cluster.tier, settings.log_retention_check_interval_ms, decoder))
     if "sweep" in settings.agent_tasks:
         tasks.append(SweepTask(store, clock, ids, settings.sweep_grace_ms, settings.sweep_interval_ms))
     if "scrub" in settings.agent_tasks:

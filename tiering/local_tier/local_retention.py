@@ -10,7 +10,9 @@ from local_log.engine.manager.retention import KAFKAS, DeletionPolicy, delete_ol
 from local_log.engine.unified_log import UnifiedLog
 from local_log.formats.primitives import INT64_MAX
 from local_log.log_reader import LogReader
+from remote.read.context import Decoder
 from remote.store.api import ObjectStore
+from remote.transforms.decoded_bytes import DecodedBytes
 from tiering.retention.local import Held, held, planned, refuse_others
 
 _EVERYTHING = Held(INT64_MAX, 0)
@@ -22,14 +24,19 @@ def is_due(log: UnifiedLog, reader: LogReader, now_ms: int, policies: Sequence[D
 
 
 def retain(
-    log: UnifiedLog, reader: LogReader, store: ObjectStore, now_ms: int, policies: Sequence[DeletionPolicy] = KAFKAS
+    log: UnifiedLog,
+    reader: LogReader,
+    store: ObjectStore,
+    now_ms: int,
+    policies: Sequence[DeletionPolicy] = KAFKAS,
+    decoded: Decoder = DecodedBytes,
 ) -> int:
     """Asks the archive and deletes; returns the number of deleted segments. The log start offset follows the archive's.
 
     While the store does not answer nothing is deleted. Raises Unavailable, and as `held` and `refuse_others`.
     """
     known = held(store, reader)
-    compared = refuse_others(store, reader, known, planned(reader, log.folder.config, known, now_ms, policies))
+    compared = refuse_others(store, reader, known, planned(reader, log.folder.config, known, now_ms, policies), decoded)
     with log.lock:
         log.highest_offset_in_archive = min(compared, known.through)  # what is due only since then was not compared
         log.maybe_increment_log_start_offset(min(known.log_start_offset, log.high_watermark))

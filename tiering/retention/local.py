@@ -20,7 +20,9 @@ from remote.manifest.divergence import OTHER_RECORDS_REMEDY
 from remote.manifest.model import Manifest
 from remote.manifest.store import load_newest
 from remote.manifest.transitions import check_history
+from remote.read.context import Decoder
 from remote.store.api import ObjectStore, make_durable
+from remote.transforms.decoded_bytes import DecodedBytes
 from tiering.retention.same_records import SameRecords
 
 
@@ -73,8 +75,12 @@ def held(store: ObjectStore, log: LogReader) -> Held:
     return Held(min(gaps, default=manifest.end_offset) - 1, manifest.log_start_offset, manifest)
 
 
-def refuse_others(store: ObjectStore, log: LogReader, known: Held, gone: Sequence[Segment]) -> int:
+def refuse_others(
+    store: ObjectStore, log: LogReader, known: Held, gone: Sequence[Segment], decoded: Decoder = DecodedBytes
+) -> int:
     """Compares the segments that are to be deleted with the archive's; returns the last offset that may go, -1 for none.
+
+    `decoded` is for what has to be read of the archive.
 
     Leader epochs alone do not tell: a log that nobody else replicates has one epoch for ever, also where the directory was
     restored from an older copy, or was truncated, and other records were appended. Reads each segment once, or as much as
@@ -83,7 +89,7 @@ def refuse_others(store: ObjectStore, log: LogReader, known: Held, gone: Sequenc
     Raises Conflict where the archive does not hold a segment byte for byte, and as `SameRecords`.
     """
     through, start = -1, max(known.log_start_offset, log.log_start_offset)
-    archived = SameRecords(log, store, known.manifest, start) if known.manifest is not None else None
+    archived = SameRecords(log, store, known.manifest, start, decoded) if known.manifest is not None else None
     for segment in gone:
         end = log.log_end_offset if segment.next_base_offset is None else segment.next_base_offset
         if archived is not None and end > start and segment.size() > 0 and not archived.hold(segment, end):

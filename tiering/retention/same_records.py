@@ -22,7 +22,7 @@ from local_log.segment_reader import Segment
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
 from remote.manifest.segment_entry import SegmentEntry
-from remote.read.context import ReadContext
+from remote.read.context import Decoder, ReadContext
 from remote.read.log import ArchivedLog
 from remote.store.api import ObjectStore
 
@@ -39,7 +39,7 @@ class SameRecords:
     store: ObjectStore
     manifest: Manifest
     start: int
-    reading: ReadContext = field(default_factory=ReadContext)
+    decoded: Decoder
     _entries: Entries = field(init=False)
     _compared: dict[str, bool] = field(default_factory=dict, init=False)
 
@@ -74,7 +74,7 @@ class SameRecords:
     def _is_same(self, entry: SegmentEntry, first: int, last: int) -> bool:
         if (first, last) != (entry.base_offset, entry.end_offset):
             alone = replace(self.manifest, entries=(entry,), pages=())
-            archived = ArchivedLog(self.store, alone, reading=self.reading).chunks(first, last)
+            archived = ArchivedLog(self.store, alone, reading=ReadContext(self.decoded)).chunks(first, last)
             return _content(_inside(archived, first, last)) == self._local(first, last)
         if entry.segment_id not in self._compared:
             self._compared[entry.segment_id] = self._local(first, last) == (entry.log_size, entry.log_crc32c)

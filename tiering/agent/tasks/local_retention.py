@@ -7,7 +7,9 @@ from functools import partial
 from local_log.errors import LogError, NotFound
 from local_log.log_reader import open_log
 from remote.clock import Clock
+from remote.read.context import Decoder
 from remote.store.api import ObjectStore
+from remote.transforms.decoded_bytes import DecodedBytes
 from tiering.agent.outcome import Outcome
 from tiering.agent.schedule import Job, Kind, Waiting
 from tiering.agent.state import AgentState, Changes
@@ -19,12 +21,16 @@ from tiering.local_tier.local_tier import LocalTier
 
 @dataclass(slots=True)
 class LocalRetentionTask:
-    """Checks each tiered log of `tier` every `interval_ms`. The store is asked only when there is something to delete."""
+    """Checks each tiered log of `tier` every `interval_ms`. The store is asked only when there is something to delete.
+
+    `decoded` is for what has to be read of the archive.
+    """
 
     store: ObjectStore
     clock: Clock
     tier: LocalTier
     interval_ms: int
+    decoded: Decoder = DecodedBytes
     kind: Kind = Kind.local
     attempts_max: int | None = None
 
@@ -60,7 +66,7 @@ class LocalRetentionTask:
             reader = open_log(mark.log_dir.disk, mark.folder, mark.partition, now.log_start, now.high_watermark.offset)
             if archive_start <= now.log_start and not is_due(log, reader, now_ms, self.tier.policies):
                 return Outcome(job, asked_nothing=True)
-            return Outcome(job, deleted=retain(log, reader, self.store, now_ms, self.tier.policies))
+            return Outcome(job, deleted=retain(log, reader, self.store, now_ms, self.tier.policies, self.decoded))
         except NotFound:
             return Outcome(job, asked_nothing=True)  # the topic was deleted, or the segments while they were looked at
         except LogError as e:

@@ -1,16 +1,19 @@
 """A local log whose segments begin at other offsets than the archive's: what is equal may be deleted, and nothing else."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 from archive_fakes import CountingIds, FixedClock, MemoryStore, verbs
+from encodings_to_try import ENCODED, KEYS, transforms
 from golden_logs import broker_logs
 from logs_to_archive import cut_finer, drop_segments_below, local_logs, roll
 
-from local_log.errors import Conflict
+from local_log.errors import Conflict, NoKey
 from local_log.log_reader import LogReader
 from remote.manifest.gaps import COMPACTED, NO_BATCH, Gap
+from remote.transforms.decoded_bytes import DecodedBytes
 from tiering.offload.copy import OffloadRun, offload, plan
 from tiering.retention.local import held, refuse_others
 
@@ -61,6 +64,21 @@ def test_of_an_archived_segment_that_begins_below_the_log_the_common_part_is_rea
     assert log.segments[0].base_offset == second
     assert through == log.segments[-1].base_offset - 1
     assert len({call[1] for call in store.calls if call[1].endswith(".log")}) == 1
+
+
+@pytest.mark.parametrize("encoding", ENCODED)
+def test_of_an_encrypted_segment_a_part_is_read_with_its_key(adopted: Path, tmp_path: Path, encoding: str) -> None:
+    log, store = local_logs(replica(tmp_path / "archived", 5))[NAME], MemoryStore()
+    run = OffloadRun(store, FixedClock(), CountingIds(), "replica", lambda _: None, transforms(encoding))
+    assert [d.error for d in offload(plan(log, store), run) if d.error] == []
+    drop_segments_below(adopted, NAME, [s.base_offset for s in local_logs(adopted)[NAME].segments][1])
+    log = local_logs(adopted)[NAME]
+    known, gone = held(store, log), log.segments[:-1]
+    assert refuse_others(store, log, known, gone, partial(DecodedBytes, keys=KEYS)) == log.segments[-1].base_offset - 1
+    assert refuse_others(store, log, known, gone[-1:]) == log.segments[-1].base_offset - 1, "all of it lies in the log"
+    if known.manifest is not None and known.manifest.entries[0].is_encrypted:
+        with pytest.raises(NoKey):
+            refuse_others(store, log, known, gone)
 
 
 @pytest.mark.parametrize("starts_later", [False, True])
