@@ -24,6 +24,8 @@ _SIZES = (0, 1, 100, 5_000, 100_000, 1 << 20, INT32_MAX, INT32_MAX)
 
 
 _NO_SESSION = 2_000_000_000
+LAST = 2_000_000_001
+"""Stands for the fetch session that was given last."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +81,8 @@ class Facts:
             "min_bytes": st.sampled_from((0, 1, 1, 100_000, -1, INT32_MAX)),
             "max_wait_ms": st.sampled_from((0, 0, 0, 3)),
             "isolation_level": _mostly((0, 1), (2, -1)),
-            "session_id": _mostly((0,), (_NO_SESSION, -1)),
-            "session_epoch": _mostly((-1,), (0, 1, 5, -2)),
+            "session_id": _mostly((0, 0, 0, LAST), (_NO_SESSION, -1)),
+            "session_epoch": _mostly((-1, -1, 0, 1, 1), (5, -2)),
             "replica_id": replicas,
             "max_num_offsets": st.sampled_from((1, 2, 100, 0, -1, INT32_MAX)),
             "response_partition_limit": st.sampled_from((2000, 2001, 1, 3, 0, -1, INT32_MAX)),

@@ -10,6 +10,7 @@ from typing import Any
 from compared_answers import Difference
 
 from local_log.formats.batches import scan
+from local_log.formats.list_offsets import EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST_TIERED
 from local_log.formats.primitives import INT32_MAX
 from tiering.endpoint.protocol.api_keys import (
     API_VERSIONS,
@@ -29,6 +30,8 @@ from tiering.endpoint.protocol.messages.describe_topic_partitions import Cursor,
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tiering.endpoint.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest
+
+_OF_TIERS = (EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,14 @@ def _later_segments(of: Compared, found: Difference) -> bool:
         return False
     theirs, ours = found.within[-1]
     return bool(theirs.offset == -1 < ours.offset and not theirs.error_code)
+
+
+def _tiers(of: Compared, found: Difference) -> bool:
+    if of.api is not LIST_OFFSETS or not found.path.startswith("topics.partitions."):
+        return False
+    place = found.within[-2][0].name, found.within[-1][0].partition_index
+    asked = ((topic.name, one.partition_index, one.timestamp) for topic in of.request.topics for one in topic.partitions)
+    return any((name, number) == place and timestamp in _OF_TIERS for name, number, timestamp in asked)
 
 
 def _stable_offset(of: Compared, found: Difference) -> bool:
@@ -209,6 +220,12 @@ KNOWN_DIFFERENCES = (
         "The first record of a later segment that is as late. A broker looks into one local segment, and finds none.",
         _later_segments,
         (LIST_OFFSETS, 11, _offset("g-compacted", timestamp=1_700_000_028_749)),
+    ),
+    KnownDifference(
+        "ListOffsets: the earliest local, the latest tiered offset and the earliest one that is not uploaded",
+        "Those of the archive. A broker knows of its own tiered storage only.",
+        _tiers,
+        (LIST_OFFSETS, 11, _offset("g-txn", timestamp=EARLIEST_LOCAL)),
     ),
     KnownDifference(
         "Fetch: last stable offset",

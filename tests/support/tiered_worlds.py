@@ -52,17 +52,33 @@ def made(base: Path) -> World:
         archived_end = newest.manifest.end_offset
         middle = newest.manifest.entries[len(newest.manifest.entries) // 2].base_offset
         for shape, offset in (("archived dropped", archived_end), ("some archived dropped", middle)):
-            drop_segments_below(folders[shape], name, offset)
-            epochs = folders[shape] / name / LEADER_EPOCH_CHECKPOINT
-            forget_epochs_below(epochs, local_logs(folders[shape])[name].log_start_offset)
+            drop_archived(folders[shape], name, offset)
     return World(folders, store, {name: all_records(log) for name, log in local_logs(whole).items() if name in ARCHIVED})
+
+
+def drop_archived(folder: Path, name: str, offset: int) -> None:
+    """What local retention leaves of a partition: no segment that ends at or below `offset`, and no epoch from before."""
+    drop_segments_below(folder, name, offset)
+    forget_epochs_below(folder / name / LEADER_EPOCH_CHECKPOINT, local_logs(folder)[name].log_start_offset)
+
+
+def with_half_archived(folder: Path, into: Path) -> MemoryStore:
+    """An archive of a log directory, and a copy of this that has the newer half of what is archived, and what is not."""
+    store = MemoryStore()
+    offload_all(folder, store)
+    copy_of(folder, into)
+    for name, log in local_logs(folder).items():
+        newest = load_newest(store, path_of(log))
+        if newest is not None and not newest.manifest.only_seen:
+            drop_archived(into, name, newest.manifest.entries[len(newest.manifest.entries) // 2].base_offset)
+    return store
 
 
 def forget_epochs_below(file: Path, offset: int) -> None:
     """What a broker does to the leader epochs when the start of its local log moves."""
     pairs = [tuple(map(int, line.split())) for line in file.read_text().splitlines()[2:]]
-    current = max(pair for pair in pairs if pair[1] <= offset)
-    kept = [(current[0], offset), *(pair for pair in pairs if pair[1] > offset)]
+    gone = [epoch for epoch, start in pairs if start <= offset]
+    kept = [*((epoch, offset) for epoch in gone[-1:]), *(pair for pair in pairs if pair[1] > offset)]
     file.write_text("\n".join(["0", str(len(kept)), *(f"{epoch} {start}" for epoch, start in kept), ""]))
 
 

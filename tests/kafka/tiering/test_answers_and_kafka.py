@@ -1,4 +1,4 @@
-"""The same requests to a broker and to our endpoint on a copy of its log directory: the answers are the same.
+"""The same requests to a broker and to endpoints on copies of its log directory: the answers are the same.
 
 Hypothesis makes the requests of the fields of their classes. COMPARED_REQUESTS says how many of each API; a night takes 20,000.
 """
@@ -8,13 +8,13 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import real_kafka
-from any_requests import Facts, any_message
+from any_requests import LAST, Facts, any_message
 from asked_by_wire import Wire
 from asked_endpoint import Endpoint
 from compared_answers import Difference, differences
@@ -25,9 +25,11 @@ from known_differences import KNOWN_DIFFERENCES, Compared
 from known_topics import know
 from odd_logs import odd_logs
 from served_endpoint import served
+from tiered_worlds import with_half_archived
 
 from local_log.formats.filenames import CLUSTER_METADATA_TOPIC, HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHECKPOINT
 from local_log.formats.list_offsets import LATEST
+from tiering.endpoint.fetch_sessions.session import NO_SESSION
 from tiering.endpoint.protocol.api_keys import (
     API_VERSIONS,
     DESCRIBE_CLUSTER,
@@ -40,7 +42,6 @@ from tiering.endpoint.protocol.api_keys import (
     Api,
 )
 from tiering.endpoint.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from tiering.endpoint.protocol.messages.metadata import MetadataRequest
 
 EACH = int(os.environ.get("COMPARED_REQUESTS", "40"))
 COMPARED = (
@@ -48,43 +49,74 @@ COMPARED = (
     *(DESCRIBE_CONFIGS, DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS),
 )
 FIRST_OF_KAFKA_4 = {FETCH.key: 4, LIST_OFFSETS.key: 1}
+SESSIONS_SINCE = 7
+"""The first version of Fetch with sessions."""
 SETTINGS = {
     "log_retention_ms": "-1",
     "auto_create_topics_enable": "false",
+    "log_index_size_max_bytes": "65536",
     "replica_high_watermark_checkpoint_interval_ms": "200",
 }
 pytestmark = pytest.mark.slow
 
 
 @dataclass
-class Both:
-    """A broker and our endpoint."""
+class Side:
+    """A broker or an endpoint, and the fetch session that it gave last."""
+
+    wire: Wire
+    session: int = NO_SESSION
+    epoch: int = 1
+
+    def ask(self, api: Api, version: int, request: Any) -> Any:
+        """The response, None if the connection was closed. The fetch session LAST is the last one here, with its next epoch."""
+        in_session = api is FETCH and request.session_id == LAST and version >= SESSIONS_SINCE
+        if in_session:
+            epoch = self.epoch if request.session_epoch == 1 else request.session_epoch
+            request = replace(request, session_id=self.session, session_epoch=epoch)
+        answer = self.wire.ask(api, version, request)
+        if api is FETCH and answer is not None and not answer.error_code:
+            if answer.session_id not in (0, self.session):
+                self.session, self.epoch = answer.session_id, 1
+            elif in_session and answer.session_id:
+                self.epoch += 1
+        return answer
+
+
+@dataclass
+class World:
+    """A broker, and endpoints on copies of its log directory: one with all in the log directory, one with an archive."""
 
     facts: Facts
-    theirs: Wire
-    ours: Wire
+    broker: Side
+    endpoints: tuple[Side, ...]
 
     def compare(self, api: Api, version: int, request: object) -> list[tuple[Compared, Difference]]:
-        """What differs in the two answers, or that one has closed the connection."""
-        answers = self.theirs.ask(api, version, request), self.ours.ask(api, version, request)
-        compared = Compared(api, version, request, *answers, self.facts.bases)
-        return [(compared, difference) for difference in differences(*answers)]
+        """What differs in the answers, or that one has closed the connection."""
+        theirs, found = self.broker.ask(api, version, request), list[tuple[Compared, Difference]]()
+        for endpoint in self.endpoints:
+            ours = endpoint.ask(api, version, request)
+            compared = Compared(api, version, request, theirs, ours, self.facts.bases)
+            found += [(compared, difference) for difference in differences(theirs, ours)]
+        return found
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("broker")
     know(odd_logs(folder / "data"))
     with ExitStack() as stack:
-        theirs = Wire(stack.enter_context(real_kafka.broker(folder, **SETTINGS)))
-        stack.callback(theirs.close)
-        wait_for_leaders(theirs, folder / "data")
+        broker = Wire(stack.enter_context(real_kafka.broker(folder, **SETTINGS)))
+        stack.callback(broker.close)
+        wait_for_leaders(broker, folder / "data")
         copy = Path(shutil.copytree(folder / "data", folder / "copy", ignore=shutil.ignore_patterns("*.tmp")))
-        host, port = stack.enter_context(served(Endpoint(copy, None)))
-        ours = Wire(f"{host}:{port}")
-        stack.callback(ours.close)
-        ours.ask(METADATA, 12, MetadataRequest(topics=None))  # as each client does before it asks by id
-        yield Both(Facts.of(copy), theirs, ours)
+        store = with_half_archived(copy, folder / "half")
+        endpoints = []
+        for endpoint in (Endpoint(copy, None), Endpoint(folder / "half", store)):
+            host, port = stack.enter_context(served(endpoint))
+            endpoints.append(Wire(f"{host}:{port}"))
+            stack.callback(endpoints[-1].close)
+        yield World(Facts.of(copy), Side(broker), tuple(map(Side, endpoints)))
 
 
 def wait_for_leaders(broker: Wire, data: Path) -> None:
@@ -115,8 +147,8 @@ def known(found: tuple[Compared, Difference]) -> str | None:
 
 @oracle
 @pytest.mark.parametrize("api", COMPARED, ids=lambda api: api.name)
-def test_any_request_is_answered_as_by_a_broker(both: Both, api: Api) -> None:
-    values = both.facts.values()
+def test_any_request_is_answered_as_by_a_broker(world: World, api: Api) -> None:
+    values = world.facts.values()
     versions = st.integers(FIRST_OF_KAFKA_4.get(api.key, api.first), api.last)
     requests = versions.flatmap(lambda version: st.tuples(st.just(version), any_message(api.request, version, values)))
 
@@ -130,7 +162,7 @@ def test_any_request_is_answered_as_by_a_broker(both: Both, api: Api) -> None:
     )
     @given(requests)
     def ask(asked: tuple[int, Any]) -> None:
-        unknown = [one for one in both.compare(api, *asked) if known(one) is None]
+        unknown = [one for one in world.compare(api, *asked) if known(one) is None]
         assert [difference for _, difference in unknown] == []
 
     ask()
@@ -138,5 +170,5 @@ def test_any_request_is_answered_as_by_a_broker(both: Both, api: Api) -> None:
 
 @oracle
 @pytest.mark.parametrize("difference", KNOWN_DIFFERENCES, ids=lambda difference: difference.what)
-def test_each_difference_that_is_listed_occurs(both: Both, difference: Any) -> None:
-    assert difference.what in map(known, both.compare(*difference.shown_by))
+def test_each_difference_that_is_listed_occurs(world: World, difference: Any) -> None:
+    assert difference.what in map(known, world.compare(*difference.shown_by))
