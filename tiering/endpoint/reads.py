@@ -88,7 +88,8 @@ class Reads:
                 if found.range is not None:
                     parts, offset, one_at_least = (*parts, found.range), found.next_offset, False
                     max_bytes -= found.range.size
-                if not found.is_over or file.next_offset is None or max_bytes <= 0:
+                is_full = max_bytes <= 0 and not one_at_least
+                if not found.is_over or file.next_offset is None or is_full:
                     return parts, offset
                 offset = max(offset, file.next_offset)
             if offset >= end:

@@ -154,6 +154,13 @@ def test_a_client_whose_log_has_parted_is_told_where(world: World) -> None:
     assert same.records != ()
 
 
+def test_a_consumer_in_a_gap_between_segments_is_given_the_next_batch_however_few_bytes_it_asks_for(endpoint: Endpoint) -> None:
+    want = endpoint.fetch("g-compacted", 918, 1).records
+    assert want
+    for offset in (500, 917, 918):
+        assert [endpoint.fetch("g-compacted", offset, size).records for size in (0, 1)] == [want] * 2
+
+
 def test_all_partitions_of_a_request_share_its_bytes_and_the_first_has_one_batch(world: World) -> None:
     endpoint = Endpoint(world.folders["local alone"], None)
     names = ("g-empty", "g-mixed", "g-txn", "g-appendtime")
