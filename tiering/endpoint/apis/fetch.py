@@ -41,6 +41,9 @@ from tiering.read.tiered_log import Isolation, TieredLog
 
 _Hosted = HostedTopic | LogError | None
 
+_FUTURE_REPLICA = -3
+"""The replica id of a broker that moves a log to another directory."""
+_REPLICA_STATE_SINCE = 15
 _MAX_BYTES_SINCE = 3
 """Older versions may be answered with nothing if the first batch is larger than what is asked for."""
 _BATCHES_SINCE, _TIMESTAMPS_SINCE, _LEADERS_SINCE = 4, 2, 16
@@ -97,8 +100,7 @@ def fetch(
             readable.append((wanted, topic))
     if readable and request.isolation_level not in ISOLATION_LEVELS:
         return _refused(request, version, ErrorCode.UNKNOWN_SERVER_ERROR)
-    is_from_follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
-    params = _FetchParams(version, isolation_of(request.isolation_level), is_from_follower)
+    params = _params(request, version)
     bytes_max = min(request.max_bytes, context.settings[FETCH_MAX_BYTES])
     room = _Room(bytes_max, one_at_least=version >= _MAX_BYTES_SINCE)
     answers = [(wanted, _partition(topic, wanted, params, room, context)) for wanted, topic in readable]
@@ -106,9 +108,15 @@ def fetch(
     if may_wait and answers and is_short and not any(a.error_code or a.diverging_epoch.epoch >= 0 for _, a in answers):
         return None
     response = begun.respond(answers + unknown, context.clock.now_ms())
-    leaders = set() if is_from_follower else {answer.current_leader.leader_id for _, answer in answers}
+    leaders = set() if params.is_from_follower else {answer.current_leader.leader_id for _, answer in answers}
     nodes = (NodeEndpoint(one.node_id, one.host, one.port) for one in context.cluster.live.brokers if one.node_id in leaders)
     return replace(response, node_endpoints=tuple(nodes))
+
+
+def _params(request: FetchRequest, version: int) -> _FetchParams:
+    replica_id = request.replica_id if version < _REPLICA_STATE_SINCE else request.replica_state.replica_id
+    isolation = Isolation.read_uncommitted if replica_id == _FUTURE_REPLICA else isolation_of(request.isolation_level)
+    return _FetchParams(version, isolation, is_from_follower=replica_id >= 0)
 
 
 def _partition(topic: HostedTopic | LogError, one: Wanted, params: _FetchParams, room: _Room, context: Context) -> PartitionData:

@@ -149,3 +149,10 @@ def test_consumers_with_a_former_epoch_are_told_who_leads_now(endpoint: Endpoint
     assert [(one.node_id, one.host, one.port) for one in found.node_endpoints] == (
         [(1, "broker.test", 9092)] if leader >= 0 else []
     )
+
+
+@pytest.mark.parametrize(("replica", "is_told"), [(-1, True), (-2, True), (-3, False)])
+def test_all_but_a_replica_in_the_making_are_consumers(endpoint: Endpoint, replica: int, is_told: bool) -> None:
+    one = endpoint.topic("g-txn", 11, FetchPartition(0, partition_max_bytes=1 << 30))
+    found = endpoint.ask(FETCH, 11, FetchRequest(replica_id=replica, isolation_level=1, topics=(one,)))
+    assert (found.responses[0].partitions[0].aborted_transactions is not None) == is_told
