@@ -6,7 +6,7 @@ MUTATED_FRAMES says how many; the whole proof takes 100,000.
 import os
 import tracemalloc
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random  # noqa: TID251  # seeded
 from typing import Any
 
@@ -80,7 +80,7 @@ class Played:
 @pytest.fixture
 def endpoint(world: World) -> Endpoint:
     found = Endpoint(world.folders["some archived dropped"], world.store)
-    found.context = replace(found.context, fetch_bytes_max=FETCH_BYTES)
+    found.configure(f"fetch.max.bytes={FETCH_BYTES}")
     return found
 
 
