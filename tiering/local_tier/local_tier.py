@@ -17,6 +17,7 @@ from local_log.cluster.metadata import read_cluster_image
 from local_log.disk import WritableDisk
 from local_log.engine.config import LogConfig
 from local_log.engine.manager.background import Background
+from local_log.engine.manager.cleaner_status import CleanerStatus
 from local_log.engine.manager.config import ManagerConfig
 from local_log.engine.manager.data_dir import DataDir
 from local_log.engine.manager.guarded_disk import Offline, unless_offline
@@ -154,6 +155,10 @@ class LocalTier:
     def uncleanable(self) -> Mapping[TopicPartition, LogError]:
         """The partitions that the log cleaner leaves alone after an error."""
         return self._manager.uncleanable
+
+    def cleaner_status(self) -> CleanerStatus | None:
+        """The metrics of the log cleaner; None if it is disabled."""
+        return self._manager.cleaner_status()
 
     def missing(self) -> tuple[TopicPartition, ...]:
         """Partitions of known topics without a log in any directory: a disk is offline or not mounted, or a log is damaged."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from threading import Event, Lock, Thread
 from typing import Any, Final
 
+from local_log.engine.manager.cleaner_status import CleanerStatus
 from local_log.engine.manager.log_manager import Started
 from local_log.engine.manager.startup import Progress
 from local_log.errors import LogError
@@ -34,7 +35,7 @@ class TierStatus:
 
     `logs_left` counts the logs that are not opened yet, `was_clean` whether the directories were cleanly shut down before.
     `missing` are partitions without a log, `uncleanable` those that the log cleaner leaves alone, `problems` the messages of what
-    went wrong, the last at the end.
+    went wrong, the last at the end. `cleaner` has the metrics of the log cleaner, None if it is disabled.
     """
 
     state: str = OPENING
@@ -48,6 +49,7 @@ class TierStatus:
     problems: tuple[str, ...] = ()
     problem_count: int = 0
     offsets: tuple[LogOffsetsRow, ...] = ()
+    cleaner: CleanerStatus | None = None
 
     def row(self) -> dict[str, Any]:
         """For JSON."""
@@ -166,6 +168,7 @@ class TierService:
             missing=self.tier.missing(),
             uncleanable=tuple(f"{partition}: {why}" for partition, why in self.tier.uncleanable().items()),
             offsets=rows,
+            cleaner=self.tier.cleaner_status(),
         )
 
     def _on_progress(self, progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""Every metric, and the Kafka MBean that it corresponds to (RemoteStorageMetrics, BrokerTopicMetrics).
+"""Every metric, and the Kafka MBean that it corresponds to (RemoteStorageMetrics, BrokerTopicMetrics, LogCleaner).
 
 Names follow the JMX exporter's rules for Kafka (`lowercaseOutputName`, PerSec meters as `_total`), so existing dashboards and
 alerts for Kafka's tiered storage work. A metric without an MBean is named `kafka_tiering_…`. Where the MBean has a topic, the
@@ -31,6 +31,12 @@ class Series:
 def _kafka(bean: str, text: str, *labels: str) -> Series:
     name = bean.removesuffix("PerSec").lower() + ("_total" if bean.endswith("PerSec") else "")
     return Series(_KAFKA + name, text, labels, f"{_BEAN}{bean}{''.join(f',{label}=…' for label in labels)}")
+
+
+def _cleaner(bean: str, text: str, *labels: str) -> Series:
+    kind, _, name = bean.partition(".")
+    full = f"kafka.log:type={kind},name={name}{''.join(f',{label}=…' for label in labels)}"
+    return Series(f"kafka_log_{kind}_{name}".lower().replace("-", "_"), text, labels, full)
 
 
 def _own(name: str, text: str, *labels: str) -> Series:
@@ -111,6 +117,30 @@ TIER_MISSING: Final = _own("local_tier_missing_partitions", "Partitions of our o
 TIER_PROBLEMS: Final = _own("local_tier_problems_total", "Errors of background tasks on log directories of our own.")
 TIER_TICK: Final = _own("local_tier_tick_timestamp_seconds", "When the background tasks of log directories of our own last ran.")
 
+CLEANER_RECOPY: Final = _cleaner(
+    "LogCleaner.cleaner-recopy-percent", "Bytes that the log cleaner's last rounds kept, in percent of what they read."
+)
+CLEANER_TIME: Final = _cleaner("LogCleaner.max-clean-time-secs", "Seconds of the log cleaner's last round, the longest one.")
+CLEANER_BUFFER: Final = _cleaner(
+    "LogCleaner.max-buffer-utilization-percent", "How full the last round's map of keys was, the fullest of its threads."
+)
+CLEANER_DELAY: Final = _cleaner(
+    "LogCleaner.max-compaction-delay-secs", "Seconds by which a log's cleaning is late by max.compaction.lag.ms, the latest log."
+)
+CLEANER_DEAD: Final = _cleaner("LogCleaner.DeadThreadCount", "Threads of the log cleaner that ended with an exception.")
+UNCLEANABLE: Final = _cleaner(
+    "LogCleanerManager.uncleanable-partitions-count",
+    "Partitions that the log cleaner leaves alone after an error, until a restart.",
+    "logdirectory",
+)
+UNCLEANABLE_BYTES: Final = _cleaner(
+    "LogCleanerManager.uncleanable-bytes", "Bytes of these partitions that would be due to be cleaned.", "logdirectory"
+)
+CLEANER_DIRTY: Final = _cleaner("LogCleanerManager.max-dirty-percent", "The dirty part of the dirtiest log, in percent.")
+CLEANER_IDLE: Final = _cleaner(
+    "LogCleanerManager.time-since-last-run-ms", "Milliseconds since the log cleaner last looked for something to clean."
+)
+
 ALL: Final = (
     COPY_BYTES, COPY_REQUESTS, COPY_ERRORS, FETCH_BYTES, FETCH_REQUESTS, FETCH_ERRORS, DELETE_REQUESTS, DELETE_ERRORS,
     COPY_LAG_BYTES, COPY_LAG_SEGMENTS, DELETE_LAG_BYTES, DELETE_LAG_SEGMENTS, METADATA_COUNT, SIZE_BYTES,
@@ -120,6 +150,8 @@ ALL: Final = (
     STORE_FAILING, STORE_FAILING_SINCE, SWEEP_TIME, SCRUB_TIME, SCRUB_ANOMALIES, SCRUB_FAILED,
     STORE_REQUESTS, STORE_FAILURES, STORE_BYTES, STORE_SECONDS,
     OFFLINE_DIRS, LOG_START, LOG_END, LOCAL_LOG_START, TIER_MISSING, TIER_PROBLEMS, TIER_TICK,
+    CLEANER_RECOPY, CLEANER_TIME, CLEANER_BUFFER, CLEANER_DELAY, CLEANER_DEAD,
+    UNCLEANABLE, UNCLEANABLE_BYTES, CLEANER_DIRTY, CLEANER_IDLE,
 )  # fmt: skip
 
 PROCESS_SERIES: Final = (

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+from local_log.engine.manager.cleaner_status import CleanerStatus
 from remote.store.instrumented import Counted
 from tiering.agent.view import AgentView, PartitionView
 from tiering.local_tier.service import TierStatus
@@ -23,6 +24,8 @@ def values(view: AgentView, counted: Mapping[str, Counted]) -> dict[Series, Samp
     found |= _of_store(counted)
     if view.local_tier is not None:
         found |= _of_local_tier(view.local_tier)
+        if view.local_tier.cleaner is not None:
+            found |= _of_cleaner(view.local_tier.cleaner)
     return found
 
 
@@ -101,6 +104,20 @@ def _of_local_tier(tier: TierStatus) -> dict[Series, Samples]:
         of.TIER_MISSING: {(): len(tier.missing)},
         of.TIER_PROBLEMS: {(): tier.problem_count},
         of.TIER_TICK: dict(_time(tier.ticked_ms)),
+    }
+
+
+def _of_cleaner(cleaner: CleanerStatus) -> dict[Series, Samples]:
+    return {
+        of.CLEANER_RECOPY: {(): cleaner.recopy_percent},
+        of.CLEANER_TIME: {(): cleaner.max_clean_time_secs},
+        of.CLEANER_BUFFER: {(): cleaner.max_buffer_utilization_percent},
+        of.CLEANER_DELAY: {(): cleaner.max_compaction_delay_secs},
+        of.CLEANER_DEAD: {(): cleaner.dead_threads},
+        of.UNCLEANABLE: {(path,): count for path, (count, _) in cleaner.uncleanable.items()},
+        of.UNCLEANABLE_BYTES: {(path,): size for path, (_, size) in cleaner.uncleanable.items()},
+        of.CLEANER_DIRTY: {(): cleaner.max_dirty_percent},
+        of.CLEANER_IDLE: {(): cleaner.time_since_last_run_ms},
     }
 
 

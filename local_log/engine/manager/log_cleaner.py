@@ -5,7 +5,7 @@ pauses the cleaning of a log while it truncates or deletes it.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from local_log.engine.cleaner.throttle import Throttle
 from local_log.engine.errors import UnknownServerError
 from local_log.engine.manager.background import Background
 from local_log.engine.manager.cleaner_offsets import CleanerOffsets
+from local_log.engine.manager.cleaner_status import CleanerStats, CleanerStatus, Round, bytes_below
 from local_log.engine.manager.cleaning_states import CleaningStates
 from local_log.engine.manager.config import ManagerConfig
 from local_log.engine.manager.guarded_disk import Offline
@@ -56,6 +57,7 @@ class LogCleaner:
         self._uncleanable: dict[TopicPartition, Uncleanable] = {}
         self._errors: list[LogError] = []
         self._maps: list[OffsetMap] = []
+        self._stats = CleanerStats(now_ms())
         self._lock = threading.Lock()
 
     # For the owner of the logs
@@ -64,6 +66,8 @@ class LogCleaner:
         """Cleans in the background what needs it, unless it still does so."""
         if self._threads and any(m.log.folder.config.compact for m in self._logs().values()):
             self._background.run(self._threads, self._clean_all)
+        else:
+            self._stats.looked(0, self._now_ms(), ())
 
     def take_errors(self) -> list[LogError]:
         """The errors since the last call."""
@@ -76,6 +80,21 @@ class LogCleaner:
         """The logs that the cleaner leaves alone since an error, with that error."""
         logs = self._logs()
         return {p: one.error for p, one in list(self._uncleanable.items()) if logs.get(p) is one.managed}
+
+    def status(self, directories: Iterable[str]) -> CleanerStatus | None:
+        """The metrics of Kafka's cleaner, for these log directories; None if the cleaner is disabled."""
+        if not self._threads:
+            return None
+        uncleanable = dict.fromkeys(directories, (0, 0))
+        now_ms, logs = self._now_ms(), self._logs()
+        for partition in self.uncleanable:
+            managed = logs.get(partition)
+            if managed is not None:
+                count, size = uncleanable.get(managed.directory.path, (0, 0))
+                with suppress(LogError):  # what cannot be read is not counted, only that it is there
+                    size += dirty_part(managed.log, self.offsets.get(partition), now_ms).cleanable_bytes
+                uncleanable[managed.directory.path] = count + 1, size
+        return self._stats.status(now_ms, uncleanable)
 
     def abort(self, partition: TopicPartition) -> None:
         """Ends the cleaning of a log, if it is under way, and waits for its end."""
@@ -113,6 +132,9 @@ class LogCleaner:
             while is_cleaned:
                 is_cleaned = self._clean_dirtiest(offsets)
                 self._delete_old_segments()
+        except BaseException:
+            self._stats.died()
+            raise
         finally:
             self._maps.append(offsets)
 
@@ -125,12 +147,14 @@ class LogCleaner:
 
     def _clean_dirtiest(self, offsets: OffsetMap) -> bool:
         """Whether there was a log to clean."""
-        due = [(part.dirty_ratio, managed) for managed in self._compacted() if (part := self._due_part(managed))]
+        found = [(part, managed) for managed in self._compacted() if (part := self._part(managed)) is not None]
+        self._stats.looked(id(offsets), self._now_ms(), (part for part, _ in found))
+        due = [(part.dirty_ratio, managed) for part, managed in found if _is_due(part, managed)]
         for _, managed in sorted(due, key=lambda one: -one[0]):
             with self._begun(managed) as is_begun:
-                part = self._due_part(managed) if is_begun else None  # another thread may have just cleaned it
-                if part is not None:
-                    self._clean(managed, part, offsets)
+                again = self._part(managed) if is_begun else None  # another thread may have just cleaned it
+                if again is not None and _is_due(again, managed):
+                    self._clean(managed, again, offsets)
                     return True
         return False
 
@@ -139,18 +163,18 @@ class LogCleaner:
         logs = list(self._logs().values())
         return [m for m in logs if m.log.folder.config.compact and m.is_online and m.partition not in stopped]
 
-    def _due_part(self, managed: ManagedLog) -> DirtyPart | None:
-        """What is dirty of a log, if it is time to clean it."""
+    def _part(self, managed: ManagedLog) -> DirtyPart | None:
+        """What is dirty of a log; None after an error."""
         with self._reported(managed):
             part = dirty_part(managed.log, self.offsets.get(managed.partition), self._now_ms())
             if part.checkpoint_is_invalid:
                 self.offsets.set(managed, part.first_dirty_offset)
-            return part if part.is_due(managed.log.folder.config.min_cleanable_dirty_ratio) else None
+            return part
         return None
 
     def _clean(self, managed: ManagedLog, part: DirtyPart, offsets: OffsetMap) -> None:
         with self._reported(managed):
-            end = part.first_dirty_offset
+            end, begun_ms, before = part.first_dirty_offset, self._now_ms(), _sizes(managed)
             with suppress(CleaningAborted):
                 end = clean(
                     managed.log,
@@ -162,6 +186,10 @@ class LogCleaner:
                 )
             self._states.check(managed.partition)
             self.offsets.set(managed, end)
+            if end > part.first_dirty_offset:
+                sizes = bytes_below(before, end), bytes_below(_sizes(managed), end)
+                done = Round(*sizes, self._now_ms() - begun_ms, len(offsets) / offsets.slots)
+                self._stats.cleaned(id(offsets), done)
 
     def _on_io(self, partition: TopicPartition, size: int) -> None:
         self._states.check(partition)
@@ -210,3 +238,11 @@ class LogCleaner:
         with self._lock:
             self._uncleanable[managed.partition] = Uncleanable(managed, error)
             self._errors.append(error)
+
+
+def _is_due(part: DirtyPart, managed: ManagedLog) -> bool:
+    return part.is_due(managed.log.folder.config.min_cleanable_dirty_ratio)
+
+
+def _sizes(managed: ManagedLog) -> list[tuple[int, int]]:
+    return [(segment.base_offset, segment.size) for segment in managed.log.local.segments]

@@ -14,6 +14,7 @@ from functools import partial
 from local_log.disk import WritableDisk
 from local_log.engine.config import LogConfig
 from local_log.engine.manager.background import Background, Threads
+from local_log.engine.manager.cleaner_status import CleanerStatus
 from local_log.engine.manager.config import ManagerConfig
 from local_log.engine.manager.data_dir import DataDir, open_data_dir
 from local_log.engine.manager.guarded_disk import Offline, unless_offline
@@ -193,6 +194,10 @@ class LogManager:
     def uncleanable(self) -> Mapping[TopicPartition, LogError]:
         """The compacted logs that the cleaner leaves alone since an error, with that error."""
         return self._cleaner.uncleanable
+
+    def cleaner_status(self) -> CleanerStatus | None:
+        """The metrics of the log cleaner; None if it is disabled."""
+        return self._cleaner.status(directory.path for directory in self.directories)
 
     def partitions(self) -> tuple[TopicPartition, ...]:
         """The partitions with a log, sorted."""

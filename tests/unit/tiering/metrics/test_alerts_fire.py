@@ -99,6 +99,19 @@ def test_an_outage_of_the_store_is_told_at_once_and_is_critical_when_it_lasts(tm
     assert_fire(tmp_path, series, 3 * 3600, late)
 
 
+@pytest.mark.parametrize("failing", ["deadthreadcount", "uncleanable_partitions_count"])
+def test_logs_that_the_cleaner_leaves_alone_are_told(tmp_path: Path, failing: str) -> None:
+    own = {
+        _with("kafka_log_logcleaner_deadthreadcount", "one"): f"0x{STEPS}",
+        _with('kafka_log_logcleanermanager_uncleanable_partitions_count{logdirectory="/a"}', "one"): f"0x{STEPS}",
+        _with('kafka_log_logcleanermanager_uncleanable_partitions_count{logdirectory="/b"}', "one"): f"0x{STEPS}",
+    }
+    (*_, name) = (series for series in own if failing in series)
+    series = agent("one") | own | {name: from_hour(1, "0", "1")}
+    assert_fire(tmp_path, series, 3500, {})
+    assert_fire(tmp_path, series, 3600 + 180, {"KafkaTieringLogCleaner": [of("one")]})
+
+
 def test_an_agent_that_hangs_is_told(tmp_path: Path) -> None:
     stuck = f"0+{INTERVAL_S}x{HOUR} 3600x{STEPS}"
     series = agent("one", agent_loop_timestamp_seconds=stuck)

@@ -11,6 +11,7 @@ import yaml
 from kafka_judge import Judge, oracle
 from prometheus_client.parser import text_string_to_metric_families
 
+from local_log.engine.manager.cleaner_status import CleanerStatus
 from local_log.formats.filenames import TopicPartition
 from remote.store.instrumented import Counted
 from tiering.agent.outcome import Archived
@@ -29,9 +30,10 @@ KNOWN = {series.name for series in ALL} | set(PROCESS_SERIES) | {"up"}
 WORDS = {
     "sum", "max", "min", "by", "rate", "increase", "time", "absent", "and", "or", "on", "label_values", "avg", "without", "topic",
     "instance", "verb", "s", "m", "h", "d", "job", "group", "last_over_time",
-    "unless", "group_left", "partition",
+    "unless", "group_left", "partition", "logdirectory",
 }  # fmt: skip
 NOW_MS = 1_700_000_000_000
+SERVER = "kafka.server:"
 
 
 def names_in(promql: str) -> set[str]:
@@ -59,6 +61,7 @@ def view() -> AgentView:
     lag = Lag(3, 3_000, NOW_MS - 60_000, 1, "reaches past")
     archived = Archived(0, 100, 7, 7_000, 2, 200)
     told = ErrorRecord("Unavailable", "no answer", NOW_MS)
+    cleaner = CleanerStatus(uncleanable={"/logs": (2, 500)})
     return AgentView(
         NOW_MS - 1_000_000, NOW_MS, NOW_MS - 5, ("/logs",), "s3://bucket", has_looked=True, running=2, waiting=5,
         store=ErrorRecord("Unavailable", "no answer", NOW_MS - 60_000),
@@ -70,7 +73,7 @@ def view() -> AgentView:
         ),
         gone=(PartitionView("/logs", TopicPartition("gone", 0), seen=seen, gone_ms=NOW_MS),),
         counts={"orders": Counts(10, 2, 1, 4, 3), "": Counts(delete_errors=9)},
-        local_tier=TierStatus("running", 1, ticked_ms=NOW_MS, offsets=(LogOffsetsRow(orders, 0, 5, 9, 9),)),
+        local_tier=TierStatus("running", 1, ticked_ms=NOW_MS, offsets=(LogOffsetsRow(orders, 0, 5, 9, 9),), cleaner=cleaner),
     )  # fmt: skip
 
 
@@ -88,7 +91,7 @@ def test_names_are_one_each_and_follow_prometheus_rules() -> None:
 def test_kafka_s_series_are_what_the_jmx_exporter_s_rules_make_of_the_beans() -> None:
     counter = re.compile(r"kafka.(\w+):type=(.+?),name=(.+)PerSec\w*(,topic=…)?$")
     gauge = re.compile(r"kafka.(\w+):type=(.+?),name=([^,]+)(,topic=…)?$")
-    beans = [series for series in ALL if series.bean]
+    beans = [series for series in ALL if series.bean.startswith(SERVER)]
     assert len(beans) == 14
     for series in beans:
         meter, value = counter.match(series.bean), gauge.match(series.bean)
@@ -100,11 +103,22 @@ def test_kafka_s_series_are_what_the_jmx_exporter_s_rules_make_of_the_beans() ->
         assert series.labels == (("topic",) if "topic" in series.bean else ())
 
 
+def test_the_log_cleaner_s_series_are_what_these_rules_make_of_its_beans() -> None:
+    bean = re.compile(r"kafka.log:type=(LogCleaner|LogCleanerManager),name=([^,]+)(,logdirectory=…)?$")
+    beans = [series for series in ALL if series.bean and not series.bean.startswith(SERVER)]
+    assert len(beans) == 9
+    for series in beans:
+        found = bean.match(series.bean)
+        assert found
+        assert series.name == f"kafka_log_{found[1]}_{found[2]}".lower().replace("-", "_")
+        assert series.labels == (("logdirectory",) if found[3] else ())
+
+
 @oracle
 def test_every_bean_of_kafka_s_tiered_storage_is_here_or_said_not_to_be(kafka: Judge) -> None:
     word, *names = kafka.ask("remote-metrics")
     assert word == "ok"
-    ours = {series.bean.partition("name=")[2].partition(",")[0] for series in ALL if series.bean}
+    ours = {series.bean.partition("name=")[2].partition(",")[0] for series in ALL if series.bean.startswith(SERVER)}
     assert set(names) == ours | NOT_EXPORTED.keys()
 
 
