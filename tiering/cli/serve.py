@@ -69,6 +69,7 @@ class Options:
     cache_dir: str | None
     listen: str
     users_path: str | None
+    acls_path: str | None
     assignments: tuple[str, ...]
     advertise: str | None
     insecure: bool
@@ -102,6 +103,14 @@ class Options:
     shell_complete=files,
     metavar="FILE",
     help="The users of SASL, a file that tiering users writes; it is read again when it changes.",
+)
+@click.option(
+    "--acls",
+    "acls_path",
+    callback=named,
+    shell_complete=files,
+    metavar="FILE",
+    help="Who may do what: access control lists in JSON, read again when they change. Default: everybody may read all.",
 )
 @click.option(
     "-c",
@@ -175,6 +184,7 @@ def _serve(
 ) -> None:
     from tiering.endpoint.apis.context import CLUSTER_ID, Context  # with all its messages, it takes a moment to load
     from tiering.endpoint.authentication.opening import open_listener
+    from tiering.endpoint.authorization.opening import open_acls
     from tiering.endpoint.brokers.live_brokers import Broker
     from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
     from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
@@ -186,7 +196,7 @@ def _serve(
     from tiering.endpoint.server import Server, listen
 
     reports = Reports(lambda text: say(f"tiering: {text}"), CLOCK)
-    of = open_listener(protocol, settings, options.users_path, reports)
+    of, acls = open_listener(protocol, settings, options.users_path, reports), open_acls(options.acls_path, settings, reports)
     with (
         read_ahead_pool(THREADS) as ahead,
         _offsets_log(options, reports) as offsets,
@@ -206,7 +216,9 @@ def _serve(
         groups.load()
         lifecycle = _lifecycle(options, Broker(settings[NODE_ID], host, port), reports)
         cluster = lifecycle.start(CLOCK.sleep)
-        context = Context(logs, reads, sessions, CLOCK, cluster, reports, groups, settings, logs.tiers.cluster_id or CLUSTER_ID)
+        context = Context(
+            logs, reads, sessions, CLOCK, cluster, reports, groups, settings, logs.tiers.cluster_id or CLUSTER_ID, acls
+        )
         server = Server(context, _network(settings), pool, reports, of, lifecycle.stop)
         say(f"tiering: {count} topics at {bound_host}:{bound_port}")
         try:

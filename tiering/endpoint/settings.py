@@ -14,6 +14,7 @@ from local_log.formats.primitives import INT32_MAX, INT64_MAX
 class ConfigType(IntEnum):
     """Kafka's types of settings, as DescribeConfigs tells them."""
 
+    BOOLEAN = 1
     STRING = 2
     INT = 3
     LONG = 5
@@ -39,6 +40,8 @@ class Setting:
             return ",".join(f"{key}:{one}" for key, one in value.items())
         if value is None:
             return ""
+        if isinstance(value, bool):
+            return str(value).lower()
         return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
@@ -81,6 +84,12 @@ def _one_of(*known: str) -> Callable[[str], str]:
 def _path(text: str) -> str:
     if not text or text.startswith("-----"):
         raise ValueError("the path of a file")
+    return text
+
+
+def _users(text: str) -> str:
+    if not all(":" in user for user in text.split(";") if user.strip()):
+        raise ValueError("one or several principals such as User:admin, with semicolons between them")
     return text
 
 
@@ -150,6 +159,21 @@ SASL_RECEIVE_SIZE: Final = _int(
     "sasl.server.max.receive.size", 512 << 10, 1, "The largest request of a client that has not authenticated."
 )
 
+SUPER_USERS: Final = Setting(
+    "super.users",
+    ConfigType.STRING,
+    None,
+    _users,
+    "Principals that may do everything, for example `User:admin;User:CN=ops`.",
+)
+ALLOW_EVERYONE: Final = Setting(
+    "allow.everyone.if.no.acl.found",
+    ConfigType.BOOLEAN,
+    False,
+    lambda text: _one_of("true", "false")(text) == "true",
+    "Whether everybody may do everything to a resource that no ACL is for.",
+)
+
 _PEM: Final = "`PEM`, and no other."
 
 SSL_CLIENT_AUTH: Final = Setting(
@@ -201,6 +225,8 @@ _ALL: Final = (
     MAX_REAUTHENTICATION,
     FAILED_AUTHENTICATION_DELAY,
     SASL_RECEIVE_SIZE,
+    SUPER_USERS,
+    ALLOW_EVERYONE,
     SSL_CLIENT_AUTH,
     SSL_PROTOCOLS,
     SSL_KEY,

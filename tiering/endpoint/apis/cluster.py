@@ -1,11 +1,13 @@
 """Metadata, DescribeTopicPartitions, DescribeCluster and DescribeConfigs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from local_log.errors import LogError
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
+from tiering.endpoint.apis.auth_helper import NOT_ASKED, authorized_operations, is_authorized
 from tiering.endpoint.apis.context import Context, leader_epoch_of, topic_named, unknown_topic
+from tiering.endpoint.authorization.acls import CLUSTER_NAME, Operation, ResourceType
 from tiering.endpoint.brokers.live_brokers import LiveBrokers
 from tiering.endpoint.hosted_logs import HostedTopic
 from tiering.endpoint.protocol.errors import ErrorCode
@@ -33,6 +35,7 @@ from tiering.endpoint.protocol.writing import Written, written
 from tiering.endpoint.request_context import RequestContext
 from tiering.endpoint.settings import MAX_REQUEST_PARTITIONS
 
+_TOPIC_FAILED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _OF_BROKERS, _OF_CONTROLLERS = 1, 2
 """Kafka's EndpointType."""
 _BY_ID_SINCE = 12
@@ -45,7 +48,8 @@ def metadata(request: MetadataRequest, request_context: RequestContext, context:
     version, live, asked = request_context.version, context.cluster.live, request.topics
     if asked is None or (version == 0 and not asked):
         found = context.logs.everything()
-        topics = [_described(name, topic, request_context, context, live) for name, topic in found.items()]
+        seen = ((n, t) for n, t in found.items() if _may_describe(n, request_context, context))
+        topics = [_described(name, topic, request_context, context, live) for name, topic in seen]
     elif version < _BY_ID_SINCE and any(one.name is None or one.topic_id != ZERO_TOPIC_ID for one in asked):
         return MetadataResponse(topics=tuple(map(_invalid, asked)))
     else:
@@ -56,7 +60,22 @@ def metadata(request: MetadataRequest, request_context: RequestContext, context:
         cluster_id=context.cluster_id,
         controller_id=live.brokers[0].node_id,
         topics=tuple(topics),
+        cluster_authorized_operations=_operations_on_cluster(
+            request.include_cluster_authorized_operations, request_context, context
+        ),
     )
+
+
+def _may_describe(name: str, request_context: RequestContext, context: Context) -> bool:
+    return is_authorized(context, request_context, Operation.DESCRIBE, ResourceType.TOPIC, name)
+
+
+def _operations_on_cluster(is_asked: bool, request_context: RequestContext, context: Context) -> int:
+    if not is_asked:
+        return NOT_ASKED
+    if not is_authorized(context, request_context, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+        return 0
+    return authorized_operations(context, request_context, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def _invalid(asked: MetadataRequestTopic) -> MetadataResponseTopic:
@@ -72,6 +91,9 @@ def _topic(
     found = None if name is None else topic_named(context, name)
     if name is None or (wanted.name is None and not _has_id(found, wanted.topic_id)):
         return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, wanted.topic_id)
+    if not _may_describe(name, request_context, context):
+        topic_id = wanted.topic_id if wanted.name is None else ZERO_TOPIC_ID
+        return MetadataResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, wanted.name, topic_id)
     return _described(name, found, request_context, context, live)
 
 
@@ -139,11 +161,14 @@ class _Page:
             self.topics.append(of_topic)
 
 
-def describe_topic_partitions(request: DescribeTopicPartitionsRequest, context: Context) -> DescribeTopicPartitionsResponse:
+def describe_topic_partitions(
+    request: DescribeTopicPartitionsRequest, request_context: RequestContext, context: Context
+) -> DescribeTopicPartitionsResponse:
     """The topics asked for, or all, by name, from the cursor on, which is one of those that are asked for."""
     asked = {one.name for one in request.topics}
     known = {} if asked else context.logs.everything()
-    names = sorted(asked or known)
+    allowed = {name for name in asked or known if _may_describe(name, request_context, context)}
+    names = sorted(allowed)
     cursor = request.cursor or Cursor()
     is_elsewhere = request.cursor is not None and request.topics and cursor.topic_name not in names
     if is_elsewhere or cursor.partition_index < 0:
@@ -158,10 +183,21 @@ def describe_topic_partitions(request: DescribeTopicPartitionsRequest, context: 
             page.next_cursor = Cursor(name, 0)
             break
         page.add(name, known.get(name) or topic_named(context, name), cursor.partition_index if name == cursor.topic_name else 0)
-    return DescribeTopicPartitionsResponse(topics=tuple(page.topics), next_cursor=page.next_cursor)
+    described = (_with_operations(one, request_context, context) for one in page.topics)
+    refused = (DescribeTopicPartitionsResponseTopic(_TOPIC_FAILED, one) for one in asked - allowed if one >= cursor.topic_name)
+    return DescribeTopicPartitionsResponse(topics=(*described, *refused), next_cursor=page.next_cursor)
 
 
-def describe_cluster(request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
+def _with_operations(
+    topic: DescribeTopicPartitionsResponseTopic, request_context: RequestContext, context: Context
+) -> DescribeTopicPartitionsResponseTopic:
+    operations = authorized_operations(context, request_context, ResourceType.TOPIC, topic.name or "")
+    return replace(topic, topic_authorized_operations=operations)
+
+
+def describe_cluster(
+    request: DescribeClusterRequest, request_context: RequestContext, context: Context
+) -> DescribeClusterResponse:
     """The brokers that are alive; the first of them is named as the controller."""
     if request.endpoint_type != _OF_BROKERS:
         known = request.endpoint_type == _OF_CONTROLLERS
@@ -172,4 +208,7 @@ def describe_cluster(request: DescribeClusterRequest, context: Context) -> Descr
         cluster_id=context.cluster_id,
         controller_id=brokers[0].node_id,
         brokers=tuple(DescribeClusterBroker(one.node_id, one.host, one.port) for one in brokers),
+        cluster_authorized_operations=_operations_on_cluster(
+            request.include_cluster_authorized_operations, request_context, context
+        ),
     )

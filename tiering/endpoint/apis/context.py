@@ -8,6 +8,8 @@ from local_log.errors import Corrupt, LogError, NotFound, OffsetOutOfRange, Unsu
 from local_log.formats.filenames import is_topic_name
 from remote.clock import Clock
 from remote.read.plan import MissingRange
+from tiering.endpoint.authorization.acl_file import AclFile
+from tiering.endpoint.authorization.authorizer import Authorizer
 from tiering.endpoint.brokers.live_brokers import Cluster, LiveBrokers
 from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
 from tiering.endpoint.fetch_sessions.manager import FetchManager
@@ -37,6 +39,13 @@ class Context:
     groups: GroupCoordinator
     settings: Settings = DEFAULTS
     cluster_id: str = CLUSTER_ID
+    acls: AclFile | None = None
+    """Says who may do what; without it everybody may read all."""
+
+    @property
+    def authorizer(self) -> Authorizer | None:
+        """None where everybody may read all."""
+        return None if self.acls is None else self.acls.authorizer
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from local_log.errors import LogError, OffsetOutOfRange
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
+from tiering.endpoint.apis.auth_helper import is_authorized
 from tiering.endpoint.apis.context import (
     ISOLATION_LEVELS,
     NO_EPOCH,
@@ -17,6 +18,7 @@ from tiering.endpoint.apis.context import (
     may_be_of_an_old_manifest,
     topic_named,
 )
+from tiering.endpoint.authorization.acls import Operation, ResourceType
 from tiering.endpoint.brokers.live_brokers import LiveBrokers
 from tiering.endpoint.fetch_sessions.contexts import FetchContext
 from tiering.endpoint.fetch_sessions.manager import TOPIC_IDS_SINCE
@@ -90,6 +92,9 @@ def fetch(
     unknown: list[tuple[Wanted, PartitionData]] = []
     for wanted in begun.wanted:
         name, number = wanted.topic, wanted.asked.partition
+        if name is not None and not is_authorized(context, request_context, Operation.READ, ResourceType.TOPIC, name):
+            unknown.append((wanted, _error(wanted.asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
+            continue
         if name is not None and name not in topics:
             topics[name] = topic_named(context, name)
         topic = None if name is None else topics[name]

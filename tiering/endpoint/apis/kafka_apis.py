@@ -1,10 +1,12 @@
 """Which function answers which request (Kafka's KafkaApis)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tiering.endpoint.apis.acls import create_acls, delete_acls, describe_acls
 from tiering.endpoint.apis.api_versions import api_versions, unknown_api_versions
+from tiering.endpoint.apis.authorized import Answer, authorized
 from tiering.endpoint.apis.cluster import describe_cluster, describe_topic_partitions, metadata
 from tiering.endpoint.apis.configs import describe_configs
 from tiering.endpoint.apis.context import Context
@@ -17,6 +19,9 @@ from tiering.endpoint.apis.sasl import sasl_authenticate, sasl_handshake
 from tiering.endpoint.fetch_sessions.contexts import FetchContext
 from tiering.endpoint.protocol.api_keys import (
     API_VERSIONS,
+    CREATE_ACLS,
+    DELETE_ACLS,
+    DESCRIBE_ACLS,
     DESCRIBE_CLUSTER,
     DESCRIBE_CONFIGS,
     DESCRIBE_TOPIC_PARTITIONS,
@@ -37,9 +42,7 @@ from tiering.endpoint.protocol.messages.fetch import FetchRequest
 from tiering.endpoint.protocol.requests import UnknownApiVersions, read_request, write_response
 from tiering.endpoint.request_context import ConnectionContext, RequestContext
 
-_Answer = Callable[[Any, RequestContext, Context], Any]
-
-_ANSWERS: Final[Mapping[int, _Answer]] = {
+_ANSWERS: Final[Mapping[int, Answer]] = {
     PRODUCE.key: lambda message, request_context, context: produce(message),
     LIST_OFFSETS.key: list_offsets,
     METADATA.key: metadata,
@@ -48,12 +51,15 @@ _ANSWERS: Final[Mapping[int, _Answer]] = {
     FIND_COORDINATOR.key: find_coordinator,
     API_VERSIONS.key: lambda message, request_context, context: api_versions(message, request_context.version),
     OFFSET_FOR_LEADER_EPOCH.key: lambda message, request_context, context: offset_for_leader_epoch(message, context),
+    DESCRIBE_ACLS.key: describe_acls,
+    CREATE_ACLS.key: create_acls,
+    DELETE_ACLS.key: delete_acls,
     DESCRIBE_CONFIGS.key: lambda message, request_context, context: describe_configs(message, context),
     OFFSET_DELETE.key: lambda message, request_context, context: offset_delete(message, context),
     SASL_HANDSHAKE.key: lambda message, request_context, context: sasl_handshake(),
     SASL_AUTHENTICATE.key: lambda message, request_context, context: sasl_authenticate(),
-    DESCRIBE_CLUSTER.key: lambda message, request_context, context: describe_cluster(message, context),
-    DESCRIBE_TOPIC_PARTITIONS.key: lambda message, request_context, context: describe_topic_partitions(message, context),
+    DESCRIBE_CLUSTER.key: describe_cluster,
+    DESCRIBE_TOPIC_PARTITIONS.key: describe_topic_partitions,
 }
 
 
@@ -68,6 +74,8 @@ class Waits:
 
 def handle(frame: bytes, connection: ConnectionContext, context: Context) -> list[Any] | Waits:
     """The parts of the answer to a request, or that it waits. Raises InvalidRequest, LogError."""
+    if context.acls is not None:
+        context.acls.look()
     request = read_request(frame)
     if isinstance(request, UnknownApiVersions):
         return unknown_api_versions(request.correlation_id)
@@ -79,7 +87,7 @@ def handle(frame: bytes, connection: ConnectionContext, context: Context) -> lis
         return answer_fetch(waiting, context, may_wait=message.max_wait_ms > 0)
     if header.api is PRODUCE and message.acks == 0:
         raise InvalidRequest(REASON)  # such a producer waits for no answer: only a closed connection tells it
-    return write_response(header, _ANSWERS[header.api.key](message, request_context, context))
+    return write_response(header, authorized(_ANSWERS[header.api.key], message, request_context, context))
 
 
 def answer_fetch(waiting: Waits, context: Context, *, may_wait: bool) -> list[Any] | Waits:

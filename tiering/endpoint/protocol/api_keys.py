@@ -9,6 +9,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from tiering.endpoint.protocol.fields import Versions
+from tiering.endpoint.protocol.messages.acls import (
+    CreateAclsRequest,
+    CreateAclsResponse,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+    DescribeAclsRequest,
+    DescribeAclsResponse,
+)
 from tiering.endpoint.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tiering.endpoint.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from tiering.endpoint.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
@@ -66,6 +74,9 @@ API_VERSIONS: Final = Api(18, "ApiVersions", 0, 4, 3, ApiVersionsRequest, ApiVer
 OFFSET_FOR_LEADER_EPOCH: Final = Api(
     23, "OffsetForLeaderEpoch", 2, 4, 4, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 )
+DESCRIBE_ACLS: Final = Api(29, "DescribeAcls", 1, 3, 2, DescribeAclsRequest, DescribeAclsResponse)
+CREATE_ACLS: Final = Api(30, "CreateAcls", 1, 3, 2, CreateAclsRequest, CreateAclsResponse)
+DELETE_ACLS: Final = Api(31, "DeleteAcls", 1, 3, 2, DeleteAclsRequest, DeleteAclsResponse)
 DESCRIBE_CONFIGS: Final = Api(32, "DescribeConfigs", 1, 4, 4, DescribeConfigsRequest, DescribeConfigsResponse)
 SASL_AUTHENTICATE: Final = Api(36, "SaslAuthenticate", 0, 2, 2, SaslAuthenticateRequest, SaslAuthenticateResponse)
 OFFSET_DELETE: Final = Api(47, "OffsetDelete", 0, 0, NEVER, OffsetDeleteRequest, OffsetDeleteResponse)
@@ -85,6 +96,9 @@ _ALL: Final = (
     SASL_HANDSHAKE,
     API_VERSIONS,
     OFFSET_FOR_LEADER_EPOCH,
+    DESCRIBE_ACLS,
+    CREATE_ACLS,
+    DELETE_ACLS,
     DESCRIBE_CONFIGS,
     SASL_AUTHENTICATE,
     OFFSET_DELETE,

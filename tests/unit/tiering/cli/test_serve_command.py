@@ -52,12 +52,20 @@ def test_tls_needs_a_certificate_and_mutual_tls_an_authority(run: Run, tmp_path:
     assert "is neither DEFAULT nor RULE" in run(*words, *key, "-c", "ssl.principal.mapping.rules=CN").stderr
 
 
+def test_a_file_of_acls_that_is_none_is_refused(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "acls.json").write_text('{"format": 1, "acls": [{"resourceType": "TOPIC"}]}')
+    result = run("serve", "--log-dir", tmp_path, "--listen", "127.0.0.1:0", "--acls", tmp_path / "acls.json")
+    assert (bool(result.exit_code), "acls.json" in result.stderr, "not a file of ACLs" in result.stderr) == (True, True, True)
+
+
 @pytest.mark.parametrize(
     ("assignment", "problem"),
     [
         ("connection.max.reauth.ms=1", "did you mean connections.max.reauth.ms?"),
         ("connections.max.reauth.ms", "is no setting of the endpoint"),
         ("connections.max.reauth.ms=-1", "connections.max.reauth.ms: expected an integer from 0"),
+        ("super.users=admin", "expected one or several principals such as User:admin"),
+        ("allow.everyone.if.no.acl.found=yes", "expected one of true, false"),
         ("ssl.client.auth=maybe", "expected one of none, requested, required"),
         ("ssl.keystore.location=-----BEGIN PRIVATE KEY-----", "expected the path of a file"),
         ("ssl.keystore.type=JKS", "expected one of PEM"),

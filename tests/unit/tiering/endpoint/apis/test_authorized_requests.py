@@ -1,0 +1,301 @@
+"""What clients are answered that may not ask: the codes of Kafka's KafkaApis, and nothing that tells what there is."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asked_endpoint import Endpoint
+from tiered_worlds import World
+
+from local_log.formats.partition_metadata import ZERO_TOPIC_ID
+from local_log.os_disk import OsWritableDisk
+from tiering.endpoint.apis.authorized import RULES
+from tiering.endpoint.authorization.acl_file import AclFile, read_acls, write_acls
+from tiering.endpoint.authorization.acls import CLUSTER_NAME, Acl, Operation, PatternType, Permission, ResourceType
+from tiering.endpoint.authorization.authorizer import Authorizer
+from tiering.endpoint.protocol.api_keys import (
+    APIS,
+    CREATE_ACLS,
+    DELETE_ACLS,
+    DESCRIBE_ACLS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_CONFIGS,
+    DESCRIBE_TOPIC_PARTITIONS,
+    FETCH,
+    FIND_COORDINATOR,
+    LIST_OFFSETS,
+    METADATA,
+    OFFSET_COMMIT,
+    OFFSET_DELETE,
+    OFFSET_FETCH,
+    OFFSET_FOR_LEADER_EPOCH,
+    PRODUCE,
+)
+from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.messages.acls import (
+    AclCreation,
+    CreateAclsRequest,
+    DeleteAclsFilter,
+    DeleteAclsRequest,
+    DescribeAclsRequest,
+)
+from tiering.endpoint.protocol.messages.describe_cluster import DescribeClusterRequest
+from tiering.endpoint.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from tiering.endpoint.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
+from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from tiering.endpoint.protocol.messages.find_coordinator import FindCoordinatorRequest
+from tiering.endpoint.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from tiering.endpoint.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tiering.endpoint.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from tiering.endpoint.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from tiering.endpoint.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+from tiering.endpoint.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from tiering.endpoint.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tiering.endpoint.request_context import KafkaPrincipal
+
+ALICE = "User:alice"
+MINE, OTHER, NOWHERE = "g-txn", "g-epochs", "nowhere"
+TOPIC_FAILED, GROUP_FAILED = ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.GROUP_AUTHORIZATION_FAILED
+READS = Acl(ResourceType.TOPIC, MINE, ALICE, Operation.READ)
+ADMIN = KafkaPrincipal("admin")
+
+
+@pytest.fixture
+def endpoint(world: World, tmp_path: Path) -> Endpoint:
+    """Asked by alice, who may read one topic and use the groups whose names begin with `mine`."""
+    found = Endpoint(world.folders["some archived dropped"], world.store)
+    groups = Acl(ResourceType.GROUP, "mine", ALICE, Operation.READ, pattern_type=PatternType.PREFIXED)
+    path = tmp_path / "acls.json"
+    path.write_bytes(write_acls([READS, groups]))
+    authorizer = Authorizer(super_users=frozenset({str(ADMIN)}))
+    acls = AclFile(OsWritableDisk(), str(path), found.clock, authorizer, found.said.append)
+    acls.load()
+    found.context = replace(found.context, acls=acls)
+    found.connection = replace(found.connection, principal=KafkaPrincipal("alice"))
+    return found
+
+
+def as_admin(endpoint: Endpoint) -> Endpoint:
+    endpoint.connection = replace(endpoint.connection, principal=ADMIN)
+    return endpoint
+
+
+def codes(answers: Any, name: str = "name") -> dict[str, int]:
+    return {getattr(one, name): one.error_code for one in answers}
+
+
+def first_codes(topics: Any, partitions: str = "partitions", name: str = "name") -> dict[str, int]:
+    return {getattr(one, name): getattr(one, partitions)[0].error_code for one in topics}
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_metadata_hides_other_topics_and_refuses_them_by_name(endpoint: Endpoint, version: int) -> None:
+    everything = endpoint.ask(METADATA, version, MetadataRequest(topics=None if version else ()))
+    assert [topic.name for topic in everything.topics] == [MINE]
+    asked = tuple(MetadataRequestTopic(name=name) for name in (MINE, OTHER, NOWHERE))
+    named = endpoint.ask(METADATA, version, MetadataRequest(topics=asked)).topics
+    assert codes(named) == {MINE: 0, OTHER: TOPIC_FAILED, NOWHERE: TOPIC_FAILED}
+    assert {topic.topic_id for topic in named if topic.error_code} == {ZERO_TOPIC_ID}
+    assert len(as_admin(endpoint).ask(METADATA, version, MetadataRequest(topics=None if version else ())).topics) == 15
+
+
+def test_metadata_by_id_refuses_other_topics_without_their_names(endpoint: Endpoint) -> None:
+    topic_id = id_of(endpoint, OTHER)
+    (found,) = endpoint.ask(METADATA, 13, MetadataRequest(topics=(MetadataRequestTopic(topic_id, None),))).topics
+    assert (found.error_code, found.name, found.topic_id, found.partitions) == (TOPIC_FAILED, None, topic_id, ())
+
+
+def id_of(endpoint: Endpoint, name: str) -> str:
+    known = endpoint.context.logs.topic(name)
+    assert known is not None
+    return known.id
+
+
+def test_topics_are_described_to_those_who_may(endpoint: Endpoint) -> None:
+    everything = endpoint.ask(DESCRIBE_TOPIC_PARTITIONS, 0, DescribeTopicPartitionsRequest())
+    assert [topic.name for topic in everything.topics] == [MINE]
+    assert everything.topics[0].topic_authorized_operations == 1 << Operation.READ | 1 << Operation.DESCRIBE
+    asked = tuple(TopicRequest(name) for name in (MINE, OTHER, NOWHERE))
+    named = endpoint.ask(DESCRIBE_TOPIC_PARTITIONS, 0, DescribeTopicPartitionsRequest(asked))
+    assert codes(named.topics) == {MINE: 0, OTHER: TOPIC_FAILED, NOWHERE: TOPIC_FAILED}
+
+
+@pytest.mark.parametrize("version", [4, 12, 13, 18])
+def test_a_fetch_reads_what_the_client_may_read(endpoint: Endpoint, version: int) -> None:
+    asked = tuple(endpoint.topic(name, version, FetchPartition(0, partition_max_bytes=1 << 20)) for name in (MINE, OTHER))
+    found = endpoint.ask(FETCH, version, FetchRequest(max_bytes=1 << 30, topics=asked)).responses
+    mine, other = (one.partitions[0] for one in found)
+    assert (mine.error_code, bool(mine.records)) == (0, True)
+    assert (other.error_code, other.records) == (TOPIC_FAILED, ())
+
+
+def test_one_who_may_describe_may_not_read(endpoint: Endpoint) -> None:
+    endpoint.context.acls.change(lambda _: [replace(READS, operation=Operation.DESCRIBE)])  # type: ignore[union-attr]
+    assert endpoint.fetch(MINE, 0).error_code == TOPIC_FAILED
+    assert endpoint.ask(METADATA, 9, MetadataRequest(topics=None)).topics
+
+
+def test_a_fetch_by_name_of_a_topic_that_is_not_there_tells_nothing(endpoint: Endpoint) -> None:
+    topic = FetchTopic(NOWHERE, partitions=(FetchPartition(0, partition_max_bytes=1),))
+    assert endpoint.ask(FETCH, 11, FetchRequest(topics=(topic,))).responses[0].partitions[0].error_code == TOPIC_FAILED
+
+
+@pytest.mark.parametrize("version", range(12))
+def test_offsets_are_told_of_what_the_client_may_describe(endpoint: Endpoint, version: int) -> None:
+    one = (ListOffsetsPartition(0, timestamp=-1, max_num_offsets=1),)
+    asked = ListOffsetsRequest(-1, 0, tuple(ListOffsetsTopic(name, one) for name in (OTHER, MINE, NOWHERE)))
+    found = endpoint.ask(LIST_OFFSETS, version, asked).topics
+    assert first_codes(found) == {MINE: 0, OTHER: TOPIC_FAILED, NOWHERE: TOPIC_FAILED}
+
+
+def test_epochs_are_told_of_what_the_client_may_describe(endpoint: Endpoint) -> None:
+    one = (OffsetForLeaderPartition(0, leader_epoch=0),)
+    asked = OffsetForLeaderEpochRequest(-1, tuple(OffsetForLeaderTopic(name, one) for name in (OTHER, MINE, NOWHERE)))
+    found = endpoint.ask(OFFSET_FOR_LEADER_EPOCH, 4, asked).topics
+    assert first_codes(found, name="topic") == {MINE: 0, OTHER: TOPIC_FAILED, NOWHERE: TOPIC_FAILED}
+
+
+def test_who_may_not_write_is_told_so_before_the_reason_of_this_endpoint(endpoint: Endpoint) -> None:
+    asked = ProduceRequest(acks=1, topic_data=(TopicProduceData(MINE, partition_data=(PartitionProduceData(0),)),))
+    assert first_codes(endpoint.ask(PRODUCE, 9, asked).responses, "partition_responses") == {MINE: TOPIC_FAILED}
+    found = as_admin(endpoint).ask(PRODUCE, 9, asked).responses
+    assert first_codes(found, "partition_responses") == {MINE: ErrorCode.POLICY_VIOLATION}
+
+
+def test_settings_are_told_to_those_who_may_describe_them(endpoint: Endpoint) -> None:
+    kinds = ((2, MINE), (4, "1"), (32, "mine"))
+    asked = DescribeConfigsRequest(tuple(DescribeConfigsResource(kind, name, None) for kind, name in kinds))
+    found = endpoint.ask(DESCRIBE_CONFIGS, 4, asked).results
+    assert codes(found, "resource_type") == {2: TOPIC_FAILED, 4: ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 32: GROUP_FAILED}
+    assert codes(as_admin(endpoint).ask(DESCRIBE_CONFIGS, 4, asked).results, "resource_type")[2] == 0
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_coordinators_are_told_to_those_who_may_describe_the_group(endpoint: Endpoint, version: int) -> None:
+    if version >= 4:
+        request = FindCoordinatorRequest(coordinator_keys=("mine-1", "others"))
+        found = endpoint.ask(FIND_COORDINATOR, version, request).coordinators
+        assert codes(found, "key") == {"mine-1": 0, "others": GROUP_FAILED}
+    else:
+        assert endpoint.ask(FIND_COORDINATOR, version, FindCoordinatorRequest("mine-1")).error_code == 0
+        assert endpoint.ask(FIND_COORDINATOR, version, FindCoordinatorRequest("others")).error_code == GROUP_FAILED
+
+
+@pytest.mark.parametrize("version", [2, 9, 10])
+def test_offsets_are_committed_for_topics_that_the_client_may_read(endpoint: Endpoint, version: int) -> None:
+    one = (OffsetCommitRequestPartition(0, 1),)
+    ids = {id_of(endpoint, name): name for name in (MINE, OTHER)}
+    topics = tuple(OffsetCommitRequestTopic(name, topic_id, one) for topic_id, name in ids.items())
+    fields = {"topics": topics, "generation_id_or_member_epoch": -1}
+    found = endpoint.ask(OFFSET_COMMIT, version, OffsetCommitRequest("mine", **fields)).topics
+    by_name = {one.name or ids[one.topic_id]: one.partitions[0].error_code for one in found}
+    assert (by_name[OTHER], by_name[MINE] in (TOPIC_FAILED, GROUP_FAILED)) == (TOPIC_FAILED, False)
+    found = endpoint.ask(OFFSET_COMMIT, version, OffsetCommitRequest("others", **fields)).topics
+    assert {one.partitions[0].error_code for one in found} == {GROUP_FAILED}
+
+
+@pytest.mark.parametrize("version", [1, 2, 7, 8, 9, 10])
+def test_committed_offsets_are_told_of_topics_and_groups_that_the_client_may_describe(endpoint: Endpoint, version: int) -> None:
+    ids = {id_of(endpoint, name): name for name in (MINE, OTHER)}
+    if version < 8:
+        topics = tuple(OffsetFetchRequestTopic(name, (0,)) for name in (MINE, OTHER))
+        found = endpoint.ask(OFFSET_FETCH, version, OffsetFetchRequest("mine", topics))
+        assert first_codes(found.topics) == {MINE: 0, OTHER: TOPIC_FAILED}
+        found = endpoint.ask(OFFSET_FETCH, version, OffsetFetchRequest("others", topics))
+        assert found.topics[0].partitions[0].error_code == GROUP_FAILED if version < 2 else found.error_code == GROUP_FAILED
+        return
+    asked = tuple(OffsetFetchRequestTopics(name, topic_id, (0,)) for topic_id, name in ids.items())
+    groups = (OffsetFetchRequestGroup("others", topics=asked), OffsetFetchRequestGroup("mine", topics=asked))
+    mine, others = endpoint.ask(OFFSET_FETCH, version, OffsetFetchRequest(groups=groups)).groups
+    by_name = {one.name or ids[one.topic_id]: one.partitions[0].error_code for one in mine.topics}
+    assert by_name == {MINE: 0, OTHER: TOPIC_FAILED}
+    assert (others.group_id, others.error_code, others.topics) == ("others", GROUP_FAILED, ())
+
+
+def test_committed_offsets_are_deleted_by_those_who_may_delete_the_group(endpoint: Endpoint) -> None:
+    topics = (OffsetDeleteRequestTopic(OTHER, (OffsetDeleteRequestPartition(0),)),)
+    assert endpoint.ask(OFFSET_DELETE, 0, OffsetDeleteRequest("mine", topics)).error_code == GROUP_FAILED
+
+
+def test_the_cluster_tells_what_the_client_may_do(endpoint: Endpoint) -> None:
+    asked = DescribeClusterRequest(include_cluster_authorized_operations=True)
+    assert endpoint.ask(DESCRIBE_CLUSTER, 2, asked).cluster_authorized_operations == 0
+    operations = as_admin(endpoint).ask(DESCRIBE_CLUSTER, 2, asked).cluster_authorized_operations
+    assert operations == sum(1 << one for one in (5, 7, 8, 9, 10, 11, 12))
+    assert endpoint.ask(DESCRIBE_CLUSTER, 2, DescribeClusterRequest()).cluster_authorized_operations == -(1 << 31)
+
+
+def test_every_api_has_a_rule() -> None:
+    assert APIS.keys() - RULES.keys() == set()
+
+
+EVERYTHING = DescribeAclsRequest(1, None, 1, None, None, 1, 1)
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_acls_are_created_found_and_deleted_over_the_protocol(endpoint: Endpoint, version: int) -> None:
+    as_admin(endpoint)
+    new = AclCreation(2, "orders", 4, "User:bob", "*", Operation.READ, Permission.ALLOW)
+    wrong = replace(new, principal="bob")
+    made = endpoint.ask(CREATE_ACLS, version, CreateAclsRequest((new, wrong, new)))
+    assert [one.error_code for one in made.results] == [0, ErrorCode.INVALID_REQUEST, 0]
+    found = endpoint.ask(DESCRIBE_ACLS, version, replace(EVERYTHING, principal_filter="User:bob")).resources
+    assert [(one.resource_name, one.pattern_type, len(one.acls)) for one in found] == [("orders", 4, 1)]
+    assert len(endpoint.ask(DESCRIBE_ACLS, version, EVERYTHING).resources) == 3
+    matching = replace(EVERYTHING, resource_type_filter=2, resource_name_filter="orders-2", pattern_type_filter=2)
+    assert [one.resource_name for one in endpoint.ask(DESCRIBE_ACLS, version, matching).resources] == ["orders"]
+    of = DeleteAclsFilter(2, "orders", 4, None, None, 1, 1)
+    deleted = endpoint.ask(DELETE_ACLS, version, DeleteAclsRequest((of, replace(of, operation=99)))).filter_results
+    assert [one.error_code for one in deleted] == [0, ErrorCode.INVALID_REQUEST]
+    assert [one.principal for one in deleted[0].matching_acls] == ["User:bob"]
+    assert endpoint.context.acls is not None
+    assert len(read_acls(Path(endpoint.context.acls.path).read_bytes())) == 2
+
+
+def test_acls_are_for_those_who_may_describe_and_alter_the_cluster(endpoint: Endpoint) -> None:
+    cluster = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    new = AclCreation(2, "orders", 3, ALICE, "*", Operation.READ, Permission.ALLOW)
+    of = DeleteAclsFilter(2, "orders", 3, None, None, 1, 1)
+
+    def asked() -> list[int]:
+        return [
+            endpoint.ask(DESCRIBE_ACLS, 3, EVERYTHING).error_code,
+            endpoint.ask(CREATE_ACLS, 3, CreateAclsRequest((new,))).results[0].error_code,
+            endpoint.ask(DELETE_ACLS, 3, DeleteAclsRequest((of,))).filter_results[0].error_code,
+        ]
+
+    assert asked() == [cluster] * 3
+    endpoint.context.acls.change(  # type: ignore[union-attr]
+        lambda acls: [*acls, Acl(ResourceType.CLUSTER, CLUSTER_NAME, ALICE, Operation.DESCRIBE)]
+    )
+    assert asked() == [0, cluster, cluster]
+    endpoint.context = replace(endpoint.context, acls=None)
+    assert asked() == [ErrorCode.SECURITY_DISABLED] * 3
+
+
+def test_a_file_that_cannot_be_written_is_told_and_nothing_has_changed(endpoint: Endpoint) -> None:
+    assert endpoint.context.acls is not None
+    Path(endpoint.context.acls.path).write_text("damaged")
+    new = AclCreation(2, "orders", 3, ALICE, "*", Operation.READ, Permission.ALLOW)
+    made = as_admin(endpoint).ask(CREATE_ACLS, 3, CreateAclsRequest((new,))).results[0]
+    assert made.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert "the file of ACLs is not changed" in endpoint.said[-1]
+    assert len(endpoint.context.acls.authorizer.index.acls) == 2

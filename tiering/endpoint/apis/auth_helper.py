@@ -1,0 +1,42 @@
+"""What the client of a request may do (Kafka's AuthHelper); everything where there is no authorizer."""
+
+from typing import Final
+
+from tiering.endpoint.apis.context import Context
+from tiering.endpoint.authorization.acls import Operation, ResourceType
+from tiering.endpoint.request_context import RequestContext
+
+NOT_ASKED: Final = -(1 << 31)
+"""Where nobody asked for the operations."""
+
+_OF_TOPICS: Final = (
+    Operation.READ,
+    Operation.WRITE,
+    Operation.CREATE,
+    Operation.DESCRIBE,
+    Operation.DELETE,
+    Operation.ALTER,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+)
+_OF_CLUSTER: Final = (
+    Operation.CREATE,
+    Operation.CLUSTER_ACTION,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+    Operation.ALTER,
+    Operation.IDEMPOTENT_WRITE,
+    Operation.DESCRIBE,
+)
+
+
+def is_authorized(context: Context, request_context: RequestContext, operation: Operation, of: ResourceType, name: str) -> bool:
+    """Whether the client may do this to the resource."""
+    authorizer, client = context.authorizer, request_context
+    return authorizer is None or authorizer.authorize(client.principal, client.client_address, operation, of, name)
+
+
+def authorized_operations(context: Context, request_context: RequestContext, of: ResourceType, name: str) -> int:
+    """A bit for each operation that the client may do to the topic or cluster."""
+    supported = _OF_TOPICS if of is ResourceType.TOPIC else _OF_CLUSTER
+    return sum(1 << one for one in supported if is_authorized(context, request_context, one, of, name))

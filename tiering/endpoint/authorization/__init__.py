@@ -1,0 +1,1 @@
+"""What a client may do: Kafka's access control lists."""

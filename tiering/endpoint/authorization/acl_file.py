@@ -1,0 +1,140 @@
+"""The file of access control lists, with the names that Kafka has for their fields.
+
+    {"format": 1, "acls": [{"resourceType": "TOPIC", "resourceName": "orders", "patternType": "LITERAL",
+                            "principal": "User:alice", "host": "*", "operation": "READ", "permissionType": "ALLOW"}]}
+
+`patternType`, `host` and `permissionType` may be left out, and are then as above. A changed file is read again.
+"""
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Final, TypeVar
+
+from local_log.disk import WritableDisk
+from local_log.errors import Corrupt, LogError, Newer
+from local_log.file_range import FileState
+from local_log.formats.primitives import Buffer
+from remote.clock import Clock
+from tiering.endpoint.authorization.acls import Acl, Operation, PatternType, Permission, ResourceType
+from tiering.endpoint.authorization.authorizer import AclIndex, Authorizer
+
+FORMAT: Final = 1
+BYTES_MAX: Final = 64 << 20
+LOOK_MS: Final = 1_000
+"""How often it is looked whether the file has changed."""
+
+_E = TypeVar("_E", bound=IntEnum)
+
+
+def read_acls(data: Buffer) -> list[Acl]:
+    """The bindings of a file. Raises Corrupt, Newer."""
+    try:
+        content = json.loads(bytes(data))
+        if content["format"] > FORMAT:
+            raise Newer(f"a file of ACLs of format {content['format']}, and this version reads {FORMAT} at most; upgrade")
+        acls = [_acl(number, body) for number, body in enumerate(content["acls"])]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+        raise Corrupt(f'not a file of ACLs, {{"format": 1, "acls": […]}} ({type(e).__name__}: {e})') from e
+    return acls
+
+
+def write_acls(acls: Iterable[Acl]) -> bytes:
+    """The bytes of the file."""
+    rows = [json.dumps(_body(acl)) for acl in acls]
+    return ('{"format": 1, "acls": [\n' + ",\n".join(rows) + "\n]}\n").encode()
+
+
+def _acl(number: int, body: dict[str, Any]) -> Acl:
+    unknown = body.keys() - _FIELDS
+    if unknown:
+        raise Corrupt(f"ACL {number} has {min(unknown)!r}, which is none of {', '.join(_FIELDS)}")
+    acl = Acl(
+        _named(ResourceType, body["resourceType"]),
+        str(body["resourceName"]),
+        str(body["principal"]),
+        _named(Operation, body["operation"]),
+        _named(Permission, body.get("permissionType", "ALLOW")),
+        _named(PatternType, body.get("patternType", "LITERAL")),
+        str(body.get("host", "*")),
+    )
+    if acl.problem():
+        raise Corrupt(f"ACL {number}: {acl.problem()}")
+    return acl
+
+
+_FIELDS: Final = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType")
+
+
+def _body(acl: Acl) -> dict[str, str]:
+    values = (
+        acl.resource_type.name,
+        acl.resource_name,
+        acl.pattern_type.name,
+        acl.principal,
+        acl.host,
+        acl.operation.name,
+        acl.permission.name,
+    )
+    return dict(zip(_FIELDS, values, strict=True))
+
+
+def _named(of: type[_E], text: str) -> _E:
+    return of[text.upper()]
+
+
+@dataclass(slots=True)
+class AclFile:
+    """The bindings of the file at `path`, which it hands to `authorizer`. `report` is told of a file that cannot be used."""
+
+    disk: WritableDisk
+    path: str
+    clock: Clock
+    authorizer: Authorizer
+    report: Callable[[str], object]
+    _state: FileState | None = None
+    _looked_ms: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def load(self) -> None:
+        """Reads the file. Raises LogError."""
+        state = self.disk.state(self.path)
+        if state.size > BYTES_MAX:
+            raise Corrupt(f"a file of ACLs of {state.size} bytes, where {BYTES_MAX} are the most", file=self.path)
+        try:
+            acls = read_acls(self.disk.read(self.path))
+        except Corrupt as e:
+            raise e.at(self.path) from e
+        self._state, self.authorizer.index = state, AclIndex(acls)
+
+    def look(self) -> None:
+        """Reads the file again if it has changed; goes on with what was read before if it cannot be used."""
+        now_ms = self.clock.now_ms()
+        if now_ms - self._looked_ms < LOOK_MS or not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._looked_ms = now_ms
+            state = self.disk.state(self.path)
+            if state != self._state:
+                self._state = state  # what cannot be used is told once, and looked at again when it changes
+                self.load()
+        except LogError as e:
+            self.report(f"the ACLs are as they were before: {e}")
+        finally:
+            self._lock.release()
+
+    def change(self, change: Callable[[tuple[Acl, ...]], Iterable[Acl]]) -> None:
+        """Writes what `change` makes of the bindings. Raises LogError, OSError; nothing has changed then."""
+        with self._lock:
+            self.load()
+            acls = tuple(dict.fromkeys(change(self.authorizer.index.acls)))
+            staged = f"{self.path}.new"
+            self.disk.delete(staged)
+            self.disk.write(staged, 0, write_acls(acls))
+            self.disk.sync(staged)
+            self.disk.rename(staged, self.path)
+            self.disk.sync_folder(os.path.dirname(os.path.abspath(self.path)))
+            self.load()
