@@ -35,7 +35,7 @@ def test_the_broker_s_settings_are_all_told(endpoint: Endpoint, version: int) ->
     assert {one.name: one.value or "" for one in found.configs} == {n: s.text(s.default) for n, s in SETTINGS.items()}
     assert all(one.read_only and not one.is_sensitive and one.config_source == 5 and one.synonyms == () for one in found.configs)
     if version >= 3:
-        assert {one.config_type for one in found.configs} == {2, 3, 5, 7}
+        assert {one.config_type for one in found.configs} == {1, 2, 3, 5, 7}
         assert {one.documentation for one in found.configs} == {None}
 
 
