@@ -149,6 +149,23 @@ class CheckedFiles:
             finally:
                 self._count(key, kept)
 
+    def locate_checked(self, file: BatchFile, offset: int, max_bytes: int, *, one_at_least: bool) -> Located | None:
+        """The same without waiting for another thread, if it was checked before; None if not, or if the file was changed."""
+        state = file.opened.state()
+        with self._lock:
+            kept = self._files.get((state.device, state.inode))
+        if kept is None or not kept.lock.acquire(blocking=False):
+            return None
+        try:
+            if kept.state != state:
+                return None
+            look = _Look(file, kept, state.size if file.size is None else file.size, checked_only=True)
+            return look.located(offset, max_bytes, one_at_least=one_at_least)
+        except _NotChecked:
+            return None
+        finally:
+            kept.lock.release()
+
     def _kept(self, key: tuple[int, int]) -> _File:
         with self._lock:
             kept = self._files.get(key)
@@ -170,11 +187,15 @@ class CheckedFiles:
                 self._spans -= gone.counted
 
 
+class _NotChecked(Exception):
+    """What was to be found among checked batches alone is not."""
+
+
 class _Look:
     """One look for a range in a file, of which the first `size` bytes are there."""
 
-    def __init__(self, file: BatchFile, kept: _File, size: int) -> None:
-        self.file, self.kept, self.size = file, kept, size
+    def __init__(self, file: BatchFile, kept: _File, size: int, *, checked_only: bool = False) -> None:
+        self.file, self.kept, self.size, self.checked_only = file, kept, size, checked_only
         self.spans = kept.spans
 
     def located(self, offset: int, max_bytes: int, *, one_at_least: bool) -> Located:
@@ -192,7 +213,7 @@ class _Look:
             is_whole = True
         start, is_over = found.start, False
         while is_whole:
-            is_over = found.next_offset >= end_offset
+            is_over = found.next_offset >= end_offset or found.end >= self.size
             if is_over:
                 break
             at += 1
@@ -225,6 +246,8 @@ class _Look:
         position = spans.ends[at - 1] if at else 0
         if at < len(spans) and (spans.firsts[at] <= offset or spans.starts[at] == position):
             return at
+        if self.checked_only:
+            raise _NotChecked
         if not (at and spans.nexts[at - 1] == offset):
             position = max(position, self.file.position_of(offset))
         while True:
@@ -250,6 +273,8 @@ class _Look:
 
         With the span before, if both are small, unless the new one is to be `alone`.
         """
+        if self.checked_only:
+            raise _NotChecked
         is_last = at == len(self.spans)
         limit = self.size if is_last else self.spans.starts[at]
         with placed(self.file.name, position):

@@ -78,6 +78,11 @@ class LogReader:
         return max(self.log_start_offset, min(known, self.log_end_offset))
 
     @property
+    def is_measured(self) -> bool:
+        """Whether its end, high watermark and leader epochs were read, so that they are known at once."""
+        return {"log_end_offset", "high_watermark", "leader_epochs"} <= self.__dict__.keys()
+
+    @property
     def unproven(self) -> str:
         """Why no record is known to be replicated, and the remedy; empty if the high watermark is known."""
         if self.checkpointed_high_watermark is not None:

@@ -231,12 +231,16 @@ class _OpenedFile(NamedTuple):
         return self.opened.number
 
     def read(self, start: int, end: int) -> bytes:
-        with _translated(self.name):
+        try:
             return read(self.opened.number, start, end)
+        except OSError as e:
+            raise _translation(self.name, e) from e
 
     def state(self) -> FileState:
-        with _translated(self.name):
+        try:
             return state_of(self.opened.number)
+        except OSError as e:
+            raise _translation(self.name, e) from e
 
 
 def _inode(file: str) -> tuple[int, int] | None:

@@ -122,6 +122,15 @@ class HostedLogs:
         finally:
             loading.release()
 
+    def at_hand(self, name: str) -> HostedTopic | None:
+        """A topic if `topic` would give it at once, as it is known; None if something has to be looked at, or there is none."""
+        now_ms, known = self.clock.now_ms(), self._topics.get(name)
+        if known is None or self._listed_ms is None or now_ms - self._listed_ms >= self.archive_ms_max:
+            return None
+        is_old = now_ms - known.loaded_ms >= self.archive_ms_max
+        is_to_be_looked_at = self.tiers.log_dir is not None and now_ms - known.looked_ms >= self.local_ms_max
+        return None if is_old or is_to_be_looked_at else known
+
     def everything(self) -> dict[str, HostedTopic | LogError]:
         """All topics by name, in order; why it cannot be opened in the place of one that never was. Raises LogError."""
         names, now_ms = self.names(), self.clock.now_ms()

@@ -20,6 +20,10 @@ OPEN_MAX = 16
 """Reads that are kept open, for so many consumers of one partition each. Each holds 8 MiB of batches, and what it is ahead."""
 
 
+class NotAtHand(Exception):
+    """An answer cannot be given at once: a store, a disk or another thread has to be waited for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Batches:
     """Whole batches in a row, not copied, and the aborted transactions among them, None for read_uncommitted."""
@@ -55,6 +59,27 @@ class Reads:
 
     _files: CheckedFiles = field(default_factory=CheckedFiles)
     _kept: ArchiveReads = field(default_factory=lambda: ArchiveReads(OPEN_MAX))
+
+    def read_at_once(self, log: TieredLog, offset: int, max_bytes: int, *, one_at_least: bool) -> Batches:
+        """As `read` for read_uncommitted, of what lies in files and was checked before. Raises NotAtHand for anything else."""
+        if log.archived is not None and log.archived.manifest.pages:
+            raise NotAtHand
+        end, isolation = log.end_offset(), Isolation.read_uncommitted
+        parts, following = tuple[FileRange, ...](), offset
+        while following < end and (max_bytes > 0 or one_at_least):
+            file = log.batch_file(following, isolation)
+            if file is None:
+                raise NotAtHand
+            found = self._files.locate_checked(file, following, max_bytes, one_at_least=one_at_least)
+            if found is None:
+                raise NotAtHand
+            if found.range is not None:
+                parts, following, one_at_least = (*parts, found.range), found.next_offset, False
+                max_bytes -= found.range.size
+            if not found.is_over or file.next_offset is None:
+                break
+            following = max(following, file.next_offset)
+        return Batches(parts, sum(part.size for part in parts), None, following if parts else offset)
 
     def read(self, log: TieredLog, offset: int, max_bytes: int, isolation: Isolation, *, one_at_least: bool) -> Batches:
         """Batches from the one with `offset` on, up to `max_bytes`; their checksums are checked.

@@ -11,18 +11,19 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 from local_log.errors import LogError
 from tiering.endpoint.apis.context import Context
-from tiering.endpoint.apis.kafka_apis import Waits, answer_fetch, handle
+from tiering.endpoint.apis.kafka_apis import Waits, answer_fetch, handle_at_once
 from tiering.endpoint.authentication.authenticator import Authentication, SaslAuthenticator
 from tiering.endpoint.authentication.listener import PLAINTEXT, Listener
 from tiering.endpoint.authentication.sasl_server import SaslFailed
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.network.send import Send
-from tiering.endpoint.network.socket_server import Action, Close, Pause, SocketServer
+from tiering.endpoint.network.socket_server import Action, Close, Id, Pause, SocketServer
 from tiering.endpoint.protocol.errors import InvalidRequest
 from tiering.endpoint.request_context import ConnectionContext
 from tiering.endpoint.transport import PlaintextTransport, TlsTransport, Transport
@@ -31,6 +32,8 @@ SEND_BUFFER_BYTES = 100 << 10
 """`socket.send.buffer.bytes`, as in Kafka: a larger one, or the system's own choice, halved the throughput on loopback."""
 BACKLOG = 1024
 ACCEPTED_AT_ONCE_MAX = 100
+AT_ONCE_MAX = 16
+"""Requests that are answered before the sockets are looked at again."""
 TICK_S = 1.0
 POLL_S = 0.5
 """How often a fetch that waits looks for new records: as often as the logs are looked at."""
@@ -40,6 +43,7 @@ DRAINED_S = 0.01
 
 
 _Found = list[Any] | Waits | Authentication
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -72,6 +76,7 @@ class Server:
     _numbers: "count[int]" = field(default_factory=count)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _loop: asyncio.AbstractEventLoop = field(init=False)
+    _is_handling: bool = False
 
     def __post_init__(self) -> None:
         self._core = SocketServer(self.config)
@@ -185,29 +190,40 @@ class Server:
         return True
 
     def _handle_all(self) -> None:
-        while (taken := self._core.take_request()) is not None:
-            number, frame = taken
-            assert isinstance(number, int)
-            channel = self._channels[number]
-            try:
-                authenticates = channel.authenticator is not None and channel.authenticator.takes(frame)
-            except SaslFailed as e:
-                self._do(self._core.refuse(number, str(e)))
-                continue
-            if channel.authenticator is not None and authenticates:
-                self._submit(number, None, channel.authenticator.receive, frame)
-            else:
-                self._submit(number, None, handle, frame, channel.connection, self.context)
+        """Answers requests at once or hands them to threads. So many at once at most, then the sockets have their turn."""
+        if self._is_handling:
+            return  # whoever does goes on with what is ready now
+        self._is_handling = True
+        try:
+            for _ in range(AT_ONCE_MAX):
+                taken = self._core.take_request()
+                if taken is None:
+                    return
+                self._handle(*taken)
+            self._loop.call_soon(self._handle_all)
+        finally:
+            self._is_handling = False
 
-    def _submit(self, number: int, deadline: float | None, ask: Callable[..., _Found], *given: object) -> None:
+    def _handle(self, number: Id, frame: bytes) -> None:
+        assert isinstance(number, int)
+        channel = self._channels[number]
+        try:
+            authenticates = channel.authenticator is not None and channel.authenticator.takes(frame)
+        except SaslFailed as e:
+            self._do(self._core.refuse(number, str(e)))
+            return
+        if channel.authenticator is not None and authenticates:
+            self._submit(number, None, partial(channel.authenticator.receive, frame))
+            return
+        found = _result_of(partial(handle_at_once, frame, channel.connection, self.context))
+        if callable(found):
+            self._submit(number, None, found)
+        else:
+            self._answered(number, None, found)
+
+    def _submit(self, number: int, deadline: float | None, ask: Callable[[], _Found]) -> None:
         def work() -> None:
-            try:
-                found: _Found | LogError = ask(*given)
-            except LogError as e:
-                found = e
-            except Exception as e:  # a bug of ours must not leave a client without an answer, nor end the thread
-                found = InvalidRequest(f"a bug: {type(e).__name__}: {e}; please report it")
-            self._loop.call_soon_threadsafe(self._answered, number, deadline, found)
+            self._loop.call_soon_threadsafe(self._answered, number, deadline, _result_of(ask))
 
         self.pool.submit(work)
 
@@ -250,12 +266,9 @@ class Server:
     def _ask_again(self, number: int, deadline: float, waiting: Waits) -> None:
         may_wait = self._loop.time() < deadline and not self._stopping.is_set()
 
-        def ask() -> list[Any] | Waits:
-            return answer_fetch(waiting, self.context, may_wait=may_wait)
-
         if number in self._channels:
             self._core.asked_again(number)
-            self._submit(number, deadline, ask)
+            self._submit(number, deadline, partial(answer_fetch, waiting, self.context, may_wait=may_wait))
 
     def _send(self, channel: _Channel) -> None:
         """Sends one turn's bytes of the answer, and the rest when the socket takes more."""
@@ -319,6 +332,16 @@ class Server:
         self._wait_to_write(channel, wait=False)
         channel.transport.socket.close()
         del self._channels[channel.number]
+
+
+def _result_of(ask: Callable[[], T]) -> T | LogError:
+    """What a call gives, or why it gives nothing."""
+    try:
+        return ask()
+    except LogError as e:
+        return e
+    except Exception as e:  # a bug of ours must not leave a client without an answer, nor end the thread
+        return InvalidRequest(f"a bug: {type(e).__name__}: {e}; please report it")
 
 
 def _peer(peer: socket.socket) -> str:

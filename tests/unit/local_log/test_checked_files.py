@@ -118,6 +118,23 @@ def test_what_was_checked_is_not_read_again(tmp_path: Path) -> None:
     assert read < len(found) / 10
 
 
+@pytest.mark.usefixtures("small_spans")
+@pytest.mark.parametrize("seed", range(5))
+def test_what_was_checked_is_found_at_once_and_nothing_else_is(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    log, checked, twice = Log(tmp_path / "log", random, 40, 300), CheckedFiles(), 0
+    for _ in range(100):
+        offset, max_bytes = random.randrange(log.end), random.choice((1, 500, 5_000))
+        at_once = checked.locate_checked(log.file(), offset, max_bytes, one_at_least=True)
+        found = checked.locate(log.file(), offset, max_bytes, one_at_least=True)
+        assert at_once is None or bytes_of(at_once) == bytes_of(found)
+        twice += at_once is not None
+    assert 10 < twice < 100
+    assert checked.locate_checked(log.file(), 0, 1 << 20, one_at_least=True) is not None
+    log.append(random, 1, 300)
+    assert checked.locate_checked(log.file(), 0, 1, one_at_least=True) is None
+
+
 def test_a_batch_that_is_larger_than_a_span_is_read_whole(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(batch_of(0, 500_000) + batch_of(1))
     opened = OsDisk().open(str(tmp_path / "log"))

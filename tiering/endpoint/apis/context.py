@@ -15,7 +15,7 @@ from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
 from tiering.endpoint.fetch_sessions.manager import FetchManager
 from tiering.endpoint.hosted_logs import HostedLogs, HostedTopic
 from tiering.endpoint.protocol.errors import ErrorCode
-from tiering.endpoint.reads import Reads
+from tiering.endpoint.reads import NotAtHand, Reads
 from tiering.endpoint.settings import DEFAULTS, Settings
 from tiering.read.tiered_log import Isolation, TieredLog
 
@@ -41,6 +41,8 @@ class Context:
     cluster_id: str = CLUSTER_ID
     acls: AclFile | None = None
     """Says who may do what; without it everybody may read all."""
+    may_wait: bool = True
+    """Whether an answer may wait for a store, a disk or another thread; if not, NotAtHand is raised instead."""
 
     @property
     def authorizer(self) -> Authorizer | None:
@@ -56,7 +58,12 @@ class Refused(Exception):
 
 
 def topic_named(context: Context, name: str) -> HostedTopic | LogError | None:
-    """A topic, or why it cannot be opened."""
+    """A topic, or why it cannot be opened. Raises NotAtHand if the answer may not wait."""
+    if not context.may_wait:
+        known = context.logs.at_hand(name)
+        if known is None:
+            raise NotAtHand
+        return known
     try:
         return context.logs.topic(name)
     except LogError as e:

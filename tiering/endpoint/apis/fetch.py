@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from local_log.errors import LogError, OffsetOutOfRange
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
+from local_log.log_reader import LogReader
 from tiering.endpoint.apis.auth_helper import is_authorized
 from tiering.endpoint.apis.context import (
     ISOLATION_LEVELS,
@@ -36,7 +37,7 @@ from tiering.endpoint.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from tiering.endpoint.reads import Batches
+from tiering.endpoint.reads import Batches, NotAtHand
 from tiering.endpoint.request_context import RequestContext
 from tiering.endpoint.settings import FETCH_MAX_BYTES
 from tiering.read.tiered_log import Isolation, TieredLog
@@ -158,15 +159,26 @@ def _log(topic: HostedTopic | LogError, one: Wanted, params: _FetchParams, conte
     if isinstance(topic, HostedTopic) and one.topic_id not in (ZERO_TOPIC_ID, topic.id):
         raise Refused(ErrorCode.INCONSISTENT_TOPIC_ID)  # of a session: deleted, and created anew with its name
     live, number, epoch = context.cluster.live, one.asked.partition, max(NO_EPOCH, one.asked.current_leader_epoch)
+    if not context.may_wait:
+        _require_measured(topic, number)
     log = log_of(topic, number, epoch, live)
     if params.is_from_follower:  # there is no other replica
         raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER if epoch == NO_EPOCH else ErrorCode.UNKNOWN_LEADER_EPOCH)
     if one.asked.fetch_offset <= log.log_end_offset or len(live.brokers) == 1 or not isinstance(topic, HostedTopic):
         return log
+    if not context.may_wait:
+        raise NotAtHand
     now_ms = context.clock.now_ms()
     if now_ms - topic.loaded_ms < RETRY_MS:
         raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # of those that make a client wait and retry, the one that all know
     return log_of(context.logs.reloaded(topic.name, now_ms), number, epoch, live)
+
+
+def _require_measured(topic: HostedTopic | LogError, number: int) -> None:
+    """Raises NotAtHand if the local log has to be looked at."""
+    log = topic.partitions.get(number) if isinstance(topic, HostedTopic) else None
+    if isinstance(log, TieredLog) and isinstance(log.local, LogReader) and not log.local.is_measured:
+        raise NotAtHand
 
 
 def _with_leader(answer: PartitionData, topic: HostedTopic | LogError, live: LiveBrokers) -> PartitionData:
@@ -181,6 +193,10 @@ def _with_leader(answer: PartitionData, topic: HostedTopic | LogError, live: Liv
 
 def _batches(log: TieredLog, offset: int, max_bytes: int, params: _FetchParams, room: _Room, context: Context) -> Batches:
     version, isolation = params.version, params.isolation
+    if not context.may_wait:
+        if version < _BATCHES_SINCE or isolation is not Isolation.read_uncommitted:
+            raise NotAtHand
+        return context.reads.read_at_once(log, offset, max_bytes, one_at_least=room.one_at_least)
     if version >= _BATCHES_SINCE:
         return context.reads.read(log, offset, max_bytes, isolation, one_at_least=room.one_at_least)
     # To a client of before that rule an answer without any batch would look like the end of the log.

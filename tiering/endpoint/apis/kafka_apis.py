@@ -1,7 +1,8 @@
 """Which function answers which request (Kafka's KafkaApis)."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from tiering.endpoint.apis.acls import create_acls, delete_acls, describe_acls
@@ -17,6 +18,7 @@ from tiering.endpoint.apis.offsets import list_offsets, offset_for_leader_epoch
 from tiering.endpoint.apis.produce import REASON, produce
 from tiering.endpoint.apis.sasl import sasl_authenticate, sasl_handshake
 from tiering.endpoint.fetch_sessions.contexts import FetchContext
+from tiering.endpoint.fetch_sessions.manager import TOPIC_IDS_SINCE
 from tiering.endpoint.protocol.api_keys import (
     API_VERSIONS,
     CREATE_ACLS,
@@ -40,6 +42,7 @@ from tiering.endpoint.protocol.api_keys import (
 from tiering.endpoint.protocol.errors import InvalidRequest
 from tiering.endpoint.protocol.messages.fetch import FetchRequest
 from tiering.endpoint.protocol.requests import UnknownApiVersions, read_request, write_response
+from tiering.endpoint.reads import NotAtHand
 from tiering.endpoint.request_context import ConnectionContext, RequestContext
 
 _ANSWERS: Final[Mapping[int, Answer]] = {
@@ -72,6 +75,38 @@ class Waits:
     begun: FetchContext
 
 
+_FETCH_KEY: Final = FETCH.key.to_bytes(2, "big")
+_AT_ONCE_BYTES_MAX: Final = 4 << 10
+_AT_ONCE_PARTITIONS_MAX: Final = 16
+
+
+def handle_at_once(
+    frame: bytes, connection: ConnectionContext, context: Context
+) -> list[Any] | Waits | Callable[[], list[Any] | Waits]:
+    """The answer to a fetch of a few partitions, if nobody has to be waited for; else a call that gives the answer.
+
+    So a small fetch is not handed to another thread and back. Raises as `handle`.
+    """
+    if frame[:2] != _FETCH_KEY or len(frame) > _AT_ONCE_BYTES_MAX:
+        return partial(handle, frame, connection, context)
+    if context.acls is not None:
+        context.acls.look()
+    request = read_request(frame)
+    assert not isinstance(request, UnknownApiVersions)
+    message, request_context = request.message, RequestContext(request.header, connection)
+    by_id = message.topics if request_context.version >= TOPIC_IDS_SINCE else ()
+    if any(context.logs.name_of(topic.topic_id) is None for topic in by_id):
+        return partial(_handle_fetch, message, request_context, context)
+    waiting = Waits(message, request_context, begin_fetch(message, request_context, context))
+    answered = partial(answer_fetch, waiting, may_wait=message.max_wait_ms > 0)
+    if len(waiting.begun.wanted) <= _AT_ONCE_PARTITIONS_MAX:
+        try:
+            return answered(replace(context, may_wait=False))
+        except NotAtHand:
+            pass
+    return partial(answered, context)
+
+
 def handle(frame: bytes, connection: ConnectionContext, context: Context) -> list[Any] | Waits:
     """The parts of the answer to a request, or that it waits. Raises InvalidRequest, LogError."""
     if context.acls is not None:
@@ -82,12 +117,15 @@ def handle(frame: bytes, connection: ConnectionContext, context: Context) -> lis
     header, message = request.header, request.message
     request_context = RequestContext(header, connection)
     if header.api is FETCH:
-        begun = begin_fetch(message, request_context, context)
-        waiting = Waits(message, request_context, begun)
-        return answer_fetch(waiting, context, may_wait=message.max_wait_ms > 0)
+        return _handle_fetch(message, request_context, context)
     if header.api is PRODUCE and message.acks == 0:
         raise InvalidRequest(REASON)  # such a producer waits for no answer: only a closed connection tells it
     return write_response(header, authorized(_ANSWERS[header.api.key], message, request_context, context))
+
+
+def _handle_fetch(message: FetchRequest, request_context: RequestContext, context: Context) -> list[Any] | Waits:
+    waiting = Waits(message, request_context, begin_fetch(message, request_context, context))
+    return answer_fetch(waiting, context, may_wait=message.max_wait_ms > 0)
 
 
 def answer_fetch(waiting: Waits, context: Context, *, may_wait: bool) -> list[Any] | Waits:

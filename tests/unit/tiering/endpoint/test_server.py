@@ -37,6 +37,12 @@ def frame_from(of: socket.socket, beginning: bytes = b"") -> bytes:
     return bytes(data)
 
 
+def frame_from_exactly(of: socket.socket) -> bytes:
+    """One frame, with others after it."""
+    size = of.recv(4, socket.MSG_WAITALL)
+    return size + of.recv(int.from_bytes(size, "big"), socket.MSG_WAITALL)
+
+
 @pytest.fixture
 def endpoint(world: World) -> Endpoint:
     return Endpoint(world.folders["some archived dropped"], world.store)
@@ -56,6 +62,24 @@ def test_requests_that_come_together_are_answered_in_their_order(endpoint: Endpo
             size = 4 + int.from_bytes(rest[:4], "big")
             one, rest = rest[:size], rest[size:]
             assert len(response_of(METADATA, version, one).topics) == 15
+
+
+def test_many_fetches_that_come_together_are_answered_in_their_order(endpoint: Endpoint) -> None:
+    count = 1_500  # more than calls may be nested
+    with served(endpoint) as address, connected(address) as client:
+        one = endpoint.topic("g-tiny", 11, FetchPartition(0, partition_max_bytes=1))
+        for _ in range(2):  # the second time they are answered at once
+            client.sendall(
+                b"".join(write_request(RequestHeader(FETCH, 11, n, "t"), FetchRequest(topics=(one,))) for n in range(count))
+            )
+            found = b""
+            size = len(frame := frame_from_exactly(client))
+            while len(found) < size * (count - 1):
+                found += client.recv(1 << 20)
+            whole = frame + found
+            numbers = [int.from_bytes(whole[at + 4 : at + 8], "big") for at in range(0, len(whole), size)]
+            assert numbers == list(range(count))
+    assert endpoint.said == []
 
 
 def test_a_slow_reader_gets_all_of_a_large_answer_and_holds_up_nobody(endpoint: Endpoint, world: World) -> None:
@@ -123,7 +147,7 @@ def test_requests_are_handed_on_with_who_sent_them(endpoint: Endpoint, monkeypat
         seen.append(connection)
         return [b"!"]
 
-    monkeypatch.setattr("tiering.endpoint.server.handle", answer)
+    monkeypatch.setattr("tiering.endpoint.server.handle_at_once", answer)
     with served(endpoint) as address, connected(address) as one, connected(address) as other:
         for client in (one, other, one):
             client.sendall(b"\0\0\0\x01x")
@@ -159,7 +183,7 @@ def test_fetches_that_wait_and_clients_that_leave_hold_up_no_requests(endpoint: 
 def test_a_client_that_does_not_read_gives_way_to_others(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tiering.endpoint.server.TICK_S", 0.05)
     monkeypatch.setattr(
-        "tiering.endpoint.server.handle", lambda frame, connection, context: [bytes(64 << 20 if len(frame) > 50 else 10)]
+        "tiering.endpoint.server.handle_at_once", lambda frame, connection, context: [bytes(64 << 20 if len(frame) > 50 else 10)]
     )
     limits = {"queued_bytes_max": 1 << 20, "stalled_ms_max": 100}
     with served(endpoint, **limits) as address, connected(address) as stalled, connected(address) as other:
@@ -180,7 +204,7 @@ def test_a_file_that_is_shorter_than_its_range_closes_the_connection(
             return True
 
     ranges = [FileRange(OsDisk().open(str(tmp_path / "file")), 0, 10, Trusting(), None)]
-    monkeypatch.setattr("tiering.endpoint.server.handle", lambda frame, connection, context: ranges)
+    monkeypatch.setattr("tiering.endpoint.server.handle_at_once", lambda frame, connection, context: ranges)
     with served(endpoint) as address, connected(address) as client:
         client.sendall(b"\0\0\0\x01x")
         assert client.recv(5, socket.MSG_WAITALL) == b"short"

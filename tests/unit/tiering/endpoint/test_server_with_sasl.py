@@ -89,7 +89,7 @@ def test_requests_are_handed_on_with_the_principal(
         seen.append(connection)
         return [b"!"]
 
-    monkeypatch.setattr("tiering.endpoint.server.handle", answer)
+    monkeypatch.setattr("tiering.endpoint.server.handle_at_once", answer)
     with served(endpoint, listener) as address, socket.create_connection(address, timeout=20) as client:
         client.sendall(write_request(RequestHeader(SASL_HANDSHAKE, 1, 99, "test"), SaslHandshakeRequest("PLAIN")))
         assert response_of(SASL_HANDSHAKE, 1, client.recv(1000)).error_code == 0

@@ -141,7 +141,7 @@ def test_a_client_s_certificate_says_who_it_is(
         seen.append(connection)
         return [b"!"]
 
-    monkeypatch.setattr("tiering.endpoint.server.handle", answer)
+    monkeypatch.setattr("tiering.endpoint.server.handle_at_once", answer)
     config = replace(config, client_auth="requested", mapping=PrincipalMapping.of("RULE:^CN=([^,]*),O=Org$/$1/L,DEFAULT"))
     with served(endpoint, listener(config, endpoint)) as address:
         for own in (None, authority.signed("CN=Alice,O=Org", "alice.pem"), authority.signed("CN=Bob,OU=x", "bob.pem")):

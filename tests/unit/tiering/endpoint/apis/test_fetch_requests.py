@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 from archive_fakes import Door, MemoryStore
-from asked_endpoint import Endpoint
+from asked_endpoint import Endpoint, bytes_of, response_of
 from golden_logs import legacy_logs, live, partitions
 from logs_to_archive import copy_of, set_checkpoint
 from made_archive import batch_of, made
@@ -14,9 +14,12 @@ from local_log.formats.batches import scan
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
 from remote.store.open import open_store
 from remote.transforms.encoder import Transforms
-from tiering.endpoint.protocol.api_keys import FETCH
+from tiering.endpoint.apis.kafka_apis import Waits, handle, handle_at_once
+from tiering.endpoint.protocol.api_keys import FETCH, METADATA
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.fetch import EpochEndOffset, FetchPartition, FetchRequest, FetchTopic
+from tiering.endpoint.protocol.messages.metadata import MetadataRequest
+from tiering.endpoint.protocol.requests import RequestHeader, write_request
 from tiering.read.tiered_log import Isolation
 
 
@@ -254,6 +257,55 @@ def test_an_archive_in_a_folder_is_damaged_where_a_file_is_cut_or_gone(tmp_path:
     assert b"".join(first.records) == batch_of(0, range(3)) + batch_of(3, range(3, 5))
     assert [endpoint.fetch("made", offset).error_code for offset in (5, 9)] == [ErrorCode.CORRUPT_MESSAGE] * 2
     assert ["ends here" in endpoint.said[0], "it is not there" in endpoint.said[1]] == [True, True]
+
+
+def test_a_fetch_of_what_was_checked_is_answered_at_once_and_others_on_a_thread(world: World) -> None:
+    endpoint = Endpoint(world.folders["local alone"], None)
+
+    def asked(name: str, offset: int, level: int = 0, version: int = 11) -> bytes:
+        one = endpoint.topic(name, version, FetchPartition(0, fetch_offset=offset, partition_max_bytes=1 << 20))
+        request = FetchRequest(max_wait_ms=500, min_bytes=1, isolation_level=level, topics=(one,))
+        return write_request(RequestHeader(FETCH, version, 99, "test"), request)[4:]
+
+    def answered(frame: bytes) -> tuple[bool, object]:
+        found = handle_at_once(frame, endpoint.connection, endpoint.context)
+        return not callable(found), found() if callable(found) else found
+
+    def sent(found: object) -> bytes:
+        return b"".join(map(bytes_of, found))
+
+    for version in (4, 11, 18):
+        frame = asked("g-mixed", 0, version=version)
+        answered(frame)
+        first, again = handle(frame, endpoint.connection, endpoint.context), answered(frame)
+        assert (again[0], sent(again[1])) == (True, sent(first))
+    assert answered(asked("g-mixed", 0, level=1))[0] is False
+    assert answered(asked("g-mixed", 0, version=3))[0] is False
+    is_at_once, waits = answered(asked("g-tiny", 1))
+    is_at_once, waits = answered(asked("g-tiny", 1))
+    assert (is_at_once, type(waits)) == (True, Waits)
+    out_of_range = answered(asked("g-mixed", 1 << 40))
+    assert out_of_range[0]
+    assert response_of(FETCH, 11, sent(out_of_range[1])).responses[0].partitions[0].error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    endpoint.clock.sleep(1)
+    assert answered(asked("g-mixed", 0))[0] is False  # the log is looked at again
+    assert answered(write_request(RequestHeader(METADATA, 9, 99, "test"), MetadataRequest())[4:])[0] is False
+
+
+def test_a_session_goes_on_by_one_whether_its_fetches_are_answered_at_once_or_not(world: World) -> None:
+    endpoint = Endpoint(world.folders["local alone"], None)
+    one = endpoint.topic("g-mixed", 11, FetchPartition(0, partition_max_bytes=1))
+    session = endpoint.ask(FETCH, 11, FetchRequest(session_epoch=0, topics=(one,))).session_id
+    kinds = []
+    for epoch in (1, 2, 3):
+        request = FetchRequest(session_id=session, session_epoch=epoch)
+        frame = write_request(RequestHeader(FETCH, 11, 99, "test"), request)[4:]
+        found = handle_at_once(frame, endpoint.connection, endpoint.context)
+        kinds.append(callable(found))
+        answer = response_of(FETCH, 11, b"".join(map(bytes_of, found() if callable(found) else found)))
+        assert (answer.error_code, answer.session_id) == (0, session)
+        endpoint.clock.sleep(1 if epoch == 1 else 0)
+    assert kinds == [False, True, False]
 
 
 def test_a_damaged_batch_is_reported_and_told_and_never_sent(world: World) -> None:
