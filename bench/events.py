@@ -10,14 +10,20 @@ SEGMENT_BYTES = 64 << 20
 T0 = 1_700_000_000_000
 
 
-def fill(address: str, topic: str, count: int, config: dict[str, str] | None = None, codec: str = "none") -> None:
-    """JSON events of about 245 bytes with a 13-byte key, a ms apart, compressed by the producer, in segments of 64 MiB."""
+def fill(
+    address: str, topic: str, count: int, config: dict[str, str] | None = None, codec: str = "none", batch_records: int = 10_000
+) -> None:
+    """JSON events of about 245 bytes with a 13-byte key, a ms apart, compressed by the producer, in segments of 64 MiB.
+
+    A batch has 256 KiB, or `batch_records` if that is less.
+    """
     settings = {"segment.bytes": str(SEGMENT_BYTES), "retention.ms": "-1"} | (config or {})
     admin = AdminClient({"bootstrap.servers": address})
     admin.create_topics([NewTopic(topic, 1, 1, config=settings)])[topic].result()
     r = random.Random(7)  # the same data every time
     values = [json.dumps(event(r, i)).encode() for i in range(20_000)]
     batches = {"linger.ms": 50, "batch.size": 262_144, "queue.buffering.max.kbytes": 1 << 20, "compression.codec": codec}
+    batches["batch.num.messages"] = batch_records
     producer = Producer({"bootstrap.servers": address} | batches)
     for i in range(count):
         while True:

@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 import append_threads  # beside this file
 import cleaner  # beside this file
+import endpoint  # beside this file
 import engine  # beside this file
 import filled_broker  # beside this file
 import kernels  # beside this file
@@ -26,8 +27,9 @@ import transforms  # beside this file
 import windows  # beside this file
 
 OUT = Path("bench-out").absolute()
-PARTS = ("engine", "threads", "cleaner", "manifest", "stores", "offloads", "transforms", "reading", "kernels", "windows", "spark")
-OF_A_BROKER = {"engine", "cleaner", "kernels", "windows", "spark"}
+PARTS = ("engine", "threads", "cleaner", "manifest", "stores", "offloads", "transforms", "reading", "endpoint")
+PARTS += ("kernels", "windows", "spark")
+OF_A_BROKER = {"engine", "cleaner", "endpoint", "kernels", "windows", "spark"}
 
 
 def main() -> None:
@@ -57,6 +59,8 @@ def main() -> None:
         transforms.run(OUT / "transforms", args.rounds)
     if "reading" in parts:
         reading.run(OUT / "reading", args.rounds)
+    if "endpoint" in parts:
+        endpoint.run(OUT / "endpoint", max(args.rounds, 5))
     if parts & {"kernels", "windows", "spark"}:
         with filled_broker.filled(OUT / "filled", args.records) as filled:
             print(f"{args.records:,} records of {filled.record_bytes:.0f} bytes where they are not compressed")
