@@ -50,10 +50,10 @@ def _by_time(log: LogReader, entries: Iterable[SegmentEntry], archive_end: int) 
     below = [s for s in log.segments if s.next_base_offset is not None and s.base_offset < archive_end]
     if not below:
         return None
-    segment = below[-1]
+    segment, end = below[-1], below[-1].next_base_offset or archive_end
     try:
         times = segment.time_index()
-        for entry in entries:
+        for entry in (e for e in entries if e.base_offset < end and e.end_offset > segment.base_offset):
             inside = (times.offsets >= entry.base_offset) & (times.offsets < entry.end_offset)
             later = times.offsets[inside & (times.timestamps > entry.max_timestamp_ms)]
             if len(later) and _has_later(segment, int(later[0]), entry):
