@@ -142,9 +142,9 @@ SASL_MECHANISMS: Final = Setting(
     "sasl.enabled.mechanisms",
     ConfigType.LIST,
     ("SCRAM-SHA-256", "SCRAM-SHA-512"),
-    _names("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
-    "How clients may authenticate. `PLAIN` has the same users; it sends the password itself, and so needs TLS or `--insecure` "
-    "off the loopback address.",
+    _names("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"),
+    "How clients may authenticate. `PLAIN` has the same users as `SCRAM`; it sends the password itself, as `OAUTHBEARER` does "
+    "the token, and so needs TLS or `--insecure` off the loopback address.",
 )
 MAX_REAUTHENTICATION: Final = _long(
     "connections.max.reauth.ms",
@@ -159,6 +159,41 @@ SASL_RECEIVE_SIZE: Final = _int(
     "sasl.server.max.receive.size", 512 << 10, 1, "The largest request of a client that has not authenticated."
 )
 
+
+def _urls(text: str) -> str:
+    if not text.startswith(("https://", "http://", "file:///")):
+        raise ValueError("one of https://HOST/PATH, http://localhost/PATH and file:///PATH")
+    return text
+
+
+def _text(text: str) -> str:
+    if not text or text.startswith("-"):
+        raise ValueError("one of the texts that the provider writes")
+    return text
+
+
+OAUTH_KEYS: Final = Setting(
+    "sasl.oauthbearer.jwks.endpoint.url",
+    ConfigType.STRING,
+    None,
+    _urls,
+    "Where the identity provider's keys are (JWKS): `https://…`, or `file:///…`. `OAUTHBEARER` needs it.",
+)
+OAUTH_REFRESH: Final = _long(
+    "sasl.oauthbearer.jwks.endpoint.refresh.ms", 3_600_000, 1, "How often the keys are fetched; also when one is new."
+)
+OAUTH_ISSUER: Final = Setting("sasl.oauthbearer.expected.issuer", ConfigType.STRING, None, _text, "What a token's `iss` must be.")
+OAUTH_AUDIENCE: Final = Setting(
+    "sasl.oauthbearer.expected.audience",
+    ConfigType.LIST,
+    None,
+    lambda text: tuple(_text(one.strip()) for one in text.split(",")),
+    "One of these must be a token's `aud`, or among them.",
+)
+OAUTH_NAME: Final = Setting(
+    "sasl.oauthbearer.sub.claim.name", ConfigType.STRING, "sub", _text, "The claim of a token that says who the client is."
+)
+OAUTH_SKEW: Final = _int("sasl.oauthbearer.clock.skew.seconds", 30, 0, "How far the provider's clock may differ, in seconds.")
 SUPER_USERS: Final = Setting(
     "super.users",
     ConfigType.STRING,
@@ -225,6 +260,12 @@ _ALL: Final = (
     MAX_REAUTHENTICATION,
     FAILED_AUTHENTICATION_DELAY,
     SASL_RECEIVE_SIZE,
+    OAUTH_KEYS,
+    OAUTH_REFRESH,
+    OAUTH_ISSUER,
+    OAUTH_AUDIENCE,
+    OAUTH_NAME,
+    OAUTH_SKEW,
     SUPER_USERS,
     ALLOW_EVERYONE,
     SSL_CLIENT_AUTH,

@@ -137,7 +137,7 @@ class SaslAuthenticator:
         try:
             token = self._evaluate(request.message.auth_bytes)
         except SaslFailed as e:
-            told = e.problem if e.is_told else self._general_problem()
+            told = e.told or self._general_problem()
             failed = SaslAuthenticateResponse(ErrorCode.SASL_AUTHENTICATION_FAILED, told)
             return Authentication(write_response(request.header, failed), f"{self._asked_mechanism}: {e.problem}")
         lifetime_ms = 0 if self._expires_ms is None or self._state is not _State.COMPLETE else self._lifetime_ms(self._expires_ms)

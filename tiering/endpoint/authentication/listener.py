@@ -7,6 +7,7 @@ from typing import Final
 
 from remote.clock import Randomness
 from tiering.endpoint.authentication.authenticator import SaslConfig
+from tiering.endpoint.authentication.oauthbearer import OAuthBearerServer, Verify
 from tiering.endpoint.authentication.plain import PlainServer
 from tiering.endpoint.authentication.sasl_server import SaslServer
 from tiering.endpoint.authentication.scram import MECHANISMS, ScramServer
@@ -42,13 +43,17 @@ PLAINTEXT: Final = Listener()
 """Everybody is ANONYMOUS."""
 
 
-def sasl_config(settings: Settings, users: UserFile, randomness: Randomness) -> SaslConfig:
-    """The mechanisms that are enabled, over one file of users."""
-    mechanisms = {name: _mechanism(name, users, randomness) for name in settings[SASL_MECHANISMS]}
+def sasl_config(settings: Settings, users: UserFile | None, verify: Verify | None, randomness: Randomness) -> SaslConfig:
+    """The mechanisms that are enabled: with passwords over one file of users, and with tokens."""
+    mechanisms = {name: _mechanism(name, users, verify, randomness) for name in settings[SASL_MECHANISMS]}
     return SaslConfig(mechanisms, settings[MAX_REAUTHENTICATION])
 
 
-def _mechanism(name: str, users: UserFile, randomness: Randomness) -> Callable[[], SaslServer]:
+def _mechanism(name: str, users: UserFile | None, verify: Verify | None, randomness: Randomness) -> Callable[[], SaslServer]:
+    if name == "OAUTHBEARER":
+        assert verify is not None
+        return lambda: OAuthBearerServer(verify)
+    assert users is not None
     if name == "PLAIN":
         return lambda: PlainServer(users.has_password)
 

@@ -8,14 +8,14 @@ from local_log.errors import Invalid
 class SaslFailed(Invalid):
     """A client is not authenticated.
 
-    `is_told` says whether the client is told the reason, which then must not help somebody who guesses. Never holds a password
-    or token.
+    `told` is what the client is told, which must not help somebody who guesses; empty for what is told of all failures. With
+    `is_told` it is the problem itself. Never holds a password or token.
     """
 
-    def __init__(self, problem: str, *, is_told: bool = False) -> None:
+    def __init__(self, problem: str, *, is_told: bool = False, told: str = "") -> None:
         super().__init__(problem)
         self.problem = problem
-        self.is_told = is_told
+        self.told = problem if is_told else told
 
 
 class SaslServer(Protocol):

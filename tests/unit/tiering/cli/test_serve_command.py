@@ -33,6 +33,19 @@ def test_passwords_are_not_sent_as_they_are_to_an_address_that_others_reach(run:
     assert "say with --advertise" in run(*words).stderr
 
 
+def test_tokens_need_the_keys_of_their_provider_and_no_users(run: Run, tmp_path: Path) -> None:
+    words = ("serve", "--log-dir", tmp_path, "-c", "sasl.enabled.mechanisms=OAUTHBEARER")
+    open_to_all = run(*words, "--listen", "SASL_PLAINTEXT://0.0.0.0:0")
+    assert (open_to_all.exit_code, "OAUTHBEARER sends tokens as they are" in open_to_all.stderr) == (2, True)
+    words += ("--listen", "SASL_PLAINTEXT://127.0.0.1:0")
+    assert "OAUTHBEARER needs the identity provider's keys" in run(*words).stderr
+    assert "give both, or neither" in run(*words, "--users", tmp_path / "users.json").stderr
+    (tmp_path / "keys.json").write_text("{}")
+    key = "sasl.oauthbearer.jwks.endpoint.url"
+    assert "not a set of JSON web keys" in run(*words, "-c", f"{key}=file://{tmp_path}/keys.json").stderr
+    assert "keys are taken from an https:// address" in run(*words, "-c", f"{key}=http://id.example/keys").stderr
+
+
 def test_a_listener_with_sasl_needs_users_and_users_need_such_a_listener(run: Run, tmp_path: Path) -> None:
     for words in (("--listen", "SASL_PLAINTEXT://127.0.0.1:0"), ("--users", tmp_path / "users.json")):
         result = run("serve", "--log-dir", tmp_path, *words)

@@ -8,15 +8,21 @@ import pytest
 from asked_endpoint import Endpoint, response_of
 from served_endpoint import served
 from tiered_worlds import World
+from tokens import Provider
 from users_file import PASSWORDS, sasl_listener, user_file
 
+from local_log.os_disk import OsDisk
+from tiering.endpoint.authentication.authenticator import SaslConfig
+from tiering.endpoint.authentication.jwks import FileKeys
 from tiering.endpoint.authentication.listener import Listener
+from tiering.endpoint.authentication.oauthbearer import OAuthBearerServer
+from tiering.endpoint.authentication.token_verifier import TokenRules, TokenVerifier
 from tiering.endpoint.protocol.api_keys import METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest
 from tiering.endpoint.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from tiering.endpoint.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from tiering.endpoint.protocol.requests import RequestHeader, write_request
-from tiering.endpoint.request_context import ConnectionContext, KafkaPrincipal
+from tiering.endpoint.request_context import ConnectionContext, KafkaPrincipal, SecurityProtocol
 
 
 @pytest.fixture
@@ -51,6 +57,25 @@ def test_a_consumer_of_librdkafka_authenticates_and_reads(endpoint: Endpoint, li
     assert message is not None
     assert (message.error(), message.offset()) == (None, 500)
     assert endpoint.said == []
+
+
+def test_a_consumer_of_librdkafka_authenticates_by_a_token(endpoint: Endpoint, tmp_path: Path) -> None:
+    provider = Provider()
+    keys = FileKeys(OsDisk(), provider.write_keys(tmp_path / "keys.json")).keys
+    verify = TokenVerifier(keys, TokenRules("https://id.example", ("kafka",)), endpoint.clock).verify
+    config = SaslConfig({"OAUTHBEARER": lambda: OAuthBearerServer(verify)})
+
+    def token(given: str) -> tuple[str, float]:
+        return provider.token(endpoint.clock.now_ms()), endpoint.clock.now_ms() / 1000 + 1e9
+
+    with served(endpoint, Listener(SecurityProtocol.SASL_PLAINTEXT, config)) as address:
+        own = {"group.id": "unused", "enable.auto.commit": False, "fetch.wait.max.ms": 10, "oauth_cb": token}
+        consumer = confluent_kafka.Consumer(sasl(address, "OAUTHBEARER", "", "") | own)
+        consumer.assign([confluent_kafka.TopicPartition("g-epochs", 0, 500)])
+        message = consumer.poll(20)
+        consumer.close()
+    assert message is not None
+    assert (message.error(), message.offset(), endpoint.said) == (None, 500, [])
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
