@@ -14,7 +14,6 @@ from local_log.formats.list_offsets import EARLIEST_LOCAL, EARLIEST_PENDING_UPLO
 from local_log.formats.primitives import INT32_MAX
 from tiering.endpoint.protocol.api_keys import (
     API_VERSIONS,
-    DESCRIBE_CLUSTER,
     DESCRIBE_CONFIGS,
     DESCRIBE_TOPIC_PARTITIONS,
     FETCH,
@@ -24,7 +23,6 @@ from tiering.endpoint.protocol.api_keys import (
 )
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.api_versions import ApiVersionsRequest
-from tiering.endpoint.protocol.messages.describe_cluster import DescribeClusterRequest
 from tiering.endpoint.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from tiering.endpoint.protocol.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest, TopicRequest
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -69,10 +67,6 @@ def _apis(of: Compared, found: Difference) -> bool:
 
 def _features(of: Compared, found: Difference) -> bool:
     return of.api is API_VERSIONS and "features" in found.path
-
-
-def _operations(of: Compared, found: Difference) -> bool:
-    return found.path.endswith("authorized_operations")
 
 
 def _order(of: Compared, found: Difference) -> bool:
@@ -191,12 +185,6 @@ KNOWN_DIFFERENCES = (
         "None: nothing here depends on the version of a cluster's metadata.",
         _features,
         (API_VERSIONS, 4, ApiVersionsRequest("a", "1")),
-    ),
-    KnownDifference(
-        "Metadata, DescribeTopicPartitions, DescribeCluster: authorized operations",
-        "They are not told.",
-        _operations,
-        (DESCRIBE_CLUSTER, 0, DescribeClusterRequest(include_cluster_authorized_operations=True)),
     ),
     KnownDifference(
         "Metadata, ListOffsets, and the refused topics of other APIs: order",

@@ -46,7 +46,7 @@ class HostedTopic:
     loaded_ms: int
     looked_ms: int
     """When the local logs were last looked at."""
-    described: dict[int, tuple[object, Written]] = field(default_factory=dict, compare=False, repr=False)
+    described: dict[tuple[int, int], tuple[object, Written]] = field(default_factory=dict, compare=False, repr=False)
     """How Metadata describes the topic, by version, with what the description depends on besides the topic."""
 
 

@@ -46,15 +46,16 @@ _INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 def metadata(request: MetadataRequest, request_context: RequestContext, context: Context) -> MetadataResponse:
     """The topics asked for, or all. If there are ids among them, names are not looked at."""
     version, live, asked = request_context.version, context.cluster.live, request.topics
+    asks = request.include_topic_authorized_operations
     if asked is None or (version == 0 and not asked):
         found = context.logs.everything()
         seen = ((n, t) for n, t in found.items() if _may_describe(n, request_context, context))
-        topics = [_described(name, topic, request_context, context, live) for name, topic in seen]
+        topics = [_described(name, topic, asks, request_context, context, live) for name, topic in seen]
     elif version < _BY_ID_SINCE and any(one.name is None or one.topic_id != ZERO_TOPIC_ID for one in asked):
         return MetadataResponse(topics=tuple(map(_invalid, asked)))
     else:
         by_id = dict.fromkeys(MetadataRequestTopic(one.topic_id, None) for one in asked if one.topic_id != ZERO_TOPIC_ID)
-        topics = [_topic(wanted, request_context, context, live) for wanted in by_id or dict.fromkeys(asked)]
+        topics = [_topic(wanted, asks, request_context, context, live) for wanted in by_id or dict.fromkeys(asked)]
     return MetadataResponse(
         brokers=tuple(MetadataResponseBroker(one.node_id, one.host, one.port) for one in live.brokers),
         cluster_id=context.cluster_id,
@@ -83,7 +84,7 @@ def _invalid(asked: MetadataRequestTopic) -> MetadataResponseTopic:
 
 
 def _topic(
-    wanted: MetadataRequestTopic, request_context: RequestContext, context: Context, live: LiveBrokers
+    wanted: MetadataRequestTopic, asks: bool, request_context: RequestContext, context: Context, live: LiveBrokers
 ) -> MetadataResponseTopic | Written:
     if wanted.name is None:
         context.logs.open_by_id([wanted.topic_id])
@@ -94,7 +95,7 @@ def _topic(
     if not _may_describe(name, request_context, context):
         topic_id = wanted.topic_id if wanted.name is None else ZERO_TOPIC_ID
         return MetadataResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, wanted.name, topic_id)
-    return _described(name, found, request_context, context, live)
+    return _described(name, found, asks, request_context, context, live)
 
 
 def _has_id(found: HostedTopic | LogError | None, topic_id: str) -> bool:
@@ -102,21 +103,27 @@ def _has_id(found: HostedTopic | LogError | None, topic_id: str) -> bool:
     return isinstance(found, LogError) or (found is not None and found.id == topic_id)
 
 
-def _described(
-    name: str, found: HostedTopic | LogError | None, request_context: RequestContext, context: Context, live: LiveBrokers
+def _described(  # one argument each of what Kafka's getTopicMetadata is given
+    name: str,
+    found: HostedTopic | LogError | None,
+    asks: bool,
+    request_context: RequestContext,
+    context: Context,
+    live: LiveBrokers,
 ) -> MetadataResponseTopic | Written:
+    operations = authorized_operations(context, request_context, ResourceType.TOPIC, name) if asks else NOT_ASKED
     if isinstance(found, LogError):
         context.report(f"the metadata of {name}: {found}")
-        return MetadataResponseTopic(ErrorCode.LEADER_NOT_AVAILABLE, name)
+        return MetadataResponseTopic(ErrorCode.LEADER_NOT_AVAILABLE, name, topic_authorized_operations=operations)
     if found is None:
-        return MetadataResponseTopic(unknown_topic(name), name)
+        return MetadataResponseTopic(unknown_topic(name), name, topic_authorized_operations=operations)
     version = request_context.version
-    brokers, known = found.described.get(version, (None, None))
+    brokers, known = found.described.get((version, operations), (None, None))
     if known is None or brokers is not live:
         partitions = tuple(MetadataResponsePartition(**fields) for fields in _partitions(found, live))
-        topic = MetadataResponseTopic(ErrorCode.NONE, found.name, found.id, found.name in _INTERNAL, partitions)
+        topic = MetadataResponseTopic(ErrorCode.NONE, found.name, found.id, found.name in _INTERNAL, partitions, operations)
         known = written(topic, version, flexible=request_context.header.api.is_flexible(version))
-        found.described[version] = live, known
+        found.described[version, operations] = live, known
     return known
 
 

@@ -243,6 +243,18 @@ def test_the_cluster_tells_what_the_client_may_do(endpoint: Endpoint) -> None:
     assert endpoint.ask(DESCRIBE_CLUSTER, 2, DescribeClusterRequest()).cluster_authorized_operations == -(1 << 31)
 
 
+def test_metadata_tells_what_the_client_may_do_if_it_asks(endpoint: Endpoint) -> None:
+    asked = MetadataRequest(topics=(MetadataRequestTopic(name=MINE),), include_topic_authorized_operations=True)
+    mine, everything = 1 << Operation.READ | 1 << Operation.DESCRIBE, sum(1 << one for one in (3, 4, 5, 6, 7, 8, 10, 11))
+    for version in (8, 13, 8):
+        assert endpoint.ask(METADATA, version, asked).topics[0].topic_authorized_operations == mine
+    assert as_admin(endpoint).ask(METADATA, 13, asked).topics[0].topic_authorized_operations == everything
+    unasked = replace(asked, include_topic_authorized_operations=False)
+    assert endpoint.ask(METADATA, 13, unasked).topics[0].topic_authorized_operations == -(1 << 31)
+    cluster = replace(asked, include_cluster_authorized_operations=True)
+    assert endpoint.ask(METADATA, 10, cluster).cluster_authorized_operations == sum(1 << one for one in (5, 7, 8, 9, 10, 11, 12))
+
+
 def test_every_api_has_a_rule() -> None:
     assert APIS.keys() - RULES.keys() == set()
 
