@@ -1,6 +1,6 @@
 """What the reference pages are made of: rows out of the code, so that no page says what the code does not."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,8 @@ from tiering.config.settings import OF_MANAGER, Settings, name_of
 from tiering.config.show import UNSET
 from tiering.config.topics import OF_ARCHIVE, OF_LOGS, SYNONYMS, defaults
 from tiering.endpoint.settings import SETTINGS
-from tiering.metrics.series import ALL, NOT_EXPORTED, PROCESS_SERIES
+from tiering.metrics.endpoint_series import OF_ENDPOINT
+from tiering.metrics.series import ALL, NOT_EXPORTED, PROCESS_SERIES, Series
 from tiering.metrics.shipped import alerts
 
 Cells = tuple[str, ...]
@@ -61,8 +62,17 @@ def synonyms() -> Iterator[Cells]:
 
 
 def metrics() -> Iterator[Cells]:
-    """Of each series: name, type, labels, Kafka's bean, what it says."""
-    for series in ALL:
+    """Of each series of the agent: name, type, labels, Kafka's bean, what it says."""
+    return _rows(ALL)
+
+
+def endpoint_metrics() -> Iterator[Cells]:
+    """Likewise of each series of the endpoint."""
+    return _rows(OF_ENDPOINT)
+
+
+def _rows(all_series: Iterable[Series]) -> Iterator[Cells]:
+    for series in all_series:
         bean = series.bean.partition("name=")[2].partition(",")[0]
         labels = ", ".join(f"`{label}`" for label in series.labels)
         yield f"`{series.name}`", "counter" if series.is_counter else "gauge", labels, f"`{bean}`" if bean else "", series.help

@@ -18,6 +18,7 @@ from remote.read.log import ArchivedLog
 from remote.read.read_ahead import ReadAhead
 from remote.signed_store import trusted
 from remote.store.api import ObjectStore
+from remote.store.instrumented import Meter
 from remote.transforms.encoder import CHUNK_BYTES, Encryption, Transforms
 from remote.transforms.key_rings import open_keys
 from remote.transforms.keys import check_key_ring
@@ -191,7 +192,7 @@ def remembered(folder: str | None) -> CacheFiles | None:
     return CacheFiles(writable_disk(), f"{folder}/seen", ".seen", SEEN_BYTES_MAX, CLOCK, IDS)
 
 
-def open_tiers(
+def open_tiers(  # one argument each of what a command's options say of the tiers
     log_dir_path: str | None,
     archive_url: str | None,
     reading: ReadContext | None = None,
@@ -199,14 +200,19 @@ def open_tiers(
     warn: Warn = lambda _: None,
     keys_address: str | None = None,
     cache_dir: str | None = None,
+    meter: Meter | None = None,
 ) -> Tiers:
     """Opens what is given. Raises NotFound for an archive that is not there, Invalid for one that we cannot read.
 
     With keys manifests are held against their signatures, and with a cache against the versions that were seen before.
 
+    `meter` counts the requests to the store.
+
     A folder is read in turn whatever `reading` says: there the system reads ahead, and threads would only cost.
     """
-    store = trusted(open_store(archive_url), keys_address, remembered(cache_dir)) if archive_url is not None else None
+    store = (
+        trusted(open_store(archive_url, meter=meter), keys_address, remembered(cache_dir)) if archive_url is not None else None
+    )
     reading = reading or ReadContext()
     if store is not None:
         archive.open_archive(store)

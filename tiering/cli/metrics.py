@@ -6,32 +6,35 @@ from tiering.command.exit_codes import Exit, reports_errors
 from tiering.command.options import output_option
 from tiering.command.output import emit
 from tiering.metrics import series, shipped
+from tiering.metrics.endpoint_series import OF_ENDPOINT
 
 
 @click.group("metrics")
 def command() -> None:
-    """List the metrics that the agent serves at /metrics, and print a dashboard and alerts for them."""
+    """List the metrics that the agent and the endpoint serve at /metrics, and print dashboards and alerts for them."""
 
 
 @command.command("list")
 @output_option()
 @reports_errors
 def list_(output: str) -> Exit | None:
-    """List every metric, and the MBean of Kafka's tiered storage that it corresponds to."""
-    emit((series.row(one) for one in series.ALL), output)
+    """List every metric, and the MBean of Kafka that it corresponds to."""
+    emit((series.row(one) for one in dict.fromkeys((*series.ALL, *OF_ENDPOINT))), output)
     return None
 
 
 @command.command("dashboard")
+@click.option("--endpoint", "of_endpoint", is_flag=True, help="The dashboard of tiering serve instead of the agent's.")
 @reports_errors
-def dashboard() -> Exit | None:
+def dashboard(of_endpoint: bool) -> Exit | None:
     """Print a Grafana dashboard to import.
 
     \b
     Examples:
       tiering metrics dashboard > tiering.json
+      tiering metrics dashboard --endpoint > endpoint.json
     """
-    click.echo(shipped.dashboard(), nl=False)
+    click.echo(shipped.endpoint_dashboard() if of_endpoint else shipped.dashboard(), nl=False)
     return None
 
 

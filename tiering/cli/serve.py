@@ -13,6 +13,7 @@ import click
 
 from local_log.errors import Invalid
 from local_log.formats.primitives import INT32_MAX
+from remote.store.instrumented import Meter
 from tiering.command.completion import files
 from tiering.command.config_option import configured
 from tiering.command.exit_codes import reports_errors
@@ -30,6 +31,7 @@ from tiering.endpoint.settings import (
     CONNECTIONS_MAX_IDLE,
     FAILED_AUTHENTICATION_DELAY,
     FETCH_SESSION_SLOTS,
+    HTTP_ADDRESS,
     MAX_CONNECTIONS,
     MAX_CONNECTIONS_PER_IP,
     MAX_CONNECTIONS_PER_IP_OVERRIDES,
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from tiering.endpoint.network.config import SocketServerConfig
     from tiering.endpoint.reports import Reports
     from tiering.endpoint.request_context import SecurityProtocol
+    from tiering.metrics.endpoint_values import EndpointView
 
 THREADS = 4
 REACHED_S_MAX = 1.0
@@ -195,6 +198,7 @@ def _serve(
     from tiering.endpoint.reports import Reports
     from tiering.endpoint.server import Server, listen
 
+    meter = Meter()
     reports = Reports(lambda text: say(f"tiering: {text}"), CLOCK)
     of, acls = open_listener(protocol, settings, options.users_path, reports), open_acls(options.acls_path, settings, reports)
     with (
@@ -203,7 +207,7 @@ def _serve(
         ThreadPoolExecutor(settings[NUM_IO_THREADS], thread_name_prefix="request") as pool,
         ThreadPoolExecutor(1, thread_name_prefix="topics") as background,
     ):
-        logs, reads = HostedLogs(_tiers(options, ahead), CLOCK, background=background, report=reports), Reads()
+        logs, reads = HostedLogs(_tiers(options, ahead, meter), CLOCK, background=background, report=reports), Reads()
         count = len(logs.names())
         try:
             listener = listen(*at)
@@ -219,14 +223,33 @@ def _serve(
         context = Context(
             logs, reads, sessions, CLOCK, cluster, reports, groups, settings, logs.tiers.cluster_id or CLUSTER_ID, acls
         )
-        server = Server(context, _network(settings), pool, reports, of, lifecycle.stop)
-        say(f"tiering: {count} topics at {bound_host}:{bound_port}")
-        try:
-            asyncio.run(server.serve(listener))
-        finally:
-            logs.is_closed = True
-            reads.close()
+        server, started_ms = Server(context, _network(settings), pool, reports, of, lifecycle.stop), CLOCK.now_ms()
+
+        def view() -> "EndpointView":
+            from tiering.metrics.endpoint_values import EndpointView
+
+            return EndpointView(context.metrics, sessions.cache, server.status, server.config, started_ms, meter.snapshot())
+
+        with _pages(settings, view):
+            say(f"tiering: {count} topics at {bound_host}:{bound_port}")
+            try:
+                asyncio.run(server.serve(listener))
+            finally:
+                logs.is_closed = True
+                reads.close()
     say("tiering: stopped")
+
+
+@contextmanager
+def _pages(settings: Settings, view: "Callable[[], EndpointView]") -> Iterator[None]:
+    if settings[HTTP_ADDRESS] is None:
+        yield
+        return
+    from tiering.metrics.endpoint_pages import serving_pages  # with Prometheus' client, which takes a moment to load
+
+    with serving_pages(settings, view) as address:
+        say(f"tiering: metrics at http://{address}/metrics")
+        yield
 
 
 def _network(settings: Settings) -> "SocketServerConfig":
@@ -287,7 +310,7 @@ def _is_reached(broker: "Broker") -> bool:
     return True
 
 
-def _tiers(options: Options, ahead: ThreadPoolExecutor) -> Tiers:
+def _tiers(options: Options, ahead: ThreadPoolExecutor, meter: Meter) -> Tiers:
     return open_tiers(
         options.log_dir_path,
         options.archive_url,
@@ -295,6 +318,7 @@ def _tiers(options: Options, ahead: ThreadPoolExecutor) -> Tiers:
         warn=warn,
         keys_address=options.keys_address,
         cache_dir=options.cache_dir,
+        meter=meter,
     )
 
 

@@ -21,6 +21,7 @@ from tiering.endpoint.apis.kafka_apis import Waits, answer_fetch, handle_at_once
 from tiering.endpoint.authentication.authenticator import Authentication, SaslAuthenticator
 from tiering.endpoint.authentication.listener import PLAINTEXT, Listener
 from tiering.endpoint.authentication.sasl_server import SaslFailed
+from tiering.endpoint.metrics import Asked
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.network.send import Send
 from tiering.endpoint.network.socket_server import Action, Close, Id, Pause, SocketServer
@@ -56,8 +57,24 @@ class _Channel:
     is_writing: bool = False
     is_ready: bool = False
     """Whether the handshake of the transport is over."""
+    asked: Asked | None = None
+    """What is answered now, if it is counted."""
+    answered_s: float = 0
+    """When the answer was there."""
     failure: str = ""
     """Why the connection is closed after this answer, empty if it is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """How a server is at one moment."""
+
+    connections: int
+    memory_bytes: int
+    """Of all requests and answers."""
+    moved_s: float
+    """When its loop last went round, by a monotonic clock."""
+    is_stopping: bool
 
 
 @dataclass(slots=True)
@@ -77,6 +94,7 @@ class Server:
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _loop: asyncio.AbstractEventLoop = field(init=False)
     _is_handling: bool = False
+    _moved_s: float = 0
 
     def __post_init__(self) -> None:
         self._core = SocketServer(self.config)
@@ -96,11 +114,17 @@ class Server:
             listener.close()
         await self._drain()
 
+    @property
+    def status(self) -> ServerStatus:
+        """For any thread. Before and after it serves, `moved_s` is 0."""
+        return ServerStatus(len(self._core), self._core.memory_used, self._moved_s, self._stopping.is_set())
+
     def stop(self) -> None:
         """Begins to stop."""
         self._stopping.set()
 
     async def _tick(self) -> None:
+        self._moved_s = self._loop.time()
         try:
             await asyncio.wait_for(self._stopping.wait(), TICK_S)
         except TimeoutError:
@@ -207,6 +231,7 @@ class Server:
     def _handle(self, number: Id, frame: bytes) -> None:
         assert isinstance(number, int)
         channel = self._channels[number]
+        channel.asked = self.context.metrics.begun(frame, self._loop.time())
         try:
             authenticates = channel.authenticator is not None and channel.authenticator.takes(frame)
         except SaslFailed as e:
@@ -260,6 +285,7 @@ class Server:
 
     def _answer(self, channel: _Channel, parts: list[Any]) -> None:
         if channel.number in self._channels:
+            channel.answered_s = self._loop.time()
             channel.send = self._core.answered(channel.number, parts)
             self._send(channel)
 
@@ -296,6 +322,8 @@ class Server:
             return
         self._wait_to_write(channel, wait=False)
         channel.send = None
+        if channel.asked is not None:
+            self.context.metrics.sent(channel.asked, channel.answered_s, self._loop.time())
         if channel.failure:
             self._do(self._core.refuse(channel.number, channel.failure))
         else:

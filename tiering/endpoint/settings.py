@@ -1,5 +1,6 @@
 """The endpoint's settings by the names of Kafka's broker settings: text at the command line, values inside."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -9,6 +10,9 @@ from typing import Any, Final
 
 from local_log.errors import Invalid
 from local_log.formats.primitives import INT32_MAX, INT64_MAX
+
+PORT_MAX: Final = 65_535
+_HOST: Final = re.compile(r"[a-z0-9_]([a-z0-9._-]{0,252}[a-z0-9_])?|[0-9a-f:]+:[0-9a-f:]*")
 
 
 class ConfigType(IntEnum):
@@ -93,6 +97,20 @@ def _users(text: str) -> str:
     return text
 
 
+def _host_and_port(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not (host and port.isascii() and port.isdigit() and int(port) <= PORT_MAX):
+        raise ValueError("an address HOST:PORT, where port 0 takes a free one")
+    return text
+
+
+def _hosts(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip().lower() for name in text.split(",") if name.strip())
+    if not names or not all(_HOST.fullmatch(name) for name in names):
+        raise ValueError("names of hosts, without ports, with commas between them")
+    return names
+
+
 def _limits_by_address(text: str) -> Mapping[str, int]:
     found: dict[str, int] = {}
     for one in filter(None, map(str.strip, text.split(","))):
@@ -137,6 +155,21 @@ MAX_REQUEST_PARTITIONS: Final = _int(
     "max.request.partition.size.limit", 2000, 1, "The most partitions on a page of DescribeTopicPartitions."
 )
 NODE_ID: Final = _int("node.id", 1, 0, "The id of this broker; endpoints that share an archive need different ones.")
+
+HTTP_ADDRESS: Final = Setting(
+    "endpoint.http.address",
+    ConfigType.STRING,
+    None,
+    _host_and_port,
+    "HOST:PORT of /metrics, /healthz and /readyz, for example `127.0.0.1:9328`; not a setting of Kafka.",
+)
+HTTP_NAMES: Final = Setting(
+    "endpoint.http.names",
+    ConfigType.LIST,
+    (),
+    _hosts,
+    "Further names of this host that HTTP requests may use; not a setting of Kafka.",
+)
 
 SASL_MECHANISMS: Final = Setting(
     "sasl.enabled.mechanisms",
@@ -256,6 +289,8 @@ _ALL: Final = (
     FETCH_SESSION_SLOTS,
     MAX_REQUEST_PARTITIONS,
     NODE_ID,
+    HTTP_ADDRESS,
+    HTTP_NAMES,
     SASL_MECHANISMS,
     MAX_REAUTHENTICATION,
     FAILED_AUTHENTICATION_DELAY,

@@ -1,1 +1,1 @@
-"""Prometheus metrics of the agent: the series, their values, and the dashboard and alerts that use them."""
+"""Prometheus metrics of the agent and of the endpoint: the series, their values, and the dashboards and alerts that use them."""

@@ -1,11 +1,16 @@
-"""The Grafana dashboard and the Prometheus alerting rules of the package."""
+"""The Grafana dashboards and the Prometheus alerting rules of the package."""
 
 from pkgutil import get_data
 
 
 def dashboard() -> str:
-    """The Grafana dashboard, as JSON."""
+    """The Grafana dashboard of agents, as JSON."""
     return _file("dashboard.json")
+
+
+def endpoint_dashboard() -> str:
+    """The Grafana dashboard of endpoints, as JSON."""
+    return _file("endpoint_dashboard.json")
 
 
 def alerts() -> str:

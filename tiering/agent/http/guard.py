@@ -34,6 +34,8 @@ class Guard:
 
     names: frozenset[str] = frozenset()
     token: str = ""
+    names_setting: str = "agent.http.names"
+    """The setting that adds to the names."""
 
     def refuses(self, headers: Headers, own_address: str) -> Refusal | None:
         """Why a request is refused that has come in at `own_address`; None for one that may be answered."""
@@ -41,7 +43,7 @@ class Guard:
         name = _name_of(hosts[0]) if len(hosts) == 1 else ""
         if name in LOCAL_NAMES or name in self.names or (name and name == own_address.partition("%")[0].lower()):
             return None
-        return Refusal(421, "this is not a name of this agent; add it to agent.http.names, or use its address")
+        return Refusal(421, f"this is not a name of this host; add it to {self.names_setting}, or use its address")
 
     def refuses_change(self, headers: Headers, own_address: str, peer: str) -> Refusal | None:
         """The same for a request that changes something."""

@@ -42,14 +42,21 @@ Pages = Mapping[tuple[str, str], Callable[[], Page]]
 class HttpServer:
     """Answers from `start` on until it is closed."""
 
-    def __init__(self, address: str, pages: Pages, guard: Guard = Guard()) -> None:  # noqa: B008  # a value
-        """Takes the address, HOST:PORT. Raises Unreadable where it cannot be had."""
+    def __init__(
+        self,
+        address: str,
+        pages: Pages,
+        guard: Guard = Guard(),  # noqa: B008  # a value
+        *,
+        setting: str = "agent.http.address",
+    ) -> None:
+        """Takes the address, HOST:PORT, which `setting` says. Raises Unreadable where it cannot be had."""
         host, _, port = address.rpartition(":")
         try:
             self._server = _Server((host.strip("[]"), int(port)), _handler(pages, guard))
         except OSError as e:
             raise Unreadable(
-                f"{address}: {e.strerror or e}; give another agent.http.address, or stop the process that listens there"
+                f"{address}: {e.strerror or e}; give another {setting}, or stop the process that listens there"
             ) from e
         self._thread = Thread(target=self._server.serve_forever, name="http", daemon=True)
 

@@ -1,7 +1,7 @@
 """What the answers are made of: the logs, their readers, the clock, and the brokers that clients reach."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from local_log.errors import Corrupt, LogError, NotFound, OffsetOutOfRange, UnsupportedCompressionType
@@ -14,6 +14,7 @@ from tiering.endpoint.brokers.live_brokers import Cluster, LiveBrokers
 from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
 from tiering.endpoint.fetch_sessions.manager import FetchManager
 from tiering.endpoint.hosted_logs import HostedLogs, HostedTopic
+from tiering.endpoint.metrics import EndpointMetrics
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.reads import NotAtHand, Reads
 from tiering.endpoint.settings import DEFAULTS, Settings
@@ -41,6 +42,7 @@ class Context:
     cluster_id: str = CLUSTER_ID
     acls: AclFile | None = None
     """Says who may do what; without it everybody may read all."""
+    metrics: EndpointMetrics = field(default_factory=EndpointMetrics)
     may_wait: bool = True
     """Whether an answer may wait for a store, a disk or another thread; if not, NotAtHand is raised instead."""
 

@@ -1,8 +1,11 @@
 """Fetch: batches from both tiers, and whether an answer should wait for more."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from local_log.errors import LogError, OffsetOutOfRange
+from local_log.file_range import size_of
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from local_log.log_reader import LogReader
 from tiering.endpoint.apis.auth_helper import is_authorized
@@ -113,6 +116,7 @@ def fetch(
     is_short = room.found < min(request.min_bytes, bytes_max)
     if may_wait and answers and is_short and not any(a.error_code or a.diverging_epoch.epoch >= 0 for _, a in answers):
         return None
+    _count(answers, context)
     response = begun.respond(answers + unknown, context.clock.now_ms())
     leaders = set() if params.is_from_follower else {answer.current_leader.leader_id for _, answer in answers}
     nodes = (NodeEndpoint(one.node_id, one.host, one.port) for one in context.cluster.live.brokers if one.node_id in leaders)
@@ -123,6 +127,15 @@ def _params(request: FetchRequest, version: int) -> _FetchParams:
     replica_id = request.replica_id if version < _REPLICA_STATE_SINCE else request.replica_state.replica_id
     isolation = Isolation.read_uncommitted if replica_id == _FUTURE_REPLICA else isolation_of(request.isolation_level)
     return _FetchParams(version, isolation, is_from_follower=replica_id >= 0)
+
+
+def _count(answers: Iterable[tuple[Wanted, PartitionData]], context: Context) -> None:
+    for topic, of_topic in groupby(answers, lambda pair: pair[0].topic or ""):
+        found = [answer for _, answer in of_topic]
+        failed = sum(answer.error_code in (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.CORRUPT_MESSAGE) for answer in found)
+        context.metrics.fetched(
+            topic, len(found), failed, sum(size_of(part) for answer in found for part in answer.records or ())
+        )
 
 
 def _partition(topic: HostedTopic | LogError, one: Wanted, params: _FetchParams, room: _Room, context: Context) -> PartitionData:

@@ -168,3 +168,24 @@ def test_of_a_topic_that_is_kept_for_an_hour_it_is_told_when_a_quarter_of_it_is_
 def test_a_loss_is_told_at_once_by_its_partition(tmp_path: Path) -> None:
     series = agent("one", lost_offsets_total=from_hour(1, "0", "120")) | agent("two")
     assert_fire(tmp_path, series, 3600 + 60, {"KafkaTieringOffsetsLost": [of("one", topic="orders", partition="0")]})
+
+
+def test_an_endpoint_that_is_gone_or_full_or_fails_fetches_is_told(tmp_path: Path) -> None:
+    series = agent("agent")
+    for instance, connections in (("one", 9_500), ("two", 10)):
+        own = f'{{job="gateways",instance="{instance}"'
+        series |= {
+            f"up{own}}}": f"1x{STEPS}" if instance == "one" else from_hour(12, "1", "0"),
+            f"kafka_tiering_endpoint_start_time_seconds{own}}}": f"0x{STEPS}",
+            f"kafka_tiering_endpoint_connections_max{own}}}": f"10000x{STEPS}",
+            f"kafka_server_socket_server_metrics_connection_count{own}}}": f"{connections}x{STEPS}",
+            f'kafka_server_brokertopicmetrics_failedfetchrequests_total{own},topic="orders"}}': f"0+1x{STEPS}",
+        }
+    broker = 'kafka_server_brokertopicmetrics_failedfetchrequests_total{job="kafka",instance="broker",topic="payments"}'
+    series[broker] = f"0+9x{STEPS}"
+    fired = {
+        "KafkaTieringEndpointGone": [{"job": "gateways", "instance": "two"}],
+        "KafkaTieringEndpointConnections": [{"job": "gateways", "instance": "one"}],
+        "KafkaTieringEndpointFetchErrors": [{"topic": "orders"}],
+    }
+    assert_fire(tmp_path, series, 13 * 3600, fired)

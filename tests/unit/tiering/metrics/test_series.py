@@ -21,16 +21,17 @@ from tiering.lag.copy_lag import Lag
 from tiering.lag.local_log import LogSeen, OldestUnarchived, SegmentSeen
 from tiering.lag.unprotected import TopicRetention
 from tiering.local_tier.service import LogOffsetsRow, TierStatus
+from tiering.metrics.endpoint_series import OF_ENDPOINT
 from tiering.metrics.exposition import exposition
 from tiering.metrics.series import ALL, LOST, NOT_EXPORTED, PROCESS_SERIES, Series
-from tiering.metrics.shipped import alerts, dashboard
+from tiering.metrics.shipped import alerts, dashboard, endpoint_dashboard
 from tiering.metrics.values import values
 
-KNOWN = {series.name for series in ALL} | set(PROCESS_SERIES) | {"up"}
+KNOWN = {series.name for series in (*ALL, *OF_ENDPOINT)} | set(PROCESS_SERIES) | {"up"}
 WORDS = {
     "sum", "max", "min", "by", "rate", "increase", "time", "absent", "and", "or", "on", "label_values", "avg", "without", "topic",
     "instance", "verb", "s", "m", "h", "d", "job", "group", "last_over_time",
-    "unless", "group_left", "partition", "logdirectory",
+    "unless", "group_left", "partition", "logdirectory", "request",
 }  # fmt: skip
 NOW_MS = 1_700_000_000_000
 SERVER = "kafka.server:"
@@ -46,8 +47,8 @@ def rules() -> list[dict[str, Any]]:
     return [rule for group in yaml.safe_load(alerts())["groups"] for rule in group["rules"]]
 
 
-def panels() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(dashboard())["panels"]
+def panels(text: str = "") -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(text or dashboard())["panels"]
     return found
 
 
@@ -178,7 +179,7 @@ def test_alerts_are_rules_as_prometheus_has_them() -> None:
     """What promtool checks that needs no parser of its language."""
     names = [rule["alert"] for rule in rules()]
     assert len(set(names)) == len(names)
-    labels = {label for series in ALL for label in series.labels} | {"instance", "job", "partition"}
+    labels = {label for series in (*ALL, *OF_ENDPOINT) for label in series.labels} | {"instance", "job", "partition"}
     for rule in rules():
         assert rule.keys() <= {"alert", "expr", "for", "labels", "annotations"}
         assert re.fullmatch(r"\d+[smhd]", rule.get("for", "0s"))
@@ -210,10 +211,18 @@ def test_the_dashboard_names_only_series_that_exist_and_every_one_of_kafka_s_but
     assert {name for v in variables if v["type"] == "query" for name in names_in(v["query"]["query"])} <= KNOWN
 
 
-def test_the_dashboard_s_panels_are_whole_and_lie_beside_each_other() -> None:
+def test_the_endpoint_s_dashboard_names_its_series_and_each_of_a_broker_s() -> None:
+    named = {name for p in panels(endpoint_dashboard()) for target in p["targets"] for name in names_in(target["expr"])}
+    assert named <= {series.name for series in OF_ENDPOINT}
+    left = {series.name for series in OF_ENDPOINT if series.bean} - named
+    assert left == {"kafka_server_brokertopicmetrics_remotefetchrequests_total"}
+
+
+@pytest.mark.parametrize("text", [dashboard(), endpoint_dashboard()], ids=["agent", "endpoint"])
+def test_the_dashboard_s_panels_are_whole_and_lie_beside_each_other(text: str) -> None:
     taken: set[tuple[int, int]] = set()
-    assert len({panel["id"] for panel in panels()}) == len(panels())
-    for panel in panels():
+    assert len({panel["id"] for panel in panels(text)}) == len(panels(text))
+    for panel in panels(text):
         at = panel["gridPos"]
         cells = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
         assert not cells & taken

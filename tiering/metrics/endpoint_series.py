@@ -1,0 +1,62 @@
+"""Every metric of the endpoint, and the MBean of a broker that it corresponds to. Names follow the rules of `series`.
+
+A histogram of Kafka has a value a quantile, of the last 1,024 requests.
+"""
+
+from typing import Final
+
+from tiering.metrics.series import FETCH_BYTES, FETCH_ERRORS, FETCH_REQUESTS, Series
+
+QUANTILES: Final = (0.5, 0.95, 0.99, 0.999)
+
+_REQUESTS: Final = "kafka.network:type=RequestMetrics,name="
+_TOPICS: Final = "kafka.server:type=BrokerTopicMetrics,name="
+_SESSIONS: Final = "kafka.server:type=FetchSessionCache,name="
+
+
+def _of(bean: str, text: str, *labels: str) -> Series:
+    domain, _, rest = bean.partition(":type=")
+    kind, _, name = rest.partition(",name=")
+    counter = "_total" if name.endswith("PerSec") else ""
+    words = f"{domain.replace('.', '_')}_{kind}_{name.removesuffix('PerSec')}{counter}".lower()
+    beans = [label for label in labels if label != "quantile"]
+    return Series(words, text, labels, bean + "".join(f",{label}=…" for label in beans))
+
+
+REQUESTS: Final = _of(f"{_REQUESTS}RequestsPerSec", "Requests that were answered.", "request", "version")
+TOTAL_TIME: Final = _of(
+    f"{_REQUESTS}TotalTimeMs",
+    "Ms from a request to the end of its answer, with the time that a fetch waits.",
+    "request",
+    "quantile",
+)
+SEND_TIME: Final = _of(f"{_REQUESTS}ResponseSendTimeMs", "Ms that sending an answer took.", "request", "quantile")
+REQUEST_BYTES: Final = _of(f"{_REQUESTS}RequestBytes", "Bytes of a request.", "request", "quantile")
+
+BYTES_OUT: Final = _of(f"{_TOPICS}BytesOutPerSec", "Bytes of batches that clients were sent.", "topic")
+FETCHES: Final = _of(f"{_TOPICS}TotalFetchRequestsPerSec", "Fetches of a partition.", "topic")
+FAILED_FETCHES: Final = _of(
+    f"{_TOPICS}FailedFetchRequestsPerSec", "Those that failed because of a store, a disk or a damaged batch.", "topic"
+)
+
+SESSIONS: Final = _of(f"{_SESSIONS}NumIncrementalFetchSessions", "Fetch sessions.")
+SESSION_PARTITIONS: Final = _of(f"{_SESSIONS}NumIncrementalFetchPartitionsCached", "Partitions of all fetch sessions.")
+SESSION_EVICTIONS: Final = _of(f"{_SESSIONS}IncrementalFetchSessionEvictionsPerSec", "Fetch sessions that made room for others.")
+
+CONNECTIONS: Final = Series(
+    "kafka_server_socket_server_metrics_connection_count",
+    "Connections that are open.",
+    (),
+    "kafka.server:type=socket-server-metrics,name=connection-count",
+)
+
+CONNECTIONS_MAX: Final = Series("kafka_tiering_endpoint_connections_max", "How many connections may be open.")
+MEMORY: Final = Series("kafka_tiering_endpoint_memory_bytes", "Memory of the requests and answers under way.")
+MEMORY_MAX: Final = Series("kafka_tiering_endpoint_memory_max_bytes", "The memory above which no further request is begun.")
+START_TIME: Final = Series("kafka_tiering_endpoint_start_time_seconds", "When the endpoint started.")
+
+OF_ENDPOINT: Final = (
+    REQUESTS, TOTAL_TIME, SEND_TIME, REQUEST_BYTES, BYTES_OUT, FETCHES, FAILED_FETCHES,
+    SESSIONS, SESSION_PARTITIONS, SESSION_EVICTIONS, CONNECTIONS, CONNECTIONS_MAX, MEMORY, MEMORY_MAX, START_TIME,
+    FETCH_BYTES, FETCH_REQUESTS, FETCH_ERRORS,
+)  # fmt: skip

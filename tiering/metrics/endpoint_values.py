@@ -1,0 +1,61 @@
+"""Computes the value of each metric of the endpoint. Pure."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from remote.store.instrumented import Counted
+from tiering.endpoint.fetch_sessions.cache import FetchSessionCache
+from tiering.endpoint.metrics import ApiMetrics, EndpointMetrics, Histogram
+from tiering.endpoint.network.config import SocketServerConfig
+from tiering.endpoint.server import ServerStatus
+from tiering.metrics import endpoint_series as of
+from tiering.metrics.series import FETCH_BYTES, FETCH_ERRORS, FETCH_REQUESTS, Series
+from tiering.metrics.values import Samples
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointView:
+    """What the metrics are made of."""
+
+    metrics: EndpointMetrics
+    sessions: FetchSessionCache
+    status: ServerStatus
+    config: SocketServerConfig
+    started_ms: int
+    counted: Mapping[str, Counted]
+    """Requests to the archive's store, by verb."""
+
+
+def endpoint_values(view: EndpointView) -> dict[Series, Samples]:
+    """The samples of every series in `endpoint_series.OF_ENDPOINT`."""
+    apis, topics = dict(view.metrics.apis), view.metrics.topics()
+    reads = [view.counted[verb] for verb in ("get", "get_range") if verb in view.counted]
+    return {
+        of.REQUESTS: {(name, str(version)): n for name, api in apis.items() for version, n in dict(api.requests).items()},
+        of.TOTAL_TIME: _quantiles(apis, lambda api: api.total_ms),
+        of.SEND_TIME: _quantiles(apis, lambda api: api.send_ms),
+        of.REQUEST_BYTES: _quantiles(apis, lambda api: api.request_bytes),
+        of.BYTES_OUT: {(name,): topic.bytes_out for name, topic in topics.items()},
+        of.FETCHES: {(name,): topic.fetches for name, topic in topics.items()},
+        of.FAILED_FETCHES: {(name,): topic.failed_fetches for name, topic in topics.items()},
+        of.SESSIONS: {(): len(view.sessions)},
+        of.SESSION_PARTITIONS: {(): view.sessions.partitions},
+        of.SESSION_EVICTIONS: {(): view.sessions.evictions},
+        of.CONNECTIONS: {(): view.status.connections},
+        of.CONNECTIONS_MAX: {(): view.config.connections_max},
+        of.MEMORY: {(): view.status.memory_bytes},
+        of.MEMORY_MAX: {(): view.config.queued_bytes_max},
+        of.START_TIME: {(): view.started_ms / 1000},
+        FETCH_BYTES: {(): sum(c.bytes for c in reads)},
+        FETCH_REQUESTS: {(): sum(c.calls for c in reads)},
+        FETCH_ERRORS: {(): sum(c.failures for c in reads)},
+    }
+
+
+def _quantiles(apis: Mapping[str, ApiMetrics], histogram: Callable[[ApiMetrics], Histogram]) -> Samples:
+    found = {name: histogram(api).quantiles(*of.QUANTILES) for name, api in apis.items()}
+    return {
+        (name, str(quantile)): value
+        for name, values in found.items()
+        for quantile, value in zip(of.QUANTILES, values, strict=True)
+    }
