@@ -65,7 +65,7 @@ class OwnWorld:
         inner, controls, tier = store or self.archive, Controls(), self.tier
         own = OwnTopics((), self.clock, tier=tier)
         tasks: list[Any] = [
-            CopyTask(inner, self.clock, self.ids),
+            CopyTask(inner, self.clock, self.ids, wants=own.copies),
             ExpireTask(inner, self.clock, self.ids, given, 5 * MINUTE_MS, own, own),
             LocalRetentionTask(inner, self.clock, tier, 5 * MINUTE_MS),
         ]

@@ -182,7 +182,7 @@ def build(config: Config, environment: Mapping[str, str], report: Callable[[str]
     cluster = cluster_of((config.settings.metadata_log_dir, *config.settings.log_dirs), clock)
     if tier is not None:
         cluster = OwnTopics(cluster.dirs, clock, tier=tier.tier)
-    copied = cache(config.copies) if "copy" in config.settings.agent_tasks else None
+    copied = _copied(config, cluster) if "copy" in config.settings.agent_tasks else None
     source = Source(dirs, store.url, cache(config.selects), copied, known_retention(config, cluster))
     settings = _settings(config)
     around = Surroundings(
@@ -229,6 +229,14 @@ def _settings(config: Config) -> Settings:
     )
 
 
+def _copied(config: Config, cluster: Cluster) -> Callable[[str], bool]:
+    """Which topics are copied: by the configuration, and by the topics' own settings, which may change."""
+    configured = cache(config.copies)
+    if not isinstance(cluster, OwnTopics):
+        return configured
+    return lambda topic: configured(topic) and cluster.copies(topic)
+
+
 def _tasks(config: Config, store: ObjectStore, clock: Clock, ids: Ids, cluster: Cluster) -> list[Task]:
     """The tasks of `agent.tasks`; the task of losses comes with the copy task. Raises the errors of the keys."""
     settings = config.settings
@@ -240,7 +248,7 @@ def _tasks(config: Config, store: ObjectStore, clock: Clock, ids: Ids, cluster: 
             chunk_bytes=settings.archive_chunk_bytes,
         )
         replaces = ReplacedTopics(settings.archive_replace_compacted, cluster)
-        copy = CopyTask(store, clock, ids, how, cache(config.copies), replaces=replaces)
+        copy = CopyTask(store, clock, ids, how, _copied(config, cluster), replaces=replaces)
         tasks += [copy, LostPartitionsTask(store, clock, ids)]
     if "expire" in settings.agent_tasks:
         interval_ms = settings.log_retention_check_interval_ms

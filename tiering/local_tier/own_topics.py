@@ -7,6 +7,7 @@ from local_log.engine.manager.retention import is_copied
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.cluster import BrokerRetention, Cluster
 from tiering.local_tier.local_tier import LocalTier
+from tiering.local_tier.topics import TIERED
 from tiering.retention.policy import NAMES, Given
 
 _NO_LIMIT = -1
@@ -31,6 +32,13 @@ class OwnTopics(Cluster):
         if is_copied(config):
             return BrokerRetention(config.cleanup_policy, _NO_LIMIT, _NO_LIMIT)
         return BrokerRetention(config.cleanup_policy, config.retention_ms, config.retention_bytes)
+
+    def copies(self, topic: str) -> bool:
+        """Whether the topic's own settings let its segments be copied. A compacted topic's are, although it is not tiered."""
+        known = self.tier.topics().get(topic)
+        own = known.config if known is not None else {}
+        is_on, is_off = own.get(TIERED, "true"), own.get("remote.log.copy.disable", "false")
+        return is_on.lower() == "true" and is_off.lower() == "false"
 
     def given(self) -> Iterator[Given]:
         """The settings of retention that topics have of their own, which apply to the archive, too."""

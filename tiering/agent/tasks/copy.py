@@ -69,7 +69,7 @@ class CopyTask:
     def turn(self, job: Job, state: AgentState) -> Callable[[], Outcome]:
         """Plans for a partition, or copies the next segment of one that was planned for."""
         mark = state.marks.get(job.subject)
-        if mark is None:
+        if mark is None or not self.wants(mark.partition.topic):
             return nothing_to_do(job)
         is_begun = job.subject in self._begun
         self._begun.discard(job.subject)  # a turn that fails begins anew

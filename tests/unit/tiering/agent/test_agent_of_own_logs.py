@@ -260,6 +260,22 @@ def test_the_archive_of_a_log_without_tiering_keeps_what_the_log_drops(world: Ow
     assert not world.manifest().deleting
 
 
+@pytest.mark.parametrize(("setting", "off"), [("remote.storage.enable", "false"), ("remote.log.copy.disable", "true")])
+def test_a_topic_s_own_settings_end_its_copies_and_resume_them(world: OwnWorld, setting: str, off: str) -> None:
+    world.settings["local.retention.ms"] = "-1"
+    world.tier.alter_configs("orders", {})
+    world.run(2)
+    before = world.manifest().end_offset
+    world.tier.alter_configs("orders", {setting: off})
+    produce(world.tier, ORDERS, 50, now_ms=world.clock.now)
+    world.run(12)
+    assert world.manifest().end_offset == before
+    world.tier.alter_configs("orders", {setting: None})
+    produce(world.tier, ORDERS, 50, now_ms=world.clock.now)
+    world.run(12)
+    assert world.manifest().end_offset == logs_on_disk(world)[-1] > before
+
+
 def test_a_topic_that_is_created_anew_does_not_get_the_offsets_of_the_former_one(world: OwnWorld) -> None:
     """The agent has looked at the folder before, and works on it after."""
     world.tier.alter_configs("orders", {"local.retention.ms": "-1"})
