@@ -12,7 +12,7 @@ from local_log.log_dir import LogDir
 from local_log.os_disk import OsDisk
 from remote.store.api import ObjectStore
 from tiering.endpoint.apis.context import Context
-from tiering.endpoint.apis.kafka_apis import Waits, handle
+from tiering.endpoint.apis.kafka_apis import Later, Waits, handle
 from tiering.endpoint.brokers.live_brokers import Broker, alone
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
@@ -40,7 +40,7 @@ class Endpoint:
         tiers = Tiers(None if folder is None else LogDir(OsDisk(), str(folder)), store)
         self.sessions = FetchSessionCache(CountingIds())
         logs, cluster = HostedLogs(tiers, self.clock, report=self.said.append), alone(Broker(1, "broker.test", 9092))
-        groups = GroupCoordinator(GroupCoordinatorConfig(), offsets, self.clock, self.said.append)
+        groups = GroupCoordinator(GroupCoordinatorConfig(), offsets, self.clock, CountingIds(), self.said.append)
         groups.load()
         self.context = Context(logs, Reads(), FetchManager(self.sessions), self.clock, cluster, self.said.append, groups)
 
@@ -49,10 +49,17 @@ class Endpoint:
         self.context = replace(self.context, settings=read_settings(assignments))
 
     def ask(self, api: Api, version: int, message: object) -> Any:
-        """The response, or None if it waits. It must have nothing after its end."""
+        """The response, None if a fetch waits, or the Later of what other requests answer. It must have nothing after its end."""
         frame = write_request(RequestHeader(api, version, 99, "test"), message)[4:]
         found = handle(frame, self.connection, self.context)
-        return None if isinstance(found, Waits) else response_of(api, version, b"".join(map(bytes_of, found)))
+        if isinstance(found, Waits | Later):
+            return None if isinstance(found, Waits) else found
+        return response_of(api, version, b"".join(map(bytes_of, found)))
+
+    def answer_of(self, later: Later) -> Any:
+        """The response that must be there now."""
+        assert later.response.done()
+        return response_of(later.header.api, later.header.version, b"".join(map(bytes_of, later.parts())))
 
     def fetch(
         self, topic: str, offset: int, max_bytes: int = 1 << 30, *, version: int = 11, level: int = 0, **more: int

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from archive_fakes import SleptClock
+from archive_fakes import CountingIds, SleptClock
 
 from local_log.errors import Unreadable
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
@@ -55,7 +55,7 @@ class Coordinator:
 
     def started(self) -> GroupCoordinator:
         """Another one, with what the log has."""
-        found = GroupCoordinator(self.config, self.log, self.clock, self.said.append)
+        found = GroupCoordinator(self.config, self.log, self.clock, CountingIds(), self.said.append)
         found.load()
         self.groups = found
         return found

@@ -216,7 +216,7 @@ def _serve(
         bound_host, bound_port = listener.getsockname()[:2]
         host, port = advertised or (at[0], bound_port)
         sessions = FetchManager(FetchSessionCache(IDS, settings[FETCH_SESSION_SLOTS]))
-        groups = GroupCoordinator(GroupCoordinatorConfig(), offsets, CLOCK, reports)
+        groups = GroupCoordinator(GroupCoordinatorConfig(), offsets, CLOCK, IDS, reports)
         groups.load()
         lifecycle = _lifecycle(options, Broker(settings[NODE_ID], host, port), reports)
         cluster = lifecycle.start(CLOCK.sleep)

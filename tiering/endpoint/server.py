@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from local_log.errors import LogError
 from tiering.endpoint.apis.context import Context
-from tiering.endpoint.apis.kafka_apis import Waits, answer_fetch, handle_at_once
+from tiering.endpoint.apis.kafka_apis import Later, Waits, answer_fetch, handle_at_once
 from tiering.endpoint.authentication.authenticator import Authentication, SaslAuthenticator
 from tiering.endpoint.authentication.listener import PLAINTEXT, Listener
 from tiering.endpoint.authentication.sasl_server import SaslFailed
@@ -36,6 +36,7 @@ ACCEPTED_AT_ONCE_MAX = 100
 AT_ONCE_MAX = 16
 """Requests that are answered before the sockets are looked at again."""
 TICK_S = 1.0
+GROUPS_TICK_S = 0.1
 POLL_S = 0.5
 """How often a fetch that waits looks for new records: as often as the logs are looked at."""
 DRAIN_S_MAX = 10.0
@@ -43,7 +44,7 @@ DRAINED_S = 0.01
 """How often it is looked whether all is answered."""
 
 
-_Found = list[Any] | Waits | Authentication
+_Found = list[Any] | Waits | Later | Authentication
 T = TypeVar("T")
 
 
@@ -106,6 +107,7 @@ class Server:
             for number in (signal.SIGTERM, signal.SIGINT):
                 self._loop.add_signal_handler(number, self.stop)
         self._loop.add_reader(listener.fileno(), self._accept, listener)
+        self._tick_groups()
         try:
             while not self._stopping.is_set():
                 await self._tick()
@@ -130,10 +132,17 @@ class Server:
         except TimeoutError:
             self._do(self._core.tick(self._now_ms()))
             self._handle_all()  # what is closed may have made room
-            self.pool.submit(self.context.groups.tick)
+
+    def _tick_groups(self) -> None:
+        """Looks often whether something is due, since rebalances and sessions are measured in seconds."""
+        if not self._stopping.is_set():
+            if self.context.groups.is_due():
+                self.pool.submit(self.context.groups.tick)
+            self._loop.call_later(GROUPS_TICK_S, self._tick_groups)
 
     async def _drain(self) -> None:
         self.pool.submit(self.on_stop)
+        self.pool.submit(self.context.groups.stop)
         self._do(self._core.drain())
         deadline = self._loop.time() + DRAIN_S_MAX
         while len(self._core) and self._loop.time() < deadline:
@@ -263,6 +272,10 @@ class Server:
             left = deadline - self._loop.time()
             self._core.waits(number)
             self._loop.call_later(max(0.0, min(left, POLL_S)), self._ask_again, number, deadline, found)
+        elif isinstance(found, Later):
+            later = found
+            self._core.waits(number)
+            found.response.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._answer, channel, later.parts()))
         elif isinstance(found, Authentication):
             self._authenticated(channel, found)
         else:

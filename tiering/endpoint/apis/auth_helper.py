@@ -28,6 +28,14 @@ _OF_CLUSTER: Final = (
     Operation.IDEMPOTENT_WRITE,
     Operation.DESCRIBE,
 )
+_OF_GROUPS: Final = (
+    Operation.READ,
+    Operation.DESCRIBE,
+    Operation.DELETE,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+)
+_SUPPORTED: Final = {ResourceType.TOPIC: _OF_TOPICS, ResourceType.CLUSTER: _OF_CLUSTER, ResourceType.GROUP: _OF_GROUPS}
 
 
 def is_authorized(context: Context, request_context: RequestContext, operation: Operation, of: ResourceType, name: str) -> bool:
@@ -37,6 +45,5 @@ def is_authorized(context: Context, request_context: RequestContext, operation: 
 
 
 def authorized_operations(context: Context, request_context: RequestContext, of: ResourceType, name: str) -> int:
-    """A bit for each operation that the client may do to the topic or cluster."""
-    supported = _OF_TOPICS if of is ResourceType.TOPIC else _OF_CLUSTER
-    return sum(1 << one for one in supported if is_authorized(context, request_context, one, of, name))
+    """A bit for each operation that the client may do to the topic, group or cluster."""
+    return sum(1 << one for one in _SUPPORTED[of] if is_authorized(context, request_context, one, of, name))

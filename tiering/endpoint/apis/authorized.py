@@ -5,12 +5,13 @@ TOPIC_AUTHORIZATION_FAILED. Metadata, DescribeTopicPartitions and Fetch do the s
 topics, and for those of a session.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.endpoint.apis.auth_helper import is_authorized
+from tiering.endpoint.apis.authorized_groups import GROUP_RULES, Answer, Rule
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.authorization.acls import CLUSTER_NAME, Operation, ResourceType
 from tiering.endpoint.protocol.api_keys import (
@@ -58,9 +59,6 @@ from tiering.endpoint.protocol.messages.offset_fetch import (
 from tiering.endpoint.protocol.messages.offset_for_leader_epoch import EpochEndOffset, OffsetForLeaderTopicResult
 from tiering.endpoint.protocol.messages.produce import PartitionProduceResponse, TopicProduceResponse
 from tiering.endpoint.request_context import RequestContext
-
-Answer = Callable[[Any, RequestContext, Context], Any]
-_Rule = Callable[[Answer, Any, RequestContext, Context], Any]
 
 _TOPIC_FAILED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _GROUP_FAILED: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
@@ -249,7 +247,7 @@ def _find_coordinator(answer: Answer, message: Any, request_context: RequestCont
     return replace(found, coordinators=(*found.coordinators, *others))
 
 
-RULES: Final[Mapping[int, _Rule]] = {
+RULES: Final[Mapping[int, Rule]] = {
     PRODUCE.key: _produce,
     FETCH.key: _open,
     LIST_OFFSETS.key: _list_offsets,
@@ -268,4 +266,5 @@ RULES: Final[Mapping[int, _Rule]] = {
     OFFSET_DELETE.key: _offset_delete,
     DESCRIBE_CLUSTER.key: _open,
     DESCRIBE_TOPIC_PARTITIONS.key: _open,
+    **GROUP_RULES,
 }

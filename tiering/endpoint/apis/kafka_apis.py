@@ -1,19 +1,30 @@
 """Which function answers which request (Kafka's KafkaApis)."""
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
 from tiering.endpoint.apis.acls import create_acls, delete_acls, describe_acls
 from tiering.endpoint.apis.api_versions import api_versions, unknown_api_versions
-from tiering.endpoint.apis.authorized import Answer, authorized
+from tiering.endpoint.apis.authorized import authorized
+from tiering.endpoint.apis.authorized_groups import Answer
 from tiering.endpoint.apis.cluster import describe_cluster, describe_topic_partitions, metadata
 from tiering.endpoint.apis.configs import describe_configs
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.apis.fetch import begin_fetch, fetch
 from tiering.endpoint.apis.find_coordinator import find_coordinator
 from tiering.endpoint.apis.group_offsets import offset_commit, offset_delete, offset_fetch
+from tiering.endpoint.apis.groups import (
+    delete_groups,
+    describe_groups,
+    heartbeat,
+    join_group,
+    leave_group,
+    list_groups,
+    sync_group,
+)
 from tiering.endpoint.apis.offsets import list_offsets, offset_for_leader_epoch
 from tiering.endpoint.apis.produce import REASON, produce
 from tiering.endpoint.apis.sasl import sasl_authenticate, sasl_handshake
@@ -23,12 +34,18 @@ from tiering.endpoint.protocol.api_keys import (
     API_VERSIONS,
     CREATE_ACLS,
     DELETE_ACLS,
+    DELETE_GROUPS,
     DESCRIBE_ACLS,
     DESCRIBE_CLUSTER,
     DESCRIBE_CONFIGS,
+    DESCRIBE_GROUPS,
     DESCRIBE_TOPIC_PARTITIONS,
     FETCH,
     FIND_COORDINATOR,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    LIST_GROUPS,
     LIST_OFFSETS,
     METADATA,
     OFFSET_COMMIT,
@@ -38,10 +55,11 @@ from tiering.endpoint.protocol.api_keys import (
     PRODUCE,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
+    SYNC_GROUP,
 )
 from tiering.endpoint.protocol.errors import InvalidRequest
 from tiering.endpoint.protocol.messages.fetch import FetchRequest
-from tiering.endpoint.protocol.requests import UnknownApiVersions, read_request, write_response
+from tiering.endpoint.protocol.requests import RequestHeader, UnknownApiVersions, read_request, write_response
 from tiering.endpoint.reads import NotAtHand
 from tiering.endpoint.request_context import ConnectionContext, RequestContext
 
@@ -52,12 +70,19 @@ _ANSWERS: Final[Mapping[int, Answer]] = {
     OFFSET_COMMIT.key: offset_commit,
     OFFSET_FETCH.key: offset_fetch,
     FIND_COORDINATOR.key: find_coordinator,
+    JOIN_GROUP.key: join_group,
+    HEARTBEAT.key: lambda message, request_context, context: heartbeat(message, context),
+    LEAVE_GROUP.key: leave_group,
+    SYNC_GROUP.key: sync_group,
+    DESCRIBE_GROUPS.key: describe_groups,
+    LIST_GROUPS.key: lambda message, request_context, context: list_groups(message, context),
     API_VERSIONS.key: lambda message, request_context, context: api_versions(message, request_context.version),
     OFFSET_FOR_LEADER_EPOCH.key: lambda message, request_context, context: offset_for_leader_epoch(message, context),
     DESCRIBE_ACLS.key: describe_acls,
     CREATE_ACLS.key: create_acls,
     DELETE_ACLS.key: delete_acls,
     DESCRIBE_CONFIGS.key: lambda message, request_context, context: describe_configs(message, context),
+    DELETE_GROUPS.key: lambda message, request_context, context: delete_groups(message, context),
     OFFSET_DELETE.key: lambda message, request_context, context: offset_delete(message, context),
     SASL_HANDSHAKE.key: lambda message, request_context, context: sasl_handshake(),
     SASL_AUTHENTICATE.key: lambda message, request_context, context: sasl_authenticate(),
@@ -75,6 +100,18 @@ class Waits:
     begun: FetchContext
 
 
+@dataclass(frozen=True, slots=True)
+class Later:
+    """A request that other requests or the time answer: `parts` are there when `response` is."""
+
+    header: RequestHeader
+    response: "Future[Any]"
+
+    def parts(self) -> list[Any]:
+        """The parts of the answer."""
+        return write_response(self.header, self.response.result())
+
+
 _FETCH_KEY: Final = FETCH.key.to_bytes(2, "big")
 _AT_ONCE_BYTES_MAX: Final = 4 << 10
 _AT_ONCE_PARTITIONS_MAX: Final = 16
@@ -82,7 +119,7 @@ _AT_ONCE_PARTITIONS_MAX: Final = 16
 
 def handle_at_once(
     frame: bytes, connection: ConnectionContext, context: Context
-) -> list[Any] | Waits | Callable[[], list[Any] | Waits]:
+) -> list[Any] | Waits | Callable[[], list[Any] | Waits | Later]:
     """The answer to a fetch of a few partitions, if nobody has to be waited for; else a call that gives the answer.
 
     So a small fetch is not handed to another thread and back. Raises as `handle`.
@@ -107,7 +144,7 @@ def handle_at_once(
     return partial(answered, context)
 
 
-def handle(frame: bytes, connection: ConnectionContext, context: Context) -> list[Any] | Waits:
+def handle(frame: bytes, connection: ConnectionContext, context: Context) -> list[Any] | Waits | Later:
     """The parts of the answer to a request, or that it waits. Raises InvalidRequest, LogError."""
     if context.acls is not None:
         context.acls.look()
@@ -120,7 +157,11 @@ def handle(frame: bytes, connection: ConnectionContext, context: Context) -> lis
         return _handle_fetch(message, request_context, context)
     if header.api is PRODUCE and message.acks == 0:
         raise InvalidRequest(REASON)  # such a producer waits for no answer: only a closed connection tells it
-    return write_response(header, authorized(_ANSWERS[header.api.key], message, request_context, context))
+    response = authorized(_ANSWERS[header.api.key], message, request_context, context)
+    if not isinstance(response, Future):
+        return write_response(header, response)
+    later = Later(header, response)
+    return later.parts() if response.done() else later
 
 
 def _handle_fetch(message: FetchRequest, request_context: RequestContext, context: Context) -> list[Any] | Waits:

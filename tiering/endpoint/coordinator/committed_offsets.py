@@ -27,11 +27,6 @@ class CommittedOffsets:
     _stable: _Offsets = field(default_factory=_no_offsets)
     _pending: dict[int, _Offsets] = field(default_factory=dict)
 
-    def groups(self) -> tuple[str, ...]:
-        """The groups that have offsets, also those that have only pending ones."""
-        pending = (group for offsets in self._pending.values() for group, of in offsets.items() if of)
-        return tuple(dict.fromkeys((*self._stable, *pending)))
-
     def of_group(self, group: str) -> Mapping[Partition, OffsetAndMetadata]:
         """A group's offsets, in the order of their first commits."""
         return self._stable.get(group, _NOTHING)

@@ -23,3 +23,18 @@ class GroupCoordinatorConfig:
 
     offsets_topic_segment_bytes: int = 100 << 20
     """`offsets.topic.segment.bytes`."""
+
+    group_min_session_timeout_ms: int = 6_000
+    """`group.min.session.timeout.ms`."""
+
+    group_max_session_timeout_ms: int = 1_800_000
+    """`group.max.session.timeout.ms`."""
+
+    group_initial_rebalance_delay_ms: int = 3_000
+    """`group.initial.rebalance.delay.ms`: how long the first rebalance of an empty group waits for more members."""
+
+    group_max_size: int = (1 << 31) - 1
+    """`group.max.size`: members of a group."""
+
+    new_member_join_timeout_ms: int = 300_000
+    """How long a join of a new member may wait; if it is still there, it joins again."""

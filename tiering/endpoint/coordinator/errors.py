@@ -1,12 +1,11 @@
 """What a group coordinator refuses."""
 
-from dataclasses import dataclass
-
 from tiering.endpoint.protocol.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True)
 class GroupError(Exception):
     """A request that is answered with an error code."""
 
-    code: ErrorCode
+    def __init__(self, code: ErrorCode) -> None:
+        super().__init__(code)
+        self.code = code

@@ -1,27 +1,41 @@
 """Answers for consumer groups (Kafka's GroupCoordinator): many threads ask, one at a time is answered.
 
-Without a log for its records a coordinator keeps no offsets: the consumers of its groups begin where their own settings say.
+Without a log a coordinator has its groups in memory, and keeps no offsets: consumers begin where their own settings
+say.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
-from remote.clock import Clock
+from remote.clock import Clock, Ids
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
+from tiering.endpoint.coordinator.describing import described, listed
 from tiering.endpoint.coordinator.errors import GroupError
+from tiering.endpoint.coordinator.group_metadata_manager import GroupMetadataManager
+from tiering.endpoint.coordinator.joining import Client
 from tiering.endpoint.coordinator.journal import Journal
 from tiering.endpoint.coordinator.offset_metadata_manager import OffsetMetadataManager
 from tiering.endpoint.coordinator.offsets_log import EndOfTransaction, Loaded, OffsetsLog, partition_for
-from tiering.endpoint.coordinator.record_messages import OffsetCommitKey, OffsetCommitValue
+from tiering.endpoint.coordinator.rebalancing import Rebalancing
+from tiering.endpoint.coordinator.record_messages import GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from tiering.endpoint.coordinator.records import committed, read_key, read_value
 from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.messages.describe_groups import DescribedGroup
+from tiering.endpoint.protocol.messages.heartbeat import HeartbeatRequest
+from tiering.endpoint.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from tiering.endpoint.protocol.messages.leave_group import MemberIdentity
+from tiering.endpoint.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from tiering.endpoint.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from tiering.endpoint.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from tiering.endpoint.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from tiering.endpoint.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 REFUSED: Final = "commits of offsets are refused, since there is no directory for them: start again with --offsets-dir"
+_EXPIRY: Final[Hashable] = "expiry of offsets"
 
 
 @dataclass(slots=True)
@@ -31,16 +45,21 @@ class GroupCoordinator:
     config: GroupCoordinatorConfig
     log: OffsetsLog | None
     clock: Clock
+    ids: Ids
     report: Callable[[str], object]
+    _groups: GroupMetadataManager = field(init=False)
     _offsets: OffsetMetadataManager = field(init=False)
+    _rebalancing: Rebalancing = field(init=False)
+    _is_active: bool = True
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _expiry_checked_ms: int = field(init=False)
     _has_said_refused: bool = False
 
     def __post_init__(self) -> None:
         journal = None if self.log is None else Journal(self.log, self.clock, self.report)
-        self._offsets = OffsetMetadataManager(self.config, journal)
-        self._expiry_checked_ms = self.clock.now_ms()
+        self._rebalancing = Rebalancing(self.config, journal, self.clock)
+        self._groups = GroupMetadataManager.of(self._rebalancing, self.ids.new_id)
+        self._offsets = OffsetMetadataManager(self.config, journal, self._groups)
+        self._schedule_expiry()
 
     def partition_for(self, group: str) -> int:
         """The partition of `__consumer_offsets` that a group belongs to."""
@@ -48,48 +67,148 @@ class GroupCoordinator:
 
     def load(self) -> None:
         """Takes up what the log has. Raises LogError."""
-        for found in () if self.log is None else self.log.load():
-            if isinstance(found, EndOfTransaction):
-                self._offsets.offsets.end_transaction(found.producer_id, is_committed=found.is_committed)
-            else:
-                self._replay(found)
+        with self._answering():
+            for found in () if self.log is None else self.log.load():
+                if isinstance(found, EndOfTransaction):
+                    self._offsets.offsets.end_transaction(found.producer_id, is_committed=found.is_committed)
+                else:
+                    self._replay(found)
+            self._groups.loaded()
 
     def _replay(self, found: Loaded) -> None:
         key = read_key(found.record.key)
-        if isinstance(key, OffsetCommitKey):
-            value = None if found.record.value is None else read_value(key, found.record.value)
-            assert value is None or isinstance(value, OffsetCommitValue)
-            offset = None if value is None else committed(value, found.offset)
-            self._offsets.offsets.replay(key, offset, found.producer_id)
+        if key is None:
+            return
+        value = None if found.record.value is None else read_value(key, found.record.value)
+        if not isinstance(key, OffsetCommitKey):
+            assert value is None or isinstance(value, GroupMetadataValue)
+            self._groups.replay(key.group, value)
+            return
+        assert value is None or isinstance(value, OffsetCommitValue)
+        if value is not None:
+            self._groups.get_or_create(key.group)
+        self._offsets.offsets.replay(key, None if value is None else committed(value, found.offset), found.producer_id)
+
+    def is_due(self) -> bool:
+        """Whether there is something to do for `tick`. Takes no time."""
+        next_ms = self._rebalancing.timers.next_ms
+        return next_ms is not None and next_ms <= self.clock.now_ms()
 
     def tick(self) -> None:
-        """Forgets offsets whose retention has passed; to be called every second."""
-        now_ms = self.clock.now_ms()
-        if now_ms - self._expiry_checked_ms < self.config.offsets_retention_check_interval_ms:
-            return
-        self._expiry_checked_ms = now_ms
-        with self._lock:
+        """Does what is due: members that are not heard of are removed, rebalances go on, offsets expire."""
+        with self._answering():
+            for task in self._rebalancing.timers.due(self.clock.now_ms()):
+                try:
+                    task()
+                except Exception as e:  # a bug of ours with one group must not keep the others from going on
+                    self.report(f"a bug: {type(e).__name__}: {e}; please report it")
+
+    def stop(self) -> None:
+        """Answers all requests that wait, and refuses further ones."""
+        with self._answering():
+            self._groups.unload()
+            self._is_active = False
+
+    def join_group(self, request: JoinGroupRequest, client: Client) -> "Future[JoinGroupResponse]":
+        """The answer to a join, which may come when others have joined."""
+        waiter: Future[JoinGroupResponse] = Future()
+        code = self._join_error(request)
+        with self._answering():
+            if code or not self._is_active:
+                code = code or ErrorCode.COORDINATOR_NOT_AVAILABLE
+                self._rebalancing.refuse_join(waiter, code, request.member_id)
+            else:
+                self._groups.join(request, client, waiter)
+        return waiter
+
+    def _join_error(self, request: JoinGroupRequest) -> ErrorCode:
+        if not request.group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        least, most = self.config.group_min_session_timeout_ms, self.config.group_max_session_timeout_ms
+        return ErrorCode.NONE if least <= request.session_timeout_ms <= most else ErrorCode.INVALID_SESSION_TIMEOUT
+
+    def sync_group(self, request: SyncGroupRequest) -> "Future[SyncGroupResponse]":
+        """The answer to a sync, which may come when the leader has assigned."""
+        waiter: Future[SyncGroupResponse] = Future()
+        with self._answering():
             try:
-                self._offsets.expire(now_ms)
-            except GroupError:
-                return  # the journal has said why; the next time will do
+                self._check(request.group_id)
+                self._groups.sync(request, waiter)
+            except GroupError as e:
+                self._rebalancing.answer(waiter, SyncGroupResponse(error_code=e.code))
+        return waiter
+
+    def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
+        """Whether a member is to join again. Raises GroupError."""
+        with self._answering():
+            self._check(request.group_id)
+            return self._groups.heartbeat(request)
+
+    def leave_group(self, group_id: str, members: Sequence[MemberIdentity]) -> list[ErrorCode]:
+        """Whether each member has left. Raises GroupError."""
+        with self._answering():
+            self._check(group_id)
+            return self._groups.leave(group_id, members)
+
+    def list_groups(self, request: ListGroupsRequest) -> ListGroupsResponse:
+        """The groups in some states and of some types."""
+        with self._answering():
+            return listed(self._groups.groups.values(), request)
+
+    def describe_group(self, group_id: str, version: int) -> DescribedGroup:
+        """A group with its members."""
+        with self._answering():
+            return described(group_id, self._groups.groups.get(group_id), version)
+
+    def delete_group(self, group_id: str) -> None:
+        """Forgets a group without members, and its offsets. Raises GroupError."""
+        with self._answering():
+            self._offsets.delete_group(group_id)
 
     def commit_offsets(self, request: OffsetCommitRequest, version: int) -> OffsetCommitResponse:
         """Keeps offsets of a group. Raises GroupError."""
         if self.log is None and not self._has_said_refused:
             self._has_said_refused = True
             self.report(f"group {request.group_id}: {REFUSED}")
-        with self._lock:
+        with self._answering():
             return self._offsets.commit(request, version, self.clock.now_ms())
 
     def fetch_offsets(self, request: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
         """The offsets of a group."""
-        with self._lock:
+        with self._answering():
             return self._offsets.fetch(request, require_stable=require_stable)
 
     def delete_offsets(self, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
         """Forgets offsets of a group. Raises GroupError."""
-        if not request.group_id:
-            raise GroupError(ErrorCode.INVALID_GROUP_ID)
-        with self._lock:
+        with self._answering():
+            self._check(request.group_id)
             return self._offsets.delete(request)
+
+    def _check(self, group_id: str) -> None:
+        if not group_id:
+            raise GroupError(ErrorCode.INVALID_GROUP_ID)
+        if not self._is_active:
+            raise GroupError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    def _schedule_expiry(self) -> None:
+        at_ms = self.clock.now_ms() + self.config.offsets_retention_check_interval_ms
+        self._rebalancing.timers.schedule(_EXPIRY, at_ms, self._expire)
+
+    def _expire(self) -> None:
+        self._schedule_expiry()
+        try:
+            self._offsets.expire(self.clock.now_ms())
+        except GroupError:
+            return  # the journal has said why; the next time will do
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """One thread at a time; those who wait are answered after it."""
+        with self._lock:
+            try:
+                yield
+            finally:
+                answers, self._rebalancing.answers = self._rebalancing.answers, []
+                for answer in answers:
+                    waiter: Any = answer.waiter
+                    waiter.set_result(answer.response)

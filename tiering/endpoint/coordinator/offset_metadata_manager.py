@@ -1,6 +1,6 @@
 """Commits, fetches and deletions of offsets (Kafka's OffsetMetadataManager). What is written is applied after it is written.
 
-A group exists as long as it has offsets.
+Whoever is no member may commit for a group that has none; a group that is not there is made so.
 """
 
 from collections.abc import Iterable, Sequence
@@ -8,14 +8,18 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
+from tiering.endpoint.coordinator.classic_group import CONSUMER, ClassicGroup
 from tiering.endpoint.coordinator.committed_offsets import CommittedOffsets, Partition
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.coordinator.errors import GroupError
+from tiering.endpoint.coordinator.group_metadata_manager import GroupMetadataManager
+from tiering.endpoint.coordinator.group_states import EMPTY, ON_COMMIT, STABLE
 from tiering.endpoint.coordinator.journal import Journal
 from tiering.endpoint.coordinator.record_messages import OffsetCommitKey
 from tiering.endpoint.coordinator.records import (
     NO_EXPIRY,
     OffsetAndMetadata,
+    group_metadata_tombstone,
     offset_commit_record,
     offset_commit_tombstone,
 )
@@ -56,6 +60,7 @@ class OffsetMetadataManager:
 
     config: GroupCoordinatorConfig
     journal: Journal | None
+    groups: GroupMetadataManager
     offsets: CommittedOffsets = field(default_factory=CommittedOffsets)
 
     def commit(self, request: OffsetCommitRequest, version: int, now_ms: int) -> OffsetCommitResponse:
@@ -72,7 +77,8 @@ class OffsetMetadataManager:
             partitions = zip((one.partition_index for one in topic.partitions), codes, strict=True)
             of_topic = tuple(OffsetCommitResponsePartition(number, code) for number, code in partitions)
             answers.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, of_topic))
-        self._write(self.journal, request.group_id, kept)
+        self._write(request.group_id, kept)
+        self.groups.get_or_create(request.group_id)
         return OffsetCommitResponse(topics=tuple(answers))
 
     def fetch(self, request: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
@@ -95,47 +101,83 @@ class OffsetMetadataManager:
 
     def delete(self, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
         """Forgets offsets of a group. Raises GroupError."""
-        group = request.group_id
-        if self.journal is None or not self._exists(group):
-            raise GroupError(ErrorCode.GROUP_ID_NOT_FOUND)
-        keys = (OffsetCommitKey(group, topic.name, one.partition_index) for topic in request.topics for one in topic.partitions)
-        self._write(self.journal, group, [(key, None) for key in keys if self._has(key)])
+        group = self.groups.group(request.group_id)
+        if group.members and group.protocol_type != CONSUMER:
+            raise GroupError(ErrorCode.NON_EMPTY_GROUP)
+        codes = {
+            topic.name: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.is_subscribed(topic.name) else ErrorCode.NONE
+            for topic in request.topics
+        }
+        asked = (
+            OffsetCommitKey(request.group_id, topic.name, one.partition_index)
+            for topic in request.topics
+            for one in topic.partitions
+        )
+        self._write(request.group_id, [(key, None) for key in asked if not codes[key.topic] and self._has(key)])
         answers = (
             OffsetDeleteResponseTopic(
-                topic.name, tuple(OffsetDeleteResponsePartition(one.partition_index) for one in topic.partitions)
+                topic.name,
+                tuple(OffsetDeleteResponsePartition(one.partition_index, codes[topic.name]) for one in topic.partitions),
             )
             for topic in request.topics
         )
         return OffsetDeleteResponse(topics=tuple(answers))
 
-    def expire(self, now_ms: int) -> None:
-        """Forgets the offsets whose retention has passed. Raises GroupError."""
-        for group in self.offsets.groups() if self.journal is not None else ():
-            assert self.journal is not None
-            self._write(self.journal, group, [(key, None) for key in self._expired(group, now_ms)])
+    def delete_group(self, group_id: str) -> None:
+        """Forgets a group without members, and its offsets. Raises GroupError."""
+        self.groups.validate_delete(group_id)
+        self._forget(group_id)
 
-    def _expired(self, group: str, now_ms: int) -> Iterable[OffsetCommitKey]:
-        for (topic, number), offset in self.offsets.of_group(group).items():
+    def expire(self, now_ms: int) -> None:
+        """Forgets the offsets whose retention has passed, and groups that have neither offsets nor members. Raises GroupError."""
+        for group in tuple(self.groups.groups.values()):
+            expired = tuple(self._expired(group, now_ms))
+            self._write(group.group_id, [(key, None) for key in expired])
+            has_none = not self.offsets.of_group(group.group_id) and not self.offsets.has_pending(group.group_id)
+            if has_none and group.state is EMPTY and not group.pending_join:
+                self._forget(group.group_id)
+
+    def _forget(self, group_id: str) -> None:
+        keys = tuple(self.offsets.keys(group_id))
+        if self.journal is not None:
+            tombstones = [offset_commit_tombstone(key) for key in keys]
+            self.journal.write(group_id, [*tombstones, group_metadata_tombstone(group_id)])
+        for key in keys:
+            self.offsets.replay(key, None)
+        self.groups.remove(group_id)
+
+    def _expired(self, group: ClassicGroup, now_ms: int) -> Iterable[OffsetCommitKey]:
+        """Of a group that has members only what these do not subscribe, and nothing while they join."""
+        is_simple, is_stable = group.protocol_type is None, group.state is STABLE and group.topics is not None
+        if not (is_simple or group.state is EMPTY or is_stable):
+            return
+        for (topic, number), offset in self.offsets.of_group(group.group_id).items():
+            used_ms = offset.commit_timestamp_ms
+            if not is_simple and group.state is EMPTY and group.state_ms is not None:
+                used_ms = group.state_ms
             expires_ms = offset.expire_timestamp_ms
             if expires_ms == NO_EXPIRY:
-                expires_ms = offset.commit_timestamp_ms + self.config.offsets_retention_ms
-            if now_ms >= expires_ms and not self.offsets.is_pending(group, (topic, number)):
-                yield OffsetCommitKey(group, topic, number)
-
-    def _exists(self, group: str) -> bool:
-        return bool(self.offsets.of_group(group)) or self.offsets.has_pending(group)
+                expires_ms = used_ms + self.config.offsets_retention_ms
+            is_used = group.is_subscribed(topic) or self.offsets.is_pending(group.group_id, (topic, number))
+            if now_ms >= expires_ms and not is_used:
+                yield OffsetCommitKey(group.group_id, topic, number)
 
     def _has(self, key: OffsetCommitKey) -> bool:
         partition: Partition = (key.topic, key.partition)
         return partition in self.offsets.of_group(key.group) or self.offsets.is_pending(key.group, partition)
 
     def _validate_commit(self, request: OffsetCommitRequest, version: int) -> None:
-        if self._exists(request.group_id):
-            if request.generation_id_or_member_epoch >= 0:
-                raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
-        elif request.generation_id_or_member_epoch >= 0:
+        group, generation = self.groups.groups.get(request.group_id), request.generation_id_or_member_epoch
+        if group is None and generation >= 0:
             is_known = version >= _UNKNOWN_GROUP_SINCE
             raise GroupError(ErrorCode.GROUP_ID_NOT_FOUND if is_known else ErrorCode.ILLEGAL_GENERATION)
+        if group is None or (generation < 0 and group.state is EMPTY):
+            return
+        group.validate_member(request.member_id, request.group_instance_id)
+        group.validate_generation(generation)
+        if ON_COMMIT[group.state]:
+            raise GroupError(ON_COMMIT[group.state])
+        self.groups.rebalancing.expect_heartbeat(group, group.members[request.member_id])
 
     def _metadata_error(self, partition: OffsetCommitRequestPartition) -> ErrorCode:
         size = len((partition.committed_metadata or "").encode("utf-16-le", "surrogatepass")) // 2
@@ -152,11 +194,11 @@ class OffsetMetadataManager:
             return OffsetFetchResponsePartitions(number, _NO_OFFSET, metadata="")
         return OffsetFetchResponsePartitions(number, offset.committed_offset, offset.leader_epoch, offset.metadata)
 
-    def _write(self, journal: Journal, group: str, kept: Sequence[_Kept]) -> None:
-        if not kept:
+    def _write(self, group: str, kept: Sequence[_Kept]) -> None:
+        if not kept or self.journal is None:
             return
         records = [offset_commit_tombstone(key) if offset is None else offset_commit_record(key, offset) for key, offset in kept]
-        first = journal.write(group, records)
+        first = self.journal.write(group, records)
         for at, (key, offset) in enumerate(kept, first):
             self.offsets.replay(key, None if offset is None else replace(offset, record_offset=at))
 

@@ -25,7 +25,7 @@ from tiering.endpoint.protocol.reading import read_message
 from tiering.endpoint.protocol.writing import Output, writer
 
 _LEGACY_OFFSET_COMMIT, _OFFSET_COMMIT, _GROUP_METADATA = 0, 1, 2
-_EXPIRING, _WITH_TOPIC_ID = 1, 4
+_EXPIRING, _WITH_TOPIC_ID, _OF_GROUPS = 1, 4, 3
 _LAST, _FLEXIBLE = 4, 4
 _NUMBER = Struct(">h")
 NO_EXPIRY: Final = -1
@@ -79,6 +79,16 @@ def offset_commit_record(key: OffsetCommitKey, offset: OffsetAndMetadata) -> Rec
 def offset_commit_tombstone(key: OffsetCommitKey) -> Record:
     """Forgets an offset."""
     return Record(_written(key, _OFFSET_COMMIT, 0), None)
+
+
+def group_metadata_record(group: str, value: GroupMetadataValue) -> Record:
+    """Keeps a group's generation."""
+    return Record(_written(GroupMetadataKey(group), _GROUP_METADATA, 0), _written(value, _OF_GROUPS, _OF_GROUPS))
+
+
+def group_metadata_tombstone(group: str) -> Record:
+    """Forgets a group."""
+    return Record(_written(GroupMetadataKey(group), _GROUP_METADATA, 0), None)
 
 
 def read_key(data: bytes) -> Key | None:

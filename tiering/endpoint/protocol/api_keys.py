@@ -18,14 +18,20 @@ from tiering.endpoint.protocol.messages.acls import (
     DescribeAclsResponse,
 )
 from tiering.endpoint.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from tiering.endpoint.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from tiering.endpoint.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from tiering.endpoint.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from tiering.endpoint.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from tiering.endpoint.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
 from tiering.endpoint.protocol.messages.fetch import FetchRequest, FetchResponse
 from tiering.endpoint.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from tiering.endpoint.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from tiering.endpoint.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from tiering.endpoint.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from tiering.endpoint.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from tiering.endpoint.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tiering.endpoint.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
@@ -35,6 +41,7 @@ from tiering.endpoint.protocol.messages.offset_for_leader_epoch import OffsetFor
 from tiering.endpoint.protocol.messages.produce import ProduceRequest, ProduceResponse
 from tiering.endpoint.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from tiering.endpoint.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from tiering.endpoint.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 NEVER: Final = 1 << 15
 """The first flexible version of an API that has none."""
@@ -70,6 +77,12 @@ OFFSET_COMMIT: Final = Api(8, "OffsetCommit", 2, 10, 8, OffsetCommitRequest, Off
 OFFSET_FETCH: Final = Api(9, "OffsetFetch", 1, 10, 6, OffsetFetchRequest, OffsetFetchResponse)
 FIND_COORDINATOR: Final = Api(10, "FindCoordinator", 0, 6, 3, FindCoordinatorRequest, FindCoordinatorResponse)
 SASL_HANDSHAKE: Final = Api(17, "SaslHandshake", 0, 1, NEVER, SaslHandshakeRequest, SaslHandshakeResponse)
+JOIN_GROUP: Final = Api(11, "JoinGroup", 0, 9, 6, JoinGroupRequest, JoinGroupResponse)
+HEARTBEAT: Final = Api(12, "Heartbeat", 0, 4, 4, HeartbeatRequest, HeartbeatResponse)
+LEAVE_GROUP: Final = Api(13, "LeaveGroup", 0, 5, 4, LeaveGroupRequest, LeaveGroupResponse)
+SYNC_GROUP: Final = Api(14, "SyncGroup", 0, 5, 4, SyncGroupRequest, SyncGroupResponse)
+DESCRIBE_GROUPS: Final = Api(15, "DescribeGroups", 0, 6, 5, DescribeGroupsRequest, DescribeGroupsResponse)
+LIST_GROUPS: Final = Api(16, "ListGroups", 0, 5, 3, ListGroupsRequest, ListGroupsResponse)
 API_VERSIONS: Final = Api(18, "ApiVersions", 0, 4, 3, ApiVersionsRequest, ApiVersionsResponse)
 OFFSET_FOR_LEADER_EPOCH: Final = Api(
     23, "OffsetForLeaderEpoch", 2, 4, 4, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
@@ -79,6 +92,7 @@ CREATE_ACLS: Final = Api(30, "CreateAcls", 1, 3, 2, CreateAclsRequest, CreateAcl
 DELETE_ACLS: Final = Api(31, "DeleteAcls", 1, 3, 2, DeleteAclsRequest, DeleteAclsResponse)
 DESCRIBE_CONFIGS: Final = Api(32, "DescribeConfigs", 1, 4, 4, DescribeConfigsRequest, DescribeConfigsResponse)
 SASL_AUTHENTICATE: Final = Api(36, "SaslAuthenticate", 0, 2, 2, SaslAuthenticateRequest, SaslAuthenticateResponse)
+DELETE_GROUPS: Final = Api(42, "DeleteGroups", 0, 2, 2, DeleteGroupsRequest, DeleteGroupsResponse)
 OFFSET_DELETE: Final = Api(47, "OffsetDelete", 0, 0, NEVER, OffsetDeleteRequest, OffsetDeleteResponse)
 DESCRIBE_CLUSTER: Final = Api(60, "DescribeCluster", 0, 2, 0, DescribeClusterRequest, DescribeClusterResponse)
 DESCRIBE_TOPIC_PARTITIONS: Final = Api(
@@ -93,6 +107,12 @@ _ALL: Final = (
     OFFSET_COMMIT,
     OFFSET_FETCH,
     FIND_COORDINATOR,
+    JOIN_GROUP,
+    HEARTBEAT,
+    LEAVE_GROUP,
+    SYNC_GROUP,
+    DESCRIBE_GROUPS,
+    LIST_GROUPS,
     SASL_HANDSHAKE,
     API_VERSIONS,
     OFFSET_FOR_LEADER_EPOCH,
@@ -101,6 +121,7 @@ _ALL: Final = (
     DELETE_ACLS,
     DESCRIBE_CONFIGS,
     SASL_AUTHENTICATE,
+    DELETE_GROUPS,
     OFFSET_DELETE,
     DESCRIBE_CLUSTER,
     DESCRIBE_TOPIC_PARTITIONS,

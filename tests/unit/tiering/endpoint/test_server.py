@@ -4,6 +4,7 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 from random import Random  # noqa: TID251  # seeded
+from select import select
 
 import pytest
 from asked_endpoint import Endpoint, response_of
@@ -15,8 +16,9 @@ from tiered_worlds import World, batches_of
 
 from local_log.file_range import FileRange
 from local_log.os_disk import OsDisk
-from tiering.endpoint.protocol.api_keys import APIS, FETCH, METADATA
+from tiering.endpoint.protocol.api_keys import APIS, FETCH, JOIN_GROUP, METADATA
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest
+from tiering.endpoint.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest
 from tiering.endpoint.protocol.requests import RequestHeader, write_request
 from tiering.endpoint.request_context import ANONYMOUS, ConnectionContext
@@ -296,3 +298,33 @@ def test_a_consumer_of_librdkafka_reads_both_tiers_from_start_to_end(endpoint: E
                 if level == "read_committed":
                     assert found[topic] == want["read_committed_offsets"], topic
     assert endpoint.said == []
+
+
+def join() -> bytes:
+    """Of a new member, in a version that asks for no id first."""
+    protocols = (JoinGroupRequestProtocol("range", b""),)
+    request = JoinGroupRequest("readers", 10_000, 60_000, protocol_type="consumer", protocols=protocols)
+    return write_request(RequestHeader(JOIN_GROUP, 3, 99, "test"), request)
+
+
+def test_who_joins_a_group_waits_for_others_and_holds_up_nobody(endpoint: Endpoint) -> None:
+    with served(endpoint, request_threads=1) as address, connected(address) as first, connected(address) as second:
+        first.sendall(join())
+        with connected(address) as gone:
+            gone.sendall(join())
+        second.sendall(metadata(12))
+        assert len(response_of(METADATA, 12, frame_from(second)).topics) == 15
+        while not select([first], [], [], 0.2)[0]:  # the first rebalance waits for more members as long as some come
+            endpoint.clock.now += 3_000
+        answer = response_of(JOIN_GROUP, 3, frame_from(first))
+        assert (answer.error_code, answer.generation_id) == (0, 1)
+
+
+def test_who_waits_for_others_is_answered_when_the_endpoint_stops(endpoint: Endpoint) -> None:
+    with served(endpoint) as address:
+        client = connected(address)
+        client.sendall(join())
+        while not endpoint.context.groups.describe_group("readers", 6).members:
+            pass
+    assert response_of(JOIN_GROUP, 3, frame_from(client)).error_code == 16
+    client.close()

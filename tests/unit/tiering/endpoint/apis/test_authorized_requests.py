@@ -18,12 +18,18 @@ from tiering.endpoint.protocol.api_keys import (
     APIS,
     CREATE_ACLS,
     DELETE_ACLS,
+    DELETE_GROUPS,
     DESCRIBE_ACLS,
     DESCRIBE_CLUSTER,
     DESCRIBE_CONFIGS,
+    DESCRIBE_GROUPS,
     DESCRIBE_TOPIC_PARTITIONS,
     FETCH,
     FIND_COORDINATOR,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    LIST_GROUPS,
     LIST_OFFSETS,
     METADATA,
     OFFSET_COMMIT,
@@ -31,6 +37,7 @@ from tiering.endpoint.protocol.api_keys import (
     OFFSET_FETCH,
     OFFSET_FOR_LEADER_EPOCH,
     PRODUCE,
+    SYNC_GROUP,
 )
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.acls import (
@@ -40,11 +47,17 @@ from tiering.endpoint.protocol.messages.acls import (
     DeleteAclsRequest,
     DescribeAclsRequest,
 )
+from tiering.endpoint.protocol.messages.delete_groups import DeleteGroupsRequest
 from tiering.endpoint.protocol.messages.describe_cluster import DescribeClusterRequest
 from tiering.endpoint.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from tiering.endpoint.protocol.messages.describe_groups import DescribeGroupsRequest
 from tiering.endpoint.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tiering.endpoint.protocol.messages.find_coordinator import FindCoordinatorRequest
+from tiering.endpoint.protocol.messages.heartbeat import HeartbeatRequest
+from tiering.endpoint.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from tiering.endpoint.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from tiering.endpoint.protocol.messages.list_groups import ListGroupsRequest
 from tiering.endpoint.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tiering.endpoint.protocol.messages.offset_commit import (
@@ -69,6 +82,7 @@ from tiering.endpoint.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from tiering.endpoint.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tiering.endpoint.protocol.messages.sync_group import SyncGroupRequest
 from tiering.endpoint.request_context import KafkaPrincipal
 
 ALICE = "User:alice"
@@ -311,3 +325,40 @@ def test_a_file_that_cannot_be_written_is_told_and_nothing_has_changed(endpoint:
     assert made.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert "the file of ACLs is not changed" in endpoint.said[-1]
     assert len(endpoint.context.acls.authorizer.index.acls) == 2
+
+
+def test_members_may_join_and_go_on_only_in_groups_that_they_may_read(endpoint: Endpoint) -> None:
+    def asked(group: str) -> list[int]:
+        """The codes of a join, a sync, a heartbeat and a departure of one that is no member."""
+        join = JoinGroupRequest(group, 10_000, 60_000, "x", None, "consumer", (JoinGroupRequestProtocol("range", b""),))
+        sync = SyncGroupRequest(group, 1, "x", None, "consumer", "range")
+        leave = endpoint.ask(LEAVE_GROUP, 5, LeaveGroupRequest(group, members=(MemberIdentity("x"),)))
+        return [
+            endpoint.ask(JOIN_GROUP, 9, join).error_code,
+            endpoint.ask(SYNC_GROUP, 5, sync).error_code,
+            endpoint.ask(HEARTBEAT, 4, HeartbeatRequest(group, 1, "x")).error_code,
+            leave.error_code or leave.members[0].error_code,
+        ]
+
+    assert asked("mine-1") == [ErrorCode.UNKNOWN_MEMBER_ID] * 4
+    assert asked("theirs") == [GROUP_FAILED] * 4
+
+
+def test_groups_are_listed_described_and_deleted_by_those_who_may(endpoint: Endpoint) -> None:
+    for group in ("mine-1", "theirs"):
+        endpoint.context.groups._groups.get_or_create(group)
+
+    def shown() -> list[str]:
+        return [one.group_id for one in endpoint.ask(LIST_GROUPS, 5, ListGroupsRequest()).groups]
+
+    described = endpoint.ask(DESCRIBE_GROUPS, 6, DescribeGroupsRequest(("theirs", "mine-1"), True)).groups
+    assert codes(described, "group_id") == {"mine-1": 0, "theirs": GROUP_FAILED}
+    mine = 1 << Operation.READ | 1 << Operation.DESCRIBE
+    assert [one.authorized_operations for one in described] == [mine, -(1 << 31)]
+    deleted = endpoint.ask(DELETE_GROUPS, 2, DeleteGroupsRequest(("theirs", "mine-1"))).results
+    assert codes(deleted, "group_id") == {"mine-1": GROUP_FAILED, "theirs": GROUP_FAILED}
+    assert shown() == ["mine-1"]
+    as_admin(endpoint)
+    assert shown() == ["mine-1", "theirs"]
+    deleted = endpoint.ask(DELETE_GROUPS, 2, DeleteGroupsRequest(("theirs",))).results
+    assert codes(deleted, "group_id") == {"theirs": 0}

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from archive_fakes import CountingIds
 from offsets_kept import Coordinator
 
 from tiering.endpoint.coordinator.errors import GroupError
@@ -121,7 +122,10 @@ def test_nothing_is_deleted_of_a_group_that_is_not_there_or_has_no_name(coordina
     assert code_of(lambda: coordinator.delete(0, group="")) == ErrorCode.INVALID_GROUP_ID
     coordinator.commit(1)
     coordinator.delete(0)
-    assert code_of(lambda: coordinator.delete(0)) == ErrorCode.GROUP_ID_NOT_FOUND, "a group without offsets is none"
+    assert coordinator.delete(0).error_code == ErrorCode.NONE, "it is there until expired offsets are looked for"
+    coordinator.clock.now += 600_000
+    coordinator.groups.tick()
+    assert code_of(lambda: coordinator.delete(0)) == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_offsets_expire_when_their_retention_has_passed_since_their_commit() -> None:
@@ -232,7 +236,7 @@ def test_records_of_other_kinds_of_groups_are_left_alone(coordinator: Coordinato
 
 def test_without_a_log_commits_are_refused_and_whoever_runs_the_endpoint_is_told_once() -> None:
     coordinator = Coordinator()
-    coordinator.groups = GroupCoordinator(coordinator.config, None, coordinator.clock, coordinator.said.append)
+    coordinator.groups = GroupCoordinator(coordinator.config, None, coordinator.clock, CountingIds(), coordinator.said.append)
     coordinator.groups.load()
     for _ in range(2):
         assert code_of(lambda: coordinator.commit(1)) == ErrorCode.POLICY_VIOLATION

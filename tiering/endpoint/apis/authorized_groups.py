@@ -1,0 +1,75 @@
+"""What of the requests of members of groups, and of those who look after these, a client may ask (see `authorized`)."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from tiering.endpoint.apis.auth_helper import is_authorized
+from tiering.endpoint.apis.context import Context
+from tiering.endpoint.authorization.acls import CLUSTER_NAME, Operation, ResourceType
+from tiering.endpoint.protocol.api_keys import (
+    DELETE_GROUPS,
+    DESCRIBE_GROUPS,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    LIST_GROUPS,
+    SYNC_GROUP,
+)
+from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.messages.delete_groups import DeletableGroupResult
+from tiering.endpoint.protocol.messages.describe_groups import DescribedGroup
+from tiering.endpoint.protocol.messages.heartbeat import HeartbeatResponse
+from tiering.endpoint.protocol.messages.join_group import JoinGroupResponse
+from tiering.endpoint.protocol.messages.leave_group import LeaveGroupResponse
+from tiering.endpoint.protocol.messages.sync_group import SyncGroupResponse
+from tiering.endpoint.request_context import RequestContext
+
+Answer = Callable[[Any, RequestContext, Context], Any]
+Rule = Callable[[Answer, Any, RequestContext, Context], Any]
+
+_FAILED: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
+
+
+def _may(operation: Operation, request_context: RequestContext, context: Context, group: str) -> bool:
+    return is_authorized(context, request_context, operation, ResourceType.GROUP, group)
+
+
+def _of_member(refused: object, answer: Answer, message: Any, request_context: RequestContext, context: Context) -> Any:
+    if _may(Operation.READ, request_context, context, message.group_id):
+        return answer(message, request_context, context)
+    return refused
+
+
+def _describe_groups(answer: Answer, message: Any, request_context: RequestContext, context: Context) -> Any:
+    allowed = tuple(filter(partial(_may, Operation.DESCRIBE, request_context, context), message.groups))
+    found = answer(replace(message, groups=allowed), request_context, context)
+    refused = (DescribedGroup(_FAILED, group_id=group) for group in message.groups if group not in allowed)
+    return replace(found, groups=(*found.groups, *refused))
+
+
+def _delete_groups(answer: Answer, message: Any, request_context: RequestContext, context: Context) -> Any:
+    allowed = tuple(filter(partial(_may, Operation.DELETE, request_context, context), message.groups_names))
+    found = answer(replace(message, groups_names=allowed), request_context, context)
+    refused = (DeletableGroupResult(group, _FAILED) for group in message.groups_names if group not in allowed)
+    return replace(found, results=(*found.results, *refused))
+
+
+def _list_groups(answer: Answer, message: Any, request_context: RequestContext, context: Context) -> Any:
+    found = answer(message, request_context, context)
+    if is_authorized(context, request_context, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+        return found
+    shown = (group for group in found.groups if _may(Operation.DESCRIBE, request_context, context, group.group_id))
+    return replace(found, groups=tuple(shown))
+
+
+GROUP_RULES: Final[Mapping[int, Rule]] = {
+    JOIN_GROUP.key: partial(_of_member, JoinGroupResponse(error_code=_FAILED)),
+    HEARTBEAT.key: partial(_of_member, HeartbeatResponse(error_code=_FAILED)),
+    LEAVE_GROUP.key: partial(_of_member, LeaveGroupResponse(error_code=_FAILED)),
+    SYNC_GROUP.key: partial(_of_member, SyncGroupResponse(error_code=_FAILED)),
+    DESCRIBE_GROUPS.key: _describe_groups,
+    LIST_GROUPS.key: _list_groups,
+    DELETE_GROUPS.key: _delete_groups,
+}

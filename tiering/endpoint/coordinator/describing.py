@@ -1,0 +1,54 @@
+"""Groups as they are listed and described."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from tiering.endpoint.coordinator.classic_group import ClassicGroup
+from tiering.endpoint.coordinator.group_states import DEAD, STABLE
+from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from tiering.endpoint.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+CLASSIC: Final = "classic"
+"""The type of all groups here, as it is told."""
+_NOT_FOUND_SINCE: Final = 6
+"""The version of DescribeGroups since which a group that is not there has an error (KIP-1043)."""
+
+
+def listed(groups: Iterable[ClassicGroup], request: ListGroupsRequest) -> ListGroupsResponse:
+    """The groups in the states and of the types that are asked for, in whatever case, or all."""
+    states = {state.strip().lower() for state in request.states_filter}
+    types = {kind.strip().lower() for kind in request.types_filter}
+    found = (
+        ListedGroup(group.group_id, group.protocol_type or "", group.state, CLASSIC)
+        for group in groups
+        if (not states or group.state.lower() in states) and (not types or CLASSIC in types)
+    )
+    return ListGroupsResponse(groups=tuple(found))
+
+
+def described(group_id: str, group: ClassicGroup | None, version: int) -> DescribedGroup:
+    """A group with its members, whose subscriptions are told while it is stable."""
+    if group is None:
+        if version < _NOT_FOUND_SINCE:
+            return DescribedGroup(group_id=group_id, group_state=DEAD)
+        return DescribedGroup(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.", group_id, DEAD)
+    is_stable = group.state is STABLE
+    members = (
+        DescribedGroupMember(
+            one.member_id,
+            one.instance_id,
+            one.client_id,
+            one.client_host,
+            one.metadata(group.protocol) if is_stable else b"",
+            one.assignment,
+        )
+        for one in group.members.values()
+    )
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state,
+        protocol_type=group.protocol_type or "",
+        protocol_data=(group.protocol or "") if is_stable else "",
+        members=tuple(members),
+    )
