@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import groupby
+from struct import Struct
+from typing import Final
 
 from local_log.errors import LogError, OffsetOutOfRange
 from local_log.file_range import size_of
@@ -51,7 +53,9 @@ _FUTURE_REPLICA = -3
 """The replica id of a broker that moves a log to another directory."""
 _REPLICA_STATE_SINCE = 15
 _MAX_BYTES_SINCE = 3
-"""Older versions may be answered with nothing if the first batch is larger than what is asked for."""
+"""Older versions are given no batch that is larger than what is asked for."""
+_LARGER_MESSAGE: Final = Struct(">qi").pack(-1, 61)
+"""The begin of a message that does not fit, for clients that know from it that they have to ask for more (as in Kafka 3.9)."""
 _BATCHES_SINCE, _TIMESTAMPS_SINCE, _LEADERS_SINCE = 4, 2, 16
 
 
@@ -212,10 +216,11 @@ def _batches(log: TieredLog, offset: int, max_bytes: int, params: _FetchParams, 
         return context.reads.read_at_once(log, offset, max_bytes, one_at_least=room.one_at_least)
     if version >= _BATCHES_SINCE:
         return context.reads.read(log, offset, max_bytes, isolation, one_at_least=room.one_at_least)
-    # To a client of before that rule an answer without any batch would look like the end of the log.
-    one_at_least = room.one_at_least or (version < _MAX_BYTES_SINCE and room.left > 0)
     to_magic = int(version >= _TIMESTAMPS_SINCE)
-    older = tuple(log.fetch_older(offset, max_bytes, to_magic, isolation, min_one_message=one_at_least))
+    older = tuple(log.fetch_older(offset, max_bytes, to_magic, isolation, min_one_message=room.one_at_least))
+    if not older and version < _MAX_BYTES_SINCE and offset < log.end_offset(isolation):
+        # To a client of before the rule of one batch, an answer without any would look like the end of the log.
+        older = (_LARGER_MESSAGE[:max_bytes],)
     return Batches(older, sum(map(len, older)), None, log.end_offset(isolation))
 
 

@@ -196,10 +196,25 @@ def test_partitions_after_a_full_answer_cost_no_store_request(world: World, vers
     assert 0 < counts[1] <= counts[0]
 
 
-def test_clients_before_the_rule_of_one_batch_get_on_all_the_same(world: World) -> None:
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_clients_before_the_rule_of_one_batch_are_told_that_a_message_is_larger(world: World, version: int) -> None:
     endpoint = Endpoint(world.folders["local alone"], None)
-    for version in (2, 3):
-        assert endpoint.fetch("g-codec-lz4", 0, 1, version=version).records != ()
+    names = ("g-codec-lz4", "g-txn", "g-tiny")
+    end = endpoint.context.logs.topic("g-tiny").partitions[0].end_offset()  # type: ignore[union-attr]
+    for max_bytes in (1, 12, 100):
+        asked = tuple(
+            endpoint.topic(
+                name, version, FetchPartition(0, fetch_offset=end if name == "g-tiny" else 0, partition_max_bytes=max_bytes)
+            )
+            for name in names
+        )
+        found = [b"".join(t.partitions[0].records) for t in endpoint.ask(FETCH, version, FetchRequest(topics=asked)).responses]
+        assert [len(data) for data in found] == [min(12, max_bytes)] * 2 + [0]
+        if max_bytes >= 12:
+            assert int.from_bytes(found[0][8:12], "big") > len(found[0]) - 12
+    whole = b"".join(endpoint.fetch("g-codec-lz4", 0, 1 << 20, version=version).records)
+    assert len(whole) > 12
+    assert b"".join(endpoint.fetch("g-codec-lz4", 0, 1, version=3).records) != b""
 
 
 def test_a_fetch_with_too_little_waits_unless_it_has_an_error(world: World) -> None:
