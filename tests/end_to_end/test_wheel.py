@@ -48,6 +48,7 @@ def test_it_has_what_is_no_code(names: set[str]) -> None:
         "tiering/metrics/endpoint_dashboard.json",
         "tiering/metrics/alerts.yaml",
         "tiering/agent/kafka-tiering-agent.service",
+        "tiering/endpoint/kafka-tiering-endpoint.service",
         "spark_jobs/common/prices.toml",
         "spark_jobs/log4j2.properties",
     } <= names

@@ -2,7 +2,9 @@
 
 import asyncio
 import ipaddress
+import os
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -59,6 +61,9 @@ if TYPE_CHECKING:
 THREADS = 4
 REACHED_S_MAX = 1.0
 PORT_MAX = 65_535
+_PATHS = ("archive_url", "keys_address", "cache_dir", "log_dir_path", "users_path", "acls_path", "offsets_dir")
+_STOP_S = 20
+"""The server takes 10 seconds at most to answer what it was asked, and then the rest has its time."""
 _DEFAULT = "127.0.0.1:9095"
 
 
@@ -81,6 +86,7 @@ class Options:
     broker_id: int | None
     register: bool
     brokers: tuple[str, ...]
+    print_unit: bool
 
 
 @click.command("serve")
@@ -136,6 +142,7 @@ class Options:
     metavar="ID@HOST:PORT",
     help="Share the partitions with this broker while it accepts connections; may be given several times.",
 )
+@click.option("--print-unit", is_flag=True, help="Print a systemd unit that runs this command, and serve nothing.")
 @options_as(Options)
 @reports_errors
 def command(options: Options) -> None:
@@ -166,7 +173,27 @@ def command(options: Options) -> None:
         raise click.UsageError("brokers share the partitions of an archive: give --archive, and no --log-dir")
     if (options.register or options.brokers) and options.offsets_dir is not None:
         raise click.UsageError("give --offsets-dir to a broker that is alone: others could not go on with the offsets in it")
+    if options.print_unit:
+        click.echo(_unit(options), nl=False)
+        return
     _serve(options, settings, protocol, (host, port), advertised)
+
+
+def _unit(options: Options) -> str:
+    from tiering.command.given_options import given_options
+    from tiering.command.systemd_unit import systemd_unit
+
+    given = [one for one in given_options(_PATHS) if one != "--print-unit"]
+    command = [sys.executable, "-m", "tiering", "serve", *given]
+    folders = [options.cache_dir, options.offsets_dir, _folder_of(options.archive_url) if options.register else None]
+    writable = [os.path.abspath(folder) for folder in folders if folder]
+    return systemd_unit("tiering.endpoint", "kafka-tiering-endpoint.service", command, _STOP_S, writable)
+
+
+def _folder_of(url: str | None) -> str | None:
+    """The folder of an archive that is one."""
+    path = (url or "").removeprefix("file://")
+    return None if "://" in path else path
 
 
 def _settings(options: Options) -> Settings:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 _META: Final = "tiering.config"
+_FILE: Final = "tiering.config.file"
 
 _GIVES: Final[Mapping[str, str]] = {
     "archive_url": "archive.url",
@@ -92,6 +93,7 @@ def _take(context: click.Context, _param: click.Parameter, file: str | None) -> 
         return  # nothing of what follows is loaded then, which takes half a second
     config = whole_config(file, ())
     context.meta[_META] = config
+    context.meta[_FILE] = file
     context.default_map = {**(context.default_map or {}), **_given(config)}
 
 
@@ -115,6 +117,12 @@ def whole_config(file: str | None, overrides: tuple[str, ...]) -> "Config":
         return load_config(file, os.environ, local_disk(), overrides)
     except BadConfig as e:
         raise click.UsageError(str(e)) from e
+
+
+def config_file() -> str | None:
+    """The configuration file of the command that runs, None where there is none."""
+    file: str | None = click.get_current_context().meta.get(_FILE)
+    return file
 
 
 def configured() -> "Config | None":

@@ -1,5 +1,7 @@
 """`tiering serve`: what it refuses before it listens, and that it listens, answers and stops."""
 
+import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -129,6 +131,52 @@ def test_settings_that_make_no_sense_are_refused_before_it_listens(run: Run, tmp
     result = run("serve", "--config", file)
     assert result.exit_code == 2
     assert "tiering.toml:2: node.id=-1: expected an integer from 0 to" in result.stderr
+
+
+def test_the_unit_runs_the_same_command(run: Run, broker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "tiering.toml"
+    file.write_text(f'log.dirs = "{broker}"\n')
+    typed = ("--config", "tiering.toml", "--archive", "s3://bucket/kafka", "--offsets-dir", "offsets", "--insecure")
+    result = run(
+        "serve",
+        *typed,
+        "-c",
+        "max.connections=5",
+        "-c",
+        "node.id=7",
+        "--listen",
+        "0.0.0.0:9",
+        "--advertise",
+        "h:9",
+        "--print-unit",
+    )
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    [start] = [line for line in lines if line.startswith("ExecStart=")]
+    program, *words = start.removeprefix("ExecStart=").split()
+    assert program == sys.executable
+    assert sorted(words) == sorted(
+        f"-m tiering serve --config {file} --archive s3://bucket/kafka --offsets-dir {tmp_path}/offsets --insecure "
+        "--set max.connections=5 --set node.id=7 --listen 0.0.0.0:9 --advertise h:9".split()
+    )
+    assert f"ReadWritePaths={tmp_path}/offsets" in lines
+    assert "$" not in result.stdout
+    assert "TimeoutStopSec=20" in lines
+
+
+def test_a_unit_is_printed_for_options_that_make_sense_only(run: Run) -> None:
+    assert "give --archive, --log-dir or both" in run("serve", "--print-unit").stderr
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")
+def test_systemd_finds_nothing_wrong_with_the_unit(run: Run, broker: Path, tmp_path: Path) -> None:
+    unit = tmp_path / "kafka-tiering-endpoint.service"
+    unit.write_text(run("serve", "--log-dir", broker, "--print-unit").stdout)
+    verified = subprocess.run(
+        ["systemd-analyze", "verify", unit], capture_output=True, text=True, env=os.environ | {"LC_ALL": "C"}
+    )
+    assert [line for line in verified.stderr.splitlines() if unit.name in line and "Documentation" not in line] == []
 
 
 @pytest.mark.slow
