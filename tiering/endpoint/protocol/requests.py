@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Any
 
-from local_log.errors import Corrupt
+from local_log.errors import Corrupt, Invalid
 from local_log.formats.primitives import need
 from tiering.endpoint.protocol.api_keys import API_VERSIONS, APIS, Api
 from tiering.endpoint.protocol.errors import InvalidRequest
@@ -55,13 +55,16 @@ def read_request(frame: bytes) -> Request | UnknownApiVersions:
 
 
 def write_response(header: RequestHeader, message: Any) -> list[Any]:
-    """The parts of the response's frame: bytes, and the parts of its records."""
+    """The parts of the response's frame: bytes, and the parts of its records. Raises InvalidRequest if it cannot be told."""
     is_flexible = header.api.is_flexible(header.version)
     out = Output()
     out.buffer += _SIZE.pack(header.correlation_id)
     if is_flexible and header.api is not API_VERSIONS:
         out.buffer += b"\0"
-    writer(header.api.response, header.version, flexible=is_flexible)(out, message)
+    try:
+        writer(header.api.response, header.version, flexible=is_flexible)(out, message)
+    except Invalid as e:
+        raise InvalidRequest(str(e)) from e
     parts, size = out.finish()
     parts[0] = _SIZE.pack(size) + parts[0]
     return parts

@@ -13,8 +13,12 @@ from operator import attrgetter
 from struct import Struct
 from typing import Any
 
+from local_log.errors import Invalid
 from local_log.file_range import size_of
 from tiering.endpoint.protocol.fields import RECORDS, STRING, UUID, ArrayOf, FieldSpec, WireType, specs_of
+
+INT16_MAX = (1 << 15) - 1
+_INT16_BYTES = 2
 
 
 class Output:
@@ -174,7 +178,12 @@ def _length_writer(layout: Struct, *, flexible: bool) -> Callable[[bytearray, in
     def plain(out: bytearray, length: int) -> None:
         out.extend(layout.pack(length))
 
-    return compact if flexible else plain
+    def short(out: bytearray, length: int) -> None:
+        if length > INT16_MAX:  # of a client: what is not UTF-8 in its names takes more bytes here than there
+            raise Invalid(f"a string of {length} bytes in an answer, where {INT16_MAX} are the most: use shorter names")
+        out.extend(layout.pack(length))
+
+    return compact if flexible else short if layout.size == _INT16_BYTES else plain
 
 
 def _array(spec: FieldSpec, version: int, *, flexible: bool) -> Write:

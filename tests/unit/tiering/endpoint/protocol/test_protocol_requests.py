@@ -10,7 +10,7 @@ from tiering.endpoint.protocol.api_keys import API_VERSIONS, APIS, FETCH, METADA
 from tiering.endpoint.protocol.errors import InvalidRequest
 from tiering.endpoint.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from tiering.endpoint.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from tiering.endpoint.protocol.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from tiering.endpoint.protocol.reading import ELEMENTS_MAX
 from tiering.endpoint.protocol.requests import (
     Request,
@@ -115,3 +115,12 @@ def test_produce_is_read_in_every_version_so_that_it_can_be_refused():
         found = read_request(frame(0, version, random_message(PRODUCE.request, version, Random(version))))
         assert isinstance(found, Request)
         assert found.header.api is PRODUCE
+
+
+def test_a_name_that_grows_too_long_to_be_told_is_refused():
+    asked = b"\0\3" + b"\0\1" + b"\0\0\0\1" + b"\xff\xff" + b"\0\0\0\1" + b"\x3a\x98" + b"\xff" * 15_000
+    found = read_request(asked)
+    assert isinstance(found, Request)
+    name = found.message.topics[0].name
+    with pytest.raises(InvalidRequest, match="a string of 45000 bytes in an answer, where 32767 are the most"):
+        write_response(found.header, MetadataResponse(topics=(MetadataResponseTopic(name=name),)))
