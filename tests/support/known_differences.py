@@ -146,9 +146,12 @@ def _fetched(answer: Any) -> Iterator[Any]:
         yield from topic.partitions
 
 
-def _fails_inside(of: Compared, found: Difference) -> bool:
+def fails_inside(of: Compared, found: Difference) -> bool:
+    """Whether the broker answered so."""
     codes = [getattr(theirs, "error_code", 0) for theirs, _ in found.within]
     whole = [topic.error_code for topic in getattr(of.theirs, "topics", ()) if hasattr(topic, "error_code")]
+    if of.api is FETCH:  # the other partitions have its bytes
+        whole += [one.error_code for one in _fetched(of.theirs)]
     return ErrorCode.UNKNOWN_SERVER_ERROR in codes or ErrorCode.UNKNOWN_SERVER_ERROR in whole
 
 
@@ -231,7 +234,7 @@ KNOWN_DIFFERENCES = (
     KnownDifference(
         "All: requests that a broker answers with UNKNOWN_SERVER_ERROR",
         "What makes it fail, as a size below 0 or an empty name, is taken for 0 or for unknown here.",
-        _fails_inside,
+        fails_inside,
         (DESCRIBE_TOPIC_PARTITIONS, 0, DescribeTopicPartitionsRequest((TopicRequest(""),))),
     ),
     KnownDifference(

@@ -46,9 +46,9 @@ class PartitionRecord:
     directories: tuple[str, ...] = array(UUID)
 
 
-def know(data: Path) -> None:
+def know(data: Path, pom: Path = real_kafka.BROKER) -> None:
     """Formats a log directory so that its broker leads the partitions whose folders are there, by the topic ids in them."""
-    real_kafka.format_log_dir(data)
+    real_kafka.format_log_dir(data, pom)
     properties = dict(line.partition("=")[::2] for line in (data / "meta.properties").read_text().splitlines())
     topics = defaultdict[tuple[str, str], list[bytes]](list)
     for file in sorted(data.glob("*/partition.metadata")):

@@ -1,5 +1,6 @@
 """A log directory with every oddity of the golden logs, in topics of several partitions and of names that are hard to parse."""
 
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 from golden_logs import broker_logs, legacy_logs, legacy_partitions, partitions
 from logs_to_archive import cut_finer, set_checkpoint
 
+from local_log.formats.batches import scan
 from local_log.formats.filenames import LOG_START_OFFSET_CHECKPOINT, PARTITION_METADATA
 from local_log.formats.partition_metadata import write_topic_id
 
@@ -21,7 +23,8 @@ COPIES: Mapping[str, str] = {
 }
 """Folders that are other golden ones under another name."""
 
-_TRIMMED_AT = 1234
+TRIMMED_AT = 1234
+"""The log start offset of `g-trimmed`."""
 
 
 def odd_logs(folder: Path) -> Path:
@@ -31,10 +34,20 @@ def odd_logs(folder: Path) -> Path:
         cut_finer(folder / name, 12)
     for copy, name in COPIES.items():
         shutil.copytree(folder / name, folder / copy)
-    set_checkpoint(folder / LOG_START_OFFSET_CHECKPOINT, "many.with-dots-1", _TRIMMED_AT)
+    set_checkpoint(folder / LOG_START_OFFSET_CHECKPOINT, "many.with-dots-1", TRIMMED_AT)
     topics = sorted({name.rpartition("-")[0] for name in (*COPIES, *legacy_partitions())})
     for number, topic in enumerate(topics):
         for partition in folder.glob(f"{topic}-[0-9]"):
             (partition / PARTITION_METADATA).write_bytes(write_topic_id(f"odd{number:02}{'A' * 17}"))
     (folder / "meta.properties").unlink()
+    for file in folder.glob("*/*.log"):
+        _date(file)
     return folder
+
+
+def _date(file: Path) -> None:
+    """Lets a segment be as old as its greatest timestamp, as an archive takes it to be."""
+    batches, _ = scan(file.read_bytes())
+    written_ms = max(batches.max_timestamp.tolist(), default=0)
+    if written_ms > 0:
+        os.utime(file, ns=(written_ms * 1_000_000, written_ms * 1_000_000))

@@ -21,6 +21,8 @@ import quick
 from spark_jobs.java import java_home
 
 BROKER = Path(__file__).parents[1] / "kafka" / "broker-pom.xml"
+BROKER_3_9 = BROKER.with_name("broker-3.9-pom.xml")
+"""The last broker that answers clients from before 0.11."""
 SPARK_SOURCE = Path(__file__).parents[1] / "kafka" / "spark-pom.xml"
 TIERED = Path(__file__).parents[1] / "kafka" / "tiered-pom.xml"
 
@@ -76,20 +78,32 @@ def jars(pom: Path) -> list[Path]:
 
 @contextmanager
 def broker(
-    folder: Path, *, killed: bool = False, for_speed: bool = False, more_jars: Iterable[Path] = (), **config: str
+    folder: Path,
+    *,
+    killed: bool = False,
+    for_speed: bool = False,
+    more_jars: Iterable[Path] = (),
+    pom: Path = BROKER,
+    **config: str,
 ) -> Iterator[str]:
     """A broker that keeps its log directory in `folder`/data; gives its address. It ends with the block: cleanly, or `killed`.
 
     It starts soon, and is not fast then; `for_speed` turns this round.
     """
-    options = [] if for_speed else _fast_start()
-    with _broker(folder, [*options, "-cp", _class_path(*jars(BROKER), *more_jars)], killed, config) as address:
+    options = [] if for_speed else _fast_start(pom)
+    with _broker(folder, [*options, "-cp", _class_path(*jars(pom), *more_jars)], killed, config, pom=pom) as address:
         yield address
 
 
 @contextmanager
 def _broker(
-    folder: Path, options: Sequence[str], killed: bool, config: Mapping[str, str], of_broker: Sequence[str] = ()
+    folder: Path,
+    options: Sequence[str],
+    killed: bool,
+    config: Mapping[str, str],
+    of_broker: Sequence[str] = (),
+    *,
+    pom: Path = BROKER,
 ) -> Iterator[str]:
     quick.starts_a_server()
     folder.mkdir(parents=True, exist_ok=True)
@@ -98,7 +112,7 @@ def _broker(
     text = _CONFIG.format(port=port, controller=controller, data=folder / "data")
     properties.write_text(text + "".join(f"{name.replace('_', '.')}={value}\n" for name, value in config.items()))
     for data in config.get("log_dirs", str(folder / "data")).split(","):
-        format_log_dir(Path(data))
+        format_log_dir(Path(data), pom)
     with open(folder / "broker.out", "wb") as out:
         words = [f"{java_home()}/bin/java", "-Xmx1g", *options, *of_broker, "kafka.Kafka", properties]
         process = subprocess.Popen(words, cwd=folder, stdout=out, stderr=subprocess.STDOUT)
@@ -114,21 +128,21 @@ def _broker(
             raise
 
 
-def format_log_dir(data: Path) -> None:
+def format_log_dir(data: Path, pom: Path = BROKER) -> None:
     """What `kafka-storage format --ignore-formatted` does to a log directory; one Java has done it for all."""
     data.mkdir(exist_ok=True)
-    for name, text in _formatted().items():
+    for name, text in _formatted(pom).items():
         if not (data / name).exists():
             (data / name).write_text(re.sub("directory.id=.*", f"directory.id={secrets.token_urlsafe(16)}", text), _AS_IS)
 
 
 @once
-def _formatted() -> dict[str, str]:
+def _formatted(pom: Path) -> dict[str, str]:
     """The files of a log directory that Kafka has formatted, by name. They depend on cluster and node, which are all brokers'."""
     with tempfile.TemporaryDirectory() as folder:
         properties, data = Path(folder, "server.properties"), Path(folder, "data")
         properties.write_text(_CONFIG.format(port=1, controller=2, data=data))
-        java = [f"{java_home()}/bin/java", "-XX:TieredStopAtLevel=1", "-cp", _class_path(*jars(BROKER))]
+        java = [f"{java_home()}/bin/java", "-XX:TieredStopAtLevel=1", "-cp", _class_path(*jars(pom))]
         storage = [*java, "kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", properties]
         subprocess.run(storage, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return {path.name: path.read_text(_AS_IS) for path in data.iterdir()}
@@ -139,18 +153,18 @@ def program(source: Path, *, before: Iterable[Path] = (), arguments: Iterable[st
     quick.starts_a_server()
     of_kafka = [*before, *jars(BROKER)]
     classes = fast_java.compiled(source, of_kafka, cache())
-    java = [f"{java_home()}/bin/java", "-Xmx512m", *_fast_start(), "-cp", _class_path(*of_kafka, classes)]
+    java = [f"{java_home()}/bin/java", "-Xmx512m", *_fast_start(BROKER), "-cp", _class_path(*of_kafka, classes)]
     command = [*java, source.stem, *arguments]
     return subprocess.Popen(command, text=True, **pipes)
 
 
 @once
-def _fast_start() -> list[str]:
-    of_kafka = jars(BROKER)
+def _fast_start(pom: Path) -> list[str]:
+    of_kafka = jars(pom)
     class_path = ["-cp", _class_path(*of_kafka)]
 
     def run(options: Sequence[str]) -> None:
-        with tempfile.TemporaryDirectory() as folder, _broker(Path(folder), class_path, False, {}, options):
+        with tempfile.TemporaryDirectory() as folder, _broker(Path(folder), class_path, False, {}, options, pom=pom):
             pass
 
     return fast_java.options(of_kafka, of_kafka[0].parent, run)
