@@ -1,4 +1,5 @@
 from pathlib import Path
+from random import Random  # noqa: TID251  # seeded
 from typing import Any
 
 import pytest
@@ -200,6 +201,39 @@ def test_nobody_becomes_another_user_or_takes_another_mechanism_by_authenticatin
     two.clock.now += 2_000
     two.handshake("SCRAM-SHA-256")
     assert two.token(b"n,,n=alice,r=x").error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+
+
+def mutated(data: bytes, random: Random) -> bytes:
+    found = bytearray(data)
+    for _ in range(random.randrange(1, 4)):
+        place = random.randrange(len(found) + 1)
+        found[place : place + random.randrange(4)] = random.randbytes(random.randrange(4))
+    return bytes(found)
+
+
+def test_mutated_exchanges_authenticate_nobody_and_are_answered_or_closed(users: UserFile) -> None:
+    random, outcomes = Random(18), set()
+    client = ScramClient(SCRAM_SHA_256, "alice", "guessed")
+    tokens = {
+        "PLAIN": [b"\0alice\0guessed"],
+        "SCRAM-SHA-256": [client.first(), client.final(b"r=clientserver,s=YWxpY2U=,i=4096")],
+    }
+    for _ in range(400):
+        one, mechanism, version = Connection(users), random.choice(list(tokens)), random.randrange(2)
+        messages: list[tuple[Api, int, object]] = [(SASL_HANDSHAKE, version, SaslHandshakeRequest(mechanism))]
+        messages += [(SASL_AUTHENTICATE, 2, SaslAuthenticateRequest(token)) for token in tokens[mechanism]]
+        frames = [write_request(RequestHeader(api, of, 99, "test"), message)[4:] for api, of, message in messages]
+        if version == 0:
+            frames[1:] = tokens[mechanism]
+        spoiled = random.randrange(len(frames))
+        for number, frame in enumerate(frames):
+            found = one.authenticator.receive(mutated(frame, random) if number == spoiled else frame)
+            assert found.parts or found.failure
+            outcomes.add((bool(found.parts), bool(found.failure)))
+            if found.failure:
+                break
+        assert one.authenticator.principal is None
+    assert len(outcomes) == 3
 
 
 def test_a_file_of_users_that_changes_is_read_again(users: UserFile, tmp_path: Path) -> None:

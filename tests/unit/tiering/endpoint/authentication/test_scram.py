@@ -74,7 +74,7 @@ def test_a_wrong_password_fails_and_the_exchange_cannot_go_on(mechanism: ScramMe
 def test_any_bit_of_the_final_message_counts(mechanism: ScramMechanism) -> None:
     client = ScramClient(mechanism, "alice", "pencil")
     final = client.final(server_of(mechanism).evaluate(client.first()))
-    for place in range(0, len(final) - 2, 3):
+    for place in range(0, len(final) - 2, 9):
         server = server_of(mechanism)
         server.evaluate(client.first())
         with pytest.raises(SaslFailed):
