@@ -281,10 +281,19 @@ class LogManager:
             self.log(partition)  # raises why it is not online
         for directory in sorted(self._live(), key=lambda d: len(self._in(d))):
             path = f"{directory.path}/{partition}"
+            unless_offline(partial(self._forget_earlier, directory, partition))
             managed = unless_offline(partial(self._opener.open, directory, partition, path, clean=True, is_new=True))
             if managed is not None:
                 return managed
         raise Unreadable(f"{partition}: no log directory takes it: {_listed(self.offline)}")
+
+    def _forget_earlier(self, directory: DataDir, partition: TopicPartition) -> None:
+        """Writes the checkpoints without those of an earlier log of that name, whose folder was gone at the start already.
+
+        After a crash the new log would be recovered from that log's recovery point, and be deleted up to its log start offset.
+        """
+        if partition in directory.said.recovery_points or partition in directory.said.log_start_offsets:
+            self._checkpoint([directory])
 
     def delete(self, partition: TopicPartition) -> None:
         """Deletes a log, also one that could not be opened: the log at once, its files after file.delete.delay.ms.

@@ -46,6 +46,34 @@ def test_a_topic_deleted_while_a_disk_was_away_stays_deleted_and_the_new_one_of_
     assert not [name for name in host.disk.names("/a") if name.startswith("orders")]
 
 
+def test_a_topic_created_anew_where_a_start_found_the_deleted_one_keeps_its_records_in_a_crash() -> None:
+    """The log start offset and the recovery point of the earlier log, which the checkpoints had, are not the new one's."""
+    host = Host(dirs=("/a",))
+    tier = host.started()
+    tier.create_topic("orders")
+    produce(tier, ORDERS, 40)
+    tier.log(ORDERS).maybe_increment_log_start_offset(33)
+    tier.stop()
+    host.dirs = ("/b", "/a")
+    tier = host.started()
+    for topic in ("state", "views"):
+        tier.create_topic(topic)  # in /b, so that /a has the fewest logs
+    tier.stop()
+    host.dirs = ("/b",)
+    tier = host.started()
+    tier.delete_topic("orders")
+    tier.stop()
+    host.dirs = ("/b", "/a")
+    tier = host.started()
+    tier.create_topic("orders")
+    assert tier.log(ORDERS).folder.path == "/a/orders-0"
+    produce(tier, ORDERS, 5)
+    tier.log(ORDERS).flush(also_active=True)
+    host.loses_power(0.0)
+    tier = host.started()
+    assert (tier.log(ORDERS).offsets.log_start, tier.log(ORDERS).log_end_offset) == (0, 5)
+
+
 def test_a_topic_whose_logs_were_all_deleted_is_forgotten() -> None:
     host = Host()
     tier = host.started()
