@@ -90,16 +90,42 @@ def refuse_others(
     """
     through, start = -1, max(known.log_start_offset, log.log_start_offset)
     archived = SameRecords(log, store, known.manifest, start, decoded) if known.manifest is not None else None
+    if archived is not None and log.segments[0].base_offset < start == known.log_start_offset:
+        _refuse_others_behind(log, known, archived)
     for segment in gone:
         end = log.log_end_offset if segment.next_base_offset is None else segment.next_base_offset
         if archived is not None and end > start and segment.size() > 0 and not archived.hold(segment, end):
-            raise Conflict(
-                f"{segment.path(LOG)}: the archive has the offsets from {segment.base_offset} to {end - 1} of {log.partition} "
-                "with other records, so that nothing of the log is deleted; where the log was compacted since it was archived, "
-                f"let archive.replace.compacted name its topic; {OTHER_RECORDS_REMEDY}"
-            )
+            raise _others(log, segment, segment.base_offset, end)
         through = end - 1
     return through
+
+
+def _refuse_others_behind(log: LogReader, known: Held, archived: SameRecords) -> None:
+    """Refuses what the log has below the archive's start offset, and the archive no more, unless it goes on as the archive does.
+
+    Once two logs have parted, they stay apart: the first records that both have tell of all before them.
+    """
+    start = known.log_start_offset
+    if log.log_end_offset <= start and log.log_end_offset <= known.through:
+        raise Conflict(
+            f"{log.folder}: the log of {log.partition} ends at {log.log_end_offset}, and its archive has the offsets "
+            f"from {start} to {known.through}, so that nothing of the log is deleted; {OTHER_RECORDS_REMEDY}"
+        )
+    for segment in log.segments:
+        end = log.log_end_offset if segment.next_base_offset is None else segment.next_base_offset
+        end = min(end, known.through + 1)
+        if end > start and segment.size() > 0:
+            if not archived.hold(segment, end):
+                raise _others(log, segment, max(start, segment.base_offset), end)
+            return
+
+
+def _others(log: LogReader, segment: Segment, start: int, end: int) -> Conflict:
+    return Conflict(
+        f"{segment.path(LOG)}: the archive has the offsets from {start} to {end - 1} of {log.partition} "
+        "with other records, so that nothing of the log is deleted; where the log was compacted since it was archived, "
+        f"let archive.replace.compacted name its topic; {OTHER_RECORDS_REMEDY}"
+    )
 
 
 @dataclass(frozen=True, slots=True)

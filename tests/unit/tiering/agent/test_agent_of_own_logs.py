@@ -1,6 +1,7 @@
 """An agent that owns its log directory: it archives, drops what the archive has, and deletes nothing that only the disk has."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from threading import Thread
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -150,6 +151,28 @@ def test_a_directory_restored_from_an_older_copy_is_not_archived_over_what_is_an
     (copy,) = [said for said in world.said if "has other records than the archive" in said]
     assert "read them from the log, create the topic anew and append them there" in copy
     assert len(world.said) == 2, "local retention says that it deletes nothing"
+
+
+@pytest.mark.parametrize("appended", [30, 90, 160])
+def test_records_appended_to_an_older_copy_stay_where_the_archive_has_expired_the_ones_of_their_offsets(appended: int) -> None:
+    """What the archive no longer has cannot be compared, but what follows it can: the log has parted from the archive before."""
+    world = OwnWorld()
+    world.start().create_topic("orders", config={"retention.ms": str(50 * MINUTE_MS)})
+    produce(world.tier, ORDERS, 20, now_ms=world.clock.now)
+    world.service.stop()
+    older = deepcopy(world.disk)
+    world.start()
+    for _ in range(6):
+        produce(world.tier, ORDERS, 30, now_ms=world.clock.now)
+        world.run(15)
+    assert (world.manifest().log_start_offset, world.manifest().end_offset) == (110, 200)
+    world.service.stop()
+    world.disk, older.now_ms = older, world.clock.now
+    log = world.start().log(ORDERS)
+    produce(world.tier, ORDERS, appended, now_ms=world.clock.now)
+    agent = world.run(30)
+    assert (log.log_start_offset, logs_on_disk(world)[0], log.log_end_offset) == (0, 0, 20 + appended)
+    assert "create the topic anew and append them there" in str(agent.view().last_error)
 
 
 def test_a_failing_disk_is_told_and_ends_the_service(world: OwnWorld) -> None:
