@@ -183,7 +183,8 @@ class Rebalancing:
             self.complete(group)
 
     def _wait_for_joins(self, group: ClassicGroup) -> None:
-        self._schedule(_join(group), group.rebalance_timeout_ms, lambda: self.complete(group))
+        # Not at once, even if the members say so: the task may wait anew, and would then be due again for ever.
+        self._schedule(_join(group), max(1, group.rebalance_timeout_ms), lambda: self.complete(group))
 
     def _expire_heartbeat(self, group: ClassicGroup, member_id: str) -> None:
         member = group.members.get(member_id)

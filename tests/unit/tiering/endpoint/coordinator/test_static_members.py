@@ -149,3 +149,16 @@ def test_a_restart_finds_the_new_id_and_the_assignments(members: Members) -> Non
     assert members.heartbeat(again, 1, "b") == 0
     assert members.sync(again, group_instance_id="b").result(0).assignment == b"1"
     assert members.sync(leader, group_instance_id="a").result(0).assignment == b"0"
+
+
+def test_a_rebalance_timeout_below_0_keeps_the_coordinator_busy_no_longer_than_others(members: Members) -> None:
+    static, other = members.stable(2, instances=("a", None))
+    joins = [members.join(static, instance_id="a", rebalance_ms=-(1 << 31)), members.join(other, rebalance_ms=-(1 << 31))]
+    assert [join.result(0).generation_id for join in joins] == [2, 2]
+    members.sync(static, 2, {static: b"all"}, group_instance_id="a")
+    members.leave(other)
+    for _ in range(3):  # nobody joins, and the static member is waited for again and again
+        members.clock.now += 1
+        members.groups.tick()
+        assert members.state == "PreparingRebalance"
+    assert members.heartbeat(static, 2, "a") == ErrorCode.REBALANCE_IN_PROGRESS
