@@ -13,7 +13,7 @@ from tiering.endpoint.authorization.authorizer import Authorizer
 from tiering.endpoint.brokers.live_brokers import Cluster, LiveBrokers
 from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
 from tiering.endpoint.fetch_sessions.manager import FetchManager
-from tiering.endpoint.hosted_logs import HostedLogs, HostedTopic
+from tiering.endpoint.hosted_logs import RETRY_MS, HostedLogs, HostedTopic
 from tiering.endpoint.metrics import EndpointMetrics
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.reads import NotAtHand, Reads
@@ -93,6 +93,16 @@ def log_of(topic: HostedTopic | LogError | None, number: int, current_leader_epo
         older = current_leader_epoch < epoch
         raise Refused(ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH)
     return log
+
+
+def newest_log_of(topic: HostedTopic, number: int, current_leader_epoch: int, asked_ms: int, context: Context) -> TieredLog:
+    """The partition's log with the manifest that the archive has now: another broker, which led it before, may have told of it.
+
+    A topic that was loaded a moment before `asked_ms` is not loaded again: the client is to ask again. Raises Refused, LogError.
+    """
+    if asked_ms - topic.loaded_ms < RETRY_MS:
+        raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # of those that make a client wait and retry, the one that all know
+    return log_of(context.logs.reloaded(topic.name, asked_ms), number, current_leader_epoch, context.cluster.live)
 
 
 def leader_epoch_of(log: TieredLog) -> int:

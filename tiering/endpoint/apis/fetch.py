@@ -22,6 +22,7 @@ from tiering.endpoint.apis.context import (
     leader_epoch_of,
     log_of,
     may_be_of_an_old_manifest,
+    newest_log_of,
     topic_named,
 )
 from tiering.endpoint.authorization.acls import Operation, ResourceType
@@ -29,7 +30,7 @@ from tiering.endpoint.brokers.live_brokers import LiveBrokers
 from tiering.endpoint.fetch_sessions.contexts import FetchContext
 from tiering.endpoint.fetch_sessions.manager import TOPIC_IDS_SINCE
 from tiering.endpoint.fetch_sessions.session import Wanted
-from tiering.endpoint.hosted_logs import RETRY_MS, HostedTopic
+from tiering.endpoint.hosted_logs import HostedTopic
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.fetch import (
     AbortedTransaction,
@@ -185,10 +186,7 @@ def _log(topic: HostedTopic | LogError, one: Wanted, params: _FetchParams, conte
         return log
     if not context.may_wait:
         raise NotAtHand
-    now_ms = context.clock.now_ms()
-    if now_ms - topic.loaded_ms < RETRY_MS:
-        raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # of those that make a client wait and retry, the one that all know
-    return log_of(context.logs.reloaded(topic.name, now_ms), number, epoch, live)
+    return newest_log_of(topic, number, epoch, context.clock.now_ms(), context)
 
 
 def _require_measured(topic: HostedTopic | LogError, number: int) -> None:

@@ -22,6 +22,7 @@ from tiering.endpoint.apis.context import (
     isolation_of,
     leader_epoch_of,
     log_of,
+    newest_log_of,
     topic_named,
 )
 from tiering.endpoint.hosted_logs import HostedTopic
@@ -124,18 +125,29 @@ def _refuse_newer(timestamp: int, version: int) -> None:
 
 def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, context: Context) -> OffsetForLeaderEpochResponse:
     """The end of an epoch a partition."""
-    found = []
+    found, asked_ms = [], context.clock.now_ms()
     for wanted in request.topics:
         topic = topic_named(context, wanted.topic)
-        answers = tuple(_end(topic, one, context) for one in wanted.partitions)
+        answers = tuple(_end(topic, one, asked_ms, context) for one in wanted.partitions)
         found.append(OffsetForLeaderTopicResult(wanted.topic, answers))
     return OffsetForLeaderEpochResponse(topics=tuple(found))
 
 
-def _end(topic: HostedTopic | LogError | None, wanted: OffsetForLeaderPartition, context: Context) -> EpochEndOffset:
+def _end(
+    topic: HostedTopic | LogError | None, wanted: OffsetForLeaderPartition, asked_ms: int, context: Context
+) -> EpochEndOffset:
+    """Where an epoch ends.
+
+    Consumers ask when a partition has another leader, and go back to the end if they are past it. That of the newest epoch is the
+    log's, and only the newest manifest says where that is.
+    """
     try:
         log = log_of(topic, wanted.partition, wanted.current_leader_epoch, context.cluster.live)
         found = log.end_offset_for(wanted.leader_epoch)
+        is_newest = wanted.leader_epoch >= leader_epoch_of(log)
+        if is_newest and len(context.cluster.live.brokers) > 1 and isinstance(topic, HostedTopic):
+            log = newest_log_of(topic, wanted.partition, wanted.current_leader_epoch, asked_ms, context)
+            found = log.end_offset_for(wanted.leader_epoch)
     except (LogError, Refused) as e:
         return EpochEndOffset(_reported(e, wanted, topic, context), wanted.partition)
     if found is None:

@@ -9,6 +9,7 @@ from tiered_worlds import World
 from local_log.errors import Unavailable
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from remote.manifest.store import load_newest
+from tiering.endpoint.apis.context import leader_epoch_of
 from tiering.endpoint.apis.kafka_apis import handle
 from tiering.endpoint.apis.produce import REASON
 from tiering.endpoint.brokers.live_brokers import Broker, LiveBrokers
@@ -256,25 +257,45 @@ def test_a_partition_that_another_broker_leads_is_refused_and_metadata_names_its
     assert [b.port for b in endpoint.ask(DESCRIBE_CLUSTER, 1, DescribeClusterRequest()).brokers] == [9092, 9093]
 
 
-def test_an_offset_of_a_newer_manifest_which_another_broker_has_read_is_never_out_of_range(world: World) -> None:
+def behind(world: World) -> tuple[Endpoint, MemoryStore, str, bytes, int]:
+    """One of two brokers, the leader of g-txn, which has the manifest before the newest; the newest one, and where it ends."""
     path = world.archived("g-txn-0").archived.manifest.path
-    newest, before = [meta.key for meta in world.store.list(path.manifests)][:2]
-    body = world.store.get(newest)
+    newest = next(meta.key for meta in world.store.list(path.manifests))
     store = MemoryStore()
     for meta in world.store.list(""):
         if meta.key != newest:
             store.put_if_absent(meta.key, world.store.get(meta.key))
     endpoint = Endpoint(None, store)
     brokers = (Broker(1, "broker.test", 9092), Broker(2, "other.test", 9093))
-    leader = LiveBrokers(1, brokers).leader_of("g-txn", 0)
-    endpoint.context.cluster.live = LiveBrokers(leader, brokers)
-    end = endpoint.fetch("g-txn", 0).high_watermark
+    endpoint.context.cluster.live = LiveBrokers(LiveBrokers(1, brokers).leader_of("g-txn", 0), brokers)
+    newest_end = load_newest(world.store, path).manifest.end_offset
+    assert endpoint.fetch("g-txn", 0).high_watermark < newest_end
+    return endpoint, store, newest, world.store.get(newest), newest_end
+
+
+def test_an_offset_of_a_newer_manifest_which_another_broker_has_read_is_never_out_of_range(world: World) -> None:
+    endpoint, store, newest, body, newest_end = behind(world)
     store.put_if_absent(newest, body)
-    newest_end = load_newest(store, path).manifest.end_offset
-    assert end < newest_end, before
     assert endpoint.fetch("g-txn", newest_end).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER  # it asks again
     endpoint.clock.now += RETRY_MS
     found = endpoint.fetch("g-txn", newest_end)
     assert (found.error_code, found.high_watermark) == (ErrorCode.NONE, newest_end)
     endpoint.clock.now += RETRY_MS
     assert endpoint.fetch("g-txn", newest_end + 1).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_an_epoch_never_ends_before_what_another_broker_has_told_so_that_no_consumer_goes_back(world: World) -> None:
+    endpoint, store, newest, body, newest_end = behind(world)
+    store.put_if_absent(newest, body)
+    log = endpoint.context.logs.topic("g-txn")
+    assert log is not None
+    epoch = leader_epoch_of(log.partitions[0])  # type: ignore[arg-type]
+
+    def end() -> tuple[int, int]:
+        asked = OffsetForLeaderTopic("g-txn", (OffsetForLeaderPartition(0, -1, epoch),))
+        found = endpoint.ask(OFFSET_FOR_LEADER_EPOCH, 4, OffsetForLeaderEpochRequest(-1, (asked,))).topics[0].partitions[0]
+        return found.error_code, found.end_offset
+
+    assert end() == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)  # it asks again
+    endpoint.clock.now += RETRY_MS
+    assert end() == (ErrorCode.NONE, newest_end)
