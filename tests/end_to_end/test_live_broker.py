@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import real_kafka
+from asked_endpoint import Endpoint
 from click.testing import CliRunner
 from confluent_kafka import Consumer, IsolationLevel, Producer, TopicPartition
 from confluent_kafka.admin import (
@@ -22,6 +23,7 @@ from confluent_kafka.admin import (
     OffsetSpec,
     ResourceType,
 )
+from served_endpoint import served
 
 from remote.archive import manifests
 from remote.manifest.gaps import COMPACTED
@@ -237,6 +239,27 @@ def test_spark_rows_are_those_of_sparks_own_kafka_source(live, spark_and_kafka, 
     mine = rows_of(ours)
     assert mine.total() > 100
     assert mine == rows_of(theirs)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+def test_sparks_own_kafka_source_reads_the_endpoint_as_it_reads_the_broker(live, spark_and_kafka, isolation):
+    broker, data, archive = live
+    options = {"subscribe": "events,payments", "includeHeaders": "true", "kafka.isolation.level": isolation}
+
+    def read(address: str, ends: str) -> Any:
+        reader = spark_and_kafka.read.format("kafka").options(**options)
+        return reader.option("kafka.bootstrap.servers", address).option("endingOffsets", ends).load()
+
+    with served(Endpoint(data, open_store(str(archive)))) as (host, port):
+        ours = read(f"{host}:{port}", "latest")
+        mine = rows_of(ours)
+        found = ours.groupBy("topic", "partition").agg({"offset": "max"}).collect()
+    ends: dict[str, dict[str, int]] = {"events": {}, "payments": {}}
+    for row in found:
+        ends[row["topic"]][str(row["partition"])] = row["max(offset)"] + 1
+    assert mine.total() > 10_000
+    assert mine == rows_of(read(broker, json.dumps(ends)))
 
 
 @pytest.fixture(scope="module")
