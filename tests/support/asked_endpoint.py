@@ -33,14 +33,22 @@ from tiering.wiring import Tiers
 class Endpoint:
     """Over a log directory, an archive or both; `said` is what was reported."""
 
-    def __init__(self, folder: Path | None, store: ObjectStore | None, offsets: OffsetsLog | None = None) -> None:
-        self.clock = SleptClock()
+    def __init__(
+        self,
+        folder: Path | None,
+        store: ObjectStore | None,
+        offsets: OffsetsLog | None = None,
+        *,
+        clock: Any = None,
+        group_config: GroupCoordinatorConfig = GroupCoordinatorConfig(),  # noqa: B008  # frozen
+    ) -> None:
+        self.clock = clock or SleptClock()
         self.said: list[str] = []
         self.connection = ConnectionContext("0", "192.0.2.1", 50_000)
         tiers = Tiers(None if folder is None else LogDir(OsDisk(), str(folder)), store)
         self.sessions = FetchSessionCache(CountingIds())
         logs, cluster = HostedLogs(tiers, self.clock, report=self.said.append), alone(Broker(1, "broker.test", 9092))
-        groups = GroupCoordinator(GroupCoordinatorConfig(), offsets, self.clock, CountingIds(), self.said.append)
+        groups = GroupCoordinator(group_config, offsets, self.clock, CountingIds(), self.said.append)
         groups.load()
         self.context = Context(logs, Reads(), FetchManager(self.sessions), self.clock, cluster, self.said.append, groups)
 

@@ -1,10 +1,10 @@
-"""Clients of Kafka in other languages, whose programs are in `kafka/clients`. Go builds its one once, into a cache."""
+"""Clients of Kafka in other languages, whose programs are in `kafka/clients`. Go and npm build theirs once."""
 
 import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from file_lock import alone
 from real_kafka import cache
 
 _PROGRAMS = Path(__file__).parents[1] / "kafka" / "clients"
-GO, PYTHON = _PROGRAMS / "go", _PROGRAMS / "python" / "consume.py"
+GO, JS, PYTHON = _PROGRAMS / "go", _PROGRAMS / "js", _PROGRAMS / "python" / "consume.py"
 
 
 @contextmanager
@@ -45,17 +45,26 @@ class Client:
 
 def go_clients() -> Path:
     """The program of `kafka/clients/go`."""
-    version = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(GO.iterdir()))).hexdigest()[:16]
-    made = cache() / f"go-clients-{version}"
-    with alone(cache() / "go-clients.lock"):
+    return _built(GO, _build_go) / "clients"
+
+
+def js_clients() -> Path:
+    """The program of `kafka/clients/js`, beside its modules."""
+    return _built(JS, _install_js) / "consume.js"
+
+
+def _built(folder: Path, build: Callable[[Path, Path], None]) -> Path:
+    version = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(folder.iterdir()))).hexdigest()[:16]
+    made = cache() / f"{folder.name}-clients-{version}"
+    with alone(cache() / f"{folder.name}-clients.lock"):
         if not made.exists():
             arriving = made.with_name(f"{made.name}.{os.getpid()}")
             try:
-                _build_go(GO, arriving)
+                build(folder, arriving)
                 arriving.rename(made)
             finally:
                 shutil.rmtree(arriving, ignore_errors=True)
-    return made / "clients"
+    return made
 
 
 def _build_go(folder: Path, to: Path) -> None:
@@ -67,3 +76,8 @@ def _build_go(folder: Path, to: Path) -> None:
     finally:
         for path in places.values():
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _install_js(folder: Path, to: Path) -> None:
+    shutil.copytree(folder, to)
+    subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], cwd=to, check=True)
