@@ -26,9 +26,9 @@ from local_log.formats.batches import scan
 from local_log.formats.header_layout import LENGTH_AT, LOG_OVERHEAD, MAGIC_AT
 from local_log.formats.record_batch.batch_v2 import Batches, check_crcs
 
-SPAN_BYTES: Final = 128 << 10
+SPAN_BYTES: Final = 64 << 10
 SPANS_MAX: Final = 1 << 20
-"""Of all files together, 40 bytes each, enough for 128 GiB. Beyond, the file that waits longest for a reader is forgotten."""
+"""Of all files together, 40 bytes each, enough for 64 GiB. Beyond, the file that waits longest for a reader is forgotten."""
 _SEAL_BYTES: Final = 21
 """Of a batch's header up to its checksum, in every magic."""
 

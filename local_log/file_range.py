@@ -74,11 +74,11 @@ class FileRange(NamedTuple):
 
     def first(self, bytes_max: int) -> "FileRange":
         """Its first bytes, all if they are not more."""
-        return self if self.size <= bytes_max else self._replace(size=bytes_max)
+        return self if self.size <= bytes_max else FileRange(self.file, self.position, bytes_max, self.source, self.seen)
 
     def after(self, count: int) -> "FileRange":
         """What is left without the first `count` bytes."""
-        return self._replace(position=self.position + count, size=self.size - count)
+        return FileRange(self.file, self.position + count, self.size - count, self.source, self.seen)
 
 
 def size_of(part: Buffer | FileRange) -> int:

@@ -96,9 +96,12 @@ class Server:
     _loop: asyncio.AbstractEventLoop = field(init=False)
     _is_handling: bool = False
     _moved_s: float = 0
+    _at_once: Context = field(init=False)
+    """For answers that may not wait."""
 
     def __post_init__(self) -> None:
         self._core = SocketServer(self.config)
+        self._at_once = replace(self.context, may_wait=False)
 
     async def serve(self, listener: socket.socket) -> None:
         """Until `stop`, or SIGTERM or SIGINT on the main thread; then answers what has been asked, and ends."""
@@ -249,7 +252,7 @@ class Server:
         if channel.authenticator is not None and authenticates:
             self._submit(number, None, partial(channel.authenticator.receive, frame))
             return
-        found = _result_of(partial(handle_at_once, frame, channel.connection, self.context))
+        found = _result_of(partial(handle_at_once, frame, channel.connection, self._at_once))
         if callable(found):
             self._submit(number, None, found)
         else:

@@ -46,6 +46,8 @@ class PlaintextTransport:
     """Bytes as they are; files by sendfile."""
 
     socket: socket.socket
+    _is_full: bool = False
+    """Whether the socket took less of a file than it was given: it has no room for the rest now."""
 
     def handshake(self) -> bool:
         """There is none."""
@@ -57,10 +59,14 @@ class PlaintextTransport:
 
     def send(self, send: Send, bytes_max: int) -> int:
         """Sends buffers by sendmsg."""
+        if self._is_full:
+            self._is_full = False
+            raise BlockingIOError
         file = send.next_file(bytes_max)
         if file is not None:
             file.check()
             sent = os.sendfile(self.socket.fileno(), file.fileno(), file.position, file.size)
+            self._is_full = 0 < sent < file.size
             if sent == file.size:
                 file.check()
             if not sent:

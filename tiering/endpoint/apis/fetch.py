@@ -124,8 +124,8 @@ def fetch(
     _count(answers, context)
     response = begun.respond(answers + unknown, context.clock.now_ms())
     leaders = set() if params.is_from_follower else {answer.current_leader.leader_id for _, answer in answers}
-    nodes = (NodeEndpoint(one.node_id, one.host, one.port) for one in context.cluster.live.brokers if one.node_id in leaders)
-    return replace(response, node_endpoints=tuple(nodes))
+    nodes = tuple(NodeEndpoint(one.node_id, one.host, one.port) for one in context.cluster.live.brokers if one.node_id in leaders)
+    return replace(response, node_endpoints=nodes) if nodes else response
 
 
 def _params(request: FetchRequest, version: int) -> _FetchParams:

@@ -120,12 +120,12 @@ _AT_ONCE_PARTITIONS_MAX: Final = 16
 def handle_at_once(
     frame: bytes, connection: ConnectionContext, context: Context
 ) -> list[Any] | Waits | Callable[[], list[Any] | Waits | Later]:
-    """The answer to a fetch of a few partitions, if nobody has to be waited for; else a call that gives the answer.
+    """The answer to a fetch of a few partitions, if nobody has to be waited for; else a call that waits and gives the answer.
 
-    So a small fetch is not handed to another thread and back. Raises as `handle`.
+    So a small fetch is not handed to another thread and back. `context` is one whose answers may not wait. Raises as `handle`.
     """
     if frame[:2] != _FETCH_KEY or len(frame) > _AT_ONCE_BYTES_MAX:
-        return partial(handle, frame, connection, context)
+        return partial(handle, frame, connection, replace(context, may_wait=True))
     if context.acls is not None:
         context.acls.look()
     request = read_request(frame)
@@ -133,15 +133,15 @@ def handle_at_once(
     message, request_context = request.message, RequestContext(request.header, connection)
     by_id = message.topics if request_context.version >= TOPIC_IDS_SINCE else ()
     if any(context.logs.name_of(topic.topic_id) is None for topic in by_id):
-        return partial(_handle_fetch, message, request_context, context)
+        return partial(_handle_fetch, message, request_context, replace(context, may_wait=True))
     waiting = Waits(message, request_context, begin_fetch(message, request_context, context))
     answered = partial(answer_fetch, waiting, may_wait=message.max_wait_ms > 0)
     if len(waiting.begun.wanted) <= _AT_ONCE_PARTITIONS_MAX:
         try:
-            return answered(replace(context, may_wait=False))
+            return answered(context)
         except NotAtHand:
             pass
-    return partial(answered, context)
+    return partial(answered, replace(context, may_wait=True))
 
 
 def handle(frame: bytes, connection: ConnectionContext, context: Context) -> list[Any] | Waits | Later:

@@ -1,4 +1,5 @@
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -283,7 +284,7 @@ def test_a_fetch_of_what_was_checked_is_answered_at_once_and_others_on_a_thread(
         return write_request(RequestHeader(FETCH, version, 99, "test"), request)[4:]
 
     def answered(frame: bytes) -> tuple[bool, object]:
-        found = handle_at_once(frame, endpoint.connection, endpoint.context)
+        found = handle_at_once(frame, endpoint.connection, replace(endpoint.context, may_wait=False))
         return not callable(found), found() if callable(found) else found
 
     def sent(found: object) -> bytes:
@@ -315,7 +316,7 @@ def test_a_session_goes_on_by_one_whether_its_fetches_are_answered_at_once_or_no
     for epoch in (1, 2, 3):
         request = FetchRequest(session_id=session, session_epoch=epoch)
         frame = write_request(RequestHeader(FETCH, 11, 99, "test"), request)[4:]
-        found = handle_at_once(frame, endpoint.connection, endpoint.context)
+        found = handle_at_once(frame, endpoint.connection, replace(endpoint.context, may_wait=False))
         kinds.append(callable(found))
         answer = response_of(FETCH, 11, b"".join(map(bytes_of, found() if callable(found) else found)))
         assert (answer.error_code, answer.session_id) == (0, session)
