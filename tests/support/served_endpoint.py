@@ -12,7 +12,8 @@ from asked_endpoint import Endpoint
 from tiering.endpoint.authentication.listener import PLAINTEXT, Listener
 from tiering.endpoint.brokers.live_brokers import Broker, alone
 from tiering.endpoint.network.config import SocketServerConfig
-from tiering.endpoint.server import Server, listen
+from tiering.endpoint.server import Server
+from tiering.endpoint.transport import listen
 
 
 @contextmanager

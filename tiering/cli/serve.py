@@ -223,7 +223,8 @@ def _serve(
     from tiering.endpoint.hosted_logs import HostedLogs
     from tiering.endpoint.reads import Reads
     from tiering.endpoint.reports import Reports
-    from tiering.endpoint.server import Server, listen
+    from tiering.endpoint.server import Server
+    from tiering.endpoint.transport import listen
 
     meter = Meter()
     reports = Reports(lambda text: say(f"tiering: {text}"), CLOCK)

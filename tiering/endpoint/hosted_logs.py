@@ -122,6 +122,10 @@ class HostedLogs:
         finally:
             loading.release()
 
+    def known(self) -> Mapping[str, HostedTopic]:
+        """The topics that were opened, as they were last seen."""
+        return self._topics
+
     def at_hand(self, name: str) -> HostedTopic | None:
         """A topic if `topic` would give it at once, as it is known; None if something has to be looked at, or there is none."""
         now_ms, known = self.clock.now_ms(), self._topics.get(name)

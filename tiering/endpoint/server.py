@@ -17,28 +17,26 @@ from typing import Any, TypeVar
 
 from local_log.errors import LogError
 from tiering.endpoint.apis.context import Context
-from tiering.endpoint.apis.kafka_apis import Later, Waits, answer_fetch, handle_at_once
+from tiering.endpoint.apis.kafka_apis import Later, Waits, answer_fetch_at_once, handle_at_once
 from tiering.endpoint.authentication.authenticator import Authentication, SaslAuthenticator
 from tiering.endpoint.authentication.listener import PLAINTEXT, Listener
 from tiering.endpoint.authentication.sasl_server import SaslFailed
+from tiering.endpoint.delayed_fetches import DelayedFetch, DelayedFetches
 from tiering.endpoint.metrics import Asked
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.network.send import Send
 from tiering.endpoint.network.socket_server import Action, Close, Id, Pause, SocketServer
 from tiering.endpoint.protocol.errors import InvalidRequest
 from tiering.endpoint.request_context import ConnectionContext
-from tiering.endpoint.transport import PlaintextTransport, TlsTransport, Transport
+from tiering.endpoint.transport import PlaintextTransport, TlsTransport, Transport, peer_of
 
 SEND_BUFFER_BYTES = 100 << 10
 """`socket.send.buffer.bytes`, as in Kafka: a larger one, or the system's own choice, halved the throughput on loopback."""
-BACKLOG = 1024
 ACCEPTED_AT_ONCE_MAX = 100
 AT_ONCE_MAX = 16
 """Requests that are answered before the sockets are looked at again."""
 TICK_S = 1.0
 GROUPS_TICK_S = 0.1
-POLL_S = 0.5
-"""How often a fetch that waits looks for new records: as often as the logs are looked at."""
 DRAIN_S_MAX = 10.0
 DRAINED_S = 0.01
 """How often it is looked whether all is answered."""
@@ -96,12 +94,14 @@ class Server:
     _loop: asyncio.AbstractEventLoop = field(init=False)
     _is_handling: bool = False
     _moved_s: float = 0
+    _delayed: DelayedFetches = field(init=False)
     _at_once: Context = field(init=False)
     """For answers that may not wait."""
 
     def __post_init__(self) -> None:
         self._core = SocketServer(self.config)
         self._at_once = replace(self.context, may_wait=False)
+        self._delayed = DelayedFetches(self.context.logs, self.pool, self._ask_again)
 
     async def serve(self, listener: socket.socket) -> None:
         """Until `stop`, or SIGTERM or SIGINT on the main thread; then answers what has been asked, and ends."""
@@ -147,6 +147,7 @@ class Server:
         self.pool.submit(self.on_stop)
         self.pool.submit(self.context.groups.stop)
         self._do(self._core.drain())
+        self._delayed.ask_all()
         deadline = self._loop.time() + DRAIN_S_MAX
         while len(self._core) and self._loop.time() < deadline:
             await asyncio.sleep(DRAINED_S)
@@ -232,10 +233,12 @@ class Server:
         self._is_handling = True
         try:
             for _ in range(AT_ONCE_MAX):
-                taken = self._core.take_request()
-                if taken is None:
+                if (again := self._core.take_again()) is not None:
+                    self._handle_again(again)
+                elif (taken := self._core.take_request()) is not None:
+                    self._handle(*taken)
+                else:
                     return
-                self._handle(*taken)
             self._loop.call_soon(self._handle_all)
         finally:
             self._is_handling = False
@@ -271,10 +274,8 @@ class Server:
         elif isinstance(found, LogError):
             self._do(self._core.refuse(number, str(found)))
         elif isinstance(found, Waits):
-            deadline = self._loop.time() + found.request.max_wait_ms / 1000 if deadline is None else deadline
-            left = deadline - self._loop.time()
             self._core.waits(number)
-            self._loop.call_later(max(0.0, min(left, POLL_S)), self._ask_again, number, deadline, found)
+            self._delayed.wait(number, DelayedFetch(found, deadline or self._loop.time() + found.request.max_wait_ms / 1000))
         elif isinstance(found, Later):
             later = found
             self._core.waits(number)
@@ -305,12 +306,19 @@ class Server:
             channel.send = self._core.answered(channel.number, parts)
             self._send(channel)
 
-    def _ask_again(self, number: int, deadline: float, waiting: Waits) -> None:
-        may_wait = self._loop.time() < deadline and not self._stopping.is_set()
+    def _ask_again(self, number: int) -> None:
+        self._core.ask_again(number)
+        self._handle_all()
 
-        if number in self._channels:
-            self._core.asked_again(number)
-            self._submit(number, deadline, partial(answer_fetch, waiting, self.context, may_wait=may_wait))
+    def _handle_again(self, number: Id) -> None:
+        assert isinstance(number, int)
+        fetch = self._delayed.take(number)
+        may_wait = self._loop.time() < fetch.deadline and not self._stopping.is_set()
+        found = _result_of(partial(answer_fetch_at_once, fetch.request, self._at_once, may_wait=may_wait))
+        if callable(found):
+            self._submit(number, fetch.deadline, found)
+        else:
+            self._answered(number, fetch.deadline, found)
 
     def _send(self, channel: _Channel) -> None:
         """Sends one turn's bytes of the answer, and the rest when the socket takes more."""
@@ -359,7 +367,7 @@ class Server:
             channel = self._channels[action.connection]
             if isinstance(action, Close):
                 if action.reason:
-                    self.report(f"closed the connection of {_peer(channel.transport.socket)}: {action.reason}")
+                    self.report(f"closed the connection of {peer_of(channel.transport.socket)}: {action.reason}")
                 self._drop(channel)
             elif isinstance(action, Pause):
                 self._loop.remove_reader(channel.transport.socket.fileno())
@@ -376,6 +384,7 @@ class Server:
         self._wait_to_write(channel, wait=False)
         channel.transport.socket.close()
         del self._channels[channel.number]
+        self._delayed.remove(channel.number)
 
 
 def _result_of(ask: Callable[[], T]) -> T | LogError:
@@ -386,18 +395,3 @@ def _result_of(ask: Callable[[], T]) -> T | LogError:
         return e
     except Exception as e:  # a bug of ours must not leave a client without an answer, nor end the thread
         return InvalidRequest(f"a bug: {type(e).__name__}: {e}; please report it")
-
-
-def _peer(peer: socket.socket) -> str:
-    try:
-        host, port, *_ = peer.getpeername()
-    except OSError:
-        return "a client that is gone"
-    return f"{host}:{port}"
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A listener that is not blocking. Raises OSError."""
-    listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG)
-    listener.setblocking(False)
-    return listener

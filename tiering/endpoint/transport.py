@@ -13,6 +13,7 @@ from tiering.endpoint.authentication.sasl_server import SaslFailed
 from tiering.endpoint.network.send import Send
 
 RECEIVE_BYTES = 64 << 10
+BACKLOG = 1024
 TLS_CHUNK_BYTES = 32 << 10
 """Bytes of a file that are read at once to be encrypted."""
 JOINED_BYTES = 16 << 10
@@ -141,3 +142,19 @@ def _first_bytes(buffers: list[memoryview]) -> list[memoryview]:
         if not left:
             break
     return found
+
+
+def peer_of(peer: socket.socket) -> str:
+    """The client's address, for people."""
+    try:
+        host, port, *_ = peer.getpeername()
+    except OSError:
+        return "a client that is gone"
+    return f"{host}:{port}"
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listener that is not blocking. Raises OSError."""
+    listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG)
+    listener.setblocking(False)
+    return listener

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -62,6 +62,7 @@ from tiering.endpoint.protocol.messages.fetch import FetchRequest
 from tiering.endpoint.protocol.requests import RequestHeader, UnknownApiVersions, read_request, write_response
 from tiering.endpoint.reads import NotAtHand
 from tiering.endpoint.request_context import ConnectionContext, RequestContext
+from tiering.endpoint.waiting_fetches import Log, Partition, is_same, logs_of
 
 _ANSWERS: Final[Mapping[int, Answer]] = {
     PRODUCE.key: lambda message, request_context, context: produce(message),
@@ -98,6 +99,8 @@ class Waits:
     request: FetchRequest
     request_context: RequestContext
     begun: FetchContext
+    seen: Mapping[Partition, Log] = field(default_factory=dict)
+    """The logs, before they were looked at for records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +138,7 @@ def handle_at_once(
     if any(context.logs.name_of(topic.topic_id) is None for topic in by_id):
         return partial(_handle_fetch, message, request_context, replace(context, may_wait=True))
     waiting = Waits(message, request_context, begin_fetch(message, request_context, context))
-    answered = partial(answer_fetch, waiting, may_wait=message.max_wait_ms > 0)
-    if len(waiting.begun.wanted) <= _AT_ONCE_PARTITIONS_MAX:
-        try:
-            return answered(context)
-        except NotAtHand:
-            pass
-    return partial(answered, replace(context, may_wait=True))
+    return answer_fetch_at_once(waiting, context, may_wait=message.max_wait_ms > 0)
 
 
 def handle(frame: bytes, connection: ConnectionContext, context: Context) -> list[Any] | Waits | Later:
@@ -169,7 +166,24 @@ def _handle_fetch(message: FetchRequest, request_context: RequestContext, contex
     return answer_fetch(waiting, context, may_wait=message.max_wait_ms > 0)
 
 
+def answer_fetch_at_once(
+    waiting: Waits, context: Context, *, may_wait: bool
+) -> list[Any] | Waits | Callable[[], list[Any] | Waits]:
+    """As `handle_at_once`, for a fetch that was begun before."""
+    if len(waiting.begun.wanted) <= _AT_ONCE_PARTITIONS_MAX:
+        try:
+            return answer_fetch(waiting, context, may_wait=may_wait)
+        except NotAtHand:
+            pass
+    return partial(answer_fetch, waiting, replace(context, may_wait=True), may_wait=may_wait)
+
+
 def answer_fetch(waiting: Waits, context: Context, *, may_wait: bool) -> list[Any] | Waits:
     """The parts of the answer to a fetch, or that it waits. Raises InvalidRequest, LogError."""
+    if may_wait:
+        wanted = ((one.topic, one.asked.partition) for one in waiting.begun.wanted if one.topic is not None)
+        seen = logs_of(wanted, context.logs.known())
+        if not is_same(seen, waiting.seen):
+            waiting = replace(waiting, seen=seen)
     response = fetch(waiting.begun, waiting.request, waiting.request_context, context, may_wait=may_wait)
     return waiting if response is None else write_response(waiting.request_context.header, response)

@@ -87,6 +87,8 @@ class SocketServer:
     _last_ms: OrderedDict[Id, int] = field(default_factory=OrderedDict)
     """When a byte last came or went, the longest ago first."""
     _ready: deque[Id] = field(default_factory=deque)
+    _again: deque[Id] = field(default_factory=deque)
+    """Those whose fetches waited, and are to be answered now."""
     _handled: set[Id] = field(default_factory=set)
     """Those whose requests are being answered now, also if they are closed meanwhile; not those whose fetches wait."""
     _arriving: int = 0
@@ -142,7 +144,7 @@ class SocketServer:
 
         Answer it with `answered`, or say that it `waits`.
         """
-        if not self._ready or not self._pool.has_room or len(self._handled) >= self.config.request_threads:
+        if not self._ready or not self._may_begin:
             return None
         connection = self._ready.popleft()
         one = self._connections[connection]
@@ -155,12 +157,25 @@ class SocketServer:
         return connection, frame
 
     def waits(self, connection: Id) -> None:
-        """The request, a fetch, waits for records: nobody is busy with it until it is `asked_again`."""
+        """The request, a fetch, waits for records: nobody is busy with it until it is taken again."""
         self._handled.discard(connection)
 
-    def asked_again(self, connection: Id) -> None:
-        """The answer to a request that waits is looked for once more."""
-        self._handled.add(connection)
+    def ask_again(self, connection: Id) -> None:
+        """The answer to a request that waits is to be looked for once more: `take_again` gives it when it may begin."""
+        self._again.append(connection)
+
+    def take_again(self) -> Id | None:
+        """The request that waited whose turn it is, None if there is none, or as for `take_request`."""
+        while self._again and self._may_begin:
+            connection = self._again.popleft()
+            if connection in self._connections:
+                self._handled.add(connection)
+                return connection
+        return None
+
+    @property
+    def _may_begin(self) -> bool:
+        return self._pool.has_room and len(self._handled) < self.config.request_threads
 
     def answered(self, connection: Id, parts: Iterable[Buffer | FileRange]) -> Send | None:
         """The answer to the connection's request, to be sent; None if the connection is closed meanwhile."""
@@ -249,7 +264,7 @@ class SocketServer:
 
     def _make_room(self, now_ms: int) -> list[Action]:
         """Closes those who hold the most and take nothing of it, while requests wait for the memory."""
-        if not self._ready or self._pool.has_room:
+        if not (self._ready or self._again) or self._pool.has_room:
             return []
         limit, sending = self.config.stalled_ms_max, [c for c, one in self._connections.items() if one.state is State.SENDING]
         stalled = [c for c in sending if now_ms - self._connections[c].progressed_ms >= limit]

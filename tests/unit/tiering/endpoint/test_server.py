@@ -1,7 +1,8 @@
 import os
 import shutil
 import socket
-from contextlib import suppress
+import time
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from random import Random  # noqa: TID251  # seeded
 from select import select
@@ -9,13 +10,17 @@ from select import select
 import pytest
 from asked_endpoint import Endpoint, response_of
 from golden_logs import live
-from logs_to_archive import copy_of
+from logs_to_archive import copy_of, set_checkpoint
 from random_messages import random_message
 from served_endpoint import served
 from tiered_worlds import World, batches_of
 
 from local_log.file_range import FileRange
+from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
 from local_log.os_disk import OsDisk
+from tiering.endpoint.apis import kafka_apis
+from tiering.endpoint.apis.context import Context
+from tiering.endpoint.hosted_logs import HostedLogs
 from tiering.endpoint.protocol.api_keys import APIS, FETCH, JOIN_GROUP, METADATA
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest
 from tiering.endpoint.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -243,6 +248,57 @@ def test_files_that_are_deleted_under_a_slow_reader_are_sent_to_their_end(world:
         shutil.rmtree(tmp_path / "logs" / "g-big-0")
         answer = response_of(FETCH, 11, frame_from(client, first)).responses[0].partitions[0]
     assert b"".join(answer.records) == b"".join(b.body for b in batches_of(world.folders["local alone"], "g-big-0"))
+
+
+def test_fetches_that_wait_look_at_their_logs_together_and_wake_when_one_has_news(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tiering.endpoint.delayed_fetches.POLL_S", 0.02)
+    folder = copy_of(world.folders["local alone"], tmp_path / "logs")
+    end = world.log("local alone", "g-trimmed-0").end_offset()
+    set_checkpoint(folder / HIGH_WATERMARK_CHECKPOINT, "g-trimmed-0", end - 500)
+    endpoint, answer, look = Endpoint(folder, None), kafka_apis.answer_fetch, HostedLogs.topic
+    asked, looks = list[str](), list[str]()
+
+    def answered(waiting: kafka_apis.Waits, context: Context, *, may_wait: bool) -> object:
+        asked.append(waiting.request.topics[0].topic)
+        return answer(waiting, context, may_wait=may_wait)
+
+    def looked(self: HostedLogs, name: str) -> object:
+        looks.append(name)
+        return look(self, name)
+
+    def look_on() -> None:
+        looks.clear()
+        while looks.count("g-tiny") < 3:
+            time.sleep(0.01)
+
+    monkeypatch.setattr(kafka_apis, "answer_fetch", answered)
+    monkeypatch.setattr(HostedLogs, "topic", looked)
+    with served(endpoint) as address, ExitStack() as clients:
+        waiting: dict[str, list[socket.socket]] = {"g-trimmed": [], "g-tiny": []}
+        for topic, offset in (("g-trimmed", end - 500), ("g-tiny", 1)):
+            assert endpoint.context.logs.topic(topic)
+            one = endpoint.topic(topic, 11, FetchPartition(0, fetch_offset=offset, partition_max_bytes=1 << 20))
+            request = FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=(one,))
+            for _ in range(5):
+                client = clients.enter_context(connected(address))
+                client.sendall(write_request(RequestHeader(FETCH, 11, 99, "test"), request))
+                waiting[topic].append(client)
+        while min(asked.count(topic) for topic in waiting) < 5:
+            time.sleep(0.01)
+        before = -1
+        while before != len(asked):
+            before = len(asked)
+            look_on()
+        assert len(asked) < 40
+        asked.clear()
+        assert abs(looks.count("g-trimmed") - looks.count("g-tiny")) <= 1
+        set_checkpoint(folder / HIGH_WATERMARK_CHECKPOINT, "g-trimmed-0", end)
+        endpoint.clock.sleep(1)
+        for client in waiting["g-trimmed"]:
+            assert response_of(FETCH, 11, frame_from(client)).responses[0].partitions[0].records
+        assert "g-tiny" not in asked
 
 
 def test_stopping_closes_what_waits(endpoint: Endpoint) -> None:

@@ -169,9 +169,12 @@ def test_no_more_requests_begin_than_there_are_threads_and_waiting_fetches_have_
     assert at.take_request() is None
     at.waits(0)
     assert at.take_request() == (2, b"r")
-    at.asked_again(0)
-    at.answered(0, (b"!",))
+    at.ask_again(0)
+    assert at.take_again() is None
+    at.refuse(1, "no answer")
+    assert at.take_again() == 0
     assert at.take_request() is None
+    at.answered(0, (b"!",))
     at.refuse(1, "no answer")
     assert at.take_request() == (3, b"r")
     at.closed(2)
@@ -209,6 +212,22 @@ def test_a_client_that_does_not_read_is_closed_when_others_need_the_memory():
     at.answered(3, (b"x" * 3000,))
     assert at.tick(600) == []  # nobody waits again
     assert len(at) == 3
+
+
+def test_fetches_that_waited_are_answered_one_by_one_while_answers_fill_the_memory():
+    at = server(*"abcd")
+    for number in range(4):
+        at.received(number, frame(b"r"), 0)
+        at.take_request()
+        at.waits(number)
+    for number in range(4):
+        at.ask_again(number)
+    assert at.take_again() == 0
+    at.answered(0, (b"x" * (LIMITS.queued_bytes_max + 1),))
+    assert at.take_again() is None
+    at.closed(1)
+    at.sent(0, 0)
+    assert at.take_again() == 2
 
 
 def test_bytes_of_files_do_not_count_as_memory():

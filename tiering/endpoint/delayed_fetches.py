@@ -1,0 +1,89 @@
+"""Has fetches wait for records on an event loop: until their logs change, or as long as they may."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from local_log.errors import LogError
+from tiering.endpoint.apis.kafka_apis import Waits
+from tiering.endpoint.hosted_logs import HostedLogs
+from tiering.endpoint.waiting_fetches import WaitingFetches
+
+POLL_S = 0.5
+"""How often the logs are looked at that fetches wait for: as often as they may be."""
+
+
+@dataclass(slots=True)
+class DelayedFetch:
+    """A fetch that waits, until `deadline` by the loop's clock at most."""
+
+    request: Waits
+    deadline: float
+    timer: asyncio.TimerHandle | None = None
+
+
+@dataclass(slots=True)
+class DelayedFetches:
+    """`ask_again` is called with the number of a connection whose fetch, to be had from `take`, is to be answered now."""
+
+    logs: HostedLogs
+    pool: Executor
+    ask_again: Callable[[int], object]
+    _waiting: WaitingFetches[DelayedFetch] = field(default_factory=WaitingFetches)
+    _asked: dict[int, DelayedFetch] = field(default_factory=dict)
+    _is_looking: bool = False
+    """Whether the logs are looked at now, or soon."""
+
+    def wait(self, number: int, fetch: DelayedFetch) -> None:
+        """Begins to wait."""
+        loop = asyncio.get_running_loop()
+        self._waiting.add(number, fetch, fetch.request.seen)
+        fetch.timer = loop.call_at(fetch.deadline, self._ask, number)
+        if not self._is_looking:
+            self._is_looking = True
+            loop.call_later(POLL_S, self._look)
+
+    def take(self, number: int) -> DelayedFetch:
+        """The fetch of a connection of which `ask_again` was told."""
+        return self._asked.pop(number)
+
+    def remove(self, number: int) -> None:
+        """The connection is gone."""
+        self._asked.pop(number, None)
+        fetch = self._waiting.remove(number)
+        if fetch is not None and fetch.timer is not None:
+            fetch.timer.cancel()
+
+    def ask_all(self) -> None:
+        """Nobody waits any longer."""
+        for number in self._waiting.numbers():
+            self._ask(number)
+
+    def _ask(self, number: int) -> None:
+        fetch = self._waiting.remove(number)
+        if fetch is not None:
+            if fetch.timer is not None:
+                fetch.timer.cancel()
+            self._asked[number] = fetch
+            self.ask_again(number)
+
+    def _look(self) -> None:
+        """Looks at the logs, once for all who wait for them."""
+        topics, loop = self._waiting.topics(), asyncio.get_running_loop()
+
+        def look() -> None:
+            for topic in topics:
+                with suppress(LogError):  # whoever asks for it is told
+                    self.logs.topic(topic)
+            loop.call_soon_threadsafe(self._looked)
+
+        self.pool.submit(look)
+
+    def _looked(self) -> None:
+        for number in self._waiting.with_news(self.logs.known()):
+            self._ask(number)
+        self._is_looking = len(self._waiting) > 0
+        if self._is_looking:
+            asyncio.get_running_loop().call_later(POLL_S, self._look)
