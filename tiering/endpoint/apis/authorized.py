@@ -21,6 +21,8 @@ from tiering.endpoint.protocol.api_keys import (
     DESCRIBE_ACLS,
     DESCRIBE_CLUSTER,
     DESCRIBE_CONFIGS,
+    DESCRIBE_LOG_DIRS,
+    DESCRIBE_PRODUCERS,
     DESCRIBE_TOPIC_PARTITIONS,
     FETCH,
     FIND_COORDINATOR,
@@ -36,6 +38,8 @@ from tiering.endpoint.protocol.api_keys import (
 )
 from tiering.endpoint.protocol.errors import ErrorCode, InvalidRequest
 from tiering.endpoint.protocol.messages.describe_configs import DescribeConfigsResult
+from tiering.endpoint.protocol.messages.describe_log_dirs import DescribeLogDirsResponse
+from tiering.endpoint.protocol.messages.describe_producers import PartitionResponse, TopicResponse
 from tiering.endpoint.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from tiering.endpoint.protocol.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
 from tiering.endpoint.protocol.messages.offset_commit import (
@@ -247,6 +251,22 @@ def _find_coordinator(answer: Answer, message: Any, request_context: RequestCont
     return replace(found, coordinators=(*found.coordinators, *others))
 
 
+def _describe_log_dirs(answer: Answer, message: Any, request_context: RequestContext, context: Context) -> Any:
+    if is_authorized(context, request_context, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+        return answer(message, request_context, context)
+    return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+
+def _describe_producers(answer: Answer, message: Any, request_context: RequestContext, context: Context) -> Any:
+    allowed, others = _split(message.topics, Operation.READ, request_context, context)
+    found = answer(replace(message, topics=allowed), request_context, context)
+    refused = (
+        TopicResponse(one.name, tuple(PartitionResponse(number, _TOPIC_FAILED) for number in one.partition_indexes))
+        for one in others
+    )
+    return replace(found, topics=(*found.topics, *refused))
+
+
 RULES: Final[Mapping[int, Rule]] = {
     PRODUCE.key: _produce,
     FETCH.key: _open,
@@ -262,6 +282,8 @@ RULES: Final[Mapping[int, Rule]] = {
     CREATE_ACLS.key: _open,
     DELETE_ACLS.key: _open,
     DESCRIBE_CONFIGS.key: _describe_configs,
+    DESCRIBE_LOG_DIRS.key: _describe_log_dirs,
+    DESCRIBE_PRODUCERS.key: _describe_producers,
     SASL_AUTHENTICATE.key: _open,
     OFFSET_DELETE.key: _offset_delete,
     DESCRIBE_CLUSTER.key: _open,

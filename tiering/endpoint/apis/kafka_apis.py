@@ -25,8 +25,10 @@ from tiering.endpoint.apis.groups import (
     list_groups,
     sync_group,
 )
+from tiering.endpoint.apis.log_dirs import describe_log_dirs
 from tiering.endpoint.apis.offsets import list_offsets, offset_for_leader_epoch
 from tiering.endpoint.apis.produce import REASON, produce
+from tiering.endpoint.apis.producers import describe_producers
 from tiering.endpoint.apis.sasl import sasl_authenticate, sasl_handshake
 from tiering.endpoint.fetch_sessions.contexts import FetchContext
 from tiering.endpoint.fetch_sessions.manager import TOPIC_IDS_SINCE
@@ -39,6 +41,8 @@ from tiering.endpoint.protocol.api_keys import (
     DESCRIBE_CLUSTER,
     DESCRIBE_CONFIGS,
     DESCRIBE_GROUPS,
+    DESCRIBE_LOG_DIRS,
+    DESCRIBE_PRODUCERS,
     DESCRIBE_TOPIC_PARTITIONS,
     FETCH,
     FIND_COORDINATOR,
@@ -83,11 +87,13 @@ _ANSWERS: Final[Mapping[int, Answer]] = {
     CREATE_ACLS.key: create_acls,
     DELETE_ACLS.key: delete_acls,
     DESCRIBE_CONFIGS.key: lambda message, request_context, context: describe_configs(message, context),
+    DESCRIBE_LOG_DIRS.key: lambda message, request_context, context: describe_log_dirs(message, context),
     DELETE_GROUPS.key: lambda message, request_context, context: delete_groups(message, context),
     OFFSET_DELETE.key: lambda message, request_context, context: offset_delete(message, context),
     SASL_HANDSHAKE.key: lambda message, request_context, context: sasl_handshake(),
     SASL_AUTHENTICATE.key: lambda message, request_context, context: sasl_authenticate(),
     DESCRIBE_CLUSTER.key: describe_cluster,
+    DESCRIBE_PRODUCERS.key: lambda message, request_context, context: describe_producers(message, context),
     DESCRIBE_TOPIC_PARTITIONS.key: describe_topic_partitions,
 }
 

@@ -22,6 +22,8 @@ from tiering.endpoint.protocol.messages.delete_groups import DeleteGroupsRequest
 from tiering.endpoint.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from tiering.endpoint.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from tiering.endpoint.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from tiering.endpoint.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from tiering.endpoint.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 from tiering.endpoint.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -94,7 +96,9 @@ DESCRIBE_CONFIGS: Final = Api(32, "DescribeConfigs", 1, 4, 4, DescribeConfigsReq
 SASL_AUTHENTICATE: Final = Api(36, "SaslAuthenticate", 0, 2, 2, SaslAuthenticateRequest, SaslAuthenticateResponse)
 DELETE_GROUPS: Final = Api(42, "DeleteGroups", 0, 2, 2, DeleteGroupsRequest, DeleteGroupsResponse)
 OFFSET_DELETE: Final = Api(47, "OffsetDelete", 0, 0, NEVER, OffsetDeleteRequest, OffsetDeleteResponse)
+DESCRIBE_LOG_DIRS: Final = Api(35, "DescribeLogDirs", 1, 5, 2, DescribeLogDirsRequest, DescribeLogDirsResponse)
 DESCRIBE_CLUSTER: Final = Api(60, "DescribeCluster", 0, 2, 0, DescribeClusterRequest, DescribeClusterResponse)
+DESCRIBE_PRODUCERS: Final = Api(61, "DescribeProducers", 0, 0, 0, DescribeProducersRequest, DescribeProducersResponse)
 DESCRIBE_TOPIC_PARTITIONS: Final = Api(
     75, "DescribeTopicPartitions", 0, 0, 0, DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
 )
@@ -120,10 +124,12 @@ _ALL: Final = (
     CREATE_ACLS,
     DELETE_ACLS,
     DESCRIBE_CONFIGS,
+    DESCRIBE_LOG_DIRS,
     SASL_AUTHENTICATE,
     DELETE_GROUPS,
     OFFSET_DELETE,
     DESCRIBE_CLUSTER,
+    DESCRIBE_PRODUCERS,
     DESCRIBE_TOPIC_PARTITIONS,
 )
 

@@ -23,6 +23,8 @@ from tiering.endpoint.protocol.api_keys import (
     DESCRIBE_CLUSTER,
     DESCRIBE_CONFIGS,
     DESCRIBE_GROUPS,
+    DESCRIBE_LOG_DIRS,
+    DESCRIBE_PRODUCERS,
     DESCRIBE_TOPIC_PARTITIONS,
     FETCH,
     FIND_COORDINATOR,
@@ -51,6 +53,9 @@ from tiering.endpoint.protocol.messages.delete_groups import DeleteGroupsRequest
 from tiering.endpoint.protocol.messages.describe_cluster import DescribeClusterRequest
 from tiering.endpoint.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from tiering.endpoint.protocol.messages.describe_groups import DescribeGroupsRequest
+from tiering.endpoint.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from tiering.endpoint.protocol.messages.describe_producers import DescribeProducersRequest
+from tiering.endpoint.protocol.messages.describe_producers import TopicRequest as TopicOfProducers
 from tiering.endpoint.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tiering.endpoint.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -315,6 +320,19 @@ def test_acls_are_for_those_who_may_describe_and_alter_the_cluster(endpoint: End
     assert asked() == [0, cluster, cluster]
     endpoint.context = replace(endpoint.context, acls=None)
     assert asked() == [ErrorCode.SECURITY_DISABLED] * 3
+
+
+def test_log_directories_and_producers_are_described_to_those_who_may(endpoint: Endpoint) -> None:
+    asked = DescribeProducersRequest(tuple(TopicOfProducers(name, (0,)) for name in ("g-txn", "g-trimmed")))
+
+    def described() -> tuple[int, int, list[int]]:
+        dirs = endpoint.ask(DESCRIBE_LOG_DIRS, 5, DescribeLogDirsRequest(topics=None))
+        producers = endpoint.ask(DESCRIBE_PRODUCERS, 0, asked).topics
+        return dirs.error_code, len(dirs.results), sorted(one.partitions[0].error_code for one in producers)
+
+    assert described() == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 0, [0, ErrorCode.TOPIC_AUTHORIZATION_FAILED])
+    as_admin(endpoint)
+    assert described() == (0, 1, [0, 0])
 
 
 def test_a_file_that_cannot_be_written_is_told_and_nothing_has_changed(endpoint: Endpoint) -> None:

@@ -1,0 +1,61 @@
+"""DescribeLogDirs: the sizes of logs in the log directory, or of those in the archive where there is no log directory."""
+
+from collections.abc import Iterable, Iterator
+
+from local_log.errors import LogError
+from local_log.log_reader import LogReader
+from tiering.endpoint.apis.context import Context
+from tiering.endpoint.hosted_logs import HostedTopic
+from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from tiering.read.tiered_log import TieredLog
+
+
+def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> DescribeLogDirsResponse:
+    """One directory, with the partitions asked for that are in it."""
+    tiers = context.logs.tiers
+    place = tiers.log_dir.path if tiers.log_dir is not None else tiers.store.url if tiers.store is not None else ""
+    try:
+        topics = tuple(_topics(request, context))
+    except LogError as e:
+        context.report(f"the sizes of logs in {place}: {e}")
+        return DescribeLogDirsResponse(results=(DescribeLogDirsResult(ErrorCode.KAFKA_STORAGE_ERROR, place),))
+    return DescribeLogDirsResponse(results=(DescribeLogDirsResult(log_dir=place, topics=topics),))
+
+
+def _topics(request: DescribeLogDirsRequest, context: Context) -> Iterator[DescribeLogDirsTopic]:
+    if request.topics is None:
+        everything = context.logs.everything()
+        wanted: Iterable[tuple[str, HostedTopic | LogError | None, set[int] | None]] = (
+            (name, topic, None) for name, topic in everything.items()
+        )
+    else:
+        wanted = ((one.topic, context.logs.topic(one.topic), set(one.partitions)) for one in request.topics)
+    for name, topic, numbers in wanted:
+        if isinstance(topic, HostedTopic):
+            found = [
+                _partition(number, log, in_archive=context.logs.tiers.log_dir is None)
+                for number, log in sorted(topic.partitions.items())
+                if numbers is None or number in numbers
+            ]
+            partitions = tuple(one for one in found if one is not None)
+            if partitions:
+                yield DescribeLogDirsTopic(name, partitions)
+
+
+def _partition(number: int, log: TieredLog | LogError, *, in_archive: bool) -> DescribeLogDirsPartition | None:
+    """The log in the place that is described, None if it is not there."""
+    if isinstance(log, LogError):
+        return None
+    if in_archive:
+        return None if log.archived is None else DescribeLogDirsPartition(number, log.archived.manifest.log_bytes)
+    if not isinstance(log.local, LogReader):
+        return None
+    size = sum(segment.size() for segment in log.local.segments)
+    return DescribeLogDirsPartition(number, size, log.local.log_end_offset - log.local.high_watermark)

@@ -1,0 +1,59 @@
+"""DescribeProducers: who has written to a partition of the log directory lately, and which transactions are open."""
+
+from typing import Final
+
+from local_log.errors import LogError
+from local_log.formats.producer_snapshot import ProducerEntry
+from local_log.log_reader import LogReader
+from tiering.endpoint.apis.context import NO_EPOCH, Context, Refused, code_of, is_ours, log_of, topic_named, unknown_topic
+from tiering.endpoint.hosted_logs import HostedTopic
+from tiering.endpoint.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicRequest,
+    TopicResponse,
+)
+
+EXPIRATION_MS: Final = 86_400_000
+"""`producer.id.expiration.ms`: after so long without a batch a broker has forgotten a producer, but for open transactions."""
+
+
+def describe_producers(request: DescribeProducersRequest, context: Context) -> DescribeProducersResponse:
+    """The producers a partition; none for a partition that is in the archive alone, where nobody writes."""
+    return DescribeProducersResponse(topics=tuple(_topic(one, context) for one in request.topics))
+
+
+def _topic(wanted: TopicRequest, context: Context) -> TopicResponse:
+    topic = topic_named(context, wanted.name)
+    if topic is None:
+        code = unknown_topic(wanted.name)
+        return TopicResponse(wanted.name, tuple(PartitionResponse(number, code) for number in wanted.partition_indexes))
+    return TopicResponse(wanted.name, tuple(_partition(topic, number, context) for number in wanted.partition_indexes))
+
+
+def _partition(topic: HostedTopic | LogError, number: int, context: Context) -> PartitionResponse:
+    try:
+        log = log_of(topic, number, NO_EPOCH, context.cluster.live)
+        local = log.local
+        found = local.producers_at(local.log_end_offset) if isinstance(local, LogReader) else ()
+    except (LogError, Refused) as e:
+        if is_ours(e):
+            context.report(f"the producers of partition {number} of a topic: {e}")
+        return PartitionResponse(number, code_of(e))
+    since_ms = context.clock.now_ms() - EXPIRATION_MS
+    known = (p for p in found if p.last_timestamp > since_ms or p.current_txn_first_offset is not None)
+    return PartitionResponse(number, active_producers=tuple(map(_state, known)))
+
+
+def _state(producer: ProducerEntry) -> ProducerState:
+    first = producer.current_txn_first_offset
+    return ProducerState(
+        producer.producer_id,
+        producer.producer_epoch,
+        producer.last_sequence,
+        producer.last_timestamp,
+        producer.coordinator_epoch,
+        -1 if first is None else first,
+    )
