@@ -4,15 +4,20 @@ MUTATED_FRAMES says how many; the whole proof takes 100,000.
 """
 
 import os
+import resource
+import socket
 import tracemalloc
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random  # noqa: TID251  # seeded
 from typing import Any
 
 import pytest
+from asked_by_wire import Wire
 from asked_endpoint import Endpoint, bytes_of, response_of
 from mutated_frames import good_frame, mutated, pieces
+from served_endpoint import served
 from tiered_worlds import World
 
 from tiering.endpoint.apis.kafka_apis import Waits, answer_fetch, handle
@@ -116,3 +121,27 @@ def test_what_a_frame_takes_in_memory_is_bounded_by_its_size(endpoint: Endpoint)
         tracemalloc.stop()
         played.answers.clear()
     assert most < 300, most
+
+
+def test_any_frame_over_a_socket_is_answered_or_closes_its_connection_and_others_are_served(endpoint: Endpoint) -> None:
+    random = Random(5)
+    with served(endpoint, receive_ms_max=1000) as (host, port):
+        good = Wire(f"{host}:{port}")
+        before = peak_bytes()
+        for _ in range(max(40, FRAMES // 50)):
+            with socket.create_connection((host, port)) as client, suppress(ConnectionError):
+                for part in pieces(mutated(good_frame(random), random), random):
+                    client.sendall(part)
+                client.settimeout(0.01)
+                with suppress(TimeoutError):
+                    client.recv(1 << 16)
+            found = good.ask(METADATA, 9, MetadataRequest((MetadataRequestTopic(name="g-tiny"),)))
+            assert found.topics[0].name == "g-tiny"
+        good.close()
+        assert peak_bytes() - before < 64 << 20
+    assert [message for message in endpoint.said if "a bug" in message] == []
+
+
+def peak_bytes() -> int:
+    """The most memory that this process ever had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
