@@ -50,14 +50,19 @@ _NO_OFFSET: Final = -1
 
 
 def offset_commit(request: OffsetCommitRequest, request_context: RequestContext, context: Context) -> OffsetCommitResponse:
-    """Keeps the offsets of the topics that there are."""
+    """Keeps the offsets of the partitions that there are."""
     known, answers = [], []
     for topic in request.topics:
         found = _topic(topic.name, topic.topic_id, request_context, context)
         if isinstance(found, ErrorCode):
             answers.append(_refused(topic, found))
-        else:
-            known.append(replace(topic, name=found[0], topic_id=found[1]))
+            continue
+        wanted = tuple(one for one in topic.partitions if _may_be(found[0], one.partition_index, context))
+        if wanted:
+            known.append(OffsetCommitRequestTopic(*found, wanted))
+        if len(wanted) < len(topic.partitions):
+            missing = tuple(one for one in topic.partitions if one not in wanted)
+            answers.append(_refused(replace(topic, partitions=missing), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
     if known:
         asked = replace(request, topics=tuple(known))
         try:
@@ -66,6 +71,12 @@ def offset_commit(request: OffsetCommitRequest, request_context: RequestContext,
         except GroupError as e:
             answers += (_refused(topic, e.code) for topic in known)
     return OffsetCommitResponse(topics=tuple(answers))
+
+
+def _may_be(topic: str, number: int, context: Context) -> bool:
+    """Whether there is such a partition, as far as that is known."""
+    found = topic_named(context, topic)
+    return not isinstance(found, HostedTopic) or number in found.partitions
 
 
 def _refused(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitResponseTopic:
@@ -133,6 +144,8 @@ def offset_delete(request: OffsetDeleteRequest, context: Context) -> OffsetDelet
     known, answers = [], []
     for topic in request.topics:
         found = topic_named(context, topic.name)
+        if isinstance(found, HostedTopic) and not topic.partitions:
+            continue
         there = found.partitions if isinstance(found, HostedTopic) else {}
         wanted = tuple(one for one in topic.partitions if one.partition_index in there)
         missing = (one for one in topic.partitions if one.partition_index not in there)

@@ -119,7 +119,7 @@ def describe_groups(request: DescribeGroupsRequest, request_context: RequestCont
 def delete_groups(request: DeleteGroupsRequest, context: Context) -> DeleteGroupsResponse:
     """Whether the groups are forgotten."""
     found = []
-    for group_id in request.groups_names:
+    for group_id in dict.fromkeys(request.groups_names):
         code = ErrorCode.NONE
         try:
             check_coordinator(group_id, context)

@@ -172,3 +172,13 @@ def test_of_several_brokers_the_one_that_leads_a_group_s_partition_coordinates_i
         request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(one.key, topics=None),))
         assert endpoint.ask(OFFSET_FETCH, 8, request).groups[0].error_code == code
         assert delete(endpoint, one.key).error_code == code
+
+
+@pytest.mark.parametrize("version", [2, 9, 10])
+def test_a_partition_that_there_is_not_has_no_offset(endpoint: Endpoint, version: int) -> None:
+    name = {"topic_id": id_of(endpoint, "g-txn")} if version >= 10 else {"name": "g-txn"}
+    partitions = tuple(OffsetCommitRequestPartition(number, 5) for number in (0, 7, -1))
+    request = OffsetCommitRequest("readers", topics=(OffsetCommitRequestTopic(partitions=partitions, **name),))
+    found = endpoint.ask(OFFSET_COMMIT, version, request).topics
+    codes = {one.partition_index: one.error_code for topic in found for one in topic.partitions}
+    assert codes == {0: 0, 7: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
