@@ -23,6 +23,7 @@ _EPOCHS = (0, 1, 2, 3, 5, 6, 7, -2, INT32_MAX)
 _SIZES = (0, 1, 100, 5_000, 100_000, 1 << 20, INT32_MAX, INT32_MAX)
 
 
+GROUPS = ("readers", "writers", "nobody", "")
 _NO_SESSION = 2_000_000_000
 LAST = 2_000_000_001
 """Stands for the fetch session that was given last."""
@@ -89,6 +90,25 @@ class Facts:
             "resource_type": st.sampled_from((2, 2, 2, 4, 4, 8, 16, 32, 0, 3, 127)),
             "endpoint_type": st.sampled_from((1, 1, 1, 2, 0, 3)),
         }
+
+
+def of_groups() -> dict[str, st.SearchStrategy[Any]]:
+    """The values of fields about groups without members."""
+    groups, epochs = st.sampled_from(GROUPS), _mostly((-1,), (0, 1))
+    return {
+        **dict.fromkeys(("group_id", "groups", "groups_names", "key", "coordinator_keys"), groups),
+        "key_type": _mostly((0,), (2, 3, -1)),
+        "member_id": _mostly(("",), ("m",)),
+        "group_instance_id": _mostly((None,), ("i",)),
+        **dict.fromkeys(("generation_id", "generation_id_or_member_epoch", "member_epoch"), epochs),
+        "committed_offset": _mostly((0, 5, 700, 3000), (-1, -2, INT64_MAX)),
+        "committed_leader_epoch": _mostly((-1,), (0, 3)),
+        "committed_metadata": st.sampled_from((None, "", "of mine", "x" * 5000)),
+        "retention_time_ms": st.just(-1),
+        "partition_indexes": _mostly((0,), _ODD_PARTITIONS),
+        "states_filter": st.sampled_from(("Empty", "Stable", "Dead", "x")),
+        "types_filter": st.sampled_from(("classic", "consumer", "x")),
+    }
 
 
 def any_message(of: type, version: int, values: Mapping[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[Any]:

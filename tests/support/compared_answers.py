@@ -6,7 +6,7 @@ from typing import Any
 
 _NAMES = (
     *("topic_id", "topic", "name", "resource_type", "resource_name", "partition_index", "partition", "index", "api_key"),
-    *("node_id", "broker_id"),
+    *("node_id", "broker_id", "group_id"),
 )
 """Fields that tell the elements of an array apart."""
 

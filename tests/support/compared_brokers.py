@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import real_kafka
-from any_requests import LAST, Facts, any_message
+from any_requests import LAST, Facts, any_message, of_groups
 from asked_by_wire import Wire
 from asked_endpoint import Endpoint
 from compared_answers import Difference, differences
@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from known_differences import Compared, KnownDifference
 from known_topics import know
 from odd_logs import odd_logs
+from offsets_kept import MemoryLog
 from served_endpoint import served
 from tiered_worlds import with_half_archived
 
@@ -83,7 +84,7 @@ class World:
 
 @contextmanager
 def compared_with(pom: Path, folder: Path) -> Iterator[World]:
-    """A broker of the version that `pom` names on the odd logs, in `folder`, and endpoints on copies."""
+    """A broker of the version that `pom` names on the odd logs, in `folder`, and endpoints on copies, which keep offsets."""
     know(odd_logs(folder / "data"), pom)
     with ExitStack() as stack:
         broker = Wire(stack.enter_context(real_kafka.broker(folder, pom=pom, **_SETTINGS)))
@@ -92,7 +93,7 @@ def compared_with(pom: Path, folder: Path) -> Iterator[World]:
         copy = Path(shutil.copytree(folder / "data", folder / "copy", ignore=shutil.ignore_patterns("*.tmp")))
         store = with_half_archived(copy, folder / "half")
         endpoints = []
-        for endpoint in (Endpoint(copy, None), Endpoint(folder / "half", store)):
+        for endpoint in (Endpoint(copy, None, MemoryLog()), Endpoint(folder / "half", store, MemoryLog())):
             endpoint.clock.now = SystemClock().now_ms()
             host, port = stack.enter_context(served(endpoint))
             endpoints.append(Wire(f"{host}:{port}"))
@@ -107,7 +108,7 @@ def known(found: tuple[Compared, Difference], differences: tuple[KnownDifference
 
 def compare_any(world: World, api: Api, versions: range, known_differences: tuple[KnownDifference, ...]) -> None:
     """Any requests of an API: the answers differ in nothing that is not known. EACH says how many."""
-    values = world.facts.values()
+    values = world.facts.values() | of_groups()
     asked = st.sampled_from(versions).flatmap(
         lambda version: st.tuples(st.just(version), any_message(api.request, version, values))
     )

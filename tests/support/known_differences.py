@@ -57,7 +57,8 @@ class KnownDifference:
 def _names(of: Compared, found: Difference) -> bool:
     if found.path.endswith("session_id"):
         return bool(found.theirs > 0) == bool(found.ours > 0)
-    return found.path.endswith((".host", ".port", "cluster_id")) and None not in (found.theirs, found.ours)
+    is_name = found.path.rpartition(".")[2] in ("host", "port", "cluster_id")
+    return is_name and None not in (found.theirs, found.ours)
 
 
 def _apis(of: Compared, found: Difference) -> bool:
@@ -190,7 +191,7 @@ KNOWN_DIFFERENCES = (
         (API_VERSIONS, 4, ApiVersionsRequest("a", "1")),
     ),
     KnownDifference(
-        "Metadata, ListOffsets, and the refused topics of other APIs: order",
+        "All but Fetch, and there what is refused: order",
         "That of the request, for all topics that of their names; a broker's is that of a hash table.",
         _order,
         (METADATA, 12, MetadataRequest(topics=None)),
@@ -202,7 +203,7 @@ KNOWN_DIFFERENCES = (
         (DESCRIBE_CONFIGS, 4, DescribeConfigsRequest((DescribeConfigsResource(2, "g-tiny", None),))),
     ),
     KnownDifference(
-        "DescribeConfigs, DescribeCluster: messages of errors",
+        "DescribeConfigs, DescribeCluster, FindCoordinator: messages of errors",
         "Our own words, with the broker's error code.",
         _words,
         (DESCRIBE_CONFIGS, 4, DescribeConfigsRequest((DescribeConfigsResource(2, "nowhere", None),))),
