@@ -1,5 +1,6 @@
 """DescribeLogDirs: the sizes of logs in the log directory, or of those in the archive where there is no log directory."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from local_log.errors import LogError
@@ -36,7 +37,10 @@ def _topics(request: DescribeLogDirsRequest, context: Context) -> Iterator[Descr
             (name, topic, None) for name, topic in everything.items()
         )
     else:
-        wanted = ((one.topic, context.logs.topic(one.topic), set(one.partitions)) for one in request.topics)
+        asked = defaultdict[str, set[int]](set)
+        for one in request.topics:
+            asked[one.topic].update(one.partitions)
+        wanted = ((name, context.logs.topic(name), numbers) for name, numbers in asked.items())
     for name, topic, numbers in wanted:
         if isinstance(topic, HostedTopic):
             found = [
