@@ -34,6 +34,9 @@ def differences(theirs: Any, ours: Any, path: str = "", within: tuple[tuple[Any,
             yield Difference(path, *pair, within)
     elif _are_named(theirs, ours):
         yield from _of_arrays(theirs, ours, path, within)
+    elif isinstance(theirs, tuple) and isinstance(ours, tuple) and len(theirs) == len(ours) and all(map(is_dataclass, theirs)):
+        for pair in zip(theirs, ours, strict=True):
+            yield from differences(*pair, path, within)
     elif theirs != ours:
         yield Difference(path, theirs, ours, within)
 

@@ -15,6 +15,7 @@ from local_log.formats.primitives import INT32_MAX
 from tiering.endpoint.protocol.api_keys import (
     API_VERSIONS,
     DESCRIBE_CONFIGS,
+    DESCRIBE_LOG_DIRS,
     DESCRIBE_TOPIC_PARTITIONS,
     FETCH,
     LIST_OFFSETS,
@@ -24,6 +25,7 @@ from tiering.endpoint.protocol.api_keys import (
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.api_versions import ApiVersionsRequest
 from tiering.endpoint.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from tiering.endpoint.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from tiering.endpoint.protocol.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest, TopicRequest
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tiering.endpoint.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -57,7 +59,7 @@ class KnownDifference:
 def _names(of: Compared, found: Difference) -> bool:
     if found.path.endswith("session_id"):
         return bool(found.theirs > 0) == bool(found.ours > 0)
-    is_name = found.path.rpartition(".")[2] in ("host", "port", "cluster_id")
+    is_name = found.path.rpartition(".")[2] in ("host", "port", "cluster_id", "log_dir")
     return is_name and None not in (found.theirs, found.ours)
 
 
@@ -79,6 +81,13 @@ def _order(of: Compared, found: Difference) -> bool:
 def _settings(of: Compared, found: Difference) -> bool:
     own = ("value", "read_only", "config_source", "synonyms", "documentation")
     return found.path == "results.configs[]" or found.path.startswith(tuple(f"results.configs.{name}" for name in own))
+
+
+def _directory(of: Compared, found: Difference) -> bool:
+    if of.api is not DESCRIBE_LOG_DIRS:
+        return False
+    is_space = found.path in ("results.total_bytes", "results.usable_bytes") and found.ours == -1
+    return is_space or (found.path == "results.topics.partitions.partition_size" and found.ours < found.theirs)
 
 
 def _words(of: Compared, found: Difference) -> bool:
@@ -173,8 +182,8 @@ def _offset(*topics: str, timestamp: int) -> ListOffsetsRequest:
 
 KNOWN_DIFFERENCES = (
     KnownDifference(
-        "All: addresses, the cluster's id, session ids",
-        "They name this endpoint, its cluster and its fetch sessions.",
+        "All: addresses, the cluster's id, session ids, directories",
+        "They name this endpoint, its cluster, its fetch sessions and its log directory.",
         _names,
         (METADATA, 12, MetadataRequest()),
     ),
@@ -203,7 +212,13 @@ KNOWN_DIFFERENCES = (
         (DESCRIBE_CONFIGS, 4, DescribeConfigsRequest((DescribeConfigsResource(2, "g-tiny", None),))),
     ),
     KnownDifference(
-        "DescribeConfigs, DescribeCluster, FindCoordinator: messages of errors",
+        "DescribeLogDirs: sizes",
+        "Those of the log directory, where there is one, without what is in the archive; how large its disk is, is not told.",
+        _directory,
+        (DESCRIBE_LOG_DIRS, 4, DescribeLogDirsRequest(None)),
+    ),
+    KnownDifference(
+        "DescribeConfigs, DescribeCluster, DescribeProducers, FindCoordinator: messages of errors",
         "Our own words, with the broker's error code.",
         _words,
         (DESCRIBE_CONFIGS, 4, DescribeConfigsRequest((DescribeConfigsResource(2, "nowhere", None),))),
