@@ -102,12 +102,13 @@ class LocalTier:
     def stop(self) -> tuple[LogError, ...]:
         """Flushes and closes the logs, and writes clean-shutdown files; returns the errors."""
         with self._lock:
-            problems = self._keep_starts()
+            problems = self._keep_starts() if self._manager.is_started else ()
             return (*problems, *self._manager.stop())
 
     def tick(self) -> tuple[LogError, ...]:
         """Runs the background tasks that are due; returns the errors. Raises Unreadable once every directory is offline."""
         with self._lock:
+            self._manager.check_started()
             now_ms = self._now_ms()
             problems = self._keep_starts() if self._save_starts.due(now_ms) else ()
             return (*problems, *self._manager.tick(now_ms))
@@ -354,7 +355,8 @@ class LocalTier:
             unless_offline(partial(format_if_new, directory, body))
 
     def _save(self, topics: Topics) -> None:
-        """Writes the topics into every directory that is online. Raises Unreadable if none is."""
+        """Writes the topics into every directory that is online. Raises Unreadable if none is, Invalid unless logs are open."""
+        self._manager.check_started()
         topics = replace(topics, version=self._known.version + 1)
         for directory in self._live():
             unless_offline(partial(write_file, directory, topics))

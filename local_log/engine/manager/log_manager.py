@@ -98,7 +98,8 @@ class LogManager:
         self._future: dict[TopicPartition, ManagedLog] = {}
         self._unopened: dict[TopicPartition, Unopened] = {}
         self._doomed: list[_Doomed] = []
-        self._is_started = False
+        self.is_started = False
+        """Whether the directories are locked, and their logs open."""
         self._schedule = Schedule.beginning(0, {})
         self._cleaner = LogCleaner(config, now_ms, lambda: self._current, background or Threads(), self._policies)
 
@@ -127,7 +128,7 @@ class LogManager:
             self._unlock()
             raise
         self._schedule = scheduled(self.config, self._now_ms())
-        self._is_started = True
+        self.is_started = True
         return started
 
     def _check_different(self) -> None:
@@ -162,9 +163,9 @@ class LogManager:
         A directory whose logs were all opened and closed gets a clean shutdown file with this broker epoch. After a start that
         failed, and after a stop, nothing is written: the directories may be another process's, or their logs not recovered.
         """
-        if not self._is_started:
+        if not self.is_started:
             return ()
-        self._is_started = False
+        self.is_started = False
         self._cleaner.stop()
         problems = self._cleaner.take_errors()
         problems += close_all(self._by_directory(), self.config.num_recovery_threads_per_data_dir, broker_epoch)
@@ -238,6 +239,12 @@ class LogManager:
         config = self._topics.get(topic, self._default)
         return replace(config, remote_storage_enable=False) if topic in _NEVER_TIERED else config
 
+    def check_started(self) -> None:
+        """Raises Invalid before a start, after one that failed, and after a stop: the directories may be another process's."""
+        if not self.is_started:
+            paths = ", ".join(d.path for d in self.directories)
+            raise Invalid(f"{paths}: the logs are not open, so nothing is written; start first")
+
     def _check_alive(self) -> None:
         if not self._live():
             raise Unreadable(f"every log directory is offline: {_listed(self.offline)}")
@@ -260,6 +267,7 @@ class LogManager:
         While a directory is offline, the log may be in it, so it is created only if `is_new`, and never if it is known to be
         in it. Raises Invalid (InconsistentTopicId included), Offline, Unreadable, and the error of a log that cannot be opened.
         """
+        self.check_started()
         managed = self._current.get(partition)
         if managed is None or not managed.is_online:
             managed = self._current[partition] = self._created(partition, is_new=is_new)
@@ -345,6 +353,7 @@ class LogManager:
 
     def tick(self, now_ms: int) -> tuple[LogError, ...]:
         """Runs the tasks that are due on all logs; returns the errors. Raises Unreadable once every directory is offline."""
+        self.check_started()
         self._check_alive()
         problems: list[LogError] = []
         for task in self._schedule.due(now_ms):

@@ -1,5 +1,6 @@
 """Log directories that a process of ours owns: their topics, and what a restart finds of both."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -251,6 +252,32 @@ def test_a_stop_after_a_start_that_failed_writes_nothing(*, is_damaged: bool) ->
         tier.start()
     assert tier.stop() == ()
     assert host.disk.contents("/a") == before
+
+
+@pytest.mark.parametrize("was_started", [True, False])
+def test_no_topic_is_made_or_changed_and_no_task_is_run_unless_the_logs_are_open(*, was_started: bool) -> None:
+    """The directory is not locked then, and may be a broker's or another process's."""
+    host = Host()
+    tier = host.started()
+    tier.create_topic("orders")
+    if was_started:
+        tier.stop()
+    else:
+        host.disk.make_folder("/a/foreign")
+        tier = host.tier()
+        with pytest.raises(Invalid, match="not a partition's folder"):
+            tier.start()
+    before = host.disk.contents("/a")
+    acts: list[Callable[[], object]] = [
+        lambda: tier.create_topic("state"), tier.tick, lambda: tier._manager.get_or_create(ORDERS)
+    ]  # fmt: skip
+    for act in acts:
+        with pytest.raises(Invalid, match="the logs are not open, so nothing is written; start first"):
+            act()
+    if was_started:
+        with pytest.raises(Invalid, match="start first"):
+            tier.alter_configs("orders", {"segment.ms": "9"})
+    assert (tier.stop(), host.disk.contents("/a")) == ((), before)
 
 
 def test_a_second_stop_writes_nothing() -> None:
