@@ -54,8 +54,7 @@ class FolderStore:
 
     def open_file(self, key: str) -> OpenedFile:
         """The file of an object. Raises NotFound, Unavailable, Invalid."""
-        with self._opened(key) as (descriptor, _):
-            return _Opened(self, key, os.dup(descriptor))
+        return self._open(key)[0]
 
     def head(self, key: str) -> ObjectMeta:
         """With the checksum that an upload has noted, where the file system can. Raises NotFound, Unavailable, Invalid."""
@@ -113,7 +112,13 @@ class FolderStore:
 
     @contextmanager
     def _opened(self, key: str) -> Iterator[tuple[int, os.stat_result]]:
-        """A regular file's descriptor and what it is; a folder or a pipe under that name is no object."""
+        """A regular file's descriptor and what it is."""
+        opened, found = self._open(key)
+        with self._translated(key, reading=True):
+            yield opened.fileno(), found
+
+    def _open(self, key: str) -> tuple["_Opened", os.stat_result]:
+        """A regular file and what it is; a folder or a pipe under that name is no object."""
         path = self._path(key)
         with self._translated(key, reading=True):
             try:
@@ -121,13 +126,10 @@ class FolderStore:
                 descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             except (FileNotFoundError, NotADirectoryError) as error:
                 raise NotFound(f"{self.url}: no object {key}") from error
-            try:
-                found = os.fstat(descriptor)
-                if not stat.S_ISREG(found.st_mode):
-                    raise NotFound(f"{self.url}: no object {key}")
-                yield descriptor, found
-            finally:
-                os.close(descriptor)
+            opened, found = _Opened(self, key, descriptor), os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
+                raise NotFound(f"{self.url}: no object {key}")
+            return opened, found
 
     def _entries(self, folder: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
         """The objects and folders in a folder; nothing if it is not there. Names that no key can have are passed over."""
@@ -232,13 +234,18 @@ class FolderStore:
         try:
             yield
         except OSError as error:
-            where = f"{self.url}: {key}: {error}"
-            if error.errno in _setup:
-                kind = "read" if reading else "write, on a file system with hard links"
-                raise Invalid(f"{where}; give a folder that this user may {kind}") from error
-            if error.errno in _full:
-                raise Unavailable(f"{where}; free some space") from error
-            raise otherwise(f"{where}; see whether its disk or network is well, then run it again") from error
+            raise self._translation(key, error, otherwise, reading=reading) from error
+
+    def _translation(
+        self, key: str, error: OSError, otherwise: type[LogError] = Unavailable, *, reading: bool = False
+    ) -> LogError:
+        where = f"{self.url}: {key}: {error}"
+        if error.errno in _setup:
+            kind = "read" if reading else "write, on a file system with hard links"
+            return Invalid(f"{where}; give a folder that this user may {kind}")
+        if error.errno in _full:
+            return Unavailable(f"{where}; free some space")
+        return otherwise(f"{where}; see whether its disk or network is well, then run it again")
 
 
 class _Opened:
@@ -256,12 +263,16 @@ class _Opened:
         return self._descriptor
 
     def read(self, start: int, end: int) -> bytes:
-        with self._store._translated(self._key, reading=True):
+        try:
             return read(self._descriptor, start, end)
+        except OSError as error:
+            raise self._store._translation(self._key, error, reading=True) from error
 
     def state(self) -> FileState:
-        with self._store._translated(self._key, reading=True):
+        try:
             return state_of(self._descriptor)
+        except OSError as error:
+            raise self._store._translation(self._key, error, reading=True) from error
 
 
 def _temporary(folder: str) -> tuple[str, int]:
