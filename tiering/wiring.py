@@ -15,7 +15,7 @@ from remote.read import chunk_cache, index_cache
 from remote.read.cache_files import CacheFiles
 from remote.read.context import ReadContext, decoder_with
 from remote.read.log import ArchivedLog
-from remote.read.read_ahead import ReadAhead
+from remote.read.read_ahead import AheadBytes, ReadAhead
 from remote.signed_store import trusted
 from remote.store.api import ObjectStore
 from remote.store.instrumented import Meter
@@ -158,16 +158,22 @@ def _opened(log: TieredLog | LogError) -> TieredLog:
 
 
 def open_reading(
-    cache_dir: str | None, cache_bytes_max: int, pool: Executor | None, keys_address: str | None = None
+    cache_dir: str | None,
+    cache_bytes_max: int,
+    pool: Executor | None,
+    keys_address: str | None = None,
+    of_all: AheadBytes | None = None,
 ) -> ReadContext:
     """How archives are read: ahead by the pool's threads, and with a folder where indexes and bytes of segments are kept.
+
+    `of_all` bounds the bytes that all readers are ahead.
 
     Of the folder's bytes a fifth at most are indexes. What is encrypted is read with the keys at `keys_address`, and not kept.
     Raises Invalid, BadAddress for keys that cannot be had.
     """
     decoded = decoder_with(keys_address)
     if cache_dir is None:
-        return ReadContext(decoded, ahead=ReadAhead(pool))
+        return ReadContext(decoded, ahead=ReadAhead(pool, of_all=of_all))
     disk, clock, ids = writable_disk(), CLOCK, IDS
     of_indexes = min(index_cache.FILES_BYTES_MAX, cache_bytes_max // 5)
     indexes = CacheFiles(disk, f"{cache_dir}/indexes", index_cache.SUFFIX, of_indexes, clock, ids)
@@ -176,7 +182,7 @@ def open_reading(
         decoded,
         indexes=index_cache.IndexCache(files=indexes),
         chunks=chunk_cache.ChunkCache(chunks),
-        ahead=ReadAhead(pool, align=chunk_cache.CHUNK_BYTES),
+        ahead=ReadAhead(pool, align=chunk_cache.CHUNK_BYTES, of_all=of_all),
     )
 
 

@@ -8,6 +8,7 @@ A window costs one request and lies in one segment. Without a pool each window i
 in the same order.
 """
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -58,14 +59,39 @@ class Window(Generic[P]):
     end: int
 
 
+class AheadBytes:
+    """One bound on the bytes that many readers, on many threads, have requested ahead."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._left = bytes_max
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> bool:
+        """Whether so many more may be requested; `give_back` says when they are no longer ahead."""
+        with self._lock:
+            if size > self._left:
+                return False
+            self._left -= size
+            return True
+
+    def give_back(self, size: int) -> None:
+        """So many are with their reader, or are not wanted."""
+        with self._lock:
+            self._left += size
+
+
 @dataclass(frozen=True, slots=True)
 class ReadAhead:
-    """How far ahead of the reader bytes are requested, and by which pool. `align` is for ranges that state none."""
+    """How far ahead of the reader bytes are requested, and by which pool. `align` is for ranges that state none.
+
+    `of_all` bounds what all readers have requested ahead together: one that finds no room reads a window when it is asked for it.
+    """
 
     pool: Pool | None = None
     window_bytes: int = WINDOW_BYTES
     ahead_bytes_max: int = AHEAD_BYTES_MAX
     align: int = 1
+    of_all: AheadBytes | None = None
 
     def windows(self, ranges: Iterable[ReadRange[P]], first_bytes: int) -> Iterator[Window[P]]:
         """The ranges cut into windows: the first of about `first_bytes`, each next one twice as large, up to `window_bytes`."""
@@ -100,6 +126,8 @@ class ReadAhead:
         def request(room: int) -> None:
             nonlocal in_flight
             while (size := upcoming.size()) is not None and in_flight + size <= room:
+                if self.of_all is not None and not self.of_all.take(size):
+                    return
                 window = upcoming.take()
                 if window is None:
                     raise AssertionError("a window that has a size is there")
@@ -115,15 +143,20 @@ class ReadAhead:
                         return
                     data = read(window.range.target, window.start, window.end)
                 else:
-                    window, read_result = pending.popleft()
+                    window, read_result = pending[0]
                     data = read_result.result()
+                    pending.popleft()
                     in_flight -= window.end - window.start
+                    if self.of_all is not None:
+                        self.of_all.give_back(window.end - window.start)
                 taken += window.end - window.start
                 request(min(2 * taken, self.ahead_bytes_max))
                 yield window.range, data
         finally:
-            for _, pending_read in pending:
+            for window, pending_read in pending:
                 pending_read.cancel()
+                if self.of_all is not None:
+                    self.of_all.give_back(window.end - window.start)
 
 
 class _Upcoming(Generic[P]):

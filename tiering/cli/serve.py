@@ -15,6 +15,7 @@ import click
 
 from local_log.errors import Invalid
 from local_log.formats.primitives import INT32_MAX
+from remote.read.read_ahead import AheadBytes
 from remote.store.instrumented import Meter
 from tiering.command.completion import files
 from tiering.command.config_option import configured
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
     from tiering.metrics.endpoint_values import EndpointView
 
 THREADS = 4
+AHEAD_BYTES_MAX = 128 << 20
+"""What is requested of a store before a client asks for it, for all clients together."""
 REACHED_S_MAX = 1.0
 PORT_MAX = 65_535
 _PATHS = ("archive_url", "keys_address", "cache_dir", "log_dir_path", "users_path", "acls_path", "offsets_dir")
@@ -342,7 +345,7 @@ def _tiers(options: Options, ahead: ThreadPoolExecutor, meter: Meter) -> Tiers:
     return open_tiers(
         options.log_dir_path,
         options.archive_url,
-        open_reading(options.cache_dir, CACHE_BYTES_MAX, ahead, options.keys_address),
+        open_reading(options.cache_dir, CACHE_BYTES_MAX, ahead, options.keys_address, AheadBytes(AHEAD_BYTES_MAX)),
         warn=warn,
         keys_address=options.keys_address,
         cache_dir=options.cache_dir,

@@ -1,13 +1,14 @@
 """Reading ahead: which windows are asked for, how many bytes are on their way, and what goes wrong when."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 
 import pytest
 from pools import LazyPool, ShuffledPool
 
 from local_log.errors import Corrupt, Unavailable
-from remote.read.read_ahead import Pool, ReadAhead, ReadRange
+from remote.read.read_ahead import AheadBytes, Pool, ReadAhead, ReadRange
 
 SIZES = (1_000, 40, 7, 250, 3_000)
 
@@ -146,3 +147,57 @@ def test_a_part_that_cannot_be_named_is_an_error_when_its_turn_comes(pool: Pool 
 
 def test_parts_without_bytes_cost_nothing() -> None:
     assert [*ReadAhead(LazyPool()).read([ReadRange("empty", 5, 5), ReadRange("turned", 6, 5)], body, 64)] == []
+
+
+@pytest.mark.parametrize("bytes_max", [0, 300, 600, 1 << 20])
+def test_many_readers_are_ahead_by_a_number_of_bytes_together_and_each_gets_all_of_its_own(bytes_max: int) -> None:
+    of_all, under_way, most = AheadBytes(bytes_max), [0], [0]
+
+    class Counting:
+        """Counts what is requested and not taken."""
+
+        def submit(self, call: Callable[..., bytes], name: str, start: int, end: int) -> "Pending":
+            under_way[0] += end - start
+            most[0] = max(most[0], under_way[0])
+            return Pending(lambda: call(name, start, end), end - start)
+
+    class Pending:
+        def __init__(self, call: Callable[[], bytes], size: int) -> None:
+            self.call, self.size = call, size
+
+        def result(self) -> bytes:
+            under_way[0] -= self.size
+            return self.call()
+
+        def cancel(self) -> bool:
+            under_way[0] -= self.size
+            return True
+
+    ahead = ReadAhead(Counting(), window_bytes=256, of_all=of_all)
+    readers = [ahead.read(parts(), body, 16) for _ in range(4)]
+    given_up = ahead.read(parts(), body, 16)
+    for _ in range(4):
+        next(given_up)
+    found: list[dict[str, bytes]] = [{} for _ in readers]
+    for number in range(100):
+        for reader, one in zip(readers, found, strict=True):
+            collect(islice(reader, 1), one)
+        if number == 5:
+            given_up.close()
+    assert found == [expected()] * 4
+    assert most[0] <= bytes_max
+    assert (most[0] > 0) == (bytes_max > 0)
+    assert under_way == [0]
+    assert of_all.take(bytes_max)
+
+
+def test_a_read_that_fails_is_ahead_no_more() -> None:
+    def failing(name: str, start: int, end: int) -> bytes:
+        if start > 100:
+            raise Unavailable("no")
+        return body(name, start, end)
+
+    of_all = AheadBytes(1_000)
+    with pytest.raises(Unavailable):
+        list(ReadAhead(LazyPool(), window_bytes=256, of_all=of_all).read(parts(), failing, 16))
+    assert of_all.take(1_000)
