@@ -6,34 +6,42 @@ What is acknowledged and flushed goes into FOLDER/acknowledged/NUMBER, a line of
 against it at once. Everything that is wrong goes into FOLDER/wrong, a sentence a line.
 """
 
-import functools
 import json
-import os
 import random  # noqa: TID251  # seeded
 import sys
 import threading
 import time
 import traceback
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from struct import Struct
-from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "tests" / "support"), str(HERE.parent), str(HERE)]
 
-import hand_made  # noqa: E402
 from failing_agent import Failing  # noqa: E402
+from own_load import (  # noqa: E402
+    ENTRY,
+    KEYS_EACH,
+    MAYBE,
+    PARTITIONS,
+    RECORDS,
+    TOPICS,
+    Known,
+    acknowledged,
+    batch,
+    marker,
+    settings_of,
+)
+from own_verify import verify  # noqa: E402
 
 from local_log.engine.manager.config import ManagerConfig  # noqa: E402
 from local_log.engine.memory_records import memory_batches  # noqa: E402
 from local_log.engine.producers.state import Origin  # noqa: E402
 from local_log.engine.unified_log import UnifiedLog  # noqa: E402
-from local_log.errors import LogError, NotFound, Unavailable, Unknown  # noqa: E402
+from local_log.errors import NotFound  # noqa: E402
 from local_log.formats.filenames import TopicPartition  # noqa: E402
-from local_log.formats.record import Codec  # noqa: E402
 from local_log.log_reader import open_log as open_reader  # noqa: E402
 from remote import archive  # noqa: E402
 from remote.keys import PartitionPath  # noqa: E402
@@ -45,42 +53,8 @@ from tiering.machine import CLOCK, IDS, writable_disk  # noqa: E402
 from tiering.offload.copy import OffloadRun, offload, plan  # noqa: E402
 from tiering.read.live_log import LiveLog  # noqa: E402
 
-TOPICS = {"plain": 25, "transactional": 15, "compacted": 10}
-TIERED_PARTITIONS = TOPICS["plain"] + TOPICS["transactional"]
-SEGMENT_BYTES, LOCAL_BYTES = 512 << 10, 64 << 20
-CONFIG = {"segment.bytes": str(1 << 20), "internal.segment.bytes": str(SEGMENT_BYTES), "file.delete.delay.ms": "1000"}
-TIERED = {"remote.storage.enable": "true", "retention.ms": "-1"}
-COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.3", "segment.ms": "10000"}
-KEYS, KEYS_EACH = 2_000, 40
-BATCH_BYTES = 40 << 10
-ENTRY = Struct(">HqqIq")
-"""Which of `PARTITIONS`, base offset, end offset, CRC of the batch, and its number among those of its partition."""
-PARTITIONS = tuple(TopicPartition(topic, number) for topic, count in TOPICS.items() for number in range(count))
-MAYBE = (Unavailable, Unknown)
 SWITCH_S = 0.0005
 """Of the default of 5 ms each of eight threads takes its share whenever the producer has waited for the disk."""
-FAILS_MAX = 20
-"""Reads in a row of one offset that the store may fail."""
-
-Known = dict[int, tuple[int, int, int]]
-"""Of one partition: end offset, CRC and number by base offset."""
-
-
-def settings_of(topic: str) -> dict[str, str]:
-    """The topic's own settings: so many bytes locally that all partitions have LOCAL_BYTES with their active segments."""
-    if topic == "compacted":
-        return CONFIG | COMPACTED
-    return CONFIG | TIERED | {"local.retention.bytes": str(LOCAL_BYTES // TIERED_PARTITIONS - 2 * SEGMENT_BYTES)}
-
-
-def acknowledged(folder: Path) -> list[Known]:
-    """What all processes so far have acknowledged, by partition."""
-    found: list[Known] = [{} for _ in PARTITIONS]
-    for file in sorted((folder / "acknowledged").glob("*")):
-        body = file.read_bytes()
-        for which, base, end, crc, number in ENTRY.iter_unpack(body[: len(body) // ENTRY.size * ENTRY.size]):
-            found[which][base] = end, crc, number
-    return found
 
 
 @dataclass
@@ -283,118 +257,10 @@ class Owner:
         (self.folder / "counts" / f"{self.number:03d}").write_text(json.dumps(line))
 
 
-RECORDS = 4
-SECTIONS = 32
-
-
-def batch(topic: str, which: int, number: int, producer: int, sequence: int) -> bytes:
-    """The batch of this number in its partition: half of it cannot be compressed."""
-    codec = Codec(which % len(Codec))
-    now = CLOCK.now_ms()
-    compacted = topic == "compacted"
-    made = section(codec, KEYS_EACH, number) if compacted else repeated_section(codec, number % SECTIONS)
-    return hand_made.batch(
-        section=made, count=KEYS_EACH if compacted else RECORDS, last_delta=(KEYS_EACH if compacted else RECORDS) - 1,
-        attributes=codec | (hand_made.TRANSACTIONAL if producer >= 0 else 0), base_timestamp=now, max_timestamp=now,
-        producer_id=producer, producer_epoch=0 if producer >= 0 else -1, base_sequence=sequence if producer >= 0 else -1,
-    )  # fmt: skip
-
-
-def section(codec: Codec, count: int, number: int) -> bytes:
-    """So many compressed records; each value begins with the number."""
-    filler = os.urandom(BATCH_BYTES // count // 2)
-    filler += bytes(len(filler))
-    keys = (b"%d" % ((number * KEYS_EACH + n) % KEYS) for n in range(count))
-    return hand_made.compressed(
-        codec, b"".join(hand_made.record(n, key=key, value=number.to_bytes(8, "big") + filler) for n, key in enumerate(keys))
-    )
-
-
-@functools.cache
-def repeated_section(codec: Codec, number: int) -> bytes:
-    """Made once: the load is the log's and the archive's, not that of a producer."""
-    return section(codec, RECORDS, number)
-
-
-def marker(producer: int, epoch: int, *, commits: bool) -> bytes:
-    """A coordinator's end of a transaction."""
-    now = CLOCK.now_ms()
-    key = hand_made.COMMIT_KEY if commits else hand_made.ABORT_KEY
-    return hand_made.batch(
-        hand_made.record(0, key=key, value=bytes(6)), attributes=hand_made.TRANSACTIONAL | hand_made.CONTROL,
-        base_timestamp=now, max_timestamp=now, producer_id=producer, producer_epoch=epoch,
-    )  # fmt: skip
-
-
 def iter_for_ever(items: Sequence[TopicPartition]) -> Iterator[TopicPartition]:
     while True:
         yield from items
         time.sleep(0.05)
-
-
-# Verifying
-
-
-def verify(owner: Owner) -> dict[str, Any]:
-    """Reads every partition from its start to its end, and holds it against all that was ever acknowledged."""
-    found: Counter[str] = Counter()
-    for which, partition in enumerate(PARTITIONS):
-        live, known = owner.live[which], dict(owner.known[which])
-        newest: dict[int, int] = defaultdict(lambda: -1)
-        now = owner.log(partition).offsets
-        offset, failed, is_compacted = now.log_start, 0, partition.topic == "compacted"
-        found["local log starts above 0"] += now.local_log_start > 0
-        while offset < now.end.offset:
-            following = offset
-            try:
-                records, failed = live.fetch(offset, 1 << 20).read(), 0
-            except LogError as e:
-                failed += 1
-                if isinstance(e, MAYBE) and failed < FAILS_MAX:
-                    continue
-                owner.wrong(f"{partition}: {offset} cannot be read: {e}")
-                break
-            for one in memory_batches(records):
-                if not one.is_valid(records) or one.last_offset < offset or (one.base_offset != offset and not is_compacted):
-                    owner.wrong(f"{partition}: at {offset} lies {one}")
-                if is_compacted:
-                    note_newest(newest, records[one.position : one.position + one.size], known)
-                elif one.base_offset in known:
-                    found["batches"] += 1
-                    if known.pop(one.base_offset)[:2] != (one.last_offset + 1, one.crc):
-                        owner.wrong(f"{partition}: not what was acknowledged at {one.base_offset}: {one}")
-                found["bytes"] += one.size
-                offset = one.last_offset + 1
-            if offset == following:
-                break
-        if is_compacted:
-            check_newest(owner, partition, newest, known)
-        elif known:
-            owner.wrong(f"{partition}: {len(known)} acknowledged batches are not there, the first at {min(known)}")
-    ends = {str(partition): owner.log(partition).log_end_offset for partition in PARTITIONS}
-    return {**found, "ends": ends}
-
-
-def note_newest(newest: dict[int, int], body: bytes, known: Known) -> None:
-    """Notes the greatest number of a batch that each key has."""
-    from local_log.formats.batches import decode, scan
-
-    batches, _ = scan(body)
-    for _, records in decode(body, batches):
-        for key, value in zip(records.column("key").to_pylist(), records.column("value").to_pylist(), strict=True):
-            newest[int(key)] = max(newest[int(key)], int.from_bytes(value[:8], "big"))
-
-
-def check_newest(owner: Owner, partition: TopicPartition, newest: dict[int, int], known: Known) -> None:
-    """Each key's newest value is that of the last acknowledged batch with it, or a later one."""
-    expected: dict[int, int] = {}
-    for _, _, number in known.values():
-        for n in range(KEYS_EACH):
-            key = (number * KEYS_EACH + n) % KEYS
-            expected[key] = max(expected.get(key, -1), number)
-    lost = {key for key, number in expected.items() if newest[key] < number}
-    if lost:
-        owner.wrong(f"{partition}: the newest values of {len(lost)} keys are not there, as of {min(lost)}")
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ import real_kafka  # noqa: E402
 import strict_s3  # noqa: E402
 from confluent_kafka import KafkaException, TopicPartition  # noqa: E402
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # noqa: E402
-from own_life import TOPICS  # noqa: E402
+from own_load import TOPICS  # noqa: E402
 
 from remote.read.context import ReadContext  # noqa: E402
 from remote.scrub.budget import RequestBudget  # noqa: E402
