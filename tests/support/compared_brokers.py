@@ -3,21 +3,24 @@
 import os
 import shutil
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random  # noqa: TID251  # seeded
 from typing import Any
 
 import real_kafka
 from any_requests import LAST, Facts, any_message, of_groups
-from asked_by_wire import Wire
-from asked_endpoint import Endpoint
+from asked_by_wire import CORRELATION_ID, Wire
+from asked_endpoint import Endpoint, response_of
 from compared_answers import Difference, differences
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from known_differences import Compared, KnownDifference
 from known_topics import know
+from mutated_frames import mutated_body
 from odd_logs import odd_logs
 from offsets_kept import MemoryLog
 from served_endpoint import served
@@ -28,7 +31,9 @@ from local_log.formats.list_offsets import LATEST
 from remote.clock import SystemClock
 from tiering.endpoint.fetch_sessions.session import NO_SESSION
 from tiering.endpoint.protocol.api_keys import FETCH, LIST_OFFSETS, Api
+from tiering.endpoint.protocol.errors import InvalidRequest
 from tiering.endpoint.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from tiering.endpoint.protocol.requests import Request, RequestHeader, read_request, write_request
 
 EACH = int(os.environ.get("COMPARED_REQUESTS", "40"))
 _SESSIONS_SINCE = 7
@@ -81,6 +86,16 @@ class World:
             found += [(compared, difference) for difference in differences(theirs, ours)]
         return found
 
+    def compare_frame(self, api: Api, version: int, frame: bytes) -> list[tuple[Compared, Difference]] | str:
+        """The same for a frame, which may be none; or who has closed the connection, `both` or `ours` or `theirs`."""
+        answers = [side.wire.ask_bytes(frame) for side in (self.broker, self.endpoints[0])]
+        if None in answers:
+            return "both" if not any(answers) else "ours" if answers[0] else "theirs"
+        theirs, ours = (response_of(api, version, answer) for answer in answers if answer is not None)
+        request = read_request(frame[4:])
+        asked = request.message if isinstance(request, Request) else None
+        return [(Compared(api, version, asked, theirs, ours, self.facts.bases), one) for one in differences(theirs, ours)]
+
 
 @contextmanager
 def compared_with(pom: Path, folder: Path) -> Iterator[World]:
@@ -104,6 +119,40 @@ def compared_with(pom: Path, folder: Path) -> Iterator[World]:
 def known(found: tuple[Compared, Difference], differences: tuple[KnownDifference, ...]) -> str | None:
     """Which of the differences that we know of it is."""
     return next((one.what for one in differences if one.holds(*found)), None)
+
+
+def compare_frames(world: World, api: Api, versions: range, known_differences: tuple[KnownDifference, ...]) -> Counter[str]:
+    """Requests with something wrong in them: whoever answers them answers the same. Gives how many were answered and closed."""
+    random, found = Random(api.key), Counter[str]()
+    values = world.facts.values()
+    requests = {version: any_message(api.request, version, values) for version in versions}
+    how = settings(max_examples=max(5, EACH // 10), derandomize=True, deadline=None, database=None)
+
+    @settings(how, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @given(st.sampled_from(versions).flatmap(lambda version: st.tuples(st.just(version), requests[version])))
+    def ask(asked: tuple[int, Any]) -> None:
+        version, request = asked
+        frame = write_request(RequestHeader(api, version, CORRELATION_ID, "test"), request)
+        for _ in range(5):
+            mutated = mutated_body(frame, random)
+            if waits_long(mutated):
+                continue
+            outcome = world.compare_frame(api, version, mutated)
+            found[outcome if isinstance(outcome, str) else "answered"] += 1
+            unknown = [] if isinstance(outcome, str) else [one for one in outcome if known(one, known_differences) is None]
+            assert not unknown, (mutated, [difference for _, difference in unknown])
+
+    ask()
+    return found
+
+
+def waits_long(frame: bytes) -> bool:
+    """Whether it is a fetch that waits for records."""
+    try:
+        request = read_request(frame[4:])
+    except InvalidRequest:
+        return False
+    return isinstance(request, Request) and getattr(request.message, "max_wait_ms", 0) > 100
 
 
 def compare_any(world: World, api: Api, versions: range, known_differences: tuple[KnownDifference, ...]) -> None:

@@ -51,6 +51,15 @@ def mutated(frame: bytes, random: Random) -> bytes:
     return size.to_bytes(_SIZE, "big", signed=True) + data
 
 
+def mutated_body(frame: bytes, random: Random) -> bytes:
+    """The same, of the same API and version and with the same correlation id, so that it is one answer that is told wrong."""
+    data = bytearray(frame[_SIZE:])
+    for _ in range(random.choice((1, 1, 2))):
+        random.choice(_MUTATIONS)(data, random)
+    data[:_HEADER] = frame[_SIZE : _SIZE + _HEADER]
+    return len(data).to_bytes(_SIZE, "big") + data
+
+
 def pieces(frame: bytes, random: Random) -> Sequence[bytes]:
     """The frame as it may arrive: whole, in pieces, or a byte at a time; and now and then not to its end."""
     if random.random() < 0.05:
