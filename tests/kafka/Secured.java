@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.TreeSet;
+import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -20,8 +21,13 @@ import org.apache.kafka.common.acl.AclBinding;
 import org.apache.kafka.common.acl.AclBindingFilter;
 import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.acl.AclPermissionType;
+import org.apache.kafka.common.metrics.MetricConfig;
 import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.metrics.Quota;
+import org.apache.kafka.common.metrics.QuotaViolationException;
+import org.apache.kafka.common.metrics.Sensor;
 import org.apache.kafka.common.metrics.internals.PluginMetricsImpl;
+import org.apache.kafka.common.metrics.stats.Rate;
 import org.apache.kafka.common.resource.PatternType;
 import org.apache.kafka.common.resource.ResourcePattern;
 import org.apache.kafka.common.resource.ResourceType;
@@ -31,6 +37,7 @@ import org.apache.kafka.metadata.authorizer.StandardAcl;
 import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
+import org.apache.kafka.server.quota.QuotaUtils;
 
 /**
  * Kafka's own clients on listeners that ask who they are, and Kafka's own authorizer, asked a line at a time. FILE is a client's
@@ -43,9 +50,12 @@ import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
  *   authorizer SUPER_USERS ALLOW_EVERYONE            a new authorizer without ACLs
  *   acl ACL                                          adds an ACL to it
  *   may PRINCIPAL HOST OPERATION TYPE NAME           what it decides
+ *   quota BYTES_A_SECOND                             a new quota of a client
+ *   record BYTES MS                                  for how long the client is throttled; nothing is recorded then
  */
 public class Secured {
     private static StandardAuthorizer authorizer;
+    private static Sensor sensor;
 
     public static void main(String[] args) throws Exception {
         System.setProperty("org.apache.kafka.sasl.oauthbearer.allowed.urls", args[0]);
@@ -101,6 +111,22 @@ public class Secured {
                 ResourcePattern resource = new ResourcePattern(ResourceType.valueOf(w[4]), w[5], PatternType.LITERAL);
                 Action action = new Action(AclOperation.valueOf(w[3]), resource, 1, false, false);
                 return authorizer.authorize(client(w[1], InetAddress.getByName(w[2])), List.of(action)).get(0).name();
+            case "quota":
+                MetricConfig config = new MetricConfig().timeWindow(1, TimeUnit.SECONDS).samples(11);
+                Metrics metrics = new Metrics();
+                sensor = metrics.sensor("fetch", config.quota(new Quota(Double.parseDouble(w[1]), true)));
+                sensor.add(metrics.metricName("rate", "fetch"), new Rate());
+                return "new";
+            case "record":
+                double value = Double.parseDouble(w[1]);
+                long now = Long.parseLong(w[2]);
+                try {
+                    sensor.record(value, now, true);
+                    return "0";
+                } catch (QuotaViolationException e) {
+                    sensor.record(-value, now, false);
+                    return Long.toString(QuotaUtils.throttleTime(e, now));
+                }
             default:
                 throw new IllegalArgumentException(w[0]);
         }

@@ -12,7 +12,7 @@ from local_log.log_dir import LogDir
 from local_log.os_disk import OsDisk
 from remote.store.api import ObjectStore
 from tiering.endpoint.apis.context import Context
-from tiering.endpoint.apis.kafka_apis import Later, Waits, handle
+from tiering.endpoint.apis.kafka_apis import Later, Throttled, Waits, handle
 from tiering.endpoint.brokers.live_brokers import Broker, alone
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
@@ -60,6 +60,7 @@ class Endpoint:
         """The response, None if a fetch waits, or the Later of what other requests answer. It must have nothing after its end."""
         frame = write_request(RequestHeader(api, version, 99, "test"), message)[4:]
         found = handle(frame, self.connection, self.context)
+        found = found.parts if isinstance(found, Throttled) else found
         if isinstance(found, Waits | Later):
             return None if isinstance(found, Waits) else found
         return response_of(api, version, b"".join(map(bytes_of, found)))

@@ -1,7 +1,6 @@
 """`tiering serve`: an endpoint of Kafka's protocol that reads both tiers."""
 
 import asyncio
-import ipaddress
 import os
 import socket
 import sys
@@ -30,6 +29,7 @@ from tiering.command.options import (
     options_as,
 )
 from tiering.command.output import say, warn
+from tiering.endpoint.addresses import is_every_address, is_loopback
 from tiering.endpoint.settings import (
     CONNECTIONS_MAX_IDLE,
     FAILED_AUTHENTICATION_DELAY,
@@ -81,6 +81,7 @@ class Options:
     listen: str
     users_path: str | None
     acls_path: str | None
+    quotas_path: str | None
     assignments: tuple[str, ...]
     advertise: str | None
     insecure: bool
@@ -125,6 +126,14 @@ class Options:
     help="Who may do what: access control lists in JSON, read again when they change. Default: everybody may read all.",
 )
 @click.option(
+    "--quotas",
+    "quotas_path",
+    callback=named,
+    shell_complete=files,
+    metavar="FILE",
+    help="How many bytes a second clients may fetch: quotas in JSON, read again when they change. Default: no limit.",
+)
+@click.option(
     "-c",
     "--set",
     "assignments",
@@ -165,10 +174,10 @@ def command(options: Options) -> None:
         raise click.UsageError("give --archive, --log-dir or both")
     settings = _settings(options)
     protocol, host, port = _listener(options.listen)
-    if not (options.insecure or _is_loopback(host)):
+    if not (options.insecure or is_loopback(host)):
         _refuse_what_is_open(protocol, host, settings)
     advertised = _address(options.advertise, "--advertise") if options.advertise is not None else None
-    if advertised is None and _is_every_address(host):
+    if advertised is None and is_every_address(host):
         raise click.UsageError(f"clients cannot connect to {host}: say with --advertise which address they are to use")
     if options.register and options.brokers:
         raise click.UsageError("give --register or --broker, not both: brokers that register find each other")
@@ -224,6 +233,7 @@ def _serve(
     from tiering.endpoint.fetch_sessions.cache import FetchSessionCache
     from tiering.endpoint.fetch_sessions.manager import FetchManager
     from tiering.endpoint.hosted_logs import HostedLogs
+    from tiering.endpoint.quotas.opening import open_quotas
     from tiering.endpoint.reads import Reads
     from tiering.endpoint.reports import Reports
     from tiering.endpoint.server import Server
@@ -231,7 +241,8 @@ def _serve(
 
     meter = Meter()
     reports = Reports(lambda text: say(f"tiering: {text}"), CLOCK)
-    of, acls = open_listener(protocol, settings, options.users_path, reports), open_acls(options.acls_path, settings, reports)
+    of = open_listener(protocol, settings, options.users_path, reports)
+    rules = (open_acls(options.acls_path, settings, reports), *open_quotas(options.quotas_path, reports))
     with (
         read_ahead_pool(THREADS) as ahead,
         _offsets_log(options, reports) as offsets,
@@ -251,9 +262,8 @@ def _serve(
         groups.load()
         lifecycle = _lifecycle(options, Broker(settings[NODE_ID], host, port), reports)
         cluster = lifecycle.start(CLOCK.sleep)
-        context = Context(
-            logs, reads, sessions, CLOCK, cluster, reports, groups, settings, logs.tiers.cluster_id or CLUSTER_ID, acls
-        )
+        cluster_id = logs.tiers.cluster_id or CLUSTER_ID
+        context = Context(logs, reads, sessions, CLOCK, cluster, reports, groups, settings, cluster_id, *rules)
         server, started_ms = Server(context, _network(settings), pool, reports, of, lifecycle.stop), CLOCK.now_ms()
 
         def view() -> "EndpointView":
@@ -377,17 +387,3 @@ def _address(text: str, option: str) -> tuple[str, int]:
     if not (colon and host and port.isascii() and port.isdigit() and int(port) <= PORT_MAX):
         raise click.BadParameter(f"{text!r} is not HOST:PORT, as in {_DEFAULT}", param_hint=option)
     return host.removeprefix("[").removesuffix("]"), int(port)
-
-
-def _is_every_address(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_unspecified
-    except ValueError:
-        return False
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

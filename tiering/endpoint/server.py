@@ -13,11 +13,11 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any
 
 from local_log.errors import LogError
 from tiering.endpoint.apis.context import Context
-from tiering.endpoint.apis.kafka_apis import Later, Waits, answer_fetch_at_once, handle_at_once
+from tiering.endpoint.apis.kafka_apis import Later, Throttled, Waits, answer_fetch_at_once, handle_at_once, result_of
 from tiering.endpoint.authentication.authenticator import Authentication, SaslAuthenticator
 from tiering.endpoint.authentication.listener import PLAINTEXT, Listener
 from tiering.endpoint.authentication.sasl_server import SaslFailed
@@ -26,7 +26,6 @@ from tiering.endpoint.metrics import Asked
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.network.send import Send
 from tiering.endpoint.network.socket_server import Action, Close, Id, Pause, SocketServer
-from tiering.endpoint.protocol.errors import InvalidRequest
 from tiering.endpoint.request_context import ConnectionContext
 from tiering.endpoint.transport import PlaintextTransport, TlsTransport, Transport, peer_of
 
@@ -42,8 +41,7 @@ DRAINED_S = 0.01
 """How often it is looked whether all is answered."""
 
 
-_Found = list[Any] | Waits | Later | Authentication
-T = TypeVar("T")
+_Found = list[Any] | Waits | Later | Throttled | Authentication
 
 
 @dataclass(slots=True)
@@ -60,6 +58,8 @@ class _Channel:
     """What is answered now, if it is counted."""
     answered_s: float = 0
     """When the answer was there."""
+    throttle_ms: int = 0
+    """For how long no further request is taken after this answer."""
     failure: str = ""
     """Why the connection is closed after this answer, empty if it is not."""
 
@@ -255,7 +255,7 @@ class Server:
         if channel.authenticator is not None and authenticates:
             self._submit(number, None, partial(channel.authenticator.receive, frame))
             return
-        found = _result_of(partial(handle_at_once, frame, channel.connection, self._at_once))
+        found = result_of(partial(handle_at_once, frame, channel.connection, self._at_once))
         if callable(found):
             self._submit(number, None, found)
         else:
@@ -263,7 +263,7 @@ class Server:
 
     def _submit(self, number: int, deadline: float | None, ask: Callable[[], _Found]) -> None:
         def work() -> None:
-            self._loop.call_soon_threadsafe(self._answered, number, deadline, _result_of(ask))
+            self._loop.call_soon_threadsafe(self._answered, number, deadline, result_of(ask))
 
         self.pool.submit(work)
 
@@ -280,6 +280,9 @@ class Server:
             later = found
             self._core.waits(number)
             found.response.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._answer, channel, later.parts()))
+        elif isinstance(found, Throttled):
+            channel.throttle_ms = found.throttle_ms
+            self._answer(channel, found.parts)
         elif isinstance(found, Authentication):
             self._authenticated(channel, found)
         else:
@@ -314,7 +317,7 @@ class Server:
         assert isinstance(number, int)
         fetch = self._delayed.take(number)
         may_wait = self._loop.time() < fetch.deadline and not self._stopping.is_set()
-        found = _result_of(partial(answer_fetch_at_once, fetch.request, self._at_once, may_wait=may_wait))
+        found = result_of(partial(answer_fetch_at_once, fetch.request, self._at_once, may_wait=may_wait))
         if callable(found):
             self._submit(number, fetch.deadline, found)
         else:
@@ -350,9 +353,17 @@ class Server:
             self.context.metrics.sent(channel.asked, channel.answered_s, self._loop.time())
         if channel.failure:
             self._do(self._core.refuse(channel.number, channel.failure))
+            self._handle_all()
+        elif channel.throttle_ms and not self._stopping.is_set():
+            self._loop.call_later(channel.throttle_ms / 1000, self._sent, channel)
         else:
-            self._do(self._core.sent(channel.number, now_ms))
-        self._handle_all()
+            self._sent(channel)
+
+    def _sent(self, channel: _Channel) -> None:
+        if channel.number in self._channels:
+            channel.throttle_ms = 0
+            self._do(self._core.sent(channel.number, self._now_ms()))
+            self._handle_all()
 
     def _wait_to_write(self, channel: _Channel, *, wait: bool) -> None:
         if wait and not channel.is_writing:
@@ -385,13 +396,3 @@ class Server:
         channel.transport.socket.close()
         del self._channels[channel.number]
         self._delayed.remove(channel.number)
-
-
-def _result_of(ask: Callable[[], T]) -> T | LogError:
-    """What a call gives, or why it gives nothing."""
-    try:
-        return ask()
-    except LogError as e:
-        return e
-    except Exception as e:  # a bug of ours must not leave a client without an answer, nor end the thread
-        return InvalidRequest(f"a bug: {type(e).__name__}: {e}; please report it")

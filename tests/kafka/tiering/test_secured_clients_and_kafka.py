@@ -27,6 +27,7 @@ from tiering.endpoint.authentication.token_verifier import TokenRules, TokenVeri
 from tiering.endpoint.authorization.acl_file import AclFile, read_acls, write_acls
 from tiering.endpoint.authorization.acls import Acl, Operation, PatternType, Permission, ResourceType
 from tiering.endpoint.authorization.authorizer import AclIndex, Authorizer
+from tiering.endpoint.quotas.client_quotas import ClientQuotas
 from tiering.endpoint.request_context import KafkaPrincipal, SecurityProtocol
 from tiering.endpoint.settings import Settings
 
@@ -231,3 +232,20 @@ def test_random_acls_decide_as_kafka_s_authorizer_does(ask: Ask) -> None:
             assert theirs == ("ALLOWED" if is_allowed else "DENIED"), (acls, name, host, operation, of)
             decided[theirs] += 1
     assert min(decided.values()) > 300, decided
+
+
+@oracle
+def test_random_fetches_are_throttled_for_as_long_as_by_kafka_s_quotas(ask: Ask) -> None:
+    random, throttled = Random(18), 0
+    for _ in range(30):
+        bound, now_ms = random.choice((1_000, 50_000, 1 << 20)), 1_000_000
+        ask("quota", bound)
+        quotas = ClientQuotas({("alice", None): bound})
+        for _ in range(60):
+            now_ms += random.choice((0, 1, 90, 400, 999, 1_000, 1_001, 2_500, 12_000)) if random.random() < 0.7 else 0
+            size = random.randrange(1, bound * random.choice((1, 3, 12)))
+            (theirs,) = ask("record", size, now_ms)
+            ours = quotas.throttle_ms("alice", "", size, now_ms)
+            assert abs(ours - int(theirs)) <= 1, (bound, size, now_ms, theirs, ours)
+            throttled += ours > 0
+    assert 200 < throttled < 1_600, throttled

@@ -16,8 +16,10 @@ from tiering.endpoint.fetch_sessions.manager import FetchManager
 from tiering.endpoint.hosted_logs import RETRY_MS, HostedLogs, HostedTopic
 from tiering.endpoint.metrics import EndpointMetrics
 from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.quotas.client_quotas import ClientQuotas
 from tiering.endpoint.reads import NotAtHand, Reads
 from tiering.endpoint.settings import DEFAULTS, Settings
+from tiering.endpoint.watched_file import WatchedFile
 from tiering.read.tiered_log import Isolation, TieredLog
 
 CLUSTER_ID: Final = "kafka-tiering"
@@ -42,9 +44,20 @@ class Context:
     cluster_id: str = CLUSTER_ID
     acls: AclFile | None = None
     """Says who may do what; without it everybody may read all."""
+    quotas: ClientQuotas | None = None
+    """Says how much clients may fetch; without it as much as they like."""
+    watched: tuple[WatchedFile, ...] = ()
+    """Other files that are read again when they change."""
     metrics: EndpointMetrics = field(default_factory=EndpointMetrics)
     may_wait: bool = True
     """Whether an answer may wait for a store, a disk or another thread; if not, NotAtHand is raised instead."""
+
+    def look(self) -> None:
+        """Looks whether files of rules have changed."""
+        if self.acls is not None:
+            self.acls.look()
+        for file in self.watched:
+            file.look()
 
     @property
     def authorizer(self) -> Authorizer | None:

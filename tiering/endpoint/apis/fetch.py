@@ -9,6 +9,7 @@ from typing import Final
 from local_log.errors import LogError, OffsetOutOfRange
 from local_log.file_range import size_of
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
+from local_log.formats.primitives import INT32_MAX
 from local_log.log_reader import LogReader
 from tiering.endpoint.apis.auth_helper import is_authorized
 from tiering.endpoint.apis.context import (
@@ -27,7 +28,7 @@ from tiering.endpoint.apis.context import (
 )
 from tiering.endpoint.authorization.acls import Operation, ResourceType
 from tiering.endpoint.brokers.live_brokers import LiveBrokers
-from tiering.endpoint.fetch_sessions.contexts import FetchContext
+from tiering.endpoint.fetch_sessions.contexts import Answers, FetchContext, IncrementalFetch
 from tiering.endpoint.fetch_sessions.manager import TOPIC_IDS_SINCE
 from tiering.endpoint.fetch_sessions.session import Wanted
 from tiering.endpoint.hosted_logs import HostedTopic
@@ -115,17 +116,42 @@ def fetch(
     if readable and request.isolation_level not in ISOLATION_LEVELS:
         return _refused(request, version, ErrorCode.UNKNOWN_SERVER_ERROR)
     params = _params(request, version)
-    bytes_max = min(request.max_bytes, context.settings[FETCH_MAX_BYTES])
+    bytes_max = min(request.max_bytes, context.settings[FETCH_MAX_BYTES], _quota(request_context, context))
     room = _Room(bytes_max, one_at_least=version >= _MAX_BYTES_SINCE)
     answers = [(wanted, _partition(topic, wanted, params, room, context)) for wanted, topic in readable]
     is_short = room.found < min(request.min_bytes, bytes_max)
     if may_wait and answers and is_short and not any(a.error_code or a.diverging_epoch.epoch >= 0 for _, a in answers):
         return None
+    throttled = _throttled(begun, answers, request_context, context)
+    if throttled is not None:
+        return throttled
     _count(answers, context)
     response = begun.respond(answers + unknown, context.clock.now_ms())
     leaders = set() if params.is_from_follower else {answer.current_leader.leader_id for _, answer in answers}
     nodes = tuple(NodeEndpoint(one.node_id, one.host, one.port) for one in context.cluster.live.brokers if one.node_id in leaders)
     return replace(response, node_endpoints=nodes) if nodes else response
+
+
+def _quota(request_context: RequestContext, context: Context) -> int:
+    """The most bytes of an answer that is not throttled for certain."""
+    if context.quotas is None:
+        return INT32_MAX
+    found = context.quotas.bytes_max(request_context.principal.name, request_context.client_id)
+    return INT32_MAX if found is None else found
+
+
+def _throttled(begun: FetchContext, answers: Answers, request_context: RequestContext, context: Context) -> FetchResponse | None:
+    """An empty response with the time to wait for, if the client has used up its quota."""
+    if context.quotas is None:
+        return None
+    size, now_ms = sum(sum(map(size_of, answer.records or ())) for _, answer in answers), context.clock.now_ms()
+    user, client_id = request_context.principal.name, request_context.client_id
+    throttle_ms = context.quotas.throttle_ms(user, client_id, size, now_ms)
+    if not throttle_ms:
+        return None
+    # A session goes on as it was; none begins with an answer that has nothing.
+    response = begun.respond((), now_ms) if isinstance(begun, IncrementalFetch) else FetchResponse()
+    return replace(response, throttle_time_ms=min(throttle_ms, INT32_MAX))
 
 
 def _params(request: FetchRequest, version: int) -> _FetchParams:

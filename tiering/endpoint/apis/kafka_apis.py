@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from local_log.errors import LogError
 from tiering.endpoint.apis.acls import create_acls, delete_acls, describe_acls
 from tiering.endpoint.apis.api_versions import api_versions, unknown_api_versions
 from tiering.endpoint.apis.authorized import authorized
@@ -68,6 +69,8 @@ from tiering.endpoint.reads import NotAtHand
 from tiering.endpoint.request_context import ConnectionContext, RequestContext
 from tiering.endpoint.waiting_fetches import Log, Partition, is_same, logs_of
 
+T = TypeVar("T")
+
 _ANSWERS: Final[Mapping[int, Answer]] = {
     PRODUCE.key: lambda message, request_context, context: produce(message),
     LIST_OFFSETS.key: list_offsets,
@@ -121,6 +124,14 @@ class Later:
         return write_response(self.header, self.response.result())
 
 
+@dataclass(frozen=True, slots=True)
+class Throttled:
+    """The parts of an answer to a client that has used up its quota: nothing more is read of it for so long."""
+
+    parts: list[Any]
+    throttle_ms: int
+
+
 _FETCH_KEY: Final = FETCH.key.to_bytes(2, "big")
 _AT_ONCE_BYTES_MAX: Final = 4 << 10
 _AT_ONCE_PARTITIONS_MAX: Final = 16
@@ -128,15 +139,14 @@ _AT_ONCE_PARTITIONS_MAX: Final = 16
 
 def handle_at_once(
     frame: bytes, connection: ConnectionContext, context: Context
-) -> list[Any] | Waits | Callable[[], list[Any] | Waits | Later]:
+) -> list[Any] | Waits | Throttled | Callable[[], list[Any] | Waits | Throttled | Later]:
     """The answer to a fetch of a few partitions, if nobody has to be waited for; else a call that waits and gives the answer.
 
     So a small fetch is not handed to another thread and back. `context` is one whose answers may not wait. Raises as `handle`.
     """
     if frame[:2] != _FETCH_KEY or len(frame) > _AT_ONCE_BYTES_MAX:
         return partial(handle, frame, connection, replace(context, may_wait=True))
-    if context.acls is not None:
-        context.acls.look()
+    context.look()
     request = read_request(frame)
     assert not isinstance(request, UnknownApiVersions)
     message, request_context = request.message, RequestContext(request.header, connection)
@@ -147,10 +157,9 @@ def handle_at_once(
     return answer_fetch_at_once(waiting, context, may_wait=message.max_wait_ms > 0)
 
 
-def handle(frame: bytes, connection: ConnectionContext, context: Context) -> list[Any] | Waits | Later:
+def handle(frame: bytes, connection: ConnectionContext, context: Context) -> list[Any] | Waits | Throttled | Later:
     """The parts of the answer to a request, or that it waits. Raises InvalidRequest, LogError."""
-    if context.acls is not None:
-        context.acls.look()
+    context.look()
     request = read_request(frame)
     if isinstance(request, UnknownApiVersions):
         return unknown_api_versions(request.correlation_id)
@@ -167,14 +176,14 @@ def handle(frame: bytes, connection: ConnectionContext, context: Context) -> lis
     return later.parts() if response.done() else later
 
 
-def _handle_fetch(message: FetchRequest, request_context: RequestContext, context: Context) -> list[Any] | Waits:
+def _handle_fetch(message: FetchRequest, request_context: RequestContext, context: Context) -> list[Any] | Waits | Throttled:
     waiting = Waits(message, request_context, begin_fetch(message, request_context, context))
     return answer_fetch(waiting, context, may_wait=message.max_wait_ms > 0)
 
 
 def answer_fetch_at_once(
     waiting: Waits, context: Context, *, may_wait: bool
-) -> list[Any] | Waits | Callable[[], list[Any] | Waits]:
+) -> list[Any] | Waits | Throttled | Callable[[], list[Any] | Waits | Throttled]:
     """As `handle_at_once`, for a fetch that was begun before."""
     if len(waiting.begun.wanted) <= _AT_ONCE_PARTITIONS_MAX:
         try:
@@ -184,7 +193,7 @@ def answer_fetch_at_once(
     return partial(answer_fetch, waiting, replace(context, may_wait=True), may_wait=may_wait)
 
 
-def answer_fetch(waiting: Waits, context: Context, *, may_wait: bool) -> list[Any] | Waits:
+def answer_fetch(waiting: Waits, context: Context, *, may_wait: bool) -> list[Any] | Waits | Throttled:
     """The parts of the answer to a fetch, or that it waits. Raises InvalidRequest, LogError."""
     if may_wait:
         wanted = ((one.topic, one.asked.partition) for one in waiting.begun.wanted if one.topic is not None)
@@ -192,4 +201,17 @@ def answer_fetch(waiting: Waits, context: Context, *, may_wait: bool) -> list[An
         if not is_same(seen, waiting.seen):
             waiting = replace(waiting, seen=seen)
     response = fetch(waiting.begun, waiting.request, waiting.request_context, context, may_wait=may_wait)
-    return waiting if response is None else write_response(waiting.request_context.header, response)
+    if response is None:
+        return waiting
+    parts = write_response(waiting.request_context.header, response)
+    return Throttled(parts, response.throttle_time_ms) if response.throttle_time_ms else parts
+
+
+def result_of(ask: Callable[[], T]) -> T | LogError:
+    """What a call gives, or why it gives nothing."""
+    try:
+        return ask()
+    except LogError as e:
+        return e
+    except Exception as e:  # a bug of ours must not leave a client without an answer, nor end the thread
+        return InvalidRequest(f"a bug: {type(e).__name__}: {e}; please report it")

@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -16,6 +15,7 @@ from local_log.disk import Disk
 from local_log.errors import Corrupt, Invalid, LogError, Unavailable
 from local_log.file_range import FileState
 from remote.clock import Clock
+from tiering.endpoint.addresses import is_loopback
 
 BYTES_MAX: Final = 1 << 20
 TIMEOUT_S: Final = 10.0
@@ -110,13 +110,6 @@ def check_url(url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme == "https" and parts.hostname:
         return
-    if parts.scheme == "http" and _is_loopback(parts.hostname or ""):
+    if parts.scheme == "http" and is_loopback(parts.hostname or ""):
         return
     raise Invalid(f"{url!r}: keys are taken from an https:// address, from http:// on this host, or from a file:///path")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -15,17 +15,14 @@ from enum import IntEnum
 from typing import Any, Final, TypeVar
 
 from local_log.disk import WritableDisk
-from local_log.errors import Corrupt, LogError, Newer
-from local_log.file_range import FileState
+from local_log.errors import Corrupt, Newer
 from local_log.formats.primitives import Buffer
 from remote.clock import Clock
 from tiering.endpoint.authorization.acls import Acl, Operation, PatternType, Permission, ResourceType
 from tiering.endpoint.authorization.authorizer import AclIndex, Authorizer
+from tiering.endpoint.watched_file import WatchedFile
 
 FORMAT: Final = 1
-BYTES_MAX: Final = 64 << 20
-LOOK_MS: Final = 1_000
-"""How often it is looked whether the file has changed."""
 
 _E = TypeVar("_E", bound=IntEnum)
 
@@ -95,36 +92,22 @@ class AclFile:
     clock: Clock
     authorizer: Authorizer
     report: Callable[[str], object]
-    _state: FileState | None = None
-    _looked_ms: int = 0
+    _file: WatchedFile = field(init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._file = WatchedFile(self.disk, self.path, self.clock, self._take, self.report)
+
+    def _take(self, data: bytes) -> None:
+        self.authorizer.index = AclIndex(read_acls(data))
 
     def load(self) -> None:
         """Reads the file. Raises LogError."""
-        state = self.disk.state(self.path)
-        if state.size > BYTES_MAX:
-            raise Corrupt(f"a file of ACLs of {state.size} bytes, where {BYTES_MAX} are the most", file=self.path)
-        try:
-            acls = read_acls(self.disk.read(self.path))
-        except Corrupt as e:
-            raise e.at(self.path) from e
-        self._state, self.authorizer.index = state, AclIndex(acls)
+        self._file.load()
 
     def look(self) -> None:
         """Reads the file again if it has changed; goes on with what was read before if it cannot be used."""
-        now_ms = self.clock.now_ms()
-        if now_ms - self._looked_ms < LOOK_MS or not self._lock.acquire(blocking=False):
-            return
-        try:
-            self._looked_ms = now_ms
-            state = self.disk.state(self.path)
-            if state != self._state:
-                self._state = state  # what cannot be used is told once, and looked at again when it changes
-                self.load()
-        except LogError as e:
-            self.report(f"the ACLs are as they were before: {e}")
-        finally:
-            self._lock.release()
+        self._file.look()
 
     def change(self, change: Callable[[tuple[Acl, ...]], Iterable[Acl]]) -> None:
         """Writes what `change` makes of the bindings. Raises LogError, OSError; nothing has changed then."""

@@ -67,6 +67,12 @@ def test_tls_needs_a_certificate_and_mutual_tls_an_authority(run: Run, tmp_path:
     assert "is neither DEFAULT nor RULE" in run(*words, *key, "-c", "ssl.principal.mapping.rules=CN").stderr
 
 
+def test_a_file_of_quotas_that_is_none_is_refused(run: Run, broker: Path, tmp_path: Path) -> None:
+    (tmp_path / "quotas.json").write_text('{"format": 1, "quotas": [{"user": "alice"}]}')
+    result = run("serve", "--log-dir", broker, "--listen", "127.0.0.1:0", "--quotas", tmp_path / "quotas.json")
+    assert (bool(result.exit_code), "quotas.json" in result.stderr, "not a file of quotas" in result.stderr) == (True, True, True)
+
+
 def test_a_file_of_acls_that_is_none_is_refused(run: Run, tmp_path: Path) -> None:
     (tmp_path / "acls.json").write_text('{"format": 1, "acls": [{"resourceType": "TOPIC"}]}')
     result = run("serve", "--log-dir", tmp_path, "--listen", "127.0.0.1:0", "--acls", tmp_path / "acls.json")

@@ -5,9 +5,10 @@ from archive_fakes import SleptClock
 
 from local_log.errors import Corrupt, LogError
 from local_log.os_disk import OsWritableDisk
-from tiering.endpoint.authorization.acl_file import LOOK_MS, AclFile, read_acls, write_acls
+from tiering.endpoint.authorization.acl_file import AclFile, read_acls, write_acls
 from tiering.endpoint.authorization.acls import Acl, Operation, PatternType, Permission, ResourceType
 from tiering.endpoint.authorization.authorizer import Authorizer
+from tiering.endpoint.watched_file import LOOK_MS
 
 ORDERS = Acl(ResourceType.TOPIC, "orders", "User:alice", Operation.READ)
 GROUPS = Acl(ResourceType.GROUP, "g", "User:*", Operation.ALL, Permission.DENY, PatternType.PREFIXED, "192.0.2.1")

@@ -1,0 +1,1 @@
+"""How many bytes a second clients may fetch (Kafka's client quotas)."""
