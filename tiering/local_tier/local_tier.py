@@ -335,10 +335,22 @@ class LocalTier:
         known = self._starts.kept(self._known, self._logs()).used({path for path in paths if path is not None})
         if known != self._known or any(not self._has_newest(directory) for directory in self._live()):
             self._save(known)
+        self._assign_ids()
         if not self.offline:  # else an offline directory may have what seems to be missing
             for name, topic in self._known.topics.items():
                 if topic.being_made:
                     self._make(name, topic)
+
+    def _assign_ids(self) -> None:
+        """Writes the id of its topic into a log's folder that lacks it: archives are found by the ids in the folders.
+
+        Not where only the archive has the log's first records: it was archived without an id, and would not be found by it.
+        """
+        for partition, log in self._logs().items():
+            topic, now = self._known.topics.get(partition.topic), log.offsets
+            if topic is not None and topic.topic_id is not None and now.log_start >= now.local_log_start:
+                with suppress(Unreadable):
+                    self._manager.get_or_create(partition, topic.topic_id)
 
     def _has_newest(self, directory: DataDir) -> bool:
         with suppress(LogError):

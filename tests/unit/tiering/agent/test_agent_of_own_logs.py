@@ -23,6 +23,7 @@ from tiering.agent.watch import look
 from tiering.local_tier.errors import InvalidTopicConfig
 from tiering.local_tier.own_log_dir import OwnLogDir
 from tiering.local_tier.own_topics import OwnTopics
+from tiering.local_tier.reads import TierReads
 from tiering.local_tier.service import StartStopped
 
 T = TypeVar("T")
@@ -173,6 +174,22 @@ def test_records_appended_to_an_older_copy_stay_where_the_archive_has_expired_th
     agent = world.run(30)
     assert (log.log_start_offset, logs_on_disk(world)[0], log.log_end_offset) == (0, 0, 20 + appended)
     assert "create the topic anew and append them there" in str(agent.view().last_error)
+
+
+def test_a_log_whose_folder_lacks_the_id_of_its_topic_gets_it_and_is_read_on_from_the_archive() -> None:
+    """A crash kept the broker from writing it, before we took the directory over. Archives are found by the id in the folder."""
+    world, second = OwnWorld(), TopicPartition("orders", 1)
+    topic = world.start().create_topic("orders", 2)
+    world.service.stop()
+    world.disk.delete(f"{LOGS}/{second}/partition.metadata")
+    world.disk.delete(f"{LOGS}/tiering-topics.json")
+    tier = world.start()
+    assert (tier.topics()["orders"].topic_id, tier.partitions()) == (topic.topic_id, (ORDERS, second))
+    produce(tier, second, 60, now_ms=world.clock.now)
+    world.run(30)
+    assert tier.log(second).local_log_start_offset == 60
+    assert world.manifest(second).end_offset == 60
+    assert sum(batch.num_rows for batch in TierReads(tier, world.archive).log(second).read(0)) == 60
 
 
 def test_a_failing_disk_is_told_and_ends_the_service(world: OwnWorld) -> None:
