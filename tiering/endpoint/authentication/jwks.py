@@ -65,8 +65,15 @@ class FetchedKeys:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def keys(self, kid: object) -> KeySet:
-        """All keys. Raises LogError if they were never fetched, and cannot be now."""
-        with self._lock:
+        """All keys; those of before while another thread fetches them. Raises LogError if they never were, and cannot be now.
+
+        A provider may take its time, and the threads that answer requests are few.
+        """
+        known = self._keys
+        if not self._lock.acquire(blocking=known is None):
+            assert known is not None
+            return known
+        try:
             since_ms = self.clock.now_ms() - self._asked_ms
             is_known = self._keys is not None and (kid is None or any(key.kid == kid for key in self._keys))
             if self._keys is None or since_ms >= self.refresh_ms or (not is_known and since_ms >= AGAIN_MS):
@@ -74,17 +81,20 @@ class FetchedKeys:
             if self._keys is None:
                 raise Unavailable(f"the keys at {self.url} could not be fetched yet")
             return self._keys
+        finally:
+            self._lock.release()
 
     def _fetch(self) -> None:
         if self._asked_ms and self.clock.now_ms() - self._asked_ms < AGAIN_MS:
             return
-        self._asked_ms = self.clock.now_ms()
         try:
             self._keys = read_key_set(self.fetch(self.url), self.url)
         except LogError as e:
             if self._keys is None:
                 raise
             self.report(f"tokens are checked with the keys of before: {e}")
+        finally:
+            self._asked_ms = self.clock.now_ms()  # the answer may have taken as long as that
 
 
 def fetch(url: str) -> bytes:

@@ -5,6 +5,7 @@ import json
 import threading
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -177,6 +178,34 @@ def test_keys_of_an_address_are_fetched_seldom_and_for_a_key_that_is_new(provide
     assert keys.keys("rsa") is keys.keys("rsa") is second
     assert len(asked) == 4
     assert said == ["tokens are checked with the keys of before: the provider is down"] * 2
+
+
+def test_a_slow_provider_keeps_nobody_waiting_but_who_asks_it_and_is_left_alone_for_a_while(provider: Provider) -> None:
+    clock, asked = SleptClock(), list[str]()
+    is_asked, may_answer = threading.Event(), threading.Event()
+
+    def fetch_slowly(url: str) -> bytes:
+        asked.append(url)
+        if len(asked) > 1:
+            is_asked.set()
+            assert may_answer.wait(10)
+            clock.now += AGAIN_MS
+            raise Unavailable("the provider is slow")
+        return provider.key_set()
+
+    keys = FetchedKeys("https://id.example/keys", clock, 3_600_000, lambda _: None, fetch_slowly)
+    known = keys.keys("rsa")
+    clock.now += AGAIN_MS
+    with ThreadPoolExecutor(2) as pool:
+        try:
+            slow = pool.submit(keys.keys, "unknown")
+            assert is_asked.wait(5)
+            assert pool.submit(keys.keys, "rsa").result(5) is known
+        finally:
+            may_answer.set()
+        assert slow.result(5) is known
+    assert keys.keys("unknown") is known
+    assert len(asked) == 2
 
 
 def test_a_provider_that_never_answered_is_asked_again_after_a_while() -> None:
