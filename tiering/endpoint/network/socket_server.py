@@ -137,7 +137,7 @@ class SocketServer:
         self._arriving += len(data)
         if one.state is State.RECEIVING:
             return self._look_for_request(connection, one) + self._relieve()
-        return self._paused(connection, one, len(one.receive) > self.config.ahead_bytes_max)
+        return self._paused(connection, one, len(one.receive) > self.config.ahead_bytes_max) + self._relieve()
 
     def take_request(self) -> tuple[Id, bytes] | None:
         """The request whose turn it is, None if there is none, or too many are being answered, or too much memory is in use.

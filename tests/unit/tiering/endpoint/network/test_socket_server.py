@@ -237,6 +237,17 @@ def test_bytes_of_files_do_not_count_as_memory():
     assert (send.left, send.buffered) == ((1 << 30) + 8, 8)
 
 
+def test_what_clients_send_ahead_while_they_are_answered_is_bounded_together():
+    at = server(*["192.0.2.1"] * 8, queued_bytes_max=300, request_threads=8)
+    for number in range(8):
+        at.received(number, frame(b"?"), 0)
+        assert at.take_request() is not None
+    actions = [action for number in range(8) for action in at.received(number, b"\0" * 60, 0)]
+    assert at.memory_used <= 300 + 8
+    assert sum(isinstance(action, Close) for action in actions) == 3
+    assert at.memory_used == sum(len(one.receive) + 1 for one in at._connections.values())
+
+
 def test_half_requests_of_many_connections_are_bounded_together():
     at = server(*"abcdefg", receive_ms_max=1000)
     for number in range(7):
