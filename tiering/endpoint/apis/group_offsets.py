@@ -4,7 +4,7 @@ Topics are named up to version 9 of the first two, and have ids since. What is c
 so that a topic that is created anew does not get the offsets of the former one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -57,11 +57,12 @@ def offset_commit(request: OffsetCommitRequest, request_context: RequestContext,
         if isinstance(found, ErrorCode):
             answers.append(_refused(topic, found))
             continue
-        wanted = tuple(one for one in topic.partitions if _may_be(found[0], one.partition_index, context))
+        may_be = _partitions_of(found[0], context)
+        wanted = tuple(one for one in topic.partitions if may_be(one.partition_index))
         if wanted:
             known.append(OffsetCommitRequestTopic(*found, wanted))
         if len(wanted) < len(topic.partitions):
-            missing = tuple(one for one in topic.partitions if one not in wanted)
+            missing = tuple(one for one in topic.partitions if not may_be(one.partition_index))
             answers.append(_refused(replace(topic, partitions=missing), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
     if known:
         asked = replace(request, topics=tuple(known))
@@ -73,10 +74,10 @@ def offset_commit(request: OffsetCommitRequest, request_context: RequestContext,
     return OffsetCommitResponse(topics=tuple(answers))
 
 
-def _may_be(topic: str, number: int, context: Context) -> bool:
-    """Whether there is such a partition, as far as that is known."""
+def _partitions_of(topic: str, context: Context) -> Callable[[int], bool]:
+    """Tells whether there is such a partition, as far as that is known."""
     found = topic_named(context, topic)
-    return not isinstance(found, HostedTopic) or number in found.partitions
+    return lambda number: not isinstance(found, HostedTopic) or number in found.partitions
 
 
 def _refused(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitResponseTopic:

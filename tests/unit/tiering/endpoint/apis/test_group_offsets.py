@@ -95,6 +95,16 @@ def test_a_topic_that_is_not_there_is_refused_by_name_or_id_and_the_others_are_c
     assert fetched(endpoint, 9) == {"g-txn": (8, 0), "g-mixed": (8, 0)}
 
 
+def test_a_commit_for_many_partitions_takes_no_longer_for_each_than_for_one(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = tuple(OffsetCommitRequestPartition(number, 8) for number in [0] * 20 + [7] * 20)
+    request = OffsetCommitRequest("readers", topics=(OffsetCommitRequestTopic("g-txn", partitions=asked),))
+    monkeypatch.setattr(OffsetCommitRequestPartition, "__eq__", None)  # partitions are not compared with each other
+    found = endpoint.ask(OFFSET_COMMIT, 9, request).topics
+    assert sorted(one.error_code for topic in found for one in topic.partitions) == [0] * 20 + [3] * 20
+
+
 def test_a_fetch_by_an_unknown_id_is_refused_and_by_an_unknown_name_told_that_there_is_none(endpoint: Endpoint) -> None:
     topic_id = id_of(endpoint, "g-txn")
     commit(endpoint, 9, 5)
