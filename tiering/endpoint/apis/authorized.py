@@ -245,8 +245,9 @@ def _find_coordinator(answer: Answer, message: Any, request_context: RequestCont
     if request_context.version < _SEVERAL_KEYS_SINCE:
         refused = FindCoordinatorResponse(error_code=code, node_id=_NO_NODE, port=_NO_NODE)
         return answer(message, request_context, context) if may(message.key) else refused
-    keys = tuple(filter(may, message.coordinator_keys))
-    found = answer(replace(message, coordinator_keys=keys), request_context, context)
+    keys = frozenset(filter(may, message.coordinator_keys))
+    asked = tuple(key for key in message.coordinator_keys if key in keys)
+    found = answer(replace(message, coordinator_keys=asked), request_context, context)
     others = (Coordinator(k, _NO_NODE, port=_NO_NODE, error_code=code) for k in message.coordinator_keys if k not in keys)
     return replace(found, coordinators=(*found.coordinators, *others))
 

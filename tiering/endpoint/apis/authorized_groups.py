@@ -43,15 +43,17 @@ def _of_member(refused: object, answer: Answer, message: Any, request_context: R
 
 
 def _describe_groups(answer: Answer, message: Any, request_context: RequestContext, context: Context) -> Any:
-    allowed = tuple(filter(partial(_may, Operation.DESCRIBE, request_context, context), message.groups))
-    found = answer(replace(message, groups=allowed), request_context, context)
+    allowed = frozenset(filter(partial(_may, Operation.DESCRIBE, request_context, context), message.groups))
+    asked = tuple(group for group in message.groups if group in allowed)
+    found = answer(replace(message, groups=asked), request_context, context)
     refused = (DescribedGroup(_FAILED, group_id=group) for group in message.groups if group not in allowed)
     return replace(found, groups=(*found.groups, *refused))
 
 
 def _delete_groups(answer: Answer, message: Any, request_context: RequestContext, context: Context) -> Any:
-    allowed = tuple(filter(partial(_may, Operation.DELETE, request_context, context), message.groups_names))
-    found = answer(replace(message, groups_names=allowed), request_context, context)
+    allowed = frozenset(filter(partial(_may, Operation.DELETE, request_context, context), message.groups_names))
+    asked = tuple(group for group in message.groups_names if group in allowed)
+    found = answer(replace(message, groups_names=asked), request_context, context)
     refused = (DeletableGroupResult(group, _FAILED) for group in message.groups_names if group not in allowed)
     return replace(found, results=(*found.results, *refused))
 

@@ -1,5 +1,6 @@
 """DescribeConfigs: the settings of this broker. Those of topics are known to the brokers that own them, and not here."""
 
+from collections.abc import Container
 from enum import IntEnum
 
 from tiering.endpoint.apis.context import Context, unknown_topic
@@ -35,13 +36,16 @@ def describe_configs(request: DescribeConfigsRequest, context: Context) -> Descr
     if unknown:
         reason = f"Unexpected resource type UNKNOWN for resource {unknown[0].resource_name}"
         return DescribeConfigsResponse(results=tuple(_refused(one, reason) for one in request.resources))
-    return DescribeConfigsResponse(results=tuple(_described(one, request, context) for one in request.resources))
+    topics = frozenset(context.logs.names()) if any(one.resource_type == ResourceType.TOPIC for one in request.resources) else ()
+    return DescribeConfigsResponse(results=tuple(_described(one, request, topics, context) for one in request.resources))
 
 
-def _described(resource: DescribeConfigsResource, request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResult:
+def _described(
+    resource: DescribeConfigsResource, request: DescribeConfigsRequest, topics: Container[str], context: Context
+) -> DescribeConfigsResult:
     kind, name = resource.resource_type, resource.resource_name
     node_id = str(context.cluster.live.node_id)
-    if kind == ResourceType.TOPIC and name not in context.logs.names():
+    if kind == ResourceType.TOPIC and name not in topics:
         return DescribeConfigsResult(unknown_topic(name), None, kind, name)
     if kind == ResourceType.BROKER and name not in ("", node_id):
         return _refused(resource, f"Unexpected broker id, expected {node_id} or empty string, but received {name}")

@@ -44,13 +44,17 @@ def _topics(request: DescribeLogDirsRequest, context: Context) -> Iterator[Descr
     for name, topic, numbers in wanted:
         if isinstance(topic, HostedTopic):
             found = [
-                _partition(number, log, in_archive=context.logs.tiers.log_dir is None)
-                for number, log in sorted(topic.partitions.items())
-                if numbers is None or number in numbers
+                _partition(number, log, in_archive=context.logs.tiers.log_dir is None) for number, log in _wanted(topic, numbers)
             ]
             partitions = tuple(one for one in found if one is not None)
             if partitions:
                 yield DescribeLogDirsTopic(name, partitions)
+
+
+def _wanted(topic: HostedTopic, numbers: set[int] | None) -> list[tuple[int, TieredLog | LogError]]:
+    """The partitions with these numbers, or all, in order."""
+    found = topic.partitions if numbers is None else numbers & topic.partitions.keys()
+    return [(number, topic.partitions[number]) for number in sorted(found)]
 
 
 def _partition(number: int, log: TieredLog | LogError, *, in_archive: bool) -> DescribeLogDirsPartition | None:

@@ -65,16 +65,16 @@ def list_offsets(request: ListOffsetsRequest, request_context: RequestContext, c
     if request.isolation_level not in ISOLATION_LEVELS:
         return ListOffsetsResponse(topics=tuple(_refused(one, ErrorCode.UNKNOWN_SERVER_ERROR) for one in topics))
     times = Counter((topic.name, one.partition_index) for topic in topics for one in topic.partitions)
+    twice = {asked for asked, count in times.items() if count > 1 and version > 0}
     if version > 0:
         topics = _merged(topics)
     isolation = isolation_of(request.isolation_level) if request.replica_id == _CONSUMER else Isolation.read_uncommitted
     found = []
     for wanted in topics:
         topic = topic_named(context, wanted.name)
-        twice = {number for (name, number), count in times.items() if name == wanted.name and count > 1 and version > 0}
         answers = (
             _error(one, ErrorCode.INVALID_REQUEST)
-            if one.partition_index in twice
+            if (wanted.name, one.partition_index) in twice
             else _offset(topic, one, version, isolation, context)
             for one in wanted.partitions
         )
