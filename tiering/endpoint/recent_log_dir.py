@@ -14,6 +14,8 @@ T = TypeVar("T")
 
 LIST_MS_MAX: Final = 1_000
 CHECKPOINT_MS_MAX: Final = 100
+SHARE: Final = 10
+"""What takes long to read is kept so many times as long, so that reading takes a small share of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +24,11 @@ class RecentLogDir(LogDir):
 
     clock: Clock = field(kw_only=True)
     _read: dict[str, tuple[int, Any]] = field(default_factory=dict, compare=False, repr=False)
-    """What was read, and when, by what it is."""
+    """What was read, and until when it is kept, by what it is."""
     _lock: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
 
     def partitions(self) -> tuple[TopicPartition, ...]:
-        """As they were listed at most LIST_MS_MAX ago. Raises NotFound."""
+        """As they were listed LIST_MS_MAX ago, or longer where listing takes long. Raises NotFound."""
         return tuple(partition for of_topic in self._by_topic().values() for partition in of_topic)
 
     def partitions_of(self, topic: str) -> tuple[TopicPartition, ...]:
@@ -34,7 +36,7 @@ class RecentLogDir(LogDir):
         return self._by_topic().get(topic, ())
 
     def checkpoint(self, name: str) -> dict[TopicPartition, int]:
-        """A checkpoint file as it was at most CHECKPOINT_MS_MAX ago. Raises Corrupt, Unreadable."""
+        """A checkpoint file as it was CHECKPOINT_MS_MAX ago, or longer if it is large. Raises Corrupt, Unreadable."""
         return self._recent(name, CHECKPOINT_MS_MAX, lambda: LogDir.checkpoint(self, name))
 
     def _by_topic(self) -> dict[str, tuple[TopicPartition, ...]]:
@@ -48,7 +50,9 @@ class RecentLogDir(LogDir):
         with self._lock:
             now_ms = self.clock.now_ms()
             known = self._read.get(what)
-            if known is None or now_ms - known[0] >= ms_max:
-                known = self._read[what] = now_ms, read()
+            if known is None or now_ms >= known[0]:
+                found_now = read()
+                took_ms = self.clock.now_ms() - now_ms
+                known = self._read[what] = now_ms + max(ms_max, SHARE * took_ms), found_now
             found: T = known[1]
             return found

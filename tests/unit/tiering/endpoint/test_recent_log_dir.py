@@ -56,6 +56,21 @@ def test_a_checkpoint_is_read_once_in_a_while_for_all_topics(folder: Path) -> No
     assert [log.checkpointed_high_watermark for log in directory.found_in("a")] == [8, None]
 
 
+def test_what_takes_long_to_read_is_kept_for_longer(folder: Path) -> None:
+    class SlowDisk(CountingDisk):
+        def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
+            clock.now += 50
+            return super().read(file, start, end)
+
+    disk, clock = SlowDisk(), FixedClock()
+    directory = RecentLogDir(disk, str(folder), clock=clock)
+    directory.checkpoint(HIGH_WATERMARK_CHECKPOINT)
+    for waited, reads in ((400, 1), (49, 1), (1, 2), (499 - 50, 2), (1, 3)):
+        clock.now += waited
+        directory.checkpoint(HIGH_WATERMARK_CHECKPOINT)
+        assert disk.asked[HIGH_WATERMARK_CHECKPOINT] == reads
+
+
 def test_what_cannot_be_read_is_tried_again(tmp_path: Path) -> None:
     directory = RecentLogDir(OsDisk(), str(tmp_path / "logs"), clock=FixedClock())
     for _ in range(2):
