@@ -24,6 +24,7 @@ BROKER = Path(__file__).parents[1] / "kafka" / "broker-pom.xml"
 BROKER_3_9 = BROKER.with_name("broker-3.9-pom.xml")
 """The last broker that answers clients from before 0.11."""
 SPARK_SOURCE = Path(__file__).parents[1] / "kafka" / "spark-pom.xml"
+TOOLS = BROKER.with_name("tools-pom.xml")
 TIERED = Path(__file__).parents[1] / "kafka" / "tiered-pom.xml"
 
 AT_ONCE = {"fetch.wait.max.ms": 10}
@@ -156,6 +157,14 @@ def program(source: Path, *, before: Iterable[Path] = (), arguments: Iterable[st
     java = [f"{java_home()}/bin/java", "-Xmx512m", *_fast_start(BROKER), "-cp", _class_path(*of_kafka, classes)]
     command = [*java, source.stem, *arguments]
     return subprocess.Popen(command, text=True, **pipes)
+
+
+def tool(name: str, *arguments: str) -> str:
+    """What a command line tool of Kafka prints; `name` is that of its class below `org.apache.kafka.tools`."""
+    quick.starts_a_server()
+    java = [f"{java_home()}/bin/java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", _class_path(*jars(TOOLS))]
+    command = [*java, f"org.apache.kafka.tools.{name}", *arguments]
+    return subprocess.run(command, check=True, text=True, capture_output=True, timeout=60).stdout
 
 
 @once
