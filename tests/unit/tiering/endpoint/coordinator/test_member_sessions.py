@@ -5,6 +5,9 @@ from group_members import GROUP, SESSION_MS, Members, code, subscription
 from offsets_kept import MemoryLog
 
 from tiering.endpoint.coordinator.errors import GroupError
+from tiering.endpoint.coordinator.offsets_log import EndOfTransaction, Loaded
+from tiering.endpoint.coordinator.record_messages import OffsetCommitKey
+from tiering.endpoint.coordinator.records import OffsetAndMetadata, offset_commit_record
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.list_groups import ListGroupsRequest
 
@@ -306,3 +309,23 @@ def test_a_group_that_is_deleted_and_cannot_be_is_still_there(members: Members) 
     members.log.is_broken = True
     assert delete_error(members) == ErrorCode.NOT_COORDINATOR
     assert members.offsets() == {("orders", 0): 1}
+
+
+def test_offsets_of_a_group_do_not_expire_while_its_members_join() -> None:
+    members = Members(offsets_retention_ms=1)
+    leader, _ = members.stable(2, rebalance_ms=1_800_000, session_ms=1_800_000)
+    members.commit(5, generation_id_or_member_epoch=1, member_id=leader)
+    members.join(leader, {"range": subscription("payments")}, rebalance_ms=1_800_000, session_ms=1_800_000)
+    members.later(1_200_000)
+    assert (members.state, members.offsets()) == ("PreparingRebalance", {("orders", 0): 5})
+
+
+def test_pending_offsets_of_a_group_that_is_deleted_are_forgotten_with_it(members: Members) -> None:
+    key = OffsetCommitKey(GROUP, "orders", 1)
+    record = offset_commit_record(key, OffsetAndMetadata(7, -1, "", members.clock.now_ms()))
+    members.log.kept.append(Loaded(record, 0, 4))
+    members.started()
+    assert delete_error(members) == 0
+    members.log.kept.append(EndOfTransaction(4, is_committed=True))
+    members.started()
+    assert members.offsets() == {}

@@ -175,7 +175,7 @@ def test_an_expiry_that_cannot_be_written_is_tried_again(coordinator: Coordinato
     assert coordinator.offsets() == {}
 
 
-def test_offsets_of_an_open_transaction_are_unstable_until_its_marker(coordinator: Coordinator) -> None:
+def test_offsets_of_an_open_transaction_are_unstable_until_its_marker_is_there(coordinator: Coordinator) -> None:
     coordinator.commit(1)
     pending(coordinator, 50, producer_id=4)
     coordinator.started()
@@ -244,3 +244,27 @@ def test_without_a_log_commits_are_refused_and_whoever_runs_the_endpoint_is_told
     assert code_of(lambda: coordinator.delete(0)) == ErrorCode.GROUP_ID_NOT_FOUND
     coordinator.groups.tick()
     assert coordinator.said == [f"group readers: {REFUSED}"]
+
+
+def test_offsets_of_an_open_transaction_are_unstable_also_when_all_are_asked_for(
+    coordinator: Coordinator,
+) -> None:
+    coordinator.commit(1)
+    pending(coordinator, 50, producer_id=4)
+    coordinator.started()
+    assert coordinator.fetch(require_stable=True) == {("orders", 0): (-1, -1, "", ErrorCode.UNSTABLE_OFFSET_COMMIT)}
+
+
+def test_groups_and_offsets_with_pending_ones_do_not_expire() -> None:
+    coordinator = Coordinator(offsets_retention_ms=1)
+    coordinator.commit(1)
+    pending(coordinator, 50, producer_id=4)
+    pending(coordinator, 60, producer_id=5, group="others")
+    coordinator.started()
+    coordinator.clock.now += 600_000
+    coordinator.groups.tick()
+    assert coordinator.offsets() == {("orders", 0): 1}
+    ended(coordinator, 4, is_committed=False)
+    ended(coordinator, 5, is_committed=True)
+    coordinator.started()
+    assert (coordinator.offsets(), coordinator.offsets("others")) == ({("orders", 0): 1}, {("orders", 0): 60})
