@@ -22,6 +22,8 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  *   consume TOPIC ISOLATION   the offsets of all records, and the SHA-256 of their timestamps, keys and values
  *   together TOPIC TOPIC ...  how many records one consumer is given of each, a few at a time
  *   time TOPIC MS             the offset and the timestamp that a consumer is told for a time
+ *   broker TOPIC              how many settings the broker has, fetch.max.bytes with type and source, how many log directories, the
+ *                             bytes of the topic's log there, and the ids of its producers
  *   describe TOPIC            the topic's id, its number of partitions, the nodes, its settings and its largest timestamp's offset
  */
 public class ConsumeAll {
@@ -33,6 +35,7 @@ public class ConsumeAll {
             String[] words = line.split(" ");
             TopicPartition partition = new TopicPartition(words[1], 0);
             out.println(words[0].equals("together") ? together(args[0], List.of(words).subList(1, words.length))
+                : words[0].equals("broker") ? broker(args[0], partition)
                 : words[0].equals("describe") ? describe(args[0], partition)
                 : words[0].equals("time") ? time(args[0], partition, Long.parseLong(words[2])) : consume(args[0], partition, words[2]));
             out.flush();
@@ -99,6 +102,21 @@ public class ConsumeAll {
             int settings = admin.describeConfigs(List.of(resource)).all().get().get(resource).entries().size();
             long latest = admin.listOffsets(Map.of(partition, OffsetSpec.maxTimestamp())).all().get().get(partition).offset();
             return topic.topicId() + " " + topic.partitions().size() + " " + nodes + " " + settings + " " + latest;
+        }
+    }
+
+    private static String broker(String address, TopicPartition partition) throws Exception {
+        try (Admin admin = Admin.create(Map.of("bootstrap.servers", address))) {
+            ConfigResource resource = new ConfigResource(ConfigResource.Type.BROKER, "1");
+            var settings = admin.describeConfigs(List.of(resource)).all().get().get(resource);
+            var bytes = settings.get("fetch.max.bytes");
+            var logDirs = admin.describeLogDirs(List.of(1)).allDescriptions().get().get(1);
+            long size = logDirs.values().stream().mapToLong(dir -> dir.replicaInfos().get(partition).size()).sum();
+            var producers = admin.describeProducers(List.of(partition)).partitionResult(partition).get().activeProducers();
+            StringJoiner ids = new StringJoiner(" ");
+            producers.forEach(producer -> ids.add(Long.toString(producer.producerId())));
+            return settings.entries().size() + " " + bytes.value() + " " + bytes.type() + " " + bytes.source() + " "
+                + logDirs.size() + " " + size + " " + ids;
         }
     }
 }

@@ -9,17 +9,21 @@ from pathlib import Path
 
 import pytest
 import real_kafka
+from archive_fakes import SleptClock
 from asked_endpoint import Endpoint
 from golden_logs import live, partitions
 from kafka_judge import oracle
 from served_endpoint import served
 from tiered_worlds import World
 
+from local_log.log_reader import LogReader
 from remote.clock import RandomIds
+from tiering.endpoint.apis.producers import EXPIRATION_MS
 from tiering.endpoint.fetch_sessions.cache import FetchSessionCache
 from tiering.endpoint.fetch_sessions.contexts import FetchContext, FullFetch, IncrementalFetch, SessionError
 from tiering.endpoint.fetch_sessions.manager import FetchManager, NameOf
 from tiering.endpoint.protocol.messages.fetch import FetchRequest
+from tiering.endpoint.settings import FETCH_MAX_BYTES, SETTINGS
 from tiering.read.tiered_log import Isolation
 
 _CLIENT = Path(__file__).parents[1] / "ConsumeAll.java"
@@ -106,3 +110,17 @@ def test_an_admin_client_describes_topics_and_the_cluster(ask: Ask, world: World
         latest = live(partition)["max_timestamp"][0]
         topic_id = world.log("local alone", partition).local.topic_id
         assert ask("describe", partition[:-2]) == [topic_id, "1", "1", "0", str(latest)]
+
+
+@oracle
+def test_an_admin_client_describes_the_broker_its_log_directory_and_producers(ask: Ask, world: World) -> None:
+    log = world.log("some archived dropped", "g-txn-0").local
+    assert isinstance(log, LogReader)
+    size = sum(segment.size() for segment in log.segments)
+    since_ms = SleptClock().now - EXPIRATION_MS
+    producers = [one for one in log.producers_at(log.log_end_offset) if one.last_timestamp > since_ms]
+    assert len(producers) > 1
+    assert ask("broker", "g-txn") == [
+        *(str(len(SETTINGS)), str(FETCH_MAX_BYTES.default), "INT", "DEFAULT_CONFIG", "1", str(size)),
+        *(str(one.producer_id) for one in producers),
+    ]
