@@ -15,6 +15,7 @@ from array import array
 from bisect import bisect_right
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from struct import Struct
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -23,12 +24,22 @@ from local_log.batch_file import BatchFile
 from local_log.errors import Conflict, Corrupt, placed
 from local_log.file_range import FileRange, FileState, OpenedFile
 from local_log.formats.batches import scan
-from local_log.formats.header_layout import LENGTH_AT, LOG_OVERHEAD, MAGIC_AT
+from local_log.formats.header_layout import (
+    BATCH_HEADER_BYTES,
+    LAST_OFFSET_DELTA_AT,
+    LENGTH_AT,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_AT,
+    OFFSET_LENGTH,
+)
 from local_log.formats.record_batch.batch_v2 import Batches, check_crcs
 
 SPAN_BYTES: Final = 64 << 10
 SPANS_MAX: Final = 1 << 20
 """Of all files together, 40 bytes each, enough for 64 GiB. Beyond, the file that waits longest for a reader is forgotten."""
+FEW_BATCHES: Final = 32
+_DELTA: Final = Struct(">i")
 _SEAL_BYTES: Final = 21
 """Of a batch's header up to its checksum, in every magic."""
 
@@ -317,8 +328,12 @@ class _Look:
 
     def _cut(self, span: _Span, offset: int, max_bytes: int, *, one_at_least: bool) -> _Span | None:
         """The batches of a span from an offset on, up to `max_bytes`, below the end; None if there are none."""
+        data = self.file.opened.read(span.start, span.end)
+        few = _among_few(data, span, (offset, self.file.end_offset), max_bytes, one_at_least=one_at_least)
+        if few is not None:
+            return few[0]
         with placed(self.file.name, span.start):
-            batches, _ = scan(self.file.opened.read(span.start, span.end))
+            batches, _ = scan(data)
         batches = batches[(batches.last_offset >= offset) & (batches.base_offset < self.file.end_offset)]
         count = int(np.searchsorted(np.cumsum(batches.size), max_bytes, side="right"))
         batches = batches[: max(count, int(one_at_least))]
@@ -351,6 +366,28 @@ def _right_ones(buffer: bytes) -> Batches:
         if not len(batches):
             raise
     return batches
+
+
+def _among_few(
+    data: bytes, span: _Span, offsets: tuple[int, int], max_bytes: int, *, one_at_least: bool
+) -> tuple[_Span | None] | None:
+    """What `_Look._cut` finds, if a few batches of magic 2 are enough for it: then arrays of all headers would take longer."""
+    found: _Span | None = None
+    at = 0
+    for _ in range(FEW_BATCHES):
+        if at >= len(data):
+            return (found,)
+        if len(data) - at < BATCH_HEADER_BYTES or data[at + MAGIC_AT] < MAGIC:
+            return None
+        base, length = OFFSET_LENGTH.unpack_from(data, at)
+        following, end = base + _DELTA.unpack_from(data, at + LAST_OFFSET_DELTA_AT)[0] + 1, at + LOG_OVERHEAD + length
+        if following > offsets[0]:
+            start, first = (at, base) if found is None else (found.start - span.start, found.first_offset)
+            if base >= offsets[1] or (end - start > max_bytes and not (one_at_least and found is None)):
+                return (found,)
+            found = _Span(span.start + start, span.start + end, first, following, span.start + at)
+        at = end
+    return None
 
 
 def _span_of(batches: Batches, start: int) -> _Span:

@@ -84,8 +84,9 @@ def small_spans(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small_spans")
 @pytest.mark.parametrize("seed", range(30))
-def test_any_reads_of_a_log_that_grows_give_its_batches(tmp_path: Path, seed: int) -> None:
+def test_any_reads_of_a_log_that_grows_give_its_batches(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(seed)
+    monkeypatch.setattr(checked_files, "FEW_BATCHES", seed % 3 * 2)
     log, checked = Log(tmp_path / "log", random, 40, 300), CheckedFiles()
     offset = 0
     for _ in range(60):

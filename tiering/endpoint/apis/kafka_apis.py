@@ -195,14 +195,13 @@ def answer_fetch_at_once(
 
 def answer_fetch(waiting: Waits, context: Context, *, may_wait: bool) -> list[Any] | Waits | Throttled:
     """The parts of the answer to a fetch, or that it waits. Raises InvalidRequest, LogError."""
+    seen: Mapping[Partition, Log] = {}
     if may_wait:
         wanted = ((one.topic, one.asked.partition) for one in waiting.begun.wanted if one.topic is not None)
         seen = logs_of(wanted, context.logs.known())
-        if not is_same(seen, waiting.seen):
-            waiting = replace(waiting, seen=seen)
     response = fetch(waiting.begun, waiting.request, waiting.request_context, context, may_wait=may_wait)
     if response is None:
-        return waiting
+        return waiting if is_same(seen, waiting.seen) else replace(waiting, seen=seen)
     parts = write_response(waiting.request_context.header, response)
     return Throttled(parts, response.throttle_time_ms) if response.throttle_time_ms else parts
 
