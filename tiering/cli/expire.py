@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import click
 
 from remote.keys import PartitionPath
+from remote.read.context import decoder_with
 from remote.store.api import ObjectStore
+from remote.transforms.decoded_bytes import DecodedBytes
 from tiering.command.completion import folders
 from tiering.command.config_option import deletion_policies
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
@@ -84,7 +86,7 @@ def command(options: Options) -> Exit | None:
         store, CLOCK, IDS, limits, local, options.archive_alone, options.partition, options.log_start_offset,
         options.follow_log_start_offset, options.cluster(),
     )  # fmt: skip
-    local_work = _Local(options.own_log_dir, store, limits)
+    local_work = _Local(options.own_log_dir, store, limits, options.keys_address)
     if options.dry_run or not options.is_agreed:
         code = _emit(retention.planned(names), local_work.planned(), options.output)
         if options.dry_run:
@@ -96,9 +98,10 @@ def command(options: Options) -> Exit | None:
 class _Local:
     """What goes of a log directory of ours, once the archive's own segments have expired."""
 
-    def __init__(self, folder: str | None, store: ObjectStore, given: tuple[Given, ...]) -> None:
+    def __init__(self, folder: str | None, store: ObjectStore, given: tuple[Given, ...], keys_address: str | None) -> None:
         self.folder, self.store, self.given = folder, store, given
         self.policies = load_policies(deletion_policies()) if folder is not None else ()
+        self.decoded = decoder_with(keys_address) if folder is not None else DecodedBytes
 
     def planned(self) -> Iterator[Row | Exception]:
         """A row for each log, and what is wrong with one in its place."""
@@ -115,7 +118,7 @@ class _Local:
     def _plans(self) -> Iterator[log_dir_tools.LocalPlan | Exception]:
         if self.folder is not None:
             config_of = local_settings(local_disk(), self.folder.rstrip("/") or "/", self.given, self.policies)
-            for plan in log_dir_tools.plan_local(self.folder, self.store, config_of, self.policies):
+            for plan in log_dir_tools.plan_local(self.folder, self.store, config_of, self.policies, self.decoded):
                 yield plan if isinstance(plan, log_dir_tools.LocalPlan) else plan[1]
 
     def _rows(self, plans: Iterable[log_dir_tools.LocalPlan | Exception]) -> Iterator[Row | Exception]:
@@ -125,8 +128,9 @@ class _Local:
                 continue
             log, gone = plan.log, plan.gone
             path = PartitionPath(log.partition.topic, log.topic_id, log.partition.partition)
-            start, end = (gone[0].base_offset, gone[-1].next_base_offset) if gone else (log.log_start_offset, log.log_end_offset)
             of = gone or log.segments
+            start = gone[0].base_offset if gone else log.log_start_offset
+            end = (gone[-1].next_base_offset if gone else None) or log.log_end_offset
             action, reason = ("delete locally", "the archive has it") if gone else ("keep locally", "")
             yield row(path, action, start, end, len(of), sum(plan.sizes[s.base_offset] for s in of), reason)
 

@@ -27,7 +27,9 @@ from local_log.log_dir import LogDir, Unopened, is_brokers
 from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from remote.clock import jitter
+from remote.read.context import Decoder
 from remote.store.api import ObjectStore
+from remote.transforms.decoded_bytes import DecodedBytes
 from tiering.log_tools.opened_partition import first_base
 from tiering.log_tools.partition import describe
 from tiering.machine import CLOCK, IDS, local_disk, writable_disk
@@ -96,9 +98,10 @@ def plan_local(
     store: ObjectStore,
     config_of: Callable[[str], LogConfig | None],
     policies: Sequence[DeletionPolicy] = KAFKAS,
+    decoded: Decoder = DecodedBytes,
 ) -> Iterator[LocalPlan | tuple[TopicPartition, LogError]]:
     """Plans local retention for each log in a directory of our own engine; an error stands in the place of a plan. `config_of`
-    returns a topic's settings, and `policies` say which segments go.
+    returns a topic's settings, and `policies` say which segments go. `decoded` is for what has to be read of the archive.
 
     Raises Invalid for a broker's directory, NotFound, Corrupt, Unreadable.
     """
@@ -114,7 +117,7 @@ def plan_local(
                 known = held(store, log)
                 sizes = {s.base_offset: s.size() for s in log.segments}
                 gone = planned(log, config, known, CLOCK.now_ms(), policies)
-                refuse_others(store, log, known, gone)
+                refuse_others(store, log, known, gone, decoded)
                 yield LocalPlan(log, config, known, gone, sizes)
         except LogError as e:
             yield log.partition, e

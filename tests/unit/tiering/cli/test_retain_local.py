@@ -8,6 +8,7 @@ from shutil import copytree
 from typing import Any
 
 import pytest
+from key_files import write_keys
 from logs_to_archive import cut_finer, drop_segments_below, set_checkpoint
 from offloaded import Rows, Run, flip
 
@@ -159,6 +160,20 @@ def test_a_gap_that_ends_where_the_local_log_starts_keeps_nothing_there(run: Run
     (done,) = local_rows(rows, "--archive", url, "--own-log-dir", ours, *LOCAL, "--yes")
     assert (done["action"], done["start"], done["end"]) == ("delete locally", before[2], before[-1])
     assert bases(ours, "g-codec-none-0")[0] == before[-1]
+
+
+def test_of_an_encrypted_archive_a_part_is_compared_with_its_keys(
+    run: Run, rows: Rows, ours: Path, url: str, tmp_path: Path
+) -> None:
+    """A directory that was taken over from another replica begins within an archived segment."""
+    keys = ("--keys", write_keys(tmp_path / "keys.json", "k", k=bytes(range(32))))
+    rows("offload", "--log-dir", ours, "--archive", url, "--topic", "g-codec-none", "--encrypt", *keys)
+    cut_finer(ours / "g-codec-none-0", 6)
+    before = bases(ours, "g-codec-none-0")
+    drop_segments_below(ours, "g-codec-none-0", before[1])
+    (done,) = local_rows(rows, "--archive", url, "--own-log-dir", ours, *keys, *LOCAL, "--yes")
+    assert (done["action"], done["start"]) == ("delete locally", before[1])
+    assert bases(ours, "g-codec-none-0") == [done["end"]], "the active segment goes, too"
 
 
 def test_a_segment_that_the_archive_has_with_other_records_stays_with_all_after_it(run: Run, own: str, ours: Path) -> None:
