@@ -15,13 +15,15 @@ from typing import Final
 from tiering.endpoint.authorization.acls import WILDCARD, Acl, Operation, PatternType, Permission, ResourceType
 from tiering.endpoint.request_context import KafkaPrincipal
 
-_DECIDED_MAX: Final = 10_000
+DECIDED_MAX: Final = 10_000
+_NAME_MAX: Final = 249
+"""As long as a topic's name may be: what is asked about longer ones is not remembered."""
 
 Resource = tuple[ResourceType, str]
 
 
 class AclIndex:
-    """Bindings by resource, and what was decided by them."""
+    """Bindings by resource, and what was decided by them. For many threads."""
 
     def __init__(self, acls: Iterable[Acl]) -> None:
         self.acls = tuple(dict.fromkeys(acls))
@@ -36,11 +38,14 @@ class AclIndex:
     def decision(self, principal: str, host: str, operation: Operation, resource: Resource) -> bool | None:
         """Whether the operation is allowed; None if no binding is for the resource at all."""
         asked = (principal, host, operation, resource)
-        if asked not in self._decided:
-            if len(self._decided) >= _DECIDED_MAX:
-                self._decided.clear()
-            self._decided[asked] = _decide(list(self._matching(resource)), principal, host, operation)
-        return self._decided[asked]
+        if asked in (known := self._decided):
+            return known[asked]
+        found = _decide(list(self._matching(resource)), principal, host, operation)
+        if len(resource[1]) <= _NAME_MAX:
+            if len(known) >= DECIDED_MAX:
+                self._decided = known = {}  # another thread may look into the former one
+            known[asked] = found
+        return found
 
     def _matching(self, resource: Resource) -> Iterator[Acl]:
         of, name = resource

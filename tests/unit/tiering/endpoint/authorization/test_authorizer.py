@@ -3,7 +3,7 @@
 import pytest
 
 from tiering.endpoint.authorization.acls import Acl, Operation, PatternType, Permission, ResourceType
-from tiering.endpoint.authorization.authorizer import AclIndex, Authorizer
+from tiering.endpoint.authorization.authorizer import DECIDED_MAX, AclIndex, Authorizer
 from tiering.endpoint.request_context import KafkaPrincipal
 
 TOPIC, READ, WRITE, DESCRIBE = ResourceType.TOPIC, Operation.READ, Operation.WRITE, Operation.DESCRIBE
@@ -77,3 +77,23 @@ def test_super_users_may_do_everything_and_a_resource_without_acls_is_as_is_set(
     assert not authorizer.authorize(BOB, HOST, READ, TOPIC, "orders")
     assert authorizer.authorize(BOB, HOST, READ, TOPIC, "payments")
     assert authorizer.authorize(BOB, HOST, READ, ResourceType.GROUP, "orders")
+
+
+def test_what_is_remembered_is_bounded_in_number_and_size_and_threads_do_not_disturb_each_other() -> None:
+    authorizer = Authorizer(AclIndex([allow("t", pattern_type=PatternType.PREFIXED)]))
+
+    def ask(name: str) -> bool:
+        return authorizer.authorize(ALICE, HOST, READ, TOPIC, name)
+
+    class Forgetful(dict[object, object]):
+        """As if another thread forgot everything all the time."""
+
+        def __setitem__(self, key: object, value: object) -> None:
+            pass
+
+    assert all(ask(f"t{number}{'x' * 300}") for number in range(10))
+    assert not authorizer.index._decided
+    assert all(ask(f"t{number}") for number in range(DECIDED_MAX + 1))
+    assert len(authorizer.index._decided) == 1
+    authorizer.index._decided = Forgetful()  # type: ignore[assignment]
+    assert ask("topic")
