@@ -68,7 +68,8 @@ def adopted(known: Topics, folders: Sequence[Folder], of_brokers: Settings) -> T
     """The topics as their folders say.
 
     A topic that a broker has created is adopted, and one that it has created anew, with another id, is another topic, unless
-    there are folders of the known one. A folder without an id is one that a crash has kept from getting it.
+    there are folders of the known one. A folder without an id is one that a crash has kept from getting it. A known topic without
+    an id is the one that a broker has given an id.
     """
     topics = dict(known.topics)
     for name, here in _by_name(folders).items():
@@ -78,7 +79,8 @@ def adopted(known: Topics, folders: Sequence[Folder], of_brokers: Settings) -> T
             topic = was
         elif ids:  # of several unknown ones, the one that a broker's metadata has
             topic_id = next((one for one in ids if one in of_brokers), ids[0])
-            topic = Topic(topic_id, (), of_brokers.get(topic_id, {}))
+            same = was if was is not None and was.topic_id is None else Topic(None, ())
+            topic = replace(same, topic_id=topic_id, config=of_brokers.get(topic_id, same.config))
         elif any(f.topic_id is None for f in here) and name not in known.deleted.values():
             topic = Topic(None, ())
         else:
