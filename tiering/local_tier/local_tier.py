@@ -235,6 +235,9 @@ class LocalTier:
             topic = self.topic(name)
             self._save(self._known.without(name))
             left = [n for n in topic.partitions if not self._delete(TopicPartition(name, n))]
+            if topic.topic_id is not None:  # the file has it, so that folders of it are deleted when their directory is back
+                for number in left:
+                    self._manager.forget(TopicPartition(name, number))
             if topic.topic_id is not None and (not left or (not self.offline and {*left} <= {*topic.being_made})):
                 self._save(self._known.without_deleted(topic.topic_id))
 

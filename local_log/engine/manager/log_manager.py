@@ -324,6 +324,12 @@ class LogManager:
         self._doom(directory, f"{directory.path}/{name}")
         self._checkpoint([directory])
 
+    def forget(self, partition: TopicPartition) -> None:
+        """Forgets a log in an offline directory, for a caller that deletes it when the directory is back: it may be made anew."""
+        for logs in (self._current, self._unopened):
+            if partition in logs and logs[partition].directory.failure is not None:
+                del logs[partition]
+
     def _doom(self, directory: DataDir, path: str) -> None:
         self._doomed.append(_Doomed(self._now_ms() + self._default.file_delete_delay_ms, path, directory))
 

@@ -5,6 +5,7 @@ from local_tiers import ORDERS, Host, produce
 
 from local_log.formats.filenames import TopicPartition
 from tiering.local_tier.adoption import Folder, adopted, merged, renamings
+from tiering.local_tier.errors import TopicExists
 from tiering.local_tier.service import TierService
 from tiering.local_tier.topics_file import DELETED_MAX, Topic, Topics
 
@@ -90,6 +91,37 @@ def test_the_deletion_of_a_topic_goes_on_where_one_of_its_logs_may_be_in_an_offl
     tier.start()
     tier.delete_topic("orders")
     assert (tier.partitions(), tier._known.deleted) == ((), {old: "orders"})
+
+
+def test_a_topic_deleted_while_the_disk_of_its_log_failed_can_be_created_again_at_once() -> None:
+    host = Host(dirs=("/a",))
+    tier = host.started()
+    tier.create_topic("orders")
+    tier.stop()
+    host.dirs = ("/a", "/b")
+    tier = host.started()
+    tier._manager.directories[0].disk.fail("Input/output error")
+    with pytest.raises(TopicExists):
+        tier.create_topic("orders")
+    tier.delete_topic("orders")
+    topic = tier.create_topic("orders")
+    produce(tier, ORDERS, 3)
+    assert tier.log(ORDERS).folder.path == "/b/orders-0"
+    tier.stop()
+    host.loses_power()
+    tier = host.started()
+    assert tier.topics() == {"orders": topic}
+    assert (tier.log(ORDERS).folder.path, tier.log(ORDERS).log_end_offset) == ("/b/orders-0", 3)
+    assert any(name.endswith("-delete") for name in host.disk.names("/a"))
+
+
+def test_a_topic_that_a_broker_has_given_an_id_keeps_its_settings_unless_the_broker_has_some() -> None:
+    """It is from before topic ids, and the broker had the directory meanwhile."""
+    known = Topics({"state": Topic(None, (0, 1), {"cleanup.policy": "compact"})}, version=1)
+    there = [folder(0, NEW, "state"), folder(1, NEW, "state")]
+    assert adopted(known, there, {}).topics == {"state": Topic(NEW, (0, 1), {"cleanup.policy": "compact"})}
+    changed = {"cleanup.policy": "delete"}
+    assert adopted(known, there, {NEW: changed}).topics == {"state": Topic(NEW, (0, 1), changed)}
 
 
 def test_a_log_of_another_topic_of_the_same_name_is_set_aside_as_a_stray_and_told() -> None:
