@@ -3,6 +3,7 @@
 What is built of them is in `tiering.wiring` and `tiering.agent.wiring`. This module loads little, so that every command may.
 """
 
+import resource
 from typing import Final
 
 from local_log.folder_lock import FolderHolder, OsFolderHolder
@@ -21,6 +22,7 @@ __all__ = [
     "CLOCK",
     "IDS",
     "RANDOMNESS",
+    "allow_open_files",
     "folder_holder",
     "local_disk",
     "open_archive_store",
@@ -28,6 +30,13 @@ __all__ = [
     "open_store",
     "writable_disk",
 ]
+
+
+def allow_open_files() -> int:
+    """Lets this process open as many files as its user may have, and gives their number: a connection is one, too."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    return most
 
 
 def local_disk() -> OsDisk:

@@ -47,7 +47,7 @@ from tiering.endpoint.settings import (
     Settings,
     read_settings,
 )
-from tiering.machine import CLOCK, IDS, open_store
+from tiering.machine import CLOCK, IDS, allow_open_files, open_store
 from tiering.wiring import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers, read_ahead_pool
 
 if TYPE_CHECKING:
@@ -240,6 +240,7 @@ def _serve(
     from tiering.endpoint.transport import listen
 
     meter = Meter()
+    allow_open_files()
     reports = Reports(lambda text: say(f"tiering: {text}"), CLOCK)
     of = open_listener(protocol, settings, options.users_path, reports)
     rules = (open_acls(options.acls_path, settings, reports), *open_quotas(options.quotas_path, reports))
