@@ -9,8 +9,8 @@ from itertools import chain
 import click
 
 from local_log.errors import LogError, NotFound
-from local_log.formats.filenames import TopicPartition
-from local_log.log_dir import LogDir, Unopened
+from local_log.formats.filenames import META_PROPERTIES, TopicPartition
+from local_log.log_dir import LogDir, Unopened, is_new
 from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from remote.store.api import ObjectStore
@@ -91,6 +91,8 @@ def _offload_own(options: OffloadOptions) -> Exit | None:
     path = options.log_dir_path.rstrip("/") or "/"
     if not local_disk().is_folder(path):
         raise NotFound(f"{path}: no such folder; name a log directory that no broker uses")
+    if is_new(local_disk(), path):
+        raise NotFound(f"{path}: it is empty; mount its disk, or, if it is a new one, create an empty {META_PROPERTIES} there")
     with agent_lock(folder_holder(), [path], CLOCK), owned(path, own_log_settings, say) as source:
         return _offload(options, source)
 

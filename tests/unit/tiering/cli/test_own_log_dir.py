@@ -43,6 +43,16 @@ def test_a_directory_that_somebody_has_or_that_is_not_there_is_refused(run: Run,
     assert not (tmp_path / "nowhere").exists()
 
 
+def test_an_empty_directory_is_refused_since_its_disk_may_not_be_mounted(run: Run, url: str, tmp_path: Path) -> None:
+    folder = tmp_path / "unmounted"
+    folder.mkdir()
+    refused = run("offload", "--own-log-dir", folder, "--archive", url)
+    assert (refused.exit_code, "mount its disk" in refused.stderr) == (4, True)
+    assert [*folder.iterdir()] == []
+    (folder / "meta.properties").touch()
+    assert run("offload", "--own-log-dir", folder, "--archive", url).exit_code == 0
+
+
 def test_it_stands_for_the_log_dirs_of_a_configuration(run: Run, ours: Path, url: str, tmp_path: Path) -> None:
     config = tmp_path / "t.toml"
     config.write_text(f'log.dirs = ["/nowhere/a", "/nowhere/b"]\narchive.url = "{url}"\ntopics.include = ["g-tiny"]\n')
