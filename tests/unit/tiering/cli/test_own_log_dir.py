@@ -50,7 +50,8 @@ def test_an_empty_directory_is_refused_since_its_disk_may_not_be_mounted(run: Ru
     assert (refused.exit_code, "mount its disk" in refused.stderr) == (4, True)
     assert [*folder.iterdir()] == []
     (folder / "meta.properties").touch()
-    assert run("offload", "--own-log-dir", folder, "--archive", url).exit_code == 0
+    assert "no partition there" in run("offload", "--own-log-dir", folder, "--archive", url).stderr
+    assert (folder / "tiering-topics.json").exists(), "it was said to be new"
 
 
 def test_it_stands_for_the_log_dirs_of_a_configuration(run: Run, ours: Path, url: str, tmp_path: Path) -> None:
