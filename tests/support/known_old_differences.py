@@ -57,7 +57,7 @@ _NEGATIVE = ListOffsetsPartition(0, timestamp=-1, max_num_offsets=-1)
 KNOWN_OLD_DIFFERENCES = (
     KnownDifference(
         "Fetch 0 to 2: a first batch that is larger than what is asked for",
-        "It is sent all the same: a client cannot tell nothing from the end of the log.",
+        "The begin of a larger message, by which clients know that they have to ask for more. A broker may send nothing.",
         _one_at_least,
         (FETCH, 1, _fetch("g-codec-none", 1)),
     ),

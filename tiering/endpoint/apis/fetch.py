@@ -242,9 +242,12 @@ def _batches(log: TieredLog, offset: int, max_bytes: int, params: _FetchParams, 
         return context.reads.read(log, offset, max_bytes, isolation, one_at_least=room.one_at_least)
     to_magic = int(version >= _TIMESTAMPS_SINCE)
     older = tuple(log.fetch_older(offset, max_bytes, to_magic, isolation, min_one_message=room.one_at_least))
-    if not older and version < _MAX_BYTES_SINCE and offset < log.end_offset(isolation):
-        # To a client of before the rule of one batch, an answer without any would look like the end of the log.
-        older = (_LARGER_MESSAGE[:max_bytes],)
+    if not older and offset < log.end_offset(isolation):
+        # An answer without any message would look like the end of the log: the batches that fit may have none.
+        if version < _MAX_BYTES_SINCE:
+            older = (_LARGER_MESSAGE[:max_bytes],)
+        elif room.one_at_least:
+            older = (_LARGER_MESSAGE,)
     return Batches(older, sum(map(len, older)), None, log.end_offset(isolation))
 
 

@@ -334,3 +334,12 @@ def test_a_damaged_batch_is_reported_and_told_and_never_sent(world: World) -> No
     assert answer.error_code == ErrorCode.CORRUPT_MESSAGE
     assert answer.records == ()
     assert "a fetch of g-mixed-0 at 0" in endpoint.said[0]
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_an_old_client_at_an_emptied_batch_knows_that_it_has_to_ask_for_more(world: World, version: int) -> None:
+    endpoint = Endpoint(world.folders["local alone"], None)
+    cut = b"".join(endpoint.fetch("g-compacted", 0, 100, version=version).records)
+    assert cut == b"\xff" * 8 + (61).to_bytes(4, "big")
+    batches, _ = scan(b"".join(endpoint.fetch("g-compacted", 0, 2_000, version=version).records))
+    assert len(batches)
