@@ -45,8 +45,8 @@ class LogReader:
     segments: tuple[Segment, ...]
     checkpointed_start: int | None
     checkpointed_high_watermark: int | None
-    _replayed: dict[int, tuple[ProducerEntry, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Cached producers by offset, so that each batch of a log without snapshots is replayed only once."""
+    _replayed: list[tuple[int, tuple[ProducerEntry, ...]]] = field(default_factory=list, init=False, repr=False, compare=False)
+    """The producers at one offset at most, so that a batch of a log without snapshots is replayed only once. Threads share it."""
     _aborted: dict[int, tuple[AbortedTxn, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
     """The transaction indexes of inactive segments by base offset, for readers that ask fetch after fetch."""
 
@@ -165,13 +165,12 @@ class LogReader:
         Raises Corrupt, NotFound.
         """
         start, producers = self._newest_snapshot(offset) or (self.log_start_offset, ())
-        nearer = [o for o in self._replayed if start < o <= offset]
-        if nearer:
-            start, producers = nearer[0], self._replayed[nearer[0]]
+        for known, replayed in tuple(self._replayed):
+            if start < known <= offset:
+                start, producers = known, replayed
         if start < offset:
             producers = producers_at(producers, self._chunks(start), start, offset)
-            self._replayed.clear()
-            self._replayed[offset] = producers
+            self._replayed[:] = [(offset, producers)]
         return producers
 
     def knows_all_producers_at(self, offset: int) -> bool:

@@ -135,6 +135,23 @@ def test_aborted_transactions_in_part_of_the_log_are_left_out_too(txn_logs: Path
         assert offsets_of(log, start, end, committed=True) == [offset for offset in committed if start <= offset < end]
 
 
+def test_threads_that_ask_for_producers_at_other_offsets_do_not_disturb_each_other(txn_logs: Path) -> None:
+    log, alone = golden(txn_logs, "g-txn-0"), golden(txn_logs, "g-txn-0")
+    active = (txn_logs / "g-txn-0" / offset_file(log.segments[-1].base_offset, ".log")).read_bytes()
+    starts = [int(offset) for offset in scan(active)[0].base_offset]
+
+    class Interrupted(int):
+        """An offset that is compared with the one that is known after another thread has asked for a third one."""
+
+        def __ge__(self, other: int) -> bool:
+            if other == starts[-3]:
+                log.producers_at(starts[-2])
+            return int(self) >= other
+
+    log.producers_at(starts[-3])
+    assert log.producers_at(Interrupted(starts[-1])) == alone.producers_at(starts[-1])
+
+
 def test_the_transaction_index_of_an_inactive_segment_is_read_once(txn_logs: Path) -> None:
     class CountingDisk(OsDisk):
         def __init__(self) -> None:
