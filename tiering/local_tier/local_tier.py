@@ -232,12 +232,15 @@ class LocalTier:
         Raises UnknownTopicOrPartition, Unreadable.
         """
         with self._lock:
-            topic = self.topic(name)
-            self._save(self._known.without(name))
+            topic, kept = self.topic(name), self._known.without(name)
+            if topic.topic_id is not None:
+                self._save(kept)
             left = [n for n in topic.partitions if not self._delete(TopicPartition(name, n))]
             if topic.topic_id is not None:  # the file has it, so that folders of it are deleted when their directory is back
                 for number in left:
                     self._manager.forget(TopicPartition(name, number))
+            else:  # after a crash nothing would tell its folders from those of a new topic
+                self._save(kept)
             if topic.topic_id is not None and (not left or (not self.offline and {*left} <= {*topic.being_made})):
                 self._save(self._known.without_deleted(topic.topic_id))
 

@@ -2,12 +2,13 @@
 
 import pytest
 from local_tiers import ORDERS, Host, produce
+from simulated_disk import Crashed
 
 from local_log.formats.filenames import TopicPartition
 from tiering.local_tier.adoption import Folder, adopted, merged, renamings
 from tiering.local_tier.errors import TopicExists
 from tiering.local_tier.service import TierService
-from tiering.local_tier.topics_file import DELETED_MAX, Topic, Topics
+from tiering.local_tier.topics_file import DELETED_MAX, Topic, Topics, write_topics
 
 OLD, NEW, OTHER = "A" * 22, "B" * 22, "C" * 22
 STATE = TopicPartition("state", 0)
@@ -113,6 +114,35 @@ def test_a_topic_deleted_while_the_disk_of_its_log_failed_can_be_created_again_a
     assert tier.topics() == {"orders": topic}
     assert (tier.log(ORDERS).folder.path, tier.log(ORDERS).log_end_offset) == ("/b/orders-0", 3)
     assert any(name.endswith("-delete") for name in host.disk.names("/a"))
+
+
+def test_a_topic_without_an_id_does_not_come_back_with_other_settings_when_its_deletion_is_interrupted() -> None:
+    for calls in range(1, 100):
+        host = Host(dirs=("/a",))
+        tier = host.started()
+        tier.create_topic("state", 2, {"cleanup.policy": "compact"})
+        tier.stop()
+        for number in (0, 1):
+            host.disk.delete(f"/a/state-{number}/partition.metadata")
+        file = "/a/tiering-topics.json"
+        state = Topics({"state": Topic(None, (0, 1), {"cleanup.policy": "compact"})}, version=9, directories=("/a",))
+        host.disk.truncate(file, 0)
+        host.disk.write(file, 0, write_topics(state))
+        tier = host.started()
+        host.disk.crash_after = len(host.disk.calls) + calls
+        try:
+            tier.delete_topic("state")
+        except Crashed:
+            host.loses_power(0.0)
+        else:
+            break
+        tier = host.started()
+        assert [topic.config for topic in tier.topics().values()] in ([], [{"cleanup.policy": "compact"}])
+        if tier.topics():
+            tier.delete_topic("state")
+        assert (tier.partitions(), dict(tier.topics())) == ((), {})
+    else:
+        pytest.fail("it was interrupted each time")
 
 
 def test_a_topic_that_a_broker_has_given_an_id_keeps_its_settings_unless_the_broker_has_some() -> None:
