@@ -2,6 +2,7 @@
 
 from collections.abc import Container
 from enum import IntEnum
+from typing import Final
 
 from tiering.endpoint.apis.context import Context, unknown_topic
 from tiering.endpoint.protocol.errors import ErrorCode
@@ -26,6 +27,8 @@ class ResourceType(IntEnum):
     GROUP = 32
 
 
+BROKERS_MAX: Final = 100
+"""How often one request may ask for the settings of this broker, whose answer is a thousand times as large as the question."""
 _GIVEN, _DEFAULT = 4, 5
 """Kafka's ConfigSource: STATIC_BROKER_CONFIG, DEFAULT_CONFIG."""
 
@@ -35,6 +38,9 @@ def describe_configs(request: DescribeConfigsRequest, context: Context) -> Descr
     unknown = [one for one in request.resources if one.resource_type not in set(ResourceType)]
     if unknown:
         reason = f"Unexpected resource type UNKNOWN for resource {unknown[0].resource_name}"
+        return DescribeConfigsResponse(results=tuple(_refused(one, reason) for one in request.resources))
+    if sum(one.resource_type == ResourceType.BROKER for one in request.resources) > BROKERS_MAX:
+        reason = f"the settings of a broker are told at most {BROKERS_MAX} times a request"
         return DescribeConfigsResponse(results=tuple(_refused(one, reason) for one in request.resources))
     topics = frozenset(context.logs.names()) if any(one.resource_type == ResourceType.TOPIC for one in request.resources) else ()
     return DescribeConfigsResponse(results=tuple(_described(one, request, topics, context) for one in request.resources))

@@ -4,7 +4,7 @@ import pytest
 from asked_endpoint import Endpoint
 from tiered_worlds import World
 
-from tiering.endpoint.apis.configs import ResourceType
+from tiering.endpoint.apis.configs import BROKERS_MAX, ResourceType
 from tiering.endpoint.protocol.api_keys import DESCRIBE_CONFIGS
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.describe_configs import (
@@ -71,3 +71,10 @@ def test_a_type_that_kafka_does_not_have_is_refused_for_all(endpoint: Endpoint) 
     for one in endpoint.ask(DESCRIBE_CONFIGS, 4, DescribeConfigsRequest(resources)).results:
         assert (one.error_code, one.configs) == (ErrorCode.INVALID_REQUEST, ())
         assert one.error_message == "Unexpected resource type UNKNOWN for resource x"
+
+
+def test_no_request_asks_for_the_settings_of_the_broker_again_and_again(endpoint: Endpoint) -> None:
+    one = DescribeConfigsResource(ResourceType.BROKER, "1", ("node.id",))
+    for count, code in ((BROKERS_MAX, ErrorCode.NONE), (BROKERS_MAX + 1, ErrorCode.INVALID_REQUEST)):
+        found = endpoint.ask(DESCRIBE_CONFIGS, 4, DescribeConfigsRequest((one,) * count)).results
+        assert [(each.error_code, bool(each.configs)) for each in found] == [(code, not code)] * count
