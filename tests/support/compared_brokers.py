@@ -40,6 +40,7 @@ _SESSIONS_SINCE = 7
 """The first version of Fetch with sessions."""
 _SETTINGS = {
     "log_retention_ms": "-1",
+    "log_initial_task_delay_ms": str(86_400_000),  # it would delete the segments below a log start offset
     "auto_create_topics_enable": "false",
     "log_index_size_max_bytes": "65536",
     "replica_high_watermark_checkpoint_interval_ms": "200",
