@@ -12,6 +12,7 @@ from local_log.disk import Disk
 from local_log.errors import Invalid, LogError
 from local_log.file_range import FileState
 from tiering.endpoint.authentication.principal_mapping import PrincipalMapping
+from tiering.endpoint.authentication.sasl_server import SaslFailed
 from tiering.endpoint.request_context import ANONYMOUS, KafkaPrincipal
 
 if TYPE_CHECKING:
@@ -64,7 +65,11 @@ class Tls:
             return ANONYMOUS
         from cryptography.x509 import load_der_x509_certificate  # only mutual TLS needs it
 
-        return KafkaPrincipal(self.config.mapping.name(load_der_x509_certificate(certificate).subject.rfc4514_string()))
+        try:
+            subject = load_der_x509_certificate(certificate).subject.rfc4514_string()
+        except ValueError as e:
+            raise SaslFailed(f"the subject of the client's certificate cannot be read: {e}") from e
+        return KafkaPrincipal(self.config.mapping.name(subject))
 
     def _renew(self) -> None:
         try:

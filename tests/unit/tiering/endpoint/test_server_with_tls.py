@@ -18,6 +18,7 @@ from local_log.errors import Invalid
 from local_log.os_disk import OsDisk
 from tiering.endpoint.authentication.listener import Listener
 from tiering.endpoint.authentication.principal_mapping import PrincipalMapping
+from tiering.endpoint.authentication.sasl_server import SaslFailed
 from tiering.endpoint.authentication.tls import Tls, TlsConfig
 from tiering.endpoint.protocol.api_keys import FETCH, METADATA
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest
@@ -235,3 +236,14 @@ def test_files_that_are_no_certificates_are_refused(tmp_path: Path, config: TlsC
     for one in (replace(config, certificates=bad), replace(config, key=bad), replace(config, trusted=bad)):
         with pytest.raises(Invalid, match=r"bad\.pem.*expected PEM"):
             Tls(one, OsDisk(), print)
+
+
+def test_a_certificate_whose_subject_cannot_be_read_is_nobody_s(config: TlsConfig) -> None:
+    class Odd:
+        """A peer whose certificate the TLS library takes, and the one that reads its subject does not."""
+
+        def getpeercert(self, *, binary_form: bool) -> bytes:
+            return b"0\x00"
+
+    with pytest.raises(SaslFailed, match="certificate"):
+        Tls(config, OsDisk(), print).principal(Odd())  # type: ignore[arg-type]
