@@ -53,6 +53,7 @@ from tiering.wiring import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers, rea
 if TYPE_CHECKING:
     from tiering.endpoint.brokers.lifecycle import BrokerLifecycle
     from tiering.endpoint.brokers.live_brokers import Broker
+    from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
     from tiering.endpoint.coordinator.offsets_log import OffsetsLog
     from tiering.endpoint.network.config import SocketServerConfig
     from tiering.endpoint.reports import Reports
@@ -239,14 +240,14 @@ def _serve(
     from tiering.endpoint.server import Server
     from tiering.endpoint.transport import listen
 
-    meter = Meter()
+    meter, group_config = Meter(), GroupCoordinatorConfig.of(settings)
     allow_open_files()
     reports = Reports(lambda text: say(f"tiering: {text}"), CLOCK)
     of = open_listener(protocol, settings, options.users_path, reports)
     rules = (open_acls(options.acls_path, settings, reports), *open_quotas(options.quotas_path, reports))
     with (
         read_ahead_pool(THREADS) as ahead,
-        _offsets_log(options, reports) as offsets,
+        _offsets_log(options, group_config, reports) as offsets,
         ThreadPoolExecutor(settings[NUM_IO_THREADS], thread_name_prefix="request") as pool,
         ThreadPoolExecutor(1, thread_name_prefix="topics") as background,
     ):
@@ -259,7 +260,7 @@ def _serve(
         bound_host, bound_port = listener.getsockname()[:2]
         host, port = advertised or (at[0], bound_port)
         sessions = FetchManager(FetchSessionCache(IDS, settings[FETCH_SESSION_SLOTS]))
-        groups = GroupCoordinator(GroupCoordinatorConfig(), offsets, CLOCK, IDS, reports)
+        groups = GroupCoordinator(group_config, offsets, CLOCK, IDS, reports)
         groups.load()
         lifecycle = _lifecycle(options, Broker(settings[NODE_ID], host, port), reports)
         cluster = lifecycle.start(CLOCK.sleep)
@@ -311,14 +312,13 @@ def _network(settings: Settings) -> "SocketServerConfig":
 
 
 @contextmanager
-def _offsets_log(options: Options, report: "Reports") -> "Iterator[OffsetsLog | None]":
+def _offsets_log(options: Options, config: "GroupCoordinatorConfig", report: "Reports") -> "Iterator[OffsetsLog | None]":
     if options.offsets_dir is None:
         yield None
         return
-    from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
     from tiering.endpoint.coordinator.opening import offsets_topic  # the engine that writes is loaded only if it is needed
 
-    with offsets_topic(options.offsets_dir, GroupCoordinatorConfig(), report) as topic:
+    with offsets_topic(options.offsets_dir, config, report) as topic:
         yield topic
 
 

@@ -154,6 +154,28 @@ FETCH_SESSION_SLOTS: Final = _int(
 MAX_REQUEST_PARTITIONS: Final = _int(
     "max.request.partition.size.limit", 2000, 1, "The most partitions on a page of DescribeTopicPartitions."
 )
+GROUP_MIN_SESSION_TIMEOUT: Final = _int("group.min.session.timeout.ms", 6_000, 0, "The shortest session of a member.")
+GROUP_MAX_SESSION_TIMEOUT: Final = _int("group.max.session.timeout.ms", 1_800_000, 0, "The longest session of a member.")
+GROUP_INITIAL_REBALANCE_DELAY: Final = _int(
+    "group.initial.rebalance.delay.ms", 3_000, 0, "How long the first rebalance of an empty group waits for more members."
+)
+GROUP_MAX_SIZE: Final = _int("group.max.size", INT32_MAX, 1, "Members of a group.")
+OFFSET_METADATA_MAX: Final = _int("offset.metadata.max.bytes", 4096, 0, "The longest text that is committed with an offset.")
+OFFSETS_RETENTION: Final = _int(
+    "offsets.retention.minutes",
+    7 * 24 * 60,
+    1,
+    "Offsets are forgotten so long after their commit, or after members left.",
+)
+OFFSETS_RETENTION_CHECK: Final = _long(
+    "offsets.retention.check.interval.ms", 600_000, 1, "How often offsets are looked for that are to be forgotten."
+)
+OFFSETS_TOPIC_PARTITIONS: Final = _int(
+    "offsets.topic.num.partitions", 50, 1, "Partitions of `__consumer_offsets`, when it is made; not changed later."
+)
+OFFSETS_TOPIC_SEGMENT: Final = _int(
+    "offsets.topic.segment.bytes", 100 << 20, 1 << 20, "The size of its segments, when it is made; not changed later."
+)
 NODE_ID: Final = _int("node.id", 1, 0, "The id of this broker; endpoints that share an archive need different ones.")
 
 HTTP_ADDRESS: Final = Setting(
@@ -288,6 +310,15 @@ _ALL: Final = (
     FETCH_MAX_BYTES,
     FETCH_SESSION_SLOTS,
     MAX_REQUEST_PARTITIONS,
+    GROUP_MIN_SESSION_TIMEOUT,
+    GROUP_MAX_SESSION_TIMEOUT,
+    GROUP_INITIAL_REBALANCE_DELAY,
+    GROUP_MAX_SIZE,
+    OFFSET_METADATA_MAX,
+    OFFSETS_RETENTION,
+    OFFSETS_RETENTION_CHECK,
+    OFFSETS_TOPIC_PARTITIONS,
+    OFFSETS_TOPIC_SEGMENT,
     NODE_ID,
     HTTP_ADDRESS,
     HTTP_NAMES,

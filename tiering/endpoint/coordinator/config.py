@@ -2,6 +2,21 @@
 
 from dataclasses import dataclass
 
+from local_log.errors import Invalid
+from tiering.endpoint.settings import (
+    GROUP_INITIAL_REBALANCE_DELAY,
+    GROUP_MAX_SESSION_TIMEOUT,
+    GROUP_MAX_SIZE,
+    GROUP_MIN_SESSION_TIMEOUT,
+    OFFSET_METADATA_MAX,
+    OFFSETS_RETENTION,
+    OFFSETS_RETENTION_CHECK,
+    OFFSETS_TOPIC_PARTITIONS,
+    OFFSETS_TOPIC_SEGMENT,
+    Settings,
+)
+
+_MINUTE_MS = 60_000
 _DAY_MS = 24 * 60 * 60 * 1000
 
 
@@ -38,3 +53,24 @@ class GroupCoordinatorConfig:
 
     new_member_join_timeout_ms: int = 300_000
     """How long a join of a new member may wait; if it is still there, it joins again."""
+
+    @classmethod
+    def of(cls, settings: Settings) -> "GroupCoordinatorConfig":
+        """As the endpoint is set. Raises Invalid if the longest session is shorter than the shortest."""
+        shortest_ms, longest_ms = settings[GROUP_MIN_SESSION_TIMEOUT], settings[GROUP_MAX_SESSION_TIMEOUT]
+        if longest_ms < shortest_ms:
+            raise Invalid(
+                f"{GROUP_MAX_SESSION_TIMEOUT.name}={longest_ms}: expected {shortest_ms} or more, which is "
+                f"{GROUP_MIN_SESSION_TIMEOUT.name}"
+            )
+        return cls(
+            offset_metadata_max=settings[OFFSET_METADATA_MAX],
+            offsets_retention_ms=settings[OFFSETS_RETENTION] * _MINUTE_MS,
+            offsets_retention_check_interval_ms=settings[OFFSETS_RETENTION_CHECK],
+            offsets_topic_partitions=settings[OFFSETS_TOPIC_PARTITIONS],
+            offsets_topic_segment_bytes=settings[OFFSETS_TOPIC_SEGMENT],
+            group_min_session_timeout_ms=shortest_ms,
+            group_max_session_timeout_ms=longest_ms,
+            group_initial_rebalance_delay_ms=settings[GROUP_INITIAL_REBALANCE_DELAY],
+            group_max_size=settings[GROUP_MAX_SIZE],
+        )

@@ -4,12 +4,15 @@ import pytest
 from group_members import GROUP, SESSION_MS, Members, code, subscription
 from offsets_kept import MemoryLog
 
+from local_log.errors import Invalid
+from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.coordinator.errors import GroupError
 from tiering.endpoint.coordinator.offsets_log import EndOfTransaction, Loaded
 from tiering.endpoint.coordinator.record_messages import OffsetCommitKey
 from tiering.endpoint.coordinator.records import OffsetAndMetadata, offset_commit_record
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.list_groups import ListGroupsRequest
+from tiering.endpoint.settings import read_settings
 
 
 @pytest.fixture
@@ -329,3 +332,12 @@ def test_pending_offsets_of_a_group_that_is_deleted_are_forgotten_with_it(member
     members.log.kept.append(EndOfTransaction(4, is_committed=True))
     members.started()
     assert members.offsets() == {}
+
+
+def test_the_settings_of_groups_are_those_that_the_endpoint_is_given() -> None:
+    assert GroupCoordinatorConfig.of(read_settings(())) == GroupCoordinatorConfig(), "Kafka's defaults"
+    given = ("group.max.size=3", "offsets.retention.minutes=2", "group.initial.rebalance.delay.ms=0")
+    config = GroupCoordinatorConfig.of(read_settings(given))
+    assert (config.group_max_size, config.offsets_retention_ms, config.group_initial_rebalance_delay_ms) == (3, 120_000, 0)
+    with pytest.raises(Invalid, match=r"group.max.session.timeout.ms=5: expected 6000 or more"):
+        GroupCoordinatorConfig.of(read_settings(("group.max.session.timeout.ms=5",)))
