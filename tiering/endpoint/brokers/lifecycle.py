@@ -36,6 +36,9 @@ class BrokerLifecycle:
         except LogError as e:
             self.report(f"brokers that come or go are not noticed: {e}")
             return
+        except Exception as e:  # a bug of ours must not end the heartbeats, for others would take this broker for dead
+            self.report(f"brokers that come or go are not noticed: a bug: {type(e).__name__}: {e}; please report it")
+            return
         if found != cluster.live:
             self.report(f"brokers that are alive: {', '.join(str(one.node_id) for one in found.brokers)}")
             cluster.live = found

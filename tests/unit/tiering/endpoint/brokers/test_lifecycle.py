@@ -1,0 +1,50 @@
+"""Heartbeats, as a thread sends them."""
+
+import pytest
+
+from local_log.errors import Unavailable
+from tiering.endpoint.brokers.lifecycle import BrokerLifecycle
+from tiering.endpoint.brokers.live_brokers import Broker, LiveBrokers, alone
+
+ME, OTHER = Broker(1, "here", 9092), Broker(2, "there", 9092)
+
+
+class Heartbeats:
+    """Brokers that are found alive one heartbeat after the other, or what goes wrong."""
+
+    def __init__(self, *found: LiveBrokers | Exception) -> None:
+        self._found = list(found)
+        self.has_left = False
+
+    def join(self, sleep: object) -> LiveBrokers:
+        return LiveBrokers(1, (ME,))
+
+    def heartbeat(self) -> LiveBrokers:
+        found = self._found.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def leave(self) -> None:
+        self.has_left = True
+
+
+@pytest.mark.parametrize("error", [Unavailable("no answer"), KeyError("a bug")])
+def test_a_heartbeat_that_fails_is_reported_and_the_next_one_counts(error: Exception) -> None:
+    both, said, cluster = LiveBrokers(1, (ME, OTHER)), list[str](), alone(ME)
+    lifecycle = BrokerLifecycle(Heartbeats(error, both), said.append)
+    lifecycle.beat(cluster)
+    assert cluster.live.brokers == (ME,)
+    assert "brokers that come or go are not noticed" in said[0]
+    lifecycle.beat(cluster)
+    assert cluster.live is both
+
+
+def test_a_broker_that_stops_leaves_once_it_has_joined() -> None:
+    brokers = Heartbeats()
+    lifecycle = BrokerLifecycle(brokers, print)
+    lifecycle.stop()
+    assert not brokers.has_left
+    assert lifecycle.start(lambda _: None).live.brokers == (ME,)
+    lifecycle.stop()
+    assert brokers.has_left
