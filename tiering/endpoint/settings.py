@@ -12,6 +12,7 @@ from local_log.errors import Invalid
 from local_log.formats.primitives import INT32_MAX, INT64_MAX
 
 PORT_MAX: Final = 65_535
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _HOST: Final = re.compile(r"[a-z0-9_]([a-z0-9._-]{0,252}[a-z0-9_])?|[0-9a-f:]+:[0-9a-f:]*")
 
 
@@ -51,9 +52,10 @@ class Setting:
 
 def _number(least: int, most: int) -> Callable[[str], int]:
     def read(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+        digits = text.strip()
+        if not _INTEGER.fullmatch(digits) or not least <= int(digits) <= most:
             raise ValueError(f"an integer from {least} to {most}")
-        return int(text)
+        return int(digits)
 
     return read
 

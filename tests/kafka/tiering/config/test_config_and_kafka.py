@@ -9,11 +9,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kafka_judge import Judge, oracle
 
+from tiering.config.assignment import BadConfig
 from tiering.config.environment import variable_of
 from tiering.config.names import NOT_HERE
 from tiering.config.properties_file import pairs
 from tiering.config.settings import NAMES
 from tiering.config.topics import OF_TOPICS, SYNONYMS, defaults
+from tiering.endpoint.settings import SETTINGS
 
 OURS = ("agent.", "archive.", "deletion.", "own.", "scrub.", "sweep.", "topics.")
 OTHERWISE = {
@@ -46,7 +48,39 @@ def whose(name: str) -> str:
 
 
 FOLDERS = ("log.dirs", "metadata.log.dir")
-KAFKAS = tuple(name for name in (*NAMES, *OF_TOPICS) if not name.startswith(OURS))
+KAFKAS = tuple(name for name in (*NAMES, *OF_TOPICS) if not name.startswith(OURS) and name not in SETTINGS)
+
+OF_NO_BROKER = {
+    "endpoint.http.address", "endpoint.http.names",
+    "super.users", "allow.everyone.if.no.acl.found",  # of Kafka's authorizer, which reads them by itself
+    "ssl.keystore.key.location",  # Kafka has the key in the keystore
+}  # fmt: skip
+ENDPOINT_OTHERWISE = {
+    "queued.max.request.bytes": "Kafka bounds requests by their number",
+    "max.connections": "a process has so many descriptors",
+    "max.connections.per.ip": "as above",
+    "num.io.threads": "a thread of Python answers one request at a time",
+    "sasl.enabled.mechanisms": "there is no GSSAPI here",
+    "sasl.oauthbearer.expected.audience": "nothing stands for an empty list",
+    "ssl.keystore.type": "there is no other",
+    "ssl.truststore.type": "there is no other",
+}
+"""Where the endpoint's default is not Kafka's, and why."""
+ENDPOINT_NARROWER = {
+    "connections.max.idle.ms", "connections.max.reauth.ms", "group.initial.rebalance.delay.ms", "group.max.session.timeout.ms",
+    "group.min.session.timeout.ms", "offset.metadata.max.bytes", "offsets.topic.segment.bytes", "queued.max.request.bytes",
+    "sasl.enabled.mechanisms", "sasl.oauthbearer.clock.skew.seconds", "sasl.oauthbearer.expected.audience",
+    "sasl.oauthbearer.expected.issuer", "sasl.oauthbearer.jwks.endpoint.refresh.ms", "sasl.oauthbearer.jwks.endpoint.url",
+    "sasl.oauthbearer.sub.claim.name", "sasl.server.max.receive.size", "ssl.enabled.protocols", "ssl.keystore.type",
+    "ssl.truststore.type",
+}  # fmt: skip
+"""What the endpoint refuses and Kafka takes: values below 0, segments of a few bytes, and words that mean nothing here."""
+ENDPOINT_WIDER = {
+    "connections.max.idle.ms": "Kafka wants it above connection.failed.authentication.delay.ms",
+    "max.connections.per.ip": "Kafka takes 0 only with overrides",
+    "queued.max.request.bytes": "Kafka wants it at or above socket.request.max.bytes",
+}
+"""What the endpoint takes and Kafka refuses."""
 
 
 def java(value: object) -> str:
@@ -100,6 +134,38 @@ def test_kafka_and_we_take_and_refuse_the_same_values(kafka: Judge, name: str) -
         ours = config.of("t", name) if name in OF_TOPICS else getattr(config.settings, name.replace(".", "_"))
         theirs = b64decode(answer[0]).decode() if word == "ok" else value
         assert is_same(ours, theirs), value
+
+
+def ask(kafka: Judge, name: str, *value: bytes) -> str | None:
+    """A broker's value, None if it refuses it."""
+    word, *answer = kafka.ask("setting", "broker", name, *value)
+    return b64decode(answer[0]).decode() if word == "ok" else None
+
+
+@oracle
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_endpoint_takes_what_a_broker_takes_or_is_said_to_differ(kafka: Judge, name: str) -> None:
+    default = ask(kafka, name)
+    assert (default is None) is (name in OF_NO_BROKER)
+    if default is None:
+        return
+    text = SETTINGS[name].text(SETTINGS[name].default) or "null"
+    kafkas = "null" if default == "" else default.strip("[]").replace(", ", ",")
+    assert (text == kafkas) is (name not in ENDPOINT_OTHERWISE)
+    refused, wider = set(), set()
+    for value in filter(str.strip, VALUES):
+        theirs = ask(kafka, name, value.encode())
+        try:
+            ours = loaded(None, {variable_of(name): value}).settings
+        except BadConfig:
+            refused |= {value} if theirs is not None else set()
+            continue
+        if theirs is None:
+            wider.add(value)
+        else:
+            assert is_same(getattr(ours, name.replace(".", "_")), theirs), value
+    assert bool(refused) is (name in ENDPOINT_NARROWER), refused
+    assert bool(wider) is (name in ENDPOINT_WIDER), wider
 
 
 @oracle
