@@ -328,6 +328,8 @@ def latest_of_keys(log: UnifiedLog) -> dict[bytes, tuple[int, bytes]]:
     offset = 0
     while offset < log.offsets.end.offset:
         data = log.read(offset, 1 << 20).records
+        if not len(data):
+            break  # a truncation may end the log at an offset before which the cleaner has left nothing
         batches, _ = scan(data)
         latest.update({row["key"]: (row["offset"], row["value"]) for row in decoded(data, batches).to_pylist()})
         offset = batches.next_offset
