@@ -77,14 +77,14 @@ def test_a_slice_expires_its_own_partitions_and_a_later_one_deletes_their_object
     assert sorted({file.parts[-3] for file in Path(url).rglob("*.log")}) == ["2", "3", "4"]
 
 
-@pytest.mark.parametrize("times", [1, 2])
-def test_two_tasks_with_the_same_slice_at_once_expire_it_once(url: str, times: int) -> None:
-    for _ in range(times):  # the second time they delete
+@pytest.mark.parametrize(("settings", "logs_left"), [(SETTINGS[:1], 10), (SETTINGS, 0)])
+def test_two_tasks_with_the_same_slice_at_once_expire_it_once(url: str, settings: tuple[str, ...], logs_left: int) -> None:
+    for _ in range(2):  # the second time they delete what has waited for file.delete.delay.ms
         with ThreadPoolExecutor(2) as pool:
-            twins = [*pool.map(partial(run, spec_of(url)), [PATHS, PATHS])]
+            twins = [*pool.map(partial(run, spec_of(url, *settings)), [PATHS, PATHS])]
         assert [e for twin in twins for e in twin.errors] == []
-    assert [(m.log_start_offset, len(m.entries)) for m in manifests(url)] == [(2, 0)] * 5
-    assert bool(list(Path(url).rglob("*.log"))) == (times == 1)
+        assert [(m.log_start_offset, len(m.entries)) for m in manifests(url)] == [(2, 0)] * 5
+    assert len(list(Path(url).rglob("*.log"))) == logs_left
 
 
 def test_the_store_is_asked_for_its_time_once_a_slice(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

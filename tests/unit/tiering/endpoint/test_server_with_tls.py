@@ -130,7 +130,8 @@ def test_a_consumer_of_librdkafka_reads(
         consumer.close()
     assert message is not None
     assert (message.error(), message.offset()) == (None, 500)
-    assert endpoint.said == []
+    # a client that closes may leave a handshake of a second connection unfinished
+    assert [warning for warning in endpoint.said if "of a client that is gone" not in warning] == []
 
 
 def test_a_client_s_certificate_says_who_it_is(
