@@ -29,7 +29,7 @@ from tiering.command.options import (
     options_as,
 )
 from tiering.command.output import say, warn
-from tiering.endpoint.addresses import is_every_address, is_loopback
+from tiering.endpoint.addresses import host_and_port, is_every_address, is_loopback
 from tiering.endpoint.settings import (
     CONNECTIONS_MAX_IDLE,
     FAILED_AUTHENTICATION_DELAY,
@@ -64,7 +64,6 @@ THREADS = 4
 AHEAD_BYTES_MAX = 128 << 20
 """What is requested of a store before a client asks for it, for all clients together."""
 REACHED_S_MAX = 1.0
-PORT_MAX = 65_535
 _PATHS = ("archive_url", "keys_address", "cache_dir", "log_dir_path", "users_path", "acls_path", "offsets_dir")
 _STOP_S = 20
 """The server takes 10 seconds at most to answer what it was asked, and then the rest has its time."""
@@ -384,7 +383,7 @@ def _refuse_what_is_open(protocol: "SecurityProtocol", host: str, settings: Sett
 
 
 def _address(text: str, option: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    if not (colon and host and port.isascii() and port.isdigit() and int(port) <= PORT_MAX):
-        raise click.BadParameter(f"{text!r} is not HOST:PORT, as in {_DEFAULT}", param_hint=option)
-    return host.removeprefix("[").removesuffix("]"), int(port)
+    try:
+        return host_and_port(text)
+    except ValueError as e:
+        raise click.BadParameter(f"{text!r} is not HOST:PORT, as in {_DEFAULT}", param_hint=option) from e

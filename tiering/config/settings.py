@@ -17,7 +17,9 @@ from remote.transforms.chunk_index import CHUNK_BYTES_MAX
 from remote.transforms.encoder import CHUNK_BYTES
 from tiering.config.assignment import Value, shown
 from tiering.config.shared import AGENT_ADDRESS, AGENT_TASKS, CHUNK_BYTES_MIN, THREADS, THREADS_MAX
-from tiering.endpoint.settings import SETTINGS, Setting
+from tiering.endpoint.addresses import host_and_port
+from tiering.endpoint.config_def import Setting
+from tiering.endpoint.settings import SETTINGS
 from tiering.sweep.plan import GRACE_MS
 
 _PATTERN = re.compile(r"[A-Za-z0-9._\-*?\[\]!]{1,249}")
@@ -89,9 +91,10 @@ def _words(_name: str, text: str) -> tuple[str, ...]:
 
 
 def _host_and_port(name: str, text: str) -> str:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise Invalid(f"{name}={text}: expected HOST:PORT, such as {AGENT_ADDRESS}; port 0 takes one that is free")
+    try:
+        host_and_port(text)
+    except ValueError as e:
+        raise Invalid(f"{name}={text}: expected HOST:PORT, such as {AGENT_ADDRESS}; port 0 takes one that is free") from e
     return text
 
 

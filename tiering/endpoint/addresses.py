@@ -1,6 +1,17 @@
-"""What a host is: this machine alone, or every address of it."""
+"""HOST:PORT as text, and what a host is: this machine alone, or every address of it."""
 
 from ipaddress import ip_address
+from typing import Final
+
+PORT_MAX: Final = 65_535
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    """Of HOST:PORT, where an IPv6 address may be in brackets. Raises ValueError, which says what was expected."""
+    host, _, port = text.rpartition(":")
+    if not (host and port.isascii() and port.isdigit() and int(port) <= PORT_MAX):
+        raise ValueError("an address HOST:PORT, where port 0 takes a free one")
+    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 def is_loopback(host: str) -> bool:

@@ -5,6 +5,7 @@ from enum import IntEnum
 from typing import Final
 
 from tiering.endpoint.apis.context import Context, unknown_topic
+from tiering.endpoint.config_def import Setting
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -14,7 +15,7 @@ from tiering.endpoint.protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from tiering.endpoint.settings import SETTINGS, Setting
+from tiering.endpoint.settings import SETTINGS
 
 
 class ResourceType(IntEnum):

@@ -4,14 +4,13 @@ import pytest
 
 from local_log.errors import Invalid
 from tiering.config.settings import read_settings_of
+from tiering.endpoint.config_def import ConfigType, Setting
 from tiering.endpoint.settings import (
     FETCH_MAX_BYTES,
     MAX_CONNECTIONS_PER_IP_OVERRIDES,
     SASL_MECHANISMS,
     SETTINGS,
     SSL_MAPPING,
-    ConfigType,
-    Setting,
     read_settings,
 )
 
