@@ -10,7 +10,6 @@ Not as in Kafka, all partitions together are limited as well, so that memory is.
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -47,8 +46,8 @@ class FetchSessionCache:
         """The session, None if there is none with this id."""
         return self._sessions.get(session_id)
 
-    def create(self, now_ms: int, partitions: Mapping[Key, CachedPartition], *, is_privileged: bool, uses_topic_ids: bool) -> int:
-        """The id of a new session with these partitions; NO_SESSION if there is no room for it."""
+    def create(self, now_ms: int, partitions: dict[Key, CachedPartition], *, is_privileged: bool, uses_topic_ids: bool) -> int:
+        """The id of a new session, to which `partitions` belong from now on; NO_SESSION if there is no room for it."""
         size = len(partitions)
         if size > self.partitions_max:
             return NO_SESSION
@@ -58,22 +57,32 @@ class FetchSessionCache:
                 return NO_SESSION
             self.remove(evictable)
             self.evictions += 1
-        session = FetchSession(self._new_id(), is_privileged, uses_topic_ids, dict(partitions), now_ms, now_ms)
+        session = FetchSession(self._new_id(), is_privileged, uses_topic_ids, partitions, now_ms, now_ms)
         self._sessions[session.id] = session
         self.used(session, now_ms)
         return session.id
 
-    def used(self, session: FetchSession, now_ms: int) -> None:
-        """The session is used now, and may have more or fewer partitions than before."""
+    def used(self, session: FetchSession, now_ms: int) -> bool:
+        """The session is used now, and may have more or fewer partitions than before. False if it is over.
+
+        It has made room for another one, or has grown out of its own: its consumer begins anew, with a session or without.
+        """
+        if self._sessions.get(session.id) is not session:
+            return False
         session.last_used_ms = now_ms
         session.is_old = now_ms - session.created_ms > self.eviction_ms
         self._sessions.move_to_end(session.id)
         self.partitions += len(session.partitions) - session.cached_size
         session.cached_size = len(session.partitions)
+        if self.partitions > self.partitions_max:
+            self.remove(session)
+            return False
+        return True
 
     def remove(self, session: FetchSession) -> None:
         """Ends a session, unless it is over."""
-        if self._sessions.pop(session.id, None) is not None:
+        if self._sessions.get(session.id) is session:
+            del self._sessions[session.id]
             self.partitions -= session.cached_size
 
     def _evictable(self, now_ms: int, size: int, *, is_privileged: bool) -> FetchSession | None:

@@ -81,12 +81,11 @@ class IncrementalFetch:
     session: FetchSession
     epoch: int
     """Of the request."""
-    lock: AbstractContextManager[object]
 
     def respond(self, answers: Answers, now_ms: int) -> FetchResponse:
         """The answers with anything new; an error if another request of the session came meanwhile."""
         session = self.session
-        with self.lock:
+        with session.lock:
             if session.epoch != next_epoch(self.epoch):
                 return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.id)
             told = [(wanted, answer) for wanted, answer in answers if session.partitions[wanted.key].must_respond(answer)]
@@ -97,7 +96,7 @@ class IncrementalFetch:
 
 
 def resolved(session: FetchSession, name_of: Callable[[str], str | None]) -> tuple[Wanted, ...]:
-    """All partitions of a session; those whose topic was not known get its name as soon as it is."""
+    """All partitions of a session, whose lock is held; those whose topic was not known get its name as soon as it is."""
     for partition in session.partitions.values():
         wanted = partition.wanted
         if wanted.topic is None and (name := name_of(wanted.topic_id)) is not None:

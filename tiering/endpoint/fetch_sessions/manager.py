@@ -13,7 +13,7 @@ from tiering.endpoint.fetch_sessions.contexts import (
     SessionlessFetch,
     resolved,
 )
-from tiering.endpoint.fetch_sessions.session import FINAL_EPOCH, INITIAL_EPOCH, Key, Wanted, key_of, next_epoch
+from tiering.endpoint.fetch_sessions.session import FINAL_EPOCH, INITIAL_EPOCH, FetchSession, Key, Wanted, key_of, next_epoch
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.fetch import FetchRequest
 
@@ -26,48 +26,64 @@ NameOf = Callable[[str], str | None]
 
 @dataclass(slots=True)
 class FetchManager:
-    """Sessions for many threads."""
+    """Sessions for many threads. A session's lock may be held while that of the cache is taken, never the other way round."""
 
     cache: FetchSessionCache
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def size_of(self, request: FetchRequest) -> int:
+        """How many partitions there are in the session that a request goes on with. Waits for nobody."""
+        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            return 0
+        session = self.cache.get(request.session_id)
+        return 0 if session is None else len(session.partitions)
+
     def begin(self, request: FetchRequest, version: int, name_of: NameOf, now_ms: int) -> FetchContext:
         """What a request reads. A session that it belongs to takes in what it says."""
         wanted = _wanted_of(request, version, name_of)
+        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            return self._full(request, version, wanted)
         with self._lock:
-            if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-                return self._full(request, version, wanted)
-            return self._incremental(request, version, wanted, name_of, now_ms)
+            session = self.cache.get(request.session_id)
+        if session is None:
+            return SessionError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        with session.lock:
+            return self._incremental(session, request, version, wanted, name_of, now_ms)
 
     def _full(self, request: FetchRequest, version: int, wanted: tuple[Wanted, ...]) -> FetchContext:
-        replaced = self.cache.get(request.session_id)
-        if replaced is not None:
-            self.cache.remove(replaced)
+        with self._lock:
+            replaced = self.cache.get(request.session_id)
+            if replaced is not None:
+                self.cache.remove(replaced)
         if request.session_epoch == FINAL_EPOCH:
             return SessionlessFetch(wanted)
         is_follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
         return FullFetch(wanted, self.cache, self._lock, is_follower, version >= TOPIC_IDS_SINCE)
 
     def _incremental(
-        self, request: FetchRequest, version: int, wanted: tuple[Wanted, ...], name_of: NameOf, now_ms: int
+        self,
+        session: FetchSession,
+        request: FetchRequest,
+        version: int,
+        wanted: tuple[Wanted, ...],
+        name_of: NameOf,
+        now_ms: int,
     ) -> FetchContext:
-        session = self.cache.get(request.session_id)
-        if session is None:
-            return SessionError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if session.epoch != request.session_epoch:
             return SessionError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != (version >= TOPIC_IDS_SINCE):
             return SessionError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        session.update(wanted, _forgotten_of(request))
-        if not session.partitions:
-            self.cache.remove(session)
-            return SessionlessFetch(wanted)
-        self.cache.used(session, now_ms)
-        if self.cache.partitions > self.cache.partitions_max:
-            self.cache.remove(session)  # it grew out of its room: the consumer begins anew, with a session or without
-            return SessionError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        # First of all, so that the answer to a former request, over another connection, sees that it is no longer the last one,
+        # also if this request ends the session.
         session.epoch = next_epoch(session.epoch)
-        return IncrementalFetch(resolved(session, name_of), session, request.session_epoch, self._lock)
+        session.update(wanted, _forgotten_of(request))
+        with self._lock:
+            if not session.partitions:
+                self.cache.remove(session)
+                return SessionlessFetch(wanted)
+            if not self.cache.used(session, now_ms):
+                return SessionError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        return IncrementalFetch(resolved(session, name_of), session, request.session_epoch)
 
 
 def _wanted_of(request: FetchRequest, version: int, name_of: NameOf) -> tuple[Wanted, ...]:

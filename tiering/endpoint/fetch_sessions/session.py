@@ -3,8 +3,9 @@
 Session 0 is none. Epoch 0 asks for a new session, -1 for none; then the epoch grows by one with each request, from 1 on.
 """
 
+import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
@@ -70,7 +71,10 @@ class CachedPartition:
 
 @dataclass(slots=True, eq=False)
 class FetchSession:
-    """The partitions by key, those whose records were sent last at the end, so that each has its turn."""
+    """The partitions by key, those whose records were sent last at the end, so that each has its turn.
+
+    Several connections may use one session at once: whoever reads or changes its partitions or its epoch holds `lock`.
+    """
 
     id: int
     is_privileged: bool
@@ -84,6 +88,7 @@ class FetchSession:
     """How many partitions the cache counts for it."""
     is_old: bool = False
     """Whether it was created long before it was last used."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def update(self, wanted: Iterable[Wanted], forgotten: Iterable[Key]) -> None:
         """Adds and changes what a request names, and removes what it forgets."""

@@ -311,6 +311,29 @@ def test_two_answers_to_one_epoch_are_not_both_given() -> None:
     assert consumer.answer(later, EMPTY) == FetchResponse(session_id=session)
 
 
+@pytest.mark.parametrize("grows", [False, True])
+def test_a_request_that_ends_a_session_outdates_the_one_before_it(grows: bool) -> None:
+    consumer = Consumer(FetchSessionCache(CountingIds(), partitions_max=1))
+    session = consumer.answer(consumer.begin(0, 0, (FOO, asked())), EMPTY).session_id
+    waiting = consumer.begin(session, 1)
+    if grows:
+        consumer.begin(session, 2, (FOO, asked(1)), (FOO, asked(2)), forgotten=[(FOO, 0)])
+    else:
+        consumer.begin(session, 2, forgotten=[(FOO, 0)])
+    assert len(consumer.cache) == 0
+    assert consumer.answer(waiting, EMPTY) == FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session)
+
+
+def test_a_session_is_no_wait_for_requests_of_others() -> None:
+    consumer = Consumer()
+    mine, other = (consumer.answer(consumer.begin(0, 0, (FOO, asked())), EMPTY).session_id for _ in range(2))
+    held = consumer.cache.get(other)
+    assert held is not None
+    with held.lock:
+        assert consumer.answer(consumer.begin(mine, 1), EMPTY).session_id == mine
+        assert consumer.answer(consumer.begin(0, 0, (BAR, asked())), EMPTY).session_id
+
+
 def test_a_session_that_grows_out_of_its_room_is_over() -> None:
     consumer = Consumer(FetchSessionCache(CountingIds(), partitions_max=2))
     session = consumer.answer(consumer.begin(0, 0, (FOO, asked(0)), (FOO, asked(1))), EMPTY, EMPTY).session_id

@@ -103,3 +103,13 @@ def test_the_partitions_of_all_sessions_together_are_limited() -> None:
 @pytest.mark.parametrize(("epoch", "following"), [(0, 1), (1, 2), ((1 << 31) - 1, 1), (-1, -1)])
 def test_the_epoch_of_the_next_request(epoch: int, following: int) -> None:
     assert next_epoch(epoch) == following
+
+
+def test_a_session_that_made_room_for_another_cannot_be_used() -> None:
+    cache = FetchSessionCache(CountingIds(), slots_max=1, eviction_ms=100)
+    first = session(cache, create(cache, 0, 1))
+    second = create(cache, 101, 1)
+    assert not cache.used(first, 102)
+    cache.remove(first)
+    assert ids_in(cache, first.id, second) == [second]
+    assert cache.partitions == 1
