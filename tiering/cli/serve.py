@@ -47,7 +47,7 @@ from tiering.endpoint.settings import (
     Settings,
     read_settings,
 )
-from tiering.machine import CLOCK, IDS, allow_open_files, open_store
+from tiering.machine import CLOCK, IDS, allow_open_files, collect_seldom, open_store
 from tiering.wiring import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers, read_ahead_pool
 
 if TYPE_CHECKING:
@@ -274,6 +274,7 @@ def _serve(
 
         with _pages(settings, view):
             say(f"tiering: {count} topics at {bound_host}:{bound_port}")
+            collect_seldom()
             try:
                 asyncio.run(server.serve(listener))
             finally:

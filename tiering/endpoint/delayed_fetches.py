@@ -1,7 +1,7 @@
 """Has fetches wait for records on an event loop: until their logs change, or as long as they may."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -70,20 +70,21 @@ class DelayedFetches:
             self.ask_again(number)
 
     def _look(self) -> None:
-        """Looks at the logs, once for all who wait for them."""
-        topics, loop = self._waiting.topics(), asyncio.get_running_loop()
+        """Looks at the logs, once for all who wait for them; not on the loop's thread, since they may be many."""
+        waiting, loop = self._waiting.copy(), asyncio.get_running_loop()
 
         def look() -> None:
-            for topic in topics:
+            for topic in waiting.topics():
                 with suppress(LogError):  # whoever asks for it is told
                     self.logs.topic(topic)
-            loop.call_soon_threadsafe(self._looked)
+            loop.call_soon_threadsafe(self._looked, waiting.with_news(self.logs.known()))
 
         self.pool.submit(look)
 
-    def _looked(self) -> None:
-        for number in self._waiting.with_news(self.logs.known()):
-            self._ask(number)
+    def _looked(self, found: Iterable[tuple[int, DelayedFetch]]) -> None:
+        for number, fetch in found:
+            if self._waiting.get(number) is fetch:
+                self._ask(number)
         self._is_looking = len(self._waiting) > 0
         if self._is_looking:
             asyncio.get_running_loop().call_later(POLL_S, self._look)

@@ -34,7 +34,7 @@ def is_same(seen: Mapping[Partition, Log], now: Mapping[Partition, Log]) -> bool
 
 @dataclass(slots=True)
 class WaitingFetches(Generic[T]):
-    """What waits, by the number of its connection, and the logs that each saw. For one thread."""
+    """What waits, by the number of its connection, and the logs that each saw. For one thread; others are given a copy."""
 
     _waiting: dict[int, tuple[T, Mapping[Partition, Log]]] = field(default_factory=dict)
 
@@ -54,11 +54,20 @@ class WaitingFetches(Generic[T]):
         """Of all connections."""
         return tuple(self._waiting)
 
+    def copy(self) -> "WaitingFetches[T]":
+        """As it is now."""
+        return WaitingFetches(self._waiting.copy())
+
+    def get(self, number: int) -> T | None:
+        """What waits for a connection, None if nothing does."""
+        found = self._waiting.get(number)
+        return None if found is None else found[0]
+
     def topics(self) -> set[str]:
         """What is waited for."""
         return {name for _, seen in self._waiting.values() for name, _ in seen}
 
-    def with_news(self, topics: Mapping[str, HostedTopic]) -> list[int]:
+    def with_news(self, topics: Mapping[str, HostedTopic]) -> list[tuple[int, T]]:
         """Those whose logs are others now."""
         now = logs_of({partition for _, seen in self._waiting.values() for partition in seen}, topics)
-        return [number for number, (_, seen) in self._waiting.items() if not is_same(seen, now)]
+        return [(number, fetch) for number, (fetch, seen) in self._waiting.items() if not is_same(seen, now)]

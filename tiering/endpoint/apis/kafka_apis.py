@@ -151,7 +151,8 @@ def handle_at_once(
     assert not isinstance(request, UnknownApiVersions)
     message, request_context = request.message, RequestContext(request.header, connection)
     by_id = message.topics if request_context.version >= TOPIC_IDS_SINCE else ()
-    if any(context.logs.name_of(topic.topic_id) is None for topic in by_id):
+    is_large = context.fetches.size_of(message) > _AT_ONCE_PARTITIONS_MAX
+    if is_large or any(context.logs.name_of(topic.topic_id) is None for topic in by_id):
         return partial(_handle_fetch, message, request_context, replace(context, may_wait=True))
     waiting = Waits(message, request_context, begin_fetch(message, request_context, context))
     return answer_fetch_at_once(waiting, context, may_wait=message.max_wait_ms > 0)

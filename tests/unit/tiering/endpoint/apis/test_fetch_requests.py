@@ -324,6 +324,20 @@ def test_a_session_goes_on_by_one_whether_its_fetches_are_answered_at_once_or_no
     assert kinds == [False, True, False]
 
 
+def test_a_session_of_many_partitions_goes_on_on_a_thread(world: World) -> None:
+    endpoint = Endpoint(world.folders["local alone"], None)
+    many = endpoint.topic("g-mixed", 11, *(FetchPartition(number, partition_max_bytes=1) for number in range(17)))
+    session = endpoint.ask(FETCH, 11, FetchRequest(session_epoch=0, topics=(many,))).session_id
+    frame = write_request(RequestHeader(FETCH, 11, 99, "test"), FetchRequest(session_id=session, session_epoch=1))[4:]
+    known = endpoint.sessions.get(session)
+    assert known is not None
+    with known.lock:  # as a request of another connection may
+        found = handle_at_once(frame, endpoint.connection, replace(endpoint.context, may_wait=False))
+    assert callable(found)
+    answer = response_of(FETCH, 11, b"".join(map(bytes_of, found())))
+    assert (answer.error_code, answer.session_id) == (0, session)
+
+
 def test_a_damaged_batch_is_reported_and_told_and_never_sent(world: World) -> None:
     store = MemoryStore()
     store.objects.update(world.store.objects)

@@ -1,0 +1,54 @@
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from asked_endpoint import Endpoint
+from tiered_worlds import World
+
+from tiering.endpoint.apis.kafka_apis import Waits
+from tiering.endpoint.delayed_fetches import DelayedFetch, DelayedFetches
+
+
+class SeenLogs(dict[Any, Any]):
+    """The logs that a fetch saw, and who looks through them."""
+
+    def __init__(self) -> None:
+        super().__init__({("g-tiny", 0): None})
+        self.looked = set[int]()
+
+    def __iter__(self) -> Any:
+        self.looked.add(threading.get_ident())
+        return super().__iter__()
+
+    def items(self) -> Any:
+        self.looked.add(threading.get_ident())
+        return super().items()
+
+
+def test_the_logs_that_fetches_wait_for_are_gone_through_on_a_thread(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tiering.endpoint.delayed_fetches.POLL_S", 0)
+    endpoint, seen = Endpoint(world.folders["local alone"], None), SeenLogs()
+    request: Waits = SimpleNamespace(seen=seen)  # type: ignore[assignment]
+
+    async def asked() -> list[int]:
+        found, woken = asyncio.Event(), list[int]()
+
+        def ask(number: int) -> None:
+            woken.append(number)
+            found.set()
+
+        delayed, loop = DelayedFetches(endpoint.context.logs, pool, ask), asyncio.get_running_loop()
+        fetches = [DelayedFetch(request, loop.time() + 60) for _ in range(2)]
+        for number, fetch in enumerate(fetches):
+            delayed.wait(number, fetch)
+        delayed.remove(0)
+        await asyncio.wait_for(found.wait(), 20)
+        assert delayed.take(1) is fetches[1]
+        return woken
+
+    with ThreadPoolExecutor(1) as pool:
+        assert asyncio.run(asked()) == [1]
+        assert seen.looked == {pool.submit(threading.get_ident).result()}
