@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -157,8 +157,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: order.get(quick.folder(item.path), len(order)))
 
 
-def pytest_collection_finish() -> None:
-    memory.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    with memory.kept():
+        return (yield)
 
 
 @pytest.hookimpl(trylast=True)

@@ -2,6 +2,7 @@
 
 import ast
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,10 @@ FILE_METHODS = {"read_bytes", "read_text", "write_bytes", "write_text", "iterdir
 LINES_MAX = 400
 FUNCTION_LINES_MAX, PARAMETERS_MAX = 40, 6
 
-tree_of = {path: ast.parse(path.read_text()) for path in MODULES}
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text()) for path in MODULES}
 
 
 def name_of(path: Path) -> str:
@@ -60,7 +64,7 @@ def tracked_texts() -> list[Path]:
 
 
 def test_every_module_says_what_it_is_for():
-    assert [name_of(p) for p, tree in tree_of.items() if not ast.get_docstring(tree)] == []
+    assert [name_of(p) for p, tree in trees().items() if not ast.get_docstring(tree)] == []
 
 
 def touches_files(function: ast.expr) -> bool:
@@ -71,7 +75,7 @@ def touches_files(function: ast.expr) -> bool:
 def test_files_are_touched_only_at_the_doors():
     touching = {
         name_of(path)
-        for path, tree in tree_of.items()
+        for path, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and touches_files(node.func)
     }
@@ -85,7 +89,7 @@ THIS_MACHINE_S |= {"SystemRandomness"}
 def test_one_module_of_tiering_knows_which_disk_store_clock_and_ids_are_used():
     knowing = {
         name_of(path)
-        for path, tree in tree_of.items()
+        for path, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom)
         and (node.module or "").startswith(("local_log.", "remote."))
@@ -97,7 +101,7 @@ def test_one_module_of_tiering_knows_which_disk_store_clock_and_ids_are_used():
 
 
 def test_no_module_is_an_orphan():
-    used = {name for tree in tree_of.values() for name in imports_of(tree)}
+    used = {name for tree in trees().values() for name in imports_of(tree)}
     used |= imports_of(ast.parse((ROOT / "pyspark_tiering.py").read_text()))
     packages = {dotted(p) for p in MODULES if p.name == "__init__.py"}
     found_by_name = {dotted(p) for p in MODULES if p.parent.name in ("jobs", "cli", "dags")}
@@ -123,7 +127,7 @@ def test_no_two_files_of_tests_have_one_name() -> None:
 
 def test_a_large_function_has_its_reason_beside_it():
     without = []
-    for path, tree in tree_of.items():
+    for path, tree in trees().items():
         lines = path.read_text().splitlines()
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and "kernels" not in path.parts and is_large(node):

@@ -19,8 +19,9 @@ OWN = Path(__file__).parent / "own" / "my_dags.py"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = str(Path(__file__).parent)
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if str(item.path).startswith(here):
             item.add_marker(needs_airflow)
 
 

@@ -21,7 +21,6 @@ from offloaded_once import assert_one_sound_chain
 from local_log.formats.record import NO_TIMESTAMP
 from local_log.formats.record_batch.batch_v2 import scan
 from remote.store.open import open_store
-from tiering.airflow.assets import archived_asset
 from tiering.read.archived_through import archived_through
 
 OURS = {"tiering_offload", "tiering_retention", "tiering_sweep", "tiering_scrub", "tiering_backfill"}
@@ -174,6 +173,8 @@ def test_an_offload_maps_a_task_a_partition_in_the_pool_and_leaves_one_chain(
 def test_the_event_of_a_topic_starts_a_downstream_dag_and_says_how_far_it_is_archived(
     airflow: AirflowService, offloaded: str, url: str
 ) -> None:
+    from tiering.airflow.assets import archived_asset
+
     (run,) = airflow.until(lambda: airflow.runs("on_every_offload"))
     assert airflow.ended("on_every_offload", run["dag_run_id"]) == "success", airflow.said()
     said = airflow.returned("tiering_offload", offloaded, "tell")

@@ -4,6 +4,7 @@ Most of what starts one is told by its folder or its marker and not collected. W
 would start it skips.
 """
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,7 @@ def is_marked(item: pytest.Item) -> bool:
     return any(item.get_closest_marker(name) for name in _MARKERS)
 
 
+@cache
 def folder(path: Path) -> str:
     """The folder of `tests` that a path is in."""
     return path.relative_to(_TESTS).parts[0] if path.is_relative_to(_TESTS) and path != _TESTS else ""
