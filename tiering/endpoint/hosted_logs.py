@@ -8,13 +8,13 @@ at a time, and gets those that are open as they are; they are loaded again after
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from local_log.errors import LogError, NotFound
+from local_log.errors import LogError, NotFound, Unavailable
 from local_log.formats.filenames import CLUSTER_METADATA_TOPIC, TopicPartition
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from local_log.log_reader import LogReader
@@ -34,6 +34,8 @@ THREADS: Final = 16
 """So many topics are opened at a time."""
 RETRY_MS: Final = 1_000
 """After what did not work it is tried again so much later, so that clients do not make a store busy that fails."""
+LOADING_S_MAX: Final = 10.0
+"""So long a topic that another thread loads is waited for, by who cannot be answered without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +115,9 @@ class HostedLogs:
         self.names()
         if name not in self._known_names:
             return None
-        with self._lock:
-            loading, known = self._loading[name], self._topics.get(name)
-        if not loading.acquire(blocking=known is None):
-            return known  # another thread looks at it
-        try:
-            return self._fresh(name, self.clock.now_ms())
-        finally:
-            loading.release()
+        known = self._topics.get(name)
+        with self._loads(name, wait=known is None) as is_mine:
+            return self._fresh(name, self.clock.now_ms()) if is_mine else known  # another thread looks at it
 
     def known(self) -> Mapping[str, HostedTopic]:
         """The topics that were opened, as they were last seen."""
@@ -198,13 +195,28 @@ class HostedLogs:
 
     def reloaded(self, name: str, since_ms: int) -> HostedTopic | None:
         """The topic as the archive has it at `since_ms` or later: loaded anew unless it was since. Raises LogError."""
-        with self._lock:
-            loading = self._loading[name]
-        with loading:
-            with self._lock:
-                known = self._topics.get(name)
+        with self._loads(name, wait=True):
+            known = self._topics.get(name)
             is_fresh = known is not None and known.loaded_ms >= since_ms
             return known if is_fresh else self._loaded(name, self.clock.now_ms())
+
+    @contextmanager
+    def _loads(self, name: str, *, wait: bool) -> Iterator[bool]:
+        """For the one thread that loads a topic. Another one waits for it, but not for ever, or is given False.
+
+        Raises Unavailable if it waits for too long.
+        """
+        with self._lock:
+            loading = self._loading[name]
+        if not loading.acquire(blocking=wait, timeout=LOADING_S_MAX if wait else -1):
+            if wait:
+                raise Unavailable(f"topic {name} is not loaded within {LOADING_S_MAX:g} s; ask again, if the store answers")
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            loading.release()
 
     def _fresh(self, name: str, now_ms: int) -> HostedTopic | None:
         with self._lock:

@@ -1,6 +1,7 @@
 """Which topic has an id, also if nobody asked this endpoint for the topic by name: clients learn ids from other brokers, too."""
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,17 +16,21 @@ THREADS: Final = 16
 class TopicIds:
     """The ids in both tiers, as they were when the topics were listed last. A topic that was deleted may still have one."""
 
-    _name_of: dict[str, str] = field(default_factory=dict)
+    _name_of: Mapping[str, str] = field(default_factory=dict)
     _listed_ms: int | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _looking: threading.Lock = field(default_factory=threading.Lock)
+    """Of who looks at all topics. The others are answered meanwhile with what was known before, if anything was."""
 
     def name_of(self, topic_id: str, tiers: Tiers, names: tuple[str, ...], listed_ms: int | None) -> str | None:
         """The name of the topic that has or had the id, among topics that were listed at `listed_ms`."""
-        with self._lock:
-            if self._listed_ms != listed_ms:
-                self._name_of = _index(tiers, names)
-                self._listed_ms = listed_ms
-            return self._name_of.get(topic_id)
+        if self._listed_ms != listed_ms and self._looking.acquire(blocking=self._listed_ms is None):
+            try:
+                if self._listed_ms != listed_ms:
+                    self._name_of = _index(tiers, names)
+                    self._listed_ms = listed_ms
+            finally:
+                self._looking.release()
+        return self._name_of.get(topic_id)
 
 
 def _index(tiers: Tiers, names: tuple[str, ...]) -> dict[str, str]:

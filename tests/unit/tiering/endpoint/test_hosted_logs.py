@@ -1,14 +1,15 @@
 """All topics at once: each file of the log directory is read once, a manifest once in minutes, and an answer written once."""
 
 import shutil
+import threading
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
-from archive_fakes import Door
+from archive_fakes import Door, MemoryStore
 from asked_endpoint import Endpoint
 from golden_logs import partitions
 from logs_to_archive import copy_of, local_logs, set_checkpoint
@@ -26,6 +27,7 @@ from tiering.endpoint.protocol.messages.metadata import MetadataRequest, Metadat
 from tiering.wiring import Tiers
 
 ALL = MetadataRequest(topics=None)
+T = TypeVar("T")
 
 
 class Postponed(Executor):
@@ -184,3 +186,53 @@ def test_ids_are_known_although_a_topic_cannot_be_listed(world: World) -> None:
     endpoint = Endpoint(None, world.store)
     endpoint.context.logs.tiers = replace(Broken(None, world.store))
     assert by_id(endpoint, local_logs(world.folders["local alone"])["g-txn-0"].topic_id) == ("g-txn", 0)
+
+
+class Hung(Door):
+    """Does not answer while it is told not to, until it is let go."""
+
+    def __init__(self, inner: MemoryStore) -> None:
+        super().__init__(inner)
+        self.is_hung, self.is_asked, self.may_go = False, threading.Event(), threading.Event()
+
+    def around(self, verb: str, key: str, call: Callable[[], T]) -> T:
+        if self.is_hung:
+            self.is_asked.set()
+            assert self.may_go.wait(60)
+        return call()
+
+
+def test_ids_that_are_known_are_told_while_the_store_is_asked_for_others(world: World) -> None:
+    store = Hung(world.store)
+    endpoint = Endpoint(None, store)
+    logs, known = endpoint.context.logs, local_logs(world.folders["local alone"])["g-txn-0"].topic_id
+    assert by_id(endpoint, known) == ("g-txn", 0)
+    endpoint.clock.sleep(logs.archive_ms_max / 1000)
+    logs.names()
+    ask = lambda: logs._ids.name_of(known, logs.tiers, ("g-txn",), logs._listed_ms)  # noqa: E731
+    with ThreadPoolExecutor(1) as pool:
+        store.is_hung = True
+        first = pool.submit(ask)
+        assert store.is_asked.wait(60)
+        assert ask() == "g-txn"
+        assert not first.done()
+        store.may_go.set()
+        assert first.result() == "g-txn"
+
+
+def test_who_needs_a_topic_that_another_thread_loads_does_not_wait_for_ever(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tiering.endpoint.hosted_logs.LOADING_S_MAX", 0.05)
+    store = Hung(world.store)
+    logs = Endpoint(None, store).context.logs
+    logs.names()
+    with ThreadPoolExecutor(1) as pool:
+        store.is_hung = True
+        first = pool.submit(logs.topic, "g-txn")
+        assert store.is_asked.wait(60)
+        for ask in (lambda: logs.topic("g-txn"), lambda: logs.reloaded("g-txn", 0)):
+            with pytest.raises(Unavailable, match="topic g-txn is not loaded within"):
+                ask()
+        store.may_go.set()
+        assert first.result() is logs.reloaded("g-txn", 0)
