@@ -1,10 +1,11 @@
 """What a new user does, from an empty folder and with nothing but the wheel: ten lines of configuration, an agent beside a
-broker, a look at it, the broker's disk lost and restored, and everything that was archived read back.
+broker, a look at it, README's first commands, the broker's disk lost and restored, and everything that was archived read back.
 """
 
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -36,7 +37,10 @@ TOPICS = {"orders": 3, "payments": 1}
 PARTITIONS = [(topic, number) for topic, partitions in TOPICS.items() for number in range(partitions)]
 RECORDS = 4_000
 """In each partition, of 1 KB: three segments of 1 MiB, and an active one."""
-BROKER = {"log_segment_bytes": str(1 << 20), "replica_high_watermark_checkpoint_interval_ms": "300"}
+BROKER = {"log_segment_bytes": str(1 << 20), "replica_high_watermark_checkpoint_interval_ms": "300", "log_retention_ms": "-1"}
+A_YEAR_AGO_MS, FROM_THEN_ON = 1763856000000, 1_000
+"""The time for which README asks, and the first record that is as late; they are a second apart."""
+README = Path(__file__).parents[2] / "README.md"
 OF_THE_CLUSTER = ("__cluster_metadata-0", "meta.properties", "bootstrap.checkpoint")
 """What of the folder is the controller's, which in a cluster of more than one node has a disk of its own."""
 WHERE_TOLD = {"kafka_tiering_unprotected_deletion_timestamp_seconds"}
@@ -94,8 +98,9 @@ def produce(address: str) -> Read:
     producer = Producer({"bootstrap.servers": address, "log_level": 0, "enable.idempotence": True})
     for record in range(RECORDS):
         for topic, number in PARTITIONS:
-            value = b"%s-%d-%08d " % (topic.encode(), number, record) + os.urandom(1_000)
-            producer.produce(topic, value, None, number, on_delivery=delivered)
+            value = b"%s-%d-%08d %s" % (topic.encode(), number, record, os.urandom(500).hex().encode())
+            time_ms = A_YEAR_AGO_MS + (record - FROM_THEN_ON) * 1_000
+            producer.produce(topic, value, None, number, timestamp=time_ms, on_delivery=delivered)
             producer.poll(0)
         if record % 500 == 499:
             producer.flush()
@@ -154,6 +159,38 @@ def is_through(address: str) -> bool:
     return len(archived) == len(PARTITIONS) and status["lag_segments"] == 0
 
 
+def first_screen(places: dict[str, object]) -> list[list[str]]:
+    """README's first commands, with these places for those of its reader."""
+    text = README.read_text().split("```")[1]
+    for place, own in places.items():
+        assert place in text
+        text = text.replace(place, str(own))
+    return [shlex.split(line, comments=True) for line in text.strip().splitlines()]
+
+
+def try_first_screen(machine: Machine, tmp_path: Path, later: list[bytes]) -> None:
+    """Each does what it says; those that come as `later` are of the last year."""
+    address = f"127.0.0.1:{real_kafka.free_ports()[0]}"
+    data, archive, restored = tmp_path / "broker" / "data", tmp_path / "archive", tmp_path / "restored"
+    own = {"/var/lib/kafka/data": data, "s3://bucket/kafka": archive, "127.0.0.1:9095": address, "/srv/restored": restored}
+    offload, fetch, serve, kcat, restore = first_screen(own)
+    machine.tiering(*offload[1:])
+    assert re.search(r"^ *500 .*orders-0-00000500", machine.tiering(*fetch[1:]), re.MULTILINE)
+    endpoint = machine.start(*serve[1:], stderr=subprocess.PIPE)
+    try:
+        assert endpoint.stderr is not None
+        assert endpoint.stderr.readline() == f"tiering: 2 topics at {address}\n"
+        if shutil.which("kcat"):
+            found = subprocess.run(kcat, stdin=subprocess.DEVNULL, check=True, capture_output=True, timeout=60).stdout
+            assert sorted(found.splitlines()) == sorted(later)
+    finally:
+        endpoint.terminate()
+        _, said = endpoint.communicate(timeout=60)
+    assert (endpoint.returncode, said) == (0, "tiering: stopped\n")
+    machine.tiering(*restore[1:])
+    assert sorted(path.name for path in restored.glob("orders-*")) == ["orders-0", "orders-1", "orders-2"]
+
+
 def inactive(data: Path) -> dict[tuple[str, int], int]:
     """Where the active segment of each partition begins."""
     return {(t, n): max(int(file.stem) for file in (data / f"{t}-{n}").glob("*.log")) for t, n in PARTITIONS}
@@ -188,6 +225,9 @@ def test_a_new_user_archives_a_broker_looks_at_it_loses_its_disk_and_reads_every
             assert len(queried) > 10
             assert {name for name in queried if not re.search(rf"^{name}[ {{]", metrics, re.MULTILINE)} == set()
             assert page(address, "/readyz")
+        orders = [(produced["orders", number], ends["orders", number]) for number in range(TOPICS["orders"])]
+        later = [value for values, end in orders for offset, value in values.items() if FROM_THEN_ON <= offset < end]
+        try_first_screen(machine, tmp_path, later)
 
     for path in data.iterdir():
         if path.name not in OF_THE_CLUSTER:
