@@ -1,21 +1,15 @@
 """`tiering serve`: an endpoint of Kafka's protocol that reads both tiers."""
 
-import asyncio
 import os
-import socket
 import sys
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from local_log.errors import Invalid
 from local_log.formats.primitives import INT32_MAX
-from remote.read.read_ahead import AheadBytes
-from remote.store.instrumented import Meter
 from tiering.command.completion import files
 from tiering.command.config_option import configured
 from tiering.command.exit_codes import reports_errors
@@ -30,41 +24,16 @@ from tiering.command.options import (
 )
 from tiering.command.output import say, warn
 from tiering.endpoint.addresses import host_and_port, is_every_address, is_loopback
-from tiering.endpoint.settings import (
-    CONNECTIONS_MAX_IDLE,
-    FAILED_AUTHENTICATION_DELAY,
-    FETCH_SESSION_SLOTS,
-    HTTP_ADDRESS,
-    MAX_CONNECTIONS,
-    MAX_CONNECTIONS_PER_IP,
-    MAX_CONNECTIONS_PER_IP_OVERRIDES,
-    NODE_ID,
-    NUM_IO_THREADS,
-    QUEUED_MAX_REQUEST_BYTES,
-    SASL_RECEIVE_SIZE,
-    SETTINGS,
-    SOCKET_REQUEST_MAX_BYTES,
-    Settings,
-    read_settings,
-)
-from tiering.machine import CLOCK, IDS, allow_open_files, collect_seldom, open_store
-from tiering.wiring import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers, read_ahead_pool
+from tiering.endpoint.settings import HTTP_ADDRESS, MAX_CONNECTIONS, NODE_ID, SETTINGS, Settings, read_settings
 
 if TYPE_CHECKING:
-    from tiering.endpoint.brokers.lifecycle import BrokerLifecycle
+    from tiering.endpoint.broker_server import BrokerServer, BrokerServerConfig
     from tiering.endpoint.brokers.live_brokers import Broker
-    from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
-    from tiering.endpoint.coordinator.offsets_log import OffsetsLog
-    from tiering.endpoint.network.config import SocketServerConfig
-    from tiering.endpoint.reports import Reports
     from tiering.endpoint.request_context import SecurityProtocol
-    from tiering.metrics.endpoint_values import EndpointView
 
-THREADS = 4
-AHEAD_BYTES_MAX = 128 << 20
-"""What is requested of a store before a client asks for it, for all clients together."""
-REACHED_S_MAX = 1.0
-_PATHS = ("archive_url", "keys_address", "cache_dir", "log_dir_path", "users_path", "acls_path", "offsets_dir")
+_PATHS = (
+    "archive_url", "keys_address", "cache_dir", "log_dir_path", "users_path", "acls_path", "quotas_path", "offsets_dir"
+)  # fmt: skip
 _STOP_S = 20
 """The server takes 10 seconds at most to answer what it was asked, and then the rest has its time."""
 _DEFAULT = "127.0.0.1:9095"
@@ -170,8 +139,26 @@ def command(options: Options) -> None:
       tiering serve --archive archive --listen SASL_SSL://10.0.0.7:9095 --users users.json -c ssl.keystore.location=tls.pem
       tiering serve --archive s3://bucket/kafka --listen 10.0.0.7:9095 --insecure --broker-id 7 --register
     """
+    _refuse_contradictions(options)
+    config = _config(options)
+    if options.print_unit:
+        click.echo(_unit(options), nl=False)
+        return
+    _serve(config)
+
+
+def _refuse_contradictions(options: Options) -> None:
     if options.archive_url is None and options.log_dir_path is None:
         raise click.UsageError("give --archive, --log-dir or both")
+    if options.register and options.brokers:
+        raise click.UsageError("give --register or --broker, not both: brokers that register find each other")
+    if (options.register or options.brokers) and (options.archive_url is None or options.log_dir_path is not None):
+        raise click.UsageError("brokers share the partitions of an archive: give --archive, and no --log-dir")
+    if (options.register or options.brokers) and options.offsets_dir is not None:
+        raise click.UsageError("give --offsets-dir to a broker that is alone: others could not go on with the offsets in it")
+
+
+def _config(options: Options) -> "BrokerServerConfig":
     settings = _settings(options)
     protocol, host, port = _listener(options.listen)
     if not (options.insecure or is_loopback(host)):
@@ -179,16 +166,34 @@ def command(options: Options) -> None:
     advertised = _address(options.advertise, "--advertise") if options.advertise is not None else None
     if advertised is None and is_every_address(host):
         raise click.UsageError(f"clients cannot connect to {host}: say with --advertise which address they are to use")
-    if options.register and options.brokers:
-        raise click.UsageError("give --register or --broker, not both: brokers that register find each other")
-    if (options.register or options.brokers) and (options.archive_url is None or options.log_dir_path is not None):
-        raise click.UsageError("brokers share the partitions of an archive: give --archive, and no --log-dir")
-    if (options.register or options.brokers) and options.offsets_dir is not None:
-        raise click.UsageError("give --offsets-dir to a broker that is alone: others could not go on with the offsets in it")
-    if options.print_unit:
-        click.echo(_unit(options), nl=False)
-        return
-    _serve(options, settings, protocol, (host, port), advertised)
+    from tiering.endpoint.broker_server import BrokerServerConfig  # with all messages of the protocol, it takes a moment to load
+
+    return BrokerServerConfig(
+        settings=settings,
+        protocol=protocol,
+        host=host,
+        port=port,
+        advertised=advertised,
+        archive_url=options.archive_url,
+        log_dir_path=options.log_dir_path,
+        keys_address=options.keys_address,
+        cache_dir=options.cache_dir,
+        offsets_dir=options.offsets_dir,
+        users_path=options.users_path,
+        acls_path=options.acls_path,
+        quotas_path=options.quotas_path,
+        register=options.register,
+        listed=_listed(options.brokers),
+    )
+
+
+def _listed(texts: tuple[str, ...]) -> tuple["Broker", ...]:
+    from tiering.endpoint.brokers.opening import read_brokers
+
+    try:
+        return read_brokers(texts)
+    except ValueError as e:
+        raise click.BadParameter(str(e), param_hint="--broker") from e
 
 
 def _unit(options: Options) -> str:
@@ -217,151 +222,29 @@ def _settings(options: Options) -> Settings:
     return read_settings((*options.assignments, *named), given)
 
 
-def _serve(
-    options: Options,
-    settings: Settings,
-    protocol: "SecurityProtocol",
-    at: tuple[str, int],
-    advertised: tuple[str, int] | None,
-) -> None:
-    from tiering.endpoint.apis.context import CLUSTER_ID, Context  # with all its messages, it takes a moment to load
-    from tiering.endpoint.authentication.opening import open_listener
-    from tiering.endpoint.authorization.opening import open_acls
-    from tiering.endpoint.brokers.live_brokers import Broker
-    from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
-    from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
-    from tiering.endpoint.fetch_sessions.cache import FetchSessionCache
-    from tiering.endpoint.fetch_sessions.manager import FetchManager
-    from tiering.endpoint.hosted_logs import HostedLogs
-    from tiering.endpoint.quotas.opening import open_quotas
-    from tiering.endpoint.reads import Reads
-    from tiering.endpoint.reports import Reports
-    from tiering.endpoint.server import Server
-    from tiering.endpoint.transport import listen
+def _serve(config: "BrokerServerConfig") -> None:
+    from tiering.endpoint.broker_server import broker_server
 
-    meter, group_config = Meter(), GroupCoordinatorConfig.of(settings)
-    allow_open_files()
-    reports = Reports(lambda text: say(f"tiering: {text}"), CLOCK)
-    of = open_listener(protocol, settings, options.users_path, reports)
-    rules = (open_acls(options.acls_path, settings, reports), *open_quotas(options.quotas_path, reports))
-    with (
-        read_ahead_pool(THREADS) as ahead,
-        _offsets_log(options, group_config, reports) as offsets,
-        ThreadPoolExecutor(settings[NUM_IO_THREADS], thread_name_prefix="request") as pool,
-        ThreadPoolExecutor(1, thread_name_prefix="topics") as background,
-    ):
-        logs, reads = HostedLogs(_tiers(options, ahead, meter), CLOCK, background=background, report=reports), Reads()
-        count = len(logs.names())
-        try:
-            listener = listen(*at)
-        except OSError as e:
-            raise Invalid(f"cannot listen on {options.listen}: {e}; choose another address with --listen") from e
-        bound_host, bound_port = listener.getsockname()[:2]
-        host, port = advertised or (at[0], bound_port)
-        sessions = FetchManager(FetchSessionCache(IDS, settings[FETCH_SESSION_SLOTS]))
-        groups = GroupCoordinator(group_config, offsets, CLOCK, IDS, reports)
-        groups.load()
-        lifecycle = _lifecycle(options, Broker(settings[NODE_ID], host, port), reports)
-        cluster = lifecycle.start(CLOCK.sleep)
-        cluster_id = logs.tiers.cluster_id or CLUSTER_ID
-        context = Context(logs, reads, sessions, CLOCK, cluster, reports, groups, settings, cluster_id, *rules)
-        server, started_ms = Server(context, _network(settings), pool, reports, of, lifecycle.stop), CLOCK.now_ms()
-
-        def view() -> "EndpointView":
-            from tiering.metrics.endpoint_values import EndpointView
-
-            return EndpointView(context.metrics, sessions.cache, server.status, server.config, started_ms, meter.snapshot())
-
-        with _pages(settings, view):
-            say(f"tiering: {count} topics at {bound_host}:{bound_port}")
-            collect_seldom()
-            try:
-                asyncio.run(server.serve(listener))
-            finally:
-                logs.is_closed = True
-                reads.close()
+    with broker_server(config, warn) as server:
+        host, port = server.address
+        with _pages(server):
+            say(f"tiering: {server.topics} topics at {host}:{port}")
+            server.serve()
     say("tiering: stopped")
 
 
 @contextmanager
-def _pages(settings: Settings, view: "Callable[[], EndpointView]") -> Iterator[None]:
+def _pages(server: "BrokerServer") -> Iterator[None]:
+    settings = server.context.settings
     if settings[HTTP_ADDRESS] is None:
         yield
         return
     from tiering.metrics.endpoint_pages import serving_pages  # with Prometheus' client, which takes a moment to load
+    from tiering.metrics.endpoint_values import EndpointView
 
-    with serving_pages(settings, view) as address:
+    with serving_pages(settings, lambda: EndpointView.of(server)) as address:
         say(f"tiering: metrics at http://{address}/metrics")
         yield
-
-
-def _network(settings: Settings) -> "SocketServerConfig":
-    from tiering.endpoint.network.config import SocketServerConfig
-
-    return SocketServerConfig(
-        request_bytes_max=settings[SOCKET_REQUEST_MAX_BYTES],
-        queued_bytes_max=settings[QUEUED_MAX_REQUEST_BYTES],
-        request_threads=settings[NUM_IO_THREADS],
-        connections_max=settings[MAX_CONNECTIONS],
-        connections_per_ip_max=settings[MAX_CONNECTIONS_PER_IP],
-        connections_per_ip_overrides=settings[MAX_CONNECTIONS_PER_IP_OVERRIDES],
-        idle_ms_max=settings[CONNECTIONS_MAX_IDLE],
-        unauthenticated_bytes_max=settings[SASL_RECEIVE_SIZE],
-        failed_authentication_delay_ms=settings[FAILED_AUTHENTICATION_DELAY],
-    )
-
-
-@contextmanager
-def _offsets_log(options: Options, config: "GroupCoordinatorConfig", report: "Reports") -> "Iterator[OffsetsLog | None]":
-    if options.offsets_dir is None:
-        yield None
-        return
-    from tiering.endpoint.coordinator.opening import offsets_topic  # the engine that writes is loaded only if it is needed
-
-    with offsets_topic(options.offsets_dir, config, report) as topic:
-        yield topic
-
-
-def _lifecycle(options: Options, me: "Broker", report: Callable[[str], object]) -> "BrokerLifecycle":
-    from tiering.endpoint.brokers.lifecycle import BrokerLifecycle
-    from tiering.endpoint.brokers.listed_brokers import ListedBrokers
-    from tiering.endpoint.brokers.live_brokers import Broker
-    from tiering.endpoint.brokers.registered_brokers import RegisteredBrokers
-
-    if options.register:
-        assert options.archive_url is not None
-        return BrokerLifecycle(RegisteredBrokers(open_store(options.archive_url), me, IDS.new_id(), report), report)
-    others = []
-    for text in options.brokers:
-        node_id, _, address = text.partition("@")
-        if not (node_id.isascii() and node_id.isdigit()):
-            raise click.BadParameter(f"{text!r} is not ID@HOST:PORT", param_hint="--broker")
-        broker = Broker(int(node_id), *_address(address, "--broker"))
-        if broker.node_id != me.node_id:
-            others.append(broker)
-    if len({one.node_id for one in others}) < len(others):
-        raise click.BadParameter("two brokers have the same id", param_hint="--broker")
-    return BrokerLifecycle(ListedBrokers(me, others, _is_reached), report)
-
-
-def _is_reached(broker: "Broker") -> bool:
-    try:
-        socket.create_connection((broker.host, broker.port), REACHED_S_MAX).close()
-    except OSError:
-        return False
-    return True
-
-
-def _tiers(options: Options, ahead: ThreadPoolExecutor, meter: Meter) -> Tiers:
-    return open_tiers(
-        options.log_dir_path,
-        options.archive_url,
-        open_reading(options.cache_dir, CACHE_BYTES_MAX, ahead, options.keys_address, AheadBytes(AHEAD_BYTES_MAX)),
-        warn=warn,
-        keys_address=options.keys_address,
-        cache_dir=options.cache_dir,
-        meter=meter,
-    )
 
 
 def _listener(text: str) -> tuple["SecurityProtocol", str, int]:

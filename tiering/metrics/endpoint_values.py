@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from remote.store.instrumented import Counted
+from tiering.endpoint.broker_server import BrokerServer
 from tiering.endpoint.fetch_sessions.cache import FetchSessionCache
 from tiering.endpoint.metrics import ApiMetrics, EndpointMetrics, Histogram
 from tiering.endpoint.network.config import SocketServerConfig
@@ -24,6 +25,12 @@ class EndpointView:
     started_ms: int
     counted: Mapping[str, Counted]
     """Requests to the archive's store, by verb."""
+
+    @classmethod
+    def of(cls, of: BrokerServer) -> "EndpointView":
+        """As it is now."""
+        server = of.server
+        return cls(of.context.metrics, of.sessions, server.status, server.config, of.started_ms, of.meter.snapshot())
 
 
 def endpoint_values(view: EndpointView) -> dict[Series, Samples]:

@@ -16,10 +16,15 @@ class BrokerLifecycle:
     report: Callable[[str], object]
     _stopping: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
+    _leaving: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self, sleep: Callable[[float], object]) -> Cluster:
-        """Joins the others; from then on the cluster is kept up to date. Raises LogError."""
-        cluster = Cluster(self.brokers.join(sleep))
+        """Joins the others; from then on the cluster is kept up to date. Raises LogError; nothing is left behind then."""
+        try:
+            cluster = Cluster(self.brokers.join(sleep))
+        except LogError:
+            self._leave()
+            raise
 
         def run() -> None:
             while not self._stopping.wait(HEARTBEAT_S):
@@ -44,11 +49,15 @@ class BrokerLifecycle:
             cluster.live = found
 
     def stop(self) -> None:
-        """Ends the heartbeats and tells the others, so that they take over at once. Waits for the store; once is enough."""
-        self._stopping.set()
-        if self._thread is None:
-            return
-        self._thread.join()
+        """Ends the heartbeats and tells the others, so that they take over at once. Waits for the store, but only once."""
+        with self._leaving:
+            self._stopping.set()
+            if self._thread is not None:
+                self._thread.join()
+                self._thread = None
+                self._leave()
+
+    def _leave(self) -> None:
         try:
             self.brokers.leave()
         except LogError as e:

@@ -3,6 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tiering.endpoint.settings import (
+    CONNECTIONS_MAX_IDLE,
+    FAILED_AUTHENTICATION_DELAY,
+    MAX_CONNECTIONS,
+    MAX_CONNECTIONS_PER_IP,
+    MAX_CONNECTIONS_PER_IP_OVERRIDES,
+    NUM_IO_THREADS,
+    QUEUED_MAX_REQUEST_BYTES,
+    SASL_RECEIVE_SIZE,
+    SOCKET_REQUEST_MAX_BYTES,
+    Settings,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class SocketServerConfig:
@@ -55,3 +68,18 @@ class SocketServerConfig:
 
     turn_bytes_max: int = 1 << 20
     """Bytes that one connection is sent before others have their turn."""
+
+    @classmethod
+    def of(cls, settings: Settings) -> "SocketServerConfig":
+        """As the endpoint is set."""
+        return cls(
+            request_bytes_max=settings[SOCKET_REQUEST_MAX_BYTES],
+            queued_bytes_max=settings[QUEUED_MAX_REQUEST_BYTES],
+            request_threads=settings[NUM_IO_THREADS],
+            connections_max=settings[MAX_CONNECTIONS],
+            connections_per_ip_max=settings[MAX_CONNECTIONS_PER_IP],
+            connections_per_ip_overrides=settings[MAX_CONNECTIONS_PER_IP_OVERRIDES],
+            idle_ms_max=settings[CONNECTIONS_MAX_IDLE],
+            unauthenticated_bytes_max=settings[SASL_RECEIVE_SIZE],
+            failed_authentication_delay_ms=settings[FAILED_AUTHENTICATION_DELAY],
+        )

@@ -112,6 +112,22 @@ def test_an_address_has_a_host_and_a_port(run: Run, tmp_path: Path, address: str
     assert f"{address!r} is not HOST:PORT" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("brokers", "problem"),
+    [
+        (["2"], "'2' is not ID@HOST:PORT"),
+        (["x@localhost:1"], "'x@localhost:1' is not ID@HOST:PORT"),
+        (["2@localhost"], "'2@localhost' is not ID@HOST:PORT"),
+        (["2@localhost:1", "2@localhost:2"], "two brokers have the same id"),
+    ],
+)
+def test_a_list_of_brokers_that_is_none_is_refused_before_anything_is_opened(
+    run: Run, tmp_path: Path, brokers: list[str], problem: str
+) -> None:
+    result = run("serve", "--archive", tmp_path / "nowhere", *(word for one in brokers for word in ("--broker", one)))
+    assert (result.exit_code, problem in result.stderr) == (2, True), result.stderr
+
+
 def test_something_is_to_be_served(run: Run) -> None:
     assert "give --archive, --log-dir or both" in run("serve").stderr
 
@@ -144,6 +160,7 @@ def test_the_unit_runs_the_same_command(run: Run, broker: Path, tmp_path: Path, 
     file = tmp_path / "tiering.toml"
     file.write_text(f'log.dirs = "{broker}"\n')
     typed = ("--config", "tiering.toml", "--archive", "s3://bucket/kafka", "--offsets-dir", "offsets", "--insecure")
+    typed += ("--quotas", "quotas.json")
     result = run(
         "serve",
         *typed,
@@ -164,6 +181,7 @@ def test_the_unit_runs_the_same_command(run: Run, broker: Path, tmp_path: Path, 
     assert program == sys.executable
     assert sorted(words) == sorted(
         f"-m tiering serve --config {file} --archive s3://bucket/kafka --offsets-dir {tmp_path}/offsets --insecure "
+        f"--quotas {tmp_path}/quotas.json "
         "--set max.connections=5 --set node.id=7 --listen 0.0.0.0:9 --advertise h:9".split()
     )
     assert f"ReadWritePaths={tmp_path}/offsets" in lines

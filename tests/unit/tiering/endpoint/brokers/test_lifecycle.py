@@ -2,7 +2,7 @@
 
 import pytest
 
-from local_log.errors import Unavailable
+from local_log.errors import LogError, Unavailable
 from tiering.endpoint.brokers.lifecycle import BrokerLifecycle
 from tiering.endpoint.brokers.live_brokers import Broker, LiveBrokers, alone
 
@@ -14,9 +14,12 @@ class Heartbeats:
 
     def __init__(self, *found: LiveBrokers | Exception) -> None:
         self._found = list(found)
-        self.has_left = False
+        self.left = 0
+        self.refusal: LogError | None = None
 
     def join(self, sleep: object) -> LiveBrokers:
+        if self.refusal is not None:
+            raise self.refusal
         return LiveBrokers(1, (ME,))
 
     def heartbeat(self) -> LiveBrokers:
@@ -26,7 +29,7 @@ class Heartbeats:
         return found
 
     def leave(self) -> None:
-        self.has_left = True
+        self.left += 1
 
 
 @pytest.mark.parametrize("error", [Unavailable("no answer"), KeyError("a bug")])
@@ -40,11 +43,21 @@ def test_a_heartbeat_that_fails_is_reported_and_the_next_one_counts(error: Excep
     assert cluster.live is both
 
 
-def test_a_broker_that_stops_leaves_once_it_has_joined() -> None:
+def test_a_broker_that_stops_leaves_once_it_has_joined_and_only_once() -> None:
     brokers = Heartbeats()
     lifecycle = BrokerLifecycle(brokers, print)
     lifecycle.stop()
-    assert not brokers.has_left
+    assert not brokers.left
     assert lifecycle.start(lambda _: None).live.brokers == (ME,)
     lifecycle.stop()
-    assert brokers.has_left
+    lifecycle.stop()
+    assert brokers.left == 1
+
+
+def test_a_broker_that_cannot_join_leaves_nothing_behind() -> None:
+    brokers = Heartbeats()
+    brokers.refusal = Unavailable("no answer to the listing")
+    lifecycle = BrokerLifecycle(brokers, print)
+    with pytest.raises(Unavailable):
+        lifecycle.start(lambda _: None)
+    assert brokers.left == 1

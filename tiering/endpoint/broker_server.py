@@ -1,0 +1,147 @@
+"""One endpoint in this process, from its settings to its end (Kafka's BrokerServer): what it opens, in order, and closes."""
+
+import asyncio
+import socket
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Final
+
+from local_log.errors import Invalid
+from remote.read.read_ahead import AheadBytes
+from remote.store.instrumented import Meter
+from tiering.endpoint.apis.context import CLUSTER_ID, Context
+from tiering.endpoint.authentication.opening import open_listener
+from tiering.endpoint.authorization.opening import open_acls
+from tiering.endpoint.brokers.live_brokers import Broker
+from tiering.endpoint.brokers.opening import open_brokers
+from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
+from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
+from tiering.endpoint.coordinator.offsets_log import OffsetsLog
+from tiering.endpoint.fetch_sessions.cache import FetchSessionCache
+from tiering.endpoint.fetch_sessions.manager import FetchManager
+from tiering.endpoint.hosted_logs import HostedLogs
+from tiering.endpoint.network.config import SocketServerConfig
+from tiering.endpoint.quotas.opening import open_quotas
+from tiering.endpoint.reads import Reads
+from tiering.endpoint.reports import Reports
+from tiering.endpoint.request_context import SecurityProtocol
+from tiering.endpoint.server import Server
+from tiering.endpoint.settings import FETCH_SESSION_SLOTS, NODE_ID, NUM_IO_THREADS, Settings
+from tiering.endpoint.transport import listen
+from tiering.machine import CLOCK, IDS, allow_open_files, collect_seldom
+from tiering.wiring import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers, read_ahead_pool
+
+READ_AHEAD_THREADS: Final = 4
+AHEAD_BYTES_MAX: Final = 128 << 20
+"""What is requested of a store before a client asks for it, for all clients together."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerServerConfig:
+    """What is served, where, and to whom. `register` and `listed` say with which other brokers: not both."""
+
+    settings: Settings
+    protocol: SecurityProtocol
+    host: str
+    port: int
+    advertised: tuple[str, int] | None = None
+    archive_url: str | None = None
+    log_dir_path: str | None = None
+    keys_address: str | None = None
+    cache_dir: str | None = None
+    offsets_dir: str | None = None
+    users_path: str | None = None
+    acls_path: str | None = None
+    quotas_path: str | None = None
+    register: bool = False
+    listed: tuple[Broker, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerServer:
+    """An endpoint that listens. `meter` has its requests to the store, and `topics` is their number when it began."""
+
+    context: Context
+    server: Server
+    sessions: FetchSessionCache
+    meter: Meter
+    listener: socket.socket
+    topics: int
+    started_ms: int
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens."""
+        host, port = self.listener.getsockname()[:2]
+        return host, port
+
+    def serve(self) -> None:
+        """Answers until SIGTERM or SIGINT. Once only."""
+        collect_seldom()
+        asyncio.run(self.server.serve(self.listener))
+
+
+@contextmanager
+def broker_server(config: BrokerServerConfig, say: Callable[[str], object]) -> Iterator[BrokerServer]:
+    """Opens it, and closes it after the block, however that ends. `say` takes messages for whoever runs it. Raises LogError."""
+    settings, reports, meter = config.settings, Reports(say, CLOCK), Meter()
+    allow_open_files()
+    of = open_listener(config.protocol, settings, config.users_path, reports)
+    rules = (open_acls(config.acls_path, settings, reports), *open_quotas(config.quotas_path, reports))
+    group_config = GroupCoordinatorConfig.of(settings)
+    with (
+        read_ahead_pool(READ_AHEAD_THREADS) as ahead,
+        _offsets_log(config.offsets_dir, group_config, reports) as offsets,
+        ThreadPoolExecutor(settings[NUM_IO_THREADS], thread_name_prefix="request") as pool,
+        ThreadPoolExecutor(1, thread_name_prefix="topics") as background,
+    ):
+        logs = HostedLogs(_tiers(config, ahead, meter, say), CLOCK, background=background, report=reports)
+        reads, topics = Reads(), len(logs.names())
+        listener = _listening(config)
+        groups = GroupCoordinator(group_config, offsets, CLOCK, IDS, reports)
+        groups.load()
+        me = Broker(settings[NODE_ID], *(config.advertised or (config.host, listener.getsockname()[1])))
+        lifecycle = open_brokers(me, config.listed, config.archive_url if config.register else None, reports)
+        try:
+            cluster = lifecycle.start(CLOCK.sleep)
+            sessions = FetchSessionCache(IDS, settings[FETCH_SESSION_SLOTS])
+            cluster_id, fetches = logs.tiers.cluster_id or CLUSTER_ID, FetchManager(sessions)
+            context = Context(logs, reads, fetches, CLOCK, cluster, reports, groups, settings, cluster_id, *rules)
+            server = Server(context, SocketServerConfig.of(settings), pool, reports, of, lifecycle.stop)
+            yield BrokerServer(context, server, sessions, meter, listener, topics, CLOCK.now_ms())
+        finally:
+            listener.close()
+            lifecycle.stop()
+            logs.is_closed = True
+            reads.close()
+
+
+def _listening(config: BrokerServerConfig) -> socket.socket:
+    try:
+        return listen(config.host, config.port)
+    except OSError as e:
+        raise Invalid(f"cannot listen on {config.host}:{config.port}: {e}; choose another address with --listen") from e
+
+
+def _offsets_log(
+    folder: str | None, config: GroupCoordinatorConfig, report: Reports
+) -> "AbstractContextManager[OffsetsLog | None]":
+    if folder is None:
+        return nullcontext()
+    from tiering.endpoint.coordinator.opening import offsets_topic  # the engine that writes is loaded only if it is needed
+
+    return offsets_topic(folder, config, report)
+
+
+def _tiers(config: BrokerServerConfig, ahead: Executor, meter: Meter, warn: Callable[[str], object]) -> Tiers:
+    return open_tiers(
+        config.log_dir_path,
+        config.archive_url,
+        open_reading(config.cache_dir, CACHE_BYTES_MAX, ahead, config.keys_address, AheadBytes(AHEAD_BYTES_MAX)),
+        warn=warn,
+        keys_address=config.keys_address,
+        cache_dir=config.cache_dir,
+        meter=meter,
+    )
