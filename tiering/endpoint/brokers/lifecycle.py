@@ -3,9 +3,13 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from local_log.errors import LogError
 from tiering.endpoint.brokers.live_brokers import HEARTBEAT_S, Brokers, Cluster
+
+TOLD_AGAIN_HEARTBEATS: Final = 30
+"""Heartbeats that go on failing are told of once a minute."""
 
 
 @dataclass(slots=True)
@@ -16,6 +20,8 @@ class BrokerLifecycle:
     report: Callable[[str], object]
     _stopping: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
+    _failures: int = 0
+    """Heartbeats in a row."""
     _leaving: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self, sleep: Callable[[float], object]) -> Cluster:
@@ -39,14 +45,22 @@ class BrokerLifecycle:
         try:
             found = self.brokers.heartbeat()
         except LogError as e:
-            self.report(f"brokers that come or go are not noticed: {e}")
+            self._failed(str(e))
             return
         except Exception as e:  # a bug of ours must not end the heartbeats, for others would take this broker for dead
-            self.report(f"brokers that come or go are not noticed: a bug: {type(e).__name__}: {e}; please report it")
+            self._failed(f"a bug: {type(e).__name__}: {e}; please report it")
             return
+        if self._failures:
+            self._failures = 0
+            self.report("brokers that come or go are noticed again")
         if found != cluster.live:
             self.report(f"brokers that are alive: {', '.join(str(one.node_id) for one in found.brokers)}")
             cluster.live = found
+
+    def _failed(self, problem: str) -> None:
+        if self._failures % TOLD_AGAIN_HEARTBEATS == 0:
+            self.report(f"brokers that come or go are not noticed: {problem}")
+        self._failures += 1
 
     def stop(self) -> None:
         """Ends the heartbeats and tells the others, so that they take over at once. Waits for the store, but only once."""

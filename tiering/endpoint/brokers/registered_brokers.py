@@ -21,6 +21,8 @@ SESSION_HEARTBEATS: Final = 5
 FORGET_HEARTBEATS: Final = 150
 """After five minutes the objects of a dead broker are deleted."""
 REGISTRATIONS_MAX: Final = 10_000
+OWN_MAX: Final = 4
+"""Registrations of this broker that may be there while the store lets none be deleted; then no further one is written."""
 
 
 @dataclass(slots=True)
@@ -61,6 +63,8 @@ class RegisteredBrokers:
     def join(self, sleep: Callable[[float], object]) -> LiveBrokers:
         """Waits until no other broker that may be alive has this one's id, and registers. Raises Invalid if one is; Unavailable.
 
+        It raises Invalid, too, if the store lets nothing be deleted: before anything is written.
+
         One with the same address is this broker before it was started anew: nobody waits for it.
         """
         for _ in range(SESSION_HEARTBEATS + 1):
@@ -71,6 +75,7 @@ class RegisteredBrokers:
                     self._delete(name)
             rivals = [one for one in same.values() if one.broker != self.me and one.unchanged < SESSION_HEARTBEATS]
             if not rivals:
+                self._delete_key(RegistrationPath(self.me.node_id, self.incarnation_id, 0).key)
                 return self.heartbeat()
             if rivals[0].is_alive:
                 break
@@ -85,28 +90,38 @@ class RegisteredBrokers:
 
         Raises Unavailable, Unknown, Invalid (the store denies it): try again with the next heartbeat.
         """
+        self._delete_own(leave=OWN_MAX - 1)
         self._heartbeat += 1
         key = RegistrationPath(self.me.node_id, self.incarnation_id, self._heartbeat).key
         self._own.append(key)
         with suppress(AlreadyExists):  # this very write, of which no answer had come
             self.store.put_if_absent(key, encode(BrokerRegistration(self.me.host, self.me.port)))
-        while self._own[0] != key:
-            self.store.delete(self._own[0])
-            del self._own[0]
+        self._delete_own(leave=1)
         self._look()
         alive = {one.broker.node_id: one.broker for one in self._others.values() if one.is_alive}
         return LiveBrokers(self.me.node_id, tuple(sorted((alive | {self.me.node_id: self.me}).values())))
 
     def leave(self) -> None:
         """Deletes the registration, so that the others take over at once. Raises Unavailable."""
-        while self._own:
-            self.store.delete(self._own[0])
+        self._delete_own(leave=0)
+
+    def _delete_own(self, leave: int) -> None:
+        while len(self._own) > leave:
+            self._delete_key(self._own[0])
             del self._own[0]
 
+    def _delete_key(self, key: str) -> None:
+        try:
+            self.store.delete(key)
+        except Invalid as e:
+            raise Invalid(f"{e}; a broker that registers needs the right to delete objects below {BROKERS}") from e
+
     def _listed(self) -> dict[str, list[RegistrationPath]]:
-        """All registrations by incarnation, the newest last."""
+        """All registrations by incarnation, the newest last. Raises Invalid if there are too many."""
         found: dict[str, list[RegistrationPath]] = {}
-        for meta in self.store.list(BROKERS, limit=REGISTRATIONS_MAX):
+        for number, meta in enumerate(self.store.list(BROKERS, limit=REGISTRATIONS_MAX + 1)):
+            if number == REGISTRATIONS_MAX:
+                raise Invalid(f"more than {REGISTRATIONS_MAX} objects below {BROKERS}: delete those of brokers that are gone")
             path = registration_of(meta.key)
             if path is not None:
                 found.setdefault(path.incarnation_id, []).append(path)
@@ -140,5 +155,5 @@ class RegisteredBrokers:
 
     def _delete(self, incarnation_id: str) -> None:
         for path in self._listed().get(incarnation_id, ()):
-            self.store.delete(path.key)
+            self._delete_key(path.key)
         self._others.pop(incarnation_id, None)

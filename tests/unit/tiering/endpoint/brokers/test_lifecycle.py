@@ -3,7 +3,7 @@
 import pytest
 
 from local_log.errors import LogError, Unavailable
-from tiering.endpoint.brokers.lifecycle import BrokerLifecycle
+from tiering.endpoint.brokers.lifecycle import TOLD_AGAIN_HEARTBEATS, BrokerLifecycle
 from tiering.endpoint.brokers.live_brokers import Broker, LiveBrokers, alone
 
 ME, OTHER = Broker(1, "here", 9092), Broker(2, "there", 9092)
@@ -41,6 +41,19 @@ def test_a_heartbeat_that_fails_is_reported_and_the_next_one_counts(error: Excep
     assert "brokers that come or go are not noticed" in said[0]
     lifecycle.beat(cluster)
     assert cluster.live is both
+
+
+def test_heartbeats_that_go_on_failing_are_told_once_a_minute_and_when_that_is_over() -> None:
+    said, cluster = list[str](), alone(ME)
+    failures = [Unavailable(f"no answer to request {number}") for number in range(TOLD_AGAIN_HEARTBEATS + 1)]
+    lifecycle = BrokerLifecycle(Heartbeats(*failures, alone(ME).live, alone(ME).live), said.append)
+    for _ in range(len(failures) + 2):
+        lifecycle.beat(cluster)
+    assert said == [
+        "brokers that come or go are not noticed: no answer to request 0",
+        f"brokers that come or go are not noticed: no answer to request {TOLD_AGAIN_HEARTBEATS}",
+        "brokers that come or go are noticed again",
+    ]
 
 
 def test_a_broker_that_stops_leaves_once_it_has_joined_and_only_once() -> None:

@@ -5,8 +5,20 @@ from archive_fakes import CallNumber, CountingIds, FailsBefore, MemoryStore
 
 from local_log.errors import Invalid, Unavailable
 from remote.keys import BROKERS
+from tiering.endpoint.brokers import registered_brokers
 from tiering.endpoint.brokers.live_brokers import Broker
-from tiering.endpoint.brokers.registered_brokers import FORGET_HEARTBEATS, SESSION_HEARTBEATS, RegisteredBrokers
+from tiering.endpoint.brokers.registered_brokers import FORGET_HEARTBEATS, OWN_MAX, SESSION_HEARTBEATS, RegisteredBrokers
+
+
+class DeniesDeletions(MemoryStore):
+    """As a bucket does whose policy allows none."""
+
+    is_denying = True
+
+    def delete(self, key: str) -> None:
+        if self.is_denying:
+            raise Invalid(f"{key}: AccessDenied")
+        super().delete(key)
 
 
 class Machines:
@@ -125,3 +137,37 @@ def test_a_registration_that_cannot_be_read_is_reported_and_no_broker(machines: 
     machines.store.put_if_absent(f"{BROKERS}notes.txt", b"")
     assert alive(one) == [1]
     assert "!brokers/3-" in machines.said[0]
+
+
+def test_a_broker_that_may_not_delete_does_not_join_and_leaves_nothing(machines: Machines) -> None:
+    machines.store = DeniesDeletions()
+    for _ in range(3):
+        with pytest.raises(Invalid, match="needs the right to delete objects below !brokers/"):
+            machines.joined(1)
+    assert machines.keys() == []
+
+
+def test_a_broker_that_may_delete_no_longer_writes_no_more_than_a_few_objects(machines: Machines) -> None:
+    machines.store = store = DeniesDeletions()
+    store.is_denying = False
+    one = machines.joined(1)
+    store.is_denying = True
+    for _ in range(3 * OWN_MAX):
+        with pytest.raises(Invalid, match="needs the right to delete objects below !brokers/"):
+            one.heartbeat()
+    assert len(machines.keys()) == OWN_MAX
+    store.is_denying = False
+    assert alive(one) == [1]
+    assert len(machines.keys()) == 1
+
+
+def test_more_registrations_than_are_listed_are_not_passed_over_in_silence(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registered_brokers, "REGISTRATIONS_MAX", 3)
+    one = machines.joined(1)
+    for heartbeat in range(3):
+        machines.store.put_if_absent(f"{BROKERS}0-{'a' * 32}-{heartbeat:020d}.json", b"{}")
+    with pytest.raises(Invalid, match=r"more than 3 objects below !brokers/.*delete those of brokers that are gone"):
+        one.heartbeat()
+    assert len(machines.keys()) == 4  # its own former one is deleted
