@@ -1,7 +1,7 @@
 """Ranges of whole batches in files, as they are to be sent, with checksums that were checked: of each batch once.
 
-What was checked is remembered in spans of about SPAN_BYTES, for as long as the file is the same. Their borders are known, so a
-range is found without a read of its bytes.
+What was checked is remembered in spans of about SPAN_BYTES, for as long as the file is the same. Their borders are known, and
+those of the batches in a span that a range began or ended in, so a range is found without a read of its bytes.
 
     | span | span | span |        not looked at        | span | span |
       whole batches, whose checksums are right
@@ -12,11 +12,10 @@ that it ended with, or when it was written without becoming longer.
 
 import threading
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from struct import Struct
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -24,22 +23,15 @@ from local_log.batch_file import BatchFile
 from local_log.errors import Conflict, Corrupt, placed
 from local_log.file_range import FileRange, FileState, OpenedFile
 from local_log.formats.batches import scan
-from local_log.formats.header_layout import (
-    BATCH_HEADER_BYTES,
-    LAST_OFFSET_DELTA_AT,
-    LENGTH_AT,
-    LOG_OVERHEAD,
-    MAGIC,
-    MAGIC_AT,
-    OFFSET_LENGTH,
-)
+from local_log.formats.header_layout import LENGTH_AT, LOG_OVERHEAD, MAGIC_AT
 from local_log.formats.record_batch.batch_v2 import Batches, check_crcs
 
 SPAN_BYTES: Final = 64 << 10
 SPANS_MAX: Final = 1 << 20
 """Of all files together, 40 bytes each, enough for 64 GiB. Beyond, the file that waits longest for a reader is forgotten."""
-FEW_BATCHES: Final = 32
-_DELTA: Final = Struct(">i")
+BATCHES_MAX: Final = 1 << 20
+"""Whose borders are known, of all files together, 24 bytes each. Beyond, those of a file that waits longest for a reader are
+forgotten, and read again where a range begins or ends."""
 _SEAL_BYTES: Final = 21
 """Of a batch's header up to its checksum, in every magic."""
 
@@ -84,6 +76,25 @@ class _Spans:
         for column in self._columns:
             del column[:]
 
+    def last_inside(self, at: int, end: int, end_offset: int) -> int:
+        """The last of the spans that follow span `at` without a gap up to byte `end` and `end_offset`."""
+        if not (at + 1 < len(self.ends) and self.ends[at + 1] <= end):
+            return at
+        stop = min(bisect_right(self.ends, end, at), bisect_right(self.nexts, end_offset, at))
+        if self.starts[at + 1 : stop] == self.ends[at : stop - 1]:
+            return max(at, stop - 1)
+        while at + 1 < stop and self.starts[at + 1] == self.ends[at]:
+            at += 1
+        return at
+
+
+class _Borders(NamedTuple):
+    """The batches of a span: where each begins and what follows it, as offsets, and where it ends, as a position."""
+
+    firsts: "array[int]"
+    nexts: "array[int]"
+    ends: "array[int]"
+
 
 class _Seen(NamedTuple):
     """What was seen of a file when a range of it was found."""
@@ -114,8 +125,12 @@ class _File:
     seal: bytes = b""
     """Of the last span's last batch."""
     lock: threading.Lock = field(default_factory=threading.Lock)
-    counted: int = 0
-    """How many spans `CheckedFiles` has counted."""
+    borders: dict[int, _Borders] = field(default_factory=dict)
+    """Of the batches of spans, by where these start."""
+    bordered: int = 0
+    """How many batches these are."""
+    counted: tuple[int, int] = (0, 0)
+    """How many spans and batches `CheckedFiles` has counted."""
 
     def look(self, opened: OpenedFile, state: FileState) -> None:
         """Forgets the spans if the file was changed other than by appends."""
@@ -125,16 +140,21 @@ class _File:
         is_longer = self.state is not None and state.size > self.state.size
         if not (is_longer and len(spans) and _seal(opened, spans.lasts[-1]) == self.seal):
             spans.clear()
+            self.forget_borders()
         self.state = state
+
+    def forget_borders(self) -> None:
+        """They are read again when they are needed."""
+        self.borders, self.bordered = {}, 0
 
 
 class CheckedFiles:
     """What was checked of many files, for many threads."""
 
-    def __init__(self, spans_max: int = SPANS_MAX) -> None:
-        self._spans_max = spans_max
+    def __init__(self, spans_max: int = SPANS_MAX, batches_max: int = BATCHES_MAX) -> None:
+        self._spans_max, self._batches_max = spans_max, batches_max
         self._files: OrderedDict[tuple[int, int], _File] = OrderedDict()
-        self._spans = 0
+        self._spans = self._batches = 0
         self._lock = threading.Lock()
 
     def locate(self, file: BatchFile, offset: int, max_bytes: int, *, one_at_least: bool) -> Located:
@@ -163,8 +183,8 @@ class CheckedFiles:
     def locate_checked(self, file: BatchFile, offset: int, max_bytes: int, *, one_at_least: bool) -> Located | None:
         """The same without waiting for another thread, if it was checked before; None if not, or if the file was changed."""
         state = file.opened.state()
-        with self._lock:
-            kept = self._files.get((state.device, state.inode))
+        key = state[:2]
+        kept = self._files.get(key)
         if kept is None or not kept.lock.acquire(blocking=False):
             return None
         try:
@@ -175,6 +195,8 @@ class CheckedFiles:
         except _NotChecked:
             return None
         finally:
+            if kept.bordered != kept.counted[1]:
+                self._count(key, kept)
             kept.lock.release()
 
     def _kept(self, key: tuple[int, int]) -> _File:
@@ -187,15 +209,31 @@ class CheckedFiles:
             return kept
 
     def _count(self, key: tuple[int, int], kept: _File) -> None:
-        if len(kept.spans) == kept.counted:
+        """Adds what a file has more than before, and forgets what is too much."""
+        if (len(kept.spans), kept.bordered) == kept.counted:
             return
         with self._lock:
-            if self._files.get(key) is kept:
-                self._spans += len(kept.spans) - kept.counted
-                kept.counted = len(kept.spans)
+            if self._files.get(key) is not kept:
+                return
+            self._recount(kept)
             while self._spans > self._spans_max and len(self._files) > 1:
                 _, gone = self._files.popitem(last=False)
-                self._spans -= gone.counted
+                self._add(gone.counted, -1)
+            for waiting in self._files.values():
+                if self._batches <= self._batches_max:
+                    break
+                self._batches -= waiting.counted[1]
+                waiting.forget_borders()
+                waiting.counted = waiting.counted[0], 0
+
+    def _recount(self, kept: _File) -> None:
+        self._add(kept.counted, -1)
+        kept.counted = len(kept.spans), kept.bordered
+        self._add(kept.counted, 1)
+
+    def _add(self, counted: tuple[int, int], sign: int) -> None:
+        self._spans += sign * counted[0]
+        self._batches += sign * counted[1]
 
 
 class _NotChecked(Exception):
@@ -210,45 +248,40 @@ class _Look:
         self.spans = kept.spans
 
     def located(self, offset: int, max_bytes: int, *, one_at_least: bool) -> Located:
-        at = self._find(offset) if offset < self.file.end_offset else None
+        end_offset, spans = self.file.end_offset, self.spans
+        at = self._find(offset) if offset < end_offset else None
         if at is None:
             return Located(None, offset, is_over=True)
-        spans, end_offset = self.spans, self.file.end_offset
-        found = self._span(at)
-        if found.first_offset < offset or not self._is_inside(found, found.start, max_bytes):
-            cut = self._cut(found, offset, max_bytes, one_at_least=one_at_least)
+        start = spans.starts[at]
+        if spans.firsts[at] < offset or spans.ends[at] - start > max_bytes or spans.nexts[at] > end_offset:
+            cut = self._cut(at, offset, max_bytes, one_at_least=one_at_least)
             if cut is None:
                 return Located(None, offset, is_over=one_at_least)
-            found, is_whole = cut, cut.end == found.end
-        else:
-            is_whole = True
-        start, is_over = found.start, False
-        while is_whole:
-            is_over = found.next_offset >= end_offset or found.end >= self.size
-            if is_over:
-                break
-            at += 1
-            if at == len(spans) or spans.starts[at] != found.end:
-                follows = self._follows(found.end, at)
-                is_over = follows is False
-                if not follows:
-                    break
-            following = self._span(at)
-            if not self._is_inside(following, start, max_bytes):
-                found = self._split(at, following, max_bytes - (following.start - start)) or found
-                break
-            found = following
-        seal = _seal(self.file.opened, found.last)
-        assert self.kept.state is not None
-        seen = _Seen(self.file.opened, self.kept.state, found.last, seal)
-        return Located(FileRange(self.file.opened, start, found.end - start, _SEALS, seen), found.next_offset, is_over)
+            if cut.end != spans.ends[at]:
+                return self._located(cut.start, cut, is_over=False)
+            start = cut.start
+        while True:
+            at = spans.last_inside(at, start + max_bytes, end_offset)
+            if spans.nexts[at] >= end_offset or spans.ends[at] >= self.size:
+                return self._located(start, self._span(at), is_over=True)
+            if at + 1 < len(spans) and spans.starts[at + 1] == spans.ends[at]:
+                left = max_bytes - (spans.ends[at] - start)
+                cut = self._cut(at + 1, spans.firsts[at + 1], left, one_at_least=False)
+                return self._located(start, cut or self._span(at), is_over=False)
+            follows = self._follows(spans.ends[at], at + 1)
+            if not follows:
+                return self._located(start, self._span(at), is_over=follows is False)
+
+    def _located(self, start: int, last: _Span, *, is_over: bool) -> Located:
+        """From byte `start` to the end of the batches `last`."""
+        opened, state = self.file.opened, self.kept.state
+        assert state is not None
+        seen = _Seen(opened, state, last.last, _seal(opened, last.last))
+        return Located(FileRange(opened, start, last.end - start, _SEALS, seen), last.next_offset, is_over)
 
     def _span(self, at: int) -> _Span:
         spans = self.spans
         return _Span(spans.starts[at], spans.ends[at], spans.firsts[at], spans.nexts[at], spans.lasts[at])
-
-    def _is_inside(self, span: _Span, start: int, max_bytes: int) -> bool:
-        return span.end - start <= max_bytes and span.next_offset <= self.file.end_offset
 
     def _find(self, offset: int) -> int | None:
         """The span with the batch of an offset, or of the next offset that there is; None if no batch follows."""
@@ -326,28 +359,34 @@ class _Look:
                 return batches, buffer
             wanted = size  # one batch is larger
 
-    def _cut(self, span: _Span, offset: int, max_bytes: int, *, one_at_least: bool) -> _Span | None:
+    def _cut(self, at: int, offset: int, max_bytes: int, *, one_at_least: bool) -> _Span | None:
         """The batches of a span from an offset on, up to `max_bytes`, below the end; None if there are none."""
+        span = self._span(at)
+        if span.last == span.start:  # it is one batch
+            is_taken = span.first_offset < self.file.end_offset and (one_at_least or span.end - span.start <= max_bytes)
+            return span if is_taken else None
+        firsts, nexts, ends = self.kept.borders.get(span.start) or self._borders(span)
+        if ends[-1] != span.end:  # batches were added to it
+            firsts, nexts, ends = self._borders(span)
+        first = bisect_right(nexts, offset)
+        start = ends[first - 1] if first else span.start
+        fit = max(bisect_right(ends, start + max_bytes, first), first + one_at_least)
+        stop = min(fit, bisect_left(firsts, self.file.end_offset, first))
+        if stop <= first:
+            return None
+        last = ends[stop - 2] if stop > 1 else span.start
+        return _Span(start, ends[stop - 1], firsts[first], nexts[stop - 1], last)
+
+    def _borders(self, span: _Span) -> _Borders:
+        """The borders of a span's batches, which are read."""
+        kept = self.kept
         data = self.file.opened.read(span.start, span.end)
-        few = _among_few(data, span, (offset, self.file.end_offset), max_bytes, one_at_least=one_at_least)
-        if few is not None:
-            return few[0]
         with placed(self.file.name, span.start):
             batches, _ = scan(data)
-        batches = batches[(batches.last_offset >= offset) & (batches.base_offset < self.file.end_offset)]
-        count = int(np.searchsorted(np.cumsum(batches.size), max_bytes, side="right"))
-        batches = batches[: max(count, int(one_at_least))]
-        return _span_of(batches, span.start) if len(batches) else None
-
-    def _split(self, at: int, span: _Span, max_bytes: int) -> _Span | None:
-        """The same from the span's start on. It becomes a span of its own: the next fetch most likely goes on there."""
-        if span.last == span.start:
-            return None  # it is one batch
-        found = self._cut(span, span.first_offset, max_bytes, one_at_least=False)
-        if found is not None and found.end < span.end:
-            rest = span._replace(start=found.end, first_offset=found.next_offset)
-            self.spans.replace(at, found)
-            self.spans.insert(at + 1, rest)
+        found = _Borders(_column(batches.base_offset), _column(batches.last_offset + 1), _column(batches.end + span.start))
+        before = kept.borders.get(span.start)
+        kept.borders[span.start] = found
+        kept.bordered += len(found.ends) - (0 if before is None else len(before.ends))
         return found
 
 
@@ -368,26 +407,8 @@ def _right_ones(buffer: bytes) -> Batches:
     return batches
 
 
-def _among_few(
-    data: bytes, span: _Span, offsets: tuple[int, int], max_bytes: int, *, one_at_least: bool
-) -> tuple[_Span | None] | None:
-    """What `_Look._cut` finds, if a few batches of magic 2 are enough for it: then arrays of all headers would take longer."""
-    found: _Span | None = None
-    at = 0
-    for _ in range(FEW_BATCHES):
-        if at >= len(data):
-            return (found,)
-        if len(data) - at < BATCH_HEADER_BYTES or data[at + MAGIC_AT] < MAGIC:
-            return None
-        base, length = OFFSET_LENGTH.unpack_from(data, at)
-        following, end = base + _DELTA.unpack_from(data, at + LAST_OFFSET_DELTA_AT)[0] + 1, at + LOG_OVERHEAD + length
-        if following > offsets[0]:
-            start, first = (at, base) if found is None else (found.start - span.start, found.first_offset)
-            if base >= offsets[1] or (end - start > max_bytes and not (one_at_least and found is None)):
-                return (found,)
-            found = _Span(span.start + start, span.start + end, first, following, span.start + at)
-        at = end
-    return None
+def _column(values: Any) -> "array[int]":
+    return array("q", np.asarray(values, np.int64).tobytes())
 
 
 def _span_of(batches: Batches, start: int) -> _Span:

@@ -86,7 +86,6 @@ def small_spans(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("seed", range(30))
 def test_any_reads_of_a_log_that_grows_give_its_batches(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(seed)
-    monkeypatch.setattr(checked_files, "FEW_BATCHES", seed % 3 * 2)
     log, checked = Log(tmp_path / "log", random, 40, 300), CheckedFiles()
     offset = 0
     for _ in range(60):
@@ -134,6 +133,42 @@ def test_what_was_checked_is_found_at_once_and_nothing_else_is(tmp_path: Path, s
     assert checked.locate_checked(log.file(), 0, 1 << 20, one_at_least=True) is not None
     log.append(random, 1, 300)
     assert checked.locate_checked(log.file(), 0, 1, one_at_least=True) is None
+
+
+def test_a_batch_among_others_is_found_without_a_read_of_these_for_as_long_as_its_place_is_kept(tmp_path: Path) -> None:
+    logs = [Log(tmp_path / f"log{n}", Random(n), 60, 300) for n in range(2)]
+    checked = CheckedFiles(batches_max=100)
+
+    def one_of_each_read(log: Log) -> int:
+        before, found = log.reads, b""
+        for base, _, body in log.batches:
+            found += bytes_of(checked.locate(log.file(), base, 1, one_at_least=True))
+            log.reads -= len(body)  # those that the test has read itself
+        assert found == log.path.read_bytes()
+        return log.reads - before
+
+    size = logs[0].path.stat().st_size
+    assert size < one_of_each_read(logs[0]) < 4 * size, "checked, and its batches found"
+    assert one_of_each_read(logs[0]) < size / 2, "a few bytes of each"
+    one_of_each_read(logs[1])  # the places of more batches are not kept
+    assert size < one_of_each_read(logs[0]) < 2 * size, "its batches are found again, and not checked"
+
+
+def test_the_places_of_batches_are_forgotten_with_what_was_checked(tmp_path: Path) -> None:
+    path, checked = tmp_path / "log", CheckedFiles()
+    path.write_bytes(batch_of(0) + batch_of(1, 30) + batch_of(2))
+    file = BatchFile("log", OsDisk().open(str(path)), lambda _: 0, END, None)
+    assert bytes_of(checked.locate(file, 0, 1 << 20, one_at_least=True)) == path.read_bytes()
+    assert bytes_of(checked.locate(file, 1, 1, one_at_least=True)) == batch_of(1, 30)
+    with path.open("r+b") as at:
+        at.truncate(len(batch_of(0)))
+        at.seek(len(batch_of(0)))
+        at.write(batch_of(1, 10) + batch_of(2, 70))
+    assert checked.locate_checked(file, 1, 1, one_at_least=True) is None
+    assert bytes_of(checked.locate(file, 1, 1, one_at_least=True)) == batch_of(1, 10)
+    found = checked.locate_checked(file, 2, 1, one_at_least=True)
+    assert found is not None
+    assert bytes_of(found) == batch_of(2, 70)
 
 
 def test_a_batch_that_is_larger_than_a_span_is_read_whole(tmp_path: Path) -> None:
