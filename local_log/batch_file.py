@@ -1,13 +1,12 @@
 """A file that holds batches of a log as they are: a segment of the local log, or an archived one in a folder."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from local_log.file_range import OpenedFile
 
 
-@dataclass(frozen=True, slots=True)
-class BatchFile:
+class BatchFile(NamedTuple):
     """`opened`, named `name` in errors, with batches one after another from its first byte on.
 
     `position_of` gives a position for an offset where a batch begins, at or before the batch with the offset. Batches whose base

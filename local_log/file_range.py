@@ -10,15 +10,13 @@ may be written there. Therefore
   and before they are on the wire, only the checksums of the batches tell. Kafka leaves all of it to them.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from local_log.errors import Conflict
 from local_log.formats.primitives import Buffer
 
 
-@dataclass(frozen=True, slots=True)
-class FileState:
+class FileState(NamedTuple):
     """Identifies a file and its version: it differs for another file of the same name, and after a write."""
 
     device: int

@@ -28,7 +28,7 @@ from local_log.formats.producer_snapshot import ProducerEntry, read_producer_sna
 from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP
 from local_log.formats.transactions import Transactions
 from local_log.producer_state import OpenTransaction, last_stable_offset, open_transactions, producers_at
-from local_log.segment_reader import Segment
+from local_log.segment_reader import LogFile, Segment
 
 
 @dataclass(frozen=True)
@@ -135,8 +135,8 @@ class LogReader:
 
     def batch_file(self, offset: int, end_offset: int) -> BatchFile | None:
         """The file in which the batch with `offset` is, or should be; None without any. Raises NotFound."""
-        at = bisect_right(self.segments, offset, key=lambda segment: segment.base_offset)
-        return self.segments[max(at - 1, 0)].batch_file(end_offset) if self.segments else None
+        bases, files = self._files
+        return files[max(bisect_right(bases, offset) - 1, 0)].opened(end_offset) if files else None
 
     def aborted(self, start_offset: int, end_offset: int) -> tuple[AbortedTxn, ...]:
         """The aborted transactions with records in `[start_offset, end_offset)`. Their markers may be in much later segments."""
@@ -205,6 +205,11 @@ class LogReader:
         """`offset` with its leader epoch, as ListOffsets answers the special timestamps."""
         epoch = epoch_of(self.leader_epochs, offset)
         return TimestampOffset(offset, NO_TIMESTAMP, NO_EPOCH if epoch is None else epoch)
+
+    @cached_property
+    def _files(self) -> tuple[list[int], list[LogFile]]:
+        """The segments' base offsets and files, since every fetch looks for one."""
+        return [s.base_offset for s in self.segments], [s.log_file() for s in self.segments]
 
     def _chunks(self, start_offset: int) -> Iterator[Chunk]:
         for segment in self._from(start_offset):

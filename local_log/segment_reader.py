@@ -90,21 +90,16 @@ class Segment:
         the file has been deleted.
         """
         file, size = self.path(LOG), self.size()
-        end = start = 0 if start_offset is None or start_offset <= self.base_offset else self._position_of(start_offset, size)
+        end = start = 0 if start_offset is None or start_offset <= self.base_offset else self.position_of(start_offset, size)
         for chunk in read_chunks(lambda a, b: self.disk.read_large(file, a, b), file, start, size):
             end = chunk.end
             yield chunk
         if end < size and self.next_base_offset is not None:
             raise Corrupt(f"the last {size - end} bytes of an inactive segment are no whole batch", file=file, position=end)
 
-    def batch_file(self, end_offset: int) -> BatchFile:
-        """The log file, opened, with its batches below `end_offset`. Raises NotFound if it has been deleted."""
-        opened = self.disk.open(self.path(LOG))
-
-        def position_of(offset: int) -> int:
-            return 0 if offset <= self.base_offset else self._position_of(offset, opened.state().size)
-
-        return BatchFile(self.path(LOG), opened, position_of, end_offset, self.next_base_offset)
+    def log_file(self) -> "LogFile":
+        """The log file, to be opened for fetches."""
+        return LogFile(self, self.path(LOG))
 
     def chunks_from_time(self, timestamp_ms: int) -> Iterator[Chunk]:
         """The batches from the first position on where a record with a timestamp at or after `timestamp_ms` may be."""
@@ -114,7 +109,8 @@ class Segment:
             offset = self.base_offset
         yield from self.chunks(offset)
 
-    def _position_of(self, offset: int, size: int) -> int:
+    def position_of(self, offset: int, size: int) -> int:
+        """A position where a batch begins, at or before the batch with `offset`; the log file has `size` bytes."""
         # An index only saves reading: without a valid one the scan starts at the segment's first byte, with the same result.
         try:
             position = self.offset_index().lookup(offset)
@@ -133,3 +129,21 @@ class Segment:
         base, length, magic = OFFSET_LENGTH_MAGIC.unpack(header)
         is_batch = 0 <= magic <= MAGIC and MESSAGE_SIZE_MIN[0] <= length <= size - position - LOG_OVERHEAD
         return is_batch and self.base_offset <= int(base) <= offset
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A segment's log file by its name, which every fetch opens."""
+
+    segment: Segment
+    name: str
+
+    def opened(self, end_offset: int) -> BatchFile:
+        """The file, opened, with its batches below `end_offset`. Raises NotFound if it has been deleted."""
+        segment = self.segment
+        opened = segment.disk.open(self.name)
+
+        def position_of(offset: int) -> int:
+            return 0 if offset <= segment.base_offset else segment.position_of(offset, opened.state().size)
+
+        return BatchFile(self.name, opened, position_of, end_offset, segment.next_base_offset)

@@ -5,6 +5,7 @@ A read of bytes goes on where an earlier one ended: nothing is looked up or requ
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from local_log.checked_files import CheckedFiles
 from local_log.errors import LogError
@@ -24,8 +25,7 @@ class NotAtHand(Exception):
     """An answer cannot be given at once: a store, a disk or another thread has to be waited for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Batches:
+class Batches(NamedTuple):
     """Whole batches in a row, not copied, and the aborted transactions among them, None for read_uncommitted."""
 
     parts: tuple[Buffer | FileRange, ...]

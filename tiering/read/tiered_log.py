@@ -43,6 +43,7 @@ class Isolation(StrEnum):
     read_committed = "read_committed"
 
 
+_WITH_FILES: Final = (ArchivedLog, LogReader)
 NOT_ARCHIVED: Final = "they left the local log before they were archived"
 
 
@@ -281,8 +282,11 @@ class TieredLog:
 
         Raises Corrupt, Unavailable, NotFound, and MissingRange if neither tier has the offset.
         """
+        if self.local is None and self.archived is not None:  # as below: every fetch asks
+            end = self.archived.end_offset
+            return self.archived.batch_file(offset, end) if offset < end else None
         for tier, first, last in self._split(offset, self.end_offset(isolation), isolation):
-            return tier.batch_file(first, last) if isinstance(tier, ArchivedLog | LogReader) else None
+            return tier.batch_file(first, last) if isinstance(tier, _WITH_FILES) else None
         return None
 
     def aborted(self, start: int, end: int, isolation: Isolation) -> tuple[AbortedTxn, ...]:
