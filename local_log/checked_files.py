@@ -11,15 +11,13 @@ that it ended with, or when it was written without becoming longer.
 """
 
 import threading
-from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
-
-import numpy as np
+from typing import Final, NamedTuple
 
 from local_log.batch_file import BatchFile
+from local_log.checked_spans import Borders, Span, Spans, borders_of, span_of
 from local_log.errors import Conflict, Corrupt, placed
 from local_log.file_range import FileRange, FileState, OpenedFile
 from local_log.formats.batches import scan
@@ -42,58 +40,6 @@ class Located(NamedTuple):
     range: FileRange | None
     next_offset: int
     is_over: bool
-
-
-class _Span(NamedTuple):
-    """Whole batches in a row, all of magic 2 or none: from byte to byte, from offset to offset; `last` is the last one's byte."""
-
-    start: int
-    end: int
-    first_offset: int
-    next_offset: int
-    last: int
-
-
-class _Spans:
-    """Spans in order, which do not overlap."""
-
-    def __init__(self) -> None:
-        self._columns = tuple(array("q") for _ in _Span._fields)
-        self.starts, self.ends, self.firsts, self.nexts, self.lasts = self._columns
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    def insert(self, at: int, span: _Span) -> None:
-        for column, value in zip(self._columns, span, strict=True):
-            column.insert(at, value)
-
-    def replace(self, at: int, span: _Span) -> None:
-        for column, value in zip(self._columns, span, strict=True):
-            column[at] = value
-
-    def clear(self) -> None:
-        for column in self._columns:
-            del column[:]
-
-    def last_inside(self, at: int, end: int, end_offset: int) -> int:
-        """The last of the spans that follow span `at` without a gap up to byte `end` and `end_offset`."""
-        if not (at + 1 < len(self.ends) and self.ends[at + 1] <= end):
-            return at
-        stop = min(bisect_right(self.ends, end, at), bisect_right(self.nexts, end_offset, at))
-        if self.starts[at + 1 : stop] == self.ends[at : stop - 1]:
-            return max(at, stop - 1)
-        while at + 1 < stop and self.starts[at + 1] == self.ends[at]:
-            at += 1
-        return at
-
-
-class _Borders(NamedTuple):
-    """The batches of a span: where each begins and what follows it, as offsets, and where it ends, as a position."""
-
-    firsts: "array[int]"
-    nexts: "array[int]"
-    ends: "array[int]"
 
 
 class _Seen(NamedTuple):
@@ -120,12 +66,12 @@ _SEALS: Final = _Seals()
 class _File:
     """What is known of one file. The lock is held while it is looked at."""
 
-    spans: _Spans = field(default_factory=_Spans)
+    spans: Spans = field(default_factory=Spans)
     state: FileState | None = None
     seal: bytes = b""
     """Of the last span's last batch."""
     lock: threading.Lock = field(default_factory=threading.Lock)
-    borders: dict[int, _Borders] = field(default_factory=dict)
+    borders: dict[int, Borders] = field(default_factory=dict)
     """Of the batches of spans, by where these start."""
     bordered: int = 0
     """How many batches these are."""
@@ -272,16 +218,16 @@ class _Look:
             if not follows:
                 return self._located(start, self._span(at), is_over=follows is False)
 
-    def _located(self, start: int, last: _Span, *, is_over: bool) -> Located:
+    def _located(self, start: int, last: Span, *, is_over: bool) -> Located:
         """From byte `start` to the end of the batches `last`."""
         opened, state = self.file.opened, self.kept.state
         assert state is not None
         seen = _Seen(opened, state, last.last, _seal(opened, last.last))
         return Located(FileRange(opened, start, last.end - start, _SEALS, seen), last.next_offset, is_over)
 
-    def _span(self, at: int) -> _Span:
+    def _span(self, at: int) -> Span:
         spans = self.spans
-        return _Span(spans.starts[at], spans.ends[at], spans.firsts[at], spans.nexts[at], spans.lasts[at])
+        return Span(spans.starts[at], spans.ends[at], spans.firsts[at], spans.nexts[at], spans.lasts[at])
 
     def _find(self, offset: int) -> int | None:
         """The span with the batch of an offset, or of the next offset that there is; None if no batch follows."""
@@ -330,7 +276,7 @@ class _Look:
         batches = batches[batches.base_offset < self.file.end_offset]
         if not len(batches):
             return False
-        found = _span_of(batches, position)
+        found = span_of(batches, position)
         if is_last:
             last = int(batches.positions[-1])
             self.kept.seal = bytes(buffer[last : last + _SEAL_BYTES])
@@ -341,7 +287,7 @@ class _Look:
             self.spans.insert(at, found)
         return True
 
-    def _is_joined(self, before: _Span, found: _Span, buffer: bytes) -> bool:
+    def _is_joined(self, before: Span, found: Span, buffer: bytes) -> bool:
         """Whether a new span becomes a part of the one before."""
         if before.end != found.start or found.end - before.start > SPAN_BYTES:
             return False
@@ -359,31 +305,24 @@ class _Look:
                 return batches, buffer
             wanted = size  # one batch is larger
 
-    def _cut(self, at: int, offset: int, max_bytes: int, *, one_at_least: bool) -> _Span | None:
+    def _cut(self, at: int, offset: int, max_bytes: int, *, one_at_least: bool) -> Span | None:
         """The batches of a span from an offset on, up to `max_bytes`, below the end; None if there are none."""
         span = self._span(at)
         if span.last == span.start:  # it is one batch
             is_taken = span.first_offset < self.file.end_offset and (one_at_least or span.end - span.start <= max_bytes)
             return span if is_taken else None
-        firsts, nexts, ends = self.kept.borders.get(span.start) or self._borders(span)
-        if ends[-1] != span.end:  # batches were added to it
-            firsts, nexts, ends = self._borders(span)
-        first = bisect_right(nexts, offset)
-        start = ends[first - 1] if first else span.start
-        fit = max(bisect_right(ends, start + max_bytes, first), first + one_at_least)
-        stop = min(fit, bisect_left(firsts, self.file.end_offset, first))
-        if stop <= first:
-            return None
-        last = ends[stop - 2] if stop > 1 else span.start
-        return _Span(start, ends[stop - 1], firsts[first], nexts[stop - 1], last)
+        borders = self.kept.borders.get(span.start)
+        if borders is None or borders.ends[-1] != span.end:  # batches may have been added to it
+            borders = self._borders(span)
+        return borders.taken(span, offset, max_bytes, self.file.end_offset, one_at_least=one_at_least)
 
-    def _borders(self, span: _Span) -> _Borders:
+    def _borders(self, span: Span) -> Borders:
         """The borders of a span's batches, which are read."""
         kept = self.kept
         data = self.file.opened.read(span.start, span.end)
         with placed(self.file.name, span.start):
             batches, _ = scan(data)
-        found = _Borders(_column(batches.base_offset), _column(batches.last_offset + 1), _column(batches.end + span.start))
+        found = borders_of(batches, span.start)
         before = kept.borders.get(span.start)
         kept.borders[span.start] = found
         kept.bordered += len(found.ends) - (0 if before is None else len(before.ends))
@@ -405,16 +344,6 @@ def _right_ones(buffer: bytes) -> Batches:
         if not len(batches):
             raise
     return batches
-
-
-def _column(values: Any) -> "array[int]":
-    return array("q", np.asarray(values, np.int64).tobytes())
-
-
-def _span_of(batches: Batches, start: int) -> _Span:
-    """Batches whose positions count from `start`."""
-    first, last, end = int(batches.positions[0]), int(batches.positions[-1]), int(batches.end[-1])
-    return _Span(start + first, start + end, int(batches.base_offset[0]), batches.next_offset, start + last)
 
 
 def _seal(opened: OpenedFile, position: int) -> bytes:
