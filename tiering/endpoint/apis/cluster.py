@@ -89,12 +89,12 @@ def _topic(
     if wanted.name is None:
         context.logs.open_by_id([wanted.topic_id])
     name = context.logs.name_of(wanted.topic_id) if wanted.name is None else wanted.name
+    if name is not None and not _may_describe(name, request_context, context):  # before it is looked whether there is one
+        topic_id = wanted.topic_id if wanted.name is None else ZERO_TOPIC_ID
+        return MetadataResponseTopic(_TOPIC_FAILED, wanted.name, topic_id)
     found = None if name is None else topic_named(context, name)
     if name is None or (wanted.name is None and not _has_id(found, wanted.topic_id)):
         return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, wanted.topic_id)
-    if not _may_describe(name, request_context, context):
-        topic_id = wanted.topic_id if wanted.name is None else ZERO_TOPIC_ID
-        return MetadataResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, wanted.name, topic_id)
     return _described(name, found, asks, request_context, context, live)
 
 

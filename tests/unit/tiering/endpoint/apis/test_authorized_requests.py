@@ -142,6 +142,22 @@ def test_metadata_by_id_refuses_other_topics_without_their_names(endpoint: Endpo
     assert (found.error_code, found.name, found.topic_id, found.partitions) == (TOPIC_FAILED, None, topic_id, ())
 
 
+def test_no_topic_is_opened_for_who_may_not_ask_about_it(endpoint: Endpoint) -> None:
+    part = ListOffsetsPartition(0, timestamp=-1)
+    requests = (
+        (METADATA, 12, MetadataRequest(topics=(MetadataRequestTopic(name=OTHER),))),
+        (DESCRIBE_TOPIC_PARTITIONS, 0, DescribeTopicPartitionsRequest((TopicRequest(OTHER),))),
+        (LIST_OFFSETS, 7, ListOffsetsRequest(topics=(ListOffsetsTopic(OTHER, (part,)),))),
+        (FETCH, 12, FetchRequest(topics=(endpoint.topic(OTHER, 12, FetchPartition(0)),))),
+        (PRODUCE, 9, ProduceRequest(topic_data=(TopicProduceData(OTHER, partition_data=(PartitionProduceData(),)),), acks=1)),
+    )
+    for api, version, message in requests:
+        endpoint.ask(api, version, message)
+        assert not endpoint.context.logs.known(), api.name
+    as_admin(endpoint).ask(*requests[0])
+    assert endpoint.context.logs.known().keys() == {OTHER}
+
+
 def id_of(endpoint: Endpoint, name: str) -> str:
     known = endpoint.context.logs.topic(name)
     assert known is not None
