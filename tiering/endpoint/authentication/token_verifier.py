@@ -53,12 +53,14 @@ class TokenVerifier:
             raise SaslFailed("a token without the time of its issue or expiry (iat, exp)")
         if now_ms - rules.clock_skew_ms >= expires_ms:
             raise SaslFailed("a token that has expired")
-        if max(issued_ms, _ms(claims, "nbf") or 0) > now_ms + rules.clock_skew_ms:
+        from_ms = _ms(claims, "nbf") if "nbf" in claims else issued_ms
+        if from_ms is None:
+            raise SaslFailed("a token whose nbf is no time")
+        if max(issued_ms, from_ms) > now_ms + rules.clock_skew_ms:
             raise SaslFailed("a token that is not valid yet")
         if rules.issuer is not None and claims.get("iss") != rules.issuer:
             raise SaslFailed("a token of another issuer")
-        audience = claims.get("aud", ())
-        if rules.audiences and not set(rules.audiences) & set((audience,) if isinstance(audience, str) else audience):
+        if rules.audiences and not set(rules.audiences) & _audiences(claims):
             raise SaslFailed("a token for another audience")
         name = claims.get(rules.name_claim)
         if not isinstance(name, str) or not name.strip():
@@ -73,6 +75,12 @@ def _key_id(token: str) -> object:
         return json.loads(urlsafe_b64decode(header + "=" * (-len(header) % 4))).get("kid")
     except (ValueError, AttributeError, RecursionError):
         return None
+
+
+def _audiences(claims: dict[str, Any]) -> set[str]:
+    """Those that a token is for: none if the claim is neither a text nor a list."""
+    value = claims.get("aud")
+    return {one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)}
 
 
 def _ms(claims: dict[str, Any], name: str) -> int | None:
