@@ -196,6 +196,8 @@ def answer_fetch_at_once(
 
 def answer_fetch(waiting: Waits, context: Context, *, may_wait: bool) -> list[Any] | Waits | Throttled:
     """The parts of the answer to a fetch, or that it waits. Raises InvalidRequest, LogError."""
+    if waiting.seen:
+        context.look()  # it has waited, perhaps for days, and what its client may read can have changed
     seen: Mapping[Partition, Log] = {}
     if may_wait:
         wanted = ((one.topic, one.asked.partition) for one in waiting.begun.wanted if one.topic is not None)

@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asked_endpoint import Endpoint
+from asked_endpoint import Endpoint, bytes_of, response_of
 from tiered_worlds import World
 
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from local_log.os_disk import OsWritableDisk
 from tiering.endpoint.apis.authorized import RULES
+from tiering.endpoint.apis.kafka_apis import Waits, answer_fetch, handle
 from tiering.endpoint.authorization.acl_file import AclFile, read_acls, write_acls
 from tiering.endpoint.authorization.acls import CLUSTER_NAME, Acl, Operation, PatternType, Permission, ResourceType
 from tiering.endpoint.authorization.authorizer import Authorizer
@@ -88,6 +89,7 @@ from tiering.endpoint.protocol.messages.offset_for_leader_epoch import (
 )
 from tiering.endpoint.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tiering.endpoint.protocol.messages.sync_group import SyncGroupRequest
+from tiering.endpoint.protocol.requests import RequestHeader, write_request
 from tiering.endpoint.request_context import KafkaPrincipal
 
 ALICE = "User:alice"
@@ -180,6 +182,20 @@ def test_a_fetch_reads_what_the_client_may_read(endpoint: Endpoint, version: int
     mine, other = (one.partitions[0] for one in found)
     assert (mine.error_code, bool(mine.records)) == (0, True)
     assert (other.error_code, other.records) == (TOPIC_FAILED, ())
+
+
+def test_a_fetch_that_waits_gets_nothing_once_the_client_may_read_no_longer(endpoint: Endpoint, tmp_path: Path) -> None:
+    """Although nobody else asks meanwhile, so that nobody else looks at the file."""
+    topic = endpoint.topic(MINE, 12, FetchPartition(0, partition_max_bytes=1 << 20))
+    asked = FetchRequest(max_wait_ms=1 << 30, min_bytes=1 << 30, max_bytes=1 << 30, topics=(topic,))
+    waiting = handle(write_request(RequestHeader(FETCH, 12, 99, None), asked)[4:], endpoint.connection, endpoint.context)
+    assert isinstance(waiting, Waits)
+    (tmp_path / "acls.json").write_bytes(write_acls([]))
+    endpoint.clock.sleep(2)
+    found = answer_fetch(waiting, endpoint.context, may_wait=True)
+    assert isinstance(found, list)
+    (partition,) = response_of(FETCH, 12, b"".join(map(bytes_of, found))).responses[0].partitions
+    assert (partition.error_code, partition.records) == (TOPIC_FAILED, ())
 
 
 def test_one_who_may_describe_may_not_read(endpoint: Endpoint) -> None:
