@@ -16,22 +16,22 @@ from itertools import count
 from typing import Any
 
 from local_log.errors import LogError
+from local_log.file_range import size_of
+from tiering.endpoint.acceptor import Acceptor
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.apis.kafka_apis import Later, Throttled, Waits, answer_fetch_at_once, handle_at_once, result_of
-from tiering.endpoint.authentication.authenticator import Authentication, SaslAuthenticator
+from tiering.endpoint.apis.repeated_fetches import KnownFetches
+from tiering.endpoint.authentication.authenticator import Authentication
 from tiering.endpoint.authentication.listener import PLAINTEXT, Listener
 from tiering.endpoint.authentication.sasl_server import SaslFailed
+from tiering.endpoint.channel import KafkaChannel, channel_of
 from tiering.endpoint.delayed_fetches import DelayedFetch, DelayedFetches
 from tiering.endpoint.metrics import Asked
 from tiering.endpoint.network.config import SocketServerConfig
-from tiering.endpoint.network.send import Send
 from tiering.endpoint.network.socket_server import Action, Close, Id, Pause, SocketServer
-from tiering.endpoint.request_context import ConnectionContext
-from tiering.endpoint.transport import PlaintextTransport, TlsTransport, Transport, peer_of
+from tiering.endpoint.protocol.api_keys import FETCH
+from tiering.endpoint.transport import SMALL_BYTES, peer_of
 
-SEND_BUFFER_BYTES = 100 << 10
-"""`socket.send.buffer.bytes`, as in Kafka: a larger one, or the system's own choice, halved the throughput on loopback."""
-ACCEPTED_AT_ONCE_MAX = 100
 AT_ONCE_MAX = 16
 """Requests that are answered before the sockets are looked at again."""
 TICK_S = 1.0
@@ -42,26 +42,6 @@ DRAINED_S = 0.01
 
 
 _Found = list[Any] | Waits | Later | Throttled | Authentication
-
-
-@dataclass(slots=True)
-class _Channel:
-    number: int
-    transport: Transport
-    connection: ConnectionContext
-    authenticator: SaslAuthenticator | None
-    send: Send | None = None
-    is_writing: bool = False
-    is_ready: bool = False
-    """Whether the handshake of the transport is over."""
-    asked: Asked | None = None
-    """What is answered now, if it is counted."""
-    answered_s: float = 0
-    """When the answer was there."""
-    throttle_ms: int = 0
-    """For how long no further request is taken after this answer."""
-    failure: str = ""
-    """Why the connection is closed after this answer, empty if it is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +68,11 @@ class Server:
     on_stop: Callable[[], object] = lambda: None
     """Called when it begins to stop, on one of the threads of `pool`."""
     _core: SocketServer = field(init=False)
-    _channels: dict[int, _Channel] = field(default_factory=dict)
+    _channels: dict[int, KafkaChannel] = field(default_factory=dict)
     _numbers: "count[int]" = field(default_factory=count)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _loop: asyncio.AbstractEventLoop = field(init=False)
+    _known_fetches: KnownFetches = field(default_factory=dict)
     _is_handling: bool = False
     _moved_s: float = 0
     _delayed: DelayedFetches = field(init=False)
@@ -109,14 +90,14 @@ class Server:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
                 self._loop.add_signal_handler(number, self.stop)
-        self._loop.add_reader(listener.fileno(), self._accept, listener)
+        acceptor = Acceptor(self._loop, listener, self._take, self.report)
+        acceptor.start()
         self._tick_groups()
         try:
             while not self._stopping.is_set():
                 await self._tick()
         finally:
-            self._loop.remove_reader(listener.fileno())
-            listener.close()
+            acceptor.close()
         await self._drain()
 
     @property
@@ -157,43 +138,20 @@ class Server:
     def _now_ms(self) -> int:
         return int(self._loop.time() * 1000)
 
-    def _accept(self, listener: socket.socket) -> None:
-        for _ in range(ACCEPTED_AT_ONCE_MAX):
-            try:
-                accepted, address = listener.accept()
-            except BlockingIOError:
-                return
-            except OSError as e:
-                self.report(f"cannot accept a connection: {e}")
-                self._loop.remove_reader(listener.fileno())  # it would be told at once again
-                self._loop.call_later(TICK_S, self._accept_again, listener)
-                return
-            accepted.setblocking(False)
-            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-            try:
-                channel = self._channel(accepted, *address[:2])
-            except OSError:  # the client is gone already
-                accepted.close()
-                continue
-            self._loop.add_reader(channel.transport.socket.fileno(), self._receive, channel)
-            authenticates = self.listener.authenticates
-            self._do(self._core.accepted(channel.number, address[0], self._now_ms(), authenticates=authenticates))
+    def _take(self, accepted: socket.socket, address: tuple[str, int]) -> None:
+        """A connection was accepted."""
+        try:
+            number, clock = next(self._numbers), self.context.clock
+            channel = channel_of(accepted, address, number, self.listener, clock, self._known_fetches)
+        except OSError:
+            accepted.close()
+            return
+        self._channels[channel.number] = channel
+        self._loop.add_reader(channel.transport.socket.fileno(), self._receive, channel)
+        authenticates = self.listener.authenticates
+        self._do(self._core.accepted(channel.number, address[0], self._now_ms(), authenticates=authenticates))
 
-    def _channel(self, accepted: socket.socket, host: str, port: int) -> _Channel:
-        number, listener = next(self._numbers), self.listener
-        connection = ConnectionContext(str(number), host, port, listener_name=listener.name, security_protocol=listener.protocol)
-        authenticator = None if listener.sasl is None else SaslAuthenticator(listener.sasl, self.context.clock)
-        tls = listener.tls
-        transport = PlaintextTransport(accepted) if tls is None else TlsTransport(tls.wrap(accepted))
-        self._channels[number] = channel = _Channel(number, transport, connection, authenticator)
-        return channel
-
-    def _accept_again(self, listener: socket.socket) -> None:
-        if not self._stopping.is_set():
-            self._loop.add_reader(listener.fileno(), self._accept, listener)
-
-    def _receive(self, channel: _Channel) -> None:
+    def _receive(self, channel: KafkaChannel) -> None:
         try:
             if not (channel.is_ready or self._shakes_hands(channel)):
                 return
@@ -208,22 +166,44 @@ class Server:
         if not data:
             self._gone(channel)
             return
-        self._do(self._core.received(channel.number, data, self._now_ms()))
-        self._handle_all()
+        if not self._answers_at_once(channel, data):
+            self._do(self._core.received(channel.number, data, self._now_ms()))
+            self._handle_all()
 
-    def _shakes_hands(self, channel: _Channel) -> bool:
+    def _shakes_hands(self, channel: KafkaChannel) -> bool:
         """Whether the handshake is over. Raises as the transport does."""
-        if not channel.transport.handshake():
+        if not channel.shake_hands(self.listener):
             self._loop.add_writer(channel.transport.socket.fileno(), self._receive, channel)
             channel.is_writing = True
             return False
         self._wait_to_write(channel, wait=False)
-        channel.is_ready = True
-        if self.listener.tls is not None and channel.authenticator is None:
-            assert isinstance(channel.transport, TlsTransport)
-            principal = self.listener.tls.principal(channel.transport.socket)
-            channel.connection = replace(channel.connection, principal=principal)
+        if channel.is_known_by_handshake(self.listener):
             self._core.authenticated(channel.number)
+        return True
+
+    def _answers_at_once(self, channel: KafkaChannel, data: bytes) -> bool:
+        """Answers a fetch that is like those before it, if it is one, and nothing else has its turn first."""
+        frame = self._core.at_once(channel.number, data)
+        if frame is None or not channel.is_authenticated(frame):
+            return False
+        began_s = self._loop.time()
+        parts = channel.fetches.answer(frame, channel.connection, self._at_once)
+        if parts is None:
+            return False
+        channel.answered_s = self._loop.time()
+        channel.asked = Asked(FETCH.name, channel.fetches.version, len(frame), began_s)
+        size = sum(map(size_of, parts))
+        sent = channel.transport.send_at_once(parts) if size <= SMALL_BYTES else 0
+        now_s = self._loop.time()
+        if sent == size:
+            self._core.answered_at_once(channel.number, int(now_s * 1000))
+            self.context.metrics.sent(channel.asked, channel.answered_s, now_s)
+            return True
+        self._core.begin_at_once(channel.number, len(frame), int(now_s * 1000))
+        channel.send = self._core.answered(channel.number, parts)
+        assert channel.send is not None
+        channel.send.advance(sent)
+        self._send(channel)
         return True
 
     def _handle_all(self) -> None:
@@ -258,8 +238,10 @@ class Server:
         found = result_of(partial(handle_at_once, frame, channel.connection, self._at_once))
         if callable(found):
             self._submit(number, None, found)
-        else:
-            self._answered(number, None, found)
+            return
+        if isinstance(found, list):
+            channel.fetches.unlike(frame)
+        self._answered(number, None, found)
 
     def _submit(self, number: int, deadline: float | None, ask: Callable[[], _Found]) -> None:
         def work() -> None:
@@ -289,7 +271,7 @@ class Server:
             self._answer(channel, found)
         self._handle_all()
 
-    def _authenticated(self, channel: _Channel, found: Authentication) -> None:
+    def _authenticated(self, channel: KafkaChannel, found: Authentication) -> None:
         """A client has said something of who it is; one that fails learns it later, so that guessing takes its time."""
         authenticator = channel.authenticator
         assert authenticator is not None
@@ -303,7 +285,7 @@ class Server:
             self._core.authenticated(channel.number)
         self._answer(channel, found.parts)
 
-    def _answer(self, channel: _Channel, parts: list[Any]) -> None:
+    def _answer(self, channel: KafkaChannel, parts: list[Any]) -> None:
         if channel.number in self._channels:
             channel.answered_s = self._loop.time()
             channel.send = self._core.answered(channel.number, parts)
@@ -323,7 +305,7 @@ class Server:
         else:
             self._answered(number, fetch.deadline, found)
 
-    def _send(self, channel: _Channel) -> None:
+    def _send(self, channel: KafkaChannel) -> None:
         """Sends one turn's bytes of the answer, and the rest when the socket takes more."""
         send = channel.send
         assert send is not None
@@ -359,13 +341,13 @@ class Server:
         else:
             self._sent(channel)
 
-    def _sent(self, channel: _Channel) -> None:
+    def _sent(self, channel: KafkaChannel) -> None:
         if channel.number in self._channels:
             channel.throttle_ms = 0
             self._do(self._core.sent(channel.number, self._now_ms()))
             self._handle_all()
 
-    def _wait_to_write(self, channel: _Channel, *, wait: bool) -> None:
+    def _wait_to_write(self, channel: KafkaChannel, *, wait: bool) -> None:
         if wait and not channel.is_writing:
             self._loop.add_writer(channel.transport.socket.fileno(), self._send, channel)
         elif channel.is_writing and not wait:
@@ -385,12 +367,12 @@ class Server:
             else:
                 self._loop.add_reader(channel.transport.socket.fileno(), self._receive, channel)
 
-    def _gone(self, channel: _Channel) -> None:
+    def _gone(self, channel: KafkaChannel) -> None:
         self._core.closed(channel.number)
         self._drop(channel)
         self._handle_all()
 
-    def _drop(self, channel: _Channel) -> None:
+    def _drop(self, channel: KafkaChannel) -> None:
         self._loop.remove_reader(channel.transport.socket.fileno())
         self._wait_to_write(channel, wait=False)
         channel.transport.socket.close()

@@ -6,14 +6,20 @@ What blocks raises BlockingIOError, to be called again when the socket is ready;
 import os
 import socket
 import ssl
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from local_log.errors import LogError
+from local_log.file_range import FileRange
+from local_log.formats.primitives import Buffer
 from tiering.endpoint.authentication.sasl_server import SaslFailed
 from tiering.endpoint.network.send import Send
 
 RECEIVE_BYTES = 64 << 10
 BACKLOG = 1024
+SMALL_BYTES = 32 << 10
+"""Answers that are best sent by one call."""
 TLS_CHUNK_BYTES = 32 << 10
 """Bytes of a file that are read at once to be encrypted."""
 JOINED_BYTES = 16 << 10
@@ -33,6 +39,9 @@ class Transport(Protocol):
 
     def receive(self) -> bytes:
         """Bytes that came, empty at the end."""
+
+    def send_at_once(self, parts: Iterable[Buffer | FileRange]) -> int:
+        """How many bytes of a small answer were sent by one call, perhaps none: what fails here fails in `send` again."""
 
     def send(self, send: Send, bytes_max: int) -> int:
         """How many bytes of the answer were sent.
@@ -57,6 +66,13 @@ class PlaintextTransport:
     def receive(self) -> bytes:
         """Bytes that came."""
         return self.socket.recv(RECEIVE_BYTES)
+
+    def send_at_once(self, parts: Iterable[Buffer | FileRange]) -> int:
+        """Reads what is in files, which takes less than to send it from there."""
+        try:
+            return self.socket.sendmsg([_read(part) if isinstance(part, FileRange) else part for part in parts])
+        except (OSError, LogError, EOFError):
+            return 0
 
     def send(self, send: Send, bytes_max: int) -> int:
         """Sends buffers by sendmsg."""
@@ -108,6 +124,10 @@ class TlsTransport:
             data += self.socket.recv(RECEIVE_BYTES)
         return data
 
+    def send_at_once(self, parts: Iterable[Buffer | FileRange]) -> int:
+        """Nothing is."""
+        return 0
+
     def send(self, send: Send, bytes_max: int) -> int:
         """Encrypts and sends a record or a few."""
         if not self._chunk:
@@ -123,14 +143,18 @@ class TlsTransport:
 def _next_chunk(send: Send, bytes_max: int) -> memoryview:
     file = send.next_file(min(bytes_max, TLS_CHUNK_BYTES))
     if file is not None:
-        data = file.read()
-        if len(data) < file.size:
-            raise EOFError(f"a file of its answer ends before position {file.position + file.size}: it was truncated meanwhile")
-        return memoryview(data)
+        return memoryview(_read(file))
     buffers = send.next_buffers(bytes_max)
     if len(buffers[0]) >= JOINED_BYTES or len(buffers) == 1:
         return buffers[0]
     return memoryview(b"".join(_first_bytes(buffers)))
+
+
+def _read(file: FileRange) -> bytes:
+    data = file.read()
+    if len(data) < file.size:
+        raise EOFError(f"a file of its answer ends before position {file.position + file.size}: it was truncated meanwhile")
+    return data
 
 
 def _first_bytes(buffers: list[memoryview]) -> list[memoryview]:

@@ -52,3 +52,8 @@ class Receive:
         frame = bytes(memoryview(self._buffer)[_SIZE.size : end])
         del self._buffer[:end]
         return frame
+
+
+def whole_frame(data: bytes) -> bytes | None:
+    """The frame without its size, if the data is one and nothing else."""
+    return data[_SIZE.size :] if int.from_bytes(data[: _SIZE.size], "big") == len(data) - _SIZE.size else None

@@ -19,7 +19,7 @@ from local_log.formats.primitives import Buffer
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.network.connection_quotas import ConnectionQuotas
 from tiering.endpoint.network.memory_pool import MemoryPool
-from tiering.endpoint.network.receive import Receive
+from tiering.endpoint.network.receive import Receive, whole_frame
 from tiering.endpoint.network.send import Send
 from tiering.endpoint.protocol.errors import InvalidRequest
 
@@ -138,6 +138,28 @@ class SocketServer:
         if one.state is State.RECEIVING:
             return self._look_for_request(connection, one) + self._relieve()
         return self._paused(connection, one, len(one.receive) > self.config.ahead_bytes_max) + self._relieve()
+
+    def at_once(self, connection: Id, data: bytes) -> bytes | None:
+        """The request, if `data` that came now is a whole one that may be answered before anything else is done.
+
+        That is if no other request has its turn first, and there is memory. Say what came of it: `answered_at_once` when it is
+        answered and all of the answer sent, `begin_at_once` when there is an answer to be sent, else `received` with the data.
+        """
+        one = self._connections[connection]
+        if one.state is not State.RECEIVING or len(one.receive) or self._ready or self._again or not self._pool.has_room:
+            return None
+        return whole_frame(data)
+
+    def answered_at_once(self, connection: Id, now_ms: int) -> None:
+        """A request came, was answered, and all of the answer was sent."""
+        self._active(connection, now_ms).began_ms = now_ms
+
+    def begin_at_once(self, connection: Id, size: int, now_ms: int) -> None:
+        """A request of so many bytes came, and is to be answered now by `answered`, as after `take_request`."""
+        one = self._active(connection, now_ms)
+        one.began_ms, one.state = now_ms, State.HANDLING
+        self._handled.add(connection)
+        self._hold(one, size)
 
     def take_request(self) -> tuple[Id, bytes] | None:
         """The request whose turn it is, None if there is none, or too many are being answered, or too much memory is in use.

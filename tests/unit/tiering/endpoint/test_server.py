@@ -89,6 +89,24 @@ def test_many_fetches_that_come_together_are_answered_in_their_order(endpoint: E
     assert endpoint.said == []
 
 
+@pytest.mark.parametrize(("topic", "size"), [("g-mixed", 1), ("g-big", 1 << 30)])
+def test_fetches_that_are_like_those_before_are_answered_as_they_were_and_counted(world: World, topic: str, size: int) -> None:
+    endpoint, answers = Endpoint(world.folders["local alone"], None), list[bytes]()
+    one = endpoint.topic(topic, 12, FetchPartition(0, partition_max_bytes=size))
+    request = write_request(RequestHeader(FETCH, 12, 99, "test"), FetchRequest(topics=(one,)))
+    with served(endpoint) as address, connected(address) as client, connected(address) as other:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 10)
+        for _ in range(6):
+            client.sendall(request)
+            other.sendall(request)
+            answers += [frame_from(client), frame_from(other)]
+    assert set(answers) == {answers[0]}
+    assert response_of(FETCH, 12, answers[0]).responses[0].partitions[0].records
+    metrics = endpoint.context.metrics
+    assert metrics.apis["Fetch"].requests == {12: 12}
+    assert metrics.topics()[topic].fetches == 12
+
+
 def test_a_slow_reader_gets_all_of_a_large_answer_and_holds_up_nobody(endpoint: Endpoint, world: World) -> None:
     one = endpoint.topic("g-big", 11, FetchPartition(0, partition_max_bytes=1 << 30))
     request = write_request(RequestHeader(FETCH, 11, 99, "test"), FetchRequest(topics=(one,)))

@@ -44,6 +44,29 @@ def test_a_request_is_there_when_its_last_byte_is():
     assert at.take_request() == (0, b"one")
 
 
+def test_a_whole_request_is_answered_at_once_if_nothing_else_comes_first():
+    at = server("a", "b", queued_bytes_max=100)
+    for data in (frame(b"one")[:-1], frame(b"one") + b"\0", b"", b"\0\0\0"):
+        assert at.at_once(0, data) is None
+    assert at.at_once(0, frame(b"one")) == b"one"
+    at.answered_at_once(0, 7)
+    at.received(0, frame(b"two")[:5], 7)
+    assert at.at_once(0, frame(b"two")[5:]) is None, "a part came before"
+    assert at.at_once(1, frame(b"three")) == b"three"
+    at.received(0, frame(b"two")[5:], 7)
+    assert at.at_once(1, frame(b"three")) is None, "another has its turn"
+    assert answer(at) == (0, b"two", [])
+    at.begin_at_once(1, 5, 7)
+    assert at.at_once(1, frame(b"four")) is None, "its answer is to be sent first"
+    send = at.answered(1, (bytes(100),))
+    assert at.at_once(0, frame(b"five")) is None, "there is no memory"
+    assert send is not None
+    send.advance(send.left)
+    at.sent(1, 8)
+    assert at.at_once(0, frame(b"five")) == b"five"
+    assert at.memory_used == 0
+
+
 def test_pipelined_requests_are_answered_one_after_the_other():
     at = server("a")
     at.received(0, frame(b"one") + frame(b"two") + frame(b"three")[:5], 0)
@@ -313,8 +336,20 @@ def test_whatever_the_order_of_events_every_client_gets_its_answers_in_order(see
             what, c = random.choice(choices)
             if what == "receive":
                 size = random.randint(1, 80)
+                if random.random() < 0.3:
+                    size = 4 + int.from_bytes(unsent[c][:4], "big")  # a whole frame, unless a part of one was sent
                 chunk, unsent[c] = unsent[c][:size], unsent[c][size:]
-                act(at.received(c, chunk, 0))
+                body = at.at_once(c, chunk)
+                if body is None or random.random() < 0.3:
+                    act(at.received(c, chunk, 0))
+                elif random.random() < 0.5:
+                    got[c].append(body)
+                    at.answered_at_once(c, 0)
+                else:
+                    at.begin_at_once(c, len(body), 0)
+                    send = at.answered(c, (body * 9,))
+                    assert send is not None
+                    sending[c] = (send, body)
             else:
                 send, body = sending[c]
                 send.advance(random.randint(1, send.left))

@@ -1,0 +1,178 @@
+"""Fetches of one connection that are like the one before: of one partition, without a session, each from another offset on.
+
+Most fetches are, so they take a short way: the frame is compared with the one before instead of read, the answer is made of a
+few numbers, and what is known of the log is kept for as long as the log is the same. Whatever is out of the ordinary takes the
+way of all requests, which gives the same bytes. Frames are without their size here.
+"""
+
+from typing import Any, Final, NamedTuple
+
+from local_log.log_reader import LogReader
+from tiering.endpoint.apis.auth_helper import is_authorized
+from tiering.endpoint.apis.context import ISOLATION_LEVELS, NO_EPOCH, Context, leader_epoch_of
+from tiering.endpoint.authorization.acls import Operation, ResourceType
+from tiering.endpoint.fetch_sessions.manager import TOPIC_IDS_SINCE
+from tiering.endpoint.fetch_sessions.session import FINAL_EPOCH, NO_SESSION
+from tiering.endpoint.protocol.api_keys import FETCH
+from tiering.endpoint.protocol.fetch_frames import LOG_START_OFFSET_SINCE, RequestFrames, ResponseFrames, request_frames
+from tiering.endpoint.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, PartitionData
+from tiering.endpoint.protocol.requests import RequestHeader, UnknownApiVersions, read_request
+from tiering.endpoint.request_context import ConnectionContext, RequestContext
+from tiering.endpoint.settings import FETCH_MAX_BYTES
+from tiering.read.tiered_log import TieredLog
+
+FRAME_BYTES_MAX: Final = 1 << 10
+"""Names may be long, but hardly are."""
+UNLIKE_MAX: Final = 256
+"""So many fetches at most take the long way before it is looked again what the next ones will be like."""
+_FETCH_KEY: Final = FETCH.key.to_bytes(2, "big")
+_READ_UNCOMMITTED: Final = ISOLATION_LEVELS[0]
+_CONSUMER: Final = -1
+"""The replica id of those that are none."""
+
+
+KnownFetches = dict[int, "RepeatedFetch"]
+"""By the size of their frames, of which there are so few that nothing else bounds them."""
+
+
+class _Seen(NamedTuple):
+    """A log, and what it says of itself."""
+
+    log: TieredLog | None
+    start: int
+    end: int
+    leader_epoch: int
+
+
+_NOTHING: Final = _Seen(None, 0, 0, NO_EPOCH)
+
+
+class RepeatedFetches:
+    """Those of one connection; for the thread that answers at once. `known` is shared by all connections."""
+
+    __slots__ = ("_fetch", "_known", "_left", "_unlike")
+
+    def __init__(self, known: "KnownFetches") -> None:
+        self._known = known
+        self._fetch: RepeatedFetch | None = None
+        self._unlike = 1
+        """How many fetches took the long way before it was last looked what they are like."""
+        self._left = 1
+
+    def answer(self, frame: bytes, connection: ConnectionContext, context: Context) -> list[Any] | None:
+        """The parts of the answer to a frame; None for one that is to take the way of all requests."""
+        fetch = self._fetch
+        return None if fetch is None else fetch.answer(frame, connection, context)
+
+    def unlike(self, frame: bytes) -> None:
+        """A request was answered the long way: perhaps the next ones are like it.
+
+        The more often that was wrong the more seldom it is tried.
+        """
+        if frame[:2] != _FETCH_KEY or len(frame) > FRAME_BYTES_MAX:
+            return
+        known = self._known.get(len(frame))
+        if known is not None and known.is_like(frame):
+            self._fetch = known
+        elif self._left:
+            self._left -= 1
+        else:
+            self._left = self._unlike = min(2 * self._unlike, UNLIKE_MAX)
+            self._fetch = repeated(frame)
+            if self._fetch is not None:
+                self._known[len(frame)] = self._fetch
+
+    @property
+    def version(self) -> int:
+        """That of the fetches."""
+        assert self._fetch is not None
+        return self._fetch.header.version
+
+
+class RepeatedFetch:
+    """All fetches of one partition by one client: what is asked, and what is known of the log."""
+
+    def __init__(self, header: RequestHeader, message: FetchRequest, frames: RequestFrames) -> None:
+        (topic,) = message.topics
+        (asked,) = topic.partitions
+        self.header, self._message = header, message
+        self._size, self._unpack, self._same = frames.layout.size, frames.layout.unpack, frames.same
+        self._name = None if header.version >= TOPIC_IDS_SINCE else topic.topic
+        self._id, self._number, self._epoch = topic.topic_id, asked.partition, max(NO_EPOCH, asked.current_leader_epoch)
+        self._bytes_max = asked.partition_max_bytes
+        answer = FetchableTopicResponse(topic.topic, topic.topic_id, (PartitionData(asked.partition),))
+        response = ResponseFrames(header, answer)
+        self._head, self._tail = response.head, response.tail
+        self._seen = _NOTHING
+
+    def is_like(self, frame: bytes) -> bool:
+        """Whether a frame is that of such a fetch."""
+        return len(frame) == self._size and self._unpack(frame)[::2] == self._same
+
+    def answer(self, frame: bytes, connection: ConnectionContext, context: Context) -> list[Any] | None:
+        """See `RepeatedFetches`."""
+        if len(frame) != self._size:
+            return None
+        values = self._unpack(frame)
+        if values[::2] != self._same or context.quotas is not None:
+            return None
+        context.look()
+        name = context.logs.name_of(self._id) if self._name is None else self._name
+        if name is None or not self._is_authorized(name, connection, context):
+            return None
+        seen, offset = self._look(name, context), values[3]
+        if seen.log is None or not seen.start <= offset < seen.end:
+            return None
+        message = self._message
+        whole_max = min(message.max_bytes, context.settings[FETCH_MAX_BYTES])
+        max_bytes = max(0, min(self._bytes_max, whole_max))
+        try:
+            batches = context.reads.read_at_once(seen.log, offset, max_bytes, one_at_least=True)
+        except Exception:  # it comes again on the way of all requests, where it is told or waited for
+            return None
+        size = batches.size
+        found = max(size, max_bytes) if batches.next_offset < seen.end else size
+        if not size or found < min(message.min_bytes, whole_max):
+            return None
+        context.metrics.fetched(name, 1, 0, size)
+        return [self._head(values[1], seen.end, seen.start, size), *batches.parts, *self._tail]
+
+    def _is_authorized(self, name: str, connection: ConnectionContext, context: Context) -> bool:
+        if context.acls is None:
+            return True
+        return is_authorized(context, RequestContext(self.header, connection), Operation.READ, ResourceType.TOPIC, name)
+
+    def _look(self, name: str, context: Context) -> _Seen:
+        """The log, if it can be read at once, this process leads it and the client knows its leader epoch."""
+        topic = context.logs.at_hand(name)
+        log = None if topic is None else topic.partitions.get(self._number)
+        if topic is None or log is None or not context.cluster.live.leads(name, self._number):
+            return _NOTHING
+        if log is not self._seen.log:
+            self._seen = _seen_of(log) if isinstance(log, TieredLog) else _NOTHING
+        is_asked = self._name is not None or topic.id == self._id
+        return self._seen if is_asked and self._epoch in (NO_EPOCH, self._seen.leader_epoch) else _NOTHING
+
+
+def _seen_of(log: TieredLog) -> _Seen:
+    """Of a log that does not change and is measured."""
+    if log.local is None or (isinstance(log.local, LogReader) and log.local.is_measured):
+        return _Seen(log, log.log_start_offset, log.end_offset(), leader_epoch_of(log))
+    return _NOTHING
+
+
+def repeated(frame: bytes) -> RepeatedFetch | None:
+    """The fetches like that of a frame, which was answered before; None if they are to take the way of all requests."""
+    request = read_request(frame)
+    assert not isinstance(request, UnknownApiVersions)
+    header, message = request.header, request.message
+    replica_ids = {message.replica_id, message.replica_state.replica_id}
+    if header.version < LOG_START_OFFSET_SINCE or message.isolation_level != _READ_UNCOMMITTED or replica_ids != {_CONSUMER}:
+        return None
+    if (message.session_id, message.session_epoch) != (NO_SESSION, FINAL_EPOCH) or len(message.topics) != 1:
+        return None
+    asked = message.topics[0].partitions
+    if len(asked) != 1 or asked[0].last_fetched_epoch >= 0:
+        return None
+    frames = request_frames(frame, header, message)
+    return None if frames is None else RepeatedFetch(header, message, frames)

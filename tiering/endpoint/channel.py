@@ -1,0 +1,70 @@
+"""One client's connection with what is known of it (Kafka's KafkaChannel)."""
+
+import socket
+from dataclasses import dataclass, replace
+
+from remote.clock import Clock
+from tiering.endpoint.apis.repeated_fetches import KnownFetches, RepeatedFetches
+from tiering.endpoint.authentication.authenticator import SaslAuthenticator
+from tiering.endpoint.authentication.listener import Listener
+from tiering.endpoint.authentication.sasl_server import SaslFailed
+from tiering.endpoint.metrics import Asked
+from tiering.endpoint.network.send import Send
+from tiering.endpoint.request_context import ConnectionContext
+from tiering.endpoint.transport import PlaintextTransport, TlsTransport, Transport
+
+
+@dataclass(slots=True)
+class KafkaChannel:
+    """For the thread of its sockets."""
+
+    number: int
+    transport: Transport
+    connection: ConnectionContext
+    authenticator: SaslAuthenticator | None
+    fetches: RepeatedFetches
+    send: Send | None = None
+    is_writing: bool = False
+    is_ready: bool = False
+    """Whether the handshake of the transport is over."""
+    asked: Asked | None = None
+    """What is answered now, if it is counted."""
+    answered_s: float = 0
+    """When the answer was there."""
+    throttle_ms: int = 0
+    """For how long no further request is taken after this answer."""
+    failure: str = ""
+    """Why the connection is closed after this answer, empty if it is not."""
+
+    def shake_hands(self, listener: Listener) -> bool:
+        """Whether the handshake of the transport is over, which may say who the client is. Raises as the transport does."""
+        if not self.transport.handshake():
+            return False
+        self.is_ready = True
+        if self.is_known_by_handshake(listener):
+            assert listener.tls is not None
+            assert isinstance(self.transport, TlsTransport)
+            self.connection = replace(self.connection, principal=listener.tls.principal(self.transport.socket))
+        return True
+
+    def is_authenticated(self, frame: bytes) -> bool:
+        """Whether it is known who sends a request, which is not about that."""
+        try:
+            return self.authenticator is None or not self.authenticator.takes(frame)
+        except SaslFailed:  # no longer; whoever handles the request is told so, too
+            return False
+
+    def is_known_by_handshake(self, listener: Listener) -> bool:
+        """Whether nobody asks the client who it is but TLS."""
+        return listener.tls is not None and self.authenticator is None
+
+
+def channel_of(
+    accepted: socket.socket, address: tuple[str, int], number: int, listener: Listener, clock: Clock, known: KnownFetches
+) -> KafkaChannel:
+    """A connection that was accepted. Raises OSError if the client is gone already."""
+    connection = ConnectionContext(str(number), *address, listener_name=listener.name, security_protocol=listener.protocol)
+    authenticator = None if listener.sasl is None else SaslAuthenticator(listener.sasl, clock)
+    tls = listener.tls
+    transport = PlaintextTransport(accepted) if tls is None else TlsTransport(tls.wrap(accepted))
+    return KafkaChannel(number, transport, connection, authenticator, RepeatedFetches(known))

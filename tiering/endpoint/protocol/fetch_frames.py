@@ -1,0 +1,106 @@
+"""The frames of a client's fetches of one partition, one after the other: what changes between them, and what does not.
+
+    request   API, version | correlation id | client id … epoch | offset | … end
+    answer    size | correlation id | … error code | high watermark, last stable and log start offset | … | size | batches | end
+
+Where the fields lie is not said here: the reader and the writers of the messages tell it, for each version.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import groupby
+from struct import Struct
+from typing import Final
+
+from tiering.endpoint.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from tiering.endpoint.protocol.requests import RequestHeader, write_request, write_response
+from tiering.endpoint.protocol.writing import write_uvarint
+
+LOG_START_OFFSET_SINCE: Final = 5
+_CORRELATION_ID, _OFFSET = "i", "q"
+_INT32: Final = Struct(">i")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFrames:
+    """Frames, without their size, that have the bytes of `same` in the same places.
+
+    `layout` unpacks a frame into these bytes and between them the fields that change: the correlation id and the offset.
+    """
+
+    layout: Struct
+    same: tuple[bytes, ...]
+
+
+def request_frames(frame: bytes, header: RequestHeader, message: FetchRequest) -> RequestFrames | None:
+    """Frames like that of a fetch of one partition; None if the fetch was written in an unusual way."""
+    written = _written(header, message)
+    topic = message.topics[0]
+    asked = replace(topic.partitions[0], fetch_offset=~topic.partitions[0].fetch_offset)
+    other = replace(message, topics=(replace(topic, partitions=(asked,)),))
+    places = _differences(written, _written(replace(header, correlation_id=~header.correlation_id), other))
+    if not frame.startswith(written):  # what comes after a request is ignored, and sent by librdkafka
+        return None
+    layout = _layout(places, (_CORRELATION_ID, _OFFSET), len(frame))
+    return RequestFrames(layout, layout.unpack(frame)[::2])
+
+
+class ResponseFrames:
+    """Answers to fetches of one partition without a session, which have no error and some batches."""
+
+    __slots__ = ("_begin", "_end", "_is_flexible", "_pack", "_size", "tail")
+
+    def __init__(self, header: RequestHeader, topic: FetchableTopicResponse) -> None:
+        written, other = (_answer(header, topic, offset) for offset in (0, -1))
+        (start, end), head = _differences(written[0], other[0])[0], written[0]
+        self.tail: tuple[bytes, ...] = tuple(written[2:])
+        """What comes after the batches, if anything."""
+        self._is_flexible = header.api.is_flexible(header.version)
+        length = 1 if self._is_flexible else _INT32.size
+        self._begin, self._end = head[8:start], head[end:-length]
+        self._size = len(head) - length - 4 + sum(map(len, self.tail))
+        self._pack = Struct(f">ii{len(self._begin)}sqqq{len(self._end)}s").pack
+
+    def head(self, correlation_id: int, high_watermark: int, log_start_offset: int, size: int) -> bytes:
+        """What comes before so many bytes of batches."""
+        length = bytearray()
+        if self._is_flexible:
+            write_uvarint(length, size + 1)
+        else:
+            length += _INT32.pack(size)
+        whole = self._size + len(length) + size
+        watermark, start = high_watermark, log_start_offset
+        return self._pack(whole, correlation_id, self._begin, watermark, watermark, start, self._end) + length
+
+
+def _written(header: RequestHeader, message: FetchRequest) -> bytes:
+    return write_request(header, message)[_INT32.size :]
+
+
+def _answer(header: RequestHeader, topic: FetchableTopicResponse, offset: int) -> list[bytes]:
+    (partition,) = topic.partitions
+    sample = PartitionData(
+        partition.partition_index,
+        high_watermark=offset,
+        last_stable_offset=offset,
+        log_start_offset=offset,
+        aborted_transactions=None,
+        records=(b"!",),
+    )
+    return write_response(header, FetchResponse(responses=(replace(topic, partitions=(sample,)),)))
+
+
+def _differences(one: bytes, other: bytes) -> list[tuple[int, int]]:
+    """From where to where two frames of one size are not the same."""
+    differ = [a != b for a, b in zip(one, other, strict=True)]
+    runs = [list(run) for is_other, run in groupby(range(len(differ)), differ.__getitem__) if is_other]
+    return [(run[0], run[-1] + 1) for run in runs]
+
+
+def _layout(places: Iterable[tuple[int, int]], fields: Iterable[str], size: int) -> Struct:
+    layout, position = ">", 0
+    for (start, end), field in zip(places, fields, strict=True):
+        assert end - start == Struct(">" + field).size
+        layout += f"{start - position}s{field}"
+        position = end
+    return Struct(f"{layout}{size - position}s")
