@@ -132,7 +132,7 @@ def strict_bucket(strict_client: Any) -> str:
     return _new_bucket(strict_client)
 
 
-_ORDER = ("end_to_end", "spark", "airflow", "kafka", "docs", "faults")
+_ORDER = ("spark", "airflow", "end_to_end", "kafka", "docs", "faults")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -155,6 +155,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not quick.is_marked(item)]
     order = {name: rank for rank, name in enumerate(_ORDER)}
     items.sort(key=lambda item: order.get(quick.folder(item.path), len(order)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    if config.getoption("dist") != "loadfile":
+        return None
+    import one_session
+
+    return one_session.OneSession(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
