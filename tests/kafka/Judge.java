@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.StringJoiner;
 import java.util.TreeSet;
+import javax.security.auth.x500.X500Principal;
 import kafka.server.KafkaConfig;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.compress.Compression;
@@ -28,6 +29,7 @@ import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.MemoryRecordsBuilder;
 import org.apache.kafka.common.record.internal.Record;
 import org.apache.kafka.common.record.internal.RecordBatch;
+import org.apache.kafka.common.security.ssl.SslPrincipalMapper;
 import org.apache.kafka.common.utils.BufferSupplier;
 import org.apache.kafka.common.utils.ByteBufferOutputStream;
 import org.apache.kafka.common.utils.PrimitiveRef;
@@ -76,6 +78,8 @@ public class Judge {
                     return "ok " + text(marker(words));
                 case "messages":
                     return "ok " + text(messages(words));
+                case "principal":
+                    return "ok " + text(utf8(principal(new String(bytes(words[1]), StandardCharsets.UTF_8), bytes(words[2]))));
                 case "properties":
                     return "ok " + properties(bytes(words[1]));
                 case "remote-metrics":
@@ -106,6 +110,13 @@ public class Judge {
         for (String name : new TreeSet<>(found.stringPropertyNames()))
             all.add(text(utf8(name))).add(text(utf8(found.getProperty(name))));
         return all.toString();
+    }
+
+    /** The name that rules make of a subject, which is in DER, where it begins with a sequence, or text. */
+    private static String principal(String rules, byte[] subject) throws Exception {
+        boolean isDer = subject[0] == 0x30;
+        String name = isDer ? new X500Principal(subject).getName() : new String(subject, StandardCharsets.UTF_8);
+        return SslPrincipalMapper.fromRules(rules).getName(name);
     }
 
     /** The names of all metrics of tiered storage, sorted. */

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from local_log.disk import Disk
 from local_log.errors import Invalid, LogError
 from local_log.file_range import FileState
+from tiering.endpoint.authentication.distinguished_name import subject_of
 from tiering.endpoint.authentication.principal_mapping import PrincipalMapping
 from tiering.endpoint.authentication.sasl_server import SaslFailed
 from tiering.endpoint.request_context import ANONYMOUS, KafkaPrincipal
@@ -63,10 +64,8 @@ class Tls:
         certificate = of.getpeercert(binary_form=True)
         if certificate is None:
             return ANONYMOUS
-        from cryptography.x509 import load_der_x509_certificate  # only mutual TLS needs it
-
         try:
-            subject = load_der_x509_certificate(certificate).subject.rfc4514_string()
+            subject = subject_of(certificate)
         except ValueError as e:
             raise SaslFailed(f"the subject of the client's certificate cannot be read: {e}") from e
         return KafkaPrincipal(self.config.mapping.name(subject))
