@@ -7,6 +7,8 @@ import pyarrow as pa
 
 from local_log.file_range import FileState
 
+_tuple = tuple.__new__  # as a named tuple's constructor, in a third of its time: every fetch looks at states
+
 
 class OpenFile:
     """An open file. It is closed when nobody references it: no cache, no thread, no answer that is being sent."""
@@ -52,18 +54,20 @@ class OpenFiles:
 def state_of(descriptor: int) -> FileState:
     """The open file's identity and version."""
     status = os.fstat(descriptor)
-    return FileState(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    return _tuple(FileState, (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
 
 
 def read(descriptor: int, start: int, end: int | None) -> bytes:
     """Bytes `[start, end)`, fewer if the file ends sooner."""
     left = (os.fstat(descriptor).st_size if end is None else end) - start
-    parts: list[bytes] = []
-    while left > 0 and (part := os.pread(descriptor, left, start)):
+    data = os.pread(descriptor, left, start) if left > 0 else b""
+    if not 0 < len(data) < left:
+        return data  # nearly always
+    parts, done = [data], len(data)
+    while done < left and (part := os.pread(descriptor, left - done, start + done)):
         parts.append(part)
-        start += len(part)
-        left -= len(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+        done += len(part)
+    return b"".join(parts)
 
 
 def read_large(descriptor: int, start: int, end: int) -> memoryview:

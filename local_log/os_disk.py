@@ -13,7 +13,7 @@ from local_log.disk import Writer
 from local_log.errors import NoSuchFile, Unreadable, of_system
 from local_log.file_range import FileState
 from local_log.formats.primitives import Buffer
-from local_log.open_files import OpenFile, OpenFiles, read, read_large
+from local_log.open_files import OpenFile, OpenFiles, read, read_large, state_of
 
 OPEN_FILES_MAX: Final = 64
 
@@ -98,8 +98,6 @@ class OsWritableDisk(OsDisk):
         """See Disk. Files that are read often stay open."""
         try:
             opened = self._files.open(file)
-            if end is not None and len(data := os.pread(opened.number, max(0, end - start), start)) == end - start:
-                return data  # as `read` does, but without its cost: look-ups read a header
             return read(opened.number, start, end)
         except OSError as e:
             raise _translation(file, e) from e
@@ -231,19 +229,16 @@ class _OpenedFile(NamedTuple):
         return self.opened.number
 
     def read(self, start: int, end: int) -> bytes:
-        number, size = self.opened.number, end - start
         try:
-            data = os.pread(number, size, start) if size > 0 else b""
-            return data if len(data) >= size else read(number, start, end)  # which costs more: every fetch reads a few bytes
+            return read(self.opened.number, start, end)
         except OSError as e:
             raise _translation(self.name, e) from e
 
     def state(self) -> FileState:
         try:
-            status = os.fstat(self.opened.number)
+            return state_of(self.opened.number)
         except OSError as e:
             raise _translation(self.name, e) from e
-        return _tuple(FileState, (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
 
 
 def _inode(file: str) -> tuple[int, int] | None:

@@ -11,7 +11,7 @@ from local_log.errors import BadRange, Corrupt, Newer, NotFound
 from local_log.file_range import OpenedFile
 from remote.keys import PartitionPath
 from remote.manifest.segment_entry import IDENTITY, SegmentEntry
-from remote.store.api import Body, ObjectReader, open_file
+from remote.store.api import Body, FileOpener, ObjectReader, file_opener
 
 
 class SegmentBytes(Protocol):
@@ -24,8 +24,8 @@ class SegmentBytes(Protocol):
     def log(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> Body:
         """Exactly bytes `[start, end)` of the segment's log file; `end` is at most `entry.log_size`."""
 
-    def log_file(self, path: PartitionPath, entry: SegmentEntry) -> OpenedFile | None:
-        """The segment's log file, opened, where its bytes lie in a file as they are; else None."""
+    def log_file(self, path: PartitionPath, entry: SegmentEntry) -> FileOpener | None:
+        """Opens the segment's log file, where its bytes lie in a file as they are; else None. It raises as `log` does."""
 
     def aux(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
         """Exactly bytes `[start, end)` of the segment's aux object; `entry.aux_ranges` gives positions in it."""
@@ -49,12 +49,20 @@ class StoredBytes:
     def log(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> Body:
         return self._get(path.segment(entry.log_name), entry, start, end)
 
-    def log_file(self, path: PartitionPath, entry: SegmentEntry) -> OpenedFile | None:
+    def log_file(self, path: PartitionPath, entry: SegmentEntry) -> FileOpener | None:
         key = path.segment(entry.log_name)
-        try:
-            return open_file(self.store, key) if entry.encoding == IDENTITY else None
-        except NotFound as e:
-            raise Corrupt(f"the manifest names it, and it is not there: restore the object from a copy ({e})", file=key) from e
+        opener = file_opener(self.store, key) if entry.encoding == IDENTITY else None
+        if opener is None:
+            return None
+
+        def opened() -> OpenedFile:
+            try:
+                return opener()
+            except NotFound as e:
+                problem = f"the manifest names it, and it is not there: restore the object from a copy ({e})"
+                raise Corrupt(problem, file=key) from e
+
+        return opened
 
     def aux(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:
         return bytes(self._get(path.segment(entry.aux_name), entry, start, end))

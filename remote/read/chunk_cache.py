@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from local_log.file_range import OpenedFile
 from remote.keys import PartitionPath
 from remote.manifest.segment_entry import SegmentEntry
 from remote.read.cache_files import CacheFiles
 from remote.segment_bytes import SegmentBytes
-from remote.store.api import Body
+from remote.store.api import Body, FileOpener
 
 SUFFIX: Final = ".chunk"
 CHUNK_BYTES: Final = 1 << 20
@@ -71,7 +70,7 @@ class CachedBytes:
         self.source.require_encryption(path, entry)
         return self.cache.read(entry, start, end, lambda a, b: self.source.log(path, entry, a, b))
 
-    def log_file(self, path: PartitionPath, entry: SegmentEntry) -> OpenedFile | None:
+    def log_file(self, path: PartitionPath, entry: SegmentEntry) -> FileOpener | None:
         return self.source.log_file(path, entry)
 
     def aux(self, path: PartitionPath, entry: SegmentEntry, start: int, end: int) -> bytes:

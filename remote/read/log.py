@@ -27,6 +27,7 @@ from remote.read.context import ReadContext
 from remote.read.index_cache import SegmentIndexes
 from remote.read.plan import Span, check_start_offset, fetch_plan, first_missing, spans_and_gaps
 from remote.read.read_ahead import ReadAhead, ReadRange
+from remote.read.segment_files import SegmentFile, SegmentFiles
 from remote.segment_bytes import SegmentBytes
 from remote.store.api import Body, ObjectReader
 
@@ -45,9 +46,13 @@ class ArchivedLog:
     first_bytes: int = FIRST_CHUNK_BYTES
     reading: ReadContext = field(default_factory=ReadContext, compare=False)
     entries: Entries = field(init=False, repr=False, compare=False)
+    end_offset: int = field(init=False, repr=False, compare=False)
+    """The offset after the last archived one. It is at most the last stable offset: transactions below it are completed."""
     _source: SegmentBytes = field(init=False, repr=False, compare=False)
+    _files: SegmentFiles = field(default_factory=SegmentFiles, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "end_offset", self.manifest.end_offset)
         object.__setattr__(self, "entries", Entries.of(self.store, self.manifest))
         object.__setattr__(self, "_source", self.reading.source(self.store))
 
@@ -55,11 +60,6 @@ class ArchivedLog:
     def log_start_offset(self) -> int:
         """The first offset that may be read."""
         return self.manifest.log_start_offset
-
-    @property
-    def end_offset(self) -> int:
-        """The offset after the last archived one. It is at most the last stable offset: transactions below it are completed."""
-        return self.manifest.end_offset
 
     def chunks(self, start_offset: int, end_offset: int, *, fail_on_data_loss: bool = True) -> Iterator[Chunk]:
         """The batches of `[start_offset, end_offset)`, each once.
@@ -82,16 +82,18 @@ class ArchivedLog:
 
         Raises OffsetOutOfRange, Corrupt, Unavailable, and MissingRange for a missing offset.
         """
-        span = next(self._spans(offset, end_offset, fail_on_data_loss=True), None)
-        opened = None if span is None else self._source.log_file(self.manifest.path, span.entry)
-        if span is None or opened is None:
-            return None
-        entry, name = span.entry, self.manifest.path.segment(span.entry.log_name)
+        found = self._files.find(offset)
+        if found is None:
+            span = next(self._spans(offset, end_offset, fail_on_data_loss=True), None)
+            if span is None:
+                return None
+            found = self._file_of(span)
+            self._files.keep(found)
+        return found.batch_file(end_offset) if offset < end_offset else None
 
-        def position_of(offset: int) -> int:
-            return 0 if offset <= entry.base_offset else self._indexes(entry).offsets().lookup(offset)
-
-        return BatchFile(name, opened, position_of, span.end, span.end, entry.log_size)
+    def is_at_hand(self, offset: int) -> bool:
+        """Whether `batch_file` knows the segment of an offset without reading a page of the manifest."""
+        return not self.manifest.pages or self._files.find(offset) is not None
 
     def span_chunks(self, span: Span) -> Iterator[Chunk]:
         """The batches of a span of one segment."""
@@ -159,6 +161,18 @@ class ArchivedLog:
                 yield piece
             elif fail_on_data_loss:
                 raise piece
+
+    def _file_of(self, span: Span) -> SegmentFile:
+        """The file of a span's segment, for all offsets that a plan takes from it."""
+        entry, path = span.entry, self.manifest.path
+
+        def position_of(offset: int) -> int:
+            return 0 if offset <= entry.base_offset else self._indexes(entry).offsets().lookup(offset)
+
+        from_its_start = self._spans(max(entry.base_offset, self.log_start_offset), span.start + 1, fail_on_data_loss=False)
+        start = next(s.start for s in from_its_start if s.entry.segment_id == entry.segment_id)
+        opener = self._source.log_file(path, entry)
+        return SegmentFile(start, entry.end_offset, path.segment(entry.log_name), opener, position_of, entry.log_size)
 
     def _refuse_missing(self, start: int, end: int) -> None:
         missing = first_missing(self.manifest, start, end)

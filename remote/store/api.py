@@ -9,7 +9,7 @@ uploads, whose key no other writer uses. A backend repeats only the requests ins
 unknown outcome, since only its caller can distinguish its own object from another writer's.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, cast, runtime_checkable
@@ -140,6 +140,10 @@ class HasRules(Protocol):
         """Those that do an archive any harm, or are missing, or cannot be read. Raises Unavailable, Invalid."""
 
 
+FileOpener = Callable[[], OpenedFile]
+"""Opens a file to be read, also when it is deleted meanwhile. Raises NotFound, Unavailable, Invalid."""
+
+
 @runtime_checkable
 class MakesDurable(Protocol):
     """A backend that shows an object a moment before it is sure to outlive a crash."""
@@ -163,14 +167,14 @@ def make_durable(store: object, key: str) -> None:
 class HasFiles(Protocol):
     """A backend whose objects are files."""
 
-    def open_file(self, key: str) -> OpenedFile:
-        """An object's file, open to be read, also when it is deleted meanwhile. Raises NotFound, Unavailable."""
+    def file_opener(self, key: str) -> FileOpener:
+        """Opens an object's file each time that it is called. Raises Invalid for what is no key."""
 
 
-def open_file(store: object, key: str) -> OpenedFile | None:
-    """An object's file, None if the store has no files. `store` as for `make_durable`. Raises NotFound, Unavailable."""
-    while not hasattr(store, "open_file"):  # every fetch asks: a check of a protocol takes many times as long
+def file_opener(store: object, key: str) -> FileOpener | None:
+    """Opens an object's file, None if the store has no files. `store` as for `make_durable`. Raises Invalid."""
+    while not hasattr(store, "file_opener"):
         if not hasattr(store, "inner"):
             return None
         store = store.inner
-    return cast("HasFiles", store).open_file(key)
+    return cast("HasFiles", store).file_opener(key)

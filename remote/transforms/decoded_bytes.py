@@ -5,12 +5,11 @@ once.
 """
 
 from local_log.errors import Corrupt, Invalid
-from local_log.file_range import OpenedFile
 from local_log.formats.primitives import Buffer
 from remote.keys import PartitionPath
 from remote.manifest.segment_entry import IDENTITY, SegmentEntry
 from remote.segment_bytes import StoredBytes, get_named
-from remote.store.api import Body, ObjectReader
+from remote.store.api import Body, FileOpener, ObjectReader
 from remote.transforms.encoded_segment import EncodedObject, EncodedSegment, encoded_segment, source_chunk_bytes
 from remote.transforms.keys import KeyRing
 from remote.transforms.lru_cache import LruCache
@@ -56,7 +55,7 @@ class DecodedBytes:
             self._chunks.put((found.key, stop - 1), chunks[-1])
         return _slice(found, overlapping, chunks, start, end)
 
-    def log_file(self, path: PartitionPath, entry: SegmentEntry) -> OpenedFile | None:
+    def log_file(self, path: PartitionPath, entry: SegmentEntry) -> FileOpener | None:
         """Also raises NotEncrypted."""
         self.require_encryption(path, entry)
         return self._stored.log_file(path, entry)

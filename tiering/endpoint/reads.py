@@ -62,24 +62,23 @@ class Reads:
 
     def read_at_once(self, log: TieredLog, offset: int, max_bytes: int, *, one_at_least: bool) -> Batches:
         """As `read` for read_uncommitted, of what lies in files and was checked before. Raises NotAtHand for anything else."""
-        if log.archived is not None and log.archived.manifest.pages:
-            raise NotAtHand
-        end, isolation = log.end_offset(), Isolation.read_uncommitted
-        parts, following = tuple[FileRange, ...](), offset
-        while following < end and (max_bytes > 0 or one_at_least):
-            file = log.batch_file(following, isolation)
+        end, following, size = log.end_offset(), offset, 0
+        parts: tuple[FileRange, ...] = ()
+        while following < end and (max_bytes > size or one_at_least):
+            file = log.batch_file(following, Isolation.read_uncommitted) if log.is_at_hand(following) else None
             if file is None:
                 raise NotAtHand
-            found = self._files.locate_checked(file, following, max_bytes, one_at_least=one_at_least)
-            if found is None:
+            located = self._files.locate_checked(file, following, max_bytes - size, one_at_least=one_at_least)
+            if located is None:
                 raise NotAtHand
-            if found.range is not None:
-                parts, following, one_at_least = (*parts, found.range), found.next_offset, False
-                max_bytes -= found.range.size
-            if not found.is_over or file.next_offset is None:
+            found, next_offset, is_over = located
+            if found is not None:
+                parts, following, one_at_least = (*parts, found), next_offset, False
+                size += found.size
+            if not is_over or file.next_offset is None:
                 break
             following = max(following, file.next_offset)
-        return Batches(parts, sum(part.size for part in parts), None, following if parts else offset)
+        return Batches(parts, size, None, following if parts else offset)
 
     def read(self, log: TieredLog, offset: int, max_bytes: int, isolation: Isolation, *, one_at_least: bool) -> Batches:
         """Batches from the one with `offset` on, up to `max_bytes`; their checksums are checked.

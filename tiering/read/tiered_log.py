@@ -282,12 +282,21 @@ class TieredLog:
 
         Raises Corrupt, Unavailable, NotFound, and MissingRange if neither tier has the offset.
         """
-        if self.local is None and self.archived is not None:  # as below: every fetch asks
-            end = self.archived.end_offset
-            return self.archived.batch_file(offset, end) if offset < end else None
+        local, archived = self.local, self.archived
+        if archived is None and isinstance(local, LogReader):  # as below with less work: every fetch asks
+            first, last = max(offset, local.log_start_offset), self._local_end(isolation)
+            return local.batch_file(first, last) if first < last else None
+        if local is None and archived is not None:
+            return archived.batch_file(offset, archived.end_offset) if offset < archived.end_offset else None
         for tier, first, last in self._split(offset, self.end_offset(isolation), isolation):
             return tier.batch_file(first, last) if isinstance(tier, _WITH_FILES) else None
         return None
+
+    def is_at_hand(self, offset: int) -> bool:
+        """Whether `batch_file` would read no page of the manifest for read_uncommitted."""
+        if self.archived is None or self.archived.is_at_hand(offset):
+            return True
+        return self.local is not None and self.local.log_start_offset <= offset < self.local.high_watermark
 
     def aborted(self, start: int, end: int, isolation: Isolation) -> tuple[AbortedTxn, ...]:
         """The aborted transactions with records in the range, wherever their markers are; both tiers may report the same one."""

@@ -16,9 +16,9 @@ from dataclasses import replace
 import pyarrow as pa
 
 from local_log.errors import AlreadyExists, BadRange, Invalid, LogError, NotFound, Unavailable, Unknown
-from local_log.file_range import FileState, OpenedFile
+from local_log.file_range import FileState
 from local_log.open_files import read, state_of
-from remote.store.api import AbandonedUpload, Body, ObjectMeta
+from remote.store.api import AbandonedUpload, Body, FileOpener, ObjectMeta
 from remote.store.folder.write_behind import WriteBehind, noted_crc32c
 from remote.store.shared import check_folder, check_key, check_prefix, checked, walk
 
@@ -52,9 +52,10 @@ class FolderStore:
                 raise BadRange(f"{self.url}: {key} has {found.st_size} bytes, not [{start}, {end}); ask for a range inside")
             return _read(descriptor, start, end)
 
-    def open_file(self, key: str) -> OpenedFile:
-        """The file of an object. Raises NotFound, Unavailable, Invalid."""
-        return self._open(key)[0]
+    def file_opener(self, key: str) -> FileOpener:
+        """Opens the file of an object. Raises Invalid."""
+        path = self._path(key)
+        return lambda: self._open(key, path)[0]
 
     def head(self, key: str) -> ObjectMeta:
         """With the checksum that an upload has noted, where the file system can. Raises NotFound, Unavailable, Invalid."""
@@ -113,23 +114,23 @@ class FolderStore:
     @contextmanager
     def _opened(self, key: str) -> Iterator[tuple[int, os.stat_result]]:
         """A regular file's descriptor and what it is."""
-        opened, found = self._open(key)
+        opened, found = self._open(key, self._path(key))
         with self._translated(key, reading=True):
             yield opened.fileno(), found
 
-    def _open(self, key: str) -> tuple["_Opened", os.stat_result]:
+    def _open(self, key: str, path: str) -> tuple["_Opened", os.stat_result]:
         """A regular file and what it is; a folder or a pipe under that name is no object."""
-        path = self._path(key)
-        with self._translated(key, reading=True):
-            try:
-                # Without O_NONBLOCK a stray FIFO would hang the open for ever.
-                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-            except (FileNotFoundError, NotADirectoryError) as error:
-                raise NotFound(f"{self.url}: no object {key}") from error
+        try:  # not `_translated`, for its cost: every fetch opens a file
+            # Without O_NONBLOCK a stray FIFO would hang the open for ever.
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             opened, found = _Opened(self, key, descriptor), os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
-                raise NotFound(f"{self.url}: no object {key}")
-            return opened, found
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise NotFound(f"{self.url}: no object {key}") from error
+        except OSError as error:
+            raise self._translation(key, error, reading=True) from error
+        if not stat.S_ISREG(found.st_mode):
+            raise NotFound(f"{self.url}: no object {key}")
+        return opened, found
 
     def _entries(self, folder: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
         """The objects and folders in a folder; nothing if it is not there. Names that no key can have are passed over."""

@@ -12,7 +12,7 @@ from store_promises import ObjectStoreConformance
 
 from local_log.errors import AlreadyExists, Corrupt, Invalid, LogError, NotFound, Unavailable, Unknown
 from local_log.formats.checksum import crc32c
-from remote.store.api import AbandonedUpload, ObjectStore, make_durable, open_file
+from remote.store.api import AbandonedUpload, ObjectStore, file_opener, make_durable
 from remote.store.folder.store import FolderStore
 from remote.store.folder.write_behind import BEHIND_BYTES_MIN
 from remote.store.open import open_backend
@@ -26,15 +26,16 @@ class TestFolder(ObjectStoreConformance):
 
     def test_an_objects_file_stays_open_when_it_is_deleted_and_what_is_no_object_has_none(self, store: FolderStore) -> None:
         store.put_if_absent("a/b", b"0123456789")
-        opened = open_file(Retrying(store, SleptClock(), lambda: 0.5), "a/b")
-        assert opened is not None
+        opener = file_opener(Retrying(store, SleptClock(), lambda: 0.5), "a/b")
+        assert opener is not None
+        opened = opener()
         store.delete("a/b")
         assert opened.read(2, 20) == os.pread(opened.fileno(), 20, 2) == b"23456789"
         assert opened.state().size == 10
         for key in ("a/b", "a"):
             with pytest.raises(NotFound):
-                store.open_file(key)
-        assert open_file(MemoryStore(), "a/b") is None
+                store.file_opener(key)()
+        assert file_opener(MemoryStore(), "a/b") is None
 
     def test_of_many_processes_that_create_one_key_at_once_exactly_one_wins(self, store: FolderStore) -> None:
         rounds, writers = 50, 4

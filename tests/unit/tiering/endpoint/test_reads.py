@@ -1,0 +1,98 @@
+"""Reads of batches for fetches: what is at hand is what a read finds, as long as the files are those that were checked."""
+
+import os
+import shutil
+from pathlib import Path
+from random import Random  # noqa: TID251  # seeded
+
+import pytest
+from golden_logs import broker_logs
+from logs_to_archive import local_logs, offload_all, path_of
+from one_offload import TXN
+
+from local_log.errors import Corrupt, NotFound
+from local_log.file_range import FileRange
+from remote.manifest.store import load_newest
+from remote.read.log import ArchivedLog
+from remote.store.folder.store import FolderStore
+from tiering.endpoint.reads import Batches, NotAtHand, Reads
+from tiering.read.tiered_log import Isolation, TieredLog
+
+
+@pytest.fixture(params=["local", "folder", "both"])
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> TieredLog:
+    """Three segments of a golden log and its active one, in files of one tier or both; in both, the local log lacks the first."""
+    folder, store = broker_logs(tmp_path / "logs", TXN), FolderStore(str(tmp_path / "archive"))
+    local = local_logs(folder)[TXN]
+    if request.param == "local":
+        return TieredLog(local, None)
+    offload_all(folder, store)
+    newest = load_newest(store, path_of(local))
+    assert newest is not None
+    archived = ArchivedLog(store, newest.manifest)
+    if request.param == "both":
+        for file in (folder / TXN).glob(f"{local.segments[0].base_offset:020d}.*"):
+            file.unlink()
+    return TieredLog(local_logs(folder)[TXN] if request.param == "both" else None, archived)
+
+
+def bytes_of(found: Batches) -> bytes:
+    return b"".join(part.read() if isinstance(part, FileRange) else bytes(part) for part in found.parts)
+
+
+def read(reads: Reads, log: TieredLog, offset: int, max_bytes: int) -> Batches:
+    return reads.read(log, offset, max_bytes, Isolation.read_uncommitted, one_at_least=True)
+
+
+def files_of(log: TieredLog) -> dict[int, Path]:
+    """The files that offsets are read from, by the first offset of each."""
+    found, offset = dict[int, Path](), log.log_start_offset
+    while offset < log.end_offset():
+        file = log.batch_file(offset, Isolation.read_uncommitted)
+        assert file is not None
+        root = "" if Path(file.name).is_absolute() or log.archived is None else getattr(log.archived.store, "root", "")
+        found[offset] = Path(root, file.name)
+        offset = file.end_offset if file.next_offset is None else file.next_offset
+    return found
+
+
+def test_what_was_read_is_at_hand_with_the_same_bytes(log: TieredLog) -> None:
+    reads, random, end = Reads(), Random(1), log.end_offset()
+    with pytest.raises(NotAtHand):
+        reads.read_at_once(log, log.log_start_offset, 1, one_at_least=True)
+    read(reads, log, log.log_start_offset, 1 << 30)
+    for _ in range(100):
+        offset, max_bytes = random.randrange(log.log_start_offset, end + 1), random.choice((0, 1, 700, 5_000, 1 << 30))
+        at_once = reads.read_at_once(log, offset, max_bytes, one_at_least=True)
+        cold = read(Reads(), log, offset, max_bytes)
+        assert (bytes_of(at_once), at_once.size, at_once.next_offset) == (bytes_of(cold), cold.size, cold.next_offset)
+
+
+def test_a_file_that_took_the_place_of_one_that_was_checked_is_not_taken_for_it(log: TieredLog) -> None:
+    reads = Reads()
+    read(reads, log, log.log_start_offset, 1 << 30)
+    for offset, path in files_of(log).items():
+        whole = path.read_bytes()
+        damaged = bytearray(whole)
+        damaged[70] ^= 1
+        path.with_suffix(".new").write_bytes(damaged)
+        shutil.copystat(path, path.with_suffix(".new"))
+        os.replace(path.with_suffix(".new"), path)
+        with pytest.raises(NotAtHand):
+            reads.read_at_once(log, offset, 1, one_at_least=True)
+        with pytest.raises(Corrupt, match="CRC"):
+            read(reads, log, offset, 1)
+        path.write_bytes(whole)
+        assert bytes_of(read(reads, log, offset, 1 << 30)) == bytes_of(read(Reads(), log, offset, 1 << 30))
+
+
+def test_a_file_that_was_deleted_is_missed(log: TieredLog) -> None:
+    reads = Reads()
+    read(reads, log, log.log_start_offset, 1 << 30)
+    for offset, path in files_of(log).items():
+        path.unlink()
+        with pytest.raises((NotFound, Corrupt)) as of_read:
+            read(reads, log, offset, 1)
+        with pytest.raises((NotFound, Corrupt)) as at_once:
+            reads.read_at_once(log, offset, 1, one_at_least=True)
+        assert str(at_once.value) == str(of_read.value)
