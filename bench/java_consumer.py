@@ -27,10 +27,10 @@ class JavaConsumer:
 
 
 @contextmanager
-def of(address: str) -> Iterator[JavaConsumer]:
-    """One of the broker at `address`; behind the block its input is closed, at which it ends."""
+def of(address: str, *trusted: str) -> Iterator[JavaConsumer]:
+    """One of the broker at `address`, by TLS with the file of an authority; behind the block its input is closed, and it ends."""
     classes = ":".join(map(str, real_kafka.jars(real_kafka.BROKER)))
-    command = [f"{java_home()}/bin/java", "-Xmx1g", "-cp", classes, str(READ_BACK), address]
+    command = [f"{java_home()}/bin/java", "-Xmx1g", "-cp", classes, str(READ_BACK), address, *trusted]
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing, text=True) as process:
         yield JavaConsumer(process)

@@ -8,6 +8,7 @@ Fetch of version 11, which every server here answers. As a command it reads a to
 import random  # noqa: TID251  # seeded
 import selectors
 import socket
+import ssl
 import struct
 import sys
 import threading
@@ -29,12 +30,12 @@ class Answer:
     high_watermark: int
 
 
-def connected(address: str) -> socket.socket:
-    """A connection that blocks."""
+def connected(address: str, trusted: str | None = None) -> socket.socket:
+    """A connection that blocks; by TLS if the file of the authority is given that signs the servers."""
     host, _, port = address.rpartition(":")
     found = socket.create_connection((host, int(port)))
     found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return found
+    return found if trusted is None else ssl.create_default_context(cafile=trusted).wrap_socket(found, server_hostname=host)
 
 
 def request(topic: str, offset: int, bytes_max: int) -> bytes:
@@ -73,10 +74,10 @@ def answer(data: memoryview, topic: str, offset: int) -> Answer:
     return Answer(size, offset, error, high_watermark)
 
 
-def drain(address: str, topic: str, bytes_max: int, end: int) -> int:
+def drain(address: str, topic: str, bytes_max: int, end: int, trusted: str | None = None) -> int:
     """Reads a topic up to offset `end` by one connection; how many bytes that were."""
     buffer, offset, total = memoryview(bytearray(bytes_max + (2 << 20))), 0, 0
-    with connected(address) as to:
+    with connected(address, trusted) as to:
         while offset < end:
             to.sendall(request(topic, offset, bytes_max))
             receive(to, buffer)

@@ -89,7 +89,7 @@ def broker(
 ) -> Iterator[str]:
     """A broker that keeps its log directory in `folder`/data; gives its address. It ends with the block: cleanly, or `killed`.
 
-    It starts soon, and is not fast then; `for_speed` turns this round.
+    It starts soon, and is not fast then; `for_speed` turns this round. `{port}` and `{controller}` in a setting are its ports.
     """
     options = [] if for_speed else _fast_start(pom)
     with _broker(folder, [*options, "-cp", _class_path(*jars(pom), *more_jars)], killed, config, pom=pom) as address:
@@ -110,8 +110,8 @@ def _broker(
     folder.mkdir(parents=True, exist_ok=True)
     port, controller = free_ports()
     properties = folder / "server.properties"
-    text = _CONFIG.format(port=port, controller=controller, data=folder / "data")
-    properties.write_text(text + "".join(f"{name.replace('_', '.')}={value}\n" for name, value in config.items()))
+    text = _CONFIG + "".join(f"{name.replace('_', '.')}={value}\n" for name, value in config.items())
+    properties.write_text(text.format(port=port, controller=controller, data=folder / "data"))
     for data in config.get("log_dirs", str(folder / "data")).split(","):
         format_log_dir(Path(data), pom)
     with open(folder / "broker.out", "wb") as out:
