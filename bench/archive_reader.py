@@ -9,7 +9,7 @@ import argparse
 import time
 from dataclasses import dataclass
 
-from tiering.cli.serve import THREADS
+from tiering.endpoint.broker_server import READ_AHEAD_THREADS
 from tiering.wiring import open_reading, open_tiers, read_ahead_pool
 
 
@@ -34,7 +34,7 @@ class Reading:
 
 def read(archive: str, topic: str, end: int) -> Reading:
     """Reads partition 0 of a topic up to offset `end`, in this process. The archive is opened before the clock starts."""
-    with read_ahead_pool(THREADS) as pool:
+    with read_ahead_pool(READ_AHEAD_THREADS) as pool:
         log = open_tiers(None, archive, open_reading(None, 0, pool)).partition(topic, 0).archived
         if log is None:
             raise AssertionError(f"{archive} has no {topic}-0")
