@@ -10,6 +10,7 @@ from dataclasses import replace
 from asked_endpoint import Endpoint
 
 from tiering.endpoint.authentication.listener import PLAINTEXT, Listener
+from tiering.endpoint.broker_server import OWN_THREADS
 from tiering.endpoint.brokers.live_brokers import Broker, alone
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.server import Server
@@ -23,8 +24,9 @@ def served(endpoint: Endpoint, of: Listener = PLAINTEXT, **limits: int) -> Itera
     address = listener.getsockname()
     context = replace(endpoint.context, cluster=alone(Broker(1, *address)))
     ready = threading.Event()
-    with ThreadPoolExecutor(2) as pool:
-        server = Server(context, SocketServerConfig(**limits), pool, endpoint.said.append, of)
+    config = SocketServerConfig(**limits)
+    with ThreadPoolExecutor(config.threads + OWN_THREADS) as pool:
+        server = Server(context, config, pool, endpoint.said.append, of)
 
         async def run() -> None:
             loops.append(asyncio.get_running_loop())

@@ -28,11 +28,13 @@ from tiering.endpoint.reads import Reads
 from tiering.endpoint.reports import Reports
 from tiering.endpoint.request_context import SecurityProtocol
 from tiering.endpoint.server import Server
-from tiering.endpoint.settings import FETCH_SESSION_SLOTS, NODE_ID, NUM_IO_THREADS, Settings
+from tiering.endpoint.settings import FETCH_SESSION_SLOTS, NODE_ID, Settings
 from tiering.endpoint.transport import listen
 from tiering.machine import CLOCK, IDS, allow_open_files, collect_seldom
 from tiering.wiring import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers, read_ahead_pool
 
+OWN_THREADS: Final = 3
+"""To look at logs that fetches wait for, for what is due in groups, and to stop: a store that hangs holds up none but itself."""
 READ_AHEAD_THREADS: Final = 4
 AHEAD_BYTES_MAX: Final = 128 << 20
 """What is requested of a store before a client asks for it, for all clients together."""
@@ -90,11 +92,11 @@ def broker_server(config: BrokerServerConfig, say: Callable[[str], object]) -> I
     allow_open_files()
     of = open_listener(config.protocol, settings, config.users_path, reports)
     rules = (open_acls(config.acls_path, settings, reports), *open_quotas(config.quotas_path, reports))
-    group_config = GroupCoordinatorConfig.of(settings)
+    group_config, network = GroupCoordinatorConfig.of(settings), SocketServerConfig.of(settings)
     with (
         read_ahead_pool(READ_AHEAD_THREADS) as ahead,
         _offsets_log(config.offsets_dir, group_config, reports) as offsets,
-        ThreadPoolExecutor(settings[NUM_IO_THREADS], thread_name_prefix="request") as pool,
+        ThreadPoolExecutor(network.threads + OWN_THREADS, thread_name_prefix="request") as pool,
         ThreadPoolExecutor(1, thread_name_prefix="topics") as background,
     ):
         logs = HostedLogs(_tiers(config, ahead, meter, say), CLOCK, background=background, report=reports)
@@ -109,7 +111,7 @@ def broker_server(config: BrokerServerConfig, say: Callable[[str], object]) -> I
             sessions = FetchSessionCache(IDS, settings[FETCH_SESSION_SLOTS])
             cluster_id, fetches = logs.tiers.cluster_id or CLUSTER_ID, FetchManager(sessions)
             context = Context(logs, reads, fetches, CLOCK, cluster, reports, groups, settings, cluster_id, *rules)
-            server = Server(context, SocketServerConfig.of(settings), pool, reports, of, lifecycle.stop)
+            server = Server(context, network, pool, reports, of, lifecycle.stop)
             yield BrokerServer(context, server, sessions, meter, listener, topics, CLOCK.now_ms())
         finally:
             listener.close()

@@ -19,7 +19,7 @@ from local_log.errors import LogError
 from local_log.file_range import size_of
 from tiering.endpoint.acceptor import Acceptor
 from tiering.endpoint.apis.context import Context
-from tiering.endpoint.apis.kafka_apis import Later, Throttled, Waits, answer_fetch_at_once, handle_at_once, result_of
+from tiering.endpoint.apis.kafka_apis import Later, OfArchive, Throttled, Waits, answer_fetch_at_once, handle_at_once, result_of
 from tiering.endpoint.apis.repeated_fetches import KnownFetches
 from tiering.endpoint.authentication.authenticator import Authentication
 from tiering.endpoint.authentication.listener import PLAINTEXT, Listener
@@ -76,6 +76,8 @@ class Server:
     _is_handling: bool = False
     _moved_s: float = 0
     _delayed: DelayedFetches = field(init=False)
+    _for_archive: dict[int, tuple[float | None, Callable[[], _Found]]] = field(default_factory=dict)
+    """What is to be asked of the archive, by the number of its connection."""
     _at_once: Context = field(init=False)
     """For answers that may not wait."""
 
@@ -122,6 +124,8 @@ class Server:
         if not self._stopping.is_set():
             if self.context.groups.is_due():
                 self.pool.submit(self.context.groups.tick)
+            self._core.look()
+            self._handle_all()
             self._loop.call_later(GROUPS_TICK_S, self._tick_groups)
 
     async def _drain(self) -> None:
@@ -213,7 +217,10 @@ class Server:
         self._is_handling = True
         try:
             for _ in range(AT_ONCE_MAX):
-                if (again := self._core.take_again()) is not None:
+                if (number := self._core.take_for_archive()) is not None:
+                    assert isinstance(number, int)
+                    self._run(number, *self._for_archive.pop(number))
+                elif (again := self._core.take_again()) is not None:
                     self._handle_again(again)
                 elif (taken := self._core.take_request()) is not None:
                     self._handle(*taken)
@@ -244,6 +251,13 @@ class Server:
         self._answered(number, None, found)
 
     def _submit(self, number: int, deadline: float | None, ask: Callable[[], _Found]) -> None:
+        if isinstance(ask, OfArchive):
+            self._core.asks_archive(number)
+            self._for_archive[number] = deadline, ask
+        else:
+            self._run(number, deadline, ask)
+
+    def _run(self, number: int, deadline: float | None, ask: Callable[[], _Found]) -> None:
         def work() -> None:
             self._loop.call_soon_threadsafe(self._answered, number, deadline, result_of(ask))
 
@@ -378,3 +392,4 @@ class Server:
         channel.transport.socket.close()
         del self._channels[channel.number]
         self._delayed.remove(channel.number)
+        self._for_archive.pop(channel.number, None)

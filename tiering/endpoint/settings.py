@@ -46,6 +46,13 @@ MAX_CONNECTIONS_PER_IP_OVERRIDES: Final = Setting(
     "Other limits for some IP addresses, such as `192.0.2.1:100,192.0.2.7:0`.",
 )
 NUM_IO_THREADS: Final = int_setting("num.io.threads", 4, 1, "So many requests are answered at a time.")
+REMOTE_LOG_READER_THREADS: Final = int_setting(
+    "remote.log.reader.threads",
+    10,
+    1,
+    "So many more are answered at a time that read from an archive, and as many that take longer than a tenth of a second, as "
+    "they do when a store is slow: they hold up no others.",
+)
 FETCH_MAX_BYTES: Final = int_setting(
     "fetch.max.bytes", 55 << 20, 1024, "The most bytes of batches in an answer to a fetch, but for a larger first batch."
 )
@@ -205,6 +212,7 @@ _ALL: Final = (
     MAX_CONNECTIONS_PER_IP,
     MAX_CONNECTIONS_PER_IP_OVERRIDES,
     NUM_IO_THREADS,
+    REMOTE_LOG_READER_THREADS,
     FETCH_MAX_BYTES,
     FETCH_SESSION_SLOTS,
     MAX_REQUEST_PARTITIONS,

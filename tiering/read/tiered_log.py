@@ -97,6 +97,11 @@ class TieredLog:
         """The end of both tiers with what is not committed: a fetch from there is in range, and gives nothing."""
         return max(self.end_offset(), self.local.log_end_offset if self.local else 0)
 
+    def is_archived_alone(self, offset: int) -> bool:
+        """Whether the archive has to be asked for the batch with this offset."""
+        is_archived = self.archived is not None and offset < self.archived.end_offset
+        return is_archived and (self.local is None or offset < self.local.log_start_offset)
+
     def read(
         self,
         start_offset: int,

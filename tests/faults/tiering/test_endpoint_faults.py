@@ -7,6 +7,7 @@ nothing where there are records, and never others than those asked for.
 import shutil
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -129,16 +130,21 @@ def test_a_store_that_is_slow_for_one_topic_holds_up_no_client_of_another(world:
     stuck = Stuck(world.store)
     endpoint = Endpoint(world.folders["archived dropped"], stuck)
     one = endpoint.topic(TOPIC, 11, FetchPartition(0, partition_max_bytes=BYTES))
-    with served(endpoint) as (host, port):
-        slow, quick = Wire(f"{host}:{port}"), Wire(f"{host}:{port}")
-        found: list[bytes] = []
+    assert endpoint.context.logs.topic(TOPIC)
+    by_time = ListOffsetsRequest(-1, topics=(ListOffsetsTopic(TOPIC, (ListOffsetsPartition(0, timestamp=1),)),))
+    with served(endpoint, request_threads=2, archive_threads=2) as (host, port), ExitStack() as clients:
+        wires = [clients.enter_context(closing(Wire(f"{host}:{port}"))) for _ in range(10)]
+        slow, timed, quick = wires[:7], wires[7:9], wires[9]
+        found = list[bytes]()
 
-        def read() -> None:
-            answer = slow.ask(FETCH, 11, FetchRequest(topics=(one,)))
+        def read(wire: Wire) -> None:
+            answer = wire.ask(FETCH, 11, FetchRequest(topics=(one,)))
             found.append(b"".join(answer.responses[0].partitions[0].records))
 
-        reader = threading.Thread(target=read)
-        reader.start()
+        readers = [threading.Thread(target=read, args=(wire,)) for wire in slow]
+        readers += [threading.Thread(target=wire.ask, args=(LIST_OFFSETS, 7, by_time)) for wire in timed]
+        for reader in readers:
+            reader.start()
         assert stuck.is_asked.wait(60)
         for _ in range(20):
             assert quick.ask(METADATA, 9, MetadataRequest((MetadataRequestTopic(name="g-tiny"),))).topics[0].partitions
@@ -146,10 +152,10 @@ def test_a_store_that_is_slow_for_one_topic_holds_up_no_client_of_another(world:
             assert quick.ask(FETCH, 11, FetchRequest(topics=(other,))).responses[0].partitions[0].records
         assert not found
         stuck.may_go.set()
-        reader.join(60)
-        slow.close()
-        quick.close()
-    assert found[0]
+        for reader in readers:
+            reader.join(60)
+    assert len(found) == len(slow)
+    assert set(found) == {found[0]}
     assert want.startswith(found[0])
 
 

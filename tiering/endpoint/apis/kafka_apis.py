@@ -33,6 +33,7 @@ from tiering.endpoint.apis.producers import describe_producers
 from tiering.endpoint.apis.sasl import sasl_authenticate, sasl_handshake
 from tiering.endpoint.fetch_sessions.contexts import FetchContext
 from tiering.endpoint.fetch_sessions.manager import TOPIC_IDS_SINCE
+from tiering.endpoint.hosted_logs import HostedTopic
 from tiering.endpoint.protocol.api_keys import (
     API_VERSIONS,
     CREATE_ACLS,
@@ -68,6 +69,7 @@ from tiering.endpoint.protocol.requests import RequestHeader, UnknownApiVersions
 from tiering.endpoint.reads import NotAtHand
 from tiering.endpoint.request_context import ConnectionContext, RequestContext
 from tiering.endpoint.waiting_fetches import Log, Partition, is_same, logs_of
+from tiering.read.tiered_log import TieredLog
 
 T = TypeVar("T")
 
@@ -132,6 +134,10 @@ class Throttled:
     throttle_ms: int
 
 
+class OfArchive(partial[Any]):
+    """A call whose answer is in an archive that may take its time: such calls have turns of their own."""
+
+
 _FETCH_KEY: Final = FETCH.key.to_bytes(2, "big")
 _AT_ONCE_BYTES_MAX: Final = 4 << 10
 _AT_ONCE_PARTITIONS_MAX: Final = 16
@@ -191,7 +197,18 @@ def answer_fetch_at_once(
             return answer_fetch(waiting, context, may_wait=may_wait)
         except NotAtHand:
             pass
-    return partial(answer_fetch, waiting, replace(context, may_wait=True), may_wait=may_wait)
+    call = OfArchive if _asks_archive(waiting, context.logs.known()) else partial
+    return call(answer_fetch, waiting, replace(context, may_wait=True), may_wait=may_wait)
+
+
+def _asks_archive(waiting: Waits, topics: Mapping[str, HostedTopic]) -> bool:
+    """Whether one of the first partitions is read where only the archive has it."""
+    for one in waiting.begun.wanted[:_AT_ONCE_PARTITIONS_MAX]:
+        topic = topics.get(one.topic or "")
+        log = None if topic is None else topic.partitions.get(one.asked.partition)
+        if isinstance(log, TieredLog) and log.is_archived_alone(one.asked.fetch_offset):
+            return True
+    return False
 
 
 def answer_fetch(waiting: Waits, context: Context, *, may_wait: bool) -> list[Any] | Waits | Throttled:

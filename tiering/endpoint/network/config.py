@@ -11,6 +11,7 @@ from tiering.endpoint.settings import (
     MAX_CONNECTIONS_PER_IP_OVERRIDES,
     NUM_IO_THREADS,
     QUEUED_MAX_REQUEST_BYTES,
+    REMOTE_LOG_READER_THREADS,
     SASL_RECEIVE_SIZE,
     SOCKET_REQUEST_MAX_BYTES,
     Settings,
@@ -33,8 +34,11 @@ class SocketServerConfig:
     request_threads: int = 8
     """`num.io.threads`: so many requests are answered at a time; no more are begun, as answers may become large.
 
-    Fetches that wait for records do not count.
+    Fetches that wait for records do not count, nor the next ones.
     """
+
+    archive_threads: int = 10
+    """`remote.log.reader.threads`: so many more are answered at a time that ask an archive, and as many that take long."""
 
     connections_max: int = 10_000
     """`max.connections`: further ones are closed at once."""
@@ -76,6 +80,7 @@ class SocketServerConfig:
             request_bytes_max=settings[SOCKET_REQUEST_MAX_BYTES],
             queued_bytes_max=settings[QUEUED_MAX_REQUEST_BYTES],
             request_threads=settings[NUM_IO_THREADS],
+            archive_threads=settings[REMOTE_LOG_READER_THREADS],
             connections_max=settings[MAX_CONNECTIONS],
             connections_per_ip_max=settings[MAX_CONNECTIONS_PER_IP],
             connections_per_ip_overrides=settings[MAX_CONNECTIONS_PER_IP_OVERRIDES],
@@ -83,3 +88,8 @@ class SocketServerConfig:
             unauthenticated_bytes_max=settings[SASL_RECEIVE_SIZE],
             failed_authentication_delay_ms=settings[FAILED_AUTHENTICATION_DELAY],
         )
+
+    @property
+    def threads(self) -> int:
+        """One for each request that may be answered at a time."""
+        return self.request_threads + 2 * self.archive_threads

@@ -91,6 +91,14 @@ class SocketServer:
     """Those whose fetches waited, and are to be answered now."""
     _handled: set[Id] = field(default_factory=set)
     """Those whose requests are being answered now, also if they are closed meanwhile; not those whose fetches wait."""
+    _before: set[Id] = field(default_factory=set)
+    """Those of `_handled` that were so already when `look` was last called."""
+    _long: set[Id] = field(default_factory=set)
+    """Those that take long, and are no longer in `_handled`."""
+    _for_archive: deque[Id] = field(default_factory=deque)
+    """Those that wait for their turn to ask the archive."""
+    _at_archive: set[Id] = field(default_factory=set)
+    """Those that ask it now, and are not in `_handled`."""
     _arriving: int = 0
     """Bytes that are in no request yet, of all connections."""
     _quotas: ConnectionQuotas = field(init=False)
@@ -180,7 +188,7 @@ class SocketServer:
 
     def waits(self, connection: Id) -> None:
         """The request, a fetch, waits for records: nobody is busy with it until it is taken again."""
-        self._handled.discard(connection)
+        self._end(connection)
 
     def ask_again(self, connection: Id) -> None:
         """The answer to a request that waits is to be looked for once more: `take_again` gives it when it may begin."""
@@ -195,13 +203,40 @@ class SocketServer:
                 return connection
         return None
 
+    def asks_archive(self, connection: Id) -> None:
+        """The request needs the archive, which may take its time: `take_for_archive` gives it when it may ask."""
+        self._end(connection)
+        self._for_archive.append(connection)
+
+    def take_for_archive(self) -> Id | None:
+        """The request that may ask the archive now, None if there is none, or as for `take_request`."""
+        while self._for_archive and self._pool.has_room and len(self._at_archive) < self.config.archive_threads:
+            connection = self._for_archive.popleft()
+            if connection in self._connections:
+                self._at_archive.add(connection)
+                return connection
+        return None
+
+    def look(self) -> None:
+        """To be called at intervals: what takes longer than one of them, as with a store that hangs, holds up others no more."""
+        for connection in self._before:
+            if len(self._long) < self.config.archive_threads:
+                self._handled.remove(connection)
+                self._long.add(connection)
+        self._before = set(self._handled)
+
+    def _end(self, connection: Id) -> None:
+        """Nobody is busy with its request any more."""
+        for busy in (self._handled, self._before, self._long, self._at_archive):
+            busy.discard(connection)
+
     @property
     def _may_begin(self) -> bool:
         return self._pool.has_room and len(self._handled) < self.config.request_threads
 
     def answered(self, connection: Id, parts: Iterable[Buffer | FileRange]) -> Send | None:
         """The answer to the connection's request, to be sent; None if the connection is closed meanwhile."""
-        self._handled.discard(connection)
+        self._end(connection)
         one = self._connections.get(connection)
         if one is None:
             return None
@@ -231,7 +266,7 @@ class SocketServer:
 
     def refuse(self, connection: Id, reason: str) -> list[Action]:
         """Closes a connection whose request has no answer."""
-        self._handled.discard(connection)
+        self._end(connection)
         return self._close(connection, reason)
 
     def closed(self, connection: Id) -> None:

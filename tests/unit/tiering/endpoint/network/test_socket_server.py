@@ -375,3 +375,52 @@ def test_random_bytes_are_frames_or_close_the_connection(chunks):
             if any(isinstance(action, Close) for action in at.sent(0, 0)):
                 return
     assert at.memory_used <= sum(map(len, chunks))
+
+
+def test_requests_that_ask_the_archive_have_turns_of_their_own():
+    at = server(*"abcdef", request_threads=1, archive_threads=2)
+    for number in range(6):
+        at.received(number, frame(b"%d" % number), 0)
+    for number in range(4):
+        assert at.take_request() == (number, b"%d" % number)
+        assert at.take_request() is None
+        at.asks_archive(number)
+    assert [at.take_for_archive() for _ in range(3)] == [0, 1, None]
+    assert answer(at)[0] == 4
+    at.closed(2)
+    assert at.answered(0, (b"!",))
+    assert [at.take_for_archive() for _ in range(2)] == [3, None]
+    at.refuse(1, "it failed")
+    assert at.take_for_archive() is None
+    assert answer(at)[0] == 5
+
+
+def test_no_archive_is_asked_while_too_much_memory_is_in_use():
+    at = server("a", "b", queued_bytes_max=10)
+    for number in range(2):
+        at.received(number, frame(b"%d" % number), 0)
+        assert at.take_request() is not None
+    at.asks_archive(0)
+    send = at.answered(1, (b"x" * 10,))
+    assert at.take_for_archive() is None
+    assert send is not None
+    send.advance(send.left)
+    at.sent(1, 0)
+    assert at.take_for_archive() == 0
+
+
+def test_requests_that_take_long_hold_up_so_many_at_most():
+    at = server(*"abcde", request_threads=2, archive_threads=2)
+    for number in range(5):
+        at.received(number, frame(b"%d" % number), 0)
+    assert [at.take_request() for _ in range(3)] == [(0, b"0"), (1, b"1"), None]
+    at.look()
+    assert at.take_request() is None
+    at.answered(1, (b"!",))
+    assert at.take_request() == (2, b"2")
+    at.look()  # the first takes long, the third began since the last look
+    assert [at.take_request() for _ in range(2)] == [(3, b"3"), None]
+    at.look()
+    at.look()
+    assert [at.take_request() for _ in range(2)] == [(4, b"4"), None]
+    assert all(at.answered(number, (b"!",)) for number in (0, 2, 3, 4))
