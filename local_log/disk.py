@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from local_log.errors import NotFound
@@ -15,6 +16,14 @@ _PART_BYTES: Final = 8 << 20
 
 Writer = Callable[[int, bytes], None]
 """Writes bytes at a position of a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """The bytes of a volume, and those that are free for us."""
+
+    total: int
+    usable: int
 
 
 class Disk(Protocol):
@@ -35,6 +44,9 @@ class Disk(Protocol):
 
     def state(self, file: str) -> FileState:
         """The file's identity and version."""
+
+    def space(self, folder: str) -> Space:
+        """Of the volume that the folder is on."""
 
     def open(self, file: str) -> OpenedFile:
         """The file, to be read."""

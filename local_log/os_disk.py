@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar, Final, NamedTuple
 
-from local_log.disk import Writer
+from local_log.disk import Space, Writer
 from local_log.errors import NoSuchFile, Unreadable, of_system
 from local_log.file_range import FileState
 from local_log.formats.primitives import Buffer
@@ -42,6 +42,11 @@ class OsDisk:
         with _translated(file):
             status = os.stat(file)
             return FileState(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+    def space(self, folder: str) -> Space:
+        with _translated(folder):
+            found = os.statvfs(folder)
+            return Space(found.f_frsize * found.f_blocks, found.f_frsize * found.f_bavail)
 
     def open(self, file: str) -> "_OpenedFile":
         try:

@@ -87,6 +87,12 @@ class DiskConformance:
 
     # names
 
+    def test_a_folder_s_volume_has_a_size_and_a_missing_folder_none(self, disk: WritableDisk, folder: str) -> None:
+        found = disk.space(folder)
+        assert 0 <= found.usable <= found.total
+        with pytest.raises(NotFound):
+            disk.space(f"{folder}/missing")
+
     def test_names_are_sorted(self, disk: WritableDisk, folder: str) -> None:
         for name in ("b", "a", "C"):
             disk.write(f"{folder}/{name}", 0, b"")

@@ -86,7 +86,7 @@ def _settings(of: Compared, found: Difference) -> bool:
 def _directory(of: Compared, found: Difference) -> bool:
     if of.api is not DESCRIBE_LOG_DIRS:
         return False
-    is_space = found.path in ("results.total_bytes", "results.usable_bytes") and found.ours == -1
+    is_space = found.path == "results.usable_bytes" and min(found.theirs, found.ours) > 0
     return is_space or (found.path == "results.topics.partitions.partition_size" and found.ours < found.theirs)
 
 
@@ -213,7 +213,7 @@ KNOWN_DIFFERENCES = (
     ),
     KnownDifference(
         "DescribeLogDirs: sizes",
-        "Those of the log directory, where there is one, without what is in the archive; how large its disk is, is not told.",
+        "Those of the log directory, where there is one, without what is in the archive; of its volume what is usable then.",
         _directory,
         (DESCRIBE_LOG_DIRS, 4, DescribeLogDirsRequest(None)),
     ),

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, partial
 
-from local_log.disk import Writer
+from local_log.disk import Space, Writer
 from local_log.errors import NotFound, Unreadable
 from local_log.file_range import FileState, OpenedFile
 from local_log.formats.primitives import Buffer
@@ -159,6 +159,10 @@ class _Change:
                 del of(folder)[name]
 
 
+VOLUME_BYTES = 1 << 40
+"""It has no end, and files take no room of it."""
+
+
 class SimulatedDisk:
     """A WritableDisk. `calls` are those that change or sync something; `on_call` is told after each."""
 
@@ -223,6 +227,10 @@ class SimulatedDisk:
 
     def is_folder(self, path: str) -> bool:
         return isinstance(self._find(path), _Folder)
+
+    def space(self, folder: str) -> Space:
+        self._node(folder)
+        return Space(VOLUME_BYTES, VOLUME_BYTES)
 
     def size(self, file: str) -> int:
         return len(self._file(file).now)

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from local_log.disk import WritableDisk, Writer
+from local_log.disk import Space, WritableDisk, Writer
 from local_log.errors import Unreadable
 from local_log.file_range import FileState, OpenedFile
 from local_log.formats.primitives import Buffer
@@ -69,6 +69,9 @@ class GuardedDisk:
 
     def read_large(self, file: str, start: int, end: int) -> Buffer:
         return self._do(self._disk.read_large, file, start, end)
+
+    def space(self, folder: str) -> Space:
+        return self._do(self._disk.space, folder)
 
     def open(self, file: str) -> OpenedFile:
         return _GuardedFile(self._do(self._disk.open, file), self._do)

@@ -53,7 +53,14 @@ def test_a_file_s_time_is_in_whole_milliseconds(tmp_path: Path) -> None:
     assert OsDisk().modified_ms(str(tmp_path / "file")) == 1_234_567
 
 
-@pytest.mark.parametrize("verb", [OsDisk.names, OsDisk.size, OsDisk.modified_ms, OsDisk.read])
+def test_the_space_of_a_volume_is_what_df_tells(tmp_path: Path) -> None:
+    told = subprocess.check_output(["df", "--block-size=1", "--output=size", tmp_path], text=True).split()[-1]
+    found = OsDisk().space(str(tmp_path))
+    assert found.total == int(told)
+    assert 0 <= found.usable <= found.total
+
+
+@pytest.mark.parametrize("verb", [OsDisk.names, OsDisk.size, OsDisk.space, OsDisk.modified_ms, OsDisk.read])
 @pytest.mark.parametrize("below", ["missing", "missing/file", "file/below"])
 def test_what_is_not_there_is_not_found(tmp_path: Path, verb: object, below: str) -> None:
     (tmp_path / "file").touch()

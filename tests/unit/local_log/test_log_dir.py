@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from golden_logs import broker_logs, live, partitions
 
+from local_log.disk import Space
 from local_log.errors import Corrupt, NotFound, Unreadable
 from local_log.formats.filenames import TopicPartition
 from local_log.formats.primitives import Buffer
@@ -33,6 +34,10 @@ class RecordingDisk:
     def size(self, file: str) -> int:
         self.asked.add(("size", file))
         return self.disk.size(file)
+
+    def space(self, folder: str) -> Space:
+        self.asked.add(("space", folder))
+        return self.disk.space(folder)
 
     def modified_ms(self, file: str) -> int:
         self.asked.add(("modified_ms", file))

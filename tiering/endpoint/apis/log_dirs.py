@@ -1,7 +1,8 @@
-"""DescribeLogDirs: the sizes of logs in the log directory, or of those in the archive where there is no log directory."""
+"""DescribeLogDirs: the sizes of logs in the log directory and of its volume, or of those in the archive where there is none."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from local_log.errors import LogError
 from local_log.log_reader import LogReader
@@ -23,11 +24,15 @@ def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> Desc
     tiers = context.logs.tiers
     place = tiers.log_dir.path if tiers.log_dir is not None else tiers.store.url if tiers.store is not None else ""
     try:
+        space = None if tiers.log_dir is None else tiers.log_dir.disk.space(place)
         topics = tuple(_topics(request, context))
     except LogError as e:
         context.report(f"the sizes of logs in {place}: {e}")
         return DescribeLogDirsResponse(results=(DescribeLogDirsResult(ErrorCode.KAFKA_STORAGE_ERROR, place),))
-    return DescribeLogDirsResponse(results=(DescribeLogDirsResult(log_dir=place, topics=topics),))
+    result = DescribeLogDirsResult(log_dir=place, topics=topics)
+    if space is not None:
+        result = replace(result, total_bytes=space.total, usable_bytes=space.usable)
+    return DescribeLogDirsResponse(results=(result,))
 
 
 def _topics(request: DescribeLogDirsRequest, context: Context) -> Iterator[DescribeLogDirsTopic]:

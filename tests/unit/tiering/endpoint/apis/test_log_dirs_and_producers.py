@@ -1,6 +1,7 @@
 """DescribeLogDirs and DescribeProducers: what the log directory or the archive has of each partition."""
 
 from pathlib import Path
+from shutil import disk_usage
 
 import pytest
 from archive_fakes import MemoryStore
@@ -44,6 +45,7 @@ def test_the_log_directory_is_described_with_the_bytes_of_its_logs(world: World,
     [result] = endpoint.ask(DESCRIBE_LOG_DIRS, version, ALL).results
     assert (result.error_code, result.log_dir) == (0, str(folder))
     assert sizes(result) == {name: sum(f.stat().st_size for f in (folder / name).glob("*.log")) for name in partitions()}
+    assert (result.total_bytes, result.usable_bytes > 0) == ((disk_usage(folder).total, True) if version >= 4 else (-1, False))
     asked = DescribeLogDirsRequest((DescribableLogDirTopic("g-txn", (0, 7)), DescribableLogDirTopic("nowhere", (0,))))
     [result] = endpoint.ask(DESCRIBE_LOG_DIRS, version, asked).results
     assert sizes(result).keys() == {"g-txn-0"}
@@ -60,7 +62,7 @@ def test_a_log_is_ahead_of_its_high_watermark(world: World, tmp_path: Path) -> N
 
 def test_an_archive_alone_is_described_in_the_place_of_a_log_directory(world: World) -> None:
     [result] = Endpoint(None, world.store).ask(DESCRIBE_LOG_DIRS, 4, ALL).results
-    assert result.log_dir == world.store.url
+    assert (result.log_dir, result.total_bytes, result.usable_bytes) == (world.store.url, -1, -1)
     found = {name: world.archived(name).archived for name in ARCHIVED}
     assert sizes(result) == {name: log.manifest.log_bytes for name, log in found.items() if log is not None}
 
