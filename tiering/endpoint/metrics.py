@@ -2,10 +2,11 @@
 
 import threading
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import ceil
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from tiering.endpoint.protocol.api_keys import APIS
 
@@ -14,39 +15,38 @@ SAMPLES_MAX: Final = 1024
 _KEY_AND_VERSION: Final = Struct(">hh")
 
 
-@dataclass(slots=True)
-class Histogram:
-    """The last values; one thread adds them, any may ask."""
+class RequestTimes(NamedTuple):
+    """Of one request; `total_ms` from its arrival until its answer was sent, `send_ms` of that from when the answer was there."""
 
-    _values: list[float] = field(default_factory=list)
-    _next: int = 0
-
-    def add(self, value: float) -> None:
-        """One more, in the place of the oldest when there are SAMPLES_MAX."""
-        if len(self._values) < SAMPLES_MAX:
-            self._values.append(value)
-        else:
-            self._values[self._next] = value
-            self._next = (self._next + 1) % SAMPLES_MAX
-
-    def quantiles(self, *fractions: float) -> list[float]:
-        """The smallest values that so many of all are not above, 0 without any."""
-        values = sorted(self._values[:]) or [0.0]
-        return [values[max(0, ceil(fraction * len(values)) - 1)] for fraction in fractions]
+    size: int
+    total_ms: float
+    send_ms: float
 
 
 @dataclass(slots=True)
 class ApiMetrics:
-    """Of one API: its requests by version, their bytes, and times in ms."""
+    """Of one API: its requests by version, and the last of them. One thread adds them, any may ask."""
 
     requests: dict[int, int] = field(default_factory=dict)
-    request_bytes: Histogram = field(default_factory=Histogram)
-    total_ms: Histogram = field(default_factory=Histogram)
-    send_ms: Histogram = field(default_factory=Histogram)
+    _last: list[RequestTimes] = field(default_factory=list)
+    _next: int = 0
+
+    def add(self, version: int, times: RequestTimes) -> None:
+        """One more, in the place of the oldest when there are SAMPLES_MAX."""
+        self.requests[version] = self.requests.get(version, 0) + 1
+        if len(self._last) < SAMPLES_MAX:
+            self._last.append(times)
+        else:
+            self._last[self._next] = times
+            self._next = (self._next + 1) % SAMPLES_MAX
+
+    def quantiles(self, value_of: Callable[[RequestTimes], float], *fractions: float) -> list[float]:
+        """The smallest values of the last requests that so many of all are not above, 0 without any."""
+        values = sorted(map(value_of, self._last[:])) or [0.0]
+        return [values[max(0, ceil(fraction * len(values)) - 1)] for fraction in fractions]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """A request that is answered now; times are in seconds."""
 
     api: str
@@ -82,13 +82,11 @@ class EndpointMetrics:
 
     def sent(self, asked: Asked, answered_s: float, now_s: float) -> None:
         """Its answer, which was there at `answered_s`, is sent."""
-        of_api = self.apis.get(asked.api)
+        api, version, size, began_s = asked
+        of_api = self.apis.get(api)
         if of_api is None:
-            of_api = self.apis[asked.api] = ApiMetrics()
-        of_api.requests[asked.version] = of_api.requests.get(asked.version, 0) + 1
-        of_api.request_bytes.add(asked.size)
-        of_api.total_ms.add((now_s - asked.began_s) * 1000)
-        of_api.send_ms.add((now_s - answered_s) * 1000)
+            of_api = self.apis[api] = ApiMetrics()
+        of_api.add(version, RequestTimes(size, (now_s - began_s) * 1000, (now_s - answered_s) * 1000))
 
     def fetched(self, topic: str, partitions: int, failed: int, size: int) -> None:
         """So many partitions of a topic were asked for, of which some failed; so many bytes of batches are in the answer."""

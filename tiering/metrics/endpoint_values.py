@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from remote.store.instrumented import Counted
 from tiering.endpoint.broker_server import BrokerServer
 from tiering.endpoint.fetch_sessions.cache import FetchSessionCache
-from tiering.endpoint.metrics import ApiMetrics, EndpointMetrics, Histogram
+from tiering.endpoint.metrics import ApiMetrics, EndpointMetrics, RequestTimes
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.server import ServerStatus
 from tiering.metrics import endpoint_series as of
@@ -39,9 +39,9 @@ def endpoint_values(view: EndpointView) -> dict[Series, Samples]:
     reads = [view.counted[verb] for verb in ("get", "get_range") if verb in view.counted]
     return {
         of.REQUESTS: {(name, str(version)): n for name, api in apis.items() for version, n in dict(api.requests).items()},
-        of.TOTAL_TIME: _quantiles(apis, lambda api: api.total_ms),
-        of.SEND_TIME: _quantiles(apis, lambda api: api.send_ms),
-        of.REQUEST_BYTES: _quantiles(apis, lambda api: api.request_bytes),
+        of.TOTAL_TIME: _quantiles(apis, lambda one: one.total_ms),
+        of.SEND_TIME: _quantiles(apis, lambda one: one.send_ms),
+        of.REQUEST_BYTES: _quantiles(apis, lambda one: one.size),
         of.BYTES_OUT: {(name,): topic.bytes_out for name, topic in topics.items()},
         of.FETCHES: {(name,): topic.fetches for name, topic in topics.items()},
         of.FAILED_FETCHES: {(name,): topic.failed_fetches for name, topic in topics.items()},
@@ -59,8 +59,8 @@ def endpoint_values(view: EndpointView) -> dict[Series, Samples]:
     }
 
 
-def _quantiles(apis: Mapping[str, ApiMetrics], histogram: Callable[[ApiMetrics], Histogram]) -> Samples:
-    found = {name: histogram(api).quantiles(*of.QUANTILES) for name, api in apis.items()}
+def _quantiles(apis: Mapping[str, ApiMetrics], value_of: Callable[[RequestTimes], float]) -> Samples:
+    found = {name: api.quantiles(value_of, *of.QUANTILES) for name, api in apis.items()}
     return {
         (name, str(quantile)): value
         for name, values in found.items()

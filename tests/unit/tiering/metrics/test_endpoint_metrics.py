@@ -3,6 +3,7 @@
 import re
 import urllib.request
 from collections.abc import Callable
+from operator import attrgetter
 
 import pytest
 from asked_endpoint import Endpoint
@@ -11,7 +12,7 @@ from served_endpoint import served
 from tiered_worlds import World
 
 from remote.store.instrumented import Counted
-from tiering.endpoint.metrics import SAMPLES_MAX, EndpointMetrics, Histogram
+from tiering.endpoint.metrics import SAMPLES_MAX, ApiMetrics, EndpointMetrics, RequestTimes
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.protocol.api_keys import FETCH, METADATA
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -47,14 +48,14 @@ def test_names_are_what_the_jmx_exporter_s_rules_make_of_the_beans() -> None:
 
 
 def test_quantiles_are_of_the_last_values() -> None:
-    histogram = Histogram()
-    assert histogram.quantiles(0.5, 0.99) == [0.0, 0.0]
+    api, total_ms = ApiMetrics(), attrgetter("total_ms")
+    assert api.quantiles(total_ms, 0.5, 0.99) == [0.0, 0.0]
     for value in range(1, 101):
-        histogram.add(value)
-    assert histogram.quantiles(0.5, 0.95, 0.99, 0.999) == [50, 95, 99, 100]
+        api.add(1, RequestTimes(0, value, 0))
+    assert api.quantiles(total_ms, 0.5, 0.95, 0.99, 0.999) == [50, 95, 99, 100]
     for _ in range(SAMPLES_MAX):
-        histogram.add(7)
-    assert histogram.quantiles(0.001, 0.999) == [7, 7]
+        api.add(1, RequestTimes(0, 7, 0))
+    assert api.quantiles(total_ms, 0.001, 0.999) == [7, 7]
 
 
 def test_requests_are_counted_by_api_and_version_and_what_a_client_makes_up_is_not() -> None:
@@ -68,9 +69,9 @@ def test_requests_are_counted_by_api_and_version_and_what_a_client_makes_up_is_n
         metrics.sent(asked, began_s + 0.25, began_s + 0.5)
     of_api = metrics.apis["Metadata"]
     assert of_api.requests == {12: 2}
-    assert of_api.request_bytes.quantiles(0.5) == [len(frame)]
-    assert of_api.total_ms.quantiles(0.99) == [500.0]
-    assert of_api.send_ms.quantiles(0.99) == [250.0]
+    assert of_api.quantiles(attrgetter("size"), 0.5) == [len(frame)]
+    assert of_api.quantiles(attrgetter("total_ms"), 0.99) == [500.0]
+    assert of_api.quantiles(attrgetter("send_ms"), 0.99) == [250.0]
 
 
 def test_fetches_are_counted_by_topic(world: World) -> None:
