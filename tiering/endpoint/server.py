@@ -13,10 +13,10 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
+from time import monotonic
 from typing import Any
 
 from local_log.errors import LogError
-from local_log.file_range import size_of
 from tiering.endpoint.acceptor import Acceptor
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.apis.kafka_apis import Later, OfArchive, Throttled, Waits, answer_fetch_at_once, handle_at_once, result_of
@@ -30,6 +30,7 @@ from tiering.endpoint.metrics import Asked
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.network.socket_server import Action, Close, Id, Pause, SocketServer
 from tiering.endpoint.protocol.api_keys import FETCH
+from tiering.endpoint.settings import FETCH_MAX_BYTES
 from tiering.endpoint.transport import SMALL_BYTES, peer_of
 
 AT_ONCE_MAX = 16
@@ -112,7 +113,7 @@ class Server:
         self._stopping.set()
 
     async def _tick(self) -> None:
-        self._moved_s = self._loop.time()
+        self._moved_s = monotonic()
         try:
             await asyncio.wait_for(self._stopping.wait(), TICK_S)
         except TimeoutError:
@@ -133,14 +134,14 @@ class Server:
         self.pool.submit(self.context.groups.stop)
         self._do(self._core.drain())
         self._delayed.ask_all()
-        deadline = self._loop.time() + DRAIN_S_MAX
-        while len(self._core) and self._loop.time() < deadline:
+        deadline = monotonic() + DRAIN_S_MAX
+        while len(self._core) and monotonic() < deadline:
             await asyncio.sleep(DRAINED_S)
         for channel in list(self._channels.values()):
             self._drop(channel)
 
     def _now_ms(self) -> int:
-        return int(self._loop.time() * 1000)
+        return int(monotonic() * 1000)
 
     def _take(self, accepted: socket.socket, address: tuple[str, int]) -> None:
         """A connection was accepted."""
@@ -187,23 +188,22 @@ class Server:
 
     def _answers_at_once(self, channel: KafkaChannel, data: bytes) -> bool:
         """Answers a fetch that is like those before it, if it is one, and nothing else has its turn first."""
-        frame = self._core.at_once(channel.number, data)
-        if frame is None or not channel.is_authenticated(frame):
+        frame, began_s = self._core.at_once(channel.number, data), monotonic()
+        if frame is None or not (channel.authenticator is None or channel.is_authenticated(frame)):
             return False
-        began_s = self._loop.time()
-        parts = channel.fetches.answer(frame, channel.connection, self._at_once)
-        if parts is None:
+        answer = channel.fetches.answer(frame, channel.connection, self._at_once)
+        if answer is None:
             return False
-        channel.answered_s = self._loop.time()
-        channel.asked = Asked(FETCH.name, channel.fetches.version, len(frame), began_s)
-        size = sum(map(size_of, parts))
+        parts, size, version = answer
+        asked, answered_s = Asked(FETCH.name, version, len(frame), began_s), monotonic()
         sent = channel.transport.send_at_once(parts) if size <= SMALL_BYTES else 0
-        now_s = self._loop.time()
+        now_s = monotonic()
         if sent == size:
             self._core.answered_at_once(channel.number, int(now_s * 1000))
-            self.context.metrics.sent(channel.asked, channel.answered_s, now_s)
+            self.context.metrics.sent(asked, answered_s, now_s)
             return True
         self._core.begin_at_once(channel.number, len(frame), int(now_s * 1000))
+        channel.asked, channel.answered_s = asked, answered_s
         channel.send = self._core.answered(channel.number, parts)
         assert channel.send is not None
         channel.send.advance(sent)
@@ -233,7 +233,7 @@ class Server:
     def _handle(self, number: Id, frame: bytes) -> None:
         assert isinstance(number, int)
         channel = self._channels[number]
-        channel.asked = self.context.metrics.begun(frame, self._loop.time())
+        channel.asked = self.context.metrics.begun(frame, monotonic())
         try:
             authenticates = channel.authenticator is not None and channel.authenticator.takes(frame)
         except SaslFailed as e:
@@ -247,7 +247,7 @@ class Server:
             self._submit(number, None, found)
             return
         if isinstance(found, list):
-            channel.fetches.unlike(frame)
+            channel.fetches.unlike(frame, self.context.settings[FETCH_MAX_BYTES])
         self._answered(number, None, found)
 
     def _submit(self, number: int, deadline: float | None, ask: Callable[[], _Found]) -> None:
@@ -271,7 +271,7 @@ class Server:
             self._do(self._core.refuse(number, str(found)))
         elif isinstance(found, Waits):
             self._core.waits(number)
-            self._delayed.wait(number, DelayedFetch(found, deadline or self._loop.time() + found.request.max_wait_ms / 1000))
+            self._delayed.wait(number, DelayedFetch(found, deadline or monotonic() + found.request.max_wait_ms / 1000))
         elif isinstance(found, Later):
             later = found
             self._core.waits(number)
@@ -301,7 +301,7 @@ class Server:
 
     def _answer(self, channel: KafkaChannel, parts: list[Any]) -> None:
         if channel.number in self._channels:
-            channel.answered_s = self._loop.time()
+            channel.answered_s = monotonic()
             channel.send = self._core.answered(channel.number, parts)
             self._send(channel)
 
@@ -312,7 +312,7 @@ class Server:
     def _handle_again(self, number: Id) -> None:
         assert isinstance(number, int)
         fetch = self._delayed.take(number)
-        may_wait = self._loop.time() < fetch.deadline and not self._stopping.is_set()
+        may_wait = monotonic() < fetch.deadline and not self._stopping.is_set()
         found = result_of(partial(answer_fetch_at_once, fetch.request, self._at_once, may_wait=may_wait))
         if callable(found):
             self._submit(number, fetch.deadline, found)
@@ -346,7 +346,7 @@ class Server:
         self._wait_to_write(channel, wait=False)
         channel.send = None
         if channel.asked is not None:
-            self.context.metrics.sent(channel.asked, channel.answered_s, self._loop.time())
+            self.context.metrics.sent(channel.asked, channel.answered_s, monotonic())
         if channel.failure:
             self._do(self._core.refuse(channel.number, channel.failure))
             self._handle_all()

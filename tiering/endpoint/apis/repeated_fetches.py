@@ -18,7 +18,6 @@ from tiering.endpoint.protocol.fetch_frames import LOG_START_OFFSET_SINCE, Reque
 from tiering.endpoint.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, PartitionData
 from tiering.endpoint.protocol.requests import RequestHeader, UnknownApiVersions, read_request
 from tiering.endpoint.request_context import ConnectionContext, RequestContext
-from tiering.endpoint.settings import FETCH_MAX_BYTES
 from tiering.read.tiered_log import TieredLog
 
 FRAME_BYTES_MAX: Final = 1 << 10
@@ -33,6 +32,14 @@ _CONSUMER: Final = -1
 
 KnownFetches = dict[int, "RepeatedFetch"]
 """By the size of their frames, of which there are so few that nothing else bounds them."""
+
+
+class Answer(NamedTuple):
+    """The parts of an answer of `size` bytes, to a request of a version."""
+
+    parts: list[Any]
+    size: int
+    version: int
 
 
 class _Seen(NamedTuple):
@@ -59,15 +66,15 @@ class RepeatedFetches:
         """How many fetches took the long way before it was last looked what they are like."""
         self._left = 1
 
-    def answer(self, frame: bytes, connection: ConnectionContext, context: Context) -> list[Any] | None:
-        """The parts of the answer to a frame; None for one that is to take the way of all requests."""
+    def answer(self, frame: bytes, connection: ConnectionContext, context: Context) -> Answer | None:
+        """The answer to a frame; None for one that is to take the way of all requests."""
         fetch = self._fetch
         return None if fetch is None else fetch.answer(frame, connection, context)
 
-    def unlike(self, frame: bytes) -> None:
+    def unlike(self, frame: bytes, bytes_max: int) -> None:
         """A request was answered the long way: perhaps the next ones are like it.
 
-        The more often that was wrong the more seldom it is tried.
+        They give `bytes_max` at most. The more often they were not, the more seldom it is looked what they are like.
         """
         if frame[:2] != _FETCH_KEY or len(frame) > FRAME_BYTES_MAX:
             return
@@ -78,28 +85,23 @@ class RepeatedFetches:
             self._left -= 1
         else:
             self._left = self._unlike = min(2 * self._unlike, UNLIKE_MAX)
-            self._fetch = repeated(frame)
+            self._fetch = repeated(frame, bytes_max)
             if self._fetch is not None:
                 self._known[len(frame)] = self._fetch
-
-    @property
-    def version(self) -> int:
-        """That of the fetches."""
-        assert self._fetch is not None
-        return self._fetch.header.version
 
 
 class RepeatedFetch:
     """All fetches of one partition by one client: what is asked, and what is known of the log."""
 
-    def __init__(self, header: RequestHeader, message: FetchRequest, frames: RequestFrames) -> None:
+    def __init__(self, header: RequestHeader, message: FetchRequest, frames: RequestFrames, bytes_max: int) -> None:
         (topic,) = message.topics
         (asked,) = topic.partitions
-        self.header, self._message = header, message
+        self._header, self._version = header, header.version
         self._size, self._unpack, self._same = frames.layout.size, frames.layout.unpack, frames.same
         self._name = None if header.version >= TOPIC_IDS_SINCE else topic.topic
         self._id, self._number, self._epoch = topic.topic_id, asked.partition, max(NO_EPOCH, asked.current_leader_epoch)
-        self._bytes_max = asked.partition_max_bytes
+        self._max_bytes = max(0, min(asked.partition_max_bytes, message.max_bytes, bytes_max))
+        self._min_bytes = min(message.min_bytes, message.max_bytes, bytes_max)
         answer = FetchableTopicResponse(topic.topic, topic.topic_id, (PartitionData(asked.partition),))
         response = ResponseFrames(header, answer)
         self._head, self._tail = response.head, response.tail
@@ -109,7 +111,7 @@ class RepeatedFetch:
         """Whether a frame is that of such a fetch."""
         return len(frame) == self._size and self._unpack(frame)[::2] == self._same
 
-    def answer(self, frame: bytes, connection: ConnectionContext, context: Context) -> list[Any] | None:
+    def answer(self, frame: bytes, connection: ConnectionContext, context: Context) -> Answer | None:
         """See `RepeatedFetches`."""
         if len(frame) != self._size:
             return None
@@ -117,30 +119,26 @@ class RepeatedFetch:
         if values[::2] != self._same or context.quotas is not None:
             return None
         context.look()
-        name = context.logs.name_of(self._id) if self._name is None else self._name
-        if name is None or not self._is_authorized(name, connection, context):
+        name = self._name or context.logs.name_of(self._id)
+        if name is None or not (context.acls is None or self._is_authorized(name, connection, context)):
             return None
-        seen, offset = self._look(name, context), values[3]
-        if seen.log is None or not seen.start <= offset < seen.end:
+        log, start, end, _ = self._look(name, context)
+        offset, max_bytes = values[3], self._max_bytes
+        if log is None or not start <= offset < end:
             return None
-        message = self._message
-        whole_max = min(message.max_bytes, context.settings[FETCH_MAX_BYTES])
-        max_bytes = max(0, min(self._bytes_max, whole_max))
         try:
-            batches = context.reads.read_at_once(seen.log, offset, max_bytes, one_at_least=True)
+            batches = context.reads.read_at_once(log, offset, max_bytes, one_at_least=True)
         except Exception:  # it comes again on the way of all requests, where it is told or waited for
             return None
         size = batches.size
-        found = max(size, max_bytes) if batches.next_offset < seen.end else size
-        if not size or found < min(message.min_bytes, whole_max):
+        if not size or (size < self._min_bytes and (max_bytes < self._min_bytes or batches.next_offset >= end)):
             return None
         context.metrics.fetched(name, 1, 0, size)
-        return [self._head(values[1], seen.end, seen.start, size), *batches.parts, *self._tail]
+        head, tail = self._head(values[1], end, start, size), self._tail
+        return Answer([head, *batches.parts, *tail], len(head) + size + sum(map(len, tail)), self._version)
 
     def _is_authorized(self, name: str, connection: ConnectionContext, context: Context) -> bool:
-        if context.acls is None:
-            return True
-        return is_authorized(context, RequestContext(self.header, connection), Operation.READ, ResourceType.TOPIC, name)
+        return is_authorized(context, RequestContext(self._header, connection), Operation.READ, ResourceType.TOPIC, name)
 
     def _look(self, name: str, context: Context) -> _Seen:
         """The log, if it can be read at once, this process leads it and the client knows its leader epoch."""
@@ -148,10 +146,11 @@ class RepeatedFetch:
         log = None if topic is None else topic.partitions.get(self._number)
         if topic is None or log is None or not context.cluster.live.leads(name, self._number):
             return _NOTHING
-        if log is not self._seen.log:
-            self._seen = _seen_of(log) if isinstance(log, TieredLog) else _NOTHING
+        seen = self._seen
+        if log is not seen.log:
+            seen = self._seen = _seen_of(log) if isinstance(log, TieredLog) else _NOTHING
         is_asked = self._name is not None or topic.id == self._id
-        return self._seen if is_asked and self._epoch in (NO_EPOCH, self._seen.leader_epoch) else _NOTHING
+        return seen if is_asked and self._epoch in (NO_EPOCH, seen.leader_epoch) else _NOTHING
 
 
 def _seen_of(log: TieredLog) -> _Seen:
@@ -161,7 +160,7 @@ def _seen_of(log: TieredLog) -> _Seen:
     return _NOTHING
 
 
-def repeated(frame: bytes) -> RepeatedFetch | None:
+def repeated(frame: bytes, bytes_max: int) -> RepeatedFetch | None:
     """The fetches like that of a frame, which was answered before; None if they are to take the way of all requests."""
     request = read_request(frame)
     assert not isinstance(request, UnknownApiVersions)
@@ -175,4 +174,4 @@ def repeated(frame: bytes) -> RepeatedFetch | None:
     if len(asked) != 1 or asked[0].last_fetched_epoch >= 0:
         return None
     frames = request_frames(frame, header, message)
-    return None if frames is None else RepeatedFetch(header, message, frames)
+    return None if frames is None else RepeatedFetch(header, message, frames, bytes_max)

@@ -58,19 +58,18 @@ class ResponseFrames:
         self._is_flexible = header.api.is_flexible(header.version)
         length = 1 if self._is_flexible else _INT32.size
         self._begin, self._end = head[8:start], head[end:-length]
-        self._size = len(head) - length - 4 + sum(map(len, self.tail))
-        self._pack = Struct(f">ii{len(self._begin)}sqqq{len(self._end)}s").pack
+        self._size = len(head) - _INT32.size - self._is_flexible + sum(map(len, self.tail))
+        self._pack = Struct(f">ii{len(self._begin)}sqqq{len(self._end)}s{'' if self._is_flexible else 'i'}").pack
 
     def head(self, correlation_id: int, high_watermark: int, log_start_offset: int, size: int) -> bytes:
         """What comes before so many bytes of batches."""
+        watermark, start, end = high_watermark, log_start_offset, self._end
+        if not self._is_flexible:
+            return self._pack(self._size + size, correlation_id, self._begin, watermark, watermark, start, end, size)
         length = bytearray()
-        if self._is_flexible:
-            write_uvarint(length, size + 1)
-        else:
-            length += _INT32.pack(size)
+        write_uvarint(length, size + 1)
         whole = self._size + len(length) + size
-        watermark, start = high_watermark, log_start_offset
-        return self._pack(whole, correlation_id, self._begin, watermark, watermark, start, self._end) + length
+        return self._pack(whole, correlation_id, self._begin, watermark, watermark, start, end) + length
 
 
 def _written(header: RequestHeader, message: FetchRequest) -> bytes:

@@ -46,7 +46,11 @@ def the_long_way(endpoint: Endpoint, frame: bytes) -> bytes | None:
 
 def the_short_way(fetches: RepeatedFetches, endpoint: Endpoint, frame: bytes) -> bytes | None:
     found = fetches.answer(frame, endpoint.connection, at_once(endpoint))
-    return None if found is None else b"".join(map(bytes_of, found))
+    if found is None:
+        return None
+    data = b"".join(map(bytes_of, found.parts))
+    assert len(data) == found.size
+    return data
 
 
 def like(endpoint: Endpoint, frame: bytes) -> RepeatedFetches:
@@ -55,7 +59,7 @@ def like(endpoint: Endpoint, frame: bytes) -> RepeatedFetches:
     for _ in range(2):
         assert the_long_way(endpoint, frame) is not None
         assert the_short_way(found, endpoint, frame) is None
-        found.unlike(frame)
+        found.unlike(frame, 1 << 30)
     return found
 
 
@@ -116,7 +120,7 @@ def test_both_ways_give_the_same_bytes_and_count_the_same(
         if found is None:
             assert between == after
             if right is not None:
-                fetches.unlike(frame)
+                fetches.unlike(frame, 1 << 30)
         else:
             assert found == right
             assert before is None or counted(after, between) == counted(between, before)
@@ -202,10 +206,10 @@ def test_the_more_often_the_next_fetch_is_another_the_more_seldom_it_is_looked_w
     endpoints: list[Endpoint], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked = []
-    monkeypatch.setattr("tiering.endpoint.apis.repeated_fetches.repeated", lambda frame: looked.append(frame))
+    monkeypatch.setattr("tiering.endpoint.apis.repeated_fetches.repeated", lambda frame, bytes_max: looked.append(frame))
     fetches = RepeatedFetches({})
     for number in range(4 * UNLIKE_MAX):
-        fetches.unlike(frame_of(asked(endpoints[0], BIG), correlation_id=number))
+        fetches.unlike(frame_of(asked(endpoints[0], BIG), correlation_id=number), 1 << 30)
     assert 5 < len(looked) < 15
 
 
@@ -215,9 +219,9 @@ def test_connections_whose_fetches_are_alike_take_the_short_way_from_their_secon
     assert len(frame) == len(other)
     first, second = RepeatedFetches(known), RepeatedFetches(known)
     for one in (frame, frame):
-        first.unlike(one)
-    second.unlike(frame)
+        first.unlike(one, 1 << 30)
+    second.unlike(frame, 1 << 30)
     assert the_short_way(second, endpoint, frame) == the_short_way(first, endpoint, frame) == the_long_way(endpoint, frame)
     third = RepeatedFetches(known)
-    third.unlike(other)
+    third.unlike(other, 1 << 30)
     assert the_short_way(third, endpoint, other) is None
