@@ -12,6 +12,7 @@ from compared_answers import Difference
 from local_log.formats.batches import scan
 from local_log.formats.list_offsets import EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST_TIERED
 from local_log.formats.primitives import INT32_MAX
+from tiering.endpoint.apis.configs import BROKERS_MAX, ResourceType
 from tiering.endpoint.protocol.api_keys import (
     API_VERSIONS,
     DESCRIBE_CONFIGS,
@@ -81,6 +82,12 @@ def _order(of: Compared, found: Difference) -> bool:
 def _settings(of: Compared, found: Difference) -> bool:
     own = ("value", "read_only", "config_source", "synonyms", "documentation")
     return found.path == "results.configs[]" or found.path.startswith(tuple(f"results.configs.{name}" for name in own))
+
+
+def _many_brokers(of: Compared, found: Difference) -> bool:
+    if of.api is not DESCRIBE_CONFIGS or not found.path.startswith("results."):
+        return False
+    return sum(one.resource_type == ResourceType.BROKER for one in of.request.resources) > BROKERS_MAX
 
 
 def _directory(of: Compared, found: Difference) -> bool:
@@ -210,6 +217,12 @@ KNOWN_DIFFERENCES = (
         "The endpoint's own, with its values. Logs and archives have none, so that of a topic is an empty list.",
         _settings,
         (DESCRIBE_CONFIGS, 4, DescribeConfigsRequest((DescribeConfigsResource(2, "g-tiny", None),))),
+    ),
+    KnownDifference(
+        f"DescribeConfigs: more than {BROKERS_MAX} resources that are a broker",
+        "INVALID_REQUEST for each resource: the answer would be a thousand times as large as the request.",
+        _many_brokers,
+        (DESCRIBE_CONFIGS, 4, DescribeConfigsRequest((DescribeConfigsResource(4, "", None),) * (BROKERS_MAX + 1))),
     ),
     KnownDifference(
         "DescribeLogDirs: sizes",
