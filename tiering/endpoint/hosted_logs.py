@@ -32,6 +32,8 @@ UNREAD_MS_MAX: Final = 300_000
 """As long as clients keep metadata (`metadata.max.age.ms`)."""
 THREADS: Final = 16
 """So many topics are opened at a time."""
+LATE_MS_MAX: Final = 500
+"""So long fetches are answered with what is known while a topic is looked at again."""
 RETRY_MS: Final = 1_000
 """After what did not work it is tried again so much later, so that clients do not make a store busy that fails."""
 LOADING_S_MAX: Final = 10.0
@@ -75,6 +77,8 @@ class HostedLogs:
     _listing: threading.Lock = field(default_factory=threading.Lock)
     _absent: dict[str, int] = field(default_factory=dict)
     """When topics were looked for that have a name in the archive and no partition."""
+    _looked_soon: set[str] = field(default_factory=set)
+    """Topics that are looked at in the background, now or soon."""
     _ids: TopicIds = field(default_factory=TopicIds)
     _refreshing: threading.Lock = field(default_factory=threading.Lock)
     _loading: defaultdict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
@@ -125,12 +129,38 @@ class HostedLogs:
 
     def at_hand(self, name: str) -> HostedTopic | None:
         """A topic if `topic` would give it at once, as it is known; None if something has to be looked at, or there is none."""
-        now_ms, known = self.clock.now_ms(), self._topics.get(name)
-        if known is None or self._listed_ms is None or now_ms - self._listed_ms >= self.archive_ms_max:
-            return None
-        is_old = now_ms - known.loaded_ms >= self.archive_ms_max
-        is_to_be_looked_at = self.tiers.log_dir is not None and now_ms - known.looked_ms >= self.local_ms_max
-        return None if is_old or is_to_be_looked_at else known
+        known = self._topics.get(name)
+        return None if known is None or self._late_ms(known) >= 0 else known
+
+    def recent(self, name: str) -> HostedTopic | None:
+        """As `at_hand`, and for LATE_MS_MAX longer, while the topic is looked at in the background.
+
+        Else all who fetch of a topic had to wait for a thread whenever the time for a look has come.
+        """
+        known = self._topics.get(name)
+        late_ms = LATE_MS_MAX if known is None else self._late_ms(known)
+        if late_ms >= 0:
+            if late_ms >= LATE_MS_MAX or self.background is None or self.is_closed:
+                return None
+            if name not in self._looked_soon:
+                self._looked_soon.add(name)
+                self.background.submit(self._look_soon, name)
+        return known
+
+    def _look_soon(self, name: str) -> None:
+        try:
+            with suppress(LogError):  # whoever has to wait for it is told
+                self.topic(name)
+        finally:
+            self._looked_soon.discard(name)
+
+    def _late_ms(self, known: HostedTopic) -> int:
+        """Since when the topic should have been looked at again; below 0 before that."""
+        now_ms, listed_ms = self.clock.now_ms(), self._listed_ms
+        if listed_ms is None:
+            return now_ms
+        late_ms = now_ms - min(listed_ms, known.loaded_ms) - self.archive_ms_max
+        return late_ms if self.tiers.log_dir is None else max(late_ms, now_ms - known.looked_ms - self.local_ms_max)
 
     def everything(self) -> dict[str, HostedTopic | LogError]:
         """All topics by name, in order; why it cannot be opened in the place of one that never was. Raises LogError."""

@@ -68,7 +68,7 @@ class RepeatedFetches:
 
     def answer(self, frame: bytes, connection: ConnectionContext, context: Context) -> Answer | None:
         """The answer to a frame; None for one that is to take the way of all requests."""
-        fetch = self._fetch
+        fetch = self._fetch or self._known.get(len(frame))
         return None if fetch is None else fetch.answer(frame, connection, context)
 
     def unlike(self, frame: bytes, bytes_max: int) -> None:
@@ -142,7 +142,7 @@ class RepeatedFetch:
 
     def _look(self, name: str, context: Context) -> _Seen:
         """The log, if it can be read at once, this process leads it and the client knows its leader epoch."""
-        topic = context.logs.at_hand(name)
+        topic = context.logs.recent(name)
         log = None if topic is None else topic.partitions.get(self._number)
         if topic is None or log is None or not context.cluster.live.leads(name, self._number):
             return _NOTHING

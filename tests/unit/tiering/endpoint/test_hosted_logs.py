@@ -15,11 +15,11 @@ from golden_logs import partitions
 from logs_to_archive import copy_of, local_logs, set_checkpoint
 from tiered_worlds import World
 
-from local_log.errors import Unavailable
+from local_log.errors import LogError, Unavailable
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHECKPOINT
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.endpoint.brokers.live_brokers import Broker, LiveBrokers
-from tiering.endpoint.hosted_logs import UNREAD_MS_MAX
+from tiering.endpoint.hosted_logs import LATE_MS_MAX, LOCAL_MS_MAX, UNREAD_MS_MAX
 from tiering.endpoint.protocol.api_keys import FETCH, METADATA
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -236,3 +236,26 @@ def test_who_needs_a_topic_that_another_thread_loads_does_not_wait_for_ever(
                 ask()
         store.may_go.set()
         assert first.result() is logs.reloaded("g-txn", 0)
+
+
+def test_a_topic_is_recent_for_a_moment_longer_while_it_is_looked_at_in_the_background_once(world: World, tmp_path: Path) -> None:
+    folder = copy_of(world.folders["local alone"], tmp_path / "logs")
+    endpoint, background = Endpoint(folder, None), Postponed()
+    logs = endpoint.context.logs
+    assert logs.recent("g-big") is None, "it was never opened"
+    first = logs.topic("g-big")
+    set_checkpoint(folder / HIGH_WATERMARK_CHECKPOINT, "g-big-0", 3)
+    endpoint.clock.sleep(LOCAL_MS_MAX / 1000)
+    assert logs.recent("g-big") is None, "nothing is looked at in the background"
+    logs.background = background
+    assert logs.at_hand("g-big") is None
+    assert logs.recent("g-big") is logs.recent("g-big") is first
+    (look,) = background.jobs
+    look()
+    second = logs.recent("g-big")
+    assert second is not None
+    assert second is not first
+    assert [log.end_offset() for log in second.partitions.values() if not isinstance(log, LogError)] == [3]
+    endpoint.clock.sleep((LOCAL_MS_MAX + LATE_MS_MAX) / 1000)
+    assert logs.recent("g-big") is None, "it is too late"
+    assert len(background.jobs) == 1
