@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from airflow_home import home, needs_airflow
+from forked_tiering import forking
 from pages import ROOT, Block, blocks, commands, pages
 from reader import follow
 
@@ -33,6 +34,13 @@ def quickstarted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+@pytest.fixture(scope="module")
+def tiering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The script `tiering` of all pages but the quickstart, which starts each command as its reader does."""
+    with forking(tmp_path_factory.mktemp("tiering")) as script:
+        yield script
+
+
 @pytest.fixture
 def folder(quickstarted: Path, tmp_path: Path) -> Iterator[Path]:
     yield Path(shutil.copytree(quickstarted, tmp_path / "goes-on", symlinks=True, ignore=shutil.ignore_patterns(".*")))
@@ -44,25 +52,25 @@ def test_the_quickstart_is_so(quickstarted: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PLAIN)
-def test_a_page_that_goes_on_from_the_quickstart_is_so(page: str, folder: Path) -> None:
-    assert follow(page, folder, {}) > 0
+def test_a_page_that_goes_on_from_the_quickstart_is_so(page: str, folder: Path, tiering: str) -> None:
+    assert follow(page, folder, {}, tiering) > 0
 
 
 @pytest.mark.parametrize("page", sorted(ON_A_BUCKET))
-def test_a_page_that_needs_a_bucket_is_so(page: str, folder: Path, s3_server: str) -> None:
+def test_a_page_that_needs_a_bucket_is_so(page: str, folder: Path, tiering: str, s3_server: str) -> None:
     import boto3.session
 
     client: Any = boto3.session.Session().client("s3")
     client.create_bucket(Bucket="bucket")
     client.close()
     told = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
-    assert follow(page, folder, told) > 0
+    assert follow(page, folder, told, tiering) > 0
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("page", sorted(BY_SPARK))
-def test_a_page_of_spark_is_so(page: str, folder: Path) -> None:
-    assert follow(page, folder, {}) > 0
+def test_a_page_of_spark_is_so(page: str, folder: Path, tiering: str) -> None:
+    assert follow(page, folder, {}, tiering) > 0
 
 
 @needs_airflow

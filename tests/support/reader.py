@@ -14,14 +14,18 @@ SECONDS_MAX = 200
 _MARK = "\x1e"
 
 
-def follow(page: str, folder: Path, environment: Mapping[str, str]) -> int:
+STARTED = f'#!/bin/sh\nexec {sys.executable} -m tiering "$@"\n'
+"""The script `tiering`."""
+
+
+def follow(page: str, folder: Path, environment: Mapping[str, str], tiering: str = STARTED) -> int:
     """Does in `folder` what a page says, and gives how many commands that were. Fails where one does not answer as shown."""
     todo = steps(page)
     script = "\n".join(["trap 'kill $(jobs -p) 2>/dev/null' EXIT", *map(_line, todo)])
     shell = ["bash", "--norc", "-c", script]
     with (folder / ".said").open("w+b") as said:
         subprocess.run(
-            shell, cwd=folder, env=_environment(folder, environment), stdin=subprocess.DEVNULL, stdout=said,
+            shell, cwd=folder, env=_environment(folder, environment, tiering), stdin=subprocess.DEVNULL, stdout=said,
             stderr=subprocess.STDOUT, check=False, timeout=SECONDS_MAX,
         )  # fmt: skip
         said.seek(0)
@@ -46,12 +50,12 @@ def _line(step: object) -> str:
     return f'mkdir -p "$(dirname {name})"; printf %s {shlex.quote(step.text)} >{name}'
 
 
-def _environment(folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
+def _environment(folder: Path, environment: Mapping[str, str], tiering: str) -> dict[str, str]:
     """That of somebody who has installed the wheel: `tiering` and `python` are found, and nothing is configured."""
     tools = folder / ".tools"
     tools.mkdir()
-    for name, command in (("tiering", f"{sys.executable} -m tiering"), ("python", sys.executable)):
-        (tools / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+    for name, text in (("tiering", tiering), ("python", f'#!/bin/sh\nexec {sys.executable} "$@"\n')):
+        (tools / name).write_text(text)
         (tools / name).chmod(0o755)
     plain = {k: v for k, v in os.environ.items() if not k.startswith(("TIERING_", "PYTEST_"))}
     where = {"TZ": "UTC", "XDG_STATE_HOME": str(folder / ".state")}
