@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Final
@@ -19,6 +19,7 @@ from tiering.endpoint.brokers.opening import open_brokers
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
 from tiering.endpoint.coordinator.offsets_log import OffsetsLog
+from tiering.endpoint.ending import left_behind, pools
 from tiering.endpoint.fetch_sessions.cache import FetchSessionCache
 from tiering.endpoint.fetch_sessions.manager import FetchManager
 from tiering.endpoint.hosted_logs import HostedLogs
@@ -31,7 +32,7 @@ from tiering.endpoint.server import Server
 from tiering.endpoint.settings import FETCH_SESSION_SLOTS, NODE_ID, Settings
 from tiering.endpoint.transport import listen
 from tiering.machine import CLOCK, IDS, allow_open_files, collect_seldom
-from tiering.wiring import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers, read_ahead_pool
+from tiering.wiring import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers
 
 OWN_THREADS: Final = 3
 """To look at logs that fetches wait for, for what is due in groups, and to stop: a store that hangs holds up none but itself."""
@@ -72,6 +73,8 @@ class BrokerServer:
     listener: socket.socket
     topics: int
     started_ms: int
+    hung: list[str]
+    """After the end, the threads that wait for something yet: Python itself would wait for them at the end of the process."""
 
     @property
     def address(self) -> tuple[str, int]:
@@ -93,11 +96,10 @@ def broker_server(config: BrokerServerConfig, say: Callable[[str], object]) -> I
     of = open_listener(config.protocol, settings, config.users_path, reports)
     rules = (open_acls(config.acls_path, settings, reports), *open_quotas(config.quotas_path, reports))
     group_config, network = GroupCoordinatorConfig.of(settings), SocketServerConfig.of(settings)
+    threads, hung = {"request": network.threads + OWN_THREADS, "topics": 1, "read-ahead": READ_AHEAD_THREADS}, list[str]()
     with (
-        read_ahead_pool(READ_AHEAD_THREADS) as ahead,
         _offsets_log(config.offsets_dir, group_config, reports) as offsets,
-        ThreadPoolExecutor(network.threads + OWN_THREADS, thread_name_prefix="request") as pool,
-        ThreadPoolExecutor(1, thread_name_prefix="topics") as background,
+        pools(threads, CLOCK, hung) as (pool, background, ahead),
     ):
         logs = HostedLogs(_tiers(config, ahead, meter, say), CLOCK, background=background, report=reports)
         reads, topics = Reads(), len(logs.names())
@@ -112,12 +114,11 @@ def broker_server(config: BrokerServerConfig, say: Callable[[str], object]) -> I
             cluster_id, fetches = logs.tiers.cluster_id or CLUSTER_ID, FetchManager(sessions)
             context = Context(logs, reads, fetches, CLOCK, cluster, reports, groups, settings, cluster_id, *rules)
             server = Server(context, network, pool, reports, of, lifecycle.stop)
-            yield BrokerServer(context, server, sessions, meter, listener, topics, CLOCK.now_ms())
+            yield BrokerServer(context, server, sessions, meter, listener, topics, CLOCK.now_ms(), hung)
         finally:
             listener.close()
-            lifecycle.stop()
             logs.is_closed = True
-            reads.close()
+            hung += left_behind({"heartbeat": lifecycle.stop, "reads": reads.close}, CLOCK)
 
 
 def _listening(config: BrokerServerConfig) -> socket.socket:

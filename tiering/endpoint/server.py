@@ -9,7 +9,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -37,7 +37,7 @@ AT_ONCE_MAX = 16
 """Requests that are answered before the sockets are looked at again."""
 TICK_S = 1.0
 GROUPS_TICK_S = 0.1
-DRAIN_S_MAX = 10.0
+DRAIN_S_MAX = 8.0
 DRAINED_S = 0.01
 """How often it is looked whether all is answered."""
 
@@ -130,12 +130,11 @@ class Server:
             self._loop.call_later(GROUPS_TICK_S, self._tick_groups)
 
     async def _drain(self) -> None:
-        self.pool.submit(self.on_stop)
-        self.pool.submit(self.context.groups.stop)
+        own: list[Future[Any]] = [self.pool.submit(self.on_stop), self.pool.submit(self.context.groups.stop)]
         self._do(self._core.drain())
         self._delayed.ask_all()
         deadline = monotonic() + DRAIN_S_MAX
-        while len(self._core) and monotonic() < deadline:
+        while (len(self._core) or not all(one.done() for one in own)) and monotonic() < deadline:
             await asyncio.sleep(DRAINED_S)
         for channel in list(self._channels.values()):
             self._drop(channel)

@@ -1,17 +1,32 @@
-"""What an endpoint leaves behind when it ends before it has begun to serve."""
+"""What an endpoint leaves behind: when it ends before it has begun to serve, and when a store does not answer at its end."""
 
+import os
 import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TypeVar
 
 import pytest
+from archive_fakes import Door
+from asked_by_wire import Wire
+from click.testing import CliRunner
 from made_archive import made
 
 from local_log.errors import Invalid, Unreadable
 from remote.keys import BROKERS
+from tiering.cli import main
 from tiering.endpoint.broker_server import BrokerServer, BrokerServerConfig, broker_server
+from tiering.endpoint.protocol.api_keys import METADATA
+from tiering.endpoint.protocol.messages.metadata import MetadataRequest
 from tiering.endpoint.request_context import SecurityProtocol
-from tiering.endpoint.settings import DEFAULTS
+from tiering.endpoint.settings import DEFAULTS, HTTP_ADDRESS
 from tiering.machine import open_store
+
+T = TypeVar("T")
 
 
 def config(archive: Path, port: int = 0) -> BrokerServerConfig:
@@ -46,3 +61,62 @@ def test_a_broker_whose_address_is_taken_registers_nowhere(tmp_path: Path) -> No
         with pytest.raises(Invalid, match=f"cannot listen on 127.0.0.1:{port}"), broker_server(config(tmp_path, port), print):
             pass
     assert registrations(tmp_path) == []
+
+
+class Silent(Door):
+    """Answers nothing until it is let go."""
+
+    is_asked, may_go = threading.Event(), threading.Event()
+
+    def around(self, verb: str, key: str, call: Callable[[], T]) -> T:
+        self.is_asked.set()
+        assert self.may_go.wait(60)
+        return call()
+
+
+def test_a_store_that_does_not_answer_keeps_an_endpoint_from_its_end_for_so_long_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tiering.endpoint.server.DRAIN_S_MAX", 0.2)
+    monkeypatch.setattr("tiering.endpoint.ending.END_MS_MAX", 200)
+    said, answers = list[str](), list[object]()
+    with broker_server(replace(config(tmp_path), offsets_dir=str(tmp_path / "offsets")), said.append) as server:
+        logs, store = server.context.logs, Silent(open_store(str(tmp_path)))
+        logs.tiers = replace(logs.tiers, store=store)
+
+        def ask() -> None:
+            answers.append(Wire("{}:{}".format(*server.address)).ask(METADATA, 9, MetadataRequest(topics=None)))
+
+        def stop() -> None:
+            assert store.is_asked.wait(60)
+            server.server._loop.call_soon_threadsafe(server.server.stop)
+
+        others = [threading.Thread(target=act) for act in (ask, stop)]
+        for thread in others:
+            thread.start()
+        server.serve()
+    assert server.hung == ["request"]
+    store.may_go.set()
+    for thread in others:
+        thread.join()
+    assert (answers, said) == ([None], [])
+    with broker_server(replace(config(tmp_path / "other"), offsets_dir=str(tmp_path / "offsets")), said.append) as server:
+        pass  # the directory of offsets was closed
+    assert server.hung == []
+
+
+@pytest.mark.parametrize(("hung", "codes"), [(["request"], [0]), ([], [])])
+def test_the_process_does_not_wait_for_threads_that_hang(
+    monkeypatch: pytest.MonkeyPatch, hung: list[str], codes: list[int]
+) -> None:
+    @contextmanager
+    def opened(*_: object) -> Iterator[object]:
+        settings = SimpleNamespace(settings={HTTP_ADDRESS: None})
+        yield SimpleNamespace(address=("", 1), context=settings, topics=0, serve=lambda: None, hung=hung)
+
+    ended = list[int]()
+    monkeypatch.setattr("tiering.endpoint.broker_server.broker_server", opened)
+    monkeypatch.setattr(os, "_exit", ended.append)
+    done = CliRunner().invoke(main, ["serve", "--archive", "none", "--listen", "127.0.0.1:0"])
+    assert done.output.endswith("tiering: stopped\n"), done.output
+    assert ended == codes
