@@ -5,7 +5,7 @@ import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from local_log.errors import Invalid
@@ -113,6 +113,7 @@ def broker_server(config: BrokerServerConfig, say: Callable[[str], object]) -> I
             sessions = FetchSessionCache(IDS, settings[FETCH_SESSION_SLOTS])
             cluster_id, fetches = logs.tiers.cluster_id or CLUSTER_ID, FetchManager(sessions)
             context = Context(logs, reads, fetches, CLOCK, cluster, reports, groups, settings, cluster_id, *rules)
+            context = replace(context, audit=Reports(say, CLOCK))  # of its own: who is denied much hides nothing else
             server = Server(context, network, pool, reports, of, lifecycle.stop)
             yield BrokerServer(context, server, sessions, meter, listener, topics, CLOCK.now_ms(), hung)
         finally:

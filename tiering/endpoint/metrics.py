@@ -2,13 +2,14 @@
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from math import ceil
 from struct import Struct
 from typing import Final, NamedTuple
 
 from tiering.endpoint.protocol.api_keys import APIS
+from tiering.endpoint.protocol.errors import ErrorCode
 
 SAMPLES_MAX: Final = 1024
 """So many of the last requests of an API tell how long they take, as Kafka's histograms keep 1,028."""
@@ -65,10 +66,32 @@ class TopicMetrics:
 
 
 @dataclass(slots=True)
+class Counts:
+    """Numbers by two labels, each of which has few values. For many threads."""
+
+    _numbers: defaultdict[tuple[str, ...], int] = field(default_factory=lambda: defaultdict(int))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, one: str, other: str) -> None:
+        """One more."""
+        with self._lock:
+            self._numbers[one, other] += 1
+
+    def all(self) -> dict[tuple[str, ...], int]:
+        """Those that are not 0."""
+        with self._lock:
+            return dict(self._numbers)
+
+
+@dataclass(slots=True)
 class EndpointMetrics:
-    """All of it since the start. Requests are counted by the thread that sends answers, fetches by many."""
+    """All of it since the start. Requests are counted by the thread that sends answers, all else by many."""
 
     apis: dict[str, ApiMetrics] = field(default_factory=dict)
+    errors: Counts = field(default_factory=Counts)
+    """In answers, by API and name of the error."""
+    denied: Counts = field(default_factory=Counts)
+    """What a client asked for and may not do, by operation and type of the resource."""
     _topics: defaultdict[str, TopicMetrics] = field(default_factory=lambda: defaultdict(TopicMetrics))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -87,6 +110,11 @@ class EndpointMetrics:
         if of_api is None:
             of_api = self.apis[api] = ApiMetrics()
         of_api.add(version, RequestTimes(size, (now_s - began_s) * 1000, (now_s - answered_s) * 1000))
+
+    def failed(self, api: str, error_codes: Iterable[int]) -> None:
+        """The codes in an answer, each of a partition, a group or whatever else was asked for."""
+        for code in error_codes:
+            self.errors.add(api, ErrorCode(code).name)
 
     def fetched(self, topic: str, partitions: int, failed: int, size: int) -> None:
         """So many partitions of a topic were asked for, of which some failed; so many bytes of batches are in the answer."""

@@ -1,4 +1,7 @@
-"""Messages for whoever runs the endpoint, not more than a few a minute, since a client may cause one with each request."""
+"""Messages for whoever runs the endpoint, not more than a few a minute, since a client may cause one with each request.
+
+The same message is said once a minute.
+"""
 
 import threading
 from collections.abc import Callable
@@ -13,12 +16,12 @@ _MINUTE_MS: Final = 60_000
 
 @dataclass(slots=True)
 class Reports:
-    """Hands messages to `say`; those above the limit are counted, and the number is said with the next one."""
+    """Hands messages to `say`; others are counted, and their number is said with the next one."""
 
     say: Callable[[str], object]
     clock: Clock
     _since_ms: int = 0
-    _said: int = 0
+    _said: set[str] = field(default_factory=set)
     _unsaid: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -27,10 +30,10 @@ class Reports:
         with self._lock:
             now_ms = self.clock.now_ms()
             if now_ms - self._since_ms >= _MINUTE_MS:
-                self._since_ms, self._said = now_ms, 0
-            if self._said >= PER_MINUTE_MAX:
+                self._since_ms, self._said = now_ms, set()
+            if len(self._said) >= PER_MINUTE_MAX or message in self._said:
                 self._unsaid += 1
                 return
-            self._said += 1
+            self._said.add(message)
             more, self._unsaid = self._unsaid, 0
         self.say(message if not more else f"{message} ({more} more messages were not shown)")

@@ -24,6 +24,12 @@ def _of(bean: str, text: str, *labels: str) -> Series:
 
 
 REQUESTS: Final = _of(f"{_REQUESTS}RequestsPerSec", "Requests that were answered.", "request", "version")
+ERRORS: Final = _of(
+    f"{_REQUESTS}ErrorsPerSec",
+    "Errors in answers: of a partition, a group or whatever else was asked for. What went well is not counted as `NONE`.",
+    "request",
+    "error",
+)
 TOTAL_TIME: Final = _of(
     f"{_REQUESTS}TotalTimeMs",
     "Ms from a request to the end of its answer, with the time that a fetch waits.",
@@ -50,13 +56,18 @@ CONNECTIONS: Final = Series(
     "kafka.server:type=socket-server-metrics,name=connection-count",
 )
 
+DENIED: Final = Series(
+    "kafka_tiering_endpoint_denied_operations_total",
+    "Operations that a client asked for and may not do.",
+    ("operation", "resource"),
+)
 CONNECTIONS_MAX: Final = Series("kafka_tiering_endpoint_connections_max", "How many connections may be open.")
 MEMORY: Final = Series("kafka_tiering_endpoint_memory_bytes", "Memory of the requests and answers under way.")
 MEMORY_MAX: Final = Series("kafka_tiering_endpoint_memory_max_bytes", "The memory above which no further request is begun.")
 START_TIME: Final = Series("kafka_tiering_endpoint_start_time_seconds", "When the endpoint started.")
 
 OF_ENDPOINT: Final = (
-    REQUESTS, TOTAL_TIME, SEND_TIME, REQUEST_BYTES, BYTES_OUT, FETCHES, FAILED_FETCHES,
+    REQUESTS, ERRORS, DENIED, TOTAL_TIME, SEND_TIME, REQUEST_BYTES, BYTES_OUT, FETCHES, FAILED_FETCHES,
     SESSIONS, SESSION_PARTITIONS, SESSION_EVICTIONS, CONNECTIONS, CONNECTIONS_MAX, MEMORY, MEMORY_MAX, START_TIME,
     FETCH_BYTES, FETCH_REQUESTS, FETCH_ERRORS,
 )  # fmt: skip

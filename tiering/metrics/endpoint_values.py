@@ -39,6 +39,8 @@ def endpoint_values(view: EndpointView) -> dict[Series, Samples]:
     reads = [view.counted[verb] for verb in ("get", "get_range") if verb in view.counted]
     return {
         of.REQUESTS: {(name, str(version)): n for name, api in apis.items() for version, n in dict(api.requests).items()},
+        of.ERRORS: view.metrics.errors.all(),
+        of.DENIED: view.metrics.denied.all(),
         of.TOTAL_TIME: _quantiles(apis, lambda one: one.total_ms),
         of.SEND_TIME: _quantiles(apis, lambda one: one.send_ms),
         of.REQUEST_BYTES: _quantiles(apis, lambda one: one.size),

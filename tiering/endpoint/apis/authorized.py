@@ -123,7 +123,7 @@ def _list_offsets(answer: Answer, message: Any, request_context: RequestContext,
 
 
 def _offset_for_leader_epoch(answer: Answer, message: Any, request_context: RequestContext, context: Context) -> Any:
-    if is_authorized(context, request_context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+    if is_authorized(context, request_context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME, is_told=False):
         return answer(message, request_context, context)
     allowed, others = _split(message.topics, Operation.DESCRIBE, request_context, context)
     found = answer(replace(message, topics=allowed), request_context, context)

@@ -60,10 +60,13 @@ def _delete_groups(answer: Answer, message: Any, request_context: RequestContext
 
 def _list_groups(answer: Answer, message: Any, request_context: RequestContext, context: Context) -> Any:
     found = answer(message, request_context, context)
-    if is_authorized(context, request_context, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+    if is_authorized(context, request_context, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME, is_told=False):
         return found
-    shown = (group for group in found.groups if _may(Operation.DESCRIBE, request_context, context, group.group_id))
-    return replace(found, groups=tuple(shown))
+
+    def may(group: str) -> bool:
+        return is_authorized(context, request_context, Operation.DESCRIBE, ResourceType.GROUP, group, is_told=False)
+
+    return replace(found, groups=tuple(one for one in found.groups if may(one.group_id)))
 
 
 GROUP_RULES: Final[Mapping[int, Rule]] = {

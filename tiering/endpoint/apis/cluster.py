@@ -49,7 +49,7 @@ def metadata(request: MetadataRequest, request_context: RequestContext, context:
     asks = request.include_topic_authorized_operations
     if asked is None or (version == 0 and not asked):
         found = context.logs.everything()
-        seen = ((n, t) for n, t in found.items() if _may_describe(n, request_context, context))
+        seen = ((n, t) for n, t in found.items() if _may_describe(n, request_context, context, is_told=False))
         topics = [_described(name, topic, asks, request_context, context, live) for name, topic in seen]
     elif version < _BY_ID_SINCE and any(one.name is None or one.topic_id != ZERO_TOPIC_ID for one in asked):
         return MetadataResponse(topics=tuple(map(_invalid, asked)))
@@ -67,8 +67,8 @@ def metadata(request: MetadataRequest, request_context: RequestContext, context:
     )
 
 
-def _may_describe(name: str, request_context: RequestContext, context: Context) -> bool:
-    return is_authorized(context, request_context, Operation.DESCRIBE, ResourceType.TOPIC, name)
+def _may_describe(name: str, request_context: RequestContext, context: Context, *, is_told: bool = True) -> bool:
+    return is_authorized(context, request_context, Operation.DESCRIBE, ResourceType.TOPIC, name, is_told=is_told)
 
 
 def _operations_on_cluster(is_asked: bool, request_context: RequestContext, context: Context) -> int:
@@ -174,7 +174,7 @@ def describe_topic_partitions(
     """The topics asked for, or all, by name, from the cursor on, which is one of those that are asked for."""
     asked = {one.name for one in request.topics}
     known = {} if asked else context.logs.everything()
-    allowed = {name for name in asked or known if _may_describe(name, request_context, context)}
+    allowed = {name for name in asked or known if _may_describe(name, request_context, context, is_told=bool(asked))}
     names = sorted(allowed)
     cursor = request.cursor or Cursor()
     is_elsewhere = request.cursor is not None and request.topics and cursor.topic_name not in names

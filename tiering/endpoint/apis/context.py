@@ -49,6 +49,8 @@ class Context:
     watched: tuple[WatchedFile, ...] = ()
     """Other files that are read again when they change."""
     metrics: EndpointMetrics = field(default_factory=EndpointMetrics)
+    audit: Callable[[str], object] = lambda _: None
+    """Is told of every operation that a client asked for and is denied (Kafka's `kafka.authorizer.logger`)."""
     may_wait: bool = True
     """Whether an answer may wait for a store, a disk or another thread; if not, NotAtHand is raised instead."""
 

@@ -34,6 +34,7 @@ from tiering.endpoint.apis.sasl import sasl_authenticate, sasl_handshake
 from tiering.endpoint.fetch_sessions.contexts import FetchContext
 from tiering.endpoint.fetch_sessions.manager import TOPIC_IDS_SINCE
 from tiering.endpoint.hosted_logs import HostedTopic
+from tiering.endpoint.metrics import EndpointMetrics
 from tiering.endpoint.protocol.api_keys import (
     API_VERSIONS,
     CREATE_ACLS,
@@ -63,6 +64,7 @@ from tiering.endpoint.protocol.api_keys import (
     SASL_HANDSHAKE,
     SYNC_GROUP,
 )
+from tiering.endpoint.protocol.error_codes import error_codes
 from tiering.endpoint.protocol.errors import InvalidRequest
 from tiering.endpoint.protocol.messages.fetch import FetchRequest
 from tiering.endpoint.protocol.requests import RequestHeader, UnknownApiVersions, read_request, write_response
@@ -120,10 +122,11 @@ class Later:
 
     header: RequestHeader
     response: "Future[Any]"
+    metrics: EndpointMetrics
 
     def parts(self) -> list[Any]:
         """The parts of the answer."""
-        return write_response(self.header, self.response.result())
+        return _written(self.header, self.response.result(), self.metrics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +181,8 @@ def handle(frame: bytes, connection: ConnectionContext, context: Context) -> lis
         raise InvalidRequest(REASON)  # such a producer waits for no answer: only a closed connection tells it
     response = authorized(_ANSWERS[header.api.key], message, request_context, context)
     if not isinstance(response, Future):
-        return write_response(header, response)
-    later = Later(header, response)
+        return _written(header, response, context.metrics)
+    later = Later(header, response, context.metrics)
     return later.parts() if response.done() else later
 
 
@@ -222,8 +225,13 @@ def answer_fetch(waiting: Waits, context: Context, *, may_wait: bool) -> list[An
     response = fetch(waiting.begun, waiting.request, waiting.request_context, context, may_wait=may_wait)
     if response is None:
         return waiting if is_same(seen, waiting.seen) else replace(waiting, seen=seen)
-    parts = write_response(waiting.request_context.header, response)
+    parts = _written(waiting.request_context.header, response, context.metrics)
     return Throttled(parts, response.throttle_time_ms) if response.throttle_time_ms else parts
+
+
+def _written(header: RequestHeader, response: Any, metrics: EndpointMetrics) -> list[Any]:
+    metrics.failed(header.api.name, error_codes(response))
+    return write_response(header, response)
 
 
 def result_of(ask: Callable[[], T]) -> T | LogError:

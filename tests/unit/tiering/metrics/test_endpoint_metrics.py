@@ -14,14 +14,25 @@ from tiered_worlds import World
 from remote.store.instrumented import Counted
 from tiering.endpoint.metrics import SAMPLES_MAX, ApiMetrics, EndpointMetrics, RequestTimes
 from tiering.endpoint.network.config import SocketServerConfig
-from tiering.endpoint.protocol.api_keys import FETCH, METADATA
+from tiering.endpoint.protocol.api_keys import FETCH, JOIN_GROUP, METADATA
+from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from tiering.endpoint.protocol.messages.metadata import MetadataRequest
+from tiering.endpoint.protocol.messages.join_group import JoinGroupRequest
+from tiering.endpoint.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tiering.endpoint.protocol.requests import RequestHeader, write_request
 from tiering.endpoint.server import ServerStatus
 from tiering.endpoint.settings import read_settings
 from tiering.metrics.endpoint_pages import SILENT_S_MAX, healthz, readyz, serving_pages
-from tiering.metrics.endpoint_series import BYTES_OUT, FAILED_FETCHES, FETCHES, OF_ENDPOINT, REQUESTS, SESSIONS, TOTAL_TIME
+from tiering.metrics.endpoint_series import (
+    BYTES_OUT,
+    ERRORS,
+    FAILED_FETCHES,
+    FETCHES,
+    OF_ENDPOINT,
+    REQUESTS,
+    SESSIONS,
+    TOTAL_TIME,
+)
 from tiering.metrics.endpoint_values import EndpointView, endpoint_values
 from tiering.metrics.exposition import exposition
 
@@ -87,6 +98,24 @@ def test_fetches_are_counted_by_topic(world: World) -> None:
     assert values[FAILED_FETCHES] == {("g-txn",): 0}
 
 
+def test_errors_are_counted_by_api_wherever_they_are_in_an_answer(world: World) -> None:
+    endpoint = Endpoint(world.folders["local alone"], None)
+    endpoint.fetch("g-txn", 0)
+    assert endpoint_values(view(endpoint))[ERRORS] == {}
+    endpoint.fetch("g-txn", 1 << 40)
+    endpoint.fetch("nowhere", 0)
+    for name in ("nowhere", "elsewhere"):
+        endpoint.ask(METADATA, 12, MetadataRequest(topics=(MetadataRequestTopic(name=name),)))
+    joined = endpoint.ask(JOIN_GROUP, 9, JoinGroupRequest("readers", session_timeout_ms=1, protocol_type="consumer"))
+    assert joined.error_code == ErrorCode.INVALID_SESSION_TIMEOUT
+    assert endpoint_values(view(endpoint))[ERRORS] == {
+        ("Fetch", "OFFSET_OUT_OF_RANGE"): 1,
+        ("Fetch", "UNKNOWN_TOPIC_OR_PARTITION"): 1,
+        ("Metadata", "UNKNOWN_TOPIC_OR_PARTITION"): 2,
+        ("JoinGroup", "INVALID_SESSION_TIMEOUT"): 1,
+    }
+
+
 def test_every_series_has_a_value_and_prometheus_reads_them(world: World) -> None:
     endpoint = Endpoint(world.folders["local alone"], None)
     endpoint.ask(FETCH, 12, FetchRequest(topics=(endpoint.topic("g-txn", 12, FetchPartition(0, partition_max_bytes=100)),)))
@@ -94,6 +123,8 @@ def test_every_series_has_a_value_and_prometheus_reads_them(world: World) -> Non
     assert asked is not None
     endpoint.context.metrics.sent(asked, 1.5, 2.0)
     endpoint.ask(FETCH, 12, FetchRequest(session_epoch=0))
+    endpoint.fetch("nowhere", 0)
+    endpoint.context.metrics.denied.add("READ", "TOPIC")
     found = endpoint_values(view(endpoint))
     assert set(found) == set(OF_ENDPOINT)
     assert {series for series, samples in found.items() if not samples} == set()

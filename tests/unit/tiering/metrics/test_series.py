@@ -30,7 +30,7 @@ from tiering.metrics.values import values
 KNOWN = {series.name for series in (*ALL, *OF_ENDPOINT)} | set(PROCESS_SERIES) | {"up"}
 WORDS = {
     "sum", "max", "min", "by", "rate", "increase", "time", "absent", "and", "or", "on", "label_values", "avg", "without", "topic",
-    "instance", "verb", "s", "m", "h", "d", "job", "group", "last_over_time",
+    "instance", "error", "operation", "resource", "verb", "s", "m", "h", "d", "job", "group", "last_over_time",
     "unless", "group_left", "partition", "logdirectory", "request",
 }  # fmt: skip
 NOW_MS = 1_700_000_000_000

@@ -184,6 +184,35 @@ def test_a_fetch_reads_what_the_client_may_read(endpoint: Endpoint, version: int
     assert (other.error_code, other.records) == (TOPIC_FAILED, ())
 
 
+def test_what_a_client_asks_for_and_may_not_do_is_told_as_kafka_tells_it(endpoint: Endpoint) -> None:
+    audit: list[str] = []
+    endpoint.context = replace(endpoint.context, audit=audit.append)
+    endpoint.fetch(MINE, 0)
+    endpoint.fetch(OTHER, 0)
+    endpoint.ask(HEARTBEAT, 4, HeartbeatRequest("theirs", 1, "me"))
+    endpoint.ask(DESCRIBE_LOG_DIRS, 4, DescribeLogDirsRequest())
+    assert audit == [
+        f"Principal = User:alice is Denied operation = {operation} from host = 192.0.2.1 on resource = {resource} "
+        f"for request = {api}"
+        for operation, resource, api in (
+            ("READ", f"Topic:LITERAL:{OTHER}", "Fetch"),
+            ("READ", "Group:LITERAL:theirs", "Heartbeat"),
+            ("DESCRIBE", "Cluster:LITERAL:kafka-cluster", "DescribeLogDirs"),
+        )
+    ]
+    denied = {("READ", "TOPIC"): 1, ("READ", "GROUP"): 1, ("DESCRIBE", "CLUSTER"): 1}
+    assert endpoint.context.metrics.denied.all() == denied
+
+
+def test_what_a_list_leaves_out_was_not_asked_for(endpoint: Endpoint) -> None:
+    endpoint.ask(METADATA, 9, MetadataRequest(topics=None, include_topic_authorized_operations=True))
+    endpoint.ask(DESCRIBE_TOPIC_PARTITIONS, 0, DescribeTopicPartitionsRequest())
+    endpoint.ask(LIST_GROUPS, 4, ListGroupsRequest())
+    mine = OffsetForLeaderTopic(MINE, (OffsetForLeaderPartition(0, -1, 0),))
+    endpoint.ask(OFFSET_FOR_LEADER_EPOCH, 4, OffsetForLeaderEpochRequest(topics=(mine,)))
+    assert endpoint.context.metrics.denied.all() == {}
+
+
 def test_a_fetch_that_waits_gets_nothing_once_the_client_may_read_no_longer(endpoint: Endpoint, tmp_path: Path) -> None:
     """Although nobody else asks meanwhile, so that nobody else looks at the file."""
     topic = endpoint.topic(MINE, 12, FetchPartition(0, partition_max_bytes=1 << 20))

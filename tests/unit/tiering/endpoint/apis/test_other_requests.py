@@ -244,6 +244,17 @@ def test_reports_are_limited_and_the_others_counted() -> None:
     assert said[-1] == "later (5 more messages were not shown)"
 
 
+def test_the_same_report_is_made_once_a_minute() -> None:
+    clock, said = FixedClock(), list[str]()
+    reports = Reports(said.append, clock)
+    for _ in range(2):
+        for message in ("one", "one", "two", "one"):
+            reports(message)
+        clock.now += 60_000
+    more = "(1 more messages were not shown)"
+    assert said == ["one", f"two {more}", f"one {more}", f"two {more}"]
+
+
 def test_a_partition_that_another_broker_leads_is_refused_and_metadata_names_its_leader(endpoint: Endpoint) -> None:
     brokers = (Broker(1, "broker.test", 9092), Broker(2, "other.test", 9093))
     endpoint.context.cluster.live = LiveBrokers(1, brokers)

@@ -1,0 +1,34 @@
+"""The error codes in an answer, wherever they are in it."""
+
+from functools import cache
+from typing import Any
+
+from tiering.endpoint.protocol.fields import ArrayOf, specs_of
+
+_CODE = "error_code"
+
+
+def error_codes(message: Any) -> list[int]:
+    """All but 0. What was written before is not looked into: it has none."""
+    found: list[int] = []
+    _collect(message, found)
+    return found
+
+
+def _collect(message: Any, found: list[int]) -> None:
+    has_code, inside = _parts(message.__class__)
+    if has_code and message.error_code:
+        found.append(message.error_code)
+    for name, of in inside:
+        for one in getattr(message, name) or ():
+            if type(one) is of:
+                _collect(one, found)
+
+
+@cache
+def _parts(message: type) -> tuple[bool, tuple[tuple[str, type], ...]]:
+    """Whether messages of this class have a code, and the arrays in which they have others."""
+    specs = specs_of(message)
+    arrays = [(spec.name, spec.type.element) for spec in specs if isinstance(spec.type, ArrayOf)]
+    inside = [(name, of) for name, of in arrays if isinstance(of, type) and any(_parts(of))]
+    return any(spec.name == _CODE for spec in specs), tuple(inside)
