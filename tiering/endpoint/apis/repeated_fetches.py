@@ -1,18 +1,19 @@
-"""Fetches of one connection that are like the one before: of one partition, without a session, each from another offset on.
+"""Fetches of one connection that are like the one before: of one partition, each from another offset on.
 
 Most fetches are, so they take a short way: the frame is compared with the one before instead of read, the answer is made of a
 few numbers, and what is known of the log is kept for as long as the log is the same. Whatever is out of the ordinary takes the
 way of all requests, which gives the same bytes. Frames are without their size here.
 """
 
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from local_log.log_reader import LogReader
 from tiering.endpoint.apis.auth_helper import is_authorized
 from tiering.endpoint.apis.context import ISOLATION_LEVELS, NO_EPOCH, Context, leader_epoch_of
 from tiering.endpoint.authorization.acls import Operation, ResourceType
-from tiering.endpoint.fetch_sessions.manager import TOPIC_IDS_SINCE
-from tiering.endpoint.fetch_sessions.session import FINAL_EPOCH, NO_SESSION
+from tiering.endpoint.fetch_sessions.manager import TOPIC_IDS_SINCE, Read
+from tiering.endpoint.fetch_sessions.session import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Wanted
 from tiering.endpoint.protocol.api_keys import FETCH
 from tiering.endpoint.protocol.fetch_frames import LOG_START_OFFSET_SINCE, RequestFrames, ResponseFrames, request_frames
 from tiering.endpoint.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, PartitionData
@@ -99,11 +100,12 @@ class RepeatedFetch:
         self._header, self._version = header, header.version
         self._size, self._unpack, self._same = frames.layout.size, frames.layout.unpack, frames.same
         self._name = None if header.version >= TOPIC_IDS_SINCE else topic.topic
+        self._session_id, self._asked = message.session_id, asked
         self._id, self._number, self._epoch = topic.topic_id, asked.partition, max(NO_EPOCH, asked.current_leader_epoch)
         self._max_bytes = max(0, min(asked.partition_max_bytes, message.max_bytes, bytes_max))
         self._min_bytes = min(message.min_bytes, message.max_bytes, bytes_max)
         answer = FetchableTopicResponse(topic.topic, topic.topic_id, (PartitionData(asked.partition),))
-        response = ResponseFrames(header, answer)
+        response = ResponseFrames(header, message.session_id, answer)
         self._head, self._tail = response.head, response.tail
         self._seen = _NOTHING
 
@@ -123,7 +125,7 @@ class RepeatedFetch:
         if name is None or not (context.acls is None or self._is_authorized(name, connection, context)):
             return None
         log, start, end, _ = self._look(name, context)
-        offset, max_bytes = values[3], self._max_bytes
+        offset, max_bytes = values[-2], self._max_bytes
         if log is None or not start <= offset < end:
             return None
         try:
@@ -133,6 +135,10 @@ class RepeatedFetch:
         size = batches.size
         if not size or (size < self._min_bytes and (max_bytes < self._min_bytes or batches.next_offset >= end)):
             return None
+        if self._session_id:
+            asked = Wanted(name, self._id, replace(self._asked, fetch_offset=offset))
+            if not context.fetches.went_on(self._session_id, values[3], Read(asked, end, start), context.clock.now_ms()):
+                return None
         context.metrics.fetched(name, 1, 0, size)
         head, tail = self._head(values[1], end, start, size), self._tail
         return Answer([head, *batches.parts, *tail], len(head) + size + sum(map(len, tail)), self._version)
@@ -168,7 +174,10 @@ def repeated(frame: bytes, bytes_max: int) -> RepeatedFetch | None:
     replica_ids = {message.replica_id, message.replica_state.replica_id}
     if header.version < LOG_START_OFFSET_SINCE or message.isolation_level != _READ_UNCOMMITTED or replica_ids != {_CONSUMER}:
         return None
-    if (message.session_id, message.session_epoch) != (NO_SESSION, FINAL_EPOCH) or len(message.topics) != 1:
+    begins = message.session_epoch == INITIAL_EPOCH
+    if begins or (message.session_id == NO_SESSION) != (message.session_epoch == FINAL_EPOCH):
+        return None
+    if len(message.topics) != 1 or message.forgotten_topics_data:
         return None
     asked = message.topics[0].partitions
     if len(asked) != 1 or asked[0].last_fetched_epoch >= 0:

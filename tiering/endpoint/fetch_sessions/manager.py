@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tiering.endpoint.fetch_sessions.cache import FetchSessionCache
 from tiering.endpoint.fetch_sessions.contexts import (
@@ -22,6 +23,14 @@ TOPIC_IDS_SINCE = 13
 
 NameOf = Callable[[str], str | None]
 """The name of the topic with an id, None if there is none."""
+
+
+class Read(NamedTuple):
+    """What was read of a partition for a request, and what the client is told of it."""
+
+    wanted: Wanted
+    high_watermark: int
+    log_start_offset: int
 
 
 @dataclass(slots=True)
@@ -49,6 +58,27 @@ class FetchManager:
             return SessionError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         with session.lock:
             return self._incremental(session, request, version, wanted, name_of, now_ms)
+
+    def went_on(self, session_id: int, epoch: int, read: Read, now_ms: int) -> bool:
+        """The same at once as `begin` and the response do for a request that names the session's only partition, and is answered
+        with batches. False, and nothing is done, if the session is no such one, or this is not its next request.
+        """
+        with self._lock:
+            session = self.cache.get(session_id)
+        if session is None:
+            return False
+        with session.lock:
+            key = read.wanted.key
+            partition = session.partitions.get(key)
+            is_next = session.epoch == epoch and session.uses_topic_ids == (key[0] == read.wanted.topic_id)
+            if not is_next or partition is None or len(session.partitions) > 1:
+                return False
+            with self._lock:
+                if not self.cache.used(session, now_ms):
+                    return False
+            session.epoch = next_epoch(epoch)
+            partition.wanted, partition.high_watermark, partition.log_start_offset = read
+        return True
 
     def _full(self, request: FetchRequest, version: int, wanted: tuple[Wanted, ...]) -> FetchContext:
         with self._lock:

@@ -1,6 +1,6 @@
 """The frames of a client's fetches of one partition, one after the other: what changes between them, and what does not.
 
-    request   API, version | correlation id | client id … epoch | offset | … end
+    request   API, version | correlation id | client id … | session epoch | … leader epoch | offset | … end
     answer    size | correlation id | … error code | high watermark, last stable and log start offset | … | size | batches | end
 
 Where the fields lie is not said here: the reader and the writers of the messages tell it, for each version.
@@ -17,7 +17,7 @@ from tiering.endpoint.protocol.requests import RequestHeader, write_request, wri
 from tiering.endpoint.protocol.writing import write_uvarint
 
 LOG_START_OFFSET_SINCE: Final = 5
-_CORRELATION_ID, _OFFSET = "i", "q"
+_CORRELATION_ID, _EPOCH, _OFFSET = "i", "i", "q"
 _INT32: Final = Struct(">i")
 
 
@@ -25,7 +25,8 @@ _INT32: Final = Struct(">i")
 class RequestFrames:
     """Frames, without their size, that have the bytes of `same` in the same places.
 
-    `layout` unpacks a frame into these bytes and between them the fields that change: the correlation id and the offset.
+    `layout` unpacks a frame into these bytes and between them the fields that change: the correlation id, the session's epoch if
+    the fetch is one of a session, and the offset.
     """
 
     layout: Struct
@@ -37,21 +38,23 @@ def request_frames(frame: bytes, header: RequestHeader, message: FetchRequest) -
     written = _written(header, message)
     topic = message.topics[0]
     asked = replace(topic.partitions[0], fetch_offset=~topic.partitions[0].fetch_offset)
-    other = replace(message, topics=(replace(topic, partitions=(asked,)),))
+    epoch = ~message.session_epoch if message.session_id else message.session_epoch
+    fields = (_CORRELATION_ID, _EPOCH, _OFFSET) if message.session_id else (_CORRELATION_ID, _OFFSET)
+    other = replace(message, session_epoch=epoch, topics=(replace(topic, partitions=(asked,)),))
     places = _differences(written, _written(replace(header, correlation_id=~header.correlation_id), other))
     if not frame.startswith(written):  # what comes after a request is ignored, and sent by librdkafka
         return None
-    layout = _layout(places, (_CORRELATION_ID, _OFFSET), len(frame))
+    layout = _layout(places, fields, len(frame))
     return RequestFrames(layout, layout.unpack(frame)[::2])
 
 
 class ResponseFrames:
-    """Answers to fetches of one partition without a session, which have no error and some batches."""
+    """Answers to fetches of one partition, of a session or of none, which have no error and some batches."""
 
     __slots__ = ("_begin", "_end", "_is_flexible", "_pack", "_size", "tail")
 
-    def __init__(self, header: RequestHeader, topic: FetchableTopicResponse) -> None:
-        written, other = (_answer(header, topic, offset) for offset in (0, -1))
+    def __init__(self, header: RequestHeader, session_id: int, topic: FetchableTopicResponse) -> None:
+        written, other = (_answer(header, session_id, topic, offset) for offset in (0, -1))
         (start, end), head = _differences(written[0], other[0])[0], written[0]
         self.tail: tuple[bytes, ...] = tuple(written[2:])
         """What comes after the batches, if anything."""
@@ -76,7 +79,7 @@ def _written(header: RequestHeader, message: FetchRequest) -> bytes:
     return write_request(header, message)[_INT32.size :]
 
 
-def _answer(header: RequestHeader, topic: FetchableTopicResponse, offset: int) -> list[bytes]:
+def _answer(header: RequestHeader, session_id: int, topic: FetchableTopicResponse, offset: int) -> list[bytes]:
     (partition,) = topic.partitions
     sample = PartitionData(
         partition.partition_index,
@@ -86,7 +89,7 @@ def _answer(header: RequestHeader, topic: FetchableTopicResponse, offset: int) -
         aborted_transactions=None,
         records=(b"!",),
     )
-    return write_response(header, FetchResponse(responses=(replace(topic, partitions=(sample,)),)))
+    return write_response(header, FetchResponse(session_id=session_id, responses=(replace(topic, partitions=(sample,)),)))
 
 
 def _differences(one: bytes, other: bytes) -> list[tuple[int, int]]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from asked_endpoint import Endpoint, bytes_of, response_of
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from logs_to_archive import copy_of, offload_all, set_checkpoint
 from tiered_worlds import World
@@ -91,7 +91,7 @@ requests = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data(), requests, st.integers(0, 2))
 def test_both_ways_give_the_same_bytes_and_count_the_same(
     endpoints: list[Endpoint], data: st.DataObject, asks: dict[str, Any], place: int
@@ -128,6 +128,62 @@ def test_both_ways_give_the_same_bytes_and_count_the_same(
 
 def counted(after: Any, before: Any) -> tuple[int, int, int]:
     return tuple(getattr(after, n) - getattr(before, n) for n in ("bytes_out", "fetches", "failed_fetches"))  # type: ignore[return-value]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data(), st.integers(7, 18))
+def test_a_session_goes_on_by_both_ways_alike(world: World, data: st.DataObject, version: int) -> None:
+    folder = world.folders["local alone"]
+    usual, checked, fetches = Endpoint(folder, None), Endpoint(folder, None), RepeatedFetches({})
+    bytes_max = data.draw(st.sampled_from([1, 1000]))
+    began = asked(usual, MIXED, 0, version, partition_max_bytes=bytes_max)
+    if data.draw(st.booleans()):
+        began = replace(began, topics=began.topics + asked(usual, BIG, 0, version).topics)
+    sessions = [one.ask(FETCH, version, replace(began, session_epoch=0)).session_id for one in (usual, checked)]
+    assert sessions[0] == sessions[1]
+    short, epoch = 0, 1
+    for _ in range(data.draw(st.integers(1, 12))):
+        message = replace(
+            asked(usual, data.draw(st.sampled_from([MIXED] * 9 + [BIG])), data.draw(st.integers(0, 9)), version),
+            session_id=sessions[0] + data.draw(st.sampled_from([0] * 19 + [1])),
+            session_epoch=epoch + data.draw(st.sampled_from([0] * 9 + [1])),
+        )
+        if data.draw(st.sampled_from([False] * 9 + [True])):
+            message = replace(message, topics=())
+        frame = frame_of(message, version)
+        right = the_long_way(usual, frame)
+        assert right is not None
+        found = the_short_way(fetches, checked, frame)
+        short += found is not None
+        if found is None:
+            found = the_long_way(checked, frame)
+            fetches.unlike(frame, 1 << 30)
+        assert found == right
+        both = [one.sessions.get(sessions[0]) for one in (usual, checked)]
+        assert [one and (one.epoch, one.last_used_ms, one.partitions) for one in both[:1]] == [
+            one and (one.epoch, one.last_used_ms, one.partitions) for one in both[1:]
+        ]
+        epoch = both[0].epoch if both[0] else epoch
+    event(f"{min(short, 3)} or more the short way")
+
+
+@pytest.mark.parametrize("version", range(7, 19))
+def test_fetches_of_a_session_take_the_short_way_from_the_third_on(endpoints: list[Endpoint], version: int) -> None:
+    endpoint, fetches, kinds = endpoints[0], RepeatedFetches({}), []
+    usual = asked(endpoint, BIG, 0, version)
+    session = endpoint.ask(FETCH, version, replace(usual, session_epoch=0)).session_id
+    for epoch in range(1, 6):
+        frame = frame_of(replace(usual, session_id=session, session_epoch=epoch), version)
+        found = the_short_way(fetches, endpoint, frame)
+        kinds.append(found is not None)
+        if found is None:
+            found = the_long_way(endpoint, frame)
+            fetches.unlike(frame, 1 << 30)
+        assert found is not None
+        answer = response_of(FETCH, version, found)
+        assert (answer.error_code, answer.session_id, len(answer.responses)) == (0, session, 1)
+    assert kinds == [False, False, True, True, True]
+    assert the_short_way(fetches, endpoint, frame) is None, "the epoch is over"
 
 
 @pytest.mark.parametrize("version", range(5, 19))
