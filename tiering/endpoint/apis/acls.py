@@ -18,7 +18,7 @@ from tiering.endpoint.authorization.acls import (
     Permission,
     ResourceType,
 )
-from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.errors import ErrorCode, InvalidRequest
 from tiering.endpoint.protocol.messages.acls import (
     AclCreation,
     AclCreationResult,
@@ -38,30 +38,32 @@ from tiering.endpoint.request_context import RequestContext
 
 _NO_AUTHORIZER: Final = "there are no ACLs here: give the endpoint a file of them"
 _NOT_AUTHORIZED: Final = "the principal may not do this to the cluster"
+_ANY: Final = "an ACL for ANY resource, operation or permission, which is for filters"
 _UNKNOWN: Final = "a filter with a type that is not known here"
 _E = TypeVar("_E", bound=IntEnum)
 _Error = tuple[ErrorCode, str]
 
 
 def describe_acls(request: DescribeAclsRequest, request_context: RequestContext, context: Context) -> DescribeAclsResponse:
-    """The ACLs that the filter finds, by resource."""
+    """The ACLs that the filter finds, by resource. Raises InvalidRequest."""
+    _check_known(request)
     file = _file(Operation.DESCRIBE, request_context, context)
     if not isinstance(file, AclFile):
         return DescribeAclsResponse(error_code=file[0], error_message=file[1])
-    of = _filter(request)
-    if of.is_unknown:
-        return DescribeAclsResponse(error_code=ErrorCode.INVALID_REQUEST, error_message=_UNKNOWN)
-    found = sorted(filter(of.matches, file.authorizer.index.acls), key=_resource)
+    found = sorted(filter(_filter(request).matches, file.authorizer.index.acls), key=_resource)
     resources = (DescribeAclsResource(*resource, tuple(map(_described, acls))) for resource, acls in groupby(found, _resource))
     return DescribeAclsResponse(resources=tuple(resources))
 
 
 def create_acls(request: CreateAclsRequest, request_context: RequestContext, context: Context) -> CreateAclsResponse:
-    """Adds ACLs to the file."""
+    """Adds ACLs to the file, none if one of them is for any resource, operation or permission. Raises InvalidRequest."""
+    _check_known(*request.creations)
     file = _file(Operation.ALTER, request_context, context)
     if not isinstance(file, AclFile):
         return CreateAclsResponse(results=tuple(AclCreationResult(*file) for _ in request.creations))
     acls = tuple(map(_acl, request.creations))
+    if any(map(_is_filter, acls)):
+        return CreateAclsResponse(results=tuple(AclCreationResult(ErrorCode.INVALID_REQUEST, _ANY) for _ in acls))
     good = tuple(acl for acl in acls if not acl.problem())
     error = _changed(file, lambda before: (*before, *good), context) if good else None
     failed = AclCreationResult() if error is None else AclCreationResult(*error)
@@ -70,7 +72,8 @@ def create_acls(request: CreateAclsRequest, request_context: RequestContext, con
 
 
 def delete_acls(request: DeleteAclsRequest, request_context: RequestContext, context: Context) -> DeleteAclsResponse:
-    """Deletes ACLs from the file."""
+    """Deletes ACLs from the file. Raises InvalidRequest."""
+    _check_known(*request.filters)
     file = _file(Operation.ALTER, request_context, context)
     if not isinstance(file, AclFile):
         return DeleteAclsResponse(filter_results=tuple(DeleteAclsFilterResult(*file) for _ in request.filters))
@@ -107,6 +110,24 @@ def _changed(file: AclFile, change: Callable[[tuple[Acl, ...]], Iterable[Acl]], 
         context.report(f"the file of ACLs is not changed: {e}")
         return ErrorCode.UNKNOWN_SERVER_ERROR, "the file of ACLs cannot be changed; the endpoint's log says why"
     return None
+
+
+def _check_known(*messages: DescribeAclsRequest | DeleteAclsFilter | AclCreation) -> None:
+    """A broker takes the code of UNKNOWN for no request. Raises InvalidRequest."""
+    for one in messages:
+        if isinstance(one, AclCreation):
+            codes = (one.resource_type, one.resource_pattern_type)
+        else:
+            codes = (one.resource_type_filter, one.pattern_type_filter)
+        if 0 in (*codes, one.operation, one.permission_type):
+            raise InvalidRequest("a request about ACLs whose type, operation or permission is UNKNOWN")
+
+
+def _is_filter(acl: Acl) -> bool:
+    """Whether it has a value that only a filter may have."""
+    anything = (ResourceType.ANY, Operation.ANY, Permission.ANY)
+    is_any = any(one is other for one, other in zip((acl.resource_type, acl.operation, acl.permission), anything, strict=True))
+    return is_any or acl.pattern_type in (PatternType.ANY, PatternType.MATCH)
 
 
 def _filter(of: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:

@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from local_log.formats.filenames import is_topic_name
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.endpoint.apis.auth_helper import is_authorized
 from tiering.endpoint.apis.authorized_groups import GROUP_RULES, Answer, Rule
+from tiering.endpoint.apis.configs import ResourceType as ConfigResourceType
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.authorization.acls import CLUSTER_NAME, Operation, ResourceType
 from tiering.endpoint.protocol.api_keys import (
@@ -28,6 +30,7 @@ from tiering.endpoint.protocol.api_keys import (
     FIND_COORDINATOR,
     LIST_OFFSETS,
     METADATA,
+    NEVER,
     OFFSET_COMMIT,
     OFFSET_DELETE,
     OFFSET_FETCH,
@@ -66,8 +69,8 @@ from tiering.endpoint.request_context import RequestContext
 
 _TOPIC_FAILED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _GROUP_FAILED: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
-_CONFIGS_OF_TOPIC, _CONFIGS_OF_GROUP = 2, 32
-"""Kafka's ConfigResource types."""
+_IDS_SINCE: Final = {OFFSET_COMMIT.key: 10, OFFSET_FETCH.key: 10, PRODUCE.key: 13}
+"""The versions since which topics have ids instead of names."""
 _GROUPS_SINCE, _SEVERAL_KEYS_SINCE, _ERROR_SINCE = 8, 4, 2
 _NO_NODE: Final = -1
 _NO_OFFSET: Final = -1
@@ -96,9 +99,12 @@ def _of_brokers(answer: Answer, message: Any, request_context: RequestContext, c
 def _split(topics: Any, operation: Operation, request_context: RequestContext, context: Context) -> tuple[Any, Any]:
     """The topics that the client may ask about, and the others."""
 
+    has_ids = request_context.version >= _IDS_SINCE.get(request_context.header.api.key, NEVER)
+
     def may(topic: Any) -> bool:
         name = topic.topic if hasattr(topic, "topic") else topic.name
-        name = name or context.logs.name_of(getattr(topic, "topic_id", ""))
+        if has_ids:
+            name = name or context.logs.name_of(topic.topic_id)
         return name is None or is_authorized(context, request_context, operation, ResourceType.TOPIC, name)
 
     context.logs.open_by_id(topic.topic_id for topic in topics if getattr(topic, "topic_id", ZERO_TOPIC_ID) != ZERO_TOPIC_ID)
@@ -217,7 +223,9 @@ def _offset_fetch_of_one(answer: Answer, message: Any, request_context: RequestC
 
 def _describe_configs(answer: Answer, message: Any, request_context: RequestContext, context: Context) -> Any:
     topic, group = (ResourceType.TOPIC, _TOPIC_FAILED), (ResourceType.GROUP, _GROUP_FAILED)
-    kinds = {_CONFIGS_OF_TOPIC: topic, _CONFIGS_OF_GROUP: group}
+    if any(one.resource_type not in set(ConfigResourceType) for one in message.resources):
+        return answer(message, request_context, context)  # which refuses all of it
+    kinds = {ConfigResourceType.TOPIC: topic, ConfigResourceType.GROUP: group}
     allowed, refused = [], []
     for resource in message.resources:
         of, code = kinds.get(resource.resource_type, (ResourceType.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
@@ -236,7 +244,7 @@ def _find_coordinator(answer: Answer, message: Any, request_context: RequestCont
         1: (ResourceType.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
     }
     if message.key_type not in kinds:
-        return _of_brokers(answer, message, request_context, context)
+        return answer(message, request_context, context)
     of, code = kinds[message.key_type]
 
     def may(key: str) -> bool:
@@ -259,8 +267,10 @@ def _describe_log_dirs(answer: Answer, message: Any, request_context: RequestCon
 
 
 def _describe_producers(answer: Answer, message: Any, request_context: RequestContext, context: Context) -> Any:
-    allowed, others = _split(message.topics, Operation.READ, request_context, context)
-    found = answer(replace(message, topics=allowed), request_context, context)
+    named = tuple(one for one in message.topics if is_topic_name(one.name))
+    wrong = tuple(one for one in message.topics if not is_topic_name(one.name))  # it is told of them that their names are
+    allowed, others = _split(named, Operation.READ, request_context, context)
+    found = answer(replace(message, topics=(*wrong, *allowed)), request_context, context)
     refused = (
         TopicResponse(one.name, tuple(PartitionResponse(number, _TOPIC_FAILED) for number in one.partition_indexes))
         for one in others

@@ -42,6 +42,12 @@ def _of_member(refused: object, answer: Answer, message: Any, request_context: R
     return refused
 
 
+def _sync_group(answer: Answer, message: Any, request_context: RequestContext, context: Context) -> Any:
+    if message.lacks_protocol(request_context.version):
+        return answer(message, request_context, context)  # which refuses it, whoever asks
+    return _of_member(SyncGroupResponse(error_code=_FAILED), answer, message, request_context, context)
+
+
 def _describe_groups(answer: Answer, message: Any, request_context: RequestContext, context: Context) -> Any:
     allowed = frozenset(filter(partial(_may, Operation.DESCRIBE, request_context, context), message.groups))
     asked = tuple(group for group in message.groups if group in allowed)
@@ -54,7 +60,7 @@ def _delete_groups(answer: Answer, message: Any, request_context: RequestContext
     allowed = frozenset(filter(partial(_may, Operation.DELETE, request_context, context), message.groups_names))
     asked = tuple(group for group in message.groups_names if group in allowed)
     found = answer(replace(message, groups_names=asked), request_context, context)
-    refused = (DeletableGroupResult(group, _FAILED) for group in message.groups_names if group not in allowed)
+    refused = (DeletableGroupResult(group, _FAILED) for group in dict.fromkeys(message.groups_names) if group not in allowed)
     return replace(found, results=(*found.results, *refused))
 
 
@@ -73,7 +79,7 @@ GROUP_RULES: Final[Mapping[int, Rule]] = {
     JOIN_GROUP.key: partial(_of_member, JoinGroupResponse(error_code=_FAILED)),
     HEARTBEAT.key: partial(_of_member, HeartbeatResponse(error_code=_FAILED)),
     LEAVE_GROUP.key: partial(_of_member, LeaveGroupResponse(error_code=_FAILED)),
-    SYNC_GROUP.key: partial(_of_member, SyncGroupResponse(error_code=_FAILED)),
+    SYNC_GROUP.key: _sync_group,
     DESCRIBE_GROUPS.key: _describe_groups,
     LIST_GROUPS.key: _list_groups,
     DELETE_GROUPS.key: _delete_groups,

@@ -32,8 +32,6 @@ _NULL_PROTOCOL_SINCE: Final = 7
 """The version of JoinGroup since which no protocol is null, and not empty."""
 _SEVERAL_MEMBERS_SINCE: Final = 3
 """The version of LeaveGroup since which several members leave at once."""
-_PROTOCOL_SINCE: Final = 5
-"""The version of SyncGroup since which a member says which protocol it means."""
 
 
 def join_group(request: JoinGroupRequest, request_context: RequestContext, context: Context) -> "Future[JoinGroupResponse]":
@@ -60,7 +58,7 @@ def _readable(response: JoinGroupResponse, version: int) -> JoinGroupResponse:
 
 def sync_group(request: SyncGroupRequest, request_context: RequestContext, context: Context) -> "Future[SyncGroupResponse]":
     """The member's assignment."""
-    if request_context.version >= _PROTOCOL_SINCE and None in (request.protocol_type, request.protocol_name):
+    if request.lacks_protocol(request_context.version):
         return _done(SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
     try:
         check_coordinator(request.group_id, context)

@@ -1,8 +1,12 @@
 """SyncGroup (14): what the leader of a group assigns."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from tiering.endpoint.protocol.fields import array, binary, int16, int32, string
+
+_PROTOCOL_SINCE: Final = 5
+"""The version since which a member says which protocol it means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,10 @@ class SyncGroupRequest:
     protocol_type: str | None = string("5+", nullable="5+", default=None)
     protocol_name: str | None = string("5+", nullable="5+", default=None)
     assignments: tuple[SyncGroupRequestAssignment, ...] = array(SyncGroupRequestAssignment)
+
+    def lacks_protocol(self, version: int) -> bool:
+        """Whether it does not say which protocol the member means, where it has to."""
+        return version >= _PROTOCOL_SINCE and None in (self.protocol_type, self.protocol_name)
 
 
 @dataclass(frozen=True, slots=True)

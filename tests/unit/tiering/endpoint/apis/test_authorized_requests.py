@@ -42,7 +42,7 @@ from tiering.endpoint.protocol.api_keys import (
     PRODUCE,
     SYNC_GROUP,
 )
-from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.errors import ErrorCode, InvalidRequest
 from tiering.endpoint.protocol.messages.acls import (
     AclCreation,
     CreateAclsRequest,
@@ -362,6 +362,23 @@ def test_acls_are_created_found_and_deleted_over_the_protocol(endpoint: Endpoint
     assert len(read_acls(Path(endpoint.context.acls.path).read_bytes())) == 2
 
 
+def test_acls_of_unknown_and_any_types_are_refused_as_by_a_broker(endpoint: Endpoint) -> None:
+    as_admin(endpoint)
+    new = AclCreation(2, "orders", 3, "User:bob", "*", Operation.READ, Permission.ALLOW)
+    for api, request in (
+        (DESCRIBE_ACLS, replace(EVERYTHING, operation=0)),
+        (CREATE_ACLS, CreateAclsRequest((new, replace(new, permission_type=0)))),
+        (DELETE_ACLS, DeleteAclsRequest((DeleteAclsFilter(0, None, 1, None, None, 1, 1),))),
+    ):
+        with pytest.raises(InvalidRequest, match="UNKNOWN"):
+            endpoint.ask(api, 3, request)
+    assert endpoint.ask(DESCRIBE_ACLS, 3, replace(EVERYTHING, resource_type_filter=99)).resources == ()
+    for any_type in ({"resource_type": 1}, {"resource_pattern_type": 2}, {"operation": 1}, {"permission_type": 1}):
+        made = endpoint.ask(CREATE_ACLS, 3, CreateAclsRequest((new, replace(new, **any_type))))
+        assert [one.error_code for one in made.results] == [ErrorCode.INVALID_REQUEST] * 2
+    assert endpoint.ask(DESCRIBE_ACLS, 3, replace(EVERYTHING, principal_filter="User:bob")).resources == ()
+
+
 def test_acls_are_for_those_who_may_describe_and_alter_the_cluster(endpoint: Endpoint) -> None:
     cluster = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     new = AclCreation(2, "orders", 3, ALICE, "*", Operation.READ, Permission.ALLOW)
@@ -441,3 +458,20 @@ def test_groups_are_listed_described_and_deleted_by_those_who_may(endpoint: Endp
     assert shown() == ["mine-1", "theirs"]
     deleted = endpoint.ask(DELETE_GROUPS, 2, DeleteGroupsRequest(("theirs",))).results
     assert codes(deleted, "group_id") == {"theirs": 0}
+
+
+def test_what_is_wrong_with_a_request_is_told_before_who_may_not_ask(endpoint: Endpoint) -> None:
+    """As by a broker."""
+    unnamed = OffsetForLeaderEpochRequest(topics=(OffsetForLeaderTopic("", (OffsetForLeaderPartition(0),)),))
+    assert endpoint.ask(OFFSET_FOR_LEADER_EPOCH, 4, unnamed).topics[0].partitions[0].error_code == TOPIC_FAILED
+    kinds = DescribeConfigsRequest(tuple(DescribeConfigsResource(kind, "g-trimmed", None) for kind in (2, 3)))
+    assert [one.error_code for one in endpoint.ask(DESCRIBE_CONFIGS, 4, kinds).results] == [ErrorCode.INVALID_REQUEST] * 2
+    assert endpoint.ask(FIND_COORDINATOR, 3, FindCoordinatorRequest("x", -1)).error_code == ErrorCode.INVALID_REQUEST
+    wrong = DescribeProducersRequest(tuple(TopicOfProducers(name, (0,)) for name in ("..", "g-trimmed")))
+    told = [one.partitions[0].error_code for one in endpoint.ask(DESCRIBE_PRODUCERS, 0, wrong).topics]
+    assert told == [ErrorCode.INVALID_TOPIC_EXCEPTION, TOPIC_FAILED]
+    sync = SyncGroupRequest("others", 1, "m", protocol_type=None)
+    codes = [endpoint.ask(SYNC_GROUP, version, sync).error_code for version in (4, 5)]
+    assert codes == [ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.INCONSISTENT_GROUP_PROTOCOL]
+    deleted = endpoint.ask(DELETE_GROUPS, 2, DeleteGroupsRequest(("others", "others"))).results
+    assert [one.group_id for one in deleted] == ["others"]
