@@ -97,7 +97,7 @@ def of_groups() -> dict[str, st.SearchStrategy[Any]]:
     groups, epochs = st.sampled_from(GROUPS), _mostly((-1,), (0, 1))
     return {
         **dict.fromkeys(("group_id", "groups", "groups_names", "key", "coordinator_keys"), groups),
-        "key_type": _mostly((0,), (2, 3, -1)),
+        "key_type": _mostly((0,), (1, 2, 3, -1)),
         "member_id": _mostly(("",), ("m",)),
         "group_instance_id": _mostly((None,), ("i",)),
         **dict.fromkeys(("generation_id", "generation_id_or_member_epoch", "member_epoch"), epochs),
@@ -108,6 +108,49 @@ def of_groups() -> dict[str, st.SearchStrategy[Any]]:
         "partition_indexes": _mostly((0,), _ODD_PARTITIONS),
         "states_filter": st.sampled_from(("Empty", "Stable", "Dead", "x")),
         "types_filter": st.sampled_from(("classic", "consumer", "x")),
+    }
+
+
+def of_producers() -> dict[str, st.SearchStrategy[Any]]:
+    """The values of fields of Produce. A broker appends none of the records, and says so."""
+    nothing = st.binary(max_size=50).map(lambda data: (data,))
+    return {
+        "acks": _mostly((-1, 1), (2, -2)),
+        "transactional_id": _mostly((None,), ("", "t")),
+        "timeout_ms": st.sampled_from((0, 1000)),
+        "index": _mostly((0,), _ODD_PARTITIONS),
+        "records": nothing,
+    }
+
+
+def of_acls(topics: Sequence[str]) -> dict[str, st.SearchStrategy[Any]]:
+    """The values of fields of DescribeAcls, CreateAcls and DeleteAcls."""
+    names = _mostly((*topics, *GROUPS, "*", "g-", "kafka-cluster", "kafka-cluster"), _ODD_NAMES)
+    principals = _mostly(
+        ("User:alice", "User:alice", "User:*", "User:bob"), ("", "alice", "User:", "Group:alice", ":", "User:a:b")
+    )
+    types, operations = _mostly((2, 2, 3, 4), (0, 1, 5, 6, 7, 8, 127)), _mostly(range(2, 13), (0, 1, 13, 14, 15, 16, 127, -1))
+    return {
+        **dict.fromkeys(("resource_name", "resource_name_filter"), names),
+        **dict.fromkeys(("resource_type", "resource_type_filter"), types),
+        "resource_pattern_type": _mostly((3, 4), (0, 1, 2, 5, -1)),
+        "pattern_type_filter": _mostly((1, 2, 3, 4), (0, 5, -1)),
+        **dict.fromkeys(("principal", "principal_filter"), principals),
+        **dict.fromkeys(("host", "host_filter"), _mostly(("*", "*", "127.0.0.1"), ("", "10.0.0.1", "localhost"))),
+        "operation": operations,
+        "permission_type": _mostly((2, 3, 3), (0, 1, 4)),
+    }
+
+
+def of_rights(topics: Sequence[str]) -> dict[str, st.SearchStrategy[Any]]:
+    """The values of fields of ACLs that there may be."""
+    return of_acls(topics) | {
+        "resource_name": st.sampled_from((*topics, *topics, *GROUPS[:3], "*", "*", "g-", "kafka-cluster")),
+        "resource_type": st.sampled_from((2, 2, 2, 3, 3)),
+        "resource_pattern_type": st.sampled_from((3, 4)),
+        "principal": st.sampled_from(("User:alice", "User:*")),
+        "operation": st.sampled_from((2, 3, 3, 4, 6, 8, 10)),
+        "permission_type": st.sampled_from((3, 3, 3, 2)),
     }
 
 

@@ -1,7 +1,9 @@
 """Requests over a socket, to a broker or to our endpoint alike."""
 
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
+from select import select
 from typing import Any
 
 from asked_endpoint import response_of
@@ -17,6 +19,8 @@ class Wire:
     """A connection, made anew when it was closed."""
 
     address: str
+    on_connected: "Callable[[Wire], None] | None" = None
+    """Called for each new connection, before anything else is asked."""
     _socket: socket.socket | None = None
 
     def ask(self, api: Api, version: int, message: object) -> Any:
@@ -26,9 +30,20 @@ class Wire:
 
     def ask_bytes(self, frame: bytes) -> bytes | None:
         """The whole frame of the response, None if the connection was closed instead."""
-        connection = self._connected()
-        connection.sendall(frame)
-        data = bytearray()
+        self.send(frame)
+        return self.receive()
+
+    def send(self, frame: bytes) -> None:
+        """Only sends."""
+        self._connected().sendall(frame)
+
+    def has_answer(self, seconds: float) -> bool:
+        """Whether there is something to receive within so many seconds."""
+        return bool(select([self._connected()], [], [], seconds)[0])
+
+    def receive(self) -> bytes | None:
+        """The whole frame of the response to what was sent, None if the connection was closed instead."""
+        connection, data = self._connected(), bytearray()
         while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
             more = _received(connection)
             if not more:
@@ -47,6 +62,8 @@ class Wire:
         if self._socket is None:
             host, _, port = self.address.rpartition(":")
             self._socket = socket.create_connection((host, int(port)), timeout=60)
+            if self.on_connected is not None:
+                self.on_connected(self)
         return self._socket
 
 

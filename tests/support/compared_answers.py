@@ -6,7 +6,8 @@ from typing import Any
 
 _NAMES = (
     *("topic_id", "topic", "name", "resource_type", "resource_name", "partition_index", "partition", "index", "api_key"),
-    *("node_id", "broker_id", "group_id"),
+    *("node_id", "broker_id", "group_id", "member_id"),
+    *("pattern_type", "principal", "operation", "permission_type"),
 )
 """Fields that tell the elements of an array apart."""
 
@@ -46,7 +47,7 @@ def _of_arrays(
 ) -> Iterator[Difference]:
     theirs, ours = _merged(theirs), _merged(ours)
     names, our_names = [*map(_name, theirs)], [*map(_name, ours)]
-    if names != our_names and sorted(map(repr, names)) == sorted(map(repr, our_names)):
+    if [name for name in names if name in our_names] != [name for name in our_names if name in names]:
         yield Difference(f"{path}[order]", names, our_names, within)
     rest = list(ours)
     for one in theirs:
@@ -78,7 +79,8 @@ def _are_named(theirs: Any, ours: Any) -> bool:
 
 
 def _name(one: Any) -> tuple[Any, ...]:
-    return tuple(getattr(one, name) for name in _NAMES if hasattr(one, name))
+    found = tuple(getattr(one, name) for name in _NAMES if hasattr(one, name))
+    return (*found, one.host) if hasattr(one, "principal") else found
 
 
 def _joined(records: Any) -> bytes | None:

@@ -1,47 +1,48 @@
 """A broker and endpoints on copies of its log directory, which are asked the same."""
 
-import os
 import shutil
+import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from random import Random  # noqa: TID251  # seeded
 from typing import Any
 
 import real_kafka
-from any_requests import LAST, Facts, any_message, of_groups
-from asked_by_wire import CORRELATION_ID, Wire
+from any_requests import LAST, Facts
+from asked_by_wire import Wire
 from asked_endpoint import Endpoint, response_of
 from compared_answers import Difference, differences
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
+from compared_groups import ComparedGroups, without_lives
 from known_differences import Compared, KnownDifference
 from known_topics import know
-from mutated_frames import mutated_body
 from odd_logs import odd_logs
 from offsets_kept import MemoryLog
+from secured_brokers import asking_who, authorize, log_in, settings
 from served_endpoint import served
 from tiered_worlds import with_half_archived
+from users_file import user_file
 
 from local_log.formats.filenames import CLUSTER_METADATA_TOPIC, HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHECKPOINT
 from local_log.formats.list_offsets import LATEST
 from remote.clock import SystemClock
+from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.fetch_sessions.session import NO_SESSION
 from tiering.endpoint.protocol.api_keys import FETCH, LIST_OFFSETS, Api
-from tiering.endpoint.protocol.errors import InvalidRequest
 from tiering.endpoint.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from tiering.endpoint.protocol.requests import Request, RequestHeader, read_request, write_request
+from tiering.endpoint.protocol.requests import Request, read_request
+from tiering.endpoint.request_context import ConnectionContext
 
-EACH = int(os.environ.get("COMPARED_REQUESTS", "40"))
 _SESSIONS_SINCE = 7
 """The first version of Fetch with sessions."""
+_GROUP_SIZE_MAX = 3
 _SETTINGS = {
     "log_retention_ms": "-1",
     "log_initial_task_delay_ms": str(86_400_000),  # it would delete the segments below a log start offset
     "auto_create_topics_enable": "false",
+    "group_max_size": str(_GROUP_SIZE_MAX),
     "log_index_size_max_bytes": "65536",
     "replica_high_watermark_checkpoint_interval_ms": "200",
 }
@@ -77,15 +78,33 @@ class World:
     facts: Facts
     broker: Side
     endpoints: tuple[Side, ...]
+    groups: ComparedGroups
+    known: tuple[KnownDifference, ...]
+    sasl: tuple[str, ...] = ()
+    """The addresses of the listeners that ask who one is, the broker's first."""
+
+    @contextmanager
+    def acting_as(self, name: str) -> Iterator["World"]:
+        """The same, asked by a user."""
+        sides = [Side(Wire(address, partial(log_in, name=name))) for address in self.sasl]
+        yield replace(self, broker=sides[0], endpoints=tuple(sides[1:]))
+        for side in sides:
+            side.wire.close()
 
     def compare(self, api: Api, version: int, request: object) -> list[tuple[Compared, Difference]]:
         """What differs in the answers, or that one has closed the connection."""
-        theirs, found = self.broker.ask(api, version, request), list[tuple[Compared, Difference]]()
+        theirs, found = without_lives(self.broker.ask(api, version, request)), list[tuple[Compared, Difference]]()
         for endpoint in self.endpoints:
             ours = endpoint.ask(api, version, request)
             compared = Compared(api, version, request, theirs, ours, self.facts.bases)
             found += [(compared, difference) for difference in differences(theirs, ours)]
         return found
+
+    def shown(self, difference: KnownDifference) -> list[tuple[Compared, Difference]]:
+        """What differs in the answers to the requests that show a difference: a single one, or those of a group."""
+        if len(difference.shown_by) == 1:
+            return self.compare(*difference.shown_by[0])
+        return self.groups.compare(difference.shown_by, 0.1)
 
     def compare_frame(self, api: Api, version: int, frame: bytes) -> list[tuple[Compared, Difference]] | str:
         """The same for a frame, which may be none; or who has closed the connection, `both` or `ours` or `theirs`."""
@@ -99,79 +118,47 @@ class World:
 
 
 @contextmanager
-def compared_with(pom: Path, folder: Path) -> Iterator[World]:
+def compared_with(pom: Path, folder: Path, known: tuple[KnownDifference, ...], *, is_secured: bool = False) -> Iterator[World]:
     """A broker of the version that `pom` names on the odd logs, in `folder`, and endpoints on copies, which keep offsets."""
-    know(odd_logs(folder / "data"), pom)
+    users = user_file(folder)
+    know(odd_logs(folder / "data"), pom, users.users())
+    port, _ = real_kafka.free_ports()
     with ExitStack() as stack:
-        broker = Wire(stack.enter_context(real_kafka.broker(folder, pom=pom, **_SETTINGS)))
+        broker = Wire(
+            stack.enter_context(real_kafka.broker(folder, pom=pom, **_SETTINGS, **(settings(port) if is_secured else {})))
+        )
         stack.callback(broker.close)
         _wait_for_leaders(broker, folder / "data")
         copy = Path(shutil.copytree(folder / "data", folder / "copy", ignore=shutil.ignore_patterns("*.tmp")))
-        store = with_half_archived(copy, folder / "half")
-        endpoints = []
-        for endpoint in (Endpoint(copy, None, MemoryLog()), Endpoint(folder / "half", store, MemoryLog())):
-            endpoint.clock.now = SystemClock().now_ms()
-            host, port = stack.enter_context(served(endpoint))
-            endpoints.append(Wire(f"{host}:{port}"))
-            stack.callback(endpoints[-1].close)
-        yield World(Facts.of(copy), Side(broker), tuple(map(Side, endpoints)))
+        endpoints = (
+            Endpoint(copy, None, MemoryLog()),
+            Endpoint(folder / "half", with_half_archived(copy, folder / "half"), MemoryLog()),
+        )
+        groups = ComparedGroups(broker.address, _coordinating(copy))
+        stack.callback(groups.close)
+        world = World(
+            Facts.of(copy), Side(broker), tuple(_served(one, folder, is_secured, stack) for one in endpoints), groups, known
+        )
+        if is_secured:
+            world.sasl = (f"127.0.0.1:{port}", *(stack.enter_context(asking_who(one, users)) for one in endpoints))
+        yield world
 
 
-def known(found: tuple[Compared, Difference], differences: tuple[KnownDifference, ...]) -> str | None:
-    """Which of the differences that we know of it is."""
-    return next((one.what for one in differences if one.holds(*found)), None)
+def _served(endpoint: Endpoint, folder: Path, is_secured: bool, stack: ExitStack) -> Side:
+    endpoint.clock.now = SystemClock().now_ms()
+    if is_secured:
+        authorize(endpoint, Path(tempfile.mkdtemp(dir=folder)))
+    host, port = stack.enter_context(served(endpoint))
+    side = Side(Wire(f"{host}:{port}"))
+    stack.callback(side.wire.close)
+    return side
 
 
-def compare_frames(world: World, api: Api, versions: range, known_differences: tuple[KnownDifference, ...]) -> Counter[str]:
-    """Requests with something wrong in them: whoever answers them answers the same. Gives how many were answered and closed."""
-    random, found = Random(api.key), Counter[str]()
-    values = world.facts.values()
-    requests = {version: any_message(api.request, version, values) for version in versions}
-    how = settings(max_examples=max(5, EACH // 10), derandomize=True, deadline=None, database=None)
-
-    @settings(how, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
-    @given(st.sampled_from(versions).flatmap(lambda version: st.tuples(st.just(version), requests[version])))
-    def ask(asked: tuple[int, Any]) -> None:
-        version, request = asked
-        frame = write_request(RequestHeader(api, version, CORRELATION_ID, "test"), request)
-        for _ in range(5):
-            mutated = mutated_body(frame, random)
-            if waits_long(mutated):
-                continue
-            outcome = world.compare_frame(api, version, mutated)
-            found[outcome if isinstance(outcome, str) else "answered"] += 1
-            unknown = [] if isinstance(outcome, str) else [one for one in outcome if known(one, known_differences) is None]
-            assert not unknown, (mutated, [difference for _, difference in unknown])
-
-    ask()
-    return found
-
-
-def waits_long(frame: bytes) -> bool:
-    """Whether it is a fetch that waits for records."""
-    try:
-        request = read_request(frame[4:])
-    except InvalidRequest:
-        return False
-    return isinstance(request, Request) and getattr(request.message, "max_wait_ms", 0) > 100
-
-
-def compare_any(world: World, api: Api, versions: range, known_differences: tuple[KnownDifference, ...]) -> None:
-    """Any requests of an API: the answers differ in nothing that is not known. EACH says how many."""
-    values = world.facts.values() | of_groups()
-    asked = st.sampled_from(versions).flatmap(
-        lambda version: st.tuples(st.just(version), any_message(api.request, version, values))
-    )
-    checks = list(HealthCheck)
-    how = settings(max_examples=EACH, derandomize=True, deadline=None, database=None, suppress_health_check=checks)
-
-    @settings(how, phases=[Phase.generate, Phase.shrink])
-    @given(asked)
-    def ask(asked: tuple[int, Any]) -> None:
-        unknown = [one for one in world.compare(api, *asked) if known(one, known_differences) is None]
-        assert not unknown, [difference for _, difference in unknown]
-
-    ask()
+def _coordinating(folder: Path) -> Endpoint:
+    config = GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0, group_max_size=_GROUP_SIZE_MAX)
+    endpoint = Endpoint(folder, None, MemoryLog(), group_config=config)
+    endpoint.connection = ConnectionContext("0", "127.0.0.1", 50_000)
+    return endpoint
 
 
 def _wait_for_leaders(broker: Wire, data: Path) -> None:

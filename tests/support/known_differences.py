@@ -19,8 +19,11 @@ from tiering.endpoint.protocol.api_keys import (
     DESCRIBE_LOG_DIRS,
     DESCRIBE_TOPIC_PARTITIONS,
     FETCH,
+    FIND_COORDINATOR,
+    JOIN_GROUP,
     LIST_OFFSETS,
     METADATA,
+    PRODUCE,
     Api,
 )
 from tiering.endpoint.protocol.errors import ErrorCode
@@ -29,22 +32,31 @@ from tiering.endpoint.protocol.messages.describe_configs import DescribeConfigsR
 from tiering.endpoint.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from tiering.endpoint.protocol.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest, TopicRequest
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from tiering.endpoint.protocol.messages.find_coordinator import FindCoordinatorRequest
+from tiering.endpoint.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from tiering.endpoint.protocol.messages.leave_group import LeaveGroupRequest
 from tiering.endpoint.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest
+from tiering.endpoint.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
+_TRANSACTION = 1
 _OF_TIERS = (EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD)
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A request with both answers; `bases` are the base offsets of the segments in the broker's directory."""
+    """A request with both answers, and those of the same group before it.
+
+    `bases` are the base offsets of the segments in the broker's directory.
+    """
 
     api: Api
     version: int
     request: Any
     theirs: Any
     ours: Any
-    bases: frozenset[int]
+    bases: frozenset[int] = frozenset()
+    before: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +66,8 @@ class KnownDifference:
     what: str
     reason: str
     holds: Callable[[Compared, Difference], bool]
-    shown_by: tuple[Api, int, object]
+    shown_by: tuple[tuple[Api, int, object], ...]
+    """A request, or the life of a group."""
 
 
 def _names(of: Compared, found: Difference) -> bool:
@@ -177,6 +190,35 @@ def _overflow(of: Compared, found: Difference) -> bool:
     return of.api is DESCRIBE_TOPIC_PARTITIONS and cursor is not None and cursor.partition_index == INT32_MAX
 
 
+def _produced(of: Compared, found: Difference) -> bool:
+    return of.api is PRODUCE and found.path.startswith("responses")
+
+
+def _of_groups(of: Compared, found: Difference) -> bool:
+    """Of topics in which a broker keeps what groups and transactions are."""
+    names = [getattr(one, "name", None) for one in (found.theirs, *(theirs for theirs, _ in found.within))]
+    return bool(set(names) & {"__consumer_offsets", "__transaction_state"})
+
+
+def _transactions(of: Compared, found: Difference) -> bool:
+    return of.api is FIND_COORDINATOR and of.request.key_type == _TRANSACTION
+
+
+def _named_twice(of: Compared, found: Difference) -> bool:
+    joins = (one for one in (*of.before, of.request) if isinstance(one, JoinGroupRequest))
+    return any(len({protocol.name for protocol in join.protocols}) < len(join.protocols) for join in joins)
+
+
+def _elected(of: Compared, found: Difference) -> bool:
+    if of.api is not JOIN_GROUP or None in (of.theirs, of.ours) or of.theirs.error_code or of.ours.error_code:
+        return False
+    has_left = any(isinstance(one, LeaveGroupRequest) for one in of.before)
+    first = {one.protocols[0].name for one in (*of.before, of.request) if isinstance(one, JoinGroupRequest) and one.protocols}
+    if found.path == "protocol_name" or found.path == "members.metadata":
+        return len(first) > 1
+    return has_left and (found.path == "leader" or found.path.startswith("members"))
+
+
 def _fetch(topic: str, **fields: Any) -> FetchRequest:
     one = FetchPartition(0, **{"partition_max_bytes": INT32_MAX} | fields)
     return FetchRequest(topics=(FetchTopic(topic, partitions=(one,)),))
@@ -187,89 +229,137 @@ def _offset(*topics: str, timestamp: int) -> ListOffsetsRequest:
     return ListOffsetsRequest(-1, topics=tuple(ListOffsetsTopic(topic, asked) for topic in topics))
 
 
+_LAST = Cursor("g-tiny", INT32_MAX)
+_RANGE, _STICKY = JoinGroupRequestProtocol("range"), JoinGroupRequestProtocol("sticky")
+
+
+def _join(protocols: tuple[JoinGroupRequestProtocol, ...], member_id: str = "") -> JoinGroupRequest:
+    return JoinGroupRequest("@group", 30_000, 60_000, member_id, None, "consumer", protocols)
+
+
 KNOWN_DIFFERENCES = (
     KnownDifference(
         "All: addresses, the cluster's id, session ids, directories",
         "They name this endpoint, its cluster, its fetch sessions and its log directory.",
         _names,
-        (METADATA, 12, MetadataRequest()),
+        ((METADATA, 12, MetadataRequest()),),
     ),
     KnownDifference(
         "ApiVersions: the APIs, and the first versions of Fetch and ListOffsets",
         "What is answered here: fewer APIs, and versions of clients before 0.11 besides.",
         _apis,
-        (API_VERSIONS, 0, ApiVersionsRequest()),
+        ((API_VERSIONS, 0, ApiVersionsRequest()),),
     ),
     KnownDifference(
         "ApiVersions: features",
         "None: nothing here depends on the version of a cluster's metadata.",
         _features,
-        (API_VERSIONS, 4, ApiVersionsRequest("a", "1")),
+        ((API_VERSIONS, 4, ApiVersionsRequest("a", "1")),),
     ),
     KnownDifference(
         "All but Fetch, and there what is refused: order",
         "That of the request, for all topics that of their names; a broker's is that of a hash table.",
         _order,
-        (METADATA, 12, MetadataRequest(topics=None)),
+        ((METADATA, 12, MetadataRequest(topics=None)),),
     ),
     KnownDifference(
         "DescribeConfigs: settings",
         "The endpoint's own, with its values. Logs and archives have none, so that of a topic is an empty list.",
         _settings,
-        (DESCRIBE_CONFIGS, 4, DescribeConfigsRequest((DescribeConfigsResource(2, "g-tiny", None),))),
+        ((DESCRIBE_CONFIGS, 4, DescribeConfigsRequest((DescribeConfigsResource(2, "g-tiny", None),))),),
     ),
     KnownDifference(
         f"DescribeConfigs: more than {BROKERS_MAX} resources that are a broker",
         "INVALID_REQUEST for each resource: the answer would be a thousand times as large as the request.",
         _many_brokers,
-        (DESCRIBE_CONFIGS, 4, DescribeConfigsRequest((DescribeConfigsResource(4, "", None),) * (BROKERS_MAX + 1))),
+        ((DESCRIBE_CONFIGS, 4, DescribeConfigsRequest((DescribeConfigsResource(4, "", None),) * (BROKERS_MAX + 1))),),
     ),
     KnownDifference(
         "DescribeLogDirs: sizes",
         "Those of the log directory, where there is one, without what is in the archive; of its volume what is usable then.",
         _directory,
-        (DESCRIBE_LOG_DIRS, 4, DescribeLogDirsRequest(None)),
+        ((DESCRIBE_LOG_DIRS, 4, DescribeLogDirsRequest(None)),),
     ),
     KnownDifference(
-        "DescribeConfigs, DescribeCluster, DescribeProducers, FindCoordinator: messages of errors",
+        "DescribeConfigs, DescribeCluster, DescribeProducers, FindCoordinator, ACLs: messages of errors",
         "Our own words, with the broker's error code.",
         _words,
-        (DESCRIBE_CONFIGS, 4, DescribeConfigsRequest((DescribeConfigsResource(2, "nowhere", None),))),
+        ((DESCRIBE_CONFIGS, 4, DescribeConfigsRequest((DescribeConfigsResource(2, "nowhere", None),))),),
     ),
     KnownDifference(
         "ListOffsets: by a time that only an emptied batch of its segment has",
         "The first record of a later segment that is as late. A broker looks into one local segment, and finds none.",
         _later_segments,
-        (LIST_OFFSETS, 11, _offset("g-compacted", timestamp=1_700_000_028_749)),
+        ((LIST_OFFSETS, 11, _offset("g-compacted", timestamp=1_700_000_028_749)),),
     ),
     KnownDifference(
         "ListOffsets: the earliest local, the latest tiered offset and the earliest one that is not uploaded",
         "Those of the archive. A broker knows of its own tiered storage only.",
         _tiers,
-        (LIST_OFFSETS, 11, _offset("g-txn", timestamp=EARLIEST_LOCAL)),
+        ((LIST_OFFSETS, 11, _offset("g-txn", timestamp=EARLIEST_LOCAL)),),
     ),
     KnownDifference(
         "Fetch: last stable offset",
         "Told to consumers that read committed records only; others, which do not use it, are told the high watermark.",
         _stable_offset,
-        (FETCH, 11, _fetch("g-txn")),
+        ((FETCH, 11, _fetch("g-txn")),),
     ),
     KnownDifference(
         "Fetch: bytes, and the aborted transactions among them",
         "As many whole batches as fit, of several segments. A broker ends at the end of a segment, or within a batch.",
         _whole_batches,
-        (FETCH, 11, _fetch("g-codec-none")),
+        ((FETCH, 11, _fetch("g-codec-none")),),
     ),
     KnownDifference(
         "All: requests that a broker answers with UNKNOWN_SERVER_ERROR",
-        "What makes it fail, as a size below 0 or an empty name, is taken for 0 or for unknown here.",
+        "What makes it fail, as a size below 0 or an empty name, is taken for 0 or for unknown here, or refused.",
         fails_inside,
-        (DESCRIBE_TOPIC_PARTITIONS, 0, DescribeTopicPartitionsRequest((TopicRequest(""),))),
+        ((DESCRIBE_TOPIC_PARTITIONS, 0, DescribeTopicPartitionsRequest((TopicRequest(""),))),),
     ),
     KnownDifference(
         "DescribeTopicPartitions: a cursor at partition 2147483647",
         "Nothing follows; a broker's sum overflows, and its next cursor is at a number below 0.",
         _overflow,
-        (DESCRIBE_TOPIC_PARTITIONS, 0, DescribeTopicPartitionsRequest((TopicRequest("g-tiny"),), 1, Cursor("g-tiny", INT32_MAX))),
+        (
+            (
+                DESCRIBE_TOPIC_PARTITIONS,
+                0,
+                DescribeTopicPartitionsRequest((TopicRequest("g-tiny"),), 1, Cursor("g-tiny", INT32_MAX)),
+            ),
+        ),
+    ),
+    KnownDifference(
+        "All: the topics in which a broker keeps groups and transactions",
+        "They are no topics here: what groups commit is in a directory of its own, and there are no transactions.",
+        _of_groups,
+        ((METADATA, 12, MetadataRequest(topics=None)),),
+    ),
+    KnownDifference(
+        "Produce: all of it",
+        "POLICY_VIOLATION for every partition, whatever is wrong besides: nothing is appended here.",
+        _produced,
+        ((PRODUCE, 9, ProduceRequest(None, -1, 1000, (TopicProduceData("nowhere", partition_data=(PartitionProduceData(),)),))),),
+    ),
+    KnownDifference(
+        "FindCoordinator: of transactions",
+        "POLICY_VIOLATION: there are no transactions here.",
+        _transactions,
+        ((FIND_COORDINATOR, 4, FindCoordinatorRequest(key_type=1, coordinator_keys=("payments",))),),
+    ),
+    KnownDifference(
+        "JoinGroup: a protocol that a member names twice",
+        "It counts once. A broker counts it twice, and then takes it for one that not all members support.",
+        _named_twice,
+        tuple((JOIN_GROUP, 0, _join(protocols)) for protocols in ((_RANGE,), (_RANGE, _RANGE), (_RANGE,))),
+    ),
+    KnownDifference(
+        "JoinGroup: the protocol when votes are equal, and who leads after the leader has left",
+        "What the member votes for that joined first, and this member; a broker's choice is that of a hash table.",
+        _elected,
+        (
+            (JOIN_GROUP, 0, _join((_RANGE, _STICKY))),
+            (JOIN_GROUP, 0, _join((_STICKY, _RANGE))),
+            (JOIN_GROUP, 0, _join((_RANGE, _STICKY), "@0")),
+        ),
     ),
 )

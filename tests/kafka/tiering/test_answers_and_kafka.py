@@ -7,8 +7,10 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from any_requests import GROUPS
-from compared_brokers import Side, World, compare_any, compare_frames, compared_with, known
+from any_requests import GROUPS, of_groups, of_producers
+from compared_brokers import Side, World, compared_with
+from compared_requests import compare_any, compare_frames, compare_lives, known
+from compared_security import compare_acls, compare_as_user
 from kafka_judge import oracle
 from known_differences import KNOWN_DIFFERENCES, KnownDifference
 from real_kafka import BROKER
@@ -33,11 +35,13 @@ from tiering.endpoint.protocol.api_keys import (
     OFFSET_DELETE,
     OFFSET_FETCH,
     OFFSET_FOR_LEADER_EPOCH,
+    PRODUCE,
     SYNC_GROUP,
     Api,
 )
 from tiering.endpoint.protocol.messages.find_coordinator import FindCoordinatorRequest
 from tiering.endpoint.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from tiering.endpoint.protocol.messages.produce import ProduceRequest
 
 COMPARED = (
     *(FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, OFFSET_FOR_LEADER_EPOCH),
@@ -53,20 +57,26 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with compared_with(BROKER, tmp_path_factory.mktemp("broker")) as found:
+    with compared_with(BROKER, tmp_path_factory.mktemp("broker"), KNOWN_DIFFERENCES, is_secured=True) as found:
+        wait_for_coordinator(found.broker)
         yield found
+
+
+def versions_of(api: Api) -> range:
+    """Those that Kafka 4 has."""
+    return range(FIRST_OF_KAFKA_4.get(api.key, api.first), api.last + 1)
 
 
 @oracle
 @pytest.mark.parametrize("api", COMPARED, ids=lambda api: api.name)
 def test_any_request_is_answered_as_by_a_broker(world: World, api: Api) -> None:
-    compare_any(world, api, range(FIRST_OF_KAFKA_4.get(api.key, api.first), api.last + 1), KNOWN_DIFFERENCES)
+    compare_any(world, api, versions_of(api), world.facts.values())
 
 
 @oracle
 @pytest.mark.parametrize("api", COMPARED, ids=lambda api: api.name)
 def test_a_request_with_something_wrong_is_refused_or_answered_as_by_a_broker(world: World, api: Api) -> None:
-    found = compare_frames(world, api, range(FIRST_OF_KAFKA_4.get(api.key, api.first), api.last + 1), KNOWN_DIFFERENCES)
+    found = compare_frames(world, api, versions_of(api), world.facts.values())
     assert found["answered"]
     assert not found["theirs"]
     assert found["ours"] <= found.total() // 10  # a broker does not look at the size of a tagged field that it knows
@@ -75,18 +85,15 @@ def test_a_request_with_something_wrong_is_refused_or_answered_as_by_a_broker(wo
 @oracle
 @pytest.mark.parametrize("difference", KNOWN_DIFFERENCES, ids=lambda difference: difference.what)
 def test_each_difference_that_is_listed_occurs(world: World, difference: KnownDifference) -> None:
-    found = world.compare(*difference.shown_by)
-    assert difference.what in {known(one, KNOWN_DIFFERENCES) for one in found}
+    assert difference.what in {known(one, world.known) for one in world.shown(difference)}
 
 
-@pytest.fixture(scope="module")
-def with_groups(world: World) -> World:
-    """The same, from when the broker has created the topic in which it keeps what groups commit."""
+def wait_for_coordinator(broker: Side) -> None:
+    """Until it has created the topic in which it keeps what groups commit."""
     deadline = time.monotonic() + 60
-    while not coordinates(world.broker):
+    while not coordinates(broker):
         assert time.monotonic() < deadline, "the broker does not coordinate groups"
         time.sleep(0.1)
-    return world
 
 
 def coordinates(broker: Side) -> bool:
@@ -97,5 +104,29 @@ def coordinates(broker: Side) -> bool:
 
 @oracle
 @pytest.mark.parametrize("api", OF_GROUPS, ids=lambda api: api.name)
-def test_any_request_about_groups_is_answered_as_by_a_broker(with_groups: World, api: Api) -> None:
-    compare_any(with_groups, api, range(api.first, api.last + 1), KNOWN_DIFFERENCES)
+def test_any_request_about_groups_is_answered_as_by_a_broker(world: World, api: Api) -> None:
+    compare_any(world, api, versions_of(api), world.facts.values() | of_groups())
+
+
+@oracle
+def test_members_of_any_group_are_answered_as_by_a_broker(world: World) -> None:
+    compare_lives(world)
+
+
+@oracle
+def test_any_records_are_refused(world: World) -> None:
+    def has_records(request: ProduceRequest) -> bool:  # a broker does not answer null at all
+        return all(one.records is not None for topic in request.topic_data for one in topic.partition_data)
+
+    compare_any(world, PRODUCE, range(3, PRODUCE.last + 1), world.facts.values() | of_producers(), has_records)
+
+
+@oracle
+def test_any_change_of_acls_and_any_question_about_them_is_answered_as_by_a_broker(world: World) -> None:
+    compare_acls(world)
+
+
+@oracle
+def test_a_user_may_do_what_a_broker_lets_it_do(world: World) -> None:
+    apis = (*COMPARED, *OF_GROUPS)
+    compare_as_user(world, apis, {api: versions_of(api) for api in apis})

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from compared_brokers import World, compare_any, compared_with, known
+from compared_brokers import World, compared_with
+from compared_requests import compare_any, known
 from kafka_judge import oracle
 from known_differences import KnownDifference
 from known_old_differences import KNOWN_OLD_DIFFERENCES
@@ -16,17 +17,17 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with compared_with(BROKER_3_9, tmp_path_factory.mktemp("broker")) as found:
+    with compared_with(BROKER_3_9, tmp_path_factory.mktemp("broker"), KNOWN_OLD_DIFFERENCES) as found:
         yield found
 
 
 @oracle
 @pytest.mark.parametrize(("api", "versions"), [(FETCH, range(4)), (LIST_OFFSETS, range(1))], ids=["Fetch", "ListOffsets"])
 def test_any_old_request_is_answered_as_by_a_broker(world: World, api: Api, versions: range) -> None:
-    compare_any(world, api, versions, KNOWN_OLD_DIFFERENCES)
+    compare_any(world, api, versions, world.facts.values())
 
 
 @oracle
 @pytest.mark.parametrize("difference", KNOWN_OLD_DIFFERENCES, ids=lambda difference: difference.what)
 def test_each_old_difference_that_is_listed_occurs(world: World, difference: KnownDifference) -> None:
-    assert difference.what in {known(one, KNOWN_OLD_DIFFERENCES) for one in world.compare(*difference.shown_by)}
+    assert difference.what in {known(one, world.known) for one in world.shown(difference)}
