@@ -11,6 +11,7 @@ from remote.segment_bytes import SegmentBytes
 from remote.store.api import ObjectReader
 from remote.transforms.decoded_bytes import DecodedBytes
 from remote.transforms.key_rings import allows_plain, open_keys
+from remote.transforms.unwrapped_once import UnwrappedOnce
 
 Decoder = Callable[[ObjectReader], SegmentBytes]
 """Builds the decoder of the segments in a store."""
@@ -25,7 +26,7 @@ def decoder_with(keys_address: str | None) -> Decoder:
     """
     if keys_address is None:
         return DecodedBytes
-    return partial(DecodedBytes, keys=open_keys(keys_address), plain_allowed=allows_plain(keys_address))
+    return partial(DecodedBytes, keys=UnwrappedOnce(open_keys(keys_address)), plain_allowed=allows_plain(keys_address))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 The answers come from the manifest version that the log was opened with, whatever is committed later.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby
 
 import numpy as np
@@ -28,6 +29,7 @@ from remote.read.index_cache import SegmentIndexes
 from remote.read.plan import Span, check_start_offset, fetch_plan, first_missing, spans_and_gaps
 from remote.read.read_ahead import ReadAhead, ReadRange
 from remote.read.segment_files import SegmentFile, SegmentFiles
+from remote.read.window_cache import CachedSegment
 from remote.segment_bytes import SegmentBytes
 from remote.store.api import Body, ObjectReader
 
@@ -94,6 +96,28 @@ class ArchivedLog:
     def is_at_hand(self, offset: int) -> bool:
         """Whether `batch_file` knows the segment of an offset without reading a page of the manifest."""
         return not self.manifest.pages or self._files.find(offset) is not None
+
+    def spans(self, start_offset: int, end_offset: int) -> Iterator[Span]:
+        """The spans of segments that hold a range, in order.
+
+        Raises OffsetOutOfRange, Corrupt, Unavailable, and MissingRange on reaching missing offsets.
+        """
+        return self._spans(start_offset, end_offset, fail_on_data_loss=True)
+
+    def position_of(self, entry: SegmentEntry, offset: int) -> int:
+        """A position in a segment where a batch begins, at or before the batch with an offset."""
+        return 0 if offset <= entry.base_offset else self._indexes(entry).offsets().lookup(offset)
+
+    def cached_segment(self, key: Hashable, entry: SegmentEntry, chunk_bytes: int) -> CachedSegment:
+        """A segment's log for a cache of windows, under a key that names it, in chunks of `chunk_bytes` or a little more."""
+        align, path, chunks = max(self._source.align(entry), self.reading.ahead.align), self.manifest.path, self.reading.chunks
+        return CachedSegment(
+            key,
+            entry.log_size,
+            partial(self._source.log, path, entry),
+            -(-chunk_bytes // align) * align,
+            None if chunks is None else partial(chunks.forget, entry),
+        )
 
     def span_chunks(self, span: Span) -> Iterator[Chunk]:
         """The batches of a span of one segment."""
@@ -165,13 +189,9 @@ class ArchivedLog:
     def _file_of(self, span: Span) -> SegmentFile:
         """The file of a span's segment, for all offsets that a plan takes from it."""
         entry, path = span.entry, self.manifest.path
-
-        def position_of(offset: int) -> int:
-            return 0 if offset <= entry.base_offset else self._indexes(entry).offsets().lookup(offset)
-
         from_its_start = self._spans(max(entry.base_offset, self.log_start_offset), span.start + 1, fail_on_data_loss=False)
         start = next(s.start for s in from_its_start if s.entry.segment_id == entry.segment_id)
-        opener = self._source.log_file(path, entry)
+        opener, position_of = self._source.log_file(path, entry), partial(self.position_of, entry)
         return SegmentFile(start, entry.end_offset, path.segment(entry.log_name), opener, position_of, entry.log_size)
 
     def _refuse_missing(self, start: int, end: int) -> None:

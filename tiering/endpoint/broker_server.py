@@ -10,6 +10,8 @@ from typing import Final
 
 from local_log.errors import Invalid
 from remote.read.read_ahead import AheadBytes
+from remote.read.shared_reads import SharedReads
+from remote.read.window_cache import WindowCache
 from remote.store.instrumented import Meter
 from tiering.endpoint.apis.context import CLUSTER_ID, Context
 from tiering.endpoint.authentication.opening import open_listener
@@ -29,7 +31,7 @@ from tiering.endpoint.reads import Reads
 from tiering.endpoint.reports import Reports
 from tiering.endpoint.request_context import SecurityProtocol
 from tiering.endpoint.server import Server
-from tiering.endpoint.settings import FETCH_SESSION_SLOTS, NODE_ID, Settings
+from tiering.endpoint.settings import CHUNK_CACHE_SIZE, FETCH_SESSION_SLOTS, NODE_ID, Settings
 from tiering.endpoint.transport import listen
 from tiering.machine import CLOCK, IDS, allow_open_files, collect_seldom
 from tiering.wiring import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers
@@ -37,8 +39,8 @@ from tiering.wiring import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers
 OWN_THREADS: Final = 3
 """To look at logs that fetches wait for, for what is due in groups, and to stop: a store that hangs holds up none but itself."""
 READ_AHEAD_THREADS: Final = 4
-AHEAD_BYTES_MAX: Final = 128 << 20
-"""What is requested of a store before a client asks for it, for all clients together."""
+AHEAD_BYTES_MAX: Final = 32 << 20
+"""What all look-ups by time together have requested ahead; fetches have the chunk cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +103,10 @@ def broker_server(config: BrokerServerConfig, say: Callable[[str], object]) -> I
         _offsets_log(config.offsets_dir, group_config, reports) as offsets,
         pools(threads, CLOCK, hung) as (pool, background, ahead),
     ):
-        logs = HostedLogs(_tiers(config, ahead, meter, say), CLOCK, background=background, report=reports)
-        reads, topics = Reads(), len(logs.names())
+        tiers = _tiers(config, ahead, meter, say)
+        logs = HostedLogs(tiers, CLOCK, background=background, report=reports)
+        reads = Reads(shared=SharedReads(WindowCache(settings[CHUNK_CACHE_SIZE], tiers.reading.ahead.pool)))
+        topics = len(logs.names())
         listener = _listening(config)
         groups = GroupCoordinator(group_config, offsets, CLOCK, IDS, reports)
         groups.load()

@@ -1,11 +1,11 @@
 """Reads of batches for fetches: ranges of files where the batches lie in files as they are, else bytes.
 
-A read of bytes goes on where an earlier one ended: nothing is looked up or requested twice.
+What lies in a store, or is encoded, is read through a cache that all consumers share.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from local_log.checked_files import CheckedFiles
 from local_log.errors import LogError
@@ -14,11 +14,13 @@ from local_log.formats.chunks import Chunk
 from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.primitives import Buffer
 from local_log.log_reader import LogReader
-from tiering.read.archive_reads import ArchiveReads
+from remote.read.checked_windows import NoRoom, NotThere
+from remote.read.shared_reads import Found, SharedReads
+from remote.read.window_cache import WindowCache
+from tiering.read.archive_reads import SequentialRead
 from tiering.read.tiered_log import Isolation, TieredLog
 
-OPEN_MAX = 16
-"""Reads that are kept open, for so many consumers of one partition each. Each holds 8 MiB of batches, and what it is ahead."""
+CHUNK_CACHE_BYTES: Final = 256 << 20
 
 
 class NotAtHand(Exception):
@@ -58,16 +60,24 @@ class Reads:
     """For many threads: a read belongs to the thread that has taken it."""
 
     _files: CheckedFiles = field(default_factory=CheckedFiles)
-    _kept: ArchiveReads = field(default_factory=lambda: ArchiveReads(OPEN_MAX))
+    shared: SharedReads = field(default_factory=lambda: SharedReads(WindowCache(CHUNK_CACHE_BYTES)))
+    """Of what lies in a store, or is encoded."""
 
     def read_at_once(self, log: TieredLog, offset: int, max_bytes: int, *, one_at_least: bool) -> Batches:
         """As `read` for read_uncommitted, of what lies in files and was checked before. Raises NotAtHand for anything else."""
         end, following, size = log.end_offset(), offset, 0
-        parts: tuple[FileRange, ...] = ()
+        parts: tuple[Buffer | FileRange, ...] = ()
         while following < end and (max_bytes > size or one_at_least):
-            file = log.batch_file(following, Isolation.read_uncommitted) if log.is_at_hand(following) else None
-            if file is None:
+            if not log.is_at_hand(following):
                 raise NotAtHand
+            file = log.batch_file(following, Isolation.read_uncommitted)
+            if file is None:
+                shared = self._shared_at_once(log, (following, end), max_bytes - size, one_at_least=one_at_least)
+                parts, size, following = (*parts, *shared.parts), size + shared.size, shared.next_offset
+                one_at_least = one_at_least and not shared.parts
+                if not shared.is_over:
+                    break
+                continue
             located = self._files.locate_checked(file, following, max_bytes - size, one_at_least=one_at_least)
             if located is None:
                 raise NotAtHand
@@ -98,7 +108,7 @@ class Reads:
 
     def close(self) -> None:
         """Cancels what is requested ahead."""
-        self._kept.forget()
+        self.shared.close()
 
     def _parts(
         self, log: TieredLog, offset: int, max_bytes: int, isolation: Isolation, *, one_at_least: bool
@@ -107,40 +117,60 @@ class Reads:
         parts: tuple[Buffer | FileRange, ...] = ()
         end = log.end_offset(isolation)
         try:
-            while (file := log.batch_file(offset, isolation)) is not None:
+            while offset < end and (max_bytes > 0 or one_at_least):
+                file = log.batch_file(offset, isolation)
+                if file is None:
+                    shared = self._shared(log, (offset, end), max_bytes, isolation, one_at_least=one_at_least)
+                    if shared.parts:
+                        parts, one_at_least, max_bytes = (*parts, *shared.parts), False, max_bytes - shared.size
+                    offset = shared.next_offset
+                    if not shared.is_over:
+                        break
+                    continue
                 found = self._files.locate(file, offset, max_bytes, one_at_least=one_at_least)
                 if found.range is not None:
                     parts, offset, one_at_least = (*parts, found.range), found.next_offset, False
                     max_bytes -= found.range.size
-                is_full = max_bytes <= 0 and not one_at_least
-                if not found.is_over or file.next_offset is None or is_full:
-                    return parts, offset
+                if not found.is_over or file.next_offset is None:
+                    break
                 offset = max(offset, file.next_offset)
-            if offset >= end:
-                return parts, offset
-            chunks, is_over = self._taken(log, offset, max_bytes, isolation, one_at_least=one_at_least)
-            if is_over and not chunks:  # the read that was kept is of before the last batches were there
-                chunks, _ = self._taken(log, offset, max_bytes, isolation, one_at_least=one_at_least)
         except LogError:
             if not parts:
                 raise
-            return parts, offset
-        return (*parts, *map(_bytes_of, chunks)), chunks[-1].batches.next_offset if chunks else offset
+        return parts, offset
 
-    def _taken(
-        self, log: TieredLog, offset: int, max_bytes: int, isolation: Isolation, *, one_at_least: bool
-    ) -> tuple[list[Chunk], bool]:
-        read = self._kept.begin(_place(log), _BothTiers(log, isolation), offset, max_bytes)
-        is_kept = False
-        try:
-            chunks, is_over = read.take(log.end_offset(isolation), max_bytes, one_at_least=one_at_least)
-            is_kept = not is_over
-        finally:
-            if is_kept:
-                self._kept.end(read)
+    def _shared(
+        self, log: TieredLog, offsets: tuple[int, int], max_bytes: int, isolation: Isolation, *, one_at_least: bool
+    ) -> Found:
+        """Batches from the archive by the cache, or without it where it has no room."""
+        archived = log.archived_part(offsets[0], isolation)
+        if archived is not None:
+            try:
+                asked = offsets[0], archived[1]
+                found = self.shared.read(_place(log), archived[0], asked, max_bytes, one_at_least=one_at_least)
+            except NoRoom:
+                pass
             else:
-                read.close()
-        return chunks, is_over
+                return found._replace(next_offset=max(found.next_offset, archived[1])) if found.is_over else found
+        read = SequentialRead(log.name, _BothTiers(log, isolation), offsets[0], max_bytes)
+        try:
+            chunks, is_over = read.take(offsets[1], max_bytes, one_at_least=one_at_least)
+        finally:
+            read.close()
+        parts = tuple(map(_bytes_of, chunks))
+        return Found(parts, sum(map(len, parts)), offsets[1] if is_over else read.offset, is_over)
+
+    def _shared_at_once(self, log: TieredLog, offsets: tuple[int, int], max_bytes: int, *, one_at_least: bool) -> Found:
+        """The same for read_uncommitted, of what is in the cache and was checked. Raises NotAtHand for anything else."""
+        archived = log.archived_part(offsets[0], Isolation.read_uncommitted)
+        if archived is None or archived[0].manifest.pages:  # which may have to be read for the segments that follow
+            raise NotAtHand
+        place, asked = _place(log), (offsets[0], archived[1])
+        try:
+            found = self.shared.read(place, archived[0], asked, max_bytes, one_at_least=one_at_least, waits=False)
+        except (NotThere, NoRoom, LogError) as e:
+            raise NotAtHand from e
+        return found._replace(next_offset=max(found.next_offset, archived[1])) if found.is_over else found
 
 
 def _place(log: TieredLog) -> tuple[str, str]:

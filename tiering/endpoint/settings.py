@@ -59,6 +59,13 @@ FETCH_MAX_BYTES: Final = int_setting(
 FETCH_SESSION_SLOTS: Final = int_setting(
     "max.incremental.fetch.session.cache.slots", 1000, 0, "Fetch sessions; other consumers name all their partitions each time."
 )
+CHUNK_CACHE_SIZE: Final = long_setting(
+    "fetch.chunk.cache.size",
+    256 << 20,
+    0,
+    "Bytes of archived segments that are kept in memory for all consumers, with what is requested ahead of them; files of a "
+    "folder are read without it. Not a setting of Kafka.",
+)
 MAX_REQUEST_PARTITIONS: Final = int_setting(
     "max.request.partition.size.limit", 2000, 1, "The most partitions on a page of DescribeTopicPartitions."
 )
@@ -215,6 +222,7 @@ _ALL: Final = (
     REMOTE_LOG_READER_THREADS,
     FETCH_MAX_BYTES,
     FETCH_SESSION_SLOTS,
+    CHUNK_CACHE_SIZE,
     MAX_REQUEST_PARTITIONS,
     GROUP_MIN_SESSION_TIMEOUT,
     GROUP_MAX_SESSION_TIMEOUT,

@@ -303,6 +303,15 @@ class TieredLog:
             return True
         return self.local is not None and self.local.log_start_offset <= offset < self.local.high_watermark
 
+    def archived_part(self, offset: int, isolation: Isolation) -> tuple[ArchivedLog, int] | None:
+        """The archive and up to where an offset and those after it are read from it; None if it is another tier's.
+
+        Raises MissingRange if neither tier has the offset.
+        """
+        for tier, _, last in self._split(offset, self.end_offset(isolation), isolation):
+            return (tier, last) if isinstance(tier, ArchivedLog) else None
+        return None
+
     def aborted(self, start: int, end: int, isolation: Isolation) -> tuple[AbortedTxn, ...]:
         """The aborted transactions with records in the range, wherever their markers are; both tiers may report the same one."""
         return tuple(sorted({t for tier, first, last in self._split(start, end, isolation) for t in tier.aborted(first, last)}))

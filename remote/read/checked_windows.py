@@ -1,0 +1,247 @@
+"""Whole batches in windows of a cache, with checksums that are checked once for as long as a window is kept.
+
+    |        window        |        window        |
+    | batch | batch |   batch   | batch | batch |  …
+
+A batch across the border of windows is not copied: an answer has its parts. What is known of a window are the batches that are
+whole in it, from the first one on that anybody has asked for, and the one that begins at its end.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from local_log.errors import Corrupt, LogError, placed
+from local_log.formats.batches import scan
+from local_log.formats.header_layout import LENGTH_AT, LOG_OVERHEAD
+from local_log.formats.primitives import Buffer
+from local_log.formats.record_batch.batch_v2 import Batches, check_crcs, crcs
+from remote.read.window_cache import CachedSegment, Window, WindowCache
+
+BEFORE_BYTES: Final = 16 << 10
+"""Bytes that may precede the wanted batch after an index look-up; the index has an entry every 4 KB or so."""
+
+
+class NotThere(Exception):
+    """A window is not there, or its batches are not checked: somebody has to wait for it."""
+
+
+class NoRoom(Exception):
+    """The cache has no room for a window: the bytes have to be read without it."""
+
+
+class Taken(NamedTuple):
+    """Checked batches as parts of windows, the offset and the position after them, and whether no more are to be had."""
+
+    parts: tuple[memoryview, ...]
+    size: int
+    next_offset: int
+    position: int
+    is_over: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Batches in a row, as columns (int64); positions are those in the segment. The next batch begins at `tail`.
+
+    `problem` is why no batch can be read there.
+    """
+
+    starts: Any
+    ends: Any
+    bases: Any
+    nexts: Any
+    first: int
+    tail: int
+    problem: Corrupt | None
+
+    @property
+    def size(self) -> int:
+        """Memory in bytes."""
+        return 4 * int(self.starts.nbytes)
+
+
+@dataclass(slots=True)
+class _Notes:
+    """What is known of a window."""
+
+    whole: _Rows | None = None
+    across: _Rows | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedSegment:
+    """A segment in a cache; `name` is for errors. With `waits` what is missing is requested and checked, else it is NotThere."""
+
+    cache: WindowCache
+    segment: CachedSegment
+    name: str
+    waits: bool = True
+
+    def take(self, position: int, offset: int, end_offset: int, max_bytes: int, *, one_at_least: bool) -> Taken:
+        """Batches from the one with `offset` on, which is at `position` or after it, up to `max_bytes` and below `end_offset`.
+
+        With `one_at_least` the first in any case. Raises Corrupt if the first batch is damaged; later ones end what is taken.
+        Raises NotThere, NoRoom, and what a request raises.
+        """
+        taking = _Taking(self, position, offset, end_offset, max_bytes)
+        try:
+            taking.take(one_at_least=one_at_least)
+        except (LogError, NoRoom):
+            if not taking.end:
+                raise
+        return taking.taken()
+
+    def window(self, position: int, wanted_end: int) -> Window:
+        """The window with a byte."""
+        window = self.cache.at_hand(self.segment, position)
+        if window is None and not self.waits:
+            raise NotThere
+        window = window or self.cache.window(self.segment, position, wanted_end)
+        if window is None:
+            raise NoRoom
+        return window
+
+    def whole(self, window: Window, position: int) -> _Rows:
+        """The whole batches in a window, from one at `position` or before it on."""
+        known = window.notes.whole if isinstance(window.notes, _Notes) else None
+        if known is not None and known.first <= position:
+            return known
+        if not self.waits:
+            raise NotThere
+        with window.lock:
+            found = _checked(window.data[position - window.start :], self.name, position)
+            self._note(window, found, lambda notes: _Notes(found, notes.across))
+        return found
+
+    def across(self, windows: list[Window], position: int, wanted_end: int) -> _Rows:
+        """The batch that begins in the last of the windows and ends after it. Those that it needs are added to them."""
+        window = windows[-1]
+        known = window.notes.across if isinstance(window.notes, _Notes) else None
+        if known is None and not self.waits:
+            raise NotThere
+        if known is None:
+            self._extend(windows, position + LOG_OVERHEAD, wanted_end)
+        end = known.tail if known is not None else position + self._batch_bytes(windows, position)
+        self._extend(windows, end, wanted_end)
+        if known is None:
+            joined = b"".join(parts_of(windows, position, end))
+            with window.lock:
+                known = found = _checked(joined, self.name, position)
+                self._note(window, found, lambda notes: _Notes(notes.whole, found))
+        return known
+
+    def _extend(self, windows: list[Window], end: int, wanted_end: int) -> None:
+        if end > self.segment.size:
+            raise Corrupt("no whole batch where batches should be", file=self.name, position=windows[-1].end)
+        while windows[-1].end < end:
+            windows.append(self.window(windows[-1].end, max(end, wanted_end)))
+
+    def _batch_bytes(self, windows: list[Window], position: int) -> int:
+        header = b"".join(parts_of(windows, position, position + LOG_OVERHEAD))
+        return max(LOG_OVERHEAD + 1, LOG_OVERHEAD + int.from_bytes(header[LENGTH_AT:], "big", signed=True))
+
+    def _note(self, window: Window, found: _Rows, noted: Callable[[_Notes], _Notes]) -> None:
+        if found.problem is None and self.cache.counts(found.starts, found.size):
+            window.notes = noted(window.notes if isinstance(window.notes, _Notes) else _Notes())
+
+
+@dataclass(slots=True)
+class _Taking:
+    """Bytes `[start, end)` of windows in a row are what was taken up to now, up to `next_offset`."""
+
+    of: CheckedSegment
+    position: int
+    """Up to where it is known what there is to take."""
+    next_offset: int
+    end_offset: int
+    max_bytes: int
+    start: int = 0
+    end: int = 0
+    is_over: bool = False
+    windows: list[Window] = field(default_factory=list)
+
+    def take(self, *, one_at_least: bool) -> None:
+        """Takes what there is and fits. Raises if something cannot be had, also after others were taken."""
+        for rows in self._runs():
+            first = int(np.searchsorted(rows.nexts, self.next_offset, side="right"))
+            if first < len(rows.starts):
+                start = self.start if self.end else int(rows.starts[first])
+                stop = int(np.searchsorted(rows.ends, start + self.max_bytes, side="right"))
+                stop = max(stop, first + 1) if one_at_least and not self.end else stop
+                below = int(np.searchsorted(rows.bases, self.end_offset, side="left"))
+                if first < min(stop, below):
+                    last = min(stop, below) - 1
+                    self.start, self.end, self.next_offset = start, int(rows.ends[last]), int(rows.nexts[last])
+                self.is_over = below <= stop and (below < len(rows.starts) or self.next_offset >= self.end_offset)
+                if self.is_over or stop < len(rows.starts):
+                    return
+            if rows.problem is not None:
+                for window in self.windows:
+                    self.of.cache.forget(window)
+                raise rows.problem
+        self.is_over = self.position >= self.of.segment.size
+
+    def taken(self) -> Taken:
+        """What was taken."""
+        parts = tuple(parts_of(self.windows, self.start, self.end)) if self.end else ()
+        return Taken(parts, self.end - self.start, self.next_offset, self.end, self.is_over)
+
+    def _runs(self) -> Iterator[_Rows]:
+        """The batches from the position on, as far as they may fit."""
+        size, wanted_end = self.of.segment.size, self.position + self.max_bytes + BEFORE_BYTES
+        while self.position < size:
+            if not self.windows or self.windows[-1].end <= self.position:
+                self.windows.append(self.of.window(self.position, wanted_end))
+            rows, window_end = self.of.whole(self.windows[-1], self.position), self.windows[-1].end
+            self.position = rows.tail
+            yield rows
+            if self.end and self.end - self.start + max(1, window_end - self.position) > self.max_bytes:
+                return
+            if self.position < min(window_end, size):
+                rows = self.of.across(self.windows, self.position, wanted_end)
+                self.position = rows.tail
+                yield rows
+
+
+def parts_of(windows: Iterable[Window], start: int, end: int) -> Iterator[memoryview]:
+    """The bytes `[start, end)` of windows in a row, not copied."""
+    for window in windows:
+        first, last = max(start, window.start), min(end, window.end)
+        if first < last:
+            yield window.data[first - window.start : last - window.start]
+
+
+def _checked(buffer: Buffer, name: str, position: int) -> _Rows:
+    """The whole batches at the begin of a buffer, which is at `position` of the segment; up to the first damaged one."""
+    columns: list[tuple[Any, ...]] = [(np.empty(0, np.int64),) * 4]
+    view, tail, problem = memoryview(buffer), position, None
+    try:
+        while problem is None and tail < position + len(view):  # more than once if batches of another magic follow
+            rest = view[tail - position :]
+            with placed(name, tail):
+                batches, _ = scan(rest)
+            if not len(batches):
+                break
+            batches, problem = _right_ones(rest, batches, name, tail)
+            if len(batches):
+                starts = batches.positions.astype(np.int64) + tail
+                columns.append((starts, starts + batches.size.astype(np.int64), batches.base_offset, batches.last_offset + 1))
+                tail = int(columns[-1][1][-1])
+    except Corrupt as e:
+        problem = e
+    starts, ends, bases, nexts = (np.concatenate(column).astype(np.int64) for column in zip(*columns, strict=True))
+    return _Rows(starts, ends, bases, nexts, position, tail, problem)
+
+
+def _right_ones(buffer: Buffer, batches: Batches, name: str, position: int) -> tuple[Batches, Corrupt | None]:
+    """The batches before the first one whose checksum is wrong, and that."""
+    try:
+        with placed(name, position):
+            check_crcs(buffer, batches)
+    except Corrupt as e:
+        found = np.fromiter(crcs(buffer, batches), np.uint32, len(batches))
+        return batches[: int(np.flatnonzero(found != batches.header["crc"])[0])], e
+    return batches, None

@@ -1,0 +1,145 @@
+"""Batches of archived logs for readers of fetch after fetch, which share one cache of windows: what one has had, others get.
+
+A first read requests what it asks for and no more. Who goes on where a read ended is read ahead: twice as much as it has read in
+a row, up to `ahead_bytes_max`, also of the next segments.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Final, NamedTuple
+
+from local_log.errors import LogError
+from remote.manifest.segment_entry import SegmentEntry
+from remote.read.checked_windows import CheckedSegment, NoRoom, NotThere
+from remote.read.log import ArchivedLog
+from remote.read.plan import Span
+from remote.read.read_ahead import AHEAD_BYTES_MAX
+from remote.read.window_cache import CachedSegment, WindowCache
+from remote.transforms.lru_cache import LruCache
+
+ENDS_MAX: Final = 10_000
+"""Ends of reads that are remembered, about 500 bytes each."""
+
+
+SEGMENTS_MAX: Final = 1_000
+
+
+class _End(NamedTuple):
+    """Where a read has ended: in which segment, at which byte. `taken` bytes were read in a row, `ahead` are requested."""
+
+    segment_id: str
+    position: int
+    taken: int
+    ahead: int
+
+
+class Found(NamedTuple):
+    """Checked batches, not copied, and the offset after them; whether there are no more below the end."""
+
+    parts: tuple[memoryview, ...]
+    size: int
+    next_offset: int
+    is_over: bool
+
+
+class SharedReads:
+    """For many threads. `of` tells logs apart, whatever version of their manifest they are read with."""
+
+    def __init__(self, cache: WindowCache, ahead_bytes_max: int = AHEAD_BYTES_MAX, ends_max: int = ENDS_MAX) -> None:
+        self.cache = cache
+        self._ahead_bytes_max, self._ends_max = ahead_bytes_max, ends_max
+        self._lock = threading.Lock()
+        self._ends: OrderedDict[tuple[Hashable, int], _End] = OrderedDict()
+        self._segments: LruCache[Hashable, CachedSegment] = LruCache(SEGMENTS_MAX)
+
+    def read(
+        self, of: Hashable, log: ArchivedLog, offsets: tuple[int, int], max_bytes: int, *, one_at_least: bool, waits: bool = True
+    ) -> Found:
+        """Batches of the range of offsets from its first one on, up to `max_bytes`, with `one_at_least` the first in any case.
+
+        Without `waits` NotThere is raised for what is not in memory and checked. Raises NoRoom if the cache has none,
+        OffsetOutOfRange, Corrupt, Unavailable, and MissingRange if the archive lacks the offset.
+        """
+        offset, end_offset = offsets
+        began = self._end_at(of, offset)
+        found, last = Found((), 0, offset, is_over=True), began
+        try:
+            for span in log.spans(offset, end_offset):
+                left, is_first = max_bytes - found.size, one_at_least and not found.parts
+                if left <= 0 and not is_first:
+                    found = found._replace(is_over=False)
+                    break
+                segment, at = self._checked(of, log, span, began, waits=waits)
+                taken = segment.take(at, span.start, span.end, left, one_at_least=is_first)
+                found = Found(found.parts + taken.parts, found.size + taken.size, taken.next_offset, taken.is_over)
+                last = _End(span.entry.segment_id, taken.position, 0, 0) if taken.parts else last
+                if not taken.is_over:
+                    break
+        except (LogError, NoRoom):
+            if not found.parts:
+                raise
+            found = found._replace(is_over=False)
+        if found.parts and last is not None:
+            self._ended(of, log, found, end_offset, last, began)
+        return found
+
+    def close(self) -> None:
+        """Requests nothing more ahead."""
+        self.cache.close()
+
+    def _checked(
+        self, of: Hashable, log: ArchivedLog, span: Span, began: _End | None, *, waits: bool
+    ) -> tuple[CheckedSegment, int]:
+        """The segment of a span, and where in it a batch begins, at or before that of the span's start."""
+        entry = span.entry
+        if began is not None and began.segment_id == entry.segment_id:
+            at = began.position
+        elif waits or span.start <= entry.base_offset:
+            at = log.position_of(entry, span.start)
+        else:
+            raise NotThere
+        return CheckedSegment(self.cache, self._segment(of, log, entry), log.manifest.path.segment(entry.log_name), waits), at
+
+    def _ended(self, of: Hashable, log: ArchivedLog, found: Found, end_offset: int, last: _End, began: _End | None) -> None:
+        """Remembers where a read ended, and requests what follows if it was not the first in a row."""
+        taken, ahead = found.size, 0
+        if began is not None:
+            taken, ahead = began.taken + found.size, max(0, began.ahead - found.size)
+            wanted = min(2 * taken, self._ahead_bytes_max)
+            at_least = min(taken, self.cache.window_bytes, self._ahead_bytes_max)
+            if wanted - ahead >= at_least:
+                ahead = self._request_ahead(of, log, (found.next_offset, end_offset), last, wanted, at_least)
+        end = last._replace(taken=taken, ahead=ahead)
+        with self._lock:
+            self._ends[of, found.next_offset] = end
+            self._ends.move_to_end((of, found.next_offset))
+            if len(self._ends) > self._ends_max:
+                self._ends.popitem(last=False)
+
+    def _request_ahead(
+        self, of: Hashable, log: ArchivedLog, offsets: tuple[int, int], last: _End, wanted: int, at_least: int
+    ) -> int:
+        """Requests the bytes after a read; how many of them are there or requested."""
+        ahead = 0
+        for span in log.spans(*offsets):
+            entry = span.entry
+            start = last.position if entry.segment_id == last.segment_id else 0
+            end = min(entry.log_size, start + wanted - ahead)
+            reached = min(end, self.cache.ahead(self._segment(of, log, entry), start, end, at_least))
+            ahead += reached - start
+            if reached < end or ahead >= wanted:
+                break
+        return ahead
+
+    def _segment(self, of: Hashable, log: ArchivedLog, entry: SegmentEntry) -> CachedSegment:
+        key = of, entry.segment_id, entry.log_crc32c
+        segment = self._segments.get(key)
+        if segment is None:
+            segment = log.cached_segment(key, entry, self.cache.chunk_bytes)
+            self._segments.put(key, segment)
+        return segment
+
+    def _end_at(self, of: Hashable, offset: int) -> _End | None:
+        with self._lock:
+            return self._ends.get((of, offset))
