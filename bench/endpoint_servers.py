@@ -26,7 +26,7 @@ from remote.store.open import open_store
 LOCAL, TIERED, SMALL, SPREAD = "kept", "tiered", "small", "spread"
 EVENTS, SMALL_EVENTS = 1_300_000, 60_000
 SMALL_BATCH = 10
-SPREAD_TOPICS, SPREAD_EVENTS = 6, 150_000
+SPREAD_TOPICS, SPREAD_EVENTS = 12, 75_000
 CONNECTIONS_MAX = 20_000
 
 
