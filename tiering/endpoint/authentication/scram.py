@@ -127,6 +127,10 @@ class ScramServer:
         found = _CLIENT_FINAL.fullmatch(text)
         if found is None:
             raise SaslFailed("not the final message of a SCRAM client")
+        if found["nonce"] != nonce and found["nonce"].endswith(nonce):
+            raise SaslFailed(
+                "a nonce that comes twice, as librdkafka before 2.6.1 sends it: update the client, or enable PLAIN for it"
+            )
         if b64decode(found["binding"]) != gs2_header.encode() or found["nonce"] != nonce:
             raise SaslFailed("the final message of a SCRAM client does not belong to its first")
         signed = f"{messages},{found['without_proof']}".encode()

@@ -113,6 +113,14 @@ def test_a_nonce_or_header_of_another_exchange_is_refused(mechanism: ScramMechan
         server.evaluate(final)
 
 
+def test_a_nonce_that_comes_twice_is_refused_with_the_clients_that_send_it(mechanism: ScramMechanism) -> None:
+    client, server = ScramClient(mechanism, "alice", "pencil"), server_of(mechanism)
+    first = server.evaluate(client.first())
+    nonce = first.decode().partition(",")[0].removeprefix("r=")
+    with pytest.raises(SaslFailed, match="librdkafka before"):
+        server.evaluate(client.final(first, nonce="client" + nonce))
+
+
 def test_no_representation_shows_what_is_kept_of_a_password() -> None:
     credential = ScramCredential.of(SCRAM_SHA_256, "pencil", b"salt", 4096)
     assert repr(credential) == "ScramCredential(iterations=4096)"
