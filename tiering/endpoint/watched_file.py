@@ -1,9 +1,9 @@
-"""A file of rules that is read again when it has changed; what cannot be used changes nothing."""
+"""Files that are read again when they have changed: users, keys, and rules."""
 
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from local_log.disk import Disk
 from local_log.errors import Corrupt, LogError
@@ -12,45 +12,80 @@ from remote.clock import Clock
 
 BYTES_MAX: Final = 64 << 20
 LOOK_MS: Final = 1_000
-"""How often it is looked whether the file has changed."""
+"""How often it is looked whether a file of rules has changed."""
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class ChangingFile(Generic[T]):
+    """What `read` makes of the bytes of the file at `path`, as it is now. For many threads."""
+
+    disk: Disk
+    path: str
+    read: Callable[[bytes], T] = field(repr=False)
+    bytes_max: int = BYTES_MAX
+    _state: FileState | None = None
+    _found: T | LogError | None = field(default=None, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def now(self) -> T:
+        """A file that has not changed is not read again, even if it cannot be used. Raises LogError, what `read` raises."""
+        with self._lock:
+            state = self.disk.state(self.path)
+            if self._state is None or state != self._state:
+                self._found = self._read(state.size)
+                self._state = state
+            found = self._found
+        if isinstance(found, LogError):
+            raise found
+        return found  # type: ignore[return-value]  # it was read
+
+    def _read(self, size: int) -> T | LogError:
+        if size > self.bytes_max:
+            return Corrupt(f"a file of {size} bytes, where {self.bytes_max} are the most", file=self.path)
+        data = self.disk.read(self.path)
+        try:
+            return self.read(data)
+        except Corrupt as e:
+            return e.at(self.path)
+        except LogError as e:
+            return e
 
 
 @dataclass(slots=True)
 class WatchedFile:
-    """The file at `path`, of which `take` is given the bytes. `report` is told of a file that cannot be used."""
+    """Rules, of whose file `take` is given the bytes. What cannot be used changes nothing, and `report` is told of it once."""
 
     disk: Disk
     path: str
     clock: Clock
     take: Callable[[bytes], object]
     report: Callable[[str], object]
-    _state: FileState | None = None
+    _file: ChangingFile[object] = field(init=False)
+    _told: str = ""
     _looked_ms: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def __post_init__(self) -> None:
+        self._file = ChangingFile(self.disk, self.path, self.take)
+
     def load(self) -> None:
         """Reads it. Raises LogError."""
-        state = self.disk.state(self.path)
-        if state.size > BYTES_MAX:
-            raise Corrupt(f"a file of {state.size} bytes, where {BYTES_MAX} are the most", file=self.path)
-        try:
-            self.take(self.disk.read(self.path))
-        except Corrupt as e:
-            raise e.at(self.path) from e
-        self._state = state
+        self._file.now()
 
     def look(self) -> None:
-        """Reads it again if it has changed."""
+        """Reads it again if it has changed, and it was not looked at a moment ago."""
         now_ms = self.clock.now_ms()
         if now_ms - self._looked_ms < LOOK_MS or not self._lock.acquire(blocking=False):
             return
         try:
             self._looked_ms = now_ms
-            state = self.disk.state(self.path)
-            if state != self._state:
-                self._state = state  # what cannot be used is told once, and looked at again when it changes
-                self.load()
+            self.load()
+            self._told = ""
         except LogError as e:
-            self.report(f"what it said before is still in force: {e}")
+            if self._told != str(e):
+                self._told = str(e)
+                self.report(f"what it said before is still in force: {e}")
         finally:
             self._lock.release()

@@ -13,9 +13,9 @@ from joserfc.jwk import KeySet
 
 from local_log.disk import Disk
 from local_log.errors import Corrupt, Invalid, LogError, Unavailable
-from local_log.file_range import FileState
 from remote.clock import Clock
 from tiering.endpoint.addresses import is_loopback
+from tiering.endpoint.watched_file import ChangingFile
 
 BYTES_MAX: Final = 1 << 20
 TIMEOUT_S: Final = 10.0
@@ -37,18 +37,14 @@ class FileKeys:
 
     disk: Disk
     path: str
-    _state: FileState | None = None
-    _keys: KeySet | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _file: ChangingFile[KeySet] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._file = ChangingFile(self.disk, self.path, lambda data: read_key_set(data, self.path), BYTES_MAX)
 
     def keys(self, kid: object) -> KeySet:
         """All keys. Raises LogError."""
-        with self._lock:
-            state = self.disk.state(self.path)
-            if self._keys is None or state != self._state:
-                self._keys = read_key_set(self.disk.read(self.path, 0, BYTES_MAX), self.path)
-                self._state = state
-            return self._keys
+        return self._file.now()
 
 
 @dataclass(slots=True)

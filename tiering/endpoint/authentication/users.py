@@ -7,7 +7,6 @@ The texts are those of Kafka's ScramCredentialUtils. The file is read again when
 
 import hmac
 import json
-import threading
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,13 +14,12 @@ from typing import Final
 
 from local_log.disk import Disk
 from local_log.errors import Corrupt, Newer
-from local_log.file_range import FileState
 from local_log.formats.primitives import Buffer
 from tiering.endpoint.authentication.scram import ITERATIONS_MAX, ITERATIONS_MIN, MECHANISMS, SALT_BYTES, ScramCredential
+from tiering.endpoint.watched_file import ChangingFile
 
 FORMAT: Final = 1
 ITERATIONS: Final = 8192
-BYTES_MAX: Final = 64 << 20
 
 Credentials = Mapping[str, ScramCredential]
 """Of one user, by mechanism."""
@@ -76,23 +74,14 @@ class UserFile:
     disk: Disk
     path: str
     secret: bytes = field(repr=False)
-    _users: dict[str, Credentials] = field(default_factory=dict, repr=False)
-    _state: FileState | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _file: ChangingFile[dict[str, Credentials]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._file = ChangingFile(self.disk, self.path, read_users)
 
     def users(self) -> dict[str, Credentials]:
         """All users, as the file says now."""
-        with self._lock:
-            state = self.disk.state(self.path)
-            if state != self._state:
-                if state.size > BYTES_MAX:
-                    raise Corrupt(f"a file of users of {state.size} bytes, where {BYTES_MAX} are the most", file=self.path)
-                try:
-                    self._users = read_users(self.disk.read(self.path))
-                except Corrupt as e:
-                    raise e.at(self.path) from e
-                self._state = state
-            return self._users
+        return self._file.now()
 
     def credential(self, mechanism: str, name: str) -> ScramCredential:
         """A user's credential, or one that no password fits."""

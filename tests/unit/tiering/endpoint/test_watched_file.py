@@ -1,0 +1,61 @@
+"""Files that are read again when they have changed."""
+
+from pathlib import Path
+
+import pytest
+from archive_fakes import SleptClock
+
+from local_log.errors import Corrupt, LogError, NotFound
+from local_log.os_disk import OsDisk
+from tiering.endpoint.watched_file import LOOK_MS, ChangingFile, WatchedFile
+
+
+def as_number(data: bytes) -> int:
+    try:
+        return int(data)
+    except ValueError as e:
+        raise Corrupt("no number") from e
+
+
+def test_a_file_is_read_once_until_it_changes_also_if_it_cannot_be_used(tmp_path: Path) -> None:
+    reads: list[bytes] = []
+
+    def read(data: bytes) -> int:
+        reads.append(data)
+        return as_number(data)
+
+    path = tmp_path / "number"
+    file = ChangingFile(OsDisk(), str(path), read, bytes_max=4)
+    with pytest.raises(NotFound):
+        file.now()
+    path.write_text("1")
+    assert [file.now(), file.now()] == [1, 1]
+    path.write_text("one")
+    for _ in range(2):
+        with pytest.raises(Corrupt, match=r"number.*no number"):
+            file.now()
+    path.write_text("10000")
+    with pytest.raises(Corrupt, match="a file of 5 bytes, where 4 are the most"):
+        file.now()
+    path.write_text("22")
+    assert file.now() == 22
+    assert reads == [b"1", b"one", b"22"]
+
+
+def test_what_is_wrong_with_rules_is_told_once_until_it_is_mended(tmp_path: Path) -> None:
+    path, clock, taken, said = tmp_path / "rules", SleptClock(), list[int](), list[str]()
+    path.write_text("1")
+    file = WatchedFile(OsDisk(), str(path), clock, lambda data: taken.append(as_number(data)), said.append)
+    file.load()
+    for text in ("one", None, "2", "one"):
+        if text is None:
+            path.unlink()
+        else:
+            path.write_text(text)
+        for _ in range(3):
+            clock.now += LOOK_MS
+            file.look()
+    assert taken == [1, 2]
+    assert ["no number" in one for one in said] == [True, False, True]
+    with pytest.raises(LogError):
+        file.load()
