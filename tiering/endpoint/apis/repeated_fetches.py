@@ -144,7 +144,8 @@ class RepeatedFetch:
         return Answer([head, *batches.parts, *tail], len(head) + size + sum(map(len, tail)), self._version)
 
     def _is_authorized(self, name: str, connection: ConnectionContext, context: Context) -> bool:
-        return is_authorized(context, RequestContext(self._header, connection), Operation.READ, ResourceType.TOPIC, name)
+        request_context = RequestContext(self._header, connection)
+        return is_authorized(context, request_context, Operation.READ, ResourceType.TOPIC, name, is_told=False)
 
     def _look(self, name: str, context: Context) -> _Seen:
         """The log, if it can be read at once, this process leads it and the client knows its leader epoch."""

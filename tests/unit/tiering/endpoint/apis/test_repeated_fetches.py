@@ -239,6 +239,7 @@ def test_who_may_not_read_takes_the_way_of_all_requests(endpoints: list[Endpoint
     assert the_short_way(fetches, endpoint, frame) is not None
     acls.change(lambda _: [])
     assert the_short_way(fetches, endpoint, frame) is None
+    assert endpoint.context.metrics.denied.all() == {}, "the long way tells it"
 
 
 def test_a_log_that_is_to_be_looked_at_again_takes_the_way_of_all_requests_and_goes_on_with_what_is_new(
