@@ -18,7 +18,7 @@ from hand_made import ABORT_KEY, CONTROL, GZIP, LZ4, SNAPPY, TRANSACTIONAL, ZSTD
 from local_log.formats.record import Codec
 
 MIB = 1 << 20
-INFLATED_MAX, MORE_MAX = 16 * MIB, 256 * MIB
+INFLATED_MAX, MORE_MAX = 4 * MIB, 256 * MIB
 BOMB = 2048 * MIB
 CLAIM = 1 << 40
 """What a header promises."""
