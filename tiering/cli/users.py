@@ -1,6 +1,5 @@
 """`tiering users`: who may authenticate at `tiering serve`."""
 
-import os
 import sys
 
 import click
@@ -12,16 +11,14 @@ from tiering.command.exit_codes import reports_errors
 from tiering.command.options import Number, named, output_option
 from tiering.command.output import emit, say
 from tiering.endpoint.authentication.scram import (
-    ITERATIONS_MAX,
-    ITERATIONS_MIN,
     MECHANISMS,
     SALT_BYTES,
     ScramCredential,
 )
-from tiering.endpoint.authentication.users import ITERATIONS, Credentials, read_users, write_users
+from tiering.endpoint.authentication.users import ITERATIONS, Credentials, read_users, save_users
+from tiering.endpoint.protocol.messages.scram_credentials import ITERATIONS_MAX, ITERATIONS_MIN
 from tiering.machine import RANDOMNESS, writable_disk
 
-_PRIVATE = 0o077
 _file = click.option(
     "--users", "path", required=True, callback=named, shell_complete=files, metavar="FILE", help="The file of users."
 )
@@ -70,7 +67,7 @@ def set_(name: str, path: str, mechanisms: tuple[str, ...], iterations: int) -> 
         salt = RANDOMNESS.random_bytes(SALT_BYTES)
         of[mechanism] = ScramCredential.of(MECHANISMS[mechanism], password, salt, iterations)
     users = _read(disk, path)
-    _write(disk, path, {**users, name: of})
+    save_users(disk, path, {**users, name: of})
     say(f"tiering: user {name} is {'changed' if name in users else 'added'}")
 
 
@@ -89,7 +86,7 @@ def delete(name: str, path: str) -> None:
     users = _read(disk, path)
     if name not in users:
         raise NotFound(f"{path} has no user {name}; `tiering users list` lists them")
-    _write(disk, path, {other: of for other, of in users.items() if other != name})
+    save_users(disk, path, {other: of for other, of in users.items() if other != name})
     say(f"tiering: user {name} is deleted")
 
 
@@ -127,16 +124,3 @@ def _password() -> str:
 
 def _read(disk: WritableDisk, path: str) -> dict[str, Credentials]:
     return read_users(disk.read(path)) if disk.exists(path) else {}
-
-
-def _write(disk: WritableDisk, path: str, users: dict[str, Credentials]) -> None:
-    staged = f"{path}.new"
-    disk.delete(staged)
-    before = os.umask(_PRIVATE)  # nobody else may read it
-    try:
-        disk.write(staged, 0, write_users(users))
-    finally:
-        os.umask(before)
-    disk.sync(staged)
-    disk.rename(staged, path)
-    disk.sync_folder(os.path.dirname(os.path.abspath(path)))

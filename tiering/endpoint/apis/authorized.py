@@ -17,6 +17,7 @@ from tiering.endpoint.apis.configs import ResourceType as ConfigResourceType
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.authorization.acls import CLUSTER_NAME, Operation, ResourceType
 from tiering.endpoint.protocol.api_keys import (
+    ALTER_USER_SCRAM_CREDENTIALS,
     API_VERSIONS,
     CREATE_ACLS,
     DELETE_ACLS,
@@ -26,6 +27,7 @@ from tiering.endpoint.protocol.api_keys import (
     DESCRIBE_LOG_DIRS,
     DESCRIBE_PRODUCERS,
     DESCRIBE_TOPIC_PARTITIONS,
+    DESCRIBE_USER_SCRAM_CREDENTIALS,
     FETCH,
     FIND_COORDINATOR,
     LIST_OFFSETS,
@@ -297,6 +299,8 @@ RULES: Final[Mapping[int, Rule]] = {
     DESCRIBE_PRODUCERS.key: _describe_producers,
     SASL_AUTHENTICATE.key: _open,
     OFFSET_DELETE.key: _offset_delete,
+    DESCRIBE_USER_SCRAM_CREDENTIALS.key: _open,
+    ALTER_USER_SCRAM_CREDENTIALS.key: _open,
     DESCRIBE_CLUSTER.key: _open,
     DESCRIBE_TOPIC_PARTITIONS.key: _open,
     **GROUP_RULES,

@@ -1,8 +1,8 @@
 """What the answers are made of: the logs, their readers, the clock, and the brokers that clients reach."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from local_log.errors import Corrupt, LogError, NotFound, OffsetOutOfRange, UnsupportedCompressionType
 from local_log.formats.filenames import is_topic_name
@@ -16,6 +16,7 @@ from tiering.endpoint.fetch_sessions.manager import FetchManager
 from tiering.endpoint.hosted_logs import RETRY_MS, HostedLogs, HostedTopic
 from tiering.endpoint.metrics import EndpointMetrics
 from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.messages.scram_credentials import ScramCredentialDeletion, ScramCredentialUpsertion
 from tiering.endpoint.quotas.client_quotas import ClientQuotas
 from tiering.endpoint.reads import NotAtHand, Reads
 from tiering.endpoint.settings import DEFAULTS, Settings
@@ -27,6 +28,16 @@ CLUSTER_ID: Final = "kafka-tiering"
 
 NO_EPOCH = -1
 ISOLATION_LEVELS = (0, 1)
+
+
+class ScramUsers(Protocol):
+    """What is kept of passwords."""
+
+    def iterations(self) -> Mapping[str, Mapping[str, int]]:
+        """How often passwords were hashed, by user and mechanism. Raises LogError."""
+
+    def change(self, deletions: Iterable[ScramCredentialDeletion], upsertions: Iterable[ScramCredentialUpsertion]) -> None:
+        """All of it, or nothing. Raises LogError, OSError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +59,8 @@ class Context:
     """Says how much clients may fetch; without it as much as they like."""
     watched: tuple[WatchedFile, ...] = ()
     """Other files that are read again when they change."""
+    users: ScramUsers | None = None
+    """Those that authenticate with passwords; without it there are none."""
     metrics: EndpointMetrics = field(default_factory=EndpointMetrics)
     audit: Callable[[str], object] = lambda _: None
     """Is told of every operation that a client asked for and is denied (Kafka's `kafka.authorizer.logger`)."""

@@ -31,11 +31,13 @@ from tiering.endpoint.apis.offsets import list_offsets, offset_for_leader_epoch
 from tiering.endpoint.apis.produce import REASON, produce
 from tiering.endpoint.apis.producers import describe_producers
 from tiering.endpoint.apis.sasl import sasl_authenticate, sasl_handshake
+from tiering.endpoint.apis.scram_credentials import alter_user_scram_credentials, describe_user_scram_credentials
 from tiering.endpoint.fetch_sessions.contexts import FetchContext
 from tiering.endpoint.fetch_sessions.manager import TOPIC_IDS_SINCE
 from tiering.endpoint.hosted_logs import HostedTopic
 from tiering.endpoint.metrics import EndpointMetrics
 from tiering.endpoint.protocol.api_keys import (
+    ALTER_USER_SCRAM_CREDENTIALS,
     API_VERSIONS,
     CREATE_ACLS,
     DELETE_ACLS,
@@ -47,6 +49,7 @@ from tiering.endpoint.protocol.api_keys import (
     DESCRIBE_LOG_DIRS,
     DESCRIBE_PRODUCERS,
     DESCRIBE_TOPIC_PARTITIONS,
+    DESCRIBE_USER_SCRAM_CREDENTIALS,
     FETCH,
     FIND_COORDINATOR,
     HEARTBEAT,
@@ -99,6 +102,8 @@ _ANSWERS: Final[Mapping[int, Answer]] = {
     OFFSET_DELETE.key: lambda message, request_context, context: offset_delete(message, context),
     SASL_HANDSHAKE.key: lambda message, request_context, context: sasl_handshake(),
     SASL_AUTHENTICATE.key: lambda message, request_context, context: sasl_authenticate(),
+    DESCRIBE_USER_SCRAM_CREDENTIALS.key: describe_user_scram_credentials,
+    ALTER_USER_SCRAM_CREDENTIALS.key: alter_user_scram_credentials,
     DESCRIBE_CLUSTER.key: describe_cluster,
     DESCRIBE_PRODUCERS.key: lambda message, request_context, context: describe_producers(message, context),
     DESCRIBE_TOPIC_PARTITIONS.key: describe_topic_partitions,

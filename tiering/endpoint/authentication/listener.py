@@ -27,6 +27,8 @@ class Listener:
     protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
     sasl: SaslConfig | None = None
     tls: Tls | None = None
+    users: UserFile | None = None
+    """Those with passwords."""
 
     @property
     def name(self) -> str:

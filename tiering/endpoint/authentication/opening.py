@@ -26,7 +26,7 @@ from tiering.endpoint.settings import (
     SSL_TRUSTSTORE,
     Settings,
 )
-from tiering.machine import CLOCK, RANDOMNESS, local_disk
+from tiering.machine import CLOCK, RANDOMNESS, local_disk, writable_disk
 
 _SECRET_BYTES: Final = 32
 _OAUTHBEARER: Final = "OAUTHBEARER"
@@ -45,10 +45,10 @@ def open_listener(
         return Listener(protocol, None, tls)
     users = None
     if users_path is not None:
-        users = UserFile(local_disk(), users_path, RANDOMNESS.random_bytes(_SECRET_BYTES))
+        users = UserFile(writable_disk(), users_path, RANDOMNESS.random_bytes(_SECRET_BYTES))
         users.users()
     verify = _verify(settings, report) if _OAUTHBEARER in settings[SASL_MECHANISMS] else None
-    return Listener(protocol, sasl_config(settings, users, verify, RANDOMNESS), tls)
+    return Listener(protocol, sasl_config(settings, users, verify, RANDOMNESS), tls, users)
 
 
 def exposure(protocol: SecurityProtocol, settings: Settings) -> str:

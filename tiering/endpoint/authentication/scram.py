@@ -40,8 +40,6 @@ SCRAM_SHA_256: Final = ScramMechanism("SCRAM-SHA-256", "sha256")
 SCRAM_SHA_512: Final = ScramMechanism("SCRAM-SHA-512", "sha512")
 MECHANISMS: Final[Mapping[str, ScramMechanism]] = {one.name: one for one in (SCRAM_SHA_256, SCRAM_SHA_512)}
 
-ITERATIONS_MIN, ITERATIONS_MAX = 4096, 16384
-"""Kafka's. Clients refuse fewer."""
 SALT_BYTES: Final = 24
 
 
@@ -58,6 +56,11 @@ class ScramCredential:
     def of(cls, mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> "ScramCredential":
         """Of a password."""
         salted = hashlib.pbkdf2_hmac(mechanism.hash_name, password.encode(), salt, iterations)
+        return cls.of_salted(mechanism, salted, salt, iterations)
+
+    @classmethod
+    def of_salted(cls, mechanism: ScramMechanism, salted: bytes, salt: bytes, iterations: int) -> "ScramCredential":
+        """Of a password that was salted and hashed so often."""
         stored_key = mechanism.hash(mechanism.hmac(salted, b"Client Key"))
         return cls(salt, stored_key, mechanism.hmac(salted, b"Server Key"), iterations)
 

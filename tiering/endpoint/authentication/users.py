@@ -7,19 +7,24 @@ The texts are those of Kafka's ScramCredentialUtils. The file is read again when
 
 import hmac
 import json
+import os
+import threading
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from local_log.disk import Disk
-from local_log.errors import Corrupt, Newer
+from local_log.disk import WritableDisk
+from local_log.errors import Corrupt, Invalid, Newer
 from local_log.formats.primitives import Buffer
-from tiering.endpoint.authentication.scram import ITERATIONS_MAX, ITERATIONS_MIN, MECHANISMS, SALT_BYTES, ScramCredential
-from tiering.endpoint.watched_file import ChangingFile
+from tiering.endpoint.authentication.scram import MECHANISMS, SALT_BYTES, ScramCredential
+from tiering.endpoint.protocol.messages import scram_credentials as messages
+from tiering.endpoint.protocol.messages.scram_credentials import ITERATIONS_MAX, ITERATIONS_MIN
+from tiering.endpoint.watched_file import BYTES_MAX, ChangingFile
 
 FORMAT: Final = 1
 ITERATIONS: Final = 8192
+_PRIVATE: Final = 0o077
 
 Credentials = Mapping[str, ScramCredential]
 """Of one user, by mechanism."""
@@ -49,6 +54,23 @@ def write_users(users: Mapping[str, Credentials]) -> bytes:
     return json.dumps({"format": FORMAT, "users": body}, indent=1).encode() + b"\n"
 
 
+def save_users(disk: WritableDisk, path: str, users: Mapping[str, Credentials]) -> None:
+    """Replaces the file by one that nobody else may read. Raises LogError, OSError."""
+    data = write_users(users)
+    if len(data) > BYTES_MAX:
+        raise Invalid(f"{path}: {len(data)} bytes of users, where {BYTES_MAX} are the most; delete some first")
+    staged = f"{path}.new"
+    disk.delete(staged)
+    before = os.umask(_PRIVATE)
+    try:
+        disk.write(staged, 0, data)
+    finally:
+        os.umask(before)
+    disk.sync(staged)
+    disk.rename(staged, path)
+    disk.sync_folder(os.path.dirname(os.path.abspath(path)))
+
+
 def _credential(text: str) -> ScramCredential:
     fields = dict(part.split("=", 1) for part in text.split(","))
     salt, stored_key, server_key = (b64decode(fields[name], validate=True) for name in ("salt", "stored_key", "server_key"))
@@ -71,10 +93,11 @@ class UserFile:
     random bytes, decides what they are answered with.
     """
 
-    disk: Disk
+    disk: WritableDisk
     path: str
     secret: bytes = field(repr=False)
     _file: ChangingFile[dict[str, Credentials]] = field(init=False, repr=False)
+    _changing: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         self._file = ChangingFile(self.disk, self.path, read_users)
@@ -82,6 +105,24 @@ class UserFile:
     def users(self) -> dict[str, Credentials]:
         """All users, as the file says now."""
         return self._file.now()
+
+    def iterations(self) -> dict[str, dict[str, int]]:
+        """By user and mechanism."""
+        return {name: {of: one.iterations for of, one in body.items()} for name, body in self.users().items()}
+
+    def change(
+        self, deletions: Iterable[messages.ScramCredentialDeletion], upsertions: Iterable[messages.ScramCredentialUpsertion]
+    ) -> None:
+        """Writes the file anew without some credentials and with others. Raises LogError, OSError; nothing has changed then."""
+        with self._changing:
+            users = {name: dict(of) for name, of in self.users().items()}
+            for gone in deletions:
+                users.get(gone.name, {}).pop(messages.MECHANISMS[gone.mechanism], None)
+            for kept in upsertions:
+                name = messages.MECHANISMS[kept.mechanism]
+                credential = ScramCredential.of_salted(MECHANISMS[name], kept.salted_password, kept.salt, kept.iterations)
+                users.setdefault(kept.name, {})[name] = credential
+            save_users(self.disk, self.path, {name: of for name, of in users.items() if of})
 
     def credential(self, mechanism: str, name: str) -> ScramCredential:
         """A user's credential, or one that no password fits."""

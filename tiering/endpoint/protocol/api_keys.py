@@ -43,6 +43,12 @@ from tiering.endpoint.protocol.messages.offset_for_leader_epoch import OffsetFor
 from tiering.endpoint.protocol.messages.produce import ProduceRequest, ProduceResponse
 from tiering.endpoint.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from tiering.endpoint.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from tiering.endpoint.protocol.messages.scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+)
 from tiering.endpoint.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 NEVER: Final = 1 << 15
@@ -97,6 +103,12 @@ SASL_AUTHENTICATE: Final = Api(36, "SaslAuthenticate", 0, 2, 2, SaslAuthenticate
 DELETE_GROUPS: Final = Api(42, "DeleteGroups", 0, 2, 2, DeleteGroupsRequest, DeleteGroupsResponse)
 OFFSET_DELETE: Final = Api(47, "OffsetDelete", 0, 0, NEVER, OffsetDeleteRequest, OffsetDeleteResponse)
 DESCRIBE_LOG_DIRS: Final = Api(35, "DescribeLogDirs", 1, 5, 2, DescribeLogDirsRequest, DescribeLogDirsResponse)
+DESCRIBE_USER_SCRAM_CREDENTIALS: Final = Api(
+    50, "DescribeUserScramCredentials", 0, 0, 0, DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse
+)
+ALTER_USER_SCRAM_CREDENTIALS: Final = Api(
+    51, "AlterUserScramCredentials", 0, 0, 0, AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse
+)
 DESCRIBE_CLUSTER: Final = Api(60, "DescribeCluster", 0, 2, 0, DescribeClusterRequest, DescribeClusterResponse)
 DESCRIBE_PRODUCERS: Final = Api(61, "DescribeProducers", 0, 0, 0, DescribeProducersRequest, DescribeProducersResponse)
 DESCRIBE_TOPIC_PARTITIONS: Final = Api(
@@ -128,6 +140,8 @@ _ALL: Final = (
     SASL_AUTHENTICATE,
     DELETE_GROUPS,
     OFFSET_DELETE,
+    DESCRIBE_USER_SCRAM_CREDENTIALS,
+    ALTER_USER_SCRAM_CREDENTIALS,
     DESCRIBE_CLUSTER,
     DESCRIBE_PRODUCERS,
     DESCRIBE_TOPIC_PARTITIONS,
