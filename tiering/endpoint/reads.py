@@ -17,6 +17,7 @@ from local_log.log_reader import LogReader
 from remote.read.checked_windows import NoRoom, NotThere
 from remote.read.shared_reads import Found, SharedReads
 from remote.read.window_cache import WindowCache
+from tiering.endpoint.recent_files import RecentFiles
 from tiering.read.archive_reads import SequentialRead
 from tiering.read.tiered_log import Isolation, TieredLog
 
@@ -60,6 +61,8 @@ class Reads:
     """For many threads: a read belongs to the thread that has taken it."""
 
     _files: CheckedFiles = field(default_factory=CheckedFiles)
+    _recent: RecentFiles = field(default_factory=RecentFiles)
+    """Of the thread that reads at once."""
     shared: SharedReads = field(default_factory=lambda: SharedReads(WindowCache(CHUNK_CACHE_BYTES)))
     """Of what lies in a store, or is encoded."""
 
@@ -70,7 +73,7 @@ class Reads:
         while following < end and (max_bytes > size or one_at_least):
             if not log.is_at_hand(following):
                 raise NotAtHand
-            file = log.batch_file(following, Isolation.read_uncommitted)
+            file = self._recent.batch_file(log, following)
             if file is None:
                 shared = self._shared_at_once(log, (following, end), max_bytes - size, one_at_least=one_at_least)
                 parts, size, following = (*parts, *shared.parts), size + shared.size, shared.next_offset
@@ -89,6 +92,10 @@ class Reads:
                 break
             following = max(following, file.next_offset)
         return Batches(parts, size, None, following if parts else offset)
+
+    def forget_recent(self) -> None:
+        """Closes the files that `read_at_once` has left open; to be called every second, by the same thread."""
+        self._recent.forget()
 
     def read(self, log: TieredLog, offset: int, max_bytes: int, isolation: Isolation, *, one_at_least: bool) -> Batches:
         """Batches from the one with `offset` on, up to `max_bytes`; their checksums are checked.

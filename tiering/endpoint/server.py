@@ -117,6 +117,7 @@ class Server:
         try:
             await asyncio.wait_for(self._stopping.wait(), TICK_S)
         except TimeoutError:
+            self.context.reads.forget_recent()
             self._do(self._core.tick(self._now_ms()))
             self._handle_all()  # what is closed may have made room
 

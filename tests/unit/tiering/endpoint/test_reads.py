@@ -10,6 +10,7 @@ from golden_logs import broker_logs
 from logs_to_archive import local_logs, offload_all, path_of
 from one_offload import TXN
 
+from local_log.batch_file import BatchFile
 from local_log.errors import Corrupt, NotFound
 from local_log.file_range import FileRange
 from remote.manifest.store import load_newest
@@ -96,3 +97,25 @@ def test_a_file_that_was_deleted_is_missed(log: TieredLog) -> None:
         with pytest.raises((NotFound, Corrupt)) as at_once:
             reads.read_at_once(log, offset, 1, one_at_least=True)
         assert str(at_once.value) == str(of_read.value)
+
+
+def test_a_file_is_opened_once_for_the_fetches_of_a_second(log: TieredLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads, opened, find = Reads(), list[int](), TieredLog.batch_file
+    read(reads, log, log.log_start_offset, 1 << 30)
+
+    def found(self: TieredLog, offset: int, isolation: Isolation) -> BatchFile | None:
+        opened.append(offset)
+        return find(self, offset, isolation)
+
+    monkeypatch.setattr(TieredLog, "batch_file", found)
+    for start, path in files_of(log).items():
+        opened.clear()
+        for _ in range(3):
+            assert reads.read_at_once(log, start + 1, 1, one_at_least=True).size
+            assert reads.read_at_once(log, start, 1, one_at_least=True).size
+        assert opened == [start + 1, start]
+        path.unlink()
+        assert bytes_of(reads.read_at_once(log, start, 1, one_at_least=True))
+    reads.forget_recent()
+    with pytest.raises((NotFound, Corrupt)):
+        reads.read_at_once(log, log.log_start_offset, 1, one_at_least=True)
