@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compared_groups import CURRENT, GROUP, Step
+from compared_groups import OTHER as OTHER_GROUP
 from group_members import subscription
 from hypothesis import strategies as st
 
@@ -87,7 +88,7 @@ def _sync(member: str) -> SyncGroupRequest:
 
 
 def _steps() -> st.SearchStrategy[Step]:
-    groups = st.sampled_from((*[GROUP] * 12, "", "nowhere"))
+    groups = st.sampled_from((*[GROUP] * 12, "", OTHER_GROUP))
     members = st.sampled_from((*_MEMBERS * 3, *_ODD_MEMBERS))
     who: Mapping[str, Any] = {"group_id": groups, "group_instance_id": st.sampled_from(_INSTANCES)}
     join = st.builds(

@@ -4,12 +4,30 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
+from tiering.endpoint.protocol.api_keys import Api
+
 _NAMES = (
     *("topic_id", "topic", "name", "resource_type", "resource_name", "partition_index", "partition", "index", "api_key"),
     *("node_id", "broker_id", "group_id", "member_id"),
     *("pattern_type", "principal", "operation", "permission_type"),
 )
 """Fields that tell the elements of an array apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A request with both answers, and those of the same group before it.
+
+    `bases` are the base offsets of the segments in the broker's directory.
+    """
+
+    api: Api
+    version: int
+    request: Any
+    theirs: Any
+    ours: Any
+    bases: frozenset[int] = frozenset()
+    before: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +56,8 @@ def differences(theirs: Any, ours: Any, path: str = "", within: tuple[tuple[Any,
     elif isinstance(theirs, tuple) and isinstance(ours, tuple) and len(theirs) == len(ours) and all(map(is_dataclass, theirs)):
         for pair in zip(theirs, ours, strict=True):
             yield from differences(*pair, path, within)
+    elif isinstance(theirs, tuple) and isinstance(ours, tuple) and theirs != ours and set(theirs) == set(ours):
+        yield Difference(f"{path}[order]", theirs, ours, within)
     elif theirs != ours:
         yield Difference(path, theirs, ours, within)
 

@@ -14,9 +14,10 @@ import real_kafka
 from any_requests import LAST, Facts
 from asked_by_wire import Wire
 from asked_endpoint import Endpoint, response_of
-from compared_answers import Difference, differences
+from compared_answers import Compared, Difference, differences
 from compared_groups import ComparedGroups, without_lives
-from known_differences import Compared, KnownDifference
+from compared_logins import compare_login
+from known_differences import KnownDifference
 from known_topics import know
 from odd_logs import odd_logs
 from offsets_kept import MemoryLog
@@ -30,7 +31,7 @@ from local_log.formats.list_offsets import LATEST
 from remote.clock import SystemClock
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.fetch_sessions.session import NO_SESSION
-from tiering.endpoint.protocol.api_keys import FETCH, LIST_OFFSETS, Api
+from tiering.endpoint.protocol.api_keys import FETCH, LIST_OFFSETS, SASL_HANDSHAKE, Api
 from tiering.endpoint.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tiering.endpoint.protocol.requests import Request, read_request
 from tiering.endpoint.request_context import ConnectionContext
@@ -101,9 +102,11 @@ class World:
         return found
 
     def shown(self, difference: KnownDifference) -> list[tuple[Compared, Difference]]:
-        """What differs in the answers to the requests that show a difference: a single one, or those of a group."""
+        """What differs in the answers to the requests that show a difference: a single one, or those of a client or a group."""
         if len(difference.shown_by) == 1:
             return self.compare(*difference.shown_by[0])
+        if difference.shown_by[0][0] is SASL_HANDSHAKE:
+            return list(compare_login(difference.shown_by, self.sasl[:2]))
         return self.groups.compare(difference.shown_by, 0.1)
 
     def compare_frame(self, api: Api, version: int, frame: bytes) -> list[tuple[Compared, Difference]] | str:

@@ -13,8 +13,7 @@ from typing import Any
 
 from asked_by_wire import CORRELATION_ID, Wire
 from asked_endpoint import Endpoint, response_of
-from compared_answers import Difference, differences
-from known_differences import Compared
+from compared_answers import Compared, Difference, differences
 
 from tiering.endpoint.apis.kafka_apis import Later
 from tiering.endpoint.protocol.api_keys import DESCRIBE_GROUPS, Api
@@ -24,8 +23,8 @@ from tiering.endpoint.protocol.messages.list_groups import ListGroupsResponse
 from tiering.endpoint.protocol.requests import RequestHeader, write_request
 
 CURRENT = 1_000_000
-GROUP = "@group"
-"""Stands for the group, whose name nobody had before."""
+GROUP, OTHER = "@group", "@other"
+"""Stand for the group and another one, whose names nobody had before."""
 _PREFIX = "life-"
 _PATIENCE_S = 5.0
 _DESCRIBED = 5
@@ -49,8 +48,8 @@ class Life:
         """The request with this side's ids and generation."""
 
         def said(value: Any) -> Any:
-            if value == GROUP:
-                return group
+            if value in (GROUP, OTHER):
+                return group if value == GROUP else f"{group}-other"
             if isinstance(value, str) and re.fullmatch("@[0-9]", value) and int(value[1:]) < len(self.ids):
                 return self.ids[int(value[1:])]
             is_generation = type(value) is int and abs(value - CURRENT) < 10
@@ -102,7 +101,7 @@ class ComparedGroups:
                 self._ask_us(number, (api, version, ours.asked(request, group)), ours)
                 self._ask_broker(number, (api, version, theirs.asked(request, group)), theirs)
                 self._receive(theirs, set(ours.answers), settle_s if number in ours.waiting else 0)
-                found = [*_answers(steps[: number + 1], theirs, ours)] or self._states(group, theirs, ours)
+                found = [*_answers(group, steps[: number + 1], theirs, ours)] or self._states(group, theirs, ours)
                 if found:
                     return found
             return []
@@ -153,16 +152,20 @@ class ComparedGroups:
                 return found
 
 
-def without_lives(answer: Any, *, keeps: bool = False) -> Any:
-    """A list of groups without those that were made here, or with these alone; any other answer as it is."""
+def without_lives(answer: Any) -> Any:
+    """A list of groups without those that were made here; any other answer as it is."""
+    return _listed(answer, lambda name: not name.startswith(_PREFIX))
+
+
+def _listed(answer: Any, keeps: Callable[[str], bool]) -> Any:
     if not isinstance(answer, ListGroupsResponse):
         return answer
-    return replace(answer, groups=tuple(one for one in answer.groups if one.group_id.startswith(_PREFIX) is keeps))
+    return replace(answer, groups=tuple(one for one in answer.groups if keeps(one.group_id)))
 
 
-def _answers(steps: Sequence[Step], theirs: Life, ours: Life) -> Iterator[tuple[Compared, Difference]]:
+def _answers(group: str, steps: Sequence[Step], theirs: Life, ours: Life) -> Iterator[tuple[Compared, Difference]]:
     for at in sorted(theirs.answers.keys() | ours.answers.keys()):
         told, answer = theirs.named(theirs.answers.pop(at, None)), ours.named(ours.answers.pop(at, None))
-        told = without_lives(told, keeps=True)
+        told, answer = (_listed(one, lambda name: name == group) for one in (told, answer))
         compared = Compared(*steps[at], told, answer, before=tuple(request for _, _, request in steps))
         yield from ((compared, one) for one in differences(told, answer) if not one.path.endswith("[order]"))

@@ -12,12 +12,12 @@ from typing import Any
 from any_lives import lives
 from any_requests import any_message
 from asked_by_wire import CORRELATION_ID
-from compared_answers import Difference
+from compared_answers import Compared, Difference
 from compared_brokers import World
 from compared_groups import Step
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from known_differences import Compared, KnownDifference
+from known_differences import KnownDifference
 from mutated_frames import mutated_body
 
 from tiering.endpoint.protocol.api_keys import Api

@@ -6,6 +6,7 @@ from typing import Any
 
 from any_requests import any_message, of_acls, of_groups, of_rights
 from compared_brokers import World
+from compared_logins import Word, compare_login, logins
 from compared_requests import EACH, Values, any_request, for_any, unknown
 from hypothesis import strategies as st
 
@@ -71,3 +72,13 @@ def wait_for_equal_acls(world: World) -> None:
     while found := unknown(world.compare(DESCRIBE_ACLS, 3, asked), world):
         assert time.monotonic() < deadline, found
         time.sleep(0.002)
+
+
+def compare_logins(world: World) -> None:
+    """Any clients that say who they are."""
+
+    def ask(words: list[Word]) -> None:
+        differences = unknown(list(compare_login(words, world.sasl[:2])), world)
+        assert not differences, ([(api.name, version, said) for api, version, said in words], differences)
+
+    for_any(logins(), ask)

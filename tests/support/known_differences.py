@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from compared_answers import Difference
+from compared_answers import Compared, Difference
+from compared_logins import Token
 
 from local_log.formats.batches import scan
 from local_log.formats.list_offsets import EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST_TIERED
@@ -24,6 +25,8 @@ from tiering.endpoint.protocol.api_keys import (
     LIST_OFFSETS,
     METADATA,
     PRODUCE,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
     Api,
 )
 from tiering.endpoint.protocol.errors import ErrorCode
@@ -38,25 +41,10 @@ from tiering.endpoint.protocol.messages.leave_group import LeaveGroupRequest
 from tiering.endpoint.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest
 from tiering.endpoint.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tiering.endpoint.protocol.messages.sasl_handshake import SaslHandshakeRequest
 
 _TRANSACTION = 1
 _OF_TIERS = (EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD)
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """A request with both answers, and those of the same group before it.
-
-    `bases` are the base offsets of the segments in the broker's directory.
-    """
-
-    api: Api
-    version: int
-    request: Any
-    theirs: Any
-    ours: Any
-    bases: frozenset[int] = frozenset()
-    before: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +192,16 @@ def _transactions(of: Compared, found: Difference) -> bool:
     return of.api is FIND_COORDINATOR and of.request.key_type == _TRANSACTION
 
 
+def _amid_tokens(of: Compared, found: Difference) -> bool:
+    shaken = any(isinstance(one, SaslHandshakeRequest) for one in of.before)
+    return shaken and of.api.key not in (SASL_HANDSHAKE.key, SASL_AUTHENTICATE.key, API_VERSIONS.key) and of.ours is None
+
+
+def _nobody(of: Compared, found: Difference) -> bool:
+    """SCRAM of a user that there is not."""
+    return of.api is SASL_AUTHENTICATE and b"n=nobody," in of.request.data
+
+
 def _named_twice(of: Compared, found: Difference) -> bool:
     joins = (one for one in (*of.before, of.request) if isinstance(one, JoinGroupRequest))
     return any(len({protocol.name for protocol in join.protocols}) < len(join.protocols) for join in joins)
@@ -345,6 +343,21 @@ KNOWN_DIFFERENCES = (
         "POLICY_VIOLATION: there are no transactions here.",
         _transactions,
         ((FIND_COORDINATOR, 4, FindCoordinatorRequest(key_type=1, coordinator_keys=("payments",))),),
+    ),
+    KnownDifference(
+        "SaslAuthenticate: SCRAM for a user that there is not",
+        "The exchange fails at its end, as with a wrong password. A broker refuses the first message, which tells names.",
+        _nobody,
+        (
+            (SASL_HANDSHAKE, 1, SaslHandshakeRequest("SCRAM-SHA-256")),
+            (SASL_AUTHENTICATE, 2, Token(b"n,,n=nobody,r=client")),
+        ),
+    ),
+    KnownDifference(
+        "All: another request amid the exchange of SASL's tokens",
+        "The connection is closed. A broker answers with an error first.",
+        _amid_tokens,
+        ((SASL_HANDSHAKE, 1, SaslHandshakeRequest("PLAIN")), (METADATA, 12, MetadataRequest(topics=()))),
     ),
     KnownDifference(
         "JoinGroup: a protocol that a member names twice",

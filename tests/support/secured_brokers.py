@@ -34,6 +34,7 @@ def settings(port: int) -> dict[str, str]:
         "listeners": f"{listeners},CONTROLLER://127.0.0.1:{{controller}}",
         "advertised_listeners": listeners,
         "listener_security_protocol_map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT",
+        "connection_failed_authentication_delay_ms": "0",
         "sasl_enabled_mechanisms": ",".join(MECHANISMS),
         "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super_users": SUPER_USER,
@@ -54,7 +55,7 @@ def authorize(endpoint: Endpoint, folder: Path) -> None:
 @contextmanager
 def asking_who(endpoint: Endpoint, users: UserFile) -> Iterator[str]:
     """The address of the endpoint's other listener."""
-    with served(endpoint, sasl_listener(users)) as (host, port):
+    with served(endpoint, sasl_listener(users), failed_authentication_delay_ms=0) as (host, port):
         yield f"{host}:{port}"
 
 

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import pytest
 from any_requests import GROUPS, of_groups, of_producers
 from compared_brokers import Side, World, compared_with
+from compared_headers import compare_headers
 from compared_requests import compare_any, compare_frames, compare_lives, known
-from compared_security import compare_acls, compare_as_user
+from compared_security import compare_acls, compare_as_user, compare_logins
 from kafka_judge import oracle
 from known_differences import KNOWN_DIFFERENCES, KnownDifference
 from real_kafka import BROKER
@@ -130,3 +131,14 @@ def test_any_change_of_acls_and_any_question_about_them_is_answered_as_by_a_brok
 def test_a_user_may_do_what_a_broker_lets_it_do(world: World) -> None:
     apis = (*COMPARED, *OF_GROUPS)
     compare_as_user(world, apis, {api: versions_of(api) for api in apis})
+
+
+@oracle
+def test_any_client_that_says_who_it_is_is_answered_as_by_a_broker(world: World) -> None:
+    compare_logins(world)
+
+
+@oracle
+def test_a_request_with_an_odd_header_is_answered_or_ends_the_connection_as_by_a_broker(world: World) -> None:
+    found = compare_headers(world)
+    assert min(found.values()) >= 20
