@@ -1,8 +1,9 @@
 """One, two and three processes of `tiering serve` that share an archive: bytes a second together, beside the cores they have."""
 
 import os
+import subprocess
+import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import raw_fetches  # beside this file
@@ -14,6 +15,8 @@ from remote.archive import manifests
 from remote.store.open import open_store
 
 COUNTS = (1, 2, 3)
+READERS = 3
+"""Processes with several connections each: one would be slower than what it reads from."""
 FETCH_BYTES = 1 << 20
 NAMES = [f"{SPREAD}-{number}" for number in range(SPREAD_TOPICS)]
 
@@ -28,19 +31,35 @@ def throughput(archive: str, rounds: int) -> None:
     for count in COUNTS:
         with ExitStack() as running:
             options = ["--archive", archive, "--register"]
-            all_of_them = [
-                running.enter_context(served([*options, "--broker-id", str(number)])) for number in range(1, count + 1)
-            ]
-            leaders = leaders_of(all_of_them[0][0], count)
+            brokers = [running.enter_context(served([*options, "--broker-id", str(number)])) for number in range(1, count + 1)]
+            leaders = leaders_of(brokers[0][0], count)
+            asked = [f"{leaders[name]},{name},{ends[name]}" for name in NAMES]
+            readers = [running.enter_context(reader(asked[number::READERS])) for number in range(READERS)]
+            read_by(readers)  # their checksums are known from now on
             best, cpu = 0.0, float("inf")
             for _ in range(rounds):
-                before, began = cpu_of(all_of_them), time.perf_counter()
-                with ThreadPoolExecutor(len(NAMES)) as pool:
-                    read = sum(pool.map(lambda n, at=leaders: raw_fetches.drain(at[n], n, FETCH_BYTES, ends[n]), NAMES))
-                best = max(best, read / (time.perf_counter() - began) / 1e6)
-                cpu = min(cpu, (cpu_of(all_of_them) - before) / read * 1e9)
+                before, began = cpu_of(brokers), time.perf_counter()
+                size = read_by(readers)
+                best = max(best, size / (time.perf_counter() - began) / 1e6)
+                cpu = min(cpu, (cpu_of(brokers) - before) / size * 1e9)
+            for one in readers:
+                one.kill()
         of_each = sorted(list(leaders.values()).count(address) for address in set(leaders.values()))
         print(f"  {count} of them        {best:6.0f} MB/s   {cpu:5.2f} s/GB   topics of each: {of_each}", flush=True)
+
+
+def reader(asked: list[str]) -> "subprocess.Popen[str]":
+    """A process that reads these topics whenever it is told to."""
+    command = [sys.executable, raw_fetches.__file__, str(FETCH_BYTES), *asked]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def read_by(readers: list["subprocess.Popen[str]"]) -> int:
+    """How many bytes all have read, at the same time."""
+    for one in readers:
+        assert one.stdin is not None
+        print(file=one.stdin, flush=True)
+    return sum(int(one.stdout.readline()) for one in readers if one.stdout is not None)
 
 
 def cpu_of(brokers: list[tuple[str, int, float]]) -> float:

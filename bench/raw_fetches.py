@@ -1,8 +1,10 @@
 """A client without a consumer's work: it asks for bytes, takes them, and looks for where they end. It waits for the server alone.
 
-Fetch of version 11, which every server here answers. As a command it reads a topic again and again, until it is ended:
+Fetch of version 11, which every server here answers. As a command it reads a topic again and again, until it is ended, or
+several topics side by side for each line of its input, and answers how many bytes that were:
 
     python bench/raw_fetches.py ADDRESS TOPIC BYTES CONNECTIONS END
+    python bench/raw_fetches.py BYTES ADDRESS,TOPIC,END...
 """
 
 import random  # noqa: TID251  # seeded
@@ -13,6 +15,7 @@ import struct
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 FETCH, VERSION = 1, 11
@@ -132,8 +135,17 @@ def _again_and_again(address: str, topic: str, bytes_max: int, end: int) -> None
         drain(address, topic, bytes_max, end)
 
 
+def _together(bytes_max: int, topics: list[list[str]]) -> int:
+    with ThreadPoolExecutor(len(topics)) as pool:
+        return sum(pool.map(lambda one: drain(one[0], one[1], bytes_max, int(one[2])), topics))
+
+
 if __name__ == "__main__":
     given = sys.argv[1:]
+    if "," in given[1]:
+        for _ in sys.stdin:
+            print(_together(int(given[0]), [one.split(",") for one in given[1:]]), flush=True)
+        sys.exit()
     readers = [
         threading.Thread(target=_again_and_again, args=(given[0], given[1], int(given[2]), int(given[4])), daemon=True)
         for _ in range(int(given[3]))
