@@ -77,6 +77,21 @@ def _corrupt(problem: str, file: str, position: int) -> Corrupt:
     return Corrupt(problem, file=file, position=position)
 
 
+class Missing(Corrupt):
+    """An object that a manifest names is not there: damage, unless a newer manifest no longer names it."""
+
+    def at(self, file: str, start: int = 0) -> "Missing":
+        """See Corrupt."""
+        return Missing(self.problem, file=file, position=self.position + start)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _missing, (self.problem, self.file, self.position)
+
+
+def _missing(problem: str, file: str, position: int) -> Missing:
+    return Missing(problem, file=file, position=position)
+
+
 @contextmanager
 def placed(file: str, start: int = 0) -> Iterator[None]:
     """Adds `file`, where the buffer starts at byte `start`, to a Corrupt that is raised inside."""

@@ -7,7 +7,7 @@ the stored objects.
 from dataclasses import dataclass
 from typing import Protocol
 
-from local_log.errors import BadRange, Corrupt, Newer, NotFound
+from local_log.errors import BadRange, Corrupt, Missing, Newer, NotFound
 from local_log.file_range import OpenedFile
 from remote.keys import PartitionPath
 from remote.manifest.segment_entry import IDENTITY, SegmentEntry
@@ -60,7 +60,7 @@ class StoredBytes:
                 return opener()
             except NotFound as e:
                 problem = f"the manifest names it, and it is not there: restore the object from a copy ({e})"
-                raise Corrupt(problem, file=key) from e
+                raise Missing(problem, file=key) from e
 
         return opened
 
@@ -83,10 +83,11 @@ class StoredBytes:
 def get_named(store: ObjectReader, key: str, start: int, end: int) -> Body:
     """Bytes `[start, end)` of an object that a manifest names. If it is missing or too short, the archive is damaged.
 
-    Raises Corrupt, Unavailable, Invalid (the store denies access).
+    Raises Missing, Corrupt, Unavailable, Invalid (the store denies access).
     """
     try:
         return store.get_range(key, start, end)
     except (NotFound, BadRange) as e:
         problem = f"the manifest names it, and bytes [{start}, {end}) are not there: restore the object from a copy ({e})"
-        raise Corrupt(problem, file=key, position=start) from e
+        kind = Corrupt if isinstance(e, BadRange) else Missing
+        raise kind(problem, file=key, position=start) from e

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import merge
 
-from local_log.errors import Corrupt, NotFound
+from local_log.errors import Missing, NotFound
 from remote.keys import PartitionPath
 from remote.manifest import pages
 from remote.manifest.model import Deleting, Item, Manifest, PageRef
@@ -24,7 +24,7 @@ class Pages:
     _kept: dict[str, tuple[Item, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def read(self, ref: PageRef) -> tuple[Item, ...]:
-        """The items of a page. Raises Corrupt (also where it is not there), Newer, Unavailable."""
+        """The items of a page. Raises Missing, Corrupt, Newer, Unavailable."""
         items = self._kept.pop(ref.name, None)
         if items is None:
             items = self._fetched(ref)
@@ -41,7 +41,7 @@ class Pages:
             problem = (
                 f"the manifest names the page, and it is not there; open the newest manifest, or restore it from a copy ({e})"
             )
-            raise Corrupt(problem, file=key) from e
+            raise Missing(problem, file=key) from e
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,11 +217,11 @@ class HostedLogs:
                         self.topic(name)
 
     def outdated(self, name: str) -> None:
-        """Loads the topic anew when it is next asked for, unless it is fresh: something was not there."""
+        """Has the topic loaded anew as soon as RETRY_MS are over since it was: something was not there."""
         with self._lock:
-            known = self._topics.get(name)
-            if known is not None and self.clock.now_ms() - known.loaded_ms >= RETRY_MS:
-                self._topics[name] = replace(known, loaded_ms=known.loaded_ms - self.archive_ms_max)
+            known, fresh_ms = self._topics.get(name), self.archive_ms_max - RETRY_MS
+            if known is not None and self.clock.now_ms() - known.loaded_ms < fresh_ms:
+                self._topics[name] = replace(known, loaded_ms=known.loaded_ms - fresh_ms)
 
     def reloaded(self, name: str, since_ms: int) -> HostedTopic | None:
         """The topic as the archive has it at `since_ms` or later: loaded anew unless it was since. Raises LogError."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from local_log.errors import Corrupt, LogError, NotFound, OffsetOutOfRange, UnsupportedCompressionType
+from local_log.errors import Corrupt, LogError, Missing, NotFound, OffsetOutOfRange, UnsupportedCompressionType
 from local_log.formats.filenames import is_topic_name
 from remote.clock import Clock
 from remote.read.plan import MissingRange
@@ -153,7 +153,9 @@ def code_of(error: LogError | Refused) -> ErrorCode:
         return ErrorCode.OFFSET_OUT_OF_RANGE
     if isinstance(error, UnsupportedCompressionType):
         return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    return ErrorCode.CORRUPT_MESSAGE if isinstance(error, Corrupt) else ErrorCode.KAFKA_STORAGE_ERROR
+    # Clients give up upon the first; retention may have taken what is missing, which the newest manifest tells.
+    is_damage = isinstance(error, Corrupt) and not isinstance(error, Missing)
+    return ErrorCode.CORRUPT_MESSAGE if is_damage else ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def is_ours(error: LogError | Refused) -> bool:
