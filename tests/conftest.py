@@ -26,6 +26,7 @@ pytest.register_assert_rewrite(
     "made_manifests",
     "message_sets",
     "offloaded",
+    "replaced",
     "segments_to_copy",
     "sound_logs",
     "store_promises",
