@@ -1,50 +1,19 @@
 """A log that many threads use: reads beside appends, truncations, rolls and deletions give whole batches, and wait for nobody."""
 
 import random  # noqa: TID251  # seeded
-import struct
-import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hand_made import decoded
-from logs_at_work import batch_of, settings
+from logs_at_work import batch_of
+from many_threads import WatchedDisk, all_at_once, in_a_thread, log_on, whole_batches
 from small_logs import NOW
 
-from local_log.engine.cleaner import CleaningAborted, OffsetMap, clean, dirty_part
 from local_log.engine.manager.retention import delete_old_segments
-from local_log.engine.memory_records import memory_batches
-from local_log.engine.offsets import Isolation, LogOffsets
-from local_log.engine.unified_log import UnifiedLog, open_log
-from local_log.errors import NoSuchFile, OffsetOutOfRange
-from local_log.formats.batches import scan
-from local_log.formats.checksum import crc32c
-from local_log.os_disk import OsWritableDisk
-
-
-class WatchedDisk(OsWritableDisk):
-    """Calls a function once before a verb."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.before: dict[str, Callable[[], object]] = {}
-
-    def _reached(self, verb: str) -> None:
-        self.before.pop(verb, lambda: None)()
-
-    def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
-        self._reached("read")
-        return super().read(file, start, end)
-
-    def truncate(self, file: str, size: int) -> None:
-        self._reached("truncate")
-        super().truncate(file, size)
-
-    def rename(self, path: str, to: str) -> None:
-        self._reached("rename")
-        super().rename(path, to)
+from local_log.engine.offsets import Isolation
+from local_log.engine.unified_log import UnifiedLog
+from local_log.errors import OffsetOutOfRange
 
 
 @pytest.fixture
@@ -54,59 +23,7 @@ def disk() -> WatchedDisk:
 
 @pytest.fixture
 def log(tmp_path: Path, disk: WatchedDisk) -> UnifiedLog:
-    config = settings(segment_bytes=6000, index_interval_bytes=200, retention_bytes=20_000, file_delete_delay_ms=0)
-    log = open_log(disk, str(tmp_path / "t-0"), config, lambda: NOW, lambda: 0.5)
-    log.become_only_replica()
-    return log
-
-
-@pytest.fixture
-def switching() -> Iterator[None]:
-    """Threads take turns as often as Python can."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
-
-
-def whole_batches(records: bytes) -> list[tuple[int, bytes]]:
-    """Base offsets and bytes of the batches, whose checksums are right; the last may be cut."""
-    found = []
-    for b in memory_batches(records):
-        data = records[b.position : b.position + b.size]
-        if len(data) == b.size:
-            assert struct.unpack_from(">I", data, 17)[0] == crc32c(memoryview(data)[21:])
-            found.append((b.base_offset, data))
-    return found
-
-
-def all_at_once(*acts: Callable[[], object]) -> None:
-    """Runs them in threads; raises the first error of one."""
-    errors: list[BaseException] = []
-
-    def run(act: Callable[[], object]) -> None:
-        try:
-            act()
-        except BaseException as e:
-            errors.append(e)
-
-    threads = [threading.Thread(target=run, args=(act,)) for act in acts]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-
-
-def in_a_thread(act: Callable[[], object]) -> object:
-    """The result of an act in another thread, which must not wait for this one."""
-    found: list[object] = []
-    thread = threading.Thread(target=lambda: found.append(act()), daemon=True)
-    thread.start()
-    thread.join(10)
-    assert found, "it waits for this thread"
-    return found[0]
+    return log_on(disk, tmp_path / "t-0")
 
 
 @pytest.mark.usefixtures("switching")
@@ -265,149 +182,3 @@ def test_a_read_changes_neither_the_log_nor_its_files(log: UnifiedLog, tmp_path:
     log.offset_for(NOW)
     assert before == (len(segment.due), {f.name: f.read_bytes() for f in (tmp_path / "t-0").iterdir()})
     assert before[0] > 0
-
-
-def keyed(n: int, size: int = 60) -> bytes:
-    return batch_of(f"{n:{size}}", keys=(b"key-%d" % (n % 7),))
-
-
-def compacted(log: UnifiedLog) -> None:
-    """A round of cleaning of the whole log."""
-    clean(log, log.offsets.log_start, log.offsets.last_stable, OffsetMap(24 * 1000))
-
-
-@pytest.mark.usefixtures("switching")
-def test_many_threads_append_read_truncate_and_compact(log: UnifiedLog) -> None:
-    done = threading.Event()
-    rounds = [0]
-
-    def append() -> None:
-        for n in range(400):
-            log.append_as_leader(keyed(n), 0)
-        while rounds[0] < 3:
-            pass
-        done.set()
-
-    def compact() -> None:
-        while not done.is_set():
-            with suppress(CleaningAborted):
-                compacted(log)
-                rounds[0] += 1
-
-    def disturb() -> None:
-        r = random.Random(4)
-        while not done.is_set():
-            acts = [log.roll, log.folder.delete_due, lambda: log.truncate_to(max(0, log.offsets.end.offset - 3))]
-            r.choice(acts)()
-
-    def read() -> None:
-        r = random.Random(5)
-        while not done.is_set():
-            end = log.offsets.end.offset
-            offset = r.randint(0, end)
-            try:
-                found = whole_batches(log.read(offset, 1000, r.choice(list(Isolation))).records)
-                log.offset_for(NOW)
-            except OffsetOutOfRange:
-                continue  # truncated since
-            bases = [base for base, _ in found]
-            assert bases == sorted(set(bases))
-            assert not bases or bases[0] >= offset
-
-    all_at_once(append, compact, disturb, read, read)
-    log.roll()
-    latest = latest_of_keys(log)
-    compacted(log)
-    assert latest_of_keys(log) == latest
-    assert len(latest) == 7
-
-
-def latest_of_keys(log: UnifiedLog) -> dict[bytes, tuple[int, bytes]]:
-    """Offset and value of each key's last record, found by reads from the log's start to its end."""
-    latest: dict[bytes, tuple[int, bytes]] = {}
-    offset = 0
-    while offset < log.offsets.end.offset:
-        data = log.read(offset, 1 << 20).records
-        if not len(data):
-            break  # a truncation may end the log at an offset before which the cleaner has left nothing
-        batches, _ = scan(data)
-        latest.update({row["key"]: (row["offset"], row["value"]) for row in decoded(data, batches).to_pylist()})
-        offset = batches.next_offset
-    return latest
-
-
-def test_a_query_that_misses_a_file_while_segments_are_replaced_is_repeated(log: UnifiedLog) -> None:
-    log.published.withdraw(0, log.local.end)
-    asked: list[LogOffsets] = []
-
-    def query(now: LogOffsets) -> int:
-        asked.append(now)
-        if len(asked) < 3:
-            raise NoSuchFile("a file that is being renamed")
-        return 7
-
-    assert log.published.undisturbed(query) == 7
-    assert all(now.is_moving for now in asked)
-    log.publish()
-    asked.clear()
-    with pytest.raises(NoSuchFile):
-        log.published.undisturbed(query)
-
-
-def test_a_read_that_a_compaction_overtakes_is_repeated(log: UnifiedLog, disk: WatchedDisk) -> None:
-    for n in range(20):
-        log.append_as_leader(keyed(n), 0)
-    log.roll()
-
-    def overtake() -> None:
-        compacted(log)
-        log.folder.delete_due()
-
-    disk.before["read"] = overtake
-    records = log.read(0, 1 << 20).records
-    assert [base for base, _ in whole_batches(records)] == list(range(13, 20))
-
-
-def test_what_is_dirty_is_found_again_if_a_compaction_overtakes_it(log: UnifiedLog, disk: WatchedDisk) -> None:
-    for n in range(20):
-        log.append_as_leader(keyed(n), 0)
-    log.roll()
-
-    def overtake() -> None:
-        compacted(log)
-        log.folder.delete_due()
-
-    disk.before["read"] = overtake
-    found = dirty_part(log, None, NOW)
-    assert found.cleanable_bytes == log.local.segments.first.size
-
-
-def test_a_round_that_a_deletion_overtakes_gives_up(log: UnifiedLog, disk: WatchedDisk) -> None:
-    for n in range(20):
-        log.append_as_leader(keyed(n), 0)
-    log.roll()
-
-    def overtake() -> None:
-        log.maybe_increment_log_start_offset(20)
-        assert delete_old_segments(log, NOW) == 1
-        log.folder.delete_due()
-
-    disk.before["read"] = overtake
-    with pytest.raises(CleaningAborted, match="deleted"):
-        clean(log, 0, 20, OffsetMap(24 * 100))
-    assert log.local.segments.base_offsets == (20,)
-
-
-def test_cleaning_holds_the_lock_only_for_the_swap(log: UnifiedLog) -> None:
-    for n in range(20):
-        log.append_as_leader(keyed(n), 0)
-    log.roll()
-    offsets = [append_elsewhere(log)]
-    clean(log, 0, 20, OffsetMap(24 * 100), lambda size: offsets.append(append_elsewhere(log)))
-    assert offsets == list(range(20, 20 + len(offsets)))
-    assert len(offsets) > 3
-
-
-def append_elsewhere(log: UnifiedLog) -> int:
-    """The offset of a record that another thread appends."""
-    return int(str(in_a_thread(lambda: log.append_as_leader(keyed(0), 0).first_offset)))
