@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -42,6 +43,15 @@ def _state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
+
+
+@pytest.fixture
+def switching() -> Iterator[None]:
+    """Threads take turns as often as Python can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
 
 
 @pytest.fixture(scope="session")

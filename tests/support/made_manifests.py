@@ -56,6 +56,10 @@ def manifest(*entries: SegmentEntry, log_start_offset: int = 0, reason: str = "l
     return Manifest(**{**known, **fields})
 
 
+def epochs(*pairs: tuple[int, int]) -> tuple[EpochEntry, ...]:
+    return tuple(EpochEntry(*pair) for pair in pairs)
+
+
 def paged(*entries: SegmentEntry) -> PageRef:
     """A page of entries that is nowhere stored."""
     return pages.ref_of(0, entries, pages.encode(0, entries), f"{next(_segment_numbers):032x}")

@@ -1,8 +1,6 @@
 """Reads over both tiers of a log that its process writes: the log's own bytes and answers, whichever tier has them."""
 
 import os
-import sys
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -376,57 +374,3 @@ def test_coverage_and_segments_are_told_of_both_tiers(at: OwnedLog) -> None:
     assert (coverage.local.offsets, coverage.archive.offsets) == (((border(at), 60),), ((0, at.archived_end()),))
     assert segments_before(log, LATEST, NOW)[-1] == 0
     assert sum(chunk.batches.size.sum() for chunk in log.local.chunks(border(at), 60)) == len(at.expected(border(at)))  # type: ignore[union-attr]
-
-
-@pytest.mark.slow
-def test_many_threads_read_while_one_appends_offloads_and_drops(tmp_path: Path, switching: None) -> None:
-    at = OwnedLog(str(tmp_path), file_delete_delay_ms=0)
-    at.fill(6)
-    is_over = threading.Event()
-    seen: list[dict[int, bytes]] = [{}, {}, {}]
-    starts: list[int] = []
-
-    def reading(number: int) -> None:
-        offset = 0
-        while True:
-            is_last = is_over.is_set()
-            try:
-                parts = at.live.fetch(offset, 700 + number).read()
-            except OffsetOutOfRange as e:
-                starts.append(e.start - offset)
-                offset = e.start
-                continue
-            for one in memory_batches(parts):
-                assert one.base_offset <= offset <= one.last_offset
-                seen[number][one.base_offset] = parts[one.position : one.position + one.size]
-                offset = one.last_offset + 1
-            if is_last and not parts:
-                return
-
-    with ThreadPoolExecutor(3) as pool:
-        readers = [pool.submit(reading, number) for number in range(3)]
-        try:
-            for turn in range(12):
-                at.fill(8)
-                at.offload()
-                at.drop(600)
-                at.log.folder.delete_due()
-                if turn % 4 == 3:
-                    at.expire(6_000)
-        finally:
-            is_over.set()
-        for reader in readers:
-            reader.result()
-    for found in seen:
-        assert found.items() <= at.batches.items()
-        assert len(found) > 20
-    assert min(starts, default=1) > 0
-
-
-@pytest.fixture
-def switching() -> Iterator[None]:
-    """Threads take turns after a microsecond."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)

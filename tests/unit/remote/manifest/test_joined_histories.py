@@ -1,0 +1,174 @@
+"""Copies whose leader epochs continue the history that is archived, and copies of another history."""
+
+from dataclasses import replace
+
+import pytest
+from made_manifests import entry, epochs, manifest
+
+from local_log.errors import Conflict
+from local_log.formats.checkpoints import EpochEntry
+from remote.manifest.model import Manifest
+from remote.manifest.transitions import segment_copied
+
+
+def merged(
+    known: tuple[EpochEntry, ...], lineage: tuple[EpochEntry, ...], base: int = 300, end: int = 400
+) -> tuple[EpochEntry, ...]:
+    before = manifest(entry(0, 300), leader_epochs=known)
+    return segment_copied(before, entry(base, end), lineage, "", 7).leader_epochs
+
+
+def test_new_epochs_are_added_behind_the_known_ones() -> None:
+    assert merged(epochs((0, 0)), epochs((0, 0), (3, 310))) == epochs((0, 0), (3, 310))
+    assert merged((), epochs((0, 0), (3, 310))) == epochs((0, 0), (3, 310))
+    assert merged(epochs((0, 0)), ()) == epochs((0, 0))
+
+
+def test_an_older_lineage_that_agrees_leaves_the_known_one() -> None:
+    known = epochs((0, 0), (1, 100), (2, 350))
+    before = manifest(entry(0, 100), entry(300, 400), leader_epochs=known)
+    assert segment_copied(before, entry(100, 300), known[:2], "", 7).leader_epochs == known
+
+
+def test_a_log_whose_start_has_moved_names_a_later_start_for_its_first_epoch() -> None:
+    known = epochs((0, 0), (1, 100), (2, 200))
+    assert merged(known, epochs((2, 250), (3, 310))) == epochs((0, 0), (1, 100), (2, 200), (3, 310))
+    assert merged(known, epochs((1, 150), (2, 200), (3, 310))) == epochs((0, 0), (1, 100), (2, 200), (3, 310))
+    assert merged(known, epochs((5, 300))) == epochs((0, 0), (1, 100), (2, 200), (5, 300))
+
+
+@pytest.mark.parametrize(
+    "lineage", [epochs((1, 0), (2, 200)), epochs((0, 0), (1, 50), (2, 200)), epochs((0, 0), (1, 100), (2, 200))], ids=str
+)
+def test_a_log_whose_start_has_not_moved_yet_is_of_the_same_history(lineage: tuple[EpochEntry, ...]) -> None:
+    """The archive was begun by a replica whose log start had moved; another one, which lags behind, goes on."""
+    before = manifest(entry(100, 300), log_start_offset=100, leader_epochs=epochs((1, 100), (2, 200)))
+    after = segment_copied(before, entry(300, 400), lineage, "", 7)
+    assert after.end_offset == 400
+    assert after.leader_epochs[-2:] in (epochs((1, 100), (2, 200)), lineage[-2:])
+
+
+@pytest.mark.parametrize(
+    "lineage",
+    [
+        epochs((0, 0), (1, 99), (2, 200)),
+        epochs((0, 0), (1, 101), (2, 200)),
+        epochs((0, 0), (1, 100), (2, 260)),
+        epochs((0, 0), (3, 150)),
+        epochs((0, 0), (1, 100), (3, 150)),
+        epochs((1, 50), (2, 200)),
+        epochs((2, 150), (3, 310)),
+    ],
+    ids=str,
+)
+def test_a_lineage_that_contradicts_the_archives_is_a_conflict(lineage: tuple[EpochEntry, ...]) -> None:
+    with pytest.raises(Conflict, match="another history"):
+        merged(epochs((0, 0), (1, 100), (2, 200)), lineage)
+
+
+@pytest.mark.parametrize(
+    "lineage",
+    [epochs((0, 0), (1, 150), (2, 200)), epochs((0, 0), (1, 199), (2, 299)), epochs((0, 0), (1, 100), (2, 330))],
+    ids=str,
+)
+def test_a_replica_that_was_built_from_a_compacted_log_is_of_the_same_history(lineage: tuple[EpochEntry, ...]) -> None:
+    """It knows an epoch from the first batch on that compaction had left, and has that offset of the archive's epoch."""
+    known = epochs((0, 0), (1, 100), (2, 200))
+    before = replace(manifest(entry(0, 300), leader_epochs=known), topic_id="C" * 22)
+    after = segment_copied(before, entry(300, 400), (*lineage, EpochEntry(3, 350)), "", 7)
+    assert after.leader_epochs == (*known, EpochEntry(3, 350))
+
+
+@pytest.mark.parametrize(
+    "lineage",
+    [
+        epochs((0, 0), (1, 200), (2, 250)),  # at 200 the archive has a record of epoch 2
+        epochs((1, 201), (2, 250)),
+        epochs((0, 0), (1, 150), (2, 199)),  # and at 199 one of epoch 1
+        epochs((0, 0), (1, 150)),  # nothing of epoch 2
+        epochs((0, 0), (1, 150), (2, 250), (3, 299)),
+    ],
+    ids=str,
+)
+def test_an_epoch_that_starts_later_where_the_archive_has_another_one_is_a_conflict(lineage: tuple[EpochEntry, ...]) -> None:
+    before = replace(manifest(entry(0, 300), leader_epochs=epochs((0, 0), (1, 100), (2, 200))), topic_id="C" * 22)
+    with pytest.raises(Conflict, match="another history"):
+        segment_copied(before, entry(300, 400), lineage, "", 7)
+
+
+def archived(*batches: tuple[int, int], base: int, end: int, known: tuple[EpochEntry, ...] = (), has_id: bool = True) -> Manifest:
+    """An archive whose newest segment has batches of these epochs, and what it knows of its lineage."""
+    before = manifest(entry(0, base), entry(base, end, leader_epochs=epochs(*batches)), leader_epochs=known)
+    return replace(before, topic_id="C" * 22) if has_id else before
+
+
+@pytest.mark.parametrize(
+    ("batches", "lineage"),
+    [
+        (((1, 300),), ()),  # the archive has epoch 2 before
+        (((4, 310),), epochs((1, 0), (3, 200))),  # the log has epoch 3 where the archive has 2
+        (((4, 310),), epochs((1, 0), (4, 310))),  # and here epoch 1
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("known", [(), epochs((2, 250))], ids=str)
+def test_two_histories_are_not_joined_where_a_lineage_is_missing(
+    batches: tuple[tuple[int, int], ...], lineage: tuple[EpochEntry, ...], known: tuple[EpochEntry, ...]
+) -> None:
+    before = archived((1, 100), (2, 250), base=100, end=300, known=known)
+    with pytest.raises(Conflict, match="another history"):
+        segment_copied(before, entry(300, 400, leader_epochs=epochs(*batches)), lineage, "", 7)
+
+
+@pytest.mark.parametrize("known", [(), epochs((2, 250)), epochs((0, 0), (1, 100), (2, 250))], ids=str)
+@pytest.mark.parametrize(
+    "lineage", [(), epochs((2, 250)), epochs((2, 280), (3, 300)), epochs((3, 300)), epochs((4, 320))], ids=str
+)
+def test_one_history_goes_on_where_a_lineage_is_missing_or_incomplete(
+    known: tuple[EpochEntry, ...], lineage: tuple[EpochEntry, ...]
+) -> None:
+    before = archived((1, 100), (2, 250), base=100, end=300, known=known)
+    own = lineage[-1:] if lineage and lineage[-1].epoch > 2 else epochs((2, 300), (5, 350))
+    after = segment_copied(before, entry(300, 400, leader_epochs=own), lineage, "", 7)
+    assert after.end_offset == 400
+    assert after.leader_epochs[: len(known)] == known
+
+
+def test_a_replica_of_a_compacted_log_may_know_the_epoch_of_the_archives_last_batch_from_later_on() -> None:
+    for has_id in (True, False):
+        before = archived((2, 250), base=100, end=300, has_id=has_id)
+        late, one = epochs((1, 0), (2, 270)), entry(300, 400, leader_epochs=epochs((2, 300)))
+        if has_id:
+            assert segment_copied(before, one, late, "", 7).leader_epochs == late
+        else:
+            with pytest.raises(Conflict, match="another history"):
+                segment_copied(before, one, late, "", 7)
+
+
+def test_without_a_topic_id_an_epoch_that_starts_later_may_be_another_topics() -> None:
+    with pytest.raises(Conflict, match="another history"):
+        merged(epochs((0, 0), (1, 100)), epochs((0, 0), (1, 150)))
+
+
+@pytest.mark.parametrize(
+    "lineage", [epochs((0, 0), (1, 100)), epochs((1, 250)), epochs((0, 0)), epochs((0, 0), (1, 100), (5, 310))], ids=str
+)
+def test_a_log_that_lacks_an_epoch_of_the_archive_is_of_another_history(lineage: tuple[EpochEntry, ...]) -> None:
+    """It has offset 399 and knows nothing of epoch 2 from offset 200 on: what it holds there was written by another leader."""
+    with pytest.raises(Conflict, match="another history"):
+        merged(epochs((0, 0), (1, 100), (2, 200)), lineage)
+
+
+def test_a_log_that_puts_an_epochs_start_behind_where_the_archive_begins_with_it_is_of_another_history() -> None:
+    """At offset 120 the archive has a record of epoch 1, the log one of epoch 0."""
+    before = manifest(entry(100, 300), log_start_offset=100, leader_epochs=epochs((1, 100), (2, 200)))
+    with pytest.raises(Conflict, match="another history"):
+        segment_copied(before, entry(300, 400), epochs((0, 0), (1, 150), (2, 200)), "", 7)
+
+
+def test_an_epoch_that_starts_below_the_archives_end_is_of_another_history() -> None:
+    """The archive knows its lineage up to its end, so what it has of [250, 300) was written in epoch 2."""
+    with pytest.raises(Conflict, match="another history"):
+        merged(epochs((0, 0), (1, 100), (2, 200)), epochs((0, 0), (1, 100), (2, 200), (5, 250)))
+    with pytest.raises(Conflict, match="another history"):
+        merged(epochs((0, 0), (1, 100), (2, 200)), epochs((5, 250)))
