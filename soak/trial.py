@@ -29,8 +29,7 @@ sys.path[:0] = [str(HERE.parent / "tests" / "support"), str(HERE.parent)]
 import boto3  # noqa: E402
 import real_kafka  # noqa: E402
 import strict_s3  # noqa: E402
-from confluent_kafka import Consumer, Producer, TopicPartition  # noqa: E402
-from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
+from trial_topics import Records, Topics  # noqa: E402
 
 from local_log.errors import Unavailable  # noqa: E402
 from tiering.agent.http import client as http_client  # noqa: E402
@@ -48,11 +47,9 @@ COMPACTED = {
     "delete.retention.ms": "0", "min.compaction.lag.ms": "0",
 }  # fmt: skip
 OF_THE_CLUSTER = ("__cluster_metadata-0", "meta.properties", "bootstrap.checkpoint")
-VALUE_BYTES = 1_000
 NOTICED_S = 30
 """Within this time an operator hears of a store that is dead."""
 
-Records = dict[int, bytes]
 Asked = tuple[int, str]
 """An exit code, and what was printed, messages and data."""
 
@@ -135,62 +132,6 @@ class Trial:
                 process.kill()
         text = (self.out / "agent.err").read_text()
         self.check("the agent's log has no traceback", "Traceback" not in text, text[-500:])
-
-
-@dataclass
-class Topics:
-    """What a broker has acknowledged, by topic; each has one partition."""
-
-    address: str
-    acknowledged: dict[str, Records] = field(default_factory=dict)
-
-    def create(self, configs: Mapping[str, Mapping[str, str]]) -> None:
-        admin = AdminClient({"bootstrap.servers": self.address})
-        topics = [NewTopic(name, 1, 1, config=dict(config)) for name, config in configs.items()]
-        for future in admin.create_topics(topics).values():
-            future.result()
-
-    def produce(self, topic: str, records: int, *, keys: int = 0) -> None:
-        known = self.acknowledged.setdefault(topic, {})
-
-        def delivered(error: Any, message: Any) -> None:
-            assert error is None, error
-            known[message.offset()] = message.value()
-
-        producer = Producer({"bootstrap.servers": self.address, "log_level": 0, "enable.idempotence": True, "linger.ms": 20})
-        for number in range(records):
-            key = b"%06d" % (number % keys) if keys else None
-            producer.produce(topic, b"%08d" % number + os.urandom(VALUE_BYTES), key, 0, on_delivery=delivered)
-            producer.poll(0)
-            if number % 2_000 == 1_999:
-                producer.flush()
-        producer.flush()
-
-    def consume(self, topic: str, end: int) -> Records:
-        """What a consumer is given from the first offset to `end`."""
-        consumer = Consumer({"bootstrap.servers": self.address, "group.id": "trial", "enable.auto.commit": False, "log_level": 0})
-        low, _ = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)
-        consumer.assign([TopicPartition(topic, 0, low)])
-        given: Records = {}
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            for message in consumer.consume(1_000, 1):
-                given[message.offset()] = message.value()
-            (position,) = consumer.position([TopicPartition(topic, 0)])
-            if position.offset >= end:
-                break
-        consumer.close()
-        return {offset: value for offset, value in given.items() if offset < end}
-
-    def delete_records(self, topic: str, before: int) -> None:
-        admin = AdminClient({"bootstrap.servers": self.address})
-        for future in admin.delete_records([TopicPartition(topic, 0, before)]).values():
-            future.result()
-
-    def delete(self, topic: str) -> None:
-        admin = AdminClient({"bootstrap.servers": self.address})
-        for future in admin.delete_topics([topic]).values():
-            future.result()
 
 
 def read(trial: Trial, topic: str, start: int = 0, records: int = 1_000_000) -> Records | str:
