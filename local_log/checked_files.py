@@ -43,6 +43,14 @@ class Located(NamedTuple):
     is_over: bool
 
 
+class _Wanted(NamedTuple):
+    """What is to be located: see `CheckedFiles.locate`."""
+
+    offset: int
+    max_bytes: int
+    one_at_least: bool
+
+
 class _Seen(NamedTuple):
     """What was seen of a file when a range of it was found."""
 
@@ -119,7 +127,7 @@ class CheckedFiles:
         with kept.lock:
             try:
                 kept.look(file.opened, state)
-                return _Look(file, kept, size).located(offset, max_bytes, one_at_least=one_at_least)
+                return _Look(file, kept, size).located(_Wanted(offset, max_bytes, one_at_least))
             except Corrupt as e:
                 if file.opened.state().size < state.size:
                     raise Conflict(f"{file.name} was truncated while it was read; fetch again") from e
@@ -135,12 +143,9 @@ class CheckedFiles:
         if kept is None or not kept.lock.acquire(blocking=False):
             return None
         try:
-            if kept.state != state:
-                return None
-            look = _Look(file, kept, state.size if file.size is None else file.size, checked_only=True)
-            return look.located(offset, max_bytes, one_at_least=one_at_least)
-        except _NotChecked:
-            return None
+            at = kept.spans.find(offset) if kept.state == state else -1
+            found = at if at < 0 else _from_span(file, kept, at, _tuple(_Wanted, (offset, max_bytes, one_at_least)))
+            return None if isinstance(found, int) else found
         finally:
             if kept.bordered != kept.counted[1]:
                 self._count(key, kept)
@@ -183,62 +188,91 @@ class CheckedFiles:
         self._batches += sign * counted[1]
 
 
-class _NotChecked(Exception):
-    """What was to be found among checked batches alone is not."""
+def _from_span(file: BatchFile, kept: _File, at: int, wanted: _Wanted, is_over: bool | None = None) -> Located | int:
+    """What is located from span `at` on, or a span: what follows it has to be looked at first.
+
+    `is_over` is whether the file has no more there, if it was looked at and nothing was found. Every fetch calls this.
+    """
+    offset, max_bytes, one_at_least = wanted
+    spans, end_offset, state = kept.spans, file.end_offset, kept.state
+    if offset >= end_offset or state is None:
+        return Located(None, offset, is_over=True)
+    starts, ends, firsts, nexts, lasts = spans.columns
+    start, cut = starts[at], None
+    if firsts[at] < offset or ends[at] - start > max_bytes or nexts[at] > end_offset:
+        cut = _cut(file, kept, at, wanted)
+        if cut is None:
+            return Located(None, offset, is_over=one_at_least)
+        start = cut.start
+    if cut is not None and cut.end != ends[at]:
+        is_over = False
+    else:
+        cut, at = None, spans.last_inside(at, start + max_bytes, end_offset)
+        if nexts[at] >= end_offset or ends[at] >= (state.size if file.size is None else file.size):
+            is_over = True
+        elif at + 1 < len(ends) and starts[at + 1] == ends[at]:
+            left = max_bytes - (ends[at] - start)
+            cut, is_over = _cut(file, kept, at + 1, _Wanted(firsts[at + 1], left, False)), False
+    if is_over is None:
+        return at
+    _, end, _, next_offset, last = cut or (0, ends[at], 0, nexts[at], lasts[at])
+    seen = _tuple(_Seen, (file.opened, state, last, _seal(file.opened, last)))
+    return _tuple(Located, (_tuple(FileRange, (file.opened, start, end - start, _SEALS, seen)), next_offset, is_over))
+
+
+def _cut(file: BatchFile, kept: _File, at: int, wanted: _Wanted) -> Span | None:
+    """The batches of a span that are wanted, below the file's end offset; None if there are none."""
+    offset, max_bytes, one_at_least = wanted
+    span = kept.spans.span(at)
+    if span.last == span.start:  # it is one batch
+        is_taken = span.first_offset < file.end_offset and (one_at_least or span.end - span.start <= max_bytes)
+        return span if is_taken else None
+    borders = kept.borders.get(span.start)
+    if borders is None or borders.ends[-1] != span.end:  # batches may have been added to it
+        borders = _borders(file, kept, span)
+    return borders.taken(span, offset, max_bytes, file.end_offset, one_at_least=one_at_least)
+
+
+def _borders(file: BatchFile, kept: _File, span: Span) -> Borders:
+    """The borders of a span's batches, which are read."""
+    data = file.opened.read(span.start, span.end)
+    with placed(file.name, span.start):
+        batches, _ = scan(data)
+    found = borders_of(batches, span.start)
+    before = kept.borders.get(span.start)
+    kept.borders[span.start] = found
+    kept.bordered += len(found.ends) - (0 if before is None else len(before.ends))
+    return found
 
 
 class _Look:
-    """One look for a range in a file, of which the first `size` bytes are there."""
+    """One look for a range in a file, of which the first `size` bytes are there; what is needed is read and checked."""
 
-    def __init__(self, file: BatchFile, kept: _File, size: int, *, checked_only: bool = False) -> None:
-        self.file, self.kept, self.size, self.checked_only = file, kept, size, checked_only
+    def __init__(self, file: BatchFile, kept: _File, size: int) -> None:
+        self.file, self.kept, self.size = file, kept, size
         self.spans = kept.spans
 
-    def located(self, offset: int, max_bytes: int, *, one_at_least: bool) -> Located:
-        end_offset, spans = self.file.end_offset, self.spans
-        at = self._find(offset) if offset < end_offset else None
+    def located(self, wanted: _Wanted) -> Located:
+        at = self._find(wanted.offset) if wanted.offset < self.file.end_offset else None
         if at is None:
-            return Located(None, offset, is_over=True)
-        start = spans.starts[at]
-        if spans.firsts[at] < offset or spans.ends[at] - start > max_bytes or spans.nexts[at] > end_offset:
-            cut = self._cut(at, offset, max_bytes, one_at_least=one_at_least)
-            if cut is None:
-                return Located(None, offset, is_over=one_at_least)
-            if cut.end != spans.ends[at]:
-                return self._located(cut.start, cut, is_over=False)
-            start = cut.start
+            return Located(None, wanted.offset, is_over=True)
+        is_over: bool | None = None
         while True:
-            at = spans.last_inside(at, start + max_bytes, end_offset)
-            if spans.nexts[at] >= end_offset or spans.ends[at] >= self.size:
-                return self._located(start, self._span(at), is_over=True)
-            if at + 1 < len(spans) and spans.starts[at + 1] == spans.ends[at]:
-                left = max_bytes - (spans.ends[at] - start)
-                cut = self._cut(at + 1, spans.firsts[at + 1], left, one_at_least=False)
-                return self._located(start, cut or self._span(at), is_over=False)
-            follows = self._follows(spans.ends[at], at + 1)
+            found = _from_span(self.file, self.kept, at, wanted, is_over)
+            if not isinstance(found, int):
+                return found
+            follows = self._follows(self.spans.ends[found], found + 1)
             if not follows:
-                return self._located(start, self._span(at), is_over=follows is False)
-
-    def _located(self, start: int, last: Span, *, is_over: bool) -> Located:
-        """From byte `start` to the end of the batches `last`."""
-        opened, state = self.file.opened, self.kept.state
-        seen = _tuple(_Seen, (opened, state, last.last, _seal(opened, last.last)))
-        found = _tuple(FileRange, (opened, start, last.end - start, _SEALS, seen))
-        return _tuple(Located, (found, last.next_offset, is_over))
-
-    def _span(self, at: int) -> Span:
-        spans = self.spans
-        return _tuple(Span, (spans.starts[at], spans.ends[at], spans.firsts[at], spans.nexts[at], spans.lasts[at]))
+                is_over = follows is False
 
     def _find(self, offset: int) -> int | None:
         """The span with the batch of an offset, or of the next offset that there is; None if no batch follows."""
         spans = self.spans
+        known = spans.find(offset)
+        if known >= 0:
+            return known
         at = bisect_right(spans.nexts, offset)
         position = spans.ends[at - 1] if at else 0
-        if at < len(spans) and (spans.firsts[at] <= offset or spans.starts[at] == position):
-            return at
-        if self.checked_only:
-            raise _NotChecked
         if not (at and spans.nexts[at - 1] == offset):
             position = max(position, self.file.position_of(offset))
         while True:
@@ -264,8 +298,6 @@ class _Look:
 
         With the span before, if both are small, unless the new one is to be `alone`.
         """
-        if self.checked_only:
-            raise _NotChecked
         is_last = at == len(self.spans)
         limit = self.size if is_last else self.spans.starts[at]
         with placed(self.file.name, position):
@@ -281,7 +313,7 @@ class _Look:
         if is_last:
             last = int(batches.positions[-1])
             self.kept.seal = bytes(buffer[last : last + _SEAL_BYTES])
-        before = self._span(at - 1) if at and not alone else None
+        before = self.spans.span(at - 1) if at and not alone else None
         if before is not None and self._is_joined(before, found, buffer):
             self.spans.replace(at - 1, found._replace(start=before.start, first_offset=before.first_offset))
         else:
@@ -305,29 +337,6 @@ class _Look:
             if len(batches) or len(buffer) < wanted or size <= wanted:
                 return batches, buffer
             wanted = size  # one batch is larger
-
-    def _cut(self, at: int, offset: int, max_bytes: int, *, one_at_least: bool) -> Span | None:
-        """The batches of a span from an offset on, up to `max_bytes`, below the end; None if there are none."""
-        span = self._span(at)
-        if span.last == span.start:  # it is one batch
-            is_taken = span.first_offset < self.file.end_offset and (one_at_least or span.end - span.start <= max_bytes)
-            return span if is_taken else None
-        borders = self.kept.borders.get(span.start)
-        if borders is None or borders.ends[-1] != span.end:  # batches may have been added to it
-            borders = self._borders(span)
-        return borders.taken(span, offset, max_bytes, self.file.end_offset, one_at_least=one_at_least)
-
-    def _borders(self, span: Span) -> Borders:
-        """The borders of a span's batches, which are read."""
-        kept = self.kept
-        data = self.file.opened.read(span.start, span.end)
-        with placed(self.file.name, span.start):
-            batches, _ = scan(data)
-        found = borders_of(batches, span.start)
-        before = kept.borders.get(span.start)
-        kept.borders[span.start] = found
-        kept.bordered += len(found.ends) - (0 if before is None else len(before.ends))
-        return found
 
 
 def _right_ones(buffer: bytes) -> Batches:

@@ -8,6 +8,8 @@ import numpy as np
 
 from local_log.formats.record_batch.batch_v2 import Batches
 
+_tuple = tuple.__new__  # as a named tuple's constructor, in a third of its time: every fetch makes some
+
 
 class Span(NamedTuple):
     """Whole batches in a row, all of magic 2 or none: from byte to byte, from offset to offset; `last` is the last one's byte."""
@@ -23,26 +25,37 @@ class Spans:
     """Spans in order, which do not overlap."""
 
     def __init__(self) -> None:
-        self._columns = tuple(array("q") for _ in Span._fields)
-        self.starts, self.ends, self.firsts, self.nexts, self.lasts = self._columns
+        self.columns = tuple(array("q") for _ in Span._fields)
+        """By the fields of a span."""
+        self.starts, self.ends, self.firsts, self.nexts, self.lasts = self.columns
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def insert(self, at: int, span: Span) -> None:
         """Puts a span before the one at `at`."""
-        for column, value in zip(self._columns, span, strict=True):
+        for column, value in zip(self.columns, span, strict=True):
             column.insert(at, value)
 
     def replace(self, at: int, span: Span) -> None:
         """Puts a span in the place of the one at `at`."""
-        for column, value in zip(self._columns, span, strict=True):
+        for column, value in zip(self.columns, span, strict=True):
             column[at] = value
 
     def clear(self) -> None:
         """Removes all."""
-        for column in self._columns:
+        for column in self.columns:
             del column[:]
+
+    def span(self, at: int) -> Span:
+        """The one at `at`."""
+        return _tuple(Span, (self.starts[at], self.ends[at], self.firsts[at], self.nexts[at], self.lasts[at]))
+
+    def find(self, offset: int) -> int:
+        """Where the span with the batch of an offset is, or with the next batch that there is; -1 if none of them is known."""
+        at = bisect_right(self.nexts, offset)
+        is_known = at < len(self.ends) and (self.firsts[at] <= offset or self.starts[at] == (self.ends[at - 1] if at else 0))
+        return at if is_known else -1
 
     def last_inside(self, at: int, end: int, end_offset: int) -> int:
         """The last of the spans that follow span `at` without a gap up to byte `end` and `end_offset`; `at` if none does."""
@@ -73,7 +86,7 @@ class Borders(NamedTuple):
         if stop <= first:
             return None
         last = ends[stop - 2] if stop > 1 else span.start
-        return Span(start, ends[stop - 1], firsts[first], nexts[stop - 1], last)
+        return _tuple(Span, (start, ends[stop - 1], firsts[first], nexts[stop - 1], last))
 
 
 def borders_of(batches: Batches, start: int) -> Borders:
