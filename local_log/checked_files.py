@@ -17,14 +17,17 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from local_log.batch_file import BatchFile
-from local_log.checked_spans import Borders, Span, Spans, borders_of, span_of
+from local_log.checked_spans import Borders, Span, Spans, borders_of
 from local_log.errors import Conflict, Corrupt, placed
 from local_log.file_range import FileRange, FileState, OpenedFile
 from local_log.formats.batches import scan
 from local_log.formats.header_layout import LENGTH_AT, LOG_OVERHEAD, MAGIC_AT
+from local_log.formats.primitives import Buffer
 from local_log.formats.record_batch.batch_v2 import Batches, check_crcs
 
 SPAN_BYTES: Final = 64 << 10
+WINDOW_BYTES_MAX: Final = 1 << 20
+"""Of a file, read to be checked at once, if so much of it is wanted."""
 SPANS_MAX: Final = 1 << 20
 """Of all files together, 40 bytes each, enough for 64 GiB. Beyond, the file that waits longest for a reader is forgotten."""
 BATCHES_MAX: Final = 1 << 20
@@ -127,7 +130,7 @@ class CheckedFiles:
         with kept.lock:
             try:
                 kept.look(file.opened, state)
-                return _Look(file, kept, size).located(_Wanted(offset, max_bytes, one_at_least))
+                return _Look(file, kept, size, _Wanted(offset, max_bytes, one_at_least)).located()
             except Corrupt as e:
                 if file.opened.state().size < state.size:
                     raise Conflict(f"{file.name} was truncated while it was read; fetch again") from e
@@ -235,7 +238,7 @@ def _cut(file: BatchFile, kept: _File, at: int, wanted: _Wanted) -> Span | None:
 
 def _borders(file: BatchFile, kept: _File, span: Span) -> Borders:
     """The borders of a span's batches, which are read."""
-    data = file.opened.read(span.start, span.end)
+    data = file.opened.read_large(span.start, span.end)
     with placed(file.name, span.start):
         batches, _ = scan(data)
     found = borders_of(batches, span.start)
@@ -248,11 +251,12 @@ def _borders(file: BatchFile, kept: _File, span: Span) -> Borders:
 class _Look:
     """One look for a range in a file, of which the first `size` bytes are there; what is needed is read and checked."""
 
-    def __init__(self, file: BatchFile, kept: _File, size: int) -> None:
-        self.file, self.kept, self.size = file, kept, size
+    def __init__(self, file: BatchFile, kept: _File, size: int, wanted: _Wanted) -> None:
+        self.file, self.kept, self.size, self.wanted = file, kept, size, wanted
         self.spans = kept.spans
 
-    def located(self, wanted: _Wanted) -> Located:
+    def located(self) -> Located:
+        wanted = self.wanted
         at = self._find(wanted.offset) if wanted.offset < self.file.end_offset else None
         if at is None:
             return Located(None, wanted.offset, is_over=True)
@@ -278,25 +282,22 @@ class _Look:
         while True:
             if at < len(spans) and spans.starts[at] <= position:
                 return at
-            was = len(spans)
-            if not self._read_on(position, at):
+            end = self._read_on(position, at)
+            if end is None:
                 return None
-            at -= len(spans) == was  # the batches were added to the span before
-            if spans.nexts[at] > offset:
-                return at
-            position, at = spans.ends[at], at + 1
+            at, position = bisect_right(spans.nexts, offset), end
 
     def _follows(self, position: int, at: int) -> bool | None:
         """Looks at the batches after a span; whether there are some, None for a damaged one, which ends the range before it."""
         try:
-            return self._read_on(position, at, alone=True)
+            return self._read_on(position, at, alone=True) is not None
         except Corrupt:
             return None
 
-    def _read_on(self, position: int, at: int, *, alone: bool = False) -> bool:
-        """Checks the batches from `position` on, up to the span `at`, and makes them a span; False if there are none.
+    def _read_on(self, position: int, at: int, *, alone: bool = False) -> int | None:
+        """Checks batches from `position` on, up to the span `at`, makes them spans, and gives where they end; None without any.
 
-        With the span before, if both are small, unless the new one is to be `alone`.
+        The first joins the span before, if both are small, unless it is to be `alone`.
         """
         is_last = at == len(self.spans)
         limit = self.size if is_last else self.spans.starts[at]
@@ -305,41 +306,42 @@ class _Look:
         if not len(batches):
             if limit > position and not (is_last and self.file.next_offset is None):
                 raise Corrupt("no whole batch where batches should be", file=self.file.name, position=position)
-            return False
+            return None
         batches = batches[batches.base_offset < self.file.end_offset]
         if not len(batches):
-            return False
-        found = span_of(batches, position)
+            return None
+        *others, last = borders_of(batches, position).spans(position, SPAN_BYTES)
         if is_last:
-            last = int(batches.positions[-1])
-            self.kept.seal = bytes(buffer[last : last + _SEAL_BYTES])
-        before = self.spans.span(at - 1) if at and not alone else None
-        if before is not None and self._is_joined(before, found, buffer):
-            self.spans.replace(at - 1, found._replace(start=before.start, first_offset=before.first_offset))
-        else:
-            self.spans.insert(at, found)
-        return True
+            self.kept.seal = bytes(buffer[last.last - position :][:_SEAL_BYTES])
+        for found in (*others, last):
+            before = self.spans.span(at - 1) if at and not alone else None
+            if before is not None and self._is_joined(before, found, buffer):
+                self.spans.replace(at - 1, found._replace(start=before.start, first_offset=before.first_offset))
+            else:
+                self.spans.insert(at, found)
+                at, alone = at + 1, True
+        return last.end
 
-    def _is_joined(self, before: Span, found: Span, buffer: bytes) -> bool:
+    def _is_joined(self, before: Span, found: Span, buffer: Buffer) -> bool:
         """Whether a new span becomes a part of the one before."""
         if before.end != found.start or found.end - before.start > SPAN_BYTES:
             return False
         magic = self.file.opened.read(before.start + MAGIC_AT, before.start + MAGIC_AT + 1)
         return (magic[0] <= 1) == (buffer[MAGIC_AT] <= 1)
 
-    def _checked(self, position: int, limit: int) -> tuple[Batches, bytes]:
+    def _checked(self, position: int, limit: int) -> tuple[Batches, Buffer]:
         """The batches of one kind from a position on, and the bytes that they are in."""
-        wanted = SPAN_BYTES
+        window = max(SPAN_BYTES, min(self.wanted.max_bytes, WINDOW_BYTES_MAX))
         while True:
-            buffer = self.file.opened.read(position, min(limit, position + wanted))
+            buffer = self.file.opened.read_large(position, min(limit, position + window))
             batches = _right_ones(buffer)
             size = LOG_OVERHEAD + int.from_bytes(buffer[LENGTH_AT:LOG_OVERHEAD], "big", signed=True)
-            if len(batches) or len(buffer) < wanted or size <= wanted:
+            if len(batches) or len(buffer) < window or size <= window:
                 return batches, buffer
-            wanted = size  # one batch is larger
+            window = size  # one batch is larger
 
 
-def _right_ones(buffer: bytes) -> Batches:
+def _right_ones(buffer: Buffer) -> Batches:
     """The whole batches up to the first damaged one. Raises Corrupt if that is the first."""
     try:
         batches, _ = scan(buffer)

@@ -2,6 +2,7 @@
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,16 +89,20 @@ class Borders(NamedTuple):
         last = ends[stop - 2] if stop > 1 else span.start
         return _tuple(Span, (start, ends[stop - 1], firsts[first], nexts[stop - 1], last))
 
+    def spans(self, start: int, span_bytes: int) -> Iterator[Span]:
+        """All batches, the first of which begins at byte `start`, in spans of so many bytes, or of one batch that is larger."""
+        firsts, nexts, ends = self
+        first = 0
+        while first < len(ends):
+            stop = max(bisect_right(ends, start + span_bytes, first), first + 1)
+            last = start if stop == first + 1 else ends[stop - 2]
+            yield Span(start, ends[stop - 1], firsts[first], nexts[stop - 1], last)
+            first, start = stop, ends[stop - 1]
+
 
 def borders_of(batches: Batches, start: int) -> Borders:
     """Batches whose positions count from `start`."""
     return Borders(_column(batches.base_offset), _column(batches.last_offset + 1), _column(batches.end + start))
-
-
-def span_of(batches: Batches, start: int) -> Span:
-    """Batches whose positions count from `start`."""
-    first, last, end = int(batches.positions[0]), int(batches.positions[-1]), int(batches.end[-1])
-    return Span(start + first, start + end, int(batches.base_offset[0]), batches.next_offset, start + last)
 
 
 def _column(values: Any) -> "array[int]":

@@ -34,6 +34,9 @@ class OpenedFile(Protocol):
     def read(self, start: int, end: int) -> bytes:
         """Bytes `[start, end)`, fewer if the file ends sooner. Raises Unreadable."""
 
+    def read_large(self, start: int, end: int) -> Buffer:
+        """As `read`, for ranges that are large: it reuses memory. Raises Unreadable."""
+
     def state(self) -> FileState:
         """The identity and version of the open file, whatever has its name now. Raises Unreadable."""
 

@@ -239,6 +239,12 @@ class _OpenedFile(NamedTuple):
         except OSError as e:
             raise _translation(self.name, e) from e
 
+    def read_large(self, start: int, end: int) -> Buffer:
+        try:
+            return read_large(self.opened.number, start, end)
+        except OSError as e:
+            raise _translation(self.name, e) from e
+
     def state(self) -> FileState:
         try:
             return state_of(self.opened.number)

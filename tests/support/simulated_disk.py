@@ -115,6 +115,8 @@ class _Opened:
     def read(self, start: int, end: int) -> bytes:
         return bytes(self.of.now[start:end])
 
+    read_large = read
+
     def state(self) -> FileState:
         return _state(self.of)
 

@@ -150,6 +150,10 @@ class _GuardedFile:
         data: bytes = self._do(self._file.read, start, end)
         return data
 
+    def read_large(self, start: int, end: int) -> Buffer:
+        data: Buffer = self._do(self._file.read_large, start, end)
+        return data
+
     def state(self) -> FileState:
         state: FileState = self._do(self._file.state)
         return state

@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from local_log.errors import AlreadyExists, BadRange, Invalid, LogError, NotFound, Unavailable, Unknown
 from local_log.file_range import FileState
-from local_log.open_files import read, state_of
+from local_log.formats.primitives import Buffer
+from local_log.open_files import read, read_large, state_of
 from remote.store.api import AbandonedUpload, Body, FileOpener, ObjectMeta
 from remote.store.folder.write_behind import WriteBehind, noted_crc32c
 from remote.store.shared import check_folder, check_key, check_prefix, checked, walk
@@ -266,6 +267,12 @@ class _Opened:
     def read(self, start: int, end: int) -> bytes:
         try:
             return read(self._descriptor, start, end)
+        except OSError as error:
+            raise self._store._translation(self._key, error, reading=True) from error
+
+    def read_large(self, start: int, end: int) -> Buffer:
+        try:
+            return read_large(self._descriptor, start, end)
         except OSError as error:
             raise self._store._translation(self._key, error, reading=True) from error
 

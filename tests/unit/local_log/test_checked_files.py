@@ -33,6 +33,8 @@ class Counting:
         self.log.reads += end - start
         return self.opened.read(start, end)
 
+    read_large = read
+
 
 class Log:
     """A log in one file: batches with gaps between some of their offsets."""
@@ -246,6 +248,8 @@ def test_a_truncation_while_a_log_is_looked_at_is_no_damage(tmp_path: Path) -> N
 
         def read(self, start: int, end: int) -> bytes:
             return opened.read(start, end)
+
+        read_large = read
 
     with pytest.raises(Conflict, match="log was truncated while it was read"):
         CheckedFiles().locate(BatchFile("log", Truncated(), lambda _: 0, END, 2), 1, 1 << 20, one_at_least=True)
