@@ -4,7 +4,7 @@ from base64 import b64encode
 from random import Random  # noqa: TID251  # seeded
 from typing import Any
 
-from tiering.endpoint.protocol.fields import BINARY, RECORDS, STRING, UUID, ArrayOf, FieldSpec, WireType, specs_of
+from tiering.endpoint.protocol.fields import BINARY, FLOAT64, RECORDS, STRING, UUID, ArrayOf, FieldSpec, WireType, specs_of
 from tiering.endpoint.protocol.writing import Output, writer
 
 _BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
@@ -69,6 +69,8 @@ def _one(of: WireType | type, version: int, random: Random) -> Any:
         return random.randbytes(random.randrange(20))
     if of is UUID:
         return "".join(random.choice("ABCxyz019_-") for _ in range(21)) + random.choice("AQgw")
+    if of is FLOAT64:
+        return (random.getrandbits(50) - (1 << 49)) / 16
     if of.name in _BITS:
         return random.getrandbits(_BITS[of.name]) - (1 << (_BITS[of.name] - 1))
     return random.random() < 0.5

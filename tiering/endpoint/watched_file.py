@@ -1,12 +1,13 @@
 """Files that are read again when they have changed: users, keys, and rules."""
 
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from local_log.disk import Disk
-from local_log.errors import Corrupt, LogError
+from local_log.disk import Disk, WritableDisk
+from local_log.errors import Corrupt, Invalid, LogError
 from local_log.file_range import FileState
 from remote.clock import Clock
 
@@ -15,6 +16,18 @@ LOOK_MS: Final = 1_000
 """How often it is looked whether a file of rules has changed."""
 
 T = TypeVar("T")
+
+
+def replace_watched(disk: WritableDisk, path: str, data: bytes) -> None:
+    """Replaces a file by one that can be read again. Raises LogError, OSError; it is as it was then."""
+    if len(data) > BYTES_MAX:
+        raise Invalid(f"{path} would have {len(data)} bytes, where {BYTES_MAX} are the most: delete something first")
+    staged = f"{path}.new"
+    disk.delete(staged)
+    disk.write(staged, 0, data)
+    disk.sync(staged)
+    disk.rename(staged, path)
+    disk.sync_folder(os.path.dirname(os.path.abspath(path)))
 
 
 @dataclass(slots=True)

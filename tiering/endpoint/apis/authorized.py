@@ -17,11 +17,13 @@ from tiering.endpoint.apis.configs import ResourceType as ConfigResourceType
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.authorization.acls import CLUSTER_NAME, Operation, ResourceType
 from tiering.endpoint.protocol.api_keys import (
+    ALTER_CLIENT_QUOTAS,
     ALTER_USER_SCRAM_CREDENTIALS,
     API_VERSIONS,
     CREATE_ACLS,
     DELETE_ACLS,
     DESCRIBE_ACLS,
+    DESCRIBE_CLIENT_QUOTAS,
     DESCRIBE_CLUSTER,
     DESCRIBE_CONFIGS,
     DESCRIBE_LOG_DIRS,
@@ -299,6 +301,8 @@ RULES: Final[Mapping[int, Rule]] = {
     DESCRIBE_PRODUCERS.key: _describe_producers,
     SASL_AUTHENTICATE.key: _open,
     OFFSET_DELETE.key: _offset_delete,
+    DESCRIBE_CLIENT_QUOTAS.key: _open,
+    ALTER_CLIENT_QUOTAS.key: _open,
     DESCRIBE_USER_SCRAM_CREDENTIALS.key: _open,
     ALTER_USER_SCRAM_CREDENTIALS.key: _open,
     DESCRIBE_CLUSTER.key: _open,

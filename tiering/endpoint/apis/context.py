@@ -18,9 +18,9 @@ from tiering.endpoint.metrics import EndpointMetrics
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.scram_credentials import ScramCredentialDeletion, ScramCredentialUpsertion
 from tiering.endpoint.quotas.client_quotas import ClientQuotas
+from tiering.endpoint.quotas.quota_file import QuotaFile
 from tiering.endpoint.reads import NotAtHand, Reads
 from tiering.endpoint.settings import DEFAULTS, Settings
-from tiering.endpoint.watched_file import WatchedFile
 from tiering.read.tiered_log import Isolation, TieredLog
 
 CLUSTER_ID: Final = "kafka-tiering"
@@ -57,8 +57,8 @@ class Context:
     """Says who may do what; without it everybody may read all."""
     quotas: ClientQuotas | None = None
     """Says how much clients may fetch; without it as much as they like."""
-    watched: tuple[WatchedFile, ...] = ()
-    """Other files that are read again when they change."""
+    quota_file: QuotaFile | None = None
+    """Where the quotas are kept, if they are in a file."""
     users: ScramUsers | None = None
     """Those that authenticate with passwords; without it there are none."""
     metrics: EndpointMetrics = field(default_factory=EndpointMetrics)
@@ -71,8 +71,8 @@ class Context:
         """Looks whether files of rules have changed."""
         if self.acls is not None:
             self.acls.look()
-        for file in self.watched:
-            file.look()
+        if self.quota_file is not None:
+            self.quota_file.look()
 
     @property
     def authorizer(self) -> Authorizer | None:

@@ -11,6 +11,7 @@ from tiering.endpoint.apis.acls import create_acls, delete_acls, describe_acls
 from tiering.endpoint.apis.api_versions import api_versions, unknown_api_versions
 from tiering.endpoint.apis.authorized import authorized
 from tiering.endpoint.apis.authorized_groups import Answer
+from tiering.endpoint.apis.client_quotas import alter_client_quotas, describe_client_quotas
 from tiering.endpoint.apis.cluster import describe_cluster, describe_topic_partitions, metadata
 from tiering.endpoint.apis.configs import describe_configs
 from tiering.endpoint.apis.context import Context
@@ -37,12 +38,14 @@ from tiering.endpoint.fetch_sessions.manager import TOPIC_IDS_SINCE
 from tiering.endpoint.hosted_logs import HostedTopic
 from tiering.endpoint.metrics import EndpointMetrics
 from tiering.endpoint.protocol.api_keys import (
+    ALTER_CLIENT_QUOTAS,
     ALTER_USER_SCRAM_CREDENTIALS,
     API_VERSIONS,
     CREATE_ACLS,
     DELETE_ACLS,
     DELETE_GROUPS,
     DESCRIBE_ACLS,
+    DESCRIBE_CLIENT_QUOTAS,
     DESCRIBE_CLUSTER,
     DESCRIBE_CONFIGS,
     DESCRIBE_GROUPS,
@@ -102,6 +105,8 @@ _ANSWERS: Final[Mapping[int, Answer]] = {
     OFFSET_DELETE.key: lambda message, request_context, context: offset_delete(message, context),
     SASL_HANDSHAKE.key: lambda message, request_context, context: sasl_handshake(),
     SASL_AUTHENTICATE.key: lambda message, request_context, context: sasl_authenticate(),
+    DESCRIBE_CLIENT_QUOTAS.key: describe_client_quotas,
+    ALTER_CLIENT_QUOTAS.key: alter_client_quotas,
     DESCRIBE_USER_SCRAM_CREDENTIALS.key: describe_user_scram_credentials,
     ALTER_USER_SCRAM_CREDENTIALS.key: alter_user_scram_credentials,
     DESCRIBE_CLUSTER.key: describe_cluster,

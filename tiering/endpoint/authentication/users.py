@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from local_log.disk import WritableDisk
-from local_log.errors import Corrupt, Invalid, Newer
+from local_log.errors import Corrupt, Newer
 from local_log.formats.primitives import Buffer
 from tiering.endpoint.authentication.scram import MECHANISMS, SALT_BYTES, ScramCredential
 from tiering.endpoint.protocol.messages import scram_credentials as messages
 from tiering.endpoint.protocol.messages.scram_credentials import ITERATIONS_MAX, ITERATIONS_MIN
-from tiering.endpoint.watched_file import BYTES_MAX, ChangingFile
+from tiering.endpoint.watched_file import ChangingFile, replace_watched
 
 FORMAT: Final = 1
 ITERATIONS: Final = 8192
@@ -56,19 +56,11 @@ def write_users(users: Mapping[str, Credentials]) -> bytes:
 
 def save_users(disk: WritableDisk, path: str, users: Mapping[str, Credentials]) -> None:
     """Replaces the file by one that nobody else may read. Raises LogError, OSError."""
-    data = write_users(users)
-    if len(data) > BYTES_MAX:
-        raise Invalid(f"{path}: {len(data)} bytes of users, where {BYTES_MAX} are the most; delete some first")
-    staged = f"{path}.new"
-    disk.delete(staged)
     before = os.umask(_PRIVATE)
     try:
-        disk.write(staged, 0, data)
+        replace_watched(disk, path, write_users(users))
     finally:
         os.umask(before)
-    disk.sync(staged)
-    disk.rename(staged, path)
-    disk.sync_folder(os.path.dirname(os.path.abspath(path)))
 
 
 def _credential(text: str) -> ScramCredential:

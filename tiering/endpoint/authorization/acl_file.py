@@ -7,7 +7,6 @@
 """
 
 import json
-import os
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -15,12 +14,12 @@ from enum import IntEnum
 from typing import Any, Final, TypeVar
 
 from local_log.disk import WritableDisk
-from local_log.errors import Corrupt, Invalid, Newer
+from local_log.errors import Corrupt, Newer
 from local_log.formats.primitives import Buffer
 from remote.clock import Clock
 from tiering.endpoint.authorization.acls import Acl, Operation, PatternType, Permission, ResourceType
 from tiering.endpoint.authorization.authorizer import AclIndex, Authorizer
-from tiering.endpoint.watched_file import BYTES_MAX, WatchedFile
+from tiering.endpoint.watched_file import WatchedFile, replace_watched
 
 FORMAT: Final = 1
 
@@ -114,13 +113,5 @@ class AclFile:
         with self._lock:
             self.load()
             acls = tuple(dict.fromkeys(change(self.authorizer.index.acls)))
-            data = write_acls(acls)
-            if len(data) > BYTES_MAX:
-                raise Invalid(f"{self.path}: {len(data)} bytes of ACLs, where {BYTES_MAX} are the most; delete some first")
-            staged = f"{self.path}.new"
-            self.disk.delete(staged)
-            self.disk.write(staged, 0, data)
-            self.disk.sync(staged)
-            self.disk.rename(staged, self.path)
-            self.disk.sync_folder(os.path.dirname(os.path.abspath(self.path)))
+            replace_watched(self.disk, self.path, write_acls(acls))
             self.load()

@@ -18,6 +18,12 @@ from tiering.endpoint.protocol.messages.acls import (
     DescribeAclsResponse,
 )
 from tiering.endpoint.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from tiering.endpoint.protocol.messages.client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+)
 from tiering.endpoint.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from tiering.endpoint.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from tiering.endpoint.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
@@ -103,6 +109,10 @@ SASL_AUTHENTICATE: Final = Api(36, "SaslAuthenticate", 0, 2, 2, SaslAuthenticate
 DELETE_GROUPS: Final = Api(42, "DeleteGroups", 0, 2, 2, DeleteGroupsRequest, DeleteGroupsResponse)
 OFFSET_DELETE: Final = Api(47, "OffsetDelete", 0, 0, NEVER, OffsetDeleteRequest, OffsetDeleteResponse)
 DESCRIBE_LOG_DIRS: Final = Api(35, "DescribeLogDirs", 1, 5, 2, DescribeLogDirsRequest, DescribeLogDirsResponse)
+DESCRIBE_CLIENT_QUOTAS: Final = Api(
+    48, "DescribeClientQuotas", 0, 1, 1, DescribeClientQuotasRequest, DescribeClientQuotasResponse
+)
+ALTER_CLIENT_QUOTAS: Final = Api(49, "AlterClientQuotas", 0, 1, 1, AlterClientQuotasRequest, AlterClientQuotasResponse)
 DESCRIBE_USER_SCRAM_CREDENTIALS: Final = Api(
     50, "DescribeUserScramCredentials", 0, 0, 0, DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse
 )
@@ -140,6 +150,8 @@ _ALL: Final = (
     SASL_AUTHENTICATE,
     DELETE_GROUPS,
     OFFSET_DELETE,
+    DESCRIBE_CLIENT_QUOTAS,
+    ALTER_CLIENT_QUOTAS,
     DESCRIBE_USER_SCRAM_CREDENTIALS,
     ALTER_USER_SCRAM_CREDENTIALS,
     DESCRIBE_CLUSTER,

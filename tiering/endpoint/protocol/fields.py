@@ -54,6 +54,7 @@ INT16: Final = WireType("int16", 0, "h")
 INT32: Final = WireType("int32", 0, "i")
 INT64: Final = WireType("int64", 0, "q")
 BOOLEAN: Final = WireType("bool", False, "?")
+FLOAT64: Final = WireType("float64", 0.0, "d")
 UUID: Final = WireType("uuid", ZERO_TOPIC_ID)
 STRING: Final = WireType("string", "")
 BINARY: Final = WireType("bytes", b"")
@@ -111,6 +112,11 @@ def int32(versions: str = "0+", *, default: int = 0, tag: int | None = None) -> 
 def int64(versions: str = "0+", *, default: int = 0, tag: int | None = None) -> Any:
     """Eight bytes, signed, big-endian."""
     return _field(INT64, 0, versions, None, default, tag)
+
+
+def float64(versions: str = "0+", *, default: float = 0.0, tag: int | None = None) -> Any:
+    """Eight bytes, IEEE 754, big-endian."""
+    return _field(FLOAT64, 0.0, versions, None, default, tag)
 
 
 def boolean(versions: str = "0+", *, default: bool = False, tag: int | None = None) -> Any:

@@ -3,20 +3,15 @@
 from collections.abc import Callable
 
 from tiering.endpoint.quotas.client_quotas import ClientQuotas
-from tiering.endpoint.quotas.quota_file import read_quotas
-from tiering.endpoint.watched_file import WatchedFile
-from tiering.machine import CLOCK, local_disk
+from tiering.endpoint.quotas.quota_file import QuotaFile
+from tiering.machine import CLOCK, writable_disk
 
 
-def open_quotas(path: str | None, report: Callable[[str], object]) -> tuple[ClientQuotas | None, tuple[WatchedFile, ...]]:
+def open_quotas(path: str | None, report: Callable[[str], object]) -> tuple[ClientQuotas | None, QuotaFile | None]:
     """The quotas and their file, read once; nothing without a path. Raises LogError for one that cannot be used."""
     if path is None:
-        return None, ()
+        return None, None
     quotas = ClientQuotas()
-
-    def take(data: bytes) -> None:
-        quotas.rates = read_quotas(data)
-
-    file = WatchedFile(local_disk(), path, CLOCK, take, report)
+    file = QuotaFile(writable_disk(), path, CLOCK, quotas, report)
     file.load()
-    return quotas, (file,)
+    return quotas, file

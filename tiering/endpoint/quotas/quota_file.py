@@ -6,11 +6,17 @@
 """
 
 import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
+from local_log.disk import WritableDisk
 from local_log.errors import Corrupt, Newer
 from local_log.formats.primitives import INT64_MAX, Buffer
-from tiering.endpoint.quotas.client_quotas import Entity
+from remote.clock import Clock
+from tiering.endpoint.quotas.client_quotas import ClientQuotas, Entity
+from tiering.endpoint.watched_file import WatchedFile, replace_watched
 
 FORMAT: Final = 1
 _FIELDS: Final = {"user", "client-id", "consumer_byte_rate"}
@@ -27,6 +33,15 @@ def read_quotas(data: Buffer) -> dict[Entity, int]:
         raise Corrupt(f'not a file of quotas, {{"format": 1, "quotas": […]}} ({type(e).__name__}: {e})') from e
 
 
+def write_quotas(rates: Mapping[Entity, int]) -> bytes:
+    """The bytes of the file."""
+    rows = []
+    for (user, client_id), rate in rates.items():
+        named = {"user": user, "client-id": client_id}
+        rows.append(json.dumps({of: name for of, name in named.items() if name is not None} | {"consumer_byte_rate": rate}))
+    return ('{"format": 1, "quotas": [\n' + ",\n".join(rows) + "\n]}\n").encode()
+
+
 def _quota(body: dict[str, Any]) -> tuple[Entity, int]:
     unknown = body.keys() - _FIELDS
     if unknown:
@@ -38,3 +53,37 @@ def _quota(body: dict[str, Any]) -> tuple[Entity, int]:
     if isinstance(rate, bool) or not isinstance(rate, int) or not 0 < rate <= INT64_MAX:
         raise Corrupt(f"consumer_byte_rate is {rate!r}: expected bytes a second, an integer from 1 on")
     return (user, client_id), rate
+
+
+@dataclass(slots=True)
+class QuotaFile:
+    """The quotas of the file at `path`, which it hands to `quotas`. `report` is told of a file that cannot be used."""
+
+    disk: WritableDisk
+    path: str
+    clock: Clock
+    quotas: ClientQuotas
+    report: Callable[[str], object]
+    _file: WatchedFile = field(init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._file = WatchedFile(self.disk, self.path, self.clock, self._take, self.report)
+
+    def _take(self, data: bytes) -> None:
+        self.quotas.rates = read_quotas(data)
+
+    def load(self) -> None:
+        """Reads the file. Raises LogError."""
+        self._file.load()
+
+    def look(self) -> None:
+        """Reads the file again if it has changed; goes on with what was read before if it cannot be used."""
+        self._file.look()
+
+    def change(self, change: Callable[[Mapping[Entity, int]], Mapping[Entity, int]]) -> None:
+        """Writes what `change` makes of the quotas. Raises LogError, OSError; nothing has changed then."""
+        with self._lock:
+            self.load()
+            replace_watched(self.disk, self.path, write_quotas(change(self.quotas.rates)))
+            self.load()
