@@ -27,8 +27,9 @@ from tiering.endpoint.authentication.sasl_server import SaslFailed
 from tiering.endpoint.channel import KafkaChannel, channel_of
 from tiering.endpoint.delayed_fetches import DelayedFetch, DelayedFetches
 from tiering.endpoint.metrics import Asked
+from tiering.endpoint.network.actions import Action, Close, Id, Pause
 from tiering.endpoint.network.config import SocketServerConfig
-from tiering.endpoint.network.socket_server import Action, Close, Id, Pause, SocketServer
+from tiering.endpoint.network.socket_server import SocketServer
 from tiering.endpoint.protocol.api_keys import FETCH
 from tiering.endpoint.settings import FETCH_MAX_BYTES
 from tiering.endpoint.transport import SMALL_BYTES, peer_of
@@ -270,8 +271,9 @@ class Server:
         elif isinstance(found, LogError):
             self._do(self._core.refuse(number, str(found)))
         elif isinstance(found, Waits):
-            self._core.waits(number)
-            self._delayed.wait(number, DelayedFetch(found, deadline or monotonic() + found.request.max_wait_ms / 1000))
+            until = deadline or monotonic() + found.request.max_wait_ms / 1000
+            may_wait = self._core.waits(number, found.size)
+            self._delayed.wait(number, DelayedFetch(found, until if may_wait else monotonic()))
         elif isinstance(found, Later):
             later = found
             self._core.waits(number)

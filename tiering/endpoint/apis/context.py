@@ -17,10 +17,11 @@ from tiering.endpoint.hosted_logs import RETRY_MS, HostedLogs, HostedTopic
 from tiering.endpoint.metrics import EndpointMetrics
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.scram_credentials import ScramCredentialDeletion, ScramCredentialUpsertion
+from tiering.endpoint.protocol.reading import ELEMENT_BYTES, ELEMENTS_MAX
 from tiering.endpoint.quotas.client_quotas import ClientQuotas
 from tiering.endpoint.quotas.quota_file import QuotaFile
 from tiering.endpoint.reads import NotAtHand, Reads
-from tiering.endpoint.settings import DEFAULTS, Settings
+from tiering.endpoint.settings import DEFAULTS, QUEUED_MAX_REQUEST_BYTES, Settings
 from tiering.read.tiered_log import Isolation, TieredLog
 
 CLUSTER_ID: Final = "kafka-tiering"
@@ -73,6 +74,11 @@ class Context:
             self.acls.look()
         if self.quota_file is not None:
             self.quota_file.look()
+
+    @property
+    def elements_max(self) -> int:
+        """Of a request: what is made of one must fit into the memory of all."""
+        return min(ELEMENTS_MAX, int(self.settings[QUEUED_MAX_REQUEST_BYTES]) // ELEMENT_BYTES)
 
     @property
     def authorizer(self) -> Authorizer | None:

@@ -88,8 +88,8 @@ def _refused(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitRe
 def offset_fetch(request: OffsetFetchRequest, request_context: RequestContext, context: Context) -> OffsetFetchResponse:
     """The offsets that groups have committed."""
     if request_context.version >= _GROUPS_SINCE:
-        found = (_group(one, request.require_stable, request_context, context) for one in request.groups)
-        return OffsetFetchResponse(groups=tuple(found))
+        found = {one: _group(one, request.require_stable, request_context, context) for one in dict.fromkeys(request.groups)}
+        return OffsetFetchResponse(groups=tuple(map(found.__getitem__, request.groups)))
     topics: tuple[OffsetFetchRequestTopics, ...] | None = None
     if request.topics is not None:
         topics = tuple(OffsetFetchRequestTopics(t.name, partition_indexes=t.partition_indexes) for t in request.topics)

@@ -99,19 +99,19 @@ def list_groups(request: ListGroupsRequest, context: Context) -> ListGroupsRespo
 
 
 def describe_groups(request: DescribeGroupsRequest, request_context: RequestContext, context: Context) -> DescribeGroupsResponse:
-    """Groups with their members."""
-    found: list[DescribedGroup] = []
-    for group_id in request.groups:
+    """Groups with their members. One that is named several times is described once, and told as often."""
+    found: dict[str, DescribedGroup] = {}
+    for group_id in dict.fromkeys(request.groups):
         try:
             check_coordinator(group_id, context)
             described = context.groups.describe_group(group_id, request_context.version)
             if request.include_authorized_operations and not described.error_code:
                 operations = authorized_operations(context, request_context, ResourceType.GROUP, group_id)
                 described = replace(described, authorized_operations=operations)
-            found.append(described)
+            found[group_id] = described
         except GroupError as e:
-            found.append(DescribedGroup(e.code, group_id=group_id))
-    return DescribeGroupsResponse(groups=tuple(found))
+            found[group_id] = DescribedGroup(e.code, group_id=group_id)
+    return DescribeGroupsResponse(groups=tuple(map(found.__getitem__, request.groups)))
 
 
 def delete_groups(request: DeleteGroupsRequest, context: Context) -> DeleteGroupsResponse:

@@ -73,6 +73,7 @@ from tiering.endpoint.protocol.api_keys import (
 from tiering.endpoint.protocol.error_codes import error_codes
 from tiering.endpoint.protocol.errors import InvalidRequest
 from tiering.endpoint.protocol.messages.fetch import FetchRequest
+from tiering.endpoint.protocol.reading import ELEMENT_BYTES
 from tiering.endpoint.protocol.requests import RequestHeader, UnknownApiVersions, read_request, write_response
 from tiering.endpoint.reads import NotAtHand
 from tiering.endpoint.request_context import ConnectionContext, RequestContext
@@ -124,6 +125,11 @@ class Waits:
     begun: FetchContext
     seen: Mapping[Partition, Log] = field(default_factory=dict)
     """The logs, before they were looked at for records."""
+
+    @property
+    def size(self) -> int:
+        """About how many bytes of memory it holds while it waits."""
+        return (1 + len(self.begun.wanted)) * ELEMENT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +186,7 @@ def handle_at_once(
 def handle(frame: bytes, connection: ConnectionContext, context: Context) -> list[Any] | Waits | Throttled | Later:
     """The parts of the answer to a request, or that it waits. Raises InvalidRequest, LogError."""
     context.look()
-    request = read_request(frame)
+    request = read_request(frame, context.elements_max)
     if isinstance(request, UnknownApiVersions):
         return unknown_api_versions(request.correlation_id)
     header, message = request.header, request.message

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from local_log.errors import LogError
@@ -44,8 +45,10 @@ from tiering.endpoint.protocol.messages.offset_for_leader_epoch import (
 )
 from tiering.endpoint.request_context import RequestContext
 from tiering.read.segments_before import segments_before
-from tiering.read.tiered_log import Isolation
+from tiering.read.tiered_log import Isolation, TieredLog
 
+OFFSETS_MAX: Final = 1_000_000
+"""Of all partitions in one answer of version 0: 8 MB."""
 _CONSUMER: Final = -1
 """The replica id of consumers."""
 _SINCE: Final = {
@@ -68,6 +71,7 @@ def list_offsets(request: ListOffsetsRequest, request_context: RequestContext, c
     twice = {asked for asked, count in times.items() if count > 1 and version > 0}
     if version > 0:
         topics = _merged(topics)
+    room = _Room(OFFSETS_MAX)
     isolation = isolation_of(request.isolation_level) if request.replica_id == _CONSUMER else Isolation.read_uncommitted
     found = []
     for wanted in topics:
@@ -75,7 +79,7 @@ def list_offsets(request: ListOffsetsRequest, request_context: RequestContext, c
         answers = (
             _error(one, ErrorCode.INVALID_REQUEST)
             if (wanted.name, one.partition_index) in twice
-            else _offset(topic, one, version, isolation, context)
+            else _offset(topic, one, version, isolation, room, context)
             for one in wanted.partitions
         )
         found.append(ListOffsetsTopicResponse(wanted.name, tuple(answers)))
@@ -99,16 +103,36 @@ def _error(wanted: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitio
     return ListOffsetsPartitionResponse(wanted.partition_index, code)
 
 
+@dataclass(slots=True)
+class _Room:
+    """How many offsets an answer of version 0 may have yet: a client may ask for all of each partition, and for that again."""
+
+    left: int
+
+    def before(self, timestamp: int, log: TieredLog, count: int, now_ms: int) -> tuple[int, ...]:
+        """So many of them at most. Raises Refused."""
+        found = segments_before(log, timestamp, now_ms)[: max(0, count)] if self.left > 0 else ()
+        self.left -= len(found)
+        if self.left <= 0:
+            raise Refused(ErrorCode.INVALID_REQUEST)
+        return tuple(found)
+
+
 def _offset(
-    topic: HostedTopic | LogError | None, wanted: ListOffsetsPartition, version: int, isolation: Isolation, context: Context
+    topic: HostedTopic | LogError | None,
+    wanted: ListOffsetsPartition,
+    version: int,
+    isolation: Isolation,
+    room: _Room,
+    context: Context,
 ) -> ListOffsetsPartitionResponse:
     number, timestamp = wanted.partition_index, wanted.timestamp
     try:
         _refuse_newer(timestamp, version)
         log = log_of(topic, number, wanted.current_leader_epoch, context.cluster.live)
         if version == 0:
-            offsets = segments_before(log, timestamp, context.clock.now_ms())
-            return ListOffsetsPartitionResponse(number, old_style_offsets=tuple(offsets[: max(0, wanted.max_num_offsets)]))
+            offsets = room.before(timestamp, log, wanted.max_num_offsets, context.clock.now_ms())
+            return ListOffsetsPartitionResponse(number, old_style_offsets=offsets)
         found = log.list_offsets(timestamp, isolation)
     except (LogError, Refused) as e:
         return _error(wanted, _reported(e, wanted, topic, context))

@@ -22,15 +22,20 @@ EXPIRATION_MS: Final = 86_400_000
 
 def describe_producers(request: DescribeProducersRequest, context: Context) -> DescribeProducersResponse:
     """The producers a partition; none for a partition that is in the archive alone, where nobody writes."""
-    return DescribeProducersResponse(topics=tuple(_topic(one, context) for one in request.topics))
+    found: dict[tuple[str, int], PartitionResponse] = {}
+    return DescribeProducersResponse(topics=tuple(_topic(one, found, context) for one in request.topics))
 
 
-def _topic(wanted: TopicRequest, context: Context) -> TopicResponse:
+def _topic(wanted: TopicRequest, found: dict[tuple[str, int], PartitionResponse], context: Context) -> TopicResponse:
+    """`found` are the partitions that were asked for before: one that is named many times is looked at once."""
     topic = topic_named(context, wanted.name)
     if topic is None:
         code = unknown_topic(wanted.name)
         return TopicResponse(wanted.name, tuple(PartitionResponse(number, code) for number in wanted.partition_indexes))
-    return TopicResponse(wanted.name, tuple(_partition(topic, number, context) for number in wanted.partition_indexes))
+    for number in wanted.partition_indexes:
+        if (wanted.name, number) not in found:
+            found[wanted.name, number] = _partition(topic, number, context)
+    return TopicResponse(wanted.name, tuple(found[wanted.name, number] for number in wanted.partition_indexes))
 
 
 def _partition(topic: HostedTopic | LogError, number: int, context: Context) -> PartitionResponse:

@@ -31,6 +31,9 @@ class SocketServerConfig:
     Requests that are arriving may hold as much again.
     """
 
+    parsed_ratio: int = 64
+    """Bytes of memory that a byte of a request may take until it is answered, up to `queued_bytes_max` for all of it."""
+
     request_threads: int = 8
     """`num.io.threads`: so many requests are answered at a time; no more are begun, as answers may become large.
 

@@ -10,46 +10,19 @@ each has its turn. Whoever owns the sockets says what happened and does what is 
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from local_log.file_range import FileRange
 from local_log.formats.primitives import Buffer
+from tiering.endpoint.network.actions import Action, Close, Id, Pause, Resume
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.network.connection_quotas import ConnectionQuotas
 from tiering.endpoint.network.memory_pool import MemoryPool
 from tiering.endpoint.network.receive import Receive, whole_frame
 from tiering.endpoint.network.send import Send
 from tiering.endpoint.protocol.errors import InvalidRequest
-
-Id = Hashable
-"""Tells connections apart; never reused while one is open."""
-
-
-@dataclass(frozen=True, slots=True)
-class Close:
-    """Close the connection; `reason` is a sentence for the log, empty for what happens every day."""
-
-    connection: Id
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """Read no more of the connection until `Resume`."""
-
-    connection: Id
-
-
-@dataclass(frozen=True, slots=True)
-class Resume:
-    """Read of the connection again."""
-
-    connection: Id
-
-
-Action = Close | Pause | Resume
 
 
 class State(Enum):
@@ -72,7 +45,9 @@ class _Connection:
     state: State = State.RECEIVING
     is_paused: bool = False
     held: int = 0
-    """Bytes of the pool: of the request and its answer."""
+    """Bytes of the pool: of the request, or of its answer."""
+    waiting: int = 0
+    """Those of them that are held while the request waits."""
     progressed_ms: int = 0
     """When bytes of the answer last went."""
 
@@ -99,6 +74,8 @@ class SocketServer:
     """Those that wait for their turn to ask the archive."""
     _at_archive: set[Id] = field(default_factory=set)
     """Those that ask it now, and are not in `_handled`."""
+    _waiting: int = 0
+    """Bytes of the pool that requests hold which wait."""
     _arriving: int = 0
     """Bytes that are in no request yet, of all connections."""
     _quotas: ConnectionQuotas = field(init=False)
@@ -183,12 +160,22 @@ class SocketServer:
         before = len(one.receive)
         frame = one.receive.take()
         self._arriving -= before - len(one.receive)
-        self._hold(one, len(frame))
+        self._hold(one, len(frame) + min(len(frame) * self.config.parsed_ratio, self.config.queued_bytes_max))
         return connection, frame
 
-    def waits(self, connection: Id) -> None:
-        """The request, a fetch, waits for records: nobody is busy with it until it is taken again."""
+    def waits(self, connection: Id, size: int = 0) -> bool:
+        """The request, a fetch, waits for records, and holds so many bytes: nobody is busy with it until it is taken again.
+
+        False if those that wait hold half of the memory: it is to be answered now with what there is.
+        """
         self._end(connection)
+        one = self._connections.get(connection)
+        if one is None:
+            return False
+        self._hold(one, size - one.held)
+        one.waiting = size
+        self._waiting += size
+        return self._waiting <= self.config.queued_bytes_max // 2
 
     def ask_again(self, connection: Id) -> None:
         """The answer to a request that waits is to be looked for once more: `take_again` gives it when it may begin."""
@@ -196,12 +183,18 @@ class SocketServer:
 
     def take_again(self) -> Id | None:
         """The request that waited whose turn it is, None if there is none, or as for `take_request`."""
-        while self._again and self._may_begin:
+        # What they hold themselves is given back only when they are answered.
+        while self._again and self._pool.used - self._waiting < self._pool.size and self._has_thread:
             connection = self._again.popleft()
             if connection in self._connections:
                 self._handled.add(connection)
+                self._waits_no_longer(self._connections[connection])
                 return connection
         return None
+
+    def _waits_no_longer(self, one: _Connection) -> None:
+        self._waiting -= one.waiting
+        one.waiting = 0
 
     def asks_archive(self, connection: Id) -> None:
         """The request needs the archive, which may take its time: `take_for_archive` gives it when it may ask."""
@@ -232,7 +225,11 @@ class SocketServer:
 
     @property
     def _may_begin(self) -> bool:
-        return self._pool.has_room and len(self._handled) < self.config.request_threads
+        return self._pool.has_room and self._has_thread
+
+    @property
+    def _has_thread(self) -> bool:
+        return len(self._handled) < self.config.request_threads
 
     def answered(self, connection: Id, parts: Iterable[Buffer | FileRange]) -> Send | None:
         """The answer to the connection's request, to be sent; None if the connection is closed meanwhile."""
@@ -244,7 +241,8 @@ class SocketServer:
         one.state = State.SENDING
         one.progressed_ms = self._last_ms[connection]
         send = Send(parts)
-        self._hold(one, send.buffered)
+        self._waits_no_longer(one)
+        self._hold(one, send.buffered - one.held)
         return send
 
     def progressed(self, connection: Id, now_ms: int) -> None:
@@ -376,5 +374,6 @@ class SocketServer:
             self._arriving -= len(one.receive)
             self._quotas.remove(one.ip)
             self._hold(one, -one.held)
+            self._waits_no_longer(one)
             if one.state is State.READY:
                 self._ready.remove(connection)

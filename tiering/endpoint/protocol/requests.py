@@ -14,7 +14,7 @@ from local_log.errors import Corrupt, Invalid
 from local_log.formats.primitives import need
 from tiering.endpoint.protocol.api_keys import API_VERSIONS, APIS, Api
 from tiering.endpoint.protocol.errors import InvalidRequest
-from tiering.endpoint.protocol.reading import read_message, skip_tagged
+from tiering.endpoint.protocol.reading import ELEMENTS_MAX, read_message, skip_tagged
 from tiering.endpoint.protocol.writing import Output, writer
 
 _HEADER, _SIZE = Struct(">hhih"), Struct(">i")
@@ -45,10 +45,10 @@ class UnknownApiVersions:
     correlation_id: int
 
 
-def read_request(frame: bytes) -> Request | UnknownApiVersions:
+def read_request(frame: bytes, elements_max: int = ELEMENTS_MAX) -> Request | UnknownApiVersions:
     """The request of a frame without its size. Raises InvalidRequest, after which the connection is of no more use."""
     try:
-        return _read_request(frame)
+        return _read_request(frame, elements_max)
     except Corrupt as e:
         problem = f"a request of {len(frame)} bytes, byte {e.position}: {e.problem}; is this a Kafka client?"
         raise InvalidRequest(problem) from e
@@ -84,7 +84,7 @@ def write_request(header: RequestHeader, message: Any) -> bytes:
     return _SIZE.pack(size) + b"".join(parts)
 
 
-def _read_request(frame: bytes) -> Request | UnknownApiVersions:
+def _read_request(frame: bytes, elements_max: int) -> Request | UnknownApiVersions:
     need(frame, 0, _HEADER.size, "a request's header")
     key, version, correlation_id, client_id_size = _HEADER.unpack_from(frame)
     api = APIS.get(key)
@@ -99,5 +99,5 @@ def _read_request(frame: bytes) -> Request | UnknownApiVersions:
     is_flexible = api.is_flexible(version)
     if is_flexible:
         pos = skip_tagged(frame, pos)
-    message = read_message(api.request, version, frame, pos, flexible=is_flexible)
+    message = read_message(api.request, version, frame, pos, flexible=is_flexible, elements_max=elements_max)
     return Request(RequestHeader(api, version, correlation_id, client_id), message)

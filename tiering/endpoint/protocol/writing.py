@@ -19,6 +19,8 @@ from tiering.endpoint.protocol.fields import RECORDS, STRING, UUID, ArrayOf, Fie
 
 INT16_MAX = (1 << 15) - 1
 _INT16_BYTES = 2
+WRITTEN_BYTES_MAX = 100 << 20
+"""Of a message without its records: as much as clients take by default, and more than any needs."""
 
 
 class Output:
@@ -199,6 +201,8 @@ def _array(spec: FieldSpec, version: int, *, flexible: bool) -> Write:
             out.buffer += Struct(f">{len(value)}{fixed}").pack(*value)
         elif value:
             for one in value:
+                if len(out.buffer) > WRITTEN_BYTES_MAX:
+                    raise Invalid(f"the answer has more than {WRITTEN_BYTES_MAX} bytes: ask for less at a time")
                 if isinstance(one, Written):
                     out.buffer += one.data
                 else:

@@ -21,8 +21,9 @@ from served_endpoint import served
 from tiered_worlds import World
 
 from tiering.endpoint.apis.kafka_apis import Waits, answer_fetch, handle
+from tiering.endpoint.network.actions import Action, Close
 from tiering.endpoint.network.config import SocketServerConfig
-from tiering.endpoint.network.socket_server import Action, Close, SocketServer
+from tiering.endpoint.network.socket_server import SocketServer
 from tiering.endpoint.protocol.api_keys import METADATA
 from tiering.endpoint.protocol.errors import InvalidRequest
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic

@@ -5,11 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tiering.endpoint.network.actions import Close, Pause, Resume
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.network.send import Send
-from tiering.endpoint.network.socket_server import Close, Pause, Resume, SocketServer
+from tiering.endpoint.network.socket_server import SocketServer
 
-LIMITS = SocketServerConfig(request_bytes_max=1000, queued_bytes_max=5000, ahead_bytes_max=50, idle_ms_max=100, receive_ms_max=30)
+LIMITS = SocketServerConfig(
+    request_bytes_max=1000, queued_bytes_max=5000, parsed_ratio=0, ahead_bytes_max=50, idle_ms_max=100, receive_ms_max=30
+)
 
 
 def frame(body: bytes) -> bytes:
@@ -424,3 +427,41 @@ def test_requests_that_take_long_hold_up_so_many_at_most():
     at.look()
     assert [at.take_request() for _ in range(2)] == [(4, b"4"), None]
     assert all(at.answered(number, (b"!",)) for number in (0, 2, 3, 4))
+
+
+def test_a_request_holds_what_it_may_be_parsed_into_and_then_its_answer():
+    at = server("a", "b", queued_bytes_max=100, parsed_ratio=20)
+    at.received(0, frame(b"four"), 0)
+    at.received(1, frame(b"1234567"), 0)
+    assert at.take_request() == (0, b"four")
+    assert at.memory_used == 84 + len(frame(b"1234567"))
+    assert at.take_request() == (1, b"1234567")
+    assert at.memory_used == 84 + 107, "never more than all of the memory"
+    at.answered(0, (b"an answer",))
+    assert at.memory_used == 9 + 107
+    at.closed(1)
+    at.sent(0, 0)
+    assert at.memory_used == 0
+
+
+def test_requests_that_wait_hold_half_of_the_memory_at_most_and_need_no_room_to_be_asked_again():
+    at = server("a", "b", "c", queued_bytes_max=100, parsed_ratio=20)
+    for number in range(3):
+        at.received(number, frame(b"asks"), 0)
+    assert at.take_request() == (0, b"asks")
+    assert at.waits(0, 50)
+    assert at.take_request() == (1, b"asks")
+    assert not at.waits(1, 51)
+    assert at.take_request() is None
+    at.ask_again(1)
+    assert at.take_again() == 1
+    assert at.waits(1, 50) is False
+    at.closed(0)
+    at.ask_again(1)
+    assert at.take_again() == 1
+    assert at.answered(1, ())
+    assert at.memory_used == len(frame(b"asks"))
+    assert at.take_request() == (2, b"asks")
+    at.closed(2)
+    assert not at.waits(2, 50)
+    assert at.memory_used == 0
