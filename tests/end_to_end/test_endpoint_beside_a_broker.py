@@ -81,7 +81,10 @@ class Beside:
 
     def produce(self, topic: str, start: int, end: int, of: bytes = b"") -> None:
         """A batch a record, whose value says its number."""
-        producer = Producer({"bootstrap.servers": self.address, "log_level": 0, "batch.num.messages": 1, "linger.ms": 0})
+        in_order = {"max.in.flight.requests.per.connection": 1}  # also if the first is to be sent again
+        producer = Producer(
+            {"bootstrap.servers": self.address, "log_level": 0, "batch.num.messages": 1, "linger.ms": 0} | in_order
+        )
         for number in range(start, end):
             producer.produce(topic, value(number, of), partition=0)
         assert producer.flush(SECONDS) == 0
