@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from tiering.endpoint.protocol.api_keys import APIS
 from tiering.endpoint.protocol.errors import ErrorCode
 
+_tuple = tuple.__new__  # as a named tuple's constructor, in a third of its time
 SAMPLES_MAX: Final = 1024
 """So many of the last requests of an API tell how long they take, as Kafka's histograms keep 1,028."""
 _KEY_AND_VERSION: Final = Struct(">hh")
@@ -109,7 +110,7 @@ class EndpointMetrics:
         of_api = self.apis.get(api)
         if of_api is None:
             of_api = self.apis[api] = ApiMetrics()
-        of_api.add(version, RequestTimes(size, (now_s - began_s) * 1000, (now_s - answered_s) * 1000))
+        of_api.add(version, _tuple(RequestTimes, (size, (now_s - began_s) * 1000, (now_s - answered_s) * 1000)))
 
     def failed(self, api: str, error_codes: Iterable[int]) -> None:
         """The codes in an answer, each of a partition, a group or whatever else was asked for."""

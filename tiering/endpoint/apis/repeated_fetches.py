@@ -27,6 +27,7 @@ UNLIKE_MAX: Final = 256
 """So many fetches at most take the long way before it is looked again what the next ones will be like."""
 _FETCH_KEY: Final = FETCH.key.to_bytes(2, "big")
 _READ_UNCOMMITTED: Final = ISOLATION_LEVELS[0]
+_tuple = tuple.__new__  # as a named tuple's constructor, in a third of its time
 _CONSUMER: Final = -1
 """The replica id of those that are none."""
 
@@ -106,7 +107,7 @@ class RepeatedFetch:
         self._min_bytes = min(message.min_bytes, message.max_bytes, bytes_max)
         answer = FetchableTopicResponse(topic.topic, topic.topic_id, (PartitionData(asked.partition),))
         response = ResponseFrames(header, message.session_id, answer)
-        self._head, self._tail = response.head, response.tail
+        self._head, self._tail, self._tail_size = response.head, response.tail, sum(map(len, response.tail))
         self._seen = _NOTHING
 
     def is_like(self, frame: bytes) -> bool:
@@ -141,7 +142,7 @@ class RepeatedFetch:
                 return None
         context.metrics.fetched(name, 1, 0, size)
         head, tail = self._head(values[1], end, start, size), self._tail
-        return Answer([head, *batches.parts, *tail], len(head) + size + sum(map(len, tail)), self._version)
+        return _tuple(Answer, ([head, *batches.parts, *tail], len(head) + size + self._tail_size, self._version))
 
     def _is_authorized(self, name: str, connection: ConnectionContext, context: Context) -> bool:
         request_context = RequestContext(self._header, connection)

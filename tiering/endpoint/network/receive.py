@@ -5,6 +5,7 @@ from struct import Struct
 from tiering.endpoint.protocol.errors import InvalidRequest
 
 _SIZE = Struct(">i")
+SIZE_BYTES = _SIZE.size
 
 
 class Receive:
@@ -52,8 +53,3 @@ class Receive:
         frame = bytes(memoryview(self._buffer)[_SIZE.size : end])
         del self._buffer[:end]
         return frame
-
-
-def whole_frame(data: bytes) -> bytes | None:
-    """The frame without its size, if the data is one and nothing else."""
-    return data[_SIZE.size :] if int.from_bytes(data[: _SIZE.size], "big") == len(data) - _SIZE.size else None

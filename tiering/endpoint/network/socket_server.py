@@ -20,7 +20,7 @@ from tiering.endpoint.network.actions import Action, Close, Id, Pause, Resume
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.network.connection_quotas import ConnectionQuotas
 from tiering.endpoint.network.memory_pool import MemoryPool
-from tiering.endpoint.network.receive import Receive, whole_frame
+from tiering.endpoint.network.receive import SIZE_BYTES, Receive
 from tiering.endpoint.network.send import Send
 from tiering.endpoint.protocol.errors import InvalidRequest
 
@@ -133,7 +133,7 @@ class SocketServer:
         one = self._connections[connection]
         if one.state is not State.RECEIVING or len(one.receive) or self._ready or self._again or not self._pool.has_room:
             return None
-        return whole_frame(data)
+        return data[SIZE_BYTES:] if int.from_bytes(data[:SIZE_BYTES], "big") == len(data) - SIZE_BYTES else None
 
     def answered_at_once(self, connection: Id, now_ms: int) -> None:
         """A request came, was answered, and all of the answer was sent."""
