@@ -11,7 +11,11 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ScramCredentialInfo;
+import org.apache.kafka.clients.admin.ScramMechanism;
+import org.apache.kafka.clients.admin.UserScramCredentialUpsertion;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
@@ -28,6 +32,9 @@ import org.apache.kafka.common.metrics.QuotaViolationException;
 import org.apache.kafka.common.metrics.Sensor;
 import org.apache.kafka.common.metrics.internals.PluginMetricsImpl;
 import org.apache.kafka.common.metrics.stats.Rate;
+import org.apache.kafka.common.quota.ClientQuotaAlteration;
+import org.apache.kafka.common.quota.ClientQuotaEntity;
+import org.apache.kafka.common.quota.ClientQuotaFilter;
 import org.apache.kafka.common.resource.PatternType;
 import org.apache.kafka.common.resource.ResourcePattern;
 import org.apache.kafka.common.resource.ResourceType;
@@ -97,6 +104,29 @@ public class Secured {
                 try (Admin admin = Admin.create(properties(w[1]))) {
                     Collection<AclBinding> found = admin.describeAcls(AclBindingFilter.ANY).values().get();
                     return Integer.toString(found.size());
+                }
+            case "set-user":
+                ScramCredentialInfo hashed = new ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096);
+                try (Admin admin = Admin.create(properties(w[1]))) {
+                    admin.alterUserScramCredentials(List.of(new UserScramCredentialUpsertion(w[2], hashed, w[3]))).all().get();
+                    return "set";
+                }
+            case "users":
+                try (Admin admin = Admin.create(properties(w[1]))) {
+                    return String.join(" ", new TreeSet<>(admin.describeUserScramCredentials().all().get().keySet()));
+                }
+            case "set-quota":
+                ClientQuotaEntity entity = new ClientQuotaEntity(Map.of(ClientQuotaEntity.USER, w[2]));
+                ClientQuotaAlteration.Op op = new ClientQuotaAlteration.Op("consumer_byte_rate", Double.valueOf(w[3]));
+                try (Admin admin = Admin.create(properties(w[1]))) {
+                    admin.alterClientQuotas(List.of(new ClientQuotaAlteration(entity, List.of(op)))).all().get();
+                    return "set";
+                }
+            case "quotas":
+                ClientQuotaFilter all = ClientQuotaFilter.all();
+                try (Admin admin = Admin.create(properties(w[1]))) {
+                    return admin.describeClientQuotas(all).entities().get().entrySet().stream()
+                        .map(one -> one.getKey().entries() + "=" + one.getValue()).sorted().collect(Collectors.joining(" "));
                 }
             case "authorizer":
                 authorizer = new StandardAuthorizer();

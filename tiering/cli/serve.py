@@ -203,6 +203,9 @@ def _unit(options: Options) -> str:
     given = [one for one in given_options(_PATHS) if one != "--print-unit"]
     command = [sys.executable, "-m", "tiering", "serve", *given]
     folders = [options.cache_dir, options.offsets_dir, _folder_of(options.archive_url) if options.register else None]
+    if options.acls_path is not None:  # whom they allow it may change these files over the protocol
+        changed = (options.acls_path, options.users_path, options.quotas_path)
+        folders += dict.fromkeys(os.path.dirname(os.path.abspath(file)) for file in changed if file is not None)
     writable = [os.path.abspath(folder) for folder in folders if folder]
     return systemd_unit("tiering.endpoint", "kafka-tiering-endpoint.service", command, _STOP_S, writable)
 

@@ -24,10 +24,12 @@ from tiering.endpoint.authentication.listener import Listener, sasl_config
 from tiering.endpoint.authentication.principal_mapping import PrincipalMapping
 from tiering.endpoint.authentication.tls import Tls, TlsConfig
 from tiering.endpoint.authentication.token_verifier import TokenRules, TokenVerifier
+from tiering.endpoint.authentication.users import UserFile
 from tiering.endpoint.authorization.acl_file import AclFile, read_acls, write_acls
 from tiering.endpoint.authorization.acls import Acl, Operation, PatternType, Permission, ResourceType
 from tiering.endpoint.authorization.authorizer import AclIndex, Authorizer
 from tiering.endpoint.quotas.client_quotas import ClientQuotas
+from tiering.endpoint.quotas.quota_file import QuotaFile
 from tiering.endpoint.request_context import KafkaPrincipal, SecurityProtocol
 from tiering.endpoint.settings import Settings
 
@@ -122,7 +124,12 @@ def site(world: World, folder: Path) -> Iterator[Site]:
     path.write_bytes(write_acls([Acl(ResourceType.TOPIC, "g-epochs", "User:alice", Operation.READ)]))
     acls = AclFile(OsWritableDisk(), str(path), SystemClock(), Authorizer(super_users=frozenset({"User:admin"})), print)
     acls.load()
-    endpoint.context = replace(endpoint.context, acls=acls, clock=SystemClock())
+    (folder / "quotas.json").write_text('{"format": 1, "quotas": []}')
+    quotas = ClientQuotas()
+    quota_file = QuotaFile(OsWritableDisk(), str(folder / "quotas.json"), SystemClock(), quotas, print)
+    quota_file.load()
+    kept = {"acls": acls, "users": user_file(folder), "quotas": quotas, "quota_file": quota_file}
+    endpoint.context = replace(endpoint.context, clock=SystemClock(), **kept)  # type: ignore[arg-type]
     listeners = {str(protocol): found.listener(protocol) for protocol in SecurityProtocol}
     listeners["SSL+mutual"] = found.listener(SecurityProtocol.SSL, "required")
     listeners["SASL_PLAINTEXT+short"] = found.listener(SecurityProtocol.SASL_PLAINTEXT, max_reauth_ms=1_500)
@@ -197,6 +204,25 @@ def test_acls_are_created_and_counted_by_kafka_s_admin_client(ask: Ask, site: Si
     assert Acl(ResourceType.TOPIC, "g-b", "User:bob", Operation.READ, pattern_type=PatternType.PREFIXED) in kept
     bob = site.authority.signed("CN=bob", "bob.pem")
     assert ask("topics", site.client("SSL+mutual", own=bob)) == ["g-big"]
+
+
+@oracle
+def test_users_and_quotas_are_changed_and_told_by_kafka_s_admin_client(ask: Ask, site: Site) -> None:
+    admin = site.client("SSL+mutual", own=site.authority.signed("CN=admin", "admin.pem"))
+    assert ask("users", admin) == sorted(PASSWORDS)
+    assert ask("set-user", admin, "carol", "sings") == ["set"]
+    assert ask("users", admin) == sorted([*PASSWORDS, "carol"])
+    assert user_file_of(site).has_password("carol", "sings")
+    assert ask("set-quota", admin, "carol", 1 << 20) == ["set"]
+    assert ask("quotas", admin) == ["{user=carol}={consumer_byte_rate=1048576.0}"]
+    assert ask("set-quota", admin, "carol", 0.5)[0] == "InvalidRequestException"
+    alice = site.client("SSL+mutual", own=site.authority.signed("CN=alice", "alice.pem"))
+    for words in (("users", alice), ("quotas", alice), ("set-user", alice, "eve", "x"), ("set-quota", alice, "eve", 5)):
+        assert ask(*words)[0] == "ClusterAuthorizationException"
+
+
+def user_file_of(site: Site) -> UserFile:
+    return UserFile(OsWritableDisk(), str(site.folder / "users.json"), b"secret")
 
 
 def random_acl(random: Random) -> Acl:

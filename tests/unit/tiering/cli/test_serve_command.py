@@ -189,6 +189,13 @@ def test_the_unit_runs_the_same_command(run: Run, broker: Path, tmp_path: Path, 
     assert "TimeoutStopSec=20" in lines
 
 
+def test_the_unit_may_write_what_is_changed_over_the_protocol(run: Run, tmp_path: Path) -> None:
+    words = ("serve", "--archive", "s3://bucket/kafka", "--print-unit", "--quotas", tmp_path / "q" / "quotas.json")
+    assert not [line for line in run(*words).stdout.splitlines() if line.startswith("ReadWritePaths")]
+    lines = run(*words, "--acls", tmp_path / "a" / "acls.json").stdout.splitlines()
+    assert {f"ReadWritePaths={tmp_path}/a", f"ReadWritePaths={tmp_path}/q"} <= set(lines)
+
+
 def test_a_unit_is_printed_for_options_that_make_sense_only(run: Run) -> None:
     assert "give --archive, --log-dir or both" in run("serve", "--print-unit").stderr
 
