@@ -10,6 +10,13 @@ INDEX_BYTES = 10 << 20
 Act = Callable[[Path, random.Random], None]
 
 
+def flip(file: Path, position: int) -> None:
+    """Changes the lowest bit of one byte."""
+    data = bytearray(file.read_bytes())
+    data[position] ^= 1
+    file.write_bytes(data)
+
+
 def _pick(folder: Path, pattern: str, r: random.Random) -> Path | None:
     found = sorted(folder.glob(pattern))
     return r.choice(found) if found else None

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from damage import flip
 from hand_made import batch, record
 from managed import ORDERS, PAYMENTS, SMALL, T0, World
 
@@ -70,10 +71,7 @@ def test_what_is_left_alone_is_counted_by_directory(world: World, tmp_path: Path
     damaged = manager.get_or_create(ORDERS)
     put_many(damaged, 12)
     put_many(manager.get_or_create(PAYMENTS), 12)
-    file = tmp_path / "orders-0" / f"{0:020}.log"
-    data = bytearray(file.read_bytes())
-    data[70] ^= 1
-    file.write_bytes(data)
+    flip(tmp_path / "orders-0" / f"{0:020}.log", 70)
     (error,) = world.later(manager, 0)
     assert isinstance(error, Corrupt)
     inactive = damaged.local.segments.size - damaged.local.segments.active.size

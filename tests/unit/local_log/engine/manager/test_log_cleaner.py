@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from damage import flip
 from hand_made import batch, record
 from managed import ORDERS, PAYMENTS, SMALL, T0, World, checkpoint
 
@@ -184,10 +185,7 @@ def test_a_damaged_log_is_reported_once_and_left_alone_and_the_others_are_cleane
     damaged, sound = manager.get_or_create(ORDERS), manager.get_or_create(PAYMENTS)
     put_many(damaged, 12)
     put_many(sound, 12)
-    file = tmp_path / "orders-0" / f"{0:020}.log"
-    data = bytearray(file.read_bytes())
-    data[70] ^= 1
-    file.write_bytes(data)
+    flip(tmp_path / "orders-0" / f"{0:020}.log", 70)
     (error,) = world.later(manager, 0)
     assert isinstance(error, Corrupt)
     assert manager.uncleanable == {ORDERS: error}
