@@ -87,6 +87,8 @@ class _File:
     """Of the batches of spans, by where these start."""
     bordered: int = 0
     """How many batches these are."""
+    is_in_use: bool = False
+    """Whether a range was found at once since the file was last among those to be forgotten."""
     counted: tuple[int, int] = (0, 0)
     """How many spans and batches `CheckedFiles` has counted."""
 
@@ -148,7 +150,10 @@ class CheckedFiles:
         try:
             at = kept.spans.find(offset) if kept.state == state else -1
             found = at if at < 0 else _from_span(file, kept, at, _tuple(_Wanted, (offset, max_bytes, one_at_least)))
-            return None if isinstance(found, int) else found
+            if isinstance(found, int):
+                return None
+            kept.is_in_use = True
+            return found
         finally:
             if kept.bordered != kept.counted[1]:
                 self._count(key, kept)
@@ -172,8 +177,11 @@ class CheckedFiles:
                 return
             self._recount(kept)
             while self._spans > self._spans_max and len(self._files) > 1:
-                _, gone = self._files.popitem(last=False)
-                self._add(gone.counted, -1)
+                at, gone = self._files.popitem(last=False)
+                if gone.is_in_use:  # it waits for a reader from now on
+                    self._files[at], gone.is_in_use = gone, False
+                else:
+                    self._add(gone.counted, -1)
             for waiting in self._files.values():
                 if self._batches <= self._batches_max:
                     break

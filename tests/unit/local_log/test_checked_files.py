@@ -285,6 +285,16 @@ def test_files_that_nobody_reads_are_forgotten_when_there_are_too_many_spans(tmp
     assert again == [True, True, False, False]
 
 
+def test_a_file_whose_ranges_are_found_at_once_is_not_forgotten_before_others(tmp_path: Path) -> None:
+    checked = CheckedFiles(spans_max=2)
+    logs = [Log(tmp_path / f"log{n}", Random(n), 3, 9) for n in range(4)]
+    for log in logs:
+        checked.locate(log.file(), 0, 1 << 20, one_at_least=True)
+        assert checked.locate_checked(logs[0].file(), 0, 1 << 20, one_at_least=True) is not None
+    found = [checked.locate_checked(log.file(), 0, 1 << 20, one_at_least=True) is not None for log in logs]
+    assert found == [True, False, False, True]
+
+
 def test_messages_and_batches_are_ranges_together(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(message(0) + batch_of(1) + batch_of(2))
