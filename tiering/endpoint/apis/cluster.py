@@ -177,7 +177,7 @@ def describe_topic_partitions(
     allowed = {name for name in asked or known if _may_describe(name, request_context, context, is_told=bool(asked))}
     names = sorted(allowed)
     cursor = request.cursor or Cursor()
-    is_elsewhere = request.cursor is not None and request.topics and cursor.topic_name not in names
+    is_elsewhere = request.cursor is not None and request.topics and cursor.topic_name not in asked
     if is_elsewhere or cursor.partition_index < 0:
         invalid = (DescribeTopicPartitionsResponseTopic(ErrorCode.INVALID_REQUEST, one.name) for one in request.topics)
         return DescribeTopicPartitionsResponse(topics=tuple(invalid))

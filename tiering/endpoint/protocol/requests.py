@@ -88,9 +88,8 @@ def _read_request(frame: bytes, elements_max: int) -> Request | UnknownApiVersio
     need(frame, 0, _HEADER.size, "a request's header")
     key, version, correlation_id, client_id_size = _HEADER.unpack_from(frame)
     api = APIS.get(key)
-    if api is API_VERSIONS and version not in api.versions:
-        return UnknownApiVersions(correlation_id)
-    if api is None or version not in api.versions:
+    is_answered = api is not None and version in api.versions
+    if api is None or not (is_answered or api is API_VERSIONS):
         raise Corrupt(f"version {version} of {api.name if api else f'API {key}'}, which ApiVersions does not offer")
     pos = _HEADER.size
     need(frame, pos, client_id_size, "a client id")
@@ -99,5 +98,7 @@ def _read_request(frame: bytes, elements_max: int) -> Request | UnknownApiVersio
     is_flexible = api.is_flexible(version)
     if is_flexible:
         pos = skip_tagged(frame, pos)
+    if not is_answered:
+        return UnknownApiVersions(correlation_id)
     message = read_message(api.request, version, frame, pos, flexible=is_flexible, elements_max=elements_max)
     return Request(RequestHeader(api, version, correlation_id, client_id), message)

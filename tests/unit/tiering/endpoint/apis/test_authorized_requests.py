@@ -57,7 +57,7 @@ from tiering.endpoint.protocol.messages.describe_groups import DescribeGroupsReq
 from tiering.endpoint.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from tiering.endpoint.protocol.messages.describe_producers import DescribeProducersRequest
 from tiering.endpoint.protocol.messages.describe_producers import TopicRequest as TopicOfProducers
-from tiering.endpoint.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
+from tiering.endpoint.protocol.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest, TopicRequest
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tiering.endpoint.protocol.messages.find_coordinator import FindCoordinatorRequest
 from tiering.endpoint.protocol.messages.heartbeat import HeartbeatRequest
@@ -475,3 +475,9 @@ def test_what_is_wrong_with_a_request_is_told_before_who_may_not_ask(endpoint: E
     assert codes == [ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.INCONSISTENT_GROUP_PROTOCOL]
     deleted = endpoint.ask(DELETE_GROUPS, 2, DeleteGroupsRequest(("others", "others"))).results
     assert [one.group_id for one in deleted] == ["others"]
+
+
+def test_a_cursor_may_be_at_a_topic_that_the_client_may_not_describe(endpoint: Endpoint) -> None:
+    asked = DescribeTopicPartitionsRequest((TopicRequest(MINE), TopicRequest(OTHER)), 10, Cursor(OTHER, 0))
+    found = endpoint.ask(DESCRIBE_TOPIC_PARTITIONS, 0, asked).topics
+    assert sorted((one.name, one.error_code) for one in found) == [(OTHER, TOPIC_FAILED), (MINE, 0)]

@@ -56,9 +56,15 @@ def test_a_response_to_api_versions_never_has_tagged_fields_in_its_header():
 
 
 def test_api_versions_of_an_unknown_version_is_told_from_garbage():
-    data = b"\0\x12" + b"\0\x09" + b"\0\0\0\7" + b"\0\1c" + b"whatever it says"
+    data = b"\0\x12" + b"\0\x09" + b"\0\0\0\7" + b"\0\1c" + b"\0" + b"whatever it says"
     assert read_request(data) == UnknownApiVersions(7)
     assert isinstance(read_request(frame(18, 4, ApiVersionsRequest("kcat", "1"))), Request)
+
+
+@pytest.mark.parametrize("rest", [b"\x7f\xffclient", b"\0\6client\1\5\x09"], ids=["client id", "tagged fields"])
+def test_api_versions_of_an_unknown_version_has_a_sound_header(rest: bytes) -> None:
+    with pytest.raises(InvalidRequest):
+        read_request(bytes.fromhex("0012006300000007") + rest)
 
 
 @pytest.mark.parametrize(
