@@ -10,6 +10,7 @@ from local_log.file_range import FileRange
 from local_log.formats.primitives import Buffer
 from local_log.log_dir import LogDir
 from local_log.os_disk import OsDisk
+from remote.read.context import ReadContext
 from remote.store.api import ObjectStore
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.apis.kafka_apis import Later, Throttled, Waits, handle
@@ -40,12 +41,13 @@ class Endpoint:
         offsets: OffsetsLog | None = None,
         *,
         clock: Any = None,
+        reading: ReadContext | None = None,
         group_config: GroupCoordinatorConfig = GroupCoordinatorConfig(),  # noqa: B008  # frozen
     ) -> None:
         self.clock = clock or SleptClock()
         self.said: list[str] = []
         self.connection = ConnectionContext("0", "192.0.2.1", 50_000)
-        tiers = Tiers(None if folder is None else LogDir(OsDisk(), str(folder)), store)
+        tiers = Tiers(None if folder is None else LogDir(OsDisk(), str(folder)), store, reading or ReadContext())
         self.sessions = FetchSessionCache(CountingIds())
         logs, cluster = HostedLogs(tiers, self.clock, report=self.said.append), alone(Broker(1, "broker.test", 9092))
         groups = GroupCoordinator(group_config, offsets, self.clock, CountingIds(), self.said.append)

@@ -17,6 +17,7 @@ from asked_endpoint import Endpoint, response_of
 from compared_answers import Compared, Difference, differences
 from compared_groups import ComparedGroups, without_lives
 from compared_logins import compare_login
+from encodings_to_try import KEYS, transforms
 from known_differences import KnownDifference
 from known_topics import know
 from odd_logs import odd_logs
@@ -29,6 +30,9 @@ from users_file import user_file
 from local_log.formats.filenames import CLUSTER_METADATA_TOPIC, HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHECKPOINT
 from local_log.formats.list_offsets import LATEST
 from remote.clock import SystemClock
+from remote.manifest.model import Limits
+from remote.read.context import ReadContext
+from remote.transforms.decoded_bytes import DecodedBytes
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.fetch_sessions.session import NO_SESSION
 from tiering.endpoint.protocol.api_keys import FETCH, LIST_OFFSETS, SASL_HANDSHAKE, Api
@@ -76,6 +80,7 @@ class Side:
 class World:
     """A broker, and endpoints on copies of its log directory: one with all in the log directory, one with an archive."""
 
+    folder: Path
     facts: Facts
     broker: Side
     endpoints: tuple[Side, ...]
@@ -135,16 +140,22 @@ def compared_with(pom: Path, folder: Path, known: tuple[KnownDifference, ...], *
         copy = Path(shutil.copytree(folder / "data", folder / "copy", ignore=shutil.ignore_patterns("*.tmp")))
         endpoints = (
             Endpoint(copy, None, MemoryLog()),
-            Endpoint(folder / "half", with_half_archived(copy, folder / "half"), MemoryLog()),
+            _tiered(copy, folder / "half"),
         )
         groups = ComparedGroups(broker.address, _coordinating(copy))
         stack.callback(groups.close)
         world = World(
-            Facts.of(copy), Side(broker), tuple(_served(one, folder, is_secured, stack) for one in endpoints), groups, known
+            copy, Facts.of(copy), Side(broker), tuple(_served(one, folder, is_secured, stack) for one in endpoints), groups, known
         )
         if is_secured:
             world.sasl = (f"127.0.0.1:{port}", *(stack.enter_context(asking_who(one, users)) for one in endpoints))
         yield world
+
+
+def _tiered(whole: Path, folder: Path) -> Endpoint:
+    """With an archive whose segments are compressed and encrypted, and whose manifests have pages."""
+    store = with_half_archived(whole, folder, transforms("zstd+aes-256-gcm"), Limits(inline_max=4, page_entries=2))
+    return Endpoint(folder, store, MemoryLog(), reading=ReadContext(partial(DecodedBytes, keys=KEYS)))
 
 
 def _served(endpoint: Endpoint, folder: Path, is_secured: bool, stack: ExitStack) -> Side:

@@ -117,6 +117,7 @@ class ComparedGroups:
 
     def _ask_us(self, number: int, step: Step, life: Life) -> None:
         life.waiting[number] = self.endpoint.ask(*step)
+        self.endpoint.clock.now += 1  # what a broker does after 0 ms is done after 1 here
         self.endpoint.context.groups.tick()
         for at, one in tuple(life.waiting.items()):
             if not isinstance(one, Later):

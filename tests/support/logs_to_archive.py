@@ -18,7 +18,10 @@ from local_log.log_reader import LogReader
 from local_log.os_disk import OsDisk
 from remote import archive
 from remote.keys import PartitionPath
+from remote.manifest.model import LIMITS, Limits
+from remote.segment.upload import NO_TRANSFORMS
 from remote.store.api import ObjectStore
+from remote.transforms.encoder import Transforms
 from tiering.offload.copy import Done, OffloadRun, offload, plan
 
 
@@ -40,12 +43,15 @@ def offload_all(
     ids: CountingIds | None = None,
     source: str = "source",
     only: str | None = None,
+    transforms: Transforms = NO_TRANSFORMS,
+    limits: Limits = LIMITS,
 ) -> list[Done]:
     """Offloads a log directory, or `only` one partition of it, as the command does, and gives what became of each segment."""
     clock, ids = clock or FixedClock(), ids or CountingIds()
     archive.create_archive(store, clock, ids)
     logs = [log for name, log in local_logs(folder).items() if only in (None, name)]
-    return [done for log in logs for done in offload(plan(log, store), OffloadRun(store, clock, ids, source, lambda _: None))]
+    run = OffloadRun(store, clock, ids, source, lambda _: None, transforms, limits)
+    return [done for log in logs for done in offload(plan(log, store), run)]
 
 
 def copy_of(folder: Path, into: Path) -> Path:

@@ -11,8 +11,11 @@ from logs_to_archive import all_records, copy_of, drop_segments_below, finer_log
 
 from local_log.formats.batches import scan
 from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT
+from remote.manifest.model import LIMITS, Limits
 from remote.manifest.store import load_newest
 from remote.read.log import ArchivedLog
+from remote.segment.upload import NO_TRANSFORMS
+from remote.transforms.encoder import Transforms
 from tiering.read.tiered_log import TieredLog
 
 SHAPES = ("local alone", "all in both", "archived dropped", "some archived dropped")
@@ -62,10 +65,10 @@ def drop_archived(folder: Path, name: str, offset: int) -> None:
     forget_epochs_below(folder / name / LEADER_EPOCH_CHECKPOINT, local_logs(folder)[name].log_start_offset)
 
 
-def with_half_archived(folder: Path, into: Path) -> MemoryStore:
+def with_half_archived(folder: Path, into: Path, transforms: Transforms = NO_TRANSFORMS, limits: Limits = LIMITS) -> MemoryStore:
     """An archive of a log directory, and a copy of this that has the newer half of what is archived, and what is not."""
     store = MemoryStore()
-    offload_all(folder, store)
+    offload_all(folder, store, transforms=transforms, limits=limits)
     copy_of(folder, into)
     for name, log in local_logs(folder).items():
         newest = load_newest(store, path_of(log))

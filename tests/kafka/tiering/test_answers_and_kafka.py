@@ -14,8 +14,11 @@ from compared_requests import compare_any, compare_frames, compare_lives, known
 from compared_security import compare_acls, compare_as_user, compare_logins
 from kafka_judge import oracle
 from known_differences import KNOWN_DIFFERENCES, KnownDifference
+from odd_logs import TRIMMED_AT, oddities
 from real_kafka import BROKER
 
+from local_log.formats.filenames import LOG_START_OFFSET_CHECKPOINT
+from local_log.formats.record import Codec
 from tiering.endpoint.protocol.api_keys import (
     API_VERSIONS,
     DELETE_GROUPS,
@@ -66,6 +69,16 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 def versions_of(api: Api) -> range:
     """Those that Kafka 4 has."""
     return range(FIRST_OF_KAFKA_4.get(api.key, api.first), api.last + 1)
+
+
+@oracle
+def test_the_logs_have_all_that_logs_may_have(world: World) -> None:
+    found = oddities(world.folder)
+    assert found.pop("magic") == {0, 1, 2}
+    assert found.pop("codec") == set(Codec)
+    assert found == {what: {True, False} for what in found}
+    assert sum(1 for folder in world.folder.glob("many.with-dots-[0-9]")) == 5
+    assert f"many.with-dots 1 {TRIMMED_AT}" in (world.folder / LOG_START_OFFSET_CHECKPOINT).read_text()
 
 
 @oracle
