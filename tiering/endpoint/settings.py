@@ -75,6 +75,12 @@ GROUP_INITIAL_REBALANCE_DELAY: Final = int_setting(
     "group.initial.rebalance.delay.ms", 3_000, 0, "How long the first rebalance of an empty group waits for more members."
 )
 GROUP_MAX_SIZE: Final = int_setting("group.max.size", INT32_MAX, 1, "Members of a group.")
+ENDPOINT_GROUPS_MAX_BYTES: Final = long_setting(
+    "endpoint.groups.max.bytes",
+    128 << 20,
+    1,
+    "Memory of all groups, their members and offsets, about: beyond it none is taken; not a setting of Kafka.",
+)
 OFFSET_METADATA_MAX: Final = int_setting(
     "offset.metadata.max.bytes", 4096, 0, "The longest text that is committed with an offset."
 )
@@ -228,6 +234,7 @@ _ALL: Final = (
     GROUP_MAX_SESSION_TIMEOUT,
     GROUP_INITIAL_REBALANCE_DELAY,
     GROUP_MAX_SIZE,
+    ENDPOINT_GROUPS_MAX_BYTES,
     OFFSET_METADATA_MAX,
     OFFSETS_RETENTION,
     OFFSETS_RETENTION_CHECK,

@@ -39,6 +39,12 @@ class CommittedOffsets:
         """Whether an open transaction has committed offsets of the group."""
         return any(offsets.get(group) for offsets in self._pending.values())
 
+    def metadata(self) -> Iterator[str]:
+        """The texts of all offsets, pending ones too."""
+        for offsets in (self._stable, *self._pending.values()):
+            for of_group in offsets.values():
+                yield from (one.metadata for one in of_group.values())
+
     def keys(self, group: str) -> Iterator[OffsetCommitKey]:
         """Every key of a group, each once."""
         found = dict.fromkeys(self.of_group(group))

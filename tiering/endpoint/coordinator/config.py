@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from local_log.errors import Invalid
 from tiering.endpoint.settings import (
+    ENDPOINT_GROUPS_MAX_BYTES,
     GROUP_INITIAL_REBALANCE_DELAY,
     GROUP_MAX_SESSION_TIMEOUT,
     GROUP_MAX_SIZE,
@@ -51,6 +52,9 @@ class GroupCoordinatorConfig:
     group_max_size: int = (1 << 31) - 1
     """`group.max.size`: members of a group."""
 
+    groups_bytes_max: int = 128 << 20
+    """`endpoint.groups.max.bytes`: memory of all groups, their members and offsets."""
+
     new_member_join_timeout_ms: int = 300_000
     """How long a join of a new member may wait; if it is still there, it joins again."""
 
@@ -73,4 +77,5 @@ class GroupCoordinatorConfig:
             group_max_session_timeout_ms=longest_ms,
             group_initial_rebalance_delay_ms=settings[GROUP_INITIAL_REBALANCE_DELAY],
             group_max_size=settings[GROUP_MAX_SIZE],
+            groups_bytes_max=settings[ENDPOINT_GROUPS_MAX_BYTES],
         )

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from remote.clock import Clock, Ids
+from tiering.endpoint.coordinator.classic_group import Member
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.coordinator.describing import described, listed
 from tiering.endpoint.coordinator.errors import GroupError
+from tiering.endpoint.coordinator.group_memory import MEMBER_BYTES, OFFSET_BYTES, GroupMemory, counted, protocols_size
 from tiering.endpoint.coordinator.group_metadata_manager import GroupMetadataManager
 from tiering.endpoint.coordinator.joining import Client
 from tiering.endpoint.coordinator.journal import Journal
@@ -34,6 +36,7 @@ from tiering.endpoint.protocol.messages.offset_delete import OffsetDeleteRequest
 from tiering.endpoint.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from tiering.endpoint.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
+FULL: Final = "groups take all of the memory that endpoint.groups.max.bytes allows: delete some, or raise it"
 REFUSED: Final = "commits of offsets are refused, since there is no directory for them: start again with --offsets-dir"
 _EXPIRY: Final[Hashable] = "expiry of offsets"
 
@@ -50,6 +53,7 @@ class GroupCoordinator:
     _groups: GroupMetadataManager = field(init=False)
     _offsets: OffsetMetadataManager = field(init=False)
     _rebalancing: Rebalancing = field(init=False)
+    _memory: GroupMemory = field(init=False)
     _is_active: bool = True
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _has_said_refused: bool = False
@@ -59,6 +63,9 @@ class GroupCoordinator:
         self._rebalancing = Rebalancing(self.config, journal, self.clock)
         self._groups = GroupMetadataManager.of(self._rebalancing, self.ids.new_id)
         self._offsets = OffsetMetadataManager(self.config, journal, self._groups)
+        self._memory = GroupMemory(
+            self.config.groups_bytes_max, lambda: counted(self._groups.groups.values(), self._offsets.offsets), self.clock
+        )
         self._schedule_expiry()
 
     def partition_for(self, group: str) -> int:
@@ -74,6 +81,7 @@ class GroupCoordinator:
                 else:
                     self._replay(found)
             self._groups.loaded()
+            self._memory.recount()
 
     def _replay(self, found: Loaded) -> None:
         key = read_key(found.record.key)
@@ -117,6 +125,9 @@ class GroupCoordinator:
             if code or not self._is_active:
                 code = code or ErrorCode.COORDINATOR_NOT_AVAILABLE
                 self._rebalancing.refuse_join(waiter, code, request.member_id)
+            elif not self._memory.takes(self._more_of_join(request)):
+                self.report(f"group {request.group_id}: {FULL}")
+                self._rebalancing.refuse_join(waiter, ErrorCode.GROUP_MAX_SIZE_REACHED, request.member_id)
             else:
                 self._groups.join(request, client, waiter)
         return waiter
@@ -133,6 +144,7 @@ class GroupCoordinator:
         with self._answering():
             try:
                 self._check(request.group_id)
+                self._require(self._more_of_sync(request), request.group_id, ErrorCode.UNKNOWN_SERVER_ERROR)
                 self._groups.sync(request, waiter)
             except GroupError as e:
                 self._rebalancing.answer(waiter, SyncGroupResponse(error_code=e.code))
@@ -171,6 +183,8 @@ class GroupCoordinator:
             self._has_said_refused = True
             self.report(f"group {request.group_id}: {REFUSED}")
         with self._answering():
+            if self.log is not None:
+                self._require(self._more_of_commit(request), request.group_id, ErrorCode.POLICY_VIOLATION)
             return self._offsets.commit(request, version, self.clock.now_ms())
 
     def fetch_offsets(self, request: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
@@ -183,6 +197,34 @@ class GroupCoordinator:
         with self._answering():
             self._check(request.group_id)
             return self._offsets.delete(request)
+
+    def _member(self, group_id: str, member_id: str) -> Member | None:
+        group = self._groups.groups.get(group_id)
+        return None if group is None else group.members.get(member_id)
+
+    def _more_of_join(self, request: JoinGroupRequest) -> int:
+        """Bytes that a join adds to what is there; a member that says what it has said before adds none."""
+        known, size = self._member(request.group_id, request.member_id), protocols_size(request.protocols)
+        return size + 2 * MEMBER_BYTES if known is None else size - protocols_size(known.protocols)
+
+    def _more_of_sync(self, request: SyncGroupRequest) -> int:
+        return sum(len(one.assignment) for one in request.assignments)
+
+    def _more_of_commit(self, request: OffsetCommitRequest) -> int:
+        known = self._offsets.offsets.of_group(request.group_id)
+        asked = ((one, known.get((topic.name, one.partition_index))) for topic in request.topics for one in topic.partitions)
+        sizes = (
+            len(one.committed_metadata or "") + (OFFSET_BYTES if before is None else -len(before.metadata))
+            for one, before in asked
+        )
+        is_new = request.group_id not in self._groups.groups
+        return sum(sizes) + MEMBER_BYTES * is_new
+
+    def _require(self, size: int, group_id: str, code: ErrorCode) -> None:
+        """Raises GroupError if there is no memory for so many bytes more."""
+        if not self._memory.takes(size):
+            self.report(f"group {group_id}: {FULL}")
+            raise GroupError(code)
 
     def _check(self, group_id: str) -> None:
         if not group_id:
