@@ -75,10 +75,13 @@ class PlaintextTransport:
             return 0
 
     def send(self, send: Send, bytes_max: int) -> int:
-        """Sends buffers by sendmsg."""
+        """Sends buffers by sendmsg, and a small answer by one call."""
         if self._is_full:
             self._is_full = False
             raise BlockingIOError
+        whole = send.whole(min(bytes_max, SMALL_BYTES))
+        if whole is not None:
+            return self.socket.sendmsg(whole)
         file = send.next_file(bytes_max)
         if file is not None:
             file.check()

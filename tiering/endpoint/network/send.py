@@ -29,6 +29,16 @@ class Send:
                 self.left += size
                 self.buffered += 0 if isinstance(part, FileRange) else size
 
+    def whole(self, bytes_max: int) -> list[Buffer] | None:
+        """All that is left, with what is in files read; None if that is more, in too many parts, or in a file that ends sooner.
+
+        Raises Conflict if a log was truncated since its range was found, and Unreadable.
+        """
+        if self.left > bytes_max or len(self._parts) > BUFFERS_MAX:
+            return None
+        found: list[Buffer] = [part.read() if isinstance(part, FileRange) else part for part in self._parts]
+        return found if sum(map(len, found)) == self.left else None
+
     def next_file(self, bytes_max: int) -> FileRange | None:
         """The range of a file that is next, of at most so many bytes; None if a buffer is next, or nothing."""
         part = self._parts[0] if self._parts else None

@@ -13,6 +13,14 @@ class File:
     def fileno(self) -> int:
         return 0
 
+    def read(self, start: int, end: int) -> bytes:
+        return self.data[start:end]
+
+
+class Unchanged:
+    def is_unchanged(self, seen: object) -> bool:
+        return True
+
 
 DATA = File(bytes(range(256)))
 
@@ -24,7 +32,7 @@ def bytes_of(part: FileRange) -> bytes:
 def random_part(random: Random) -> bytes | FileRange:
     if random.random() < 0.5:
         return random.randbytes(random.randrange(10))
-    return FileRange(DATA, random.randrange(200), random.randrange(56), None, None)
+    return FileRange(DATA, random.randrange(200), random.randrange(56), Unchanged(), None)
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -33,6 +41,9 @@ def test_all_parts_are_sent_in_order_whatever_is_taken_at_a_time(seed):
     parts = [random_part(random) for _ in range(random.randrange(9))]
     send, sent = Send(parts), b""
     while send.left:
+        whole = send.whole(send.left)
+        assert whole is not None
+        assert sent + b"".join(whole) == b"".join(bytes_of(p) if isinstance(p, FileRange) else p for p in parts)
         most = random.randint(1, 30)
         file = send.next_file(most)
         found = bytes_of(file) if file is not None else b"".join(send.next_buffers(most))
@@ -48,3 +59,12 @@ def test_all_parts_are_sent_in_order_whatever_is_taken_at_a_time(seed):
 def test_one_call_is_given_a_limited_number_of_buffers():
     send = Send([b"x"] * (BUFFERS_MAX + 9))
     assert len(send.next_buffers(1 << 20)) == BUFFERS_MAX
+
+
+def test_an_answer_is_whole_if_it_is_small_and_its_files_have_all_of_it():
+    send = Send([b"head", FileRange(DATA, 0, 100, Unchanged(), None), b"tail"])
+    assert send.whole(107) is None
+    send.advance(10)
+    assert send.whole(98) == [DATA.data[6:100], b"tail"]
+    assert Send([FileRange(DATA, 200, 100, Unchanged(), None)]).whole(100) is None
+    assert Send([b"x"] * (BUFFERS_MAX + 1)).whole(1 << 20) is None
