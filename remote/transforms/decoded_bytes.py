@@ -1,7 +1,7 @@
 """Reads ranges of archived segments in any encoding; the ranges count decoded bytes.
 
-A range costs at most one request. The last decoded chunk of a range is cached, so that a sequential reader decodes each chunk
-once.
+A range costs at most one request. A last chunk of which a range has only the begin is cached, so that a sequential reader decodes
+each chunk once.
 """
 
 from local_log.errors import Corrupt, Invalid
@@ -52,7 +52,8 @@ class DecodedBytes:
             first += 1
         if first < stop:
             chunks += self._decoded(found, first, stop)
-            self._chunks.put((found.key, stop - 1), chunks[-1])
+            if end < found.index.source_range(stop - 1, stop)[1]:  # a sequential reader comes back for the rest of the chunk
+                self._chunks.put((found.key, stop - 1), chunks[-1])
         return _slice(found, overlapping, chunks, start, end)
 
     def log_file(self, path: PartitionPath, entry: SegmentEntry) -> FileOpener | None:

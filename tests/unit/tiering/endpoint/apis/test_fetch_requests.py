@@ -13,6 +13,8 @@ from tiered_worlds import ARCHIVED, World, batches_of
 from local_log.file_range import FileRange
 from local_log.formats.batches import scan
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
+from remote.read.shared_reads import SharedReads
+from remote.read.window_cache import WindowCache
 from remote.store.open import open_store
 from remote.transforms.encoder import Transforms
 from tiering.endpoint.apis.kafka_apis import Waits, handle, handle_at_once
@@ -21,6 +23,7 @@ from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.fetch import EpochEndOffset, FetchPartition, FetchRequest, FetchTopic
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest
 from tiering.endpoint.protocol.requests import RequestHeader, write_request
+from tiering.endpoint.reads import Reads
 from tiering.read.tiered_log import Isolation
 
 
@@ -308,6 +311,20 @@ def test_a_fetch_of_what_was_checked_is_answered_at_once_and_others_on_a_thread(
     endpoint.clock.sleep(1)
     assert answered(asked("g-mixed", 0))[0] is False  # the log is looked at again
     assert answered(write_request(RequestHeader(METADATA, 9, 99, "test"), MetadataRequest())[4:])[0] is False
+
+
+@pytest.mark.parametrize("shape", [None, "some archived dropped"])
+@pytest.mark.parametrize("cache_bytes", [0, 1 << 16, 1 << 28])
+def test_batches_are_the_same_however_little_room_the_chunk_cache_has(world: World, shape: str | None, cache_bytes: int) -> None:
+    endpoint = Endpoint(None if shape is None else world.folders[shape], world.store)
+    cache = WindowCache(cache_bytes, window_bytes=1 << 15, chunk_bytes=1 << 13)
+    endpoint.context = replace(endpoint.context, reads=Reads(shared=SharedReads(cache)))
+    for name in ("g-mixed", "g-codec-lz4"):
+        got = followed(endpoint, name, 20_000, 11)
+        start, end = answer_start(endpoint, name), endpoint.fetch(name, answer_start(endpoint, name)).high_watermark
+        want = [b for b in batches_of(world.folders["local alone"], f"{name}-0") if start <= b.last_offset < end]
+        assert got == b"".join(b.body for b in want)
+    assert endpoint.said == []
 
 
 @pytest.mark.parametrize("level", [0, 1])
