@@ -109,7 +109,7 @@ segment.byte = 1
         ("log.retention.hours = 0", "expected 1 or more, or -1"),
         ("log.retention.hours = 'x'", "expected a whole number"),
         ("log.retention.hours = 9223372036854775807", "expected -1 to"),
-        ("remote.log.reader.threads = 1", "Kafka has it, and it changes nothing here"),
+        ("remote.log.reader.max.pending.tasks = 1", "Kafka has it, and it changes nothing here"),
         ("topics.x.retention.ms = 1", '[topic."PATTERN"]'),
         ("topic.'a/b'.retention.ms = 1", "matches no topic"),
     ],
