@@ -91,7 +91,7 @@ class ArchivedLog:
                 return None
             found = self._file_of(span)
             self._files.keep(found)
-        return found.batch_file(end_offset) if offset < end_offset else None
+        return found.batch_file(end_offset, self.position_of) if offset < end_offset else None
 
     def is_at_hand(self, offset: int) -> bool:
         """Whether `batch_file` knows the segment of an offset without reading a page of the manifest."""
@@ -191,8 +191,8 @@ class ArchivedLog:
         entry, path = span.entry, self.manifest.path
         from_its_start = self._spans(max(entry.base_offset, self.log_start_offset), span.start + 1, fail_on_data_loss=False)
         start = next(s.start for s in from_its_start if s.entry.segment_id == entry.segment_id)
-        opener, position_of = self._source.log_file(path, entry), partial(self.position_of, entry)
-        return SegmentFile(start, entry.end_offset, path.segment(entry.log_name), opener, position_of, entry.log_size)
+        opener = self._source.log_file(path, entry)
+        return SegmentFile(start, entry.end_offset, path.segment(entry.log_name), opener, entry)
 
     def _refuse_missing(self, start: int, end: int) -> None:
         missing = first_missing(self.manifest, start, end)

@@ -4,9 +4,11 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, NamedTuple
 
 from local_log.batch_file import BatchFile
+from remote.manifest.segment_entry import SegmentEntry
 from remote.store.api import FileOpener
 
 SEGMENTS_MAX: Final = 1024
@@ -16,22 +18,23 @@ SEGMENTS_MAX: Final = 1024
 class SegmentFile(NamedTuple):
     """The offsets `[start, end)`, which the plan of a read takes from this segment, and how its file is opened.
 
-    `opener` is None if the segment is in no file as it is. See BatchFile for the others.
+    `opener` is None if the segment is in no file as it is. Nothing here refers to the log, so that both go when the log does.
     """
 
     start: int
     end: int
     name: str
     opener: FileOpener | None
-    position_of: Callable[[int], int]
-    size: int
+    entry: SegmentEntry
 
-    def batch_file(self, end_offset: int) -> BatchFile | None:
+    def batch_file(self, end_offset: int, position_of: Callable[[SegmentEntry, int], int]) -> BatchFile | None:
         """The file, opened, with its batches below `end_offset`. Raises as the opener does."""
         if self.opener is None:
             return None
         end = min(self.end, end_offset)
-        return tuple.__new__(BatchFile, (self.name, self.opener(), self.position_of, end, end, self.size))
+        return tuple.__new__(
+            BatchFile, (self.name, self.opener(), partial(position_of, self.entry), end, end, self.entry.log_size)
+        )
 
 
 @dataclass(slots=True)

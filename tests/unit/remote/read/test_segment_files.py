@@ -1,5 +1,6 @@
 """The file that an offset's batch is in, found again without a look at the manifest."""
 
+import weakref
 from pathlib import Path
 from random import Random  # noqa: TID251  # seeded
 
@@ -86,6 +87,15 @@ def test_pages_are_read_for_the_first_offset_of_a_segment_alone(finer: World) ->
     assert found_by(log, first.base_offset, log.end_offset) == (before.name, first.end_offset, first.end_offset)
     assert not log.is_at_hand(first.end_offset)
     assert not door.calls
+
+
+def test_a_log_is_freed_at_once_with_the_segments_that_it_has_found() -> None:
+    store, some = Files(), manifest(entry(0, 10))
+    kept = weakref.ref(store)
+    log = ArchivedLog(store, some)
+    assert found_by(log, 3, 10) is not None
+    del store, log
+    assert kept() is None  # the collector of cycles hardly ever looks at what is old
 
 
 def test_an_object_that_is_gone_is_missed_also_when_its_place_is_known(tmp_path: Path) -> None:
