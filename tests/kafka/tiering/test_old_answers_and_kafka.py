@@ -1,16 +1,18 @@
 """Clients from before 0.11, which Kafka 4 no longer answers: a broker of 3.9 and endpoints on copies of its log directory."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
+from any_requests import of_acls
 from compared_brokers import World, compared_with
 from compared_requests import compare_any, known
 from kafka_judge import oracle
-from known_differences import KnownDifference
+from known_differences import KNOWN_DIFFERENCES, KnownDifference
 from known_old_differences import KNOWN_OLD_DIFFERENCES
 from real_kafka import BROKER_3_9
 
-from tiering.endpoint.protocol.api_keys import FETCH, LIST_OFFSETS, Api
+from tiering.endpoint.protocol.api_keys import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS, FETCH, LIST_OFFSETS, Api
 
 pytestmark = pytest.mark.slow
 
@@ -31,3 +33,10 @@ def test_any_old_request_is_answered_as_by_a_broker(world: World, api: Api, vers
 @pytest.mark.parametrize("difference", KNOWN_OLD_DIFFERENCES, ids=lambda difference: difference.what)
 def test_each_old_difference_that_is_listed_occurs(world: World, difference: KnownDifference) -> None:
     assert difference.what in {known(one, world.known) for one in world.shown(difference)}
+
+
+@oracle
+@pytest.mark.parametrize("api", [DESCRIBE_ACLS, CREATE_ACLS, DELETE_ACLS], ids=lambda api: api.name)
+def test_acls_are_refused_as_by_a_broker_without_an_authorizer(world: World, api: Api) -> None:
+    values = world.facts.values() | of_acls(tuple(world.facts.topics))
+    compare_any(replace(world, known=KNOWN_DIFFERENCES), api, range(api.first, api.last + 1), values)
