@@ -51,7 +51,7 @@ FOLDERS = ("log.dirs", "metadata.log.dir")
 KAFKAS = tuple(name for name in (*NAMES, *OF_TOPICS) if not name.startswith(OURS) and name not in SETTINGS)
 
 OF_NO_BROKER = {
-    "endpoint.http.address", "endpoint.http.names", "fetch.chunk.cache.size",
+    "endpoint.groups.max.bytes", "endpoint.http.address", "endpoint.http.names", "fetch.chunk.cache.size",
     "super.users", "allow.everyone.if.no.acl.found",  # of Kafka's authorizer, which reads them by itself
     "ssl.keystore.key.location",  # Kafka has the key in the keystore
 }  # fmt: skip
