@@ -23,6 +23,7 @@ from confluent_kafka.admin import (
 )
 from served_endpoint import served
 
+from remote.archive import manifests
 from remote.clock import SystemClock
 from remote.store.api import ObjectStore
 from remote.store.open import open_store
@@ -224,8 +225,12 @@ def test_records_that_a_broker_deletes_by_request_are_out_of_range(beside: Besid
 def test_a_reader_that_retention_overtakes_is_told_so_and_one_of_both_tiers_reads_on(beside: Beside, reader: Readers) -> None:
     end = 6 * A_SEGMENT
     beside.create("expires", end)
+    eventually(lambda: topic_id(beside.local, "expires") is not None)
+    eventually(lambda: offset(beside.local, "expires", OffsetSpec.latest()) == end)  # the high watermark is written down
     beside.offload()
     active = beside.bases("expires")[-1]
+    (manifest,) = manifests(open_store(str(beside.archive)), "expires")
+    assert manifest.end_offset == active
     slow, of_both = reader(beside.local, "expires"), reader(beside.both, "expires")
     assert (slow.read(5), of_both.read(5)) == (None, None)
     beside.set("expires", "retention.bytes", str(SEGMENT_BYTES // 2))
