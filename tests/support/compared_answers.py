@@ -1,5 +1,6 @@
 """Two answers to one request, compared field by field."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
@@ -56,7 +57,7 @@ def differences(theirs: Any, ours: Any, path: str = "", within: tuple[tuple[Any,
     elif isinstance(theirs, tuple) and isinstance(ours, tuple) and len(theirs) == len(ours) and all(map(is_dataclass, theirs)):
         for pair in zip(theirs, ours, strict=True):
             yield from differences(*pair, path, within)
-    elif isinstance(theirs, tuple) and isinstance(ours, tuple) and theirs != ours and set(theirs) == set(ours):
+    elif isinstance(theirs, tuple) and isinstance(ours, tuple) and theirs != ours and Counter(theirs) == Counter(ours):
         yield Difference(f"{path}[order]", theirs, ours, within)
     elif theirs != ours:
         yield Difference(path, theirs, ours, within)
