@@ -11,7 +11,7 @@ from remote.clock import Clock
 from tiering.endpoint.coordinator.classic_group import ClassicGroup, Member, Protocols
 from tiering.endpoint.coordinator.committed_offsets import CommittedOffsets
 
-MEMBER_BYTES: Final = 2_000
+MEMBER_BYTES: Final = 2_500
 """Of a member, of an id that was handed out, or of a group, besides its texts: measured, and rounded up."""
 OFFSET_BYTES: Final = 800
 RECOUNT_MS: Final = 1_000
