@@ -44,6 +44,7 @@ from tiering.endpoint.protocol.messages.produce import PartitionProduceData, Pro
 from tiering.endpoint.protocol.messages.sasl_handshake import SaslHandshakeRequest
 
 _TRANSACTION = 1
+_INTERNAL = {"__consumer_offsets", "__transaction_state"}
 _OF_TIERS = (EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD)
 
 
@@ -185,9 +186,13 @@ def _produced(of: Compared, found: Difference) -> bool:
 
 
 def _of_groups(of: Compared, found: Difference) -> bool:
-    """Of topics in which a broker keeps what groups and transactions are."""
-    names = [getattr(one, "name", None) for one in (found.theirs, *(theirs for theirs, _ in found.within))]
-    return bool(set(names) & {"__consumer_offsets", "__transaction_state"})
+    """Of topics in which a broker keeps what groups and transactions are, or of a page of all topics that has one of them."""
+    if of.api is DESCRIBE_TOPIC_PARTITIONS and not of.request.topics:
+        page = {one.name for one in of.theirs.topics} | {getattr(of.theirs.next_cursor, "topic_name", "")}
+        is_moved = found.path.startswith(("next_cursor", "topics[]", "topics.partitions[]"))
+        return is_moved and bool(page & _INTERNAL)
+    names = {getattr(one, "name", None) for one in (found.theirs, *(theirs for theirs, _ in found.within))}
+    return bool(names & _INTERNAL)
 
 
 def _transactions(of: Compared, found: Difference) -> bool:
