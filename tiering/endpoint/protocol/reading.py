@@ -22,6 +22,9 @@ ELEMENTS_MAX: Final = 500_000
 ELEMENT_BYTES: Final = 600
 """Memory of an element: as it is read, and what its answer is made of. Measured: 420 of a partition to fetch, others less."""
 
+STRING_BYTES_MAX: Final = 0x7FFF
+"""Of a text, also where a version could write a larger size: as in Kafka."""
+
 
 @dataclass(slots=True)
 class Budget:
@@ -175,6 +178,8 @@ def _primitive(of: WireType, name: str, *, nullable: bool, flexible: bool) -> Re
         need(data, pos, size, name)
         value = data[pos : pos + size]
         if text:
+            if size > STRING_BYTES_MAX:
+                raise Corrupt(f"{name} has {size} bytes, where a text has {STRING_BYTES_MAX} at most", position=pos)
             return value.decode("utf-8", "replace"), pos + size  # Java, too, replaces what is not UTF-8
         return (((value,) if size else ()) if of is RECORDS else value), pos + size
 

@@ -8,7 +8,7 @@ from local_log.errors import Corrupt
 from tiering.endpoint.protocol.api_keys import APIS, FETCH, METADATA, Api
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tiering.endpoint.protocol.reading import Budget, read_message, reader
+from tiering.endpoint.protocol.reading import STRING_BYTES_MAX, Budget, read_message, reader
 
 CASES = [
     (api, of, version)
@@ -72,6 +72,16 @@ def test_a_null_where_none_may_be_is_corrupt():
 def test_an_array_that_the_bytes_cannot_hold_is_refused_before_it_is_read():
     with pytest.raises(Corrupt, match=r"topics with 2147483647 elements takes 4294967294 bytes, 0 are left"):
         read_message(MetadataRequest, 1, b"\x7f\xff\xff\xff", flexible=False)
+
+
+def test_a_text_is_not_longer_than_in_kafka_where_its_size_could_say_so():
+    for size in (STRING_BYTES_MAX, STRING_BYTES_MAX + 1):
+        data = encoded(MetadataRequest((MetadataRequestTopic(name="x" * size),)), 13, flexible=True)
+        if size == STRING_BYTES_MAX:
+            assert len(read_message(MetadataRequest, 13, data, flexible=True).topics[0].name) == size
+        else:
+            with pytest.raises(Corrupt, match="name has 32768 bytes, where a text has 32767 at most"):
+                read_message(MetadataRequest, 13, data, flexible=True)
 
 
 def test_all_arrays_of_a_message_share_one_budget():
