@@ -16,7 +16,7 @@ from tiering.endpoint.coordinator.classic_group import Member
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.coordinator.describing import described, listed
 from tiering.endpoint.coordinator.errors import GroupError
-from tiering.endpoint.coordinator.group_memory import MEMBER_BYTES, OFFSET_BYTES, GroupMemory, counted, protocols_size
+from tiering.endpoint.coordinator.group_memory import MEMBER_BYTES, OFFSET_BYTES, GroupMemory, counted, protocols_size, texts_size
 from tiering.endpoint.coordinator.group_metadata_manager import GroupMetadataManager
 from tiering.endpoint.coordinator.joining import Client
 from tiering.endpoint.coordinator.journal import Journal
@@ -125,7 +125,7 @@ class GroupCoordinator:
             if code or not self._is_active:
                 code = code or ErrorCode.COORDINATOR_NOT_AVAILABLE
                 self._rebalancing.refuse_join(waiter, code, request.member_id)
-            elif not self._memory.takes(self._more_of_join(request)):
+            elif not self._memory.takes(self._more_of_join(request, client)):
                 self.report(f"group {request.group_id}: {FULL}")
                 self._rebalancing.refuse_join(waiter, ErrorCode.GROUP_MAX_SIZE_REACHED, request.member_id)
             else:
@@ -202,10 +202,13 @@ class GroupCoordinator:
         group = self._groups.groups.get(group_id)
         return None if group is None else group.members.get(member_id)
 
-    def _more_of_join(self, request: JoinGroupRequest) -> int:
+    def _more_of_join(self, request: JoinGroupRequest, client: Client) -> int:
         """Bytes that a join adds to what is there; a member that says what it has said before adds none."""
         known, size = self._member(request.group_id, request.member_id), protocols_size(request.protocols)
-        return size + 2 * MEMBER_BYTES if known is None else size - protocols_size(known.protocols)
+        if known is not None:
+            return size - protocols_size(known.protocols)
+        of_member = 2 * texts_size(request.group_instance_id, client.client_id)  # its id begins with one of them
+        return size + 2 * MEMBER_BYTES + texts_size(request.group_id, request.protocol_type) + of_member
 
     def _more_of_sync(self, request: SyncGroupRequest) -> int:
         return sum(len(one.assignment) for one in request.assignments)
@@ -214,11 +217,11 @@ class GroupCoordinator:
         known = self._offsets.offsets.of_group(request.group_id)
         asked = ((one, known.get((topic.name, one.partition_index))) for topic in request.topics for one in topic.partitions)
         sizes = (
-            len(one.committed_metadata or "") + (OFFSET_BYTES if before is None else -len(before.metadata))
+            texts_size(one.committed_metadata) + (OFFSET_BYTES if before is None else -texts_size(before.metadata))
             for one, before in asked
         )
         is_new = request.group_id not in self._groups.groups
-        return sum(sizes) + MEMBER_BYTES * is_new
+        return sum(sizes) + (MEMBER_BYTES + texts_size(request.group_id)) * is_new
 
     def _require(self, size: int, group_id: str, code: ErrorCode) -> None:
         """Raises GroupError if there is no memory for so many bytes more."""

@@ -14,26 +14,37 @@ from tiering.endpoint.coordinator.committed_offsets import CommittedOffsets
 MEMBER_BYTES: Final = 2_500
 """Of a member, of an id that was handed out, or of a group, besides its texts: measured, and rounded up."""
 OFFSET_BYTES: Final = 800
+PROTOCOL_BYTES: Final = 250
+"""Of a protocol that a member names, besides its texts: measured, and rounded up."""
 RECOUNT_MS: Final = 1_000
 """For so long it is taken for full after it was found to be."""
 
 
 def protocols_size(protocols: Protocols) -> int:
     """What a member says of itself."""
-    return sum(len(one.name) + len(one.metadata) for one in protocols)
+    return sum(PROTOCOL_BYTES + texts_size(one.name) + len(one.metadata) for one in protocols)
+
+
+def texts_size(*texts: str | None) -> int:
+    """Of texts that clients choose: one letter beyond ASCII makes Python take up to four bytes for each."""
+    return sum(len(text) if text.isascii() else 4 * len(text) for text in texts if text is not None)
 
 
 def member_size(member: Member) -> int:
     """A member with its assignment."""
-    return MEMBER_BYTES + len(member.member_id) + protocols_size(member.protocols) + len(member.assignment)
+    texts = texts_size(member.member_id, member.instance_id, member.client_id)
+    return MEMBER_BYTES + texts + protocols_size(member.protocols) + len(member.assignment)
+
+
+def group_size(group: ClassicGroup) -> int:
+    """A group with its members, and the ids that it has handed out."""
+    texts = texts_size(group.group_id, group.protocol_type, *group.pending_join)
+    return MEMBER_BYTES * (1 + len(group.pending_join)) + texts + sum(map(member_size, group.members.values()))
 
 
 def counted(groups: Iterable[ClassicGroup], offsets: CommittedOffsets) -> int:
     """All that there is."""
-    of_groups = sum(
-        MEMBER_BYTES * (1 + len(group.pending_join)) + sum(map(member_size, group.members.values())) for group in groups
-    )
-    return of_groups + sum(OFFSET_BYTES + len(metadata) for metadata in offsets.metadata())
+    return sum(map(group_size, groups)) + sum(OFFSET_BYTES + texts_size(metadata) for metadata in offsets.metadata())
 
 
 @dataclass(slots=True)

@@ -1,7 +1,9 @@
 """What groups take of memory, and what is refused when that is all."""
 
+from typing import Any
+
 import pytest
-from group_members import DELAY_MS, RANGE, Members, code
+from group_members import DELAY_MS, GROUP, RANGE, Members, code
 from offsets_kept import Coordinator
 
 from local_log.engine.errors import MessageTooLarge
@@ -24,6 +26,22 @@ def test_members_are_refused_beyond_the_memory_of_groups_until_others_have_left(
     assert code(members.join(group="other", protocols=LARGE)) == ErrorCode.MEMBER_ID_REQUIRED
 
 
+@pytest.mark.parametrize(
+    "large",
+    [
+        {"group": "g" * 32_000},
+        {"group": "€" + "g" * 8_000},
+        {"group": "short", "instance_id": "i" * 16_000},
+        {"group": "short", "instance_id": "i", "protocols": {f"{number}": b"" for number in range(200)}},
+    ],
+    ids=["name of a group", "name beyond ASCII", "instance id", "many protocols"],
+)
+def test_the_texts_and_protocols_that_members_choose_count(large: dict[str, Any]) -> None:
+    members = Members(groups_bytes_max=60_000)
+    members.join(**large)
+    assert code(members.join(**large | {"group": large["group"] + "2"})) == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
 def test_an_assignment_for_which_there_is_no_memory_is_refused() -> None:
     members = Members(groups_bytes_max=60_000)
     [leader] = members.rebalanced(1)
@@ -34,7 +52,7 @@ def test_an_assignment_for_which_there_is_no_memory_is_refused() -> None:
 
 
 def test_offsets_are_refused_beyond_the_memory_of_groups_and_those_that_are_there_go_on() -> None:
-    coordinator = Coordinator(groups_bytes_max=MEMBER_BYTES + 3 * (OFFSET_BYTES + 10))
+    coordinator = Coordinator(groups_bytes_max=MEMBER_BYTES + len(GROUP) + 3 * (OFFSET_BYTES + 10))
     for partition in range(3):
         assert coordinator.commit(1, partition=partition, committed_metadata="x" * 10) == ErrorCode.NONE
     for _ in range(5):
