@@ -17,6 +17,7 @@ from local_log.formats.filenames import (
     LOG,
     PARTITION_METADATA,
     SNAPSHOT,
+    SWAP,
     TopicPartition,
     offset_file,
     parse_offset_file,
@@ -45,6 +46,8 @@ class LogReader:
     segments: tuple[Segment, ...]
     checkpointed_start: int | None
     checkpointed_high_watermark: int | None
+    swapped: tuple[int, ...] = ()
+    """Base offsets whose segment the listing lacks: a cleaner had put the old one away, and not yet the new one in its place."""
     _replayed: list[tuple[int, tuple[ProducerEntry, ...]]] = field(default_factory=list, init=False, repr=False, compare=False)
     """The producers at one offset at most, so that a batch of a log without snapshots is replayed only once. Threads share it."""
     _aborted: dict[int, tuple[AbortedTxn, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -251,7 +254,10 @@ def open_log(
     disk: Disk, folder: str, partition: TopicPartition, start: int | None = None, high_watermark: int | None = None
 ) -> LogReader:
     """Lists a partition's folder. Raises NotFound."""
-    parsed = (parse_offset_file(name) for name in disk.names(folder))
+    names = disk.names(folder)
+    parsed = (parse_offset_file(name) for name in names)
     bases = sorted(p[0] for p in parsed if p and p[1] == LOG)
+    swaps = (parse_offset_file(name.removesuffix(SWAP)) for name in names if name.endswith(LOG + SWAP))
+    swapped = tuple(sorted(p[0] for p in swaps if p and p[0] not in bases))
     segments = tuple(Segment(disk, folder, base, after) for base, after in pairwise([*bases, None]) if base is not None)
-    return LogReader(disk, folder, partition, segments, start, high_watermark)
+    return LogReader(disk, folder, partition, segments, start, high_watermark, swapped)

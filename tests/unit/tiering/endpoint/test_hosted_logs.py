@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 
 import pytest
 from archive_fakes import Door, MemoryStore
-from asked_endpoint import Endpoint
+from asked_endpoint import Endpoint, bytes_of
 from golden_logs import partitions
 from logs_to_archive import copy_of, local_logs, set_checkpoint
 from tiered_worlds import World
 
 from local_log.errors import LogError, Unavailable
-from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHECKPOINT
+from local_log.formats.filenames import DELETED, HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHECKPOINT, LOG, SWAP
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.endpoint.brokers.live_brokers import Broker, LiveBrokers
 from tiering.endpoint.hosted_logs import LATE_MS_MAX, LOCAL_MS_MAX, UNREAD_MS_MAX
@@ -259,3 +259,26 @@ def test_a_topic_is_recent_for_a_moment_longer_while_it_is_looked_at_in_the_back
     endpoint.clock.sleep((LOCAL_MS_MAX + LATE_MS_MAX) / 1000)
     assert logs.recent("g-big") is None, "it is too late"
     assert len(background.jobs) == 1
+
+
+def test_no_record_is_skipped_while_a_cleaner_has_a_segment_neither_old_nor_new_in_its_place(
+    world: World, tmp_path: Path
+) -> None:
+    folder = copy_of(world.folders["local alone"], tmp_path / "logs")
+    log = local_logs(folder)["g-big-0"]
+    middle = log.segments[1].base_offset
+    endpoint, late = Endpoint(folder, None), Endpoint(folder, None)
+    before = b"".join(map(bytes_of, endpoint.fetch("g-big", middle).records))
+    segment = Path(log.segments[1].path(LOG))
+    deleted, swap = (segment.with_name(segment.name + suffix) for suffix in (DELETED, SWAP))
+    shutil.copy(segment, swap)
+    segment.rename(deleted)
+    endpoint.clock.sleep(LOCAL_MS_MAX / 1000)
+    late.context.logs.names()
+    for asked in (endpoint, late):
+        found = asked.fetch("g-big", middle)
+        assert (found.error_code, found.records) == (ErrorCode.KAFKA_STORAGE_ERROR, ())
+    swap.rename(segment)
+    for asked in (endpoint, late):
+        asked.clock.sleep(LOCAL_MS_MAX / 1000)
+        assert b"".join(map(bytes_of, asked.fetch("g-big", middle).records)) == before
