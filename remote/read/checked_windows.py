@@ -8,7 +8,7 @@ whole in it, from the first one on that anybody has asked for, and the one that 
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -65,10 +65,11 @@ class _Rows:
 
 @dataclass(slots=True)
 class _Notes:
-    """What is known of a window."""
+    """What is known of a window; of the batch across its end together with the following windows of these numbers."""
 
     whole: _Rows | None = None
     across: _Rows | None = None
+    following: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,25 +114,34 @@ class CheckedSegment:
             raise NotThere
         with window.lock:
             found = _checked(window.data[position - window.start :], self.name, position)
-            self._note(window, found, lambda notes: _Notes(found, notes.across))
+            self._note(window, found, lambda notes: replace(notes, whole=found))
         return found
 
     def across(self, windows: list[Window], position: int, wanted_end: int) -> _Rows:
         """The batch that begins in the last of the windows and ends after it. Those that it needs are added to them."""
-        window = windows[-1]
-        known = window.notes.across if isinstance(window.notes, _Notes) else None
-        if known is None and not self.waits:
+        window, at = windows[-1], len(windows)
+        known = self._known_across(windows, wanted_end)
+        if known is not None:
+            return known
+        if not self.waits:
             raise NotThere
-        if known is None:
-            self._extend(windows, position + LOG_OVERHEAD, wanted_end)
-        end = known.tail if known is not None else position + self._batch_bytes(windows, position)
+        del windows[at:]
+        self._extend(windows, position + LOG_OVERHEAD, wanted_end)
+        end = position + self._batch_bytes(windows, position)
         self._extend(windows, end, wanted_end)
-        if known is None:
-            joined = b"".join(parts_of(windows, position, end))
-            with window.lock:
-                known = found = _checked(joined, self.name, position)
-                self._note(window, found, lambda notes: _Notes(notes.whole, found))
-        return known
+        joined = b"".join(parts_of(windows, position, end))
+        with window.lock:
+            found = _checked(joined, self.name, position)
+            self._note(window, found, lambda notes: _Notes(notes.whole, found, _numbers(windows[at:])))
+        return found
+
+    def _known_across(self, windows: list[Window], wanted_end: int) -> _Rows | None:
+        """The same if it is known, and none of the following windows was requested again since: those may be other bytes."""
+        notes, at = windows[-1].notes, len(windows)
+        if not isinstance(notes, _Notes) or notes.across is None:
+            return None
+        self._extend(windows, notes.across.tail, wanted_end)
+        return notes.across if _numbers(windows[at:]) == notes.following else None
 
     def _extend(self, windows: list[Window], end: int, wanted_end: int) -> None:
         if end > self.segment.size:
@@ -204,6 +214,10 @@ class _Taking:
                 rows = self.of.across(self.windows, self.position, wanted_end)
                 self.position = rows.tail
                 yield rows
+
+
+def _numbers(windows: Iterable[Window]) -> tuple[int, ...]:
+    return tuple(window.number for window in windows)
 
 
 def parts_of(windows: Iterable[Window], start: int, end: int) -> Iterator[memoryview]:

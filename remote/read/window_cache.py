@@ -17,6 +17,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Final
 
 import numpy as np
@@ -27,6 +28,9 @@ from remote.store.api import Body
 
 CHUNK_BYTES: Final = 256 << 10
 """Small, for readers of one batch; large enough for what a batch's neighbours have to say."""
+
+
+_NUMBERS: Final = count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +49,13 @@ class CachedSegment:
 
 
 class Window:
-    """The bytes `[start, end)` of a segment. `notes` is for what readers find out about them."""
+    """The bytes `[start, end)` of a segment. `notes` is for what readers find out about them; `number` is no other window's."""
 
-    __slots__ = ("_found", "end", "is_begun", "lock", "notes", "segment", "start")
+    __slots__ = ("_found", "end", "is_begun", "lock", "notes", "number", "segment", "start")
 
     def __init__(self, segment: CachedSegment, start: int, end: int) -> None:
         self.segment, self.start, self.end = segment, start, end
+        self.number = next(_NUMBERS)
         self.is_begun = False
         """Whether a thread requests the bytes; the cache's lock is for it."""
         self.notes: object = None

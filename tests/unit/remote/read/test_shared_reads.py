@@ -223,6 +223,28 @@ def test_a_damaged_batch_ends_an_answer_and_is_read_again_when_it_was_repaired(s
     assert b"".join(map(bytes_of, followed(reads, log, 1 << 20, good))) == ALL[good // 3 * BATCH :]
 
 
+def test_a_batch_whose_end_is_requested_again_is_checked_again(store: MemoryStore) -> None:
+    other = MemoryStore()
+    other.objects.update(store.objects)
+    key = next(key for key in sorted(other.objects) if key.endswith(".log"))
+    whole, reads, log = other.objects[key], shared(window=4_096), opened(other)
+    assert b"".join(map(bytes_of, followed(reads, log, 1 << 20))) == ALL
+    at = 4_200  # of the second batch, in the second window
+    assert BATCH < 4_096 < at < 2 * BATCH
+    other.objects[key] = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
+    again = next(w for w in reads.cache._windows.values() if w.start == 4_096)
+    reads.cache.forget(again)
+    assert reads.cache.window(again.segment, again.start, 0) is not again
+    for waits in (False, True):
+        with suppress(NotThere):
+            found = reads.read("made", log, (0, 90), 1 << 20, one_at_least=True, waits=waits)
+            assert ALL.startswith(bytes_of(found))
+    with pytest.raises(Corrupt):
+        reads.read("made", log, (3, 90), 1 << 20, one_at_least=True)
+    other.objects[key] = whole
+    assert b"".join(map(bytes_of, followed(reads, log, 1 << 20))) == ALL
+
+
 def test_an_object_that_is_cut_or_gone_is_an_error_and_kept_by_nobody(store: MemoryStore) -> None:
     other = MemoryStore()
     other.objects.update(store.objects)
