@@ -71,7 +71,10 @@ class RepeatedFetches:
     def answer(self, frame: bytes, connection: ConnectionContext, context: Context) -> Answer | None:
         """The answer to a frame; None for one that is to take the way of all requests."""
         fetch = self._fetch or self._known.get(len(frame))
-        return None if fetch is None else fetch.answer(frame, connection, context)
+        try:
+            return None if fetch is None else fetch.answer(frame, connection, context)
+        except Exception:  # it comes again on the way of all requests, where it is told or waited for
+            return None
 
     def unlike(self, frame: bytes, bytes_max: int) -> None:
         """A request was answered the long way: perhaps the next ones are like it.
@@ -115,7 +118,7 @@ class RepeatedFetch:
         return len(frame) == self._size and self._unpack(frame)[::2] == self._same
 
     def answer(self, frame: bytes, connection: ConnectionContext, context: Context) -> Answer | None:
-        """See `RepeatedFetches`."""
+        """See `RepeatedFetches`. Raises whatever goes wrong, and NotAtHand."""
         if len(frame) != self._size:
             return None
         values = self._unpack(frame)
@@ -129,10 +132,7 @@ class RepeatedFetch:
         offset, max_bytes = values[-2], self._max_bytes
         if log is None or not start <= offset < end:
             return None
-        try:
-            batches = context.reads.read_at_once(log, offset, max_bytes, one_at_least=True)
-        except Exception:  # it comes again on the way of all requests, where it is told or waited for
-            return None
+        batches = context.reads.read_at_once(log, offset, max_bytes, one_at_least=True)
         size = batches.size
         if not size or (size < self._min_bytes and (max_bytes < self._min_bytes or batches.next_offset >= end)):
             return None

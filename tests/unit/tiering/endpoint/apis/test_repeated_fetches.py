@@ -1,6 +1,6 @@
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from asked_endpoint import Endpoint, bytes_of, response_of
@@ -18,6 +18,7 @@ from tiering.endpoint.apis.repeated_fetches import UNLIKE_MAX, RepeatedFetches
 from tiering.endpoint.authorization.acl_file import AclFile, write_acls
 from tiering.endpoint.authorization.acls import Acl, Operation, ResourceType
 from tiering.endpoint.authorization.authorizer import Authorizer
+from tiering.endpoint.hosted_logs import HostedLogs
 from tiering.endpoint.protocol.api_keys import FETCH
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest
 from tiering.endpoint.protocol.requests import RequestHeader, write_request
@@ -240,6 +241,14 @@ def test_who_may_not_read_takes_the_way_of_all_requests(endpoints: list[Endpoint
     acls.change(lambda _: [])
     assert the_short_way(fetches, endpoint, frame) is None
     assert endpoint.context.metrics.denied.all() == {}, "the long way tells it"
+
+
+def test_what_goes_wrong_on_the_short_way_is_left_to_the_way_of_all_requests(endpoints: list[Endpoint]) -> None:
+    endpoint = endpoints[0]
+    frame = frame_of(asked(endpoint, MIXED))
+    fetches, no_logs = like(endpoint, frame), cast("HostedLogs", None)
+    assert fetches.answer(frame, endpoint.connection, replace(at_once(endpoint), logs=no_logs)) is None
+    assert the_short_way(fetches, endpoint, frame) == the_long_way(endpoint, frame)
 
 
 def test_a_log_that_is_to_be_looked_at_again_takes_the_way_of_all_requests_and_goes_on_with_what_is_new(
