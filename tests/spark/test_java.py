@@ -18,8 +18,8 @@ from spark_jobs.java import java_home
 # What Spark's own scripts call besides Java.
 TOOLS = ("bash", "basename", "cat", "dirname", "env", "ls", "ps", "readlink", "sh", "uname")
 
-DAEMON_S = re.compile(r'Traceback.*\n(  File ".*/pyspark/daemon.py".*\n)+BrokenPipeError.*\n')
-"""Spark's own process may say this, which starts Python's workers, where the driver ends while one starts."""
+DAEMON_S = re.compile(r'Traceback \(most recent call last\):\n|  File ".*/pyspark/daemon\.py", .*\n|BrokenPipeError: .*\n')
+"""Spark's own processes, which start Python's workers, may say this where the driver ends meanwhile; their lines may mix."""
 
 
 def make_java(home: Path, version: str) -> Path:
