@@ -17,6 +17,7 @@ from tiering.endpoint.authentication.scram import (
 )
 from tiering.endpoint.authentication.users import ITERATIONS, Credentials, read_users, save_users
 from tiering.endpoint.protocol.messages.scram_credentials import ITERATIONS_MAX, ITERATIONS_MIN
+from tiering.endpoint.watched_file import changing
 from tiering.machine import RANDOMNESS, writable_disk
 
 _file = click.option(
@@ -66,8 +67,9 @@ def set_(name: str, path: str, mechanisms: tuple[str, ...], iterations: int) -> 
     for mechanism in mechanisms:
         salt = RANDOMNESS.random_bytes(SALT_BYTES)
         of[mechanism] = ScramCredential.of(MECHANISMS[mechanism], password, salt, iterations)
-    users = _read(disk, path)
-    save_users(disk, path, {**users, name: of})
+    with changing(disk, path):
+        users = _read(disk, path)
+        save_users(disk, path, {**users, name: of})
     say(f"tiering: user {name} is {'changed' if name in users else 'added'}")
 
 
@@ -83,10 +85,11 @@ def delete(name: str, path: str) -> None:
       tiering users delete alice --users users.json
     """
     disk = writable_disk()
-    users = _read(disk, path)
-    if name not in users:
-        raise NotFound(f"{path} has no user {name}; `tiering users list` lists them")
-    save_users(disk, path, {other: of for other, of in users.items() if other != name})
+    with changing(disk, path):
+        users = _read(disk, path)
+        if name not in users:
+            raise NotFound(f"{path} has no user {name}; `tiering users list` lists them")
+        save_users(disk, path, {other: of for other, of in users.items() if other != name})
     say(f"tiering: user {name} is deleted")
 
 

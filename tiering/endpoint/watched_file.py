@@ -2,12 +2,13 @@
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from local_log.disk import Disk, WritableDisk
-from local_log.errors import Corrupt, Invalid, LogError
+from local_log.errors import Conflict, Corrupt, Invalid, LogError
 from local_log.file_range import FileState
 from remote.clock import Clock
 
@@ -28,6 +29,18 @@ def replace_watched(disk: WritableDisk, path: str, data: bytes) -> None:
     disk.sync(staged)
     disk.rename(staged, path)
     disk.sync_folder(os.path.dirname(os.path.abspath(path)))
+
+
+@contextmanager
+def changing(disk: WritableDisk, path: str) -> Iterator[None]:
+    """Lets no other process change the file meanwhile. Raises Conflict if one changes it now, LogError."""
+    lock = f"{path}.lock"
+    if not disk.lock(lock):
+        raise Conflict(f"another process changes {path} now; try again")
+    try:
+        yield
+    finally:
+        disk.unlock(lock)
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ from local_log.formats.primitives import Buffer
 from tiering.endpoint.authentication.scram import MECHANISMS, SALT_BYTES, ScramCredential
 from tiering.endpoint.protocol.messages import scram_credentials as messages
 from tiering.endpoint.protocol.messages.scram_credentials import ITERATIONS_MAX, ITERATIONS_MIN
-from tiering.endpoint.watched_file import ChangingFile, replace_watched
+from tiering.endpoint.watched_file import ChangingFile, changing, replace_watched
 
 FORMAT: Final = 1
 ITERATIONS: Final = 8192
@@ -106,7 +106,7 @@ class UserFile:
         self, deletions: Iterable[messages.ScramCredentialDeletion], upsertions: Iterable[messages.ScramCredentialUpsertion]
     ) -> None:
         """Writes the file anew without some credentials and with others. Raises LogError, OSError; nothing has changed then."""
-        with self._changing:
+        with self._changing, changing(self.disk, self.path):
             users = {name: dict(of) for name, of in self.users().items()}
             for gone in deletions:
                 users.get(gone.name, {}).pop(messages.MECHANISMS[gone.mechanism], None)

@@ -19,7 +19,7 @@ from local_log.formats.primitives import Buffer
 from remote.clock import Clock
 from tiering.endpoint.authorization.acls import Acl, Operation, PatternType, Permission, ResourceType
 from tiering.endpoint.authorization.authorizer import AclIndex, Authorizer
-from tiering.endpoint.watched_file import WatchedFile, replace_watched
+from tiering.endpoint.watched_file import WatchedFile, changing, replace_watched
 
 FORMAT: Final = 1
 
@@ -110,7 +110,7 @@ class AclFile:
 
     def change(self, change: Callable[[tuple[Acl, ...]], Iterable[Acl]]) -> None:
         """Writes what `change` makes of the bindings. Raises LogError, OSError; nothing has changed then."""
-        with self._lock:
+        with self._lock, changing(self.disk, self.path):
             self.load()
             acls = tuple(dict.fromkeys(change(self.authorizer.index.acls)))
             replace_watched(self.disk, self.path, write_acls(acls))

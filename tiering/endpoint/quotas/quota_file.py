@@ -16,7 +16,7 @@ from local_log.errors import Corrupt, Newer
 from local_log.formats.primitives import INT64_MAX, Buffer
 from remote.clock import Clock
 from tiering.endpoint.quotas.client_quotas import ClientQuotas, Entity
-from tiering.endpoint.watched_file import WatchedFile, replace_watched
+from tiering.endpoint.watched_file import WatchedFile, changing, replace_watched
 
 FORMAT: Final = 1
 _FIELDS: Final = {"user", "client-id", "consumer_byte_rate"}
@@ -83,7 +83,7 @@ class QuotaFile:
 
     def change(self, change: Callable[[Mapping[Entity, int]], Mapping[Entity, int]]) -> None:
         """Writes what `change` makes of the quotas. Raises LogError, OSError; nothing has changed then."""
-        with self._lock:
+        with self._lock, changing(self.disk, self.path):
             self.load()
             replace_watched(self.disk, self.path, write_quotas(change(self.quotas.rates)))
             self.load()

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from archive_fakes import SleptClock
 
-from local_log.errors import Corrupt, LogError, NotFound
-from local_log.os_disk import OsDisk
-from tiering.endpoint.watched_file import LOOK_MS, ChangingFile, WatchedFile
+from local_log.errors import Conflict, Corrupt, LogError, NotFound
+from local_log.os_disk import OsDisk, OsWritableDisk
+from tiering.endpoint.watched_file import LOOK_MS, ChangingFile, WatchedFile, changing
 
 
 def as_number(data: bytes) -> int:
@@ -40,6 +40,15 @@ def test_a_file_is_read_once_until_it_changes_also_if_it_cannot_be_used(tmp_path
     path.write_text("22")
     assert file.now() == 22
     assert reads == [b"1", b"one", b"22"]
+
+
+def test_one_at_a_time_changes_a_file(tmp_path: Path) -> None:
+    path, disk = tmp_path / "number", OsWritableDisk()
+    with changing(disk, str(path)), pytest.raises(Conflict, match="number now; try again"), changing(disk, str(path)):
+        pass
+    with changing(disk, str(path)):
+        path.write_text("1")
+    assert [one.name for one in tmp_path.iterdir()] == ["number"]
 
 
 def test_what_is_wrong_with_rules_is_told_once_until_it_is_mended(tmp_path: Path) -> None:

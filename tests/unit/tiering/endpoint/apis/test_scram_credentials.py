@@ -142,6 +142,15 @@ def test_without_users_there_is_none_to_tell_or_to_change(world: World) -> None:
     assert world.alter(kept("carol", "x")) == {"carol": ErrorCode.SECURITY_DISABLED}
 
 
+def test_a_file_that_another_process_changes_now_is_left_alone(world: World) -> None:
+    lock = f"{world.users.path}.lock"
+    assert world.users.disk.lock(lock)
+    assert world.alter(kept("carol", "x")) == {"carol": ErrorCode.UNKNOWN_SERVER_ERROR}
+    assert "another process changes" in world.endpoint.said[0]
+    world.users.disk.unlock(lock)
+    assert world.alter(kept("carol", "x")) == {"carol": ErrorCode.NONE}
+
+
 def test_a_file_that_cannot_be_written_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> None:
         raise Unreadable("the disk is full")
