@@ -64,7 +64,7 @@ class ChangingFile(Generic[T]):
                 self._state = state
             found = self._found
         if isinstance(found, LogError):
-            raise found
+            raise found.with_traceback(None)  # else each time it is raised adds to what the error holds
         return found  # type: ignore[return-value]  # it was read
 
     def _read(self, size: int) -> T | LogError:

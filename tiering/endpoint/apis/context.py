@@ -114,14 +114,14 @@ def unknown_topic(name: str) -> ErrorCode:
 def log_of(topic: HostedTopic | LogError | None, number: int, current_leader_epoch: int, live: LiveBrokers) -> TieredLog:
     """The partition's log. Raises Refused, LogError."""
     if isinstance(topic, LogError):
-        raise topic
+        raise topic.with_traceback(None)  # it is raised for each request: else it would hold something of all of them
     log = None if topic is None else topic.partitions.get(number)
     if log is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if topic is not None and not live.leads(topic.name, number):
         raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if isinstance(log, LogError):
-        raise log
+        raise log.with_traceback(None)
     epoch = leader_epoch_of(log)
     if current_leader_epoch not in (NO_EPOCH, epoch):
         older = current_leader_epoch < epoch

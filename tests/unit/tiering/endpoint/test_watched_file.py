@@ -42,6 +42,18 @@ def test_a_file_is_read_once_until_it_changes_also_if_it_cannot_be_used(tmp_path
     assert reads == [b"1", b"one", b"22"]
 
 
+def test_the_error_of_a_file_does_not_grow_with_those_who_ask_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "number"
+    path.write_text("one")
+    file = ChangingFile(OsDisk(), str(path), as_number)
+    sizes = list[int]()
+    for _ in range(3):
+        with pytest.raises(Corrupt) as raised:
+            file.now()
+        sizes.append(len(raised.traceback))
+    assert sizes[1] == sizes[2]
+
+
 def test_one_at_a_time_changes_a_file(tmp_path: Path) -> None:
     path, disk = tmp_path / "number", OsWritableDisk()
     with changing(disk, str(path)), pytest.raises(Conflict, match="number now; try again"), changing(disk, str(path)):
