@@ -275,9 +275,9 @@ class Server:
             may_wait = self._core.waits(number, found.size)
             self._delayed.wait(number, DelayedFetch(found, until if may_wait else monotonic()))
         elif isinstance(found, Later):
-            later = found
             self._core.waits(number)
-            found.response.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._answer, channel, later.parts()))
+            call, parts = self._loop.call_soon_threadsafe, found.parts
+            found.response.add_done_callback(lambda _: call(self._answered, number, None, result_of(parts)))
         elif isinstance(found, Throttled):
             channel.throttle_ms = found.throttle_ms
             self._answer(channel, found.parts)

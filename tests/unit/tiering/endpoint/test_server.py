@@ -375,11 +375,11 @@ def test_a_consumer_of_librdkafka_reads_both_tiers_from_start_to_end(endpoint: E
     assert endpoint.said == []
 
 
-def join() -> bytes:
+def join(client_id: str = "test") -> bytes:
     """Of a new member, in a version that asks for no id first."""
     protocols = (JoinGroupRequestProtocol("range", b""),)
     request = JoinGroupRequest("readers", 10_000, 60_000, protocol_type="consumer", protocols=protocols)
-    return write_request(RequestHeader(JOIN_GROUP, 3, 99, "test"), request)
+    return write_request(RequestHeader(JOIN_GROUP, 3, 99, client_id), request)
 
 
 def test_who_joins_a_group_waits_for_others_and_holds_up_nobody(endpoint: Endpoint) -> None:
@@ -393,6 +393,15 @@ def test_who_joins_a_group_waits_for_others_and_holds_up_nobody(endpoint: Endpoi
             endpoint.clock.now += 3_000
         answer = response_of(JOIN_GROUP, 3, frame_from(first))
         assert (answer.error_code, answer.generation_id) == (0, 1)
+
+
+def test_who_waits_for_an_answer_that_cannot_be_written_is_closed(endpoint: Endpoint) -> None:
+    with served(endpoint) as address, connected(address) as client:
+        client.sendall(join("c" * 32_767))  # the id of the member begins with it
+        while not select([client], [], [], 0.2)[0]:
+            endpoint.clock.now += 3_000
+        assert client.recv(1) == b""
+    assert "32767 are the most" in endpoint.said[0]
 
 
 def test_who_waits_for_others_is_answered_when_the_endpoint_stops(endpoint: Endpoint) -> None:
