@@ -117,9 +117,10 @@ def broker_server(config: BrokerServerConfig, say: Callable[[str], object]) -> I
             sessions = FetchSessionCache(IDS, settings[FETCH_SESSION_SLOTS])
             cluster_id, fetches = logs.tiers.cluster_id or CLUSTER_ID, FetchManager(sessions)
             context = Context(logs, reads, fetches, CLOCK, cluster, reports, groups, settings, cluster_id, *rules)
-            # The audit has a limit of its own, so that who is denied much hides nothing else.
-            context = replace(context, users=of.users, audit=Reports(say, CLOCK))
-            server = Server(context, network, pool, reports, of, lifecycle.stop)
+            # These have limits of their own, so that who is denied much, or sends what is no request, hides nothing else.
+            closings, audit = Reports(say, CLOCK), Reports(say, CLOCK)
+            context = replace(context, users=of.users, audit=audit)
+            server = Server(context, network, pool, closings, of, lifecycle.stop)
             yield BrokerServer(context, server, sessions, meter, listener, topics, CLOCK.now_ms(), hung)
         finally:
             listener.close()

@@ -11,6 +11,8 @@ from typing import Final
 from remote.clock import Clock
 
 PER_MINUTE_MAX: Final = 20
+LENGTH_MAX: Final = 2_000
+"""Of a message, which may have names that clients choose."""
 _MINUTE_MS: Final = 60_000
 
 
@@ -27,6 +29,8 @@ class Reports:
 
     def __call__(self, message: str) -> None:
         """Says it, or counts it."""
+        if len(message) > LENGTH_MAX:
+            message = f"{message[:LENGTH_MAX]}…"
         with self._lock:
             now_ms = self.clock.now_ms()
             if now_ms - self._since_ms >= _MINUTE_MS:

@@ -66,6 +66,7 @@ class Server:
     config: SocketServerConfig
     pool: Executor
     report: Callable[[str], object]
+    """Is told why connections are closed."""
     listener: Listener = PLAINTEXT
     on_stop: Callable[[], object] = lambda: None
     """Called when it begins to stop, on one of the threads of `pool`."""
@@ -94,7 +95,7 @@ class Server:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
                 self._loop.add_signal_handler(number, self.stop)
-        acceptor = Acceptor(self._loop, listener, self._take, self.report)
+        acceptor = Acceptor(self._loop, listener, self._take, self.context.report)
         acceptor.start()
         self._tick_groups()
         try:

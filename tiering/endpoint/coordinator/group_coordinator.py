@@ -37,6 +37,7 @@ from tiering.endpoint.protocol.messages.offset_fetch import OffsetFetchRequestGr
 from tiering.endpoint.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 FULL: Final = "groups take all of the memory that endpoint.groups.max.bytes allows: delete some, or raise it"
+"""Without the name of a group: a client can make up as many as hide all other messages of a minute."""
 REFUSED: Final = "commits of offsets are refused, since there is no directory for them: start again with --offsets-dir"
 _EXPIRY: Final[Hashable] = "expiry of offsets"
 
@@ -126,7 +127,7 @@ class GroupCoordinator:
                 code = code or ErrorCode.COORDINATOR_NOT_AVAILABLE
                 self._rebalancing.refuse_join(waiter, code, request.member_id)
             elif not self._memory.takes(self._more_of_join(request, client)):
-                self.report(f"group {request.group_id}: {FULL}")
+                self.report(FULL)
                 self._rebalancing.refuse_join(waiter, ErrorCode.GROUP_MAX_SIZE_REACHED, request.member_id)
             else:
                 self._groups.join(request, client, waiter)
@@ -144,7 +145,7 @@ class GroupCoordinator:
         with self._answering():
             try:
                 self._check(request.group_id)
-                self._require(self._more_of_sync(request), request.group_id, ErrorCode.UNKNOWN_SERVER_ERROR)
+                self._require(self._more_of_sync(request), ErrorCode.UNKNOWN_SERVER_ERROR)
                 self._groups.sync(request, waiter)
             except GroupError as e:
                 self._rebalancing.answer(waiter, SyncGroupResponse(error_code=e.code))
@@ -184,7 +185,7 @@ class GroupCoordinator:
             self.report(f"group {request.group_id}: {REFUSED}")
         with self._answering():
             if self.log is not None:
-                self._require(self._more_of_commit(request), request.group_id, ErrorCode.POLICY_VIOLATION)
+                self._require(self._more_of_commit(request), ErrorCode.POLICY_VIOLATION)
             return self._offsets.commit(request, version, self.clock.now_ms())
 
     def fetch_offsets(self, request: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
@@ -223,10 +224,10 @@ class GroupCoordinator:
         is_new = request.group_id not in self._groups.groups
         return sum(sizes) + (MEMBER_BYTES + texts_size(request.group_id)) * is_new
 
-    def _require(self, size: int, group_id: str, code: ErrorCode) -> None:
+    def _require(self, size: int, code: ErrorCode) -> None:
         """Raises GroupError if there is no memory for so many bytes more."""
         if not self._memory.takes(size):
-            self.report(f"group {group_id}: {FULL}")
+            self.report(FULL)
             raise GroupError(code)
 
     def _check(self, group_id: str) -> None:

@@ -22,6 +22,7 @@ from tiering.cli import main
 from tiering.endpoint.broker_server import BrokerServer, BrokerServerConfig, broker_server
 from tiering.endpoint.protocol.api_keys import METADATA
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest
+from tiering.endpoint.reports import PER_MINUTE_MAX
 from tiering.endpoint.request_context import SecurityProtocol
 from tiering.endpoint.settings import DEFAULTS, HTTP_ADDRESS
 from tiering.machine import open_store
@@ -61,6 +62,17 @@ def test_a_broker_whose_address_is_taken_registers_nowhere(tmp_path: Path) -> No
         with pytest.raises(Invalid, match=f"cannot listen on 127.0.0.1:{port}"), broker_server(config(tmp_path, port), print):
             pass
     assert registrations(tmp_path) == []
+
+
+def test_who_is_closed_and_who_is_denied_hide_no_other_message(tmp_path: Path) -> None:
+    said = list[str]()
+    with broker_server(config(tmp_path), said.append) as server:
+        for number in range(2 * PER_MINUTE_MAX):
+            server.server.report(f"closed the connection of {number}")
+            server.context.audit(f"denied {number}")
+        server.context.report("the disk is full")
+    assert said[-1] == "the disk is full"
+    assert len(said) == 2 * PER_MINUTE_MAX + 1
 
 
 class Silent(Door):

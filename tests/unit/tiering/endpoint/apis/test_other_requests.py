@@ -39,7 +39,7 @@ from tiering.endpoint.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from tiering.endpoint.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from tiering.endpoint.reports import PER_MINUTE_MAX, Reports
+from tiering.endpoint.reports import LENGTH_MAX, PER_MINUTE_MAX, Reports
 
 
 @pytest.fixture
@@ -242,6 +242,12 @@ def test_reports_are_limited_and_the_others_counted() -> None:
     clock.now += 60_000
     reports("later")
     assert said[-1] == "later (5 more messages were not shown)"
+
+
+def test_a_long_report_is_cut() -> None:
+    said = list[str]()
+    Reports(said.append, FixedClock())("x" * LENGTH_MAX + "yz")
+    assert said == ["x" * LENGTH_MAX + "…"]
 
 
 def test_the_same_report_is_made_once_a_minute() -> None:
