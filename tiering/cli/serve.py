@@ -129,7 +129,8 @@ class Options:
 def command(options: Options) -> None:
     """Serve topics to any Kafka client, read-only, from the archive, a log directory or both.
 
-    A topic that is in both is one log. Producers are refused, and nothing is written but what --offsets-dir and --register say.
+    A topic that is in both is one log. Producers are refused, and nothing is written but what --offsets-dir and --register
+    say, and what administrators change of the files of --users, --acls and --quotas.
     SIGTERM and SIGINT answer what has been asked, and end the command.
 
     \b
