@@ -57,6 +57,7 @@ class GroupCoordinator:
     _memory: GroupMemory = field(init=False)
     _is_active: bool = True
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _ticking: threading.Lock = field(default_factory=threading.Lock)
     _has_said_refused: bool = False
 
     def __post_init__(self) -> None:
@@ -105,12 +106,20 @@ class GroupCoordinator:
 
     def tick(self) -> None:
         """Does what is due: members that are not heard of are removed, rebalances go on, offsets expire."""
-        with self._answering():
-            for task in self._rebalancing.timers.due(self.clock.now_ms()):
-                try:
-                    task()
-                except Exception as e:  # a bug of ours with one group must not keep the others from going on
-                    self.report(f"a bug: {type(e).__name__}: {e}; please report it")
+        if not self._ticking.acquire(blocking=False):
+            return  # another thread does it, and may wait for a slow disk: a further one had to wait, too
+        try:
+            with self._answering():
+                for task in self._rebalancing.timers.due(self.clock.now_ms()):
+                    self._do(task)
+        finally:
+            self._ticking.release()
+
+    def _do(self, task: Callable[[], object]) -> None:
+        try:
+            task()
+        except Exception as e:  # a bug of ours with one group must not keep the others from going on
+            self.report(f"a bug: {type(e).__name__}: {e}; please report it")
 
     def stop(self) -> None:
         """Answers all requests that wait, and refuses further ones."""

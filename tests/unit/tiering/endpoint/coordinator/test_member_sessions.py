@@ -1,5 +1,8 @@
 """Heartbeats and sessions: who is heard of stays, who is not is out, and leaves."""
 
+import threading
+from time import monotonic
+
 import pytest
 from group_members import GROUP, SESSION_MS, Members, code, subscription
 from offsets_kept import MemoryLog
@@ -332,6 +335,19 @@ def test_pending_offsets_of_a_group_that_is_deleted_are_forgotten_with_it(member
     members.log.kept.append(EndOfTransaction(4, is_committed=True))
     members.started()
     assert members.offsets() == {}
+
+
+def test_one_thread_at_most_waits_to_do_what_is_due(members: Members) -> None:
+    until = monotonic() + 10
+    with members.groups._lock:  # as who writes to a slow disk holds it
+        threads = [threading.Thread(target=members.groups.tick, daemon=True) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        while sum(thread.is_alive() for thread in threads) > 1:
+            threads[0].join(0.01)
+            assert monotonic() < until, "all of them wait"
+    for thread in threads:
+        thread.join()
 
 
 def test_the_settings_of_groups_are_those_that_the_endpoint_is_given() -> None:
