@@ -79,10 +79,13 @@ class LogDir:
         for p in partitions():
             with suppress(NotFound):  # the topic has been deleted since the listing
                 try:
-                    found.append(open_log(self.disk, f"{self.path}/{p}", p, starts.get(p), high_watermarks.get(p)))
+                    found.append(self._log(p, starts.get(p), high_watermarks.get(p)))
                 except Unreadable as e:
                     found.append(Unopened(p, e))
         return tuple(found)
+
+    def _log(self, partition: TopicPartition, start: int | None, high_watermark: int | None) -> LogReader:
+        return open_log(self.disk, f"{self.path}/{partition}", partition, start, high_watermark)
 
     def id(self) -> str:
         """The id that distinguishes this directory from other replicas': its `directory.id`, else its broker's id, else its path.

@@ -48,6 +48,8 @@ class LogReader:
     checkpointed_high_watermark: int | None
     swapped: tuple[int, ...] = ()
     """Base offsets whose segment the listing lacks: a cleaner had put the old one away, and not yet the new one in its place."""
+    inode: tuple[int, int] | None = field(default=None, compare=False)
+    """The folder's device and inode, if files are to be opened in this folder only, and in none that takes its place."""
     _replayed: list[tuple[int, tuple[ProducerEntry, ...]]] = field(default_factory=list, init=False, repr=False, compare=False)
     """The producers at one offset at most, so that a batch of a log without snapshots is replayed only once. Threads share it."""
     _aborted: dict[int, tuple[AbortedTxn, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -137,9 +139,17 @@ class LogReader:
             yield chunk
 
     def batch_file(self, offset: int, end_offset: int) -> BatchFile | None:
-        """The file in which the batch with `offset` is, or should be; None without any. Raises NotFound."""
+        """The file in which the batch with `offset` is, or should be; None without any.
+
+        Raises NotFound, also where the folder of another topic has taken the place of this one.
+        """
         bases, files = self._files
-        return files[max(bisect_right(bases, offset) - 1, 0)].opened(end_offset) if files else None
+        if not files:
+            return None
+        file = files[max(bisect_right(bases, offset) - 1, 0)].opened(end_offset)
+        if self.inode is not None and self.disk.state(self.folder)[:2] != self.inode:
+            raise NotFound(f"{self.folder}: another folder has taken the place of the log's; ask again")
+        return file
 
     def aborted(self, start_offset: int, end_offset: int) -> tuple[AbortedTxn, ...]:
         """The aborted transactions with records in `[start_offset, end_offset)`. Their markers may be in much later segments."""

@@ -2,12 +2,13 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Final, TypeVar
 
 from local_log.formats.filenames import TopicPartition
 from local_log.log_dir import LogDir
+from local_log.log_reader import LogReader
 from remote.clock import Clock
 
 T = TypeVar("T")
@@ -38,6 +39,11 @@ class RecentLogDir(LogDir):
     def checkpoint(self, name: str) -> dict[TopicPartition, int]:
         """A checkpoint file as it was CHECKPOINT_MS_MAX ago, or longer if it is large. Raises Corrupt, Unreadable."""
         return self._recent(name, CHECKPOINT_MS_MAX, lambda: LogDir.checkpoint(self, name))
+
+    def _log(self, partition: TopicPartition, start: int | None, high_watermark: int | None) -> LogReader:
+        """It is kept for a while, in which the topic may be deleted and created anew: of the new one nothing is read."""
+        inode = self.disk.state(f"{self.path}/{partition}")[:2]  # before the listing
+        return replace(LogDir._log(self, partition, start, high_watermark), inode=inode)
 
     def _by_topic(self) -> dict[str, tuple[TopicPartition, ...]]:
         def listed() -> dict[str, tuple[TopicPartition, ...]]:

@@ -163,6 +163,25 @@ def test_the_id_of_a_topic_that_was_deleted_is_unknown(world: World, tmp_path: P
     assert by_id(endpoint, topic_id) == (None, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
+def test_nothing_of_a_topic_that_was_created_anew_is_told_of_the_deleted_one(world: World, tmp_path: Path) -> None:
+    folder = copy_of(world.folders["local alone"], tmp_path / "logs")
+    endpoint = Endpoint(folder, None)
+    deleted, created = (local_logs(folder)[name].topic_id for name in ("g-big-0", "g-epochs-0"))
+
+    def fetched(topic_id: str) -> tuple[int, bool]:
+        asked = FetchTopic(topic_id=topic_id, partitions=(FetchPartition(0, partition_max_bytes=1),))
+        answer = endpoint.ask(FETCH, 13, FetchRequest(topics=(asked,))).responses[0].partitions[0]
+        return answer.error_code, any(answer.records or ())
+
+    assert fetched(deleted) == (0, True)
+    (folder / "g-big-0").rename(folder / f"g-big-0.{'0' * 32}-delete")
+    (folder / "g-epochs-0").rename(folder / "g-big-0")
+    assert fetched(deleted) == (ErrorCode.KAFKA_STORAGE_ERROR, False)
+    endpoint.clock.sleep(endpoint.context.logs.archive_ms_max / 1000)
+    assert fetched(deleted) in ((ErrorCode.INCONSISTENT_TOPIC_ID, False), (ErrorCode.UNKNOWN_TOPIC_ID, False))
+    assert fetched(created) == (0, True)
+
+
 def test_an_id_that_nobody_has_costs_one_look_at_each_topic(world: World) -> None:
     door = Door(world.store)
     endpoint = Endpoint(None, door)
