@@ -6,7 +6,6 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from local_log.errors import LogError
 from tiering.endpoint.apis.kafka_apis import Waits
 from tiering.endpoint.hosted_logs import HostedLogs
 from tiering.endpoint.waiting_fetches import WaitingFetches
@@ -75,7 +74,7 @@ class DelayedFetches:
 
         def look() -> None:
             for topic in waiting.topics():
-                with suppress(LogError):  # whoever asks for it is told
+                with suppress(Exception):  # who waits for it asks at its deadline, and is told; the others go on
                     self.logs.topic(topic)
             loop.call_soon_threadsafe(self._looked, waiting.with_news(self.logs.known()))
 

@@ -52,3 +52,29 @@ def test_the_logs_that_fetches_wait_for_are_gone_through_on_a_thread(world: Worl
     with ThreadPoolExecutor(1) as pool:
         assert asyncio.run(asked()) == [1]
         assert seen.looked == {pool.submit(threading.get_ident).result()}
+
+
+def test_a_topic_that_cannot_be_looked_at_does_not_end_the_looks_for_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tiering.endpoint.delayed_fetches.POLL_S", 0)
+    endpoint = Endpoint(world.folders["local alone"], None)
+    looks: list[str] = []
+
+    class Broken:
+        def topic(self, name: str) -> None:
+            looks.append(name)
+            raise KeyError(name)
+
+        def known(self) -> Any:
+            return endpoint.context.logs.known()
+
+    async def looked_twice() -> None:
+        delayed, loop = DelayedFetches(Broken(), pool, lambda number: None), asyncio.get_running_loop()  # type: ignore[arg-type]
+        request: Waits = SimpleNamespace(seen={("nowhere", 0): None})  # type: ignore[assignment]
+        delayed.wait(0, DelayedFetch(request, loop.time() + 60))
+        while len(looks) < 2:
+            await asyncio.sleep(0.01)
+
+    with ThreadPoolExecutor(1) as pool:
+        asyncio.run(asyncio.wait_for(looked_twice(), 20))
