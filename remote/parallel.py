@@ -125,14 +125,3 @@ def as_completed(act: Callable[[T], R], jobs: Iterable[T], threads: int, is_over
             at_work -= 1
         else:
             yield result[0]
-
-
-def serialized(call: Callable[[T], None]) -> Callable[[T], None]:
-    """Wraps a callable so that only one thread at a time runs it."""
-    lock = Lock()
-
-    def made(value: T) -> None:
-        with lock:
-            call(value)
-
-    return made

@@ -31,7 +31,6 @@ from remote.keys import PartitionPath
 
 DATA_KEY_BYTES = 32
 NONCE_BYTES = 12
-TAG_BYTES = 16
 _MAGIC = b"KTC1"
 _AAD = struct.Struct(">4s22si16sBBQB")
 _PLACE = struct.Struct(">IQ")
