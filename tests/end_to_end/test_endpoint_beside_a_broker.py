@@ -222,7 +222,7 @@ def test_records_that_a_broker_deletes_by_request_are_out_of_range(beside: Besid
     assert list(later.values) == list(range(40, 60))
 
 
-def test_a_reader_that_retention_overtakes_is_told_so_and_one_of_both_tiers_reads_on(beside: Beside, reader: Readers) -> None:
+def test_a_reader_of_deleted_offsets_is_told_so_and_one_of_both_tiers_reads_on(beside: Beside, reader: Readers) -> None:
     end = 6 * A_SEGMENT
     beside.create("expires", end)
     eventually(lambda: topic_id(beside.local, "expires") is not None)

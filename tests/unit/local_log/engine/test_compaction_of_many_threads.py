@@ -121,56 +121,52 @@ def test_a_query_that_misses_a_file_while_segments_are_replaced_is_repeated(log:
         log.published.undisturbed(query)
 
 
-def test_a_read_that_a_compaction_overtakes_is_repeated(log: UnifiedLog, disk: WatchedDisk) -> None:
+@pytest.fixture
+def full_log(log: UnifiedLog) -> UnifiedLog:
+    """One inactive segment with twenty records of seven keys."""
     for n in range(20):
         log.append_as_leader(keyed(n), 0)
     log.roll()
+    return log
 
-    def overtake() -> None:
-        compacted(log)
-        log.folder.delete_due()
 
-    disk.before["read"] = overtake
-    records = log.read(0, 1 << 20).records
+@pytest.fixture
+def compacted_before_a_read(full_log: UnifiedLog, disk: WatchedDisk) -> UnifiedLog:
+    """It is compacted, and its old segment deleted, when something has been found in it and is to be read."""
+
+    def compact() -> None:
+        compacted(full_log)
+        full_log.folder.delete_due()
+
+    disk.before["read"] = compact
+    return full_log
+
+
+def test_a_read_is_repeated_if_its_segment_is_compacted_meanwhile(compacted_before_a_read: UnifiedLog) -> None:
+    records = compacted_before_a_read.read(0, 1 << 20).records
     assert [base for base, _ in whole_batches(records)] == list(range(13, 20))
 
 
-def test_what_is_dirty_is_found_again_if_a_compaction_overtakes_it(log: UnifiedLog, disk: WatchedDisk) -> None:
-    for n in range(20):
-        log.append_as_leader(keyed(n), 0)
-    log.roll()
-
-    def overtake() -> None:
-        compacted(log)
-        log.folder.delete_due()
-
-    disk.before["read"] = overtake
-    found = dirty_part(log, None, NOW)
-    assert found.cleanable_bytes == log.local.segments.first.size
+def test_what_is_dirty_is_found_again_if_it_is_compacted_meanwhile(compacted_before_a_read: UnifiedLog) -> None:
+    found = dirty_part(compacted_before_a_read, None, NOW)
+    assert found.cleanable_bytes == compacted_before_a_read.local.segments.first.size
 
 
-def test_a_round_that_a_deletion_overtakes_gives_up(log: UnifiedLog, disk: WatchedDisk) -> None:
-    for n in range(20):
-        log.append_as_leader(keyed(n), 0)
-    log.roll()
+def test_a_round_of_cleaning_gives_up_if_its_segment_is_deleted_meanwhile(full_log: UnifiedLog, disk: WatchedDisk) -> None:
+    def delete() -> None:
+        full_log.maybe_increment_log_start_offset(20)
+        assert delete_old_segments(full_log, NOW) == 1
+        full_log.folder.delete_due()
 
-    def overtake() -> None:
-        log.maybe_increment_log_start_offset(20)
-        assert delete_old_segments(log, NOW) == 1
-        log.folder.delete_due()
-
-    disk.before["read"] = overtake
+    disk.before["read"] = delete
     with pytest.raises(CleaningAborted, match="deleted"):
-        clean(log, 0, 20, OffsetMap(24 * 100))
-    assert log.local.segments.base_offsets == (20,)
+        clean(full_log, 0, 20, OffsetMap(24 * 100))
+    assert full_log.local.segments.base_offsets == (20,)
 
 
-def test_cleaning_holds_the_lock_only_for_the_swap(log: UnifiedLog) -> None:
-    for n in range(20):
-        log.append_as_leader(keyed(n), 0)
-    log.roll()
-    offsets = [append_elsewhere(log)]
-    clean(log, 0, 20, OffsetMap(24 * 100), lambda size: offsets.append(append_elsewhere(log)))
+def test_cleaning_holds_the_lock_only_for_the_swap(full_log: UnifiedLog) -> None:
+    offsets = [append_elsewhere(full_log)]
+    clean(full_log, 0, 20, OffsetMap(24 * 100), lambda size: offsets.append(append_elsewhere(full_log)))
     assert offsets == list(range(20, 20 + len(offsets)))
     assert len(offsets) > 3
 
