@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Final, TypeVar
 
 from local_log.errors import LogError
-from tiering.endpoint.apis.auth_helper import is_authorized
+from tiering.endpoint.apis.auth_helper import NOT_AUTHORIZED, is_authorized
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.authorization.acl_file import AclFile
 from tiering.endpoint.authorization.acls import (
@@ -37,7 +37,6 @@ from tiering.endpoint.protocol.messages.acls import (
 from tiering.endpoint.request_context import RequestContext
 
 _NO_AUTHORIZER: Final = "there are no ACLs here: give the endpoint a file of them"
-_NOT_AUTHORIZED: Final = "the principal may not do this to the cluster"
 _ANY: Final = "an ACL for ANY resource, operation or permission, which is for filters"
 _UNKNOWN: Final = "a filter with a type that is not known here"
 _E = TypeVar("_E", bound=IntEnum)
@@ -99,7 +98,7 @@ def _filter_result(of: AclFilter, deleted: Iterable[Acl], error: _Error | None) 
 
 def _file(operation: Operation, request_context: RequestContext, context: Context) -> AclFile | _Error:
     if not is_authorized(context, request_context, operation, ResourceType.CLUSTER, CLUSTER_NAME):
-        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED, _NOT_AUTHORIZED
+        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED, NOT_AUTHORIZED
     return context.acls if context.acls is not None else (ErrorCode.SECURITY_DISABLED, _NO_AUTHORIZER)
 
 

@@ -6,6 +6,7 @@ from tiering.endpoint.apis.context import Context
 from tiering.endpoint.authorization.acls import Operation, ResourceType
 from tiering.endpoint.request_context import RequestContext
 
+NOT_AUTHORIZED: Final = "the principal may not do this to the cluster"
 NOT_ASKED: Final = -(1 << 31)
 """Where nobody asked for the operations."""
 

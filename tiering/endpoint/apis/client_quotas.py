@@ -6,7 +6,7 @@ from typing import Final
 
 from local_log.errors import LogError
 from local_log.formats.primitives import INT64_MAX
-from tiering.endpoint.apis.auth_helper import is_authorized
+from tiering.endpoint.apis.auth_helper import NOT_AUTHORIZED, is_authorized
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.authorization.acls import CLUSTER_NAME, Operation, ResourceType
 from tiering.endpoint.protocol.errors import ErrorCode
@@ -28,7 +28,6 @@ from tiering.endpoint.request_context import RequestContext
 _USER, _CLIENT_ID, _IP = "user", "client-id", "ip"
 _RATE: Final = "consumer_byte_rate"
 _EXACT, _OF_DEFAULT, _ANY = 0, 1, 2
-_NOT_AUTHORIZED: Final = "the principal may not do this to the cluster"
 _NO_AUTHORIZER: Final = "quotas are changed where ACLs say who may do it: give the endpoint a file of these"
 _NO_FILE: Final = "there are no quotas here: give the endpoint a file of them"
 
@@ -41,7 +40,7 @@ def describe_client_quotas(
     """The quotas that the components find."""
     if not is_authorized(context, request_context, Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
         return DescribeClientQuotasResponse(
-            error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, error_message=_NOT_AUTHORIZED, entries=None
+            error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, error_message=NOT_AUTHORIZED, entries=None
         )
     problem = _problem_of_filter(request.components)
     if problem is not None:
@@ -109,7 +108,7 @@ def _result(entry: AlteredEntry, problem: _Problem | None) -> AlterClientQuotasR
 
 def _refusal(request_context: RequestContext, context: Context) -> _Problem | None:
     if not is_authorized(context, request_context, Operation.ALTER_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
-        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED, _NOT_AUTHORIZED
+        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED, NOT_AUTHORIZED
     if context.acls is None:
         return ErrorCode.SECURITY_DISABLED, _NO_AUTHORIZER
     return None if context.quota_file is not None else (ErrorCode.INVALID_REQUEST, _NO_FILE)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from local_log.errors import LogError
-from tiering.endpoint.apis.auth_helper import is_authorized
+from tiering.endpoint.apis.auth_helper import NOT_AUTHORIZED, is_authorized
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.authorization.acls import CLUSTER_NAME, Operation, ResourceType
 from tiering.endpoint.protocol.errors import ErrorCode
@@ -25,7 +25,6 @@ from tiering.endpoint.protocol.messages.scram_credentials import (
 )
 from tiering.endpoint.request_context import RequestContext
 
-_NOT_AUTHORIZED: Final = "the principal may not do this to the cluster"
 _NO_USERS: Final = "there are no users here: give the endpoint a file of them"
 _NO_AUTHORIZER: Final = "users are changed where ACLs say who may do it: give the endpoint a file of these"
 _NUMBERS: Final = {name: number for number, name in MECHANISMS.items()}
@@ -40,7 +39,7 @@ def describe_user_scram_credentials(
     """The users asked for, or all, without what is secret. Raises LogError."""
     if not is_authorized(context, request_context, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
         return DescribeUserScramCredentialsResponse(
-            error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, error_message=_NOT_AUTHORIZED
+            error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, error_message=NOT_AUTHORIZED
         )
     known = context.users.iterations() if context.users is not None else {}
     asked = Counter(user.name for user in request.users or ()) or Counter(sorted(known))
@@ -84,7 +83,7 @@ def alter_user_scram_credentials(
 
 def _refusal(request_context: RequestContext, context: Context) -> _Problem | None:
     if not is_authorized(context, request_context, Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME):
-        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED, _NOT_AUTHORIZED
+        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED, NOT_AUTHORIZED
     return None if context.acls is not None else (ErrorCode.SECURITY_DISABLED, _NO_AUTHORIZER)
 
 
