@@ -283,6 +283,7 @@ def test_connections_whose_fetches_are_alike_take_the_short_way_from_the_first_o
     endpoint, known = endpoints[0], {}  # type: ignore[var-annotated]
     frame, other = frame_of(asked(endpoint, BIG)), frame_of(asked(endpoint, "g-txn"))
     assert len(frame) == len(other)
+    the_long_way(endpoint, frame)  # which checks the batches first
     first, second = RepeatedFetches(known), RepeatedFetches(known)
     for one in (frame, frame):
         first.unlike(one, 1 << 30)
