@@ -10,7 +10,7 @@ from asked_endpoint import Endpoint
 from served_endpoint import served
 from users_file import PASSWORDS, sasl_listener
 
-from local_log.os_disk import OsWritableDisk
+from local_log.os_disk import OsDisk, OsWritableDisk
 from remote.clock import SystemClock
 from tiering.endpoint.authentication.users import UserFile
 from tiering.endpoint.authorization.acl_file import AclFile, write_acls
@@ -46,7 +46,12 @@ def authorize(endpoint: Endpoint, folder: Path) -> None:
     path = folder / "acls.json"
     path.write_bytes(write_acls([]))
     acls = AclFile(
-        OsWritableDisk(), str(path), SystemClock(), Authorizer(super_users=frozenset({SUPER_USER})), endpoint.said.append
+        OsDisk(),
+        OsWritableDisk(),
+        str(path),
+        SystemClock(),
+        Authorizer(super_users=frozenset({SUPER_USER})),
+        endpoint.said.append,
     )
     acls.load()
     endpoint.context = replace(endpoint.context, acls=acls)

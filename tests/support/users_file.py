@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from local_log.os_disk import OsWritableDisk
+from local_log.os_disk import OsDisk, OsWritableDisk
 from tiering.endpoint.authentication.authenticator import SaslConfig
 from tiering.endpoint.authentication.listener import Listener
 from tiering.endpoint.authentication.plain import PlainServer
@@ -21,7 +21,7 @@ def user_file(folder: Path) -> UserFile:
         for name, password in PASSWORDS.items()
     }
     path.write_bytes(write_users(kept))
-    return UserFile(OsWritableDisk(), str(path), b"secret")
+    return UserFile(OsDisk(), OsWritableDisk(), str(path), b"secret")
 
 
 def sasl_listener(users: UserFile, protocol: SecurityProtocol = SecurityProtocol.SASL_PLAINTEXT) -> Listener:

@@ -1,6 +1,7 @@
 """Files that are read again when they have changed: users, keys, and rules."""
 
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,12 +20,20 @@ LOOK_MS: Final = 1_000
 T = TypeVar("T")
 
 
-def replace_watched(disk: WritableDisk, path: str, data: bytes) -> None:
-    """Replaces a file by one that can be read again. Raises LogError, OSError; it is as it was then."""
+def replace_watched(disk: WritableDisk, path: str, data: bytes, mode: int | None = None) -> None:
+    """Replaces a file by one that can be read again. Raises LogError, OSError; it is as it was then.
+
+    `mode` says who may read it. Without one, as many may as before.
+    """
     if len(data) > BYTES_MAX:
         raise Invalid(f"{path} would have {len(data)} bytes, where {BYTES_MAX} are the most: delete something first")
     staged = f"{path}.new"
     disk.delete(staged)
+    disk.write(staged, 0, b"")
+    if mode is None and disk.exists(path):
+        mode = stat.S_IMODE(os.stat(path).st_mode)
+    if mode is not None:  # while it is empty; the process's umask would be that of all other threads, too
+        os.chmod(staged, mode)
     disk.write(staged, 0, data)
     disk.sync(staged)
     disk.rename(staged, path)
@@ -45,7 +54,10 @@ def changing(disk: WritableDisk, path: str) -> Iterator[None]:
 
 @dataclass(slots=True)
 class ChangingFile(Generic[T]):
-    """What `read` makes of the bytes of the file at `path`, as it is now. For many threads."""
+    """What `read` makes of the bytes of the file at `path`, as it is now. For many threads.
+
+    `disk` opens the file each time it reads it, and only to read: others replace the file, and it may be on a read-only mount.
+    """
 
     disk: Disk
     path: str
@@ -84,6 +96,7 @@ class WatchedFile:
     """Rules, of whose file `take` is given the bytes. What cannot be used changes nothing, and `report` is told of it once."""
 
     disk: Disk
+    writable: WritableDisk
     path: str
     clock: Clock
     take: Callable[[bytes], object]
@@ -92,6 +105,7 @@ class WatchedFile:
     _told: str = ""
     _looked_ms: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _changing: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         self._file = ChangingFile(self.disk, self.path, self.take)
@@ -115,3 +129,10 @@ class WatchedFile:
                 self.report(f"what it said before is still in force: {e}")
         finally:
             self._lock.release()
+
+    def change(self, changed: Callable[[], bytes]) -> None:
+        """Replaces the file by what `changed` gives once it is read. Raises LogError, OSError; nothing has changed then."""
+        with self._changing, changing(self.writable, self.path):
+            self.load()
+            replace_watched(self.writable, self.path, changed())
+            self.load()

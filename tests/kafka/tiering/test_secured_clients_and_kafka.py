@@ -122,11 +122,11 @@ def site(world: World, folder: Path) -> Iterator[Site]:
     found = Site(folder, endpoint)
     path = folder / "acls.json"
     path.write_bytes(write_acls([Acl(ResourceType.TOPIC, "g-epochs", "User:alice", Operation.READ)]))
-    acls = AclFile(OsWritableDisk(), str(path), SystemClock(), Authorizer(super_users=frozenset({"User:admin"})), print)
+    acls = AclFile(OsDisk(), OsWritableDisk(), str(path), SystemClock(), Authorizer(super_users=frozenset({"User:admin"})), print)
     acls.load()
     (folder / "quotas.json").write_text('{"format": 1, "quotas": []}')
     quotas = ClientQuotas()
-    quota_file = QuotaFile(OsWritableDisk(), str(folder / "quotas.json"), SystemClock(), quotas, print)
+    quota_file = QuotaFile(OsDisk(), OsWritableDisk(), str(folder / "quotas.json"), SystemClock(), quotas, print)
     quota_file.load()
     kept = {"acls": acls, "users": user_file(folder), "quotas": quotas, "quota_file": quota_file}
     endpoint.context = replace(endpoint.context, clock=SystemClock(), **kept)  # type: ignore[arg-type]
@@ -222,7 +222,7 @@ def test_users_and_quotas_are_changed_and_told_by_kafka_s_admin_client(ask: Ask,
 
 
 def user_file_of(site: Site) -> UserFile:
-    return UserFile(OsWritableDisk(), str(site.folder / "users.json"), b"secret")
+    return UserFile(OsDisk(), OsWritableDisk(), str(site.folder / "users.json"), b"secret")
 
 
 def random_acl(random: Random) -> Acl:

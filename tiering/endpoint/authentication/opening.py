@@ -45,7 +45,7 @@ def open_listener(
         return Listener(protocol, None, tls)
     users = None
     if users_path is not None:
-        users = UserFile(writable_disk(), users_path, RANDOMNESS.random_bytes(_SECRET_BYTES))
+        users = UserFile(local_disk(), writable_disk(), users_path, RANDOMNESS.random_bytes(_SECRET_BYTES))
         users.users()
     verify = _verify(settings, report) if _OAUTHBEARER in settings[SASL_MECHANISMS] else None
     return Listener(protocol, sasl_config(settings, users, verify, RANDOMNESS), tls, users)

@@ -7,14 +7,13 @@ The texts are those of Kafka's ScramCredentialUtils. The file is read again when
 
 import hmac
 import json
-import os
 import threading
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from local_log.disk import WritableDisk
+from local_log.disk import Disk, WritableDisk
 from local_log.errors import Corrupt, Newer
 from local_log.formats.primitives import Buffer
 from tiering.endpoint.authentication.scram import MECHANISMS, SALT_BYTES, ScramCredential
@@ -24,7 +23,7 @@ from tiering.endpoint.watched_file import ChangingFile, changing, replace_watche
 
 FORMAT: Final = 1
 ITERATIONS: Final = 8192
-_PRIVATE: Final = 0o077
+_PRIVATE: Final = 0o600
 
 Credentials = Mapping[str, ScramCredential]
 """Of one user, by mechanism."""
@@ -56,11 +55,7 @@ def write_users(users: Mapping[str, Credentials]) -> bytes:
 
 def save_users(disk: WritableDisk, path: str, users: Mapping[str, Credentials]) -> None:
     """Replaces the file by one that nobody else may read. Raises LogError, OSError."""
-    before = os.umask(_PRIVATE)
-    try:
-        replace_watched(disk, path, write_users(users))
-    finally:
-        os.umask(before)
+    replace_watched(disk, path, write_users(users), _PRIVATE)
 
 
 def _credential(text: str) -> ScramCredential:
@@ -85,7 +80,8 @@ class UserFile:
     random bytes, decides what they are answered with.
     """
 
-    disk: WritableDisk
+    disk: Disk
+    writable: WritableDisk
     path: str
     secret: bytes = field(repr=False)
     _file: ChangingFile[dict[str, Credentials]] = field(init=False, repr=False)
@@ -106,7 +102,7 @@ class UserFile:
         self, deletions: Iterable[messages.ScramCredentialDeletion], upsertions: Iterable[messages.ScramCredentialUpsertion]
     ) -> None:
         """Writes the file anew without some credentials and with others. Raises LogError, OSError; nothing has changed then."""
-        with self._changing, changing(self.disk, self.path):
+        with self._changing, changing(self.writable, self.path):
             users = {name: dict(of) for name, of in self.users().items()}
             for gone in deletions:
                 users.get(gone.name, {}).pop(messages.MECHANISMS[gone.mechanism], None)
@@ -114,7 +110,7 @@ class UserFile:
                 name = messages.MECHANISMS[kept.mechanism]
                 credential = ScramCredential.of_salted(MECHANISMS[name], kept.salted_password, kept.salt, kept.iterations)
                 users.setdefault(kept.name, {})[name] = credential
-            save_users(self.disk, self.path, {name: of for name, of in users.items() if of})
+            save_users(self.writable, self.path, {name: of for name, of in users.items() if of})
 
     def credential(self, mechanism: str, name: str) -> ScramCredential:
         """A user's credential, or one that no password fits."""

@@ -7,19 +7,18 @@
 """
 
 import json
-import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final, TypeVar
 
-from local_log.disk import WritableDisk
+from local_log.disk import Disk, WritableDisk
 from local_log.errors import Corrupt, Newer
 from local_log.formats.primitives import Buffer
 from remote.clock import Clock
 from tiering.endpoint.authorization.acls import Acl, Operation, PatternType, Permission, ResourceType
 from tiering.endpoint.authorization.authorizer import AclIndex, Authorizer
-from tiering.endpoint.watched_file import WatchedFile, changing, replace_watched
+from tiering.endpoint.watched_file import WatchedFile
 
 FORMAT: Final = 1
 
@@ -86,16 +85,16 @@ def _named(of: type[_E], text: str) -> _E:
 class AclFile:
     """The bindings of the file at `path`, which it hands to `authorizer`. `report` is told of a file that cannot be used."""
 
-    disk: WritableDisk
+    disk: Disk
+    writable: WritableDisk
     path: str
     clock: Clock
     authorizer: Authorizer
     report: Callable[[str], object]
     _file: WatchedFile = field(init=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self._file = WatchedFile(self.disk, self.path, self.clock, self._take, self.report)
+        self._file = WatchedFile(self.disk, self.writable, self.path, self.clock, self._take, self.report)
 
     def _take(self, data: bytes) -> None:
         self.authorizer.index = AclIndex(read_acls(data))
@@ -110,8 +109,4 @@ class AclFile:
 
     def change(self, change: Callable[[tuple[Acl, ...]], Iterable[Acl]]) -> None:
         """Writes what `change` makes of the bindings. Raises LogError, OSError; nothing has changed then."""
-        with self._lock, changing(self.disk, self.path):
-            self.load()
-            acls = tuple(dict.fromkeys(change(self.authorizer.index.acls)))
-            replace_watched(self.disk, self.path, write_acls(acls))
-            self.load()
+        self._file.change(lambda: write_acls(dict.fromkeys(change(self.authorizer.index.acls))))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from tiering.endpoint.quotas.client_quotas import ClientQuotas
 from tiering.endpoint.quotas.quota_file import QuotaFile
-from tiering.machine import CLOCK, writable_disk
+from tiering.machine import CLOCK, local_disk, writable_disk
 
 
 def open_quotas(path: str | None, report: Callable[[str], object]) -> tuple[ClientQuotas | None, QuotaFile | None]:
@@ -12,6 +12,6 @@ def open_quotas(path: str | None, report: Callable[[str], object]) -> tuple[Clie
     if path is None:
         return None, None
     quotas = ClientQuotas()
-    file = QuotaFile(writable_disk(), path, CLOCK, quotas, report)
+    file = QuotaFile(local_disk(), writable_disk(), path, CLOCK, quotas, report)
     file.load()
     return quotas, file

@@ -6,17 +6,16 @@
 """
 
 import json
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from local_log.disk import WritableDisk
+from local_log.disk import Disk, WritableDisk
 from local_log.errors import Corrupt, Newer
 from local_log.formats.primitives import INT64_MAX, Buffer
 from remote.clock import Clock
 from tiering.endpoint.quotas.client_quotas import ClientQuotas, Entity
-from tiering.endpoint.watched_file import WatchedFile, changing, replace_watched
+from tiering.endpoint.watched_file import WatchedFile
 
 FORMAT: Final = 1
 _FIELDS: Final = {"user", "client-id", "consumer_byte_rate"}
@@ -59,16 +58,16 @@ def _quota(body: dict[str, Any]) -> tuple[Entity, int]:
 class QuotaFile:
     """The quotas of the file at `path`, which it hands to `quotas`. `report` is told of a file that cannot be used."""
 
-    disk: WritableDisk
+    disk: Disk
+    writable: WritableDisk
     path: str
     clock: Clock
     quotas: ClientQuotas
     report: Callable[[str], object]
     _file: WatchedFile = field(init=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self._file = WatchedFile(self.disk, self.path, self.clock, self._take, self.report)
+        self._file = WatchedFile(self.disk, self.writable, self.path, self.clock, self._take, self.report)
 
     def _take(self, data: bytes) -> None:
         self.quotas.rates = read_quotas(data)
@@ -83,7 +82,4 @@ class QuotaFile:
 
     def change(self, change: Callable[[Mapping[Entity, int]], Mapping[Entity, int]]) -> None:
         """Writes what `change` makes of the quotas. Raises LogError, OSError; nothing has changed then."""
-        with self._lock, changing(self.disk, self.path):
-            self.load()
-            replace_watched(self.disk, self.path, write_quotas(change(self.quotas.rates)))
-            self.load()
+        self._file.change(lambda: write_quotas(change(self.quotas.rates)))

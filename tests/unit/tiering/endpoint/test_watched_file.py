@@ -7,7 +7,7 @@ from archive_fakes import SleptClock
 
 from local_log.errors import Conflict, Corrupt, LogError, NotFound
 from local_log.os_disk import OsDisk, OsWritableDisk
-from tiering.endpoint.watched_file import LOOK_MS, ChangingFile, WatchedFile, changing
+from tiering.endpoint.watched_file import LOOK_MS, ChangingFile, WatchedFile, changing, replace_watched
 
 
 def as_number(data: bytes) -> int:
@@ -63,10 +63,34 @@ def test_one_at_a_time_changes_a_file(tmp_path: Path) -> None:
     assert [one.name for one in tmp_path.iterdir()] == ["number"]
 
 
+def test_a_replaced_file_is_read_by_as_many_as_before(tmp_path: Path) -> None:
+    disk, path = OsWritableDisk(), tmp_path / "rules"
+    path.write_bytes(b"1")
+    path.chmod(0o640)
+    replace_watched(disk, str(path), b"2")
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"2", 0o640)
+    replace_watched(disk, str(path), b"3", 0o600)
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"3", 0o600)
+
+
+def test_rules_that_another_process_replaces_are_read_anew(tmp_path: Path) -> None:
+    path, clock, taken = tmp_path / "rules", SleptClock(), list[int]()
+    path.write_text("1")
+    file = WatchedFile(OsDisk(), OsWritableDisk(), str(path), clock, lambda data: taken.append(as_number(data)), print)
+    file.load()
+    for number in (2, 3):
+        (tmp_path / "other").write_text(str(number))
+        (tmp_path / "other").rename(path)
+        clock.now += LOOK_MS
+        file.look()
+        file.change(lambda: b"%d" % (10 * taken[-1]))
+    assert taken == [1, 2, 20, 3, 30]
+
+
 def test_what_is_wrong_with_rules_is_told_once_until_it_is_mended(tmp_path: Path) -> None:
     path, clock, taken, said = tmp_path / "rules", SleptClock(), list[int](), list[str]()
     path.write_text("1")
-    file = WatchedFile(OsDisk(), str(path), clock, lambda data: taken.append(as_number(data)), said.append)
+    file = WatchedFile(OsDisk(), OsWritableDisk(), str(path), clock, lambda data: taken.append(as_number(data)), said.append)
     file.load()
     for text in ("one", None, "2", "one"):
         if text is None:

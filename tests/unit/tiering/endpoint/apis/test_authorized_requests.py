@@ -9,7 +9,7 @@ from asked_endpoint import Endpoint, bytes_of, response_of
 from tiered_worlds import World
 
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
-from local_log.os_disk import OsWritableDisk
+from local_log.os_disk import OsDisk, OsWritableDisk
 from tiering.endpoint.apis.authorized import RULES
 from tiering.endpoint.apis.kafka_apis import Waits, answer_fetch, handle
 from tiering.endpoint.authorization.acl_file import AclFile, read_acls, write_acls
@@ -107,7 +107,7 @@ def endpoint(world: World, tmp_path: Path) -> Endpoint:
     path = tmp_path / "acls.json"
     path.write_bytes(write_acls([READS, groups]))
     authorizer = Authorizer(super_users=frozenset({str(ADMIN)}))
-    acls = AclFile(OsWritableDisk(), str(path), found.clock, authorizer, found.said.append)
+    acls = AclFile(OsDisk(), OsWritableDisk(), str(path), found.clock, authorizer, found.said.append)
     acls.load()
     found.context = replace(found.context, acls=acls)
     found.connection = replace(found.connection, principal=KafkaPrincipal("alice"))

@@ -8,7 +8,7 @@ import pytest
 from asked_endpoint import Endpoint
 
 from local_log.errors import Unreadable
-from local_log.os_disk import OsWritableDisk
+from local_log.os_disk import OsDisk, OsWritableDisk
 from tiering.endpoint.authorization.acl_file import AclFile, write_acls
 from tiering.endpoint.authorization.authorizer import Authorizer
 from tiering.endpoint.protocol.api_keys import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
@@ -39,11 +39,11 @@ class World:
         self.path = folder / "quotas.json"
         self.path.write_text(json.dumps({"format": 1, "quotas": [{k: v for k, v in row.items() if v} for row in rows]}))
         self.quotas = ClientQuotas()
-        self.file = QuotaFile(disk, str(self.path), self.endpoint.clock, self.quotas, self.endpoint.said.append)
+        self.file = QuotaFile(OsDisk(), disk, str(self.path), self.endpoint.clock, self.quotas, self.endpoint.said.append)
         self.file.load()
         (folder / "acls.json").write_bytes(write_acls([]))
         authorizer = Authorizer(super_users=frozenset({"User:admin"}))
-        acls = AclFile(disk, str(folder / "acls.json"), self.endpoint.clock, authorizer, print)
+        acls = AclFile(OsDisk(), disk, str(folder / "acls.json"), self.endpoint.clock, authorizer, print)
         acls.load()
         self.endpoint.context = replace(self.endpoint.context, acls=acls, quotas=self.quotas, quota_file=self.file)
         self.be("admin")
@@ -107,7 +107,7 @@ def test_quotas_that_are_changed_hold_at_once_and_are_kept(world: World) -> None
     assert world.alter(entry({"user": "alice"}, 100), entry({"client-id": None}, 200), entry({"user": None}, None)) == [0, 0, 0]
     assert world.quotas.quota("alice", "x") == (("alice", None), 100)
     again = ClientQuotas()
-    QuotaFile(OsWritableDisk(), str(world.path), world.endpoint.clock, again, print).load()
+    QuotaFile(OsDisk(), OsWritableDisk(), str(world.path), world.endpoint.clock, again, print).load()
     left = {name: rate for name, rate in RATES.items() if name not in (("alice", None), ("*", None))}
     assert again.rates == left | {("alice", None): 100, (None, "*"): 200}
     assert world.alter(entry({"user": "bob"}), validate_only=True) == [0]
@@ -152,7 +152,7 @@ def test_a_file_that_cannot_be_written_is_told(world: World, monkeypatch: pytest
     def fails(*_: object) -> None:
         raise Unreadable("the disk is full")
 
-    monkeypatch.setattr(world.file.disk, "sync", fails)
+    monkeypatch.setattr(world.file.writable, "sync", fails)
     assert world.alter(entry({"user": "bob"}), entry({})) == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.INVALID_REQUEST]
     assert "the disk is full" in world.endpoint.said[0]
     assert world.quotas.rates == RATES

@@ -7,7 +7,7 @@ from asked_endpoint import Endpoint
 from tiered_worlds import World
 
 from local_log.errors import Invalid
-from local_log.os_disk import OsWritableDisk
+from local_log.os_disk import OsDisk, OsWritableDisk
 from tiering.endpoint.apis.authorized import RULES
 from tiering.endpoint.apis.kafka_apis import _ANSWERS
 from tiering.endpoint.authorization.acl_file import AclFile
@@ -64,7 +64,7 @@ def test_names_are_not_compared_with_all_others(world: World, api: Api, version:
     endpoint = Endpoint(world.folders["local alone"], None)
     kinds = (ResourceType.TOPIC, ResourceType.GROUP)
     index = AclIndex(Acl(of, "mine-", "User:*", Operation.ALL, pattern_type=PatternType.PREFIXED) for of in kinds)
-    acls = AclFile(OsWritableDisk(), "acls.json", endpoint.clock, Authorizer(index), endpoint.said.append)
+    acls = AclFile(OsDisk(), OsWritableDisk(), "acls.json", endpoint.clock, Authorizer(index), endpoint.said.append)
     object.__setattr__(endpoint.context, "acls", acls)
     request_context = RequestContext(RequestHeader(api, version, 1, "test"), endpoint.connection)
     before = CountedName.compared

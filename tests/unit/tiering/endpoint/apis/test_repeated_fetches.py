@@ -10,7 +10,7 @@ from logs_to_archive import copy_of, offload_all, set_checkpoint
 from tiered_worlds import World
 
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
-from local_log.os_disk import OsWritableDisk
+from local_log.os_disk import OsDisk, OsWritableDisk
 from remote.store.open import open_store
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.apis.kafka_apis import handle
@@ -232,7 +232,7 @@ def test_who_may_not_read_takes_the_way_of_all_requests(endpoints: list[Endpoint
     endpoint = Endpoint(None, None)
     path = tmp_path / "acls.json"
     path.write_bytes(write_acls([Acl(ResourceType.TOPIC, BIG, "User:ANONYMOUS", Operation.READ)]))
-    acls = AclFile(OsWritableDisk(), str(path), endpoint.clock, Authorizer(), endpoint.said.append)
+    acls = AclFile(OsDisk(), OsWritableDisk(), str(path), endpoint.clock, Authorizer(), endpoint.said.append)
     acls.load()
     endpoint.context = replace(endpoints[0].context, acls=acls)
     frame = frame_of(asked(endpoint, BIG))

@@ -9,7 +9,7 @@ from asked_endpoint import Endpoint
 from users_file import PASSWORDS, user_file
 
 from local_log.errors import Unreadable
-from local_log.os_disk import OsWritableDisk
+from local_log.os_disk import OsDisk, OsWritableDisk
 from tiering.endpoint.authentication.users import UserFile
 from tiering.endpoint.authorization.acl_file import AclFile, write_acls
 from tiering.endpoint.authorization.acls import CLUSTER_NAME, Acl, Operation, ResourceType
@@ -38,7 +38,7 @@ class World:
         self.users = user_file(folder)
         (folder / "acls.json").write_bytes(write_acls([_may("User:reader", Operation.DESCRIBE)]))
         authorizer = Authorizer(super_users=frozenset({"User:admin"}))
-        acls = AclFile(OsWritableDisk(), str(folder / "acls.json"), self.endpoint.clock, authorizer, print)
+        acls = AclFile(OsDisk(), OsWritableDisk(), str(folder / "acls.json"), self.endpoint.clock, authorizer, print)
         acls.load()
         self.endpoint.context = replace(self.endpoint.context, acls=acls, users=self.users)
         self.be("admin")
@@ -94,7 +94,7 @@ def test_a_user_that_is_added_or_changed_has_the_new_password(world: World) -> N
         "bob": 0,
     }
     assert [one.user for one in world.described()] == ["alice", "bob"]
-    assert UserFile(world.users.disk, world.users.path, b"").iterations() == {
+    assert UserFile(world.users.disk, world.users.writable, world.users.path, b"").iterations() == {
         "alice": {"SCRAM-SHA-256": 4096, "SCRAM-SHA-512": 4096},
         "bob": {"SCRAM-SHA-512": 4096},
     }
@@ -144,10 +144,10 @@ def test_without_users_there_is_none_to_tell_or_to_change(world: World) -> None:
 
 def test_a_file_that_another_process_changes_now_is_left_alone(world: World) -> None:
     lock = f"{world.users.path}.lock"
-    assert world.users.disk.lock(lock)
+    assert world.users.writable.lock(lock)
     assert world.alter(kept("carol", "x")) == {"carol": ErrorCode.UNKNOWN_SERVER_ERROR}
     assert "another process changes" in world.endpoint.said[0]
-    world.users.disk.unlock(lock)
+    world.users.writable.unlock(lock)
     assert world.alter(kept("carol", "x")) == {"carol": ErrorCode.NONE}
 
 
@@ -155,7 +155,7 @@ def test_a_file_that_cannot_be_written_is_told(world: World, monkeypatch: pytest
     def fails(*_: object) -> None:
         raise Unreadable("the disk is full")
 
-    monkeypatch.setattr(world.users.disk, "sync", fails)
+    monkeypatch.setattr(world.users.writable, "sync", fails)
     assert world.alter(kept("carol", "x"), kept("", "y")) == {
         "carol": ErrorCode.UNKNOWN_SERVER_ERROR,
         "": ErrorCode.UNACCEPTABLE_CREDENTIAL,

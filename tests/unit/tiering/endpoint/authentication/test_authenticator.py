@@ -8,7 +8,7 @@ from asked_endpoint import response_of
 from scram_client import ScramClient
 from users_file import user_file
 
-from local_log.os_disk import OsWritableDisk
+from local_log.os_disk import OsDisk, OsWritableDisk
 from tiering.endpoint.authentication.authenticator import Authentication, SaslAuthenticator, SaslConfig
 from tiering.endpoint.authentication.plain import PlainServer
 from tiering.endpoint.authentication.sasl_server import SaslFailed, SaslServer
@@ -239,7 +239,7 @@ def test_mutated_exchanges_authenticate_nobody_and_are_answered_or_closed(users:
 def test_a_file_of_users_that_changes_is_read_again(users: UserFile, tmp_path: Path) -> None:
     path = tmp_path / "users.json"
     path.write_bytes(write_users({}))
-    file = UserFile(OsWritableDisk(), str(path), b"secret")
+    file = UserFile(OsDisk(), OsWritableDisk(), str(path), b"secret")
     assert not file.has_password("alice", "in wonderland")
     path.write_bytes(write_users(users.users()))
     assert file.has_password("alice", "in wonderland")

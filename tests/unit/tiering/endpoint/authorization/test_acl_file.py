@@ -4,7 +4,7 @@ import pytest
 from archive_fakes import SleptClock
 
 from local_log.errors import Corrupt, LogError
-from local_log.os_disk import OsWritableDisk
+from local_log.os_disk import OsDisk, OsWritableDisk
 from tiering.endpoint.authorization.acl_file import AclFile, read_acls, write_acls
 from tiering.endpoint.authorization.acls import Acl, Operation, PatternType, Permission, ResourceType
 from tiering.endpoint.authorization.authorizer import Authorizer
@@ -48,7 +48,7 @@ def test_what_is_no_acl_is_refused(acl: str) -> None:
 def test_a_changed_file_is_read_again_and_a_damaged_one_is_not(tmp_path: Path) -> None:
     path, clock, said, authorizer = tmp_path / "acls.json", SleptClock(), list[str](), Authorizer()
     path.write_bytes(write_acls([ORDERS]))
-    file = AclFile(OsWritableDisk(), str(path), clock, authorizer, said.append)
+    file = AclFile(OsDisk(), OsWritableDisk(), str(path), clock, authorizer, said.append)
     file.load()
     assert authorizer.index.acls == (ORDERS,)
     path.write_bytes(write_acls([ORDERS, GROUPS]))
