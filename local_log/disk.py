@@ -104,6 +104,12 @@ class WritableDisk(Disk, Protocol):
     def set_modified_ms(self, file: str, ms: int) -> None:
         """Sets when the file was last written, in ms since 1970."""
 
+    def mode(self, file: str) -> int:
+        """Who may read and write a file: the permission bits of its mode."""
+
+    def set_mode(self, file: str, mode: int) -> None:
+        """Sets who may read and write a file."""
+
     def real_path(self, path: str) -> str:
         """The canonical path, without symbolic links."""
 

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import shutil
+import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -180,6 +181,14 @@ class OsWritableDisk(OsDisk):
     def set_modified_ms(self, file: str, ms: int) -> None:
         with _translated(file):
             os.utime(file, ns=(ms * 1_000_000, ms * 1_000_000))
+
+    def mode(self, file: str) -> int:
+        with _translated(file):
+            return stat.S_IMODE(os.stat(file).st_mode)
+
+    def set_mode(self, file: str, mode: int) -> None:
+        with _translated(file):
+            os.chmod(file, mode)
 
     def real_path(self, path: str) -> str:
         with _translated(path):

@@ -339,6 +339,13 @@ class SimulatedDisk:
         self._file(file).modified_ms = ms
         self._called("set_modified_ms", file, ms)
 
+    def mode(self, file: str) -> int:
+        self._file(file)
+        return 0o644
+
+    def set_mode(self, file: str, mode: int) -> None:
+        self._file(file)
+
     def lock(self, file: str) -> bool:
         self._made(file)
         self._called("lock", file)

@@ -1,7 +1,6 @@
 """Files that are read again when they have changed: users, keys, and rules."""
 
 import os
-import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,9 +30,9 @@ def replace_watched(disk: WritableDisk, path: str, data: bytes, mode: int | None
     disk.delete(staged)
     disk.write(staged, 0, b"")
     if mode is None and disk.exists(path):
-        mode = stat.S_IMODE(os.stat(path).st_mode)
+        mode = disk.mode(path)
     if mode is not None:  # while it is empty; the process's umask would be that of all other threads, too
-        os.chmod(staged, mode)
+        disk.set_mode(staged, mode)
     disk.write(staged, 0, data)
     disk.sync(staged)
     disk.rename(staged, path)

@@ -122,6 +122,12 @@ class GuardedDisk:
     def set_modified_ms(self, file: str, ms: int) -> None:
         self._do(self._disk.set_modified_ms, file, ms)
 
+    def mode(self, file: str) -> int:
+        return self._do(self._disk.mode, file)
+
+    def set_mode(self, file: str, mode: int) -> None:
+        self._do(self._disk.set_mode, file, mode)
+
     def real_path(self, path: str) -> str:
         return self._do(self._disk.real_path, path)
 
