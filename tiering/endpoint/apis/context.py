@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from local_log.errors import Corrupt, LogError, Missing, NotFound, OffsetOutOfRange, UnsupportedCompressionType
 from local_log.formats.filenames import is_topic_name
@@ -23,6 +23,9 @@ from tiering.endpoint.quotas.quota_file import QuotaFile
 from tiering.endpoint.reads import NotAtHand, Reads
 from tiering.endpoint.settings import DEFAULTS, QUEUED_MAX_REQUEST_BYTES, Settings
 from tiering.read.tiered_log import Isolation, TieredLog
+
+if TYPE_CHECKING:  # the engine that writes is loaded only if it is needed
+    from tiering.local_tier.local_tier import LocalTier
 
 CLUSTER_ID: Final = "kafka-tiering"
 """What a cluster is called whose own id nobody knows."""
@@ -65,6 +68,8 @@ class Context:
     metrics: EndpointMetrics = field(default_factory=EndpointMetrics)
     audit: Callable[[str], object] = lambda _: None
     """Is told of every operation that a client asked for and is denied (Kafka's `kafka.authorizer.logger`)."""
+    local_tier: "LocalTier | None" = None
+    """The log directories that this process owns; without it nothing is written."""
     may_wait: bool = True
     """Whether an answer may wait for a store, a disk or another thread; if not, NotAtHand is raised instead."""
 
